@@ -1,0 +1,19 @@
+//! The arithmetic of the product: everything that turns a meter's text and an injector's JSON into
+//! figures with intervals. It knows no Kubernetes, does no I/O and reads no clock.
+//!
+//! The story of one trial, module by module:
+//!
+//! 1. [`order`] says in which order the candidates of a block are tried;
+//! 2. [`fortio`] writes the injector's arguments and reads its result;
+//! 3. [`report`] carries that result from the injector's pod to the operator;
+//! 4. [`exposition`] and [`reading`] turn Kepler's text into readings;
+//! 5. [`energy`] turns readings and a window into joules, or says why it cannot;
+//! 6. [`statistics`] turns trials into a figure with its interval.
+
+pub mod energy;
+pub mod exposition;
+pub mod fortio;
+pub mod order;
+pub mod reading;
+pub mod report;
+pub mod statistics;
