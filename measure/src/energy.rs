@@ -1,1 +1,383 @@
-//! energy
+//! From readings and windows to joules, or the reason why there are none.
+//!
+//! A wrong joule is worse than no joule: [`evaluate`] first asks every question of [`checks`], in
+//! order, and the first one that the readings fail makes the attempt void. Only then does it
+//! compute, by these definitions:
+//!
+//! - a counter's value at a time is linear between the two readings around it, at the meter's own
+//!   timestamps; there is no value outside the readings;
+//! - **gross** is the node's energy over the measured window;
+//! - **net** is gross minus the window's length times the mean of the two idle baselines;
+//! - **attributed** is what the meter gave to the measured pods over the window.
+
+mod baseline;
+mod checks;
+mod counters;
+mod void;
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::reading::{MeterIdentity, PodReading, Provenance, Reading};
+use baseline::{Gross, Net};
+use checks::Evidence;
+pub use void::Void;
+
+/// An interval of time, in Unix seconds of the readings' clock: the measured node's where the meter
+/// tells its time, else the scraper's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Window {
+    /// When it begins.
+    pub start_unix_seconds: f64,
+    /// When it ends.
+    pub end_unix_seconds: f64,
+}
+
+impl Window {
+    /// The window's length in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.end_unix_seconds - self.start_unix_seconds
+    }
+}
+
+/// What readings must keep to for their figures to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// The most the node can draw, in watts. A meter's own limit counts as well, if it is lower.
+    pub max_node_watts: f64,
+    /// The longest time without a new reading, in seconds.
+    pub max_reading_gap_seconds: f64,
+    /// The shortest measured window, in seconds.
+    pub min_window_seconds: f64,
+    /// The shortest measured window, in the meter's intervals.
+    pub min_intervals: f64,
+}
+
+impl Limits {
+    /// Five readings at the usual one a second: a lost scrape or two is no harm, since counters go
+    /// on and are linear in between, but over five seconds load may have changed unseen.
+    pub const MAX_READING_GAP_SECONDS: f64 = 5.0;
+    /// Below this, what happens once in a trial (a checkpoint, a garbage collection) is the figure.
+    pub const MIN_WINDOW_SECONDS: f64 = 20.0;
+    /// An edge inside a window of length T costs d/(3T) of bias for the meter's interval d: with
+    /// T ≥ 20 d that is at most 1.7 %.
+    pub const MIN_INTERVALS: f64 = 20.0;
+
+    /// The usual limits for a node that draws at most `max_node_watts`.
+    #[must_use]
+    pub fn new(max_node_watts: f64) -> Self {
+        Self {
+            max_node_watts,
+            max_reading_gap_seconds: Self::MAX_READING_GAP_SECONDS,
+            min_window_seconds: Self::MIN_WINDOW_SECONDS,
+            min_intervals: Self::MIN_INTERVALS,
+        }
+    }
+}
+
+/// All that one attempt's energy is computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct AttemptReadings<'a> {
+    /// Readings of the measured node, in any order; those outside the windows are not used.
+    pub readings: &'a [Reading],
+    /// The idle baseline before the load: candidate up, unloaded.
+    pub idle_before: Window,
+    /// The measured window.
+    pub measured: Window,
+    /// The idle baseline after the load.
+    pub idle_after: Window,
+    /// UIDs of the candidate's pods.
+    pub candidate_pods: &'a BTreeSet<String>,
+    /// UIDs of the database's pods; empty where the boundary has none.
+    pub database_pods: &'a BTreeSet<String>,
+    /// UIDs of measured pods that are still the same pods but whose own containers ended during the
+    /// attempt. A crash is the candidate's doing, an outcome and never void: the node's energy
+    /// stands, only these pods' counters may be lost.
+    pub restarted_pods: &'a BTreeSet<String>,
+    /// Responses with an expected code in the measured window.
+    pub successes: u64,
+    /// What the readings must keep to.
+    pub limits: Limits,
+}
+
+/// Room for the rounding of times near 10⁹ s, so that a window of exactly the least length passes.
+const ROUNDING_SECONDS: f64 = 1e-6;
+
+impl AttemptReadings<'_> {
+    /// From the beginning of the first idle baseline to the end of the second.
+    fn span(&self) -> Window {
+        Window {
+            start_unix_seconds: self.idle_before.start_unix_seconds,
+            end_unix_seconds: self.idle_after.end_unix_seconds,
+        }
+    }
+
+    /// UIDs of all measured pods.
+    fn pods(&self) -> impl Iterator<Item = &String> {
+        self.candidate_pods.union(self.database_pods)
+    }
+}
+
+/// The energy of one attempt. `None` is "unknown", never 0.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnergyFigures {
+    /// Gross energy: the node's, over the measured window, in joules.
+    pub node_joules: f64,
+    /// Gross energy per successful request, in joules; unknown without a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gross_joules_per_request: Option<f64>,
+    /// The node's mean power over the idle baseline before the load, in watts.
+    pub idle_before_watts: f64,
+    /// The same after the load.
+    pub idle_after_watts: f64,
+    /// Gross minus the idle baseline over the window, in joules, where that can be told from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net_joules: Option<f64>,
+    /// Net energy per successful request, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net_joules_per_request: Option<f64>,
+    /// The least net energy that this attempt could have told from 0, in joules.
+    pub net_detection_limit_joules: f64,
+    /// Why there is no net figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net_withheld: Option<String>,
+    /// What the meter gave to the measured pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributed: Option<Attributed>,
+    /// CPU time of the measured pods, where the meter serves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuSeconds>,
+    /// Why figures by pod (attributed, CPU time) are missing though the meter serves pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods_withheld: Option<String>,
+    /// The candidate's largest working set in any reading of the window, in bytes, all pods together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_peak_working_set_bytes: Option<f64>,
+    /// The same of the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_peak_working_set_bytes: Option<f64>,
+    /// Where the node's power came from.
+    pub provenance: Provenance,
+    /// The meter that was read.
+    pub meter: MeterIdentity,
+    /// The zone that was read.
+    pub zone: String,
+    /// Different readings between the beginning of the first baseline and the end of the second.
+    pub readings_used: usize,
+    /// The longest time between two of them, in seconds.
+    pub largest_gap_seconds: f64,
+    /// The meter's interval, or the median time between readings where it tells none, in seconds.
+    pub interval_seconds: f64,
+    /// By how much a reading's time may be off, in seconds: 0 with the meter's own timestamps,
+    /// else half of the longest time between two scrapes.
+    pub timestamp_uncertainty_seconds: f64,
+    /// What that does to `node_joules`: its standard uncertainty, as a share of it.
+    pub node_joules_relative_uncertainty: f64,
+    /// The readings that every window's ends were interpolated between, to repeat the arithmetic.
+    pub brackets: Brackets,
+}
+
+/// What the meter gave to the measured pods over the measured window: a share of the node's active
+/// energy by CPU time, not a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attributed {
+    /// The candidate's pods, in joules.
+    pub candidate_joules: f64,
+    /// The database's pods, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_joules: Option<f64>,
+    /// The rest of the node's active energy, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_joules: Option<f64>,
+    /// The candidate alone, per successful request, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_joules_per_request: Option<f64>,
+    /// Candidate and database together, per successful request, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_and_database_joules_per_request: Option<f64>,
+}
+
+/// CPU time over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CpuSeconds {
+    /// The candidate's pods, in seconds.
+    pub candidate_seconds: f64,
+    /// The database's pods, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_seconds: Option<f64>,
+    /// The whole node, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_seconds: Option<f64>,
+    /// The candidate alone, per successful request, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_seconds_per_request: Option<f64>,
+    /// Candidate and database together, per successful request, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_and_database_seconds_per_request: Option<f64>,
+}
+
+/// The node's counter at one reading.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadingMark {
+    /// When the counter was true, in Unix seconds.
+    pub at_unix_seconds: f64,
+    /// The node's energy counter, in joules.
+    pub node_joules: f64,
+}
+
+/// The readings around a window's ends: the last before and the first after each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bracket {
+    /// Around the beginning.
+    pub start: [ReadingMark; 2],
+    /// Around the end.
+    pub end: [ReadingMark; 2],
+}
+
+/// The brackets of an attempt's three windows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Brackets {
+    /// Of the idle baseline before the load.
+    pub idle_before: Bracket,
+    /// Of the measured window.
+    pub measured: Bracket,
+    /// Of the idle baseline after the load.
+    pub idle_after: Bracket,
+}
+
+/// The energy of one attempt, or why its readings cannot be trusted.
+pub fn evaluate(attempt: &AttemptReadings<'_>) -> Result<EnergyFigures, Void> {
+    let evidence = Evidence::gather(attempt)?;
+    checks::run(&evidence)?;
+    figures(&evidence)
+}
+
+fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
+    let Evidence { attempt, series } = evidence;
+    let gross = Gross {
+        node_joules: series.node_joules(attempt.measured)?,
+        window_seconds: attempt.measured.seconds(),
+        idle_before_watts: series.node_joules(attempt.idle_before)? / attempt.idle_before.seconds(),
+        idle_after_watts: series.node_joules(attempt.idle_after)? / attempt.idle_after.seconds(),
+        idle_before_seconds: attempt.idle_before.seconds(),
+        idle_after_seconds: attempt.idle_after.seconds(),
+        interval_seconds: series.interval_seconds(),
+        timestamp_uncertainty_seconds: series.timestamp_uncertainty_seconds(),
+    };
+    let net = Net::of(&gross);
+    let by_pod = ByPod::of(evidence);
+    let last = series.last();
+    Ok(EnergyFigures {
+        node_joules: gross.node_joules,
+        gross_joules_per_request: per_request(gross.node_joules, attempt.successes),
+        idle_before_watts: gross.idle_before_watts,
+        idle_after_watts: gross.idle_after_watts,
+        net_joules: net.joules,
+        net_joules_per_request: net
+            .joules
+            .and_then(|joules| per_request(joules, attempt.successes)),
+        net_detection_limit_joules: net.detection_limit_joules,
+        net_withheld: net.withheld,
+        attributed: by_pod.attributed,
+        cpu: by_pod.cpu,
+        pods_withheld: by_pod.withheld,
+        candidate_peak_working_set_bytes: series
+            .peak_working_set_bytes(attempt.measured, attempt.candidate_pods),
+        database_peak_working_set_bytes: series
+            .peak_working_set_bytes(attempt.measured, attempt.database_pods),
+        provenance: last.meter.provenance,
+        meter: last.meter.clone(),
+        zone: last.zone.clone(),
+        readings_used: series.len(),
+        largest_gap_seconds: series.largest_gap_seconds(),
+        interval_seconds: gross.interval_seconds,
+        timestamp_uncertainty_seconds: gross.timestamp_uncertainty_seconds,
+        node_joules_relative_uncertainty: gross.relative_uncertainty(),
+        brackets: Brackets {
+            idle_before: series.bracket(attempt.idle_before)?,
+            measured: series.bracket(attempt.measured)?,
+            idle_after: series.bracket(attempt.idle_after)?,
+        },
+    })
+}
+
+/// The figures that rest on single pods' counters.
+#[derive(Default)]
+struct ByPod {
+    attributed: Option<Attributed>,
+    cpu: Option<CpuSeconds>,
+    withheld: Option<String>,
+}
+
+impl ByPod {
+    fn of(evidence: &Evidence<'_>) -> Self {
+        let Evidence { attempt, series } = evidence;
+        if let Some(uid) = attempt
+            .pods()
+            .find(|uid| series.lost_count_of(attempt.measured, uid))
+        {
+            let withheld = format!("the counters of pod {uid} were lost when its container ended");
+            return Self {
+                withheld: Some(withheld),
+                ..Self::default()
+            };
+        }
+        let joules =
+            |pods| series.pods_delta(attempt.measured, pods, |pod: &PodReading| pod.joules);
+        let seconds =
+            |pods| series.pods_delta(attempt.measured, pods, |pod: &PodReading| pod.cpu_seconds);
+        let each = |amount: f64| per_request(amount, attempt.successes);
+        let both = |one: f64, other: Option<f64>| other.and_then(|other| each(one + other));
+
+        let database_joules = joules(attempt.database_pods);
+        let active_joules = series.delta(attempt.measured, |reading| reading.active_joules);
+        // The database's share is unknown unless there is none or its pods are all counted.
+        let database_share = if attempt.database_pods.is_empty() {
+            Some(0.0)
+        } else {
+            database_joules
+        };
+        let attributed = joules(attempt.candidate_pods).map(|candidate_joules| Attributed {
+            candidate_joules,
+            database_joules,
+            // Rounding can take the rest below 0 by a little; more than that is void already.
+            system_joules: active_joules
+                .zip(database_share)
+                .map(|(active, database)| (active - candidate_joules - database).max(0.0)),
+            candidate_joules_per_request: each(candidate_joules),
+            candidate_and_database_joules_per_request: both(candidate_joules, database_joules),
+        });
+
+        let database_seconds = seconds(attempt.database_pods);
+        let cpu = seconds(attempt.candidate_pods).map(|candidate_seconds| CpuSeconds {
+            candidate_seconds,
+            database_seconds,
+            node_seconds: series.delta(attempt.measured, |reading| reading.node_cpu_seconds),
+            candidate_seconds_per_request: each(candidate_seconds),
+            candidate_and_database_seconds_per_request: both(candidate_seconds, database_seconds),
+        });
+        Self {
+            attributed,
+            cpu,
+            withheld: None,
+        }
+    }
+}
+
+/// Joules or seconds per *successful* request. Without a success there is nothing to share among.
+fn per_request(amount: f64, successes: u64) -> Option<f64> {
+    (successes > 0).then(|| amount / successes as f64)
+}
+
+#[cfg(test)]
+mod tests;

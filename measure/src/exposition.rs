@@ -1,1 +1,207 @@
-//! exposition
+//! A reader of the Prometheus text format, in which Kepler and the node meter speak.
+//!
+//! Only what a scrape needs: names, labels and values. `# HELP`, `# TYPE` and other comments, a
+//! sample's own timestamp and an exemplar are checked for form, if at all, and left out.
+//!
+//! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+/// One sample of one series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The metric's name.
+    pub name: String,
+    /// The labels, without escapes; empty where the sample has none.
+    pub labels: BTreeMap<String, String>,
+    /// The value; NaN and the infinities are legal in the format.
+    pub value: f64,
+}
+
+impl Sample {
+    /// The value of a label, or `None` where the sample does not carry it.
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels.get(name).map(String::as_str)
+    }
+}
+
+/// Why a text is no exposition. Lines count from 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpositionError {
+    /// The last line has no line feed. The format demands one, and a text that was cut off inside
+    /// a number would else be read as a smaller number.
+    #[error("line {line}: the text ends inside this line")]
+    Truncated {
+        /// The line that was cut off.
+        line: usize,
+    },
+    /// A line that is neither empty nor a comment does not begin with a metric's name.
+    #[error("line {line}: a metric name is expected")]
+    MetricName {
+        /// The line in question.
+        line: usize,
+    },
+    /// The label block is not of the form `{name="value",…}`.
+    #[error("line {line}: {expected} is expected among the labels")]
+    Labels {
+        /// The line in question.
+        line: usize,
+        /// What should have stood there.
+        expected: &'static str,
+    },
+    /// One sample names a label twice.
+    #[error("line {line}: the label {label} is given twice")]
+    DuplicateLabel {
+        /// The line in question.
+        line: usize,
+        /// The label's name.
+        label: String,
+    },
+    /// A sample's value is missing, is no number, or is beyond what a double can hold.
+    #[error("line {line}: {text:?} is not a value")]
+    Value {
+        /// The line in question.
+        line: usize,
+        /// What stood where the value belongs.
+        text: String,
+    },
+    /// Something other than a timestamp or an exemplar follows the value.
+    #[error("line {line}: {text:?} is not a timestamp")]
+    Timestamp {
+        /// The line in question.
+        line: usize,
+        /// What stood there.
+        text: String,
+    },
+}
+
+/// Reads a whole exposition, in order. An empty text has no samples and is no error: whether the
+/// series that are needed are there is for [`crate::reading::read`] to say.
+pub fn parse(text: &str) -> Result<Vec<Sample>, ExpositionError> {
+    let mut samples = Vec::new();
+    for (index, raw) in text.split_inclusive('\n').enumerate() {
+        let line = index + 1;
+        let Some(content) = raw.strip_suffix('\n') else {
+            return Err(ExpositionError::Truncated { line });
+        };
+        let content = content.trim_matches([' ', '\t', '\r']);
+        if !content.is_empty() && !content.starts_with('#') {
+            samples.push(sample(content, line)?);
+        }
+    }
+    Ok(samples)
+}
+
+/// `name [{labels}] value [timestamp] [# exemplar]`
+fn sample(content: &str, line: usize) -> Result<Sample, ExpositionError> {
+    let (name, rest) = split_name(content, true).ok_or(ExpositionError::MetricName { line })?;
+    let rest = skip_blanks(rest);
+    let (labels, rest) = match rest.strip_prefix('{') {
+        Some(inside) => label_block(inside, line)?,
+        None => (BTreeMap::new(), rest),
+    };
+    // An exemplar is set off by a lone `#`; no label value can be met any more, so this is safe.
+    let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
+    let mut words = rest.split_ascii_whitespace();
+    let word = words.next().unwrap_or_default();
+    let value = number(word).ok_or_else(|| ExpositionError::Value {
+        line,
+        text: word.to_owned(),
+    })?;
+    if let Some(timestamp) = words.next() {
+        let extra = words.next();
+        if number(timestamp).is_none() || extra.is_some() {
+            let text = extra.unwrap_or(timestamp).to_owned();
+            return Err(ExpositionError::Timestamp { line, text });
+        }
+    }
+    Ok(Sample {
+        name: name.to_owned(),
+        labels,
+        value,
+    })
+}
+
+/// Reads labels from behind the opening brace; returns them and what follows the closing one.
+fn label_block(
+    inside: &str,
+    line: usize,
+) -> Result<(BTreeMap<String, String>, &str), ExpositionError> {
+    let expected = |expected| ExpositionError::Labels { line, expected };
+    let mut labels = BTreeMap::new();
+    let mut rest = skip_blanks(inside);
+    loop {
+        if let Some(after) = rest.strip_prefix('}') {
+            return Ok((labels, after));
+        }
+        let (name, after) = split_name(rest, false).ok_or_else(|| expected("a name or '}'"))?;
+        let after = skip_blanks(after)
+            .strip_prefix('=')
+            .ok_or_else(|| expected("'='"))?;
+        let after = skip_blanks(after)
+            .strip_prefix('"')
+            .ok_or_else(|| expected("'\"'"))?;
+        let (value, after) = quoted(after).ok_or_else(|| expected("a closing '\"'"))?;
+        if labels.insert(name.to_owned(), value).is_some() {
+            return Err(ExpositionError::DuplicateLabel {
+                line,
+                label: name.to_owned(),
+            });
+        }
+        rest = skip_blanks(after);
+        match rest.strip_prefix(',') {
+            Some(after) => rest = skip_blanks(after),
+            None if rest.starts_with('}') => {}
+            None => return Err(expected("',' or '}'")),
+        }
+    }
+}
+
+/// Reads a label's value from behind its opening quote; returns it without escapes, and what
+/// follows the closing quote.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters: Peekable<CharIndices<'_>> = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &text[at + 1..])),
+            '\\' => match characters.peek().map(|&(_, next)| next) {
+                Some(escaped @ ('\\' | '"' | 'n')) => {
+                    value.push(if escaped == 'n' { '\n' } else { escaped });
+                    characters.next();
+                }
+                // The format knows three escapes; any other backslash stands for itself.
+                _ => value.push('\\'),
+            },
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+/// Splits a metric's name (which may hold colons) or a label's name off the front.
+fn split_name(text: &str, colons: bool) -> Option<(&str, &str)> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || (colons && c == ':');
+    let end = text.find(|c| !fits(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let first = name.chars().next()?;
+    (!first.is_ascii_digit()).then_some((name, rest))
+}
+
+/// A number as the format writes it. An overflow such as `1e999` is none: it would read as an
+/// infinity that nobody wrote.
+fn number(word: &str) -> Option<f64> {
+    let value: f64 = word.parse().ok()?;
+    let digits = word.contains(|c: char| c.is_ascii_digit());
+    (value.is_finite() || !digits).then_some(value)
+}
+
+fn skip_blanks(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t'])
+}
+
+#[cfg(test)]
+mod tests;

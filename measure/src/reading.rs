@@ -1,1 +1,337 @@
-//! reading
+//! One reading: a node's meter and its pods' counters at one time, taken from the text that stock
+//! Kepler or the node meter serves.
+//!
+//! A scrape that was answered proves nothing: Kepler answers without its power metrics when it
+//! could not read them. So a text without the node's own series is an error, and so is every
+//! number that no counter can have.
+
+mod series;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exposition::{self, ExpositionError};
+use series::Scrape;
+
+/// Where a node's power comes from. Ordered from best to worst, so that the worst of several is
+/// their maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Provenance {
+    /// A physical instrument: RAPL, a sensor, a plug.
+    Metered,
+    /// Computed from CPU use by a power model.
+    Modelled,
+    /// Invented numbers, as of Kepler's development meter.
+    Fake,
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Metered => "Metered",
+            Self::Modelled => "Modelled",
+            Self::Fake => "Fake",
+        })
+    }
+}
+
+/// Which meter a reading comes from. Two readings of one attempt must agree in all of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MeterIdentity {
+    /// `kepler` or `frugality-meter`.
+    pub name: String,
+    /// The meter's own version; `unknown` where it does not tell.
+    pub version: String,
+    /// Where its power comes from: for Kepler the zone's path, for the node meter the source's name.
+    pub source: String,
+    /// The board that a power model stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
+    /// How the node's power came about.
+    pub provenance: Provenance,
+}
+
+/// A running pod's counters. What the meter does not serve is `None`, never 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReading {
+    /// The pod's name.
+    pub name: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// Energy that the meter gave to the pod so far, in joules: a share of the node's by CPU time.
+    pub joules: Option<f64>,
+    /// CPU time of the pod's cgroup so far, in seconds.
+    pub cpu_seconds: Option<f64>,
+    /// Working set of the pod's cgroup, in bytes.
+    pub working_set_bytes: Option<f64>,
+}
+
+/// One observation of a node's meter and its pods' counters. Made by [`read`], every number in it
+/// is finite and not negative.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reading {
+    /// When the text was scraped, by the scraper's clock, in Unix seconds.
+    pub scraped_at_unix_seconds: f64,
+    /// When the counters were true, by the node's clock, in Unix seconds; stock Kepler does not say.
+    pub meter_unix_seconds: Option<f64>,
+    /// The meter that was read.
+    pub meter: MeterIdentity,
+    /// When the meter began to count, in Unix seconds.
+    pub meter_start_unix_seconds: Option<f64>,
+    /// How often the meter observes its source, in seconds.
+    pub interval_seconds: Option<f64>,
+    /// The most that the meter's source can report for this node, in watts.
+    pub max_watts: Option<f64>,
+    /// The one zone that was read. Zones overlap, so they are never added up.
+    pub zone: String,
+    /// The node's energy counter of that zone, in joules.
+    pub node_joules: f64,
+    /// The part of it that the meter shares among pods, in joules.
+    pub active_joules: Option<f64>,
+    /// The rest of it, in joules.
+    pub idle_joules: Option<f64>,
+    /// CPU time of the whole node so far, in seconds.
+    pub node_cpu_seconds: Option<f64>,
+    /// The running pods by UID. Pods that have ended are not among them.
+    pub pods: BTreeMap<String, PodReading>,
+}
+
+impl Reading {
+    /// When the counters were true, in Unix seconds: the meter's own word, else the scrape's.
+    #[must_use]
+    pub fn at_unix_seconds(&self) -> f64 {
+        self.meter_unix_seconds
+            .unwrap_or(self.scraped_at_unix_seconds)
+    }
+}
+
+/// Why a text is no reading.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ReadingError {
+    /// The text is not in the Prometheus format.
+    #[error("the meter's text cannot be read: {0}")]
+    Exposition(#[from] ExpositionError),
+    /// The node's energy is not served, though the scrape was answered.
+    #[error("the meter serves no kepler_node_cpu_joules_total for the node {node_name}")]
+    NoNodeSeries {
+        /// The node whose energy was looked for.
+        node_name: String,
+    },
+    /// The zone that was asked for is not served.
+    #[error("the meter serves no zone {zone}; it serves {available}")]
+    NoSuchZone {
+        /// The zone that was asked for.
+        zone: String,
+        /// The zones that are served, comma-separated.
+        available: String,
+    },
+    /// No zone was asked for, and none of those served is known to contain the others.
+    #[error("the zone must be named: none of {available} is known to contain the others")]
+    ZoneUndecided {
+        /// The zones that are served, comma-separated.
+        available: String,
+    },
+    /// One counter is served more than once. Kepler itself adds up the sockets of one zone, so
+    /// these may be two views of the same joules, and a sum could count them twice.
+    #[error("the meter serves {series} more than once")]
+    Ambiguous {
+        /// The series' name and what it was looked up by.
+        series: String,
+    },
+    /// A number is negative, infinite or not a number.
+    #[error("{series} is {value}, which it cannot be")]
+    InvalidValue {
+        /// The series' name and what it was looked up by.
+        series: String,
+        /// The number in question.
+        value: f64,
+    },
+    /// The node meter does not say where its power comes from.
+    #[error("the node meter serves no frugality_meter_info for the node {node_name}")]
+    NoMeterInfo {
+        /// The node in question.
+        node_name: String,
+    },
+    /// The node meter names a provenance that this version does not know.
+    #[error("the node meter's provenance {text:?} is unknown")]
+    UnknownProvenance {
+        /// What it said.
+        text: String,
+    },
+}
+
+/// Zones that contain one another, the widest first (the board, the socket, its cores, its memory,
+/// the rest of the socket).
+const ZONES_BY_REACH: [&str; 5] = ["psys", "package", "core", "dram", "uncore"];
+
+/// Reads what a meter served.
+///
+/// `zone` is the one to read; without it the widest one is taken. A meter on its own, of a name
+/// that is not known, is taken as well; of several such the user must choose.
+pub fn read(
+    text: &str,
+    node_name: &str,
+    zone: Option<&str>,
+    scraped_at_unix_seconds: f64,
+) -> Result<Reading, ReadingError> {
+    let scraped_at_unix_seconds = series::valid(scraped_at_unix_seconds, || {
+        "the time of the scrape".to_owned()
+    })?;
+    let scrape = Scrape {
+        samples: exposition::parse(text)?,
+        node_name,
+    };
+    let zone = choose_zone(&scrape, zone)?;
+    let by_zone = [("zone", zone.as_str())];
+    let no_node_series = || ReadingError::NoNodeSeries {
+        node_name: node_name.to_owned(),
+    };
+    let node = scrape
+        .one(series::NODE_JOULES, &by_zone)?
+        .ok_or_else(no_node_series)?;
+    let path = node.label("path").unwrap_or_default().to_owned();
+    Ok(Reading {
+        scraped_at_unix_seconds,
+        meter_unix_seconds: scrape.number(series::METER_READING_TIMESTAMP, &by_zone)?,
+        meter: identify(&scrape, &path)?,
+        meter_start_unix_seconds: scrape.number(series::METER_START, &[])?,
+        interval_seconds: scrape.number(series::METER_INTERVAL, &[])?,
+        max_watts: scrape.number(series::METER_MAX_WATTS, &by_zone)?,
+        node_joules: series::valid_sample(node)?,
+        active_joules: scrape.number(series::NODE_ACTIVE_JOULES, &by_zone)?,
+        idle_joules: scrape.number(series::NODE_IDLE_JOULES, &by_zone)?,
+        node_cpu_seconds: scrape.number(series::NODE_CPU_SECONDS, &[])?,
+        pods: pods(&scrape, &zone)?,
+        zone,
+    })
+}
+
+fn choose_zone(scrape: &Scrape<'_>, asked: Option<&str>) -> Result<String, ReadingError> {
+    let mut zones: Vec<&str> = scrape
+        .all(series::NODE_JOULES)
+        .map(|sample| sample.label("zone").unwrap_or_default())
+        .collect();
+    zones.sort_unstable();
+    zones.dedup();
+    let available = || zones.join(", ");
+    if zones.is_empty() {
+        return Err(ReadingError::NoNodeSeries {
+            node_name: scrape.node_name.to_owned(),
+        });
+    }
+    if let Some(asked) = asked {
+        return if zones.contains(&asked) {
+            Ok(asked.to_owned())
+        } else {
+            Err(ReadingError::NoSuchZone {
+                zone: asked.to_owned(),
+                available: available(),
+            })
+        };
+    }
+    let widest = ZONES_BY_REACH.into_iter().find(|zone| zones.contains(zone));
+    match (widest, zones.as_slice()) {
+        (Some(zone), _) => Ok(zone.to_owned()),
+        (None, [only]) => Ok((*only).to_owned()),
+        (None, _) => Err(ReadingError::ZoneUndecided {
+            available: available(),
+        }),
+    }
+}
+
+/// Whose numbers these are. The node meter says so itself; what says nothing is stock Kepler.
+fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingError> {
+    let from_path = provenance_of_path(path);
+    if !scrape.has_node_meter() {
+        let version = scrape.kepler_version().unwrap_or("unknown").to_owned();
+        let (name, source) = ("kepler".to_owned(), path.to_owned());
+        return Ok(MeterIdentity {
+            name,
+            version,
+            source,
+            board: None,
+            provenance: from_path,
+        });
+    }
+    let no_info = || ReadingError::NoMeterInfo {
+        node_name: scrape.node_name.to_owned(),
+    };
+    let info = scrape.one(series::METER_INFO, &[])?.ok_or_else(no_info)?;
+    let label = |name| info.label(name).filter(|value| !value.is_empty());
+    let stated = match label("provenance") {
+        Some("Metered") => Provenance::Metered,
+        Some("Modelled") => Provenance::Modelled,
+        Some("Fake") => Provenance::Fake,
+        other => {
+            let text = other.unwrap_or_default().to_owned();
+            return Err(ReadingError::UnknownProvenance { text });
+        }
+    };
+    Ok(MeterIdentity {
+        name: "frugality-meter".to_owned(),
+        version: label("version").unwrap_or("unknown").to_owned(),
+        source: label("source").unwrap_or(path).to_owned(),
+        board: label("board").map(str::to_owned),
+        provenance: stated.max(from_path),
+    })
+}
+
+/// What a zone's path gives away: Kepler's development meter invents paths that no kernel has, and
+/// the node meter marks those of a model. Everything else that Kepler reads is an instrument.
+fn provenance_of_path(path: &str) -> Provenance {
+    if path.contains("/intel-rapl/energy_") {
+        Provenance::Fake
+    } else if path.starts_with("model:") {
+        Provenance::Modelled
+    } else {
+        Provenance::Metered
+    }
+}
+
+/// The running pods with every counter that is served for them.
+fn pods(scrape: &Scrape<'_>, zone: &str) -> Result<BTreeMap<String, PodReading>, ReadingError> {
+    type Field = fn(&mut PodReading) -> &mut Option<f64>;
+    type Source<'a> = (&'a str, &'a [(&'a str, &'a str)], Field);
+    let sources: [Source<'_>; 3] = [
+        (
+            series::POD_JOULES,
+            &[("state", "running"), ("zone", zone)],
+            |pod| &mut pod.joules,
+        ),
+        (series::POD_CPU_SECONDS, &[], |pod| &mut pod.cpu_seconds),
+        (series::POD_WORKING_SET, &[], |pod| {
+            &mut pod.working_set_bytes
+        }),
+    ];
+    let mut pods: BTreeMap<String, PodReading> = BTreeMap::new();
+    for (name, wanted, field) in sources {
+        for sample in scrape
+            .all(name)
+            .filter(|sample| series::carries(sample, wanted))
+        {
+            let Some(uid) = sample.label("pod_id").filter(|uid| !uid.is_empty()) else {
+                continue;
+            };
+            let pod = pods.entry(uid.to_owned()).or_insert_with(|| PodReading {
+                name: sample.label("pod_name").unwrap_or_default().to_owned(),
+                namespace: sample.label("pod_namespace").unwrap_or_default().to_owned(),
+                ..PodReading::default()
+            });
+            let value = series::valid_sample(sample)?;
+            if field(pod).replace(value).is_some() {
+                return Err(ReadingError::Ambiguous {
+                    series: series::describe(sample),
+                });
+            }
+        }
+    }
+    Ok(pods)
+}
+
+#[cfg(test)]
+mod tests;

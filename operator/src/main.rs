@@ -1,2 +1,207 @@
-//! Placeholder.
-fn main() {}
+//! `frugality-operator`: reads its command line and wires the rooms together.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+    sync::{Arc, atomic::AtomicBool, atomic::Ordering},
+};
+
+use clap::{Parser, Subcommand, ValueEnum};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial},
+    controller, crd,
+    metrics::Metrics,
+    observe::Places,
+    plan::facts::Config,
+    reader::Reader,
+    server,
+};
+use kube::{Api, Client, api::ListParams};
+use tracing::{error, info};
+use tracing_subscriber::EnvFilter;
+
+/// Says what a request costs in joules: the operator of FrugalityBenchmark resources.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Reconcile benchmarks until told to end.
+    Run(Box<Run>),
+    /// Print the custom resource definitions, or write them to a folder.
+    Crd {
+        /// Folder to write one file for each definition to.
+        #[arg(long)]
+        write: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    /// Namespace of the operator.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "frugality-system")]
+    namespace: String,
+    /// Name of the operator's pod, for events.
+    #[arg(long, env = "POD_NAME")]
+    pod_name: Option<String>,
+    /// Address of the operator's pod, where injectors compare their clock if the meter tells no time.
+    #[arg(long, env = "POD_IP")]
+    pod_ip: Option<IpAddr>,
+    /// Image with Fortio and frugality-injector.
+    #[arg(long, env = "FRUGALITY_INJECTOR_IMAGE")]
+    injector_image: String,
+    /// PostgreSQL image (tag ≥ 15) where a benchmark names none.
+    #[arg(
+        long,
+        env = "FRUGALITY_DATABASE_IMAGE",
+        default_value = "ghcr.io/cloudnative-pg/postgresql:17"
+    )]
+    database_image: String,
+    /// Namespace of the meters' pods; the operator's own if absent.
+    #[arg(long, env = "FRUGALITY_METER_NAMESPACE")]
+    meter_namespace: Option<String>,
+    /// Labels of the meters' pods: frugality-meter or Kepler.
+    #[arg(
+        long,
+        env = "FRUGALITY_METER_SELECTOR",
+        default_value = "app.kubernetes.io/name=frugality-meter"
+    )]
+    meter_selector: String,
+    /// Port of the meters.
+    #[arg(long, env = "FRUGALITY_METER_PORT", default_value_t = 28282)]
+    meter_port: u16,
+    /// More than any measured node can draw, in watts; readings that imply more are refused.
+    #[arg(long, env = "FRUGALITY_MAX_NODE_WATTS", default_value_t = 100.0)]
+    max_node_watts: f64,
+    /// Where to serve /metrics, /healthz, /readyz and /time.
+    #[arg(long, env = "FRUGALITY_LISTEN", default_value = "0.0.0.0:8080")]
+    listen: SocketAddr,
+    /// What to log, for example info or frugality_operator=debug.
+    #[arg(long, env = "FRUGALITY_LOG", default_value = "info")]
+    log: String,
+    /// How to log.
+    #[arg(long, env = "FRUGALITY_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Why the operator ended.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("no connection to a cluster: {0}")]
+    Client(#[source] Box<kube::Error>),
+    #[error("the meters' client: {0}")]
+    Meters(#[from] reqwest::Error),
+    #[error("cannot serve on {address}: {source}")]
+    Serve {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Crd(#[from] crd::CrdError),
+    #[error(
+        "the cluster does not know frugality.dev's resources ({0}); apply the chart's crds/ first"
+    )]
+    NoCrd(#[source] Box<kube::Error>),
+    #[error("--log: {0}")]
+    Log(#[from] tracing_subscriber::filter::ParseError),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(options) => run(*options).await,
+        Command::Crd { write: None } => crd::print().map_err(Failure::from),
+        Command::Crd {
+            write: Some(folder),
+        } => crd::write(&folder).map_err(Failure::from),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            error!("{failure}");
+            eprintln!("frugality-operator: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Run) -> Result<(), Failure> {
+    let logs = tracing_subscriber::fmt().with_env_filter(EnvFilter::try_new(&options.log)?);
+    match options.log_format {
+        LogFormat::Text => logs.init(),
+        LogFormat::Json => logs.json().init(),
+    }
+    let client = Client::try_default()
+        .await
+        .map_err(|source| Failure::Client(Box::new(source)))?;
+    let metrics = Metrics::default();
+    let ready = Arc::new(AtomicBool::new(false));
+    let reader = Reader::new(options.meter_port)?;
+    let places = Places {
+        meter_namespace: options
+            .meter_namespace
+            .unwrap_or_else(|| options.namespace.clone()),
+        namespace: options.namespace,
+        meter_selector: options.meter_selector,
+    };
+    let config = Config {
+        injector_image: options.injector_image,
+        database_image: options.database_image,
+        meter_port: options.meter_port,
+        max_node_watts: options.max_node_watts,
+        time_url: options
+            .pod_ip
+            .map(|ip| format!("http://{}/time", SocketAddr::new(ip, options.listen.port()))),
+    };
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        ?places,
+        ?config,
+        "starting"
+    );
+    let serving = tokio::spawn(server::serve(
+        options.listen,
+        metrics.clone(),
+        ready.clone(),
+    ));
+    tokio::spawn(reader.clone().run());
+    answering(&client).await?;
+    ready.store(true, Ordering::Relaxed);
+    let context =
+        controller::Context::new(client, places, config, reader, metrics, options.pod_name);
+    tokio::select! {
+        () = controller::run(Arc::new(context)) => Ok(()),
+        served = serving => Err(Failure::Serve {
+            address: options.listen,
+            source: served.map_or_else(std::io::Error::other, |result| {
+                result.err().unwrap_or_else(|| std::io::Error::other("ended"))
+            }),
+        }),
+    }
+}
+
+/// The API server answers and knows both resources.
+async fn answering(client: &Client) -> Result<(), Failure> {
+    let one = ListParams::default().limit(1);
+    let no_crd = |source| Failure::NoCrd(Box::new(source));
+    Api::<FrugalityBenchmark>::all(client.clone())
+        .list_metadata(&one)
+        .await
+        .map_err(no_crd)?;
+    Api::<FrugalityTrial>::all(client.clone())
+        .list_metadata(&one)
+        .await
+        .map_err(no_crd)?;
+    Ok(())
+}

@@ -1,2 +1,138 @@
-//! Placeholder.
-fn main() {}
+//! Candidate server in Rust: one vCard out of PostgreSQL for each request.
+//!
+//! What it answers, and why its Python counterpart answers the same, is in `examples/servers/README.md`.
+//! One thread runs everything, as in the article that the comparison comes from.
+
+mod contacts;
+mod database;
+mod settings;
+
+use std::net::Ipv4Addr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::database::Database;
+use crate::settings::Settings;
+
+/// How long requests in flight may take to end after SIGTERM, in seconds: the process is gone within 5.
+const GRACE_SECONDS: u64 = 4;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why the server could not start or go on.
+#[derive(Debug, thiserror::Error)]
+enum ServerError {
+    /// An environment variable is missing or wrong.
+    #[error(transparent)]
+    Settings(#[from] settings::SettingsError),
+    /// The database did not become usable in time.
+    #[error(transparent)]
+    Database(#[from] database::DatabaseError),
+    /// The signal handlers could not be set.
+    #[error("cannot listen for signals: {0}")]
+    Signal(#[source] std::io::Error),
+    /// The port could not be opened.
+    #[error("cannot listen on port {port}: {source}")]
+    Listen {
+        /// The port that was asked for.
+        port: u16,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The listening socket failed later on.
+    #[error("the server stopped: {0}")]
+    Serve(#[source] std::io::Error),
+}
+
+async fn run() -> Result<(), ServerError> {
+    let settings = Settings::from_environment()?;
+    let mut stop = StopSignal::new().map_err(ServerError::Signal)?;
+
+    // As process 1 of a container nothing ends this process but a handler of its own,
+    // so SIGTERM has to be heard while the database is waited for, too.
+    let database = tokio::select! {
+        database = Database::connect(&settings) => Arc::new(database?),
+        () = stop.received() => return Ok(()),
+    };
+
+    let port = settings.port;
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+        .await
+        .map_err(|source| ServerError::Listen { port, source })?
+        .tap_io(|stream| {
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::warn!("cannot set TCP_NODELAY: {error}");
+            }
+        });
+    tracing::info!(
+        "serving {} contacts on port {port} with a pool of {} connections",
+        database.rows(),
+        settings.pool_size
+    );
+
+    let (stopping, stopped) = oneshot::channel();
+    let server =
+        axum::serve(listener, contacts::router(database)).with_graceful_shutdown(async move {
+            stop.received().await;
+            tracing::info!("stopping: finishing the requests in flight");
+            // Nobody listens any more only where the server has already ended.
+            let _ = stopping.send(());
+        });
+    tokio::select! {
+        result = server => result.map_err(ServerError::Serve),
+        () = grace(stopped) => {
+            tracing::warn!("requests still in flight after {GRACE_SECONDS} s were cut");
+            Ok(())
+        }
+    }
+}
+
+/// Ends `GRACE_SECONDS` after the server began to stop.
+async fn grace(stopped: oneshot::Receiver<()>) {
+    if stopped.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(Duration::from_secs(GRACE_SECONDS)).await;
+}
+
+/// SIGTERM from Kubernetes, or SIGINT from a terminal.
+struct StopSignal {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignal {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => (),
+            _ = self.interrupt.recv() => (),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+{{/* Labels of every object. Argument: dict "root" $ "name" the value of app.kubernetes.io/name. */}}
+{{- define "frugality.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{ include "frugality.selectorLabels" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: frugality
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{/* Labels that select pods; they never change. Same argument. */}}
+{{- define "frugality.selectorLabels" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- end }}
+
+{{/* An image's reference. Argument: dict "root" $ "image" with repository and tag. */}}
+{{- define "frugality.image" -}}
+{{ printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion | toString) }}
+{{- end }}
+
+{{/* Stops where the power of the board is not known, or said twice: no joule is made up. */}}
+{{- define "frugality.checkMeter" -}}
+{{- $missing := list }}
+{{- $given := list }}
+{{- range list "idleWatts" "wattsPerCpu" }}
+{{- if kindIs "invalid" (index $.Values.meter .) }}
+{{- $missing = append $missing (printf "meter.%s" .) }}
+{{- else }}
+{{- $given = append $given (printf "meter.%s" .) }}
+{{- end }}
+{{- end }}
+{{- if and (eq .Values.meter.board "generic") $missing }}
+{{- fail (printf `
+
+The node meter does not know how much power your nodes draw: no %s is set.
+Write one of these:
+
+  --set meter.board=pi-4b
+      a Raspberry Pi whose power is known: pi-2b, pi-3b, pi-3b-plus or pi-4b;
+
+  --set meter.idleWatts=2.7 --set meter.wattsPerCpu=0.925
+      any other board, with your own figures: watts with nothing to do, and
+      (watts with all CPUs busy - idle watts) / number of CPUs;
+
+  --set meter.enabled=false
+      no node meter: energy is read from a Kepler that runs already.
+` (join " and no " $missing)) }}
+{{- end }}
+{{- if and (ne .Values.meter.board "generic") $given }}
+{{- fail (printf `
+
+The board %s has its own watts: leave out %s,
+or write --set meter.board=generic to use yours.
+` .Values.meter.board (join " and " $given)) }}
+{{- end }}
+{{- end }}

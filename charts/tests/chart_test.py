@@ -1,0 +1,538 @@
+"""Renders the chart as a user would and checks what would reach the cluster.
+
+HELM is the helm binary to use. FRUGALITY_BIN_DIR, where set, is a directory with frugality-operator
+and frugality-meter: what the chart tells them is then checked against what they understand.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CHART = REPOSITORY / "charts" / "frugality-operator"
+BINARIES = os.environ.get("FRUGALITY_BIN_DIR")
+
+NAMESPACE = "frugality-system"
+# Rendered for a cluster of this version; a helm built from source has no useful default.
+KUBERNETES = ("--kube-version", "1.35.4")
+PI = ("--set", "meter.board=pi-4b")
+GENERIC = ("--set", "meter.idleWatts=0", "--set", "meter.wattsPerCpu=1.5")
+KEPLER = ("--set", "meter.enabled=false")
+
+
+def run(*command):
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+
+def helm(*arguments):
+    program = os.environ.get("HELM")
+    if not program:
+        pytest.fail("set HELM to the path of a helm 3 binary", pytrace=False)
+    return run(program, *arguments)
+
+
+@functools.cache
+def template(*arguments, chart=CHART):
+    # A later flag wins over an earlier one.
+    return helm(
+        "template",
+        "frugality",
+        str(chart),
+        "--namespace",
+        NAMESPACE,
+        "--include-crds",
+        *KUBERNETES,
+        *arguments,
+    )
+
+
+def render(*arguments, chart=CHART):
+    result = template(*arguments, chart=chart)
+    assert result.returncode == 0, result.stderr
+    return [document for document in yaml.safe_load_all(result.stdout) if document]
+
+
+def refusal(*arguments):
+    result = template(*arguments)
+    assert result.returncode != 0, "the chart was rendered"
+    return result.stderr
+
+
+def find(objects, kind, name):
+    [found] = [o for o in objects if o["kind"] == kind and o["metadata"]["name"] == name]
+    return found
+
+
+def container(workload):
+    [found] = workload["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+def environment(workload):
+    """What is set literally; fields of the pod are in brackets."""
+    return {
+        e["name"]: e.get("value") or f"[{e['valueFrom']['fieldRef']['fieldPath']}]"
+        for e in container(workload)["env"]
+    }
+
+
+def operator(*arguments):
+    return find(render(*arguments), "Deployment", "frugality-operator")
+
+
+def meter(*arguments):
+    return find(render(*arguments), "DaemonSet", "frugality-meter")
+
+
+def flat(rules):
+    """Rules as a set of single rights, so that neither order nor grouping matters."""
+    return {
+        (group, resource, verb, name)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [None])
+    }
+
+
+def rights(group, resource, verbs, name=None):
+    return {(group, resource, verb, name) for verb in verbs.split()}
+
+
+# ---- packaging ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings", [(), PI, GENERIC, KEPLER], ids=["defaults", "pi", "generic", "kepler"]
+)
+def test_lint_is_clean(settings):
+    result = helm("lint", "--strict", str(CHART), *KUBERNETES, *settings)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "[WARNING]" not in result.stdout and "[ERROR]" not in result.stdout, result.stdout
+
+
+def test_the_crds_are_the_generated_ones_and_come_with_the_chart():
+    generated = {p.name: p.read_text() for p in (REPOSITORY / "crds").glob("*.yaml")}
+    assert set(generated) == {"frugalitybenchmarks.yaml", "frugalitytrials.yaml"}
+    packed = {p.name: p.read_text() for p in (CHART / "crds").glob("*.yaml")}
+    assert packed == generated, "generate the CRDs again: crds/ and the chart's crds/ differ"
+    rendered = {
+        o["metadata"]["name"] for o in render(*PI) if o["kind"] == "CustomResourceDefinition"
+    }
+    assert rendered == {"frugalitybenchmarks.frugality.dev", "frugalitytrials.frugality.dev"}
+
+
+def test_a_cluster_too_old_for_the_validation_rules_is_refused():
+    assert "incompatible with Kubernetes" in refusal(*PI, "--kube-version", "1.28.9")
+
+
+@pytest.mark.parametrize(
+    "version, recursive", [("1.29.0", False), ("1.30.9+k3s1", False), ("1.31.0+k3s1", True)]
+)
+def test_a_field_that_the_cluster_does_not_know_is_not_sent(version, recursive):
+    mounts = container(meter(*PI, "--kube-version", version))["volumeMounts"]
+    assert {"recursiveReadOnly" in mount for mount in mounts} == {recursive}
+
+
+def test_everything_is_in_the_release_s_namespace():
+    cluster_wide = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+    for o in render(*PI):
+        if o["kind"] not in cluster_wide:
+            assert o["metadata"]["namespace"] == NAMESPACE, o["kind"]
+        for subject in o.get("subjects", []):
+            assert subject["namespace"] == NAMESPACE
+
+
+@pytest.mark.parametrize(
+    "settings, energy", [(PI, "pi-4b"), (KEPLER, "namespace kepler")], ids=["pi", "kepler"]
+)
+def test_notes_say_what_to_do_next(settings, energy, tmp_path):
+    # Helm renders notes on a cluster only: here they are made the value of a template.
+    chart = tmp_path / "chart"
+    shutil.copytree(CHART, chart)
+    notes = chart / "templates" / "NOTES.txt"
+    text = notes.read_text()
+    notes.unlink()
+    (chart / "templates" / "notes.yaml").write_text(
+        '{{ define "notes" }}'
+        + text
+        + '{{ end }}{kind: Notes, metadata: {name: x}, text: {{ include "notes" . | toJson }}}'
+    )
+    shown = find(render(*settings, chart=chart), "Notes", "x")["text"]
+    assert f"kubectl --namespace {NAMESPACE} rollout status deployment/frugality-operator" in shown
+    assert energy in shown
+    assert "kubectl get frugalitybenchmarks" in shown
+    # No cluster, so no CloudNativePG.
+    assert "CloudNativePG was not found" in shown
+
+
+def test_a_new_chart_with_the_same_images_restarts_nothing(tmp_path):
+    # A meter that restarts voids the attempt that is being measured.
+    chart = tmp_path / "chart"
+    shutil.copytree(CHART, chart)
+    about = chart / "Chart.yaml"
+    about.write_text(re.sub(r"(?m)^version: .*$", "version: 999.0.0", about.read_text()))
+    newer = render(*PI, chart=chart)
+    for before in (operator(*PI), meter(*PI)):
+        after = find(newer, before["kind"], before["metadata"]["name"])
+        assert after["metadata"] != before["metadata"]
+        assert after["spec"] == before["spec"]
+
+
+# ---- rights -------------------------------------------------------------------------------------
+
+
+def test_no_role_has_a_wildcard_secrets_or_the_kubelet():
+    roles = [o for o in render(*PI) if o["kind"] in ("Role", "ClusterRole")]
+    assert len(roles) == 4
+    for role in roles:
+        for rule in role["rules"]:
+            words = [
+                w
+                for key in ("apiGroups", "resources", "verbs", "resourceNames")
+                for w in rule.get(key, [])
+            ]
+            assert "*" not in "".join(words), rule
+            assert "nonResourceURLs" not in rule, rule
+            for resource in rule["resources"]:
+                assert resource.split("/")[0] != "secrets", rule
+                assert not resource.startswith("nodes/"), rule
+
+
+def test_the_operator_has_exactly_the_rights_that_it_needs():
+    children = "create get list watch delete"
+    expected = (
+        rights("frugality.dev", "frugalitybenchmarks", "get list watch")
+        | rights("frugality.dev", "frugalitybenchmarks/status", "get patch")
+        | rights("frugality.dev", "frugalitybenchmarks/finalizers", "update")
+        | rights("frugality.dev", "frugalitytrials", children)
+        | rights("frugality.dev", "frugalitytrials/status", "get patch")
+        | rights("apps", "deployments", children)
+        | rights("", "services", children)
+        | rights("batch", "jobs", children)
+        | rights("postgresql.cnpg.io", "clusters", children)
+        | rights("", "pods", "get list watch")
+        | rights("", "nodes", "get list watch")
+        | rights("events.k8s.io", "events", "create patch")
+    )
+    objects = render(*PI)
+    assert flat(find(objects, "ClusterRole", "frugality-operator")["rules"]) == expected
+    assert flat(find(objects, "Role", "frugality-operator")["rules"]) == (
+        rights("coordination.k8s.io", "leases", "create")
+        | rights("coordination.k8s.io", "leases", "get update", "frugality-measurement")
+    )
+
+
+def test_only_the_operator_s_account_is_bound_and_only_to_its_roles():
+    objects = render(*PI)
+    bindings = [o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")]
+    assert {(b["kind"], b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings} == {
+        ("RoleBinding", "Role", "frugality-operator"),
+        ("ClusterRoleBinding", "ClusterRole", "frugality-operator"),
+    }
+    for binding in bindings:
+        [subject] = binding["subjects"]
+        assert (subject["kind"], subject["name"]) == ("ServiceAccount", "frugality-operator")
+    find(objects, "ServiceAccount", "frugality-operator")
+
+
+def test_users_edit_benchmarks_and_only_read_the_ledger():
+    objects = render(*PI)
+    aggregated = "rbac.authorization.k8s.io/aggregate-to-"
+    edit = find(objects, "ClusterRole", "frugality-edit")
+    view = find(objects, "ClusterRole", "frugality-view")
+    for role, to in ((edit, {"edit", "admin"}), (view, {"view"})):
+        labels = role["metadata"]["labels"]
+        assert {
+            label.removeprefix(aggregated) for label in labels if label.startswith(aggregated)
+        } == to
+    every = "create delete deletecollection get list patch update watch"
+    assert flat(edit["rules"]) == rights("frugality.dev", "frugalitybenchmarks", every)
+    assert flat(view["rules"]) == (
+        rights("frugality.dev", "frugalitybenchmarks", "get list watch")
+        | rights("frugality.dev", "frugalitytrials", "get list watch")
+    )
+
+
+# ---- the operator -------------------------------------------------------------------------------
+
+
+def test_there_is_never_more_than_one_operator():
+    spec = operator(*PI)["spec"]
+    assert spec["replicas"] == 1
+    assert spec["strategy"] == {"type": "Recreate"}
+
+
+def test_the_operator_s_pod_satisfies_the_restricted_standard():
+    pod = operator(*PI)["spec"]["template"]["spec"]
+    context, inner = pod["securityContext"], container(operator(*PI))["securityContext"]
+    assert not {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"} & set(pod)
+    assert context["runAsNonRoot"] is True
+    assert context["runAsUser"] == 65532
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert inner["allowPrivilegeEscalation"] is False
+    assert inner["capabilities"] == {"drop": ["ALL"]}
+    assert inner["readOnlyRootFilesystem"] is True
+    assert not {"privileged", "runAsUser", "runAsNonRoot", "seccompProfile"} & set(inner)
+    assert all("hostPort" not in port for port in container(operator(*PI))["ports"])
+
+
+def test_the_operator_is_probed_and_its_service_reaches_it():
+    objects = render(*PI)
+    deployment, service = (
+        find(objects, kind, "frugality-operator") for kind in ("Deployment", "Service")
+    )
+    main = container(deployment)
+    [port] = main["ports"]
+    assert port["containerPort"] == 8080
+    assert main["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
+    assert main["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": port["name"]}
+    assert service["spec"]["ports"] == [{"name": "http", "port": 8080, "targetPort": port["name"]}]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+
+
+def test_the_operator_keeps_off_the_measured_node_and_fits_a_small_board():
+    pod = operator(*PI)["spec"]["template"]["spec"]
+    [preference] = pod["affinity"]["nodeAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert preference["preference"]["matchExpressions"] == [
+        {"key": "frugality.dev/role", "operator": "NotIn", "values": ["measured"]}
+    ]
+    assert container(operator(*PI))["resources"] == {
+        "requests": {"cpu": "10m", "memory": "32Mi"},
+        "limits": {"memory": "128Mi"},
+    }
+
+
+def test_the_operator_reads_the_chart_s_meter():
+    objects = render(*PI)
+    env = environment(find(objects, "Deployment", "frugality-operator"))
+    daemonset = find(objects, "DaemonSet", "frugality-meter")
+    label, value = env["FRUGALITY_METER_SELECTOR"].split("=")
+    assert daemonset["spec"]["template"]["metadata"]["labels"][label] == value
+    assert env["FRUGALITY_METER_NAMESPACE"] == daemonset["metadata"]["namespace"]
+    assert int(env["FRUGALITY_METER_PORT"]) == container(daemonset)["ports"][0]["containerPort"]
+
+
+def test_the_operator_reads_a_kepler_that_is_there_already():
+    settings = ("--set", "energy.kepler.namespace=monitoring", "--set", "energy.kepler.port=9102")
+    objects = render(*KEPLER, *settings)
+    assert not [o for o in objects if o["kind"] == "DaemonSet"]
+    env = environment(find(objects, "Deployment", "frugality-operator"))
+    assert env["FRUGALITY_METER_NAMESPACE"] == "monitoring"
+    assert env["FRUGALITY_METER_SELECTOR"] == "app.kubernetes.io/name=kepler"
+    assert env["FRUGALITY_METER_PORT"] == "9102"
+
+
+def test_what_the_operator_is_told():
+    env = environment(
+        operator(*PI, "--set", "injector.image.tag=7", "--set", "energy.maxNodeWatts=12.5")
+    )
+    assert env["POD_NAMESPACE"] == "[metadata.namespace]"
+    assert env["POD_NAME"] == "[metadata.name]"
+    assert env["FRUGALITY_INJECTOR_IMAGE"] == "localhost/frugality/injector:7"
+    assert env["FRUGALITY_DATABASE_IMAGE"] == "ghcr.io/cloudnative-pg/postgresql:15"
+    assert env["FRUGALITY_MAX_NODE_WATTS"] == "12.5"
+    assert env["FRUGALITY_LOG"] == "info"
+    assert env["FRUGALITY_LOG_FORMAT"] == "json"
+
+
+def test_images_carry_the_workspace_s_version_and_are_pulled_only_where_missing():
+    version = re.search(
+        r'^version = "(.+)"$', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE
+    )[1]
+    for workload, name in ((operator(*PI), "operator"), (meter(*PI), "meter")):
+        assert container(workload)["image"] == f"localhost/frugality/{name}:{version}"
+        assert container(workload)["imagePullPolicy"] == "IfNotPresent"
+    assert (
+        environment(operator(*PI))["FRUGALITY_INJECTOR_IMAGE"]
+        == f"localhost/frugality/injector:{version}"
+    )
+
+
+# ---- the meter ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings, missing",
+    [
+        ((), "no meter.idleWatts and no meter.wattsPerCpu is set"),
+        (("--set", "meter.idleWatts=2"), "no meter.wattsPerCpu is set"),
+        (("--set", "meter.wattsPerCpu=2"), "no meter.idleWatts is set"),
+    ],
+)
+def test_an_unknown_board_without_watts_is_refused_and_the_message_says_what_to_write(
+    settings, missing
+):
+    message = refusal(*settings)
+    assert missing in message
+    assert "--set meter.idleWatts=" in message and "--set meter.wattsPerCpu=" in message
+    assert "--set meter.board=pi-4b" in message and "Raspberry Pi" in message
+    assert "--set meter.enabled=false" in message
+
+
+def test_a_known_board_with_watts_is_refused():
+    message = refusal(*PI, "--set", "meter.idleWatts=2")
+    assert "leave out meter.idleWatts" in message and "meter.board=generic" in message
+
+
+def test_the_meter_is_root_without_any_privilege():
+    pod = meter(*PI)["spec"]["template"]["spec"]
+    inner = container(meter(*PI))["securityContext"]
+    assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & set(pod)
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsUser"] == 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert inner == {
+        "privileged": False,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_the_meter_mounts_two_host_paths_and_can_write_to_neither():
+    daemonset = meter(*PI)
+    sources = {
+        v["name"]: v["hostPath"]["path"] for v in daemonset["spec"]["template"]["spec"]["volumes"]
+    }
+    mounts = container(daemonset)["volumeMounts"]
+    assert {sources[m["name"]]: m["mountPath"] for m in mounts} == {
+        "/sys/fs/cgroup": "/host/sys/fs/cgroup",
+        "/var/log/pods": "/var/log/pods",
+    }
+    for mount in mounts:
+        assert mount["readOnly"] is True
+        assert mount["recursiveReadOnly"] == "IfPossible"
+        assert "mountPropagation" not in mount
+
+
+def test_the_meter_runs_on_every_node_and_is_probed():
+    daemonset = meter(*PI)
+    assert daemonset["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert not {"nodeSelector", "affinity"} & set(daemonset["spec"]["template"]["spec"])
+    [port] = container(daemonset)["ports"]
+    assert port["containerPort"] == 28282
+    assert container(daemonset)["livenessProbe"]["httpGet"] == {
+        "path": "/healthz",
+        "port": port["name"],
+    }
+    assert container(daemonset)["readinessProbe"]["httpGet"] == {
+        "path": "/readyz",
+        "port": port["name"],
+    }
+
+
+def test_what_the_meter_is_told_of_a_known_board():
+    env = environment(meter(*PI))
+    assert env["NODE_NAME"] == "[spec.nodeName]"
+    assert env["FRUGALITY_METER_BOARD"] == "pi-4b"
+    assert env["FRUGALITY_METER_INTERVAL"] == "500ms"
+    assert env["FRUGALITY_METER_CGROUP_FS"] == "/host/sys/fs/cgroup"
+    assert env["FRUGALITY_METER_CGROUP_ROOT"] == "/"
+    assert env["FRUGALITY_METER_POD_LOGS"] == "/var/log/pods"
+    # Without these it uses the board's own watts and the CPUs that it finds.
+    assert not {
+        "FRUGALITY_METER_IDLE_WATTS",
+        "FRUGALITY_METER_WATTS_PER_CPU",
+        "FRUGALITY_METER_CPUS",
+    } & set(env)
+
+
+def test_what_the_meter_is_told_of_a_board_with_watts_of_its_own():
+    env = environment(meter(*GENERIC, "--set", "meter.cpus=1"))
+    assert env["FRUGALITY_METER_BOARD"] == "generic"
+    assert env["FRUGALITY_METER_IDLE_WATTS"] == "0"
+    assert env["FRUGALITY_METER_WATTS_PER_CPU"] == "1.5"
+    assert env["FRUGALITY_METER_CPUS"] == "1"
+
+
+@pytest.mark.parametrize(
+    "path, mounted, read",
+    [
+        ("/var/log/pods", "/var/log/pods", "/var/log/pods"),
+        ("/run/lab/{node}/logs/pods", "/run/lab", "/var/log/pods/$(NODE_NAME)/logs/pods"),
+        ("/run/lab/of-{node}", "/run/lab", "/var/log/pods/of-$(NODE_NAME)"),
+    ],
+)
+def test_nodes_that_share_a_machine_have_cgroups_and_logs_of_their_own(path, mounted, read):
+    daemonset = meter(
+        *PI, "--set", f"meter.podLogsPath={path}", "--set", "meter.cgroupRoot=/lab/{node}"
+    )
+    [logs] = [
+        v for v in daemonset["spec"]["template"]["spec"]["volumes"] if v["name"] == "pod-logs"
+    ]
+    assert logs["hostPath"]["path"] == mounted
+    env = environment(daemonset)
+    assert env["FRUGALITY_METER_POD_LOGS"] == read
+    # The meter fills this one in itself.
+    assert env["FRUGALITY_METER_CGROUP_ROOT"] == "/lab/{node}"
+    # Kubernetes puts in only what stands before.
+    names = list(env)
+    assert names.index("NODE_NAME") < names.index("FRUGALITY_METER_POD_LOGS")
+
+
+# ---- the binaries -------------------------------------------------------------------------------
+
+
+def binary(name):
+    if not BINARIES:
+        pytest.skip("FRUGALITY_BIN_DIR is not set")
+    return str(Path(BINARIES).resolve() / name)
+
+
+def understood(name):
+    result = run(binary(name), "run", "--help")
+    assert result.returncode == 0, result.stderr
+    return set(re.findall(r"\[env: (\w+)=", result.stdout))
+
+
+@pytest.mark.parametrize(
+    "settings", [PI, (*GENERIC, "--set", "meter.cpus=1"), KEPLER], ids=["pi", "generic", "kepler"]
+)
+def test_the_binaries_know_every_variable_that_the_chart_sets(settings):
+    for o in render(*settings):
+        if o["kind"] in ("Deployment", "DaemonSet"):
+            assert container(o)["args"] == ["run"]
+            unknown = set(environment(o)) - understood(o["metadata"]["name"])
+            assert not unknown, o["metadata"]["name"]
+
+
+def test_the_boards_that_the_chart_names_are_the_boards_that_the_meter_knows():
+    result = run(binary("frugality-meter"), "boards")
+    known = set(re.findall(r"^([a-z][\w-]+) ", result.stdout, re.MULTILINE)) - {"generic"}
+    assert known, result.stdout
+    for text in (refusal(), (CHART / "values.yaml").read_text(), (CHART / "README.md").read_text()):
+        assert set(re.findall(r"\bpi-\d\w+(?:-plus)?\b", text)) == known
+
+
+@pytest.mark.parametrize("settings", [PI, GENERIC], ids=["pi", "generic"])
+def test_the_meter_starts_with_what_the_chart_tells_it(settings):
+    env = environment(meter(*settings)) | {
+        "NODE_NAME": "pi-1",
+        "FRUGALITY_METER_CGROUP_FS": "/sys/fs/cgroup",
+        "FRUGALITY_METER_LISTEN": "127.0.0.1:0",
+    }
+    with subprocess.Popen(
+        [binary("frugality-meter"), "run"], env=env, stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline = threading.Timer(20, process.kill)
+        deadline.start()
+        log = []
+        for line in process.stderr:
+            log.append(line)
+            if "serving" in line:
+                process.terminate()
+        deadline.cancel()
+    assert process.returncode == 0, "".join(log)
+    assert any("serving" in line for line in log), "".join(log)

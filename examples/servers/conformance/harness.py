@@ -1,0 +1,212 @@
+"""What the tests start and end: a PostgreSQL of their own and the two servers, on the loopback address.
+
+Every process is ended by its own id. Nothing is left behind but the temporary folder that ``run`` removes.
+"""
+
+import contextlib
+import getpass
+import http.client
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+LOOPBACK = "127.0.0.1"
+ROLE, PASSWORD, DATABASE = "app", "p@ss/word", "contacts"
+SEED = Path(os.environ["SEED_SQL"])
+COMMANDS = {
+    "rust": [os.environ["CONTACTS_RUST"]],
+    "python": [os.environ["CONTACTS_PYTHON"], "-m", "contacts_python"],
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition, what: str, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+class Postgres:
+    """A PostgreSQL server with an application role that is no superuser."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = Path(os.environ["POSTGRES_BIN"])
+        self.data = folder / "data"
+        self.log = folder / "postgres.log"
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+        # PostgreSQL refuses to run as root.
+        self.user = os.environ.get("POSTGRES_USER") or getpass.getuser()
+        account = pwd.getpwnam(self.user)
+        folder.mkdir()
+        os.chown(folder, account.pw_uid, account.pw_gid)
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+        self.folder = folder
+        self._run(
+            "initdb", "-D", str(self.data), "-E", "UTF8", "--locale=C.UTF-8", "-A", "trust", "-U", "postgres"
+        )
+        (self.data / "pg_hba.conf").write_text(
+            "local all postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n", encoding="utf-8"
+        )
+        with (self.data / "postgresql.conf").open("a", encoding="utf-8") as config:
+            config.write(
+                f"listen_addresses = '{LOOPBACK}'\nport = {self.port}\n"
+                f"unix_socket_directories = '{folder}'\nmax_connections = 60\nfsync = off\n"
+                "log_line_prefix = '%a|'\n"
+            )
+        self.start()
+        self.psql(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'", database="postgres")
+        self.psql(f"CREATE DATABASE {DATABASE} OWNER {ROLE}", database="postgres")
+
+    def _as_user(self) -> dict:
+        return {"user": self.user} if os.getuid() == 0 else {}
+
+    def _run(self, command: str, *arguments: str) -> None:
+        subprocess.run(
+            [self.bin / command, *arguments],
+            check=True,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            **self._as_user(),
+        )
+
+    def url(self, port: int | None = None) -> str:
+        quoted = PASSWORD.replace("@", "%40").replace("/", "%2F")
+        return f"postgresql://{ROLE}:{quoted}@{LOOPBACK}:{port or self.port}/{DATABASE}?sslmode=disable"
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [self.bin / "postgres", "-D", self.data],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                **self._as_user(),
+            )
+        ready = [self.bin / "pg_isready", "-q", "-h", LOOPBACK, "-p", str(self.port)]
+        wait_until(lambda: subprocess.run(ready).returncode == 0, "PostgreSQL accepts connections")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)  # fast shutdown
+            self.process.wait(timeout=30)
+            self.process = None
+
+    def psql(self, sql: str, *, database: str = DATABASE) -> str:
+        """Run SQL as the superuser and return its unaligned output."""
+        command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-p", str(self.port)]
+        command += ["-U", "postgres", "-d", database, "-f", "-"]
+        done = subprocess.run(command, check=True, input=sql.encode(), stdout=subprocess.PIPE)
+        return done.stdout.decode().removesuffix("\n")
+
+    def seed(self, rows: int) -> None:
+        """Run the operator's seed as the application's role."""
+        command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", f"rows={rows}", "-f", SEED, self.url()]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    @contextlib.contextmanager
+    def table_locked(self) -> Iterator[None]:
+        """Hold a lock under which every SELECT on the contacts waits."""
+        command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-p", str(self.port)]
+        command += ["-U", "postgres", "-d", DATABASE]
+        session = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert session.stdin is not None
+        assert session.stdout is not None
+        try:
+            session.stdin.write(b"BEGIN; LOCK TABLE contacts; SELECT 'locked';\n")
+            session.stdin.flush()
+            assert session.stdout.readline() == b"locked\n"
+            yield
+        finally:
+            session.stdin.close()
+            session.wait(timeout=10)
+            session.stdout.close()
+
+
+class Answer(NamedTuple):
+    """An HTTP response, whole."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Server:
+    """One of the two servers, as its container starts it."""
+
+    name: str
+    environment: dict[str, str]
+    log: Path
+    port: int = field(default_factory=free_port)
+
+    def __post_init__(self) -> None:
+        environment = {"PATH": os.environ["PATH"], "PORT": str(self.port)} | self.environment
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                COMMANDS[self.name],
+                env=environment,
+                cwd=os.environ["CONTACTS_PYTHON_PACKAGE"],
+                stdout=log,
+                stderr=log,
+            )
+
+    def wait_ready(self) -> "Server":
+        def ready() -> bool:
+            assert self.process.poll() is None, self.text()
+            try:
+                return self.ask("/healthz").status == 200
+            except OSError:
+                return False
+
+        wait_until(ready, f"{self.name} is ready")
+        return self
+
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(LOOPBACK, self.port, timeout=20)
+
+    def ask(self, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
+        connection = self.connection()
+        try:
+            return ask(connection, path, method, headers)
+        finally:
+            connection.close()
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=10)
+
+    def text(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+
+def ask(
+    connection: http.client.HTTPConnection,
+    path: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+) -> Answer:
+    connection.request(method, path, headers=headers or {})
+    response = connection.getresponse()
+    fields = response.getheaders()
+    assert len({name.lower() for name, _ in fields}) == len(fields), f"a header is there twice: {fields}"
+    return Answer(response.status, {name.lower(): value for name, value in fields}, response.read())

@@ -1,0 +1,180 @@
+//! The HTTP side: `/contacts/{key}` and `/healthz`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::database::{Database, DatabaseError};
+
+const VCARD: HeaderValue = HeaderValue::from_static("text/vcard; charset=utf-8");
+
+/// Everything that the server answers.
+pub(crate) fn router(database: Arc<Database>) -> Router {
+    let contact = get(contact).fallback(method_not_allowed);
+    Router::new()
+        .route("/contacts/", contact.clone())
+        .route("/contacts/{*key}", contact)
+        .route("/healthz", get(health).fallback(method_not_allowed))
+        .fallback(not_found)
+        .with_state(database)
+}
+
+/// Answers other than a contact, the same text in every candidate.
+enum Refusal {
+    MalformedKey,
+    NoContact,
+    Database(DatabaseError),
+}
+
+impl From<DatabaseError> for Refusal {
+    fn from(error: DatabaseError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::MalformedKey => (
+                StatusCode::BAD_REQUEST,
+                "The key of a contact is a UUID: /contacts/12345678-9abc-def0-1234-56789abcdef0\n",
+            ),
+            Self::NoContact => (StatusCode::NOT_FOUND, "There is no such contact\n"),
+            Self::Database(error) => {
+                tracing::error!("{error}");
+                (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "The database does not answer\n",
+                )
+            }
+        }
+        .into_response()
+    }
+}
+
+async fn contact(
+    State(database): State<Arc<Database>>,
+    key: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    // A path without a key, or with one that is not UTF-8, has no UUID either.
+    let id = key
+        .ok()
+        .and_then(|Path(key)| row_of(&key, database.rows()))
+        .ok_or(Refusal::MalformedKey)?;
+    let contact = database.contact(id).await?.ok_or(Refusal::NoContact)?;
+    let Ok(etag) = HeaderValue::try_from(format!("\"{}\"", contact.etag)) else {
+        return Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response());
+    };
+    if is_known(request.headers(), contact.etag.as_bytes()) {
+        let mut response = (StatusCode::NOT_MODIFIED, [(ETAG, etag)]).into_response();
+        if request.method() == Method::HEAD {
+            // axum would say 0 here; only the length that GET would send is right (RFC 9110, 8.6).
+            response
+                .headers_mut()
+                .insert(CONTENT_LENGTH, contact.vcard.len().into());
+        }
+        return Ok(response);
+    }
+    Ok(([(ETAG, etag), (CONTENT_TYPE, VCARD)], contact.vcard).into_response())
+}
+
+async fn health(State(database): State<Arc<Database>>) -> Result<&'static str, Refusal> {
+    database.check().await?;
+    Ok("ok\n")
+}
+
+async fn not_found() -> impl IntoResponse {
+    (StatusCode::NOT_FOUND, "There is nothing at this path\n")
+}
+
+async fn method_not_allowed() -> impl IntoResponse {
+    (
+        StatusCode::METHOD_NOT_ALLOWED,
+        [(ALLOW, "GET, HEAD")],
+        "Only GET and HEAD are served\n",
+    )
+}
+
+/// The primary key that a UUID stands for: its first 32 bits, spread over `rows` ≥ 1 rows from 1 on.
+/// `None` if the key is not a UUID of 8-4-4-4-12 hexadecimal digits.
+fn row_of(key: &str, rows: u32) -> Option<i32> {
+    let well_formed = key.len() == 36
+        && key.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        });
+    if !well_formed {
+        return None;
+    }
+    let number = u32::from_str_radix(key.get(..8)?, 16).ok()?;
+    i32::try_from(1 + number % rows).ok()
+}
+
+/// Whether `If-None-Match` names this entity tag (without quotes), compared weakly.
+fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
+    headers.get_all(IF_NONE_MATCH).iter().any(|value| {
+        let value = value.as_bytes();
+        if value.trim_ascii() == b"*" {
+            return true;
+        }
+        // Between quotes are the tags, outside of them commas and W/; a tag may hold a comma.
+        let mut pieces = value.split(|byte| *byte == b'"').skip(1);
+        while let (Some(tag), Some(_closed)) = (pieces.next(), pieces.next()) {
+            if tag == etag {
+                return true;
+            }
+        }
+        false
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::first("00000000-0000-4000-8000-000000000000", Some(1))]
+    #[case::last("0000270f-0000-4000-8000-000000000000", Some(10_000))]
+    #[case::round_again("00002710-0000-4000-8000-000000000000", Some(1))]
+    #[case::greatest("FFFFFFFF-ffff-4fff-bfff-ffffffffffff", Some(7_296))]
+    #[case::no_hyphens("00000000000040008000000000000000", None)]
+    #[case::braces("{00000000-0000-4000-8000-000000000000}", None)]
+    #[case::not_hexadecimal("0000000g-0000-4000-8000-000000000000", None)]
+    #[case::signed("+0000000-0000-4000-8000-000000000000", None)]
+    #[case::wide_characters("é000000-0000-4000-8000-000000000000", None)]
+    #[case::empty("", None)]
+    fn a_uuid_stands_for_a_row(#[case] key: &str, #[case] row: Option<i32>) {
+        assert_eq!(row_of(key, 10_000), row);
+    }
+
+    #[rstest]
+    #[case::one(&[r#""a1""#], true)]
+    #[case::weak(&[r#"W/"a1""#], true)]
+    #[case::list(&[r#""b2", W/"a1""#], true)]
+    #[case::list_without_spaces(&[r#""b2","a1""#], true)]
+    #[case::comma_in_a_tag(&[r#""b,2", "a1""#], true)]
+    #[case::second_header(&[r#""b2""#, r#""a1""#], true)]
+    #[case::anything(&[" * "], true)]
+    #[case::other(&[r#""b2""#], false)]
+    #[case::between_two_tags(&[r#""b2"a1"c3""#], false)]
+    #[case::unquoted(&["a1"], false)]
+    #[case::unclosed(&[r#""a1"#], false)]
+    #[case::star_as_a_tag(&[r#""*""#], false)]
+    #[case::empty(&[""], false)]
+    #[case::none(&[], false)]
+    fn if_none_match_is_compared_weakly(#[case] values: &[&str], #[case] known: bool) {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(IF_NONE_MATCH, HeaderValue::from_str(value).unwrap());
+        }
+        assert_eq!(is_known(&headers, b"a1"), known);
+    }
+}

@@ -1,0 +1,3 @@
+FROM scratch
+ADD base-rootfs.tar /
+CMD ["bash"]

@@ -1,0 +1,4 @@
+FROM scratch
+COPY coredns /coredns
+USER 65532:65532
+ENTRYPOINT ["/coredns"]

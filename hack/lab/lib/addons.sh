@@ -1,0 +1,38 @@
+# shellcheck shell=bash
+# What runs in the cluster from its first minute: DNS, storage, CloudNativePG.
+
+# render DIRECTORY|FILE IMAGE [RELEASE]: a manifest of ours with the box's names filled in.
+render() {
+  local source=$1 image=$2 release=${3:-} target
+  if [[ -f $source ]]; then
+    fill "$image" <"$source"
+    return
+  fi
+  target=$LAB_DIR/manifests/${source##*/}
+  mkdir -p "$target"
+  cp "$release" "$target/release.yaml"
+  fill "$image" <"$source/kustomization.yaml" >"$target/kustomization.yaml"
+  "$LAB_DIR/bin/kubectl" kustomize "$target"
+}
+
+fill() {
+  sed -e "s|COREDNS_IMAGE|$1|g" -e "s|IMAGE_NAME|${1%:*}|g" -e "s|IMAGE_TAG|${1##*:}|g" \
+    -e "s|DNS_ADDRESS|$LAB_DNS_SERVICE_ADDRESS|g" -e "s|BASE_IMAGE|$LAB_BASE_IMAGE|g" \
+    -e "s|NODE_STATE|$LAB_NODE_STATE|g"
+}
+
+apply() { kube apply --server-side --force-conflicts --field-manager=lab -f -; }
+
+apply_dns() { render "$LAB_HOME/manifests/coredns.yaml" "$(system_image_name coredns)" | apply; }
+
+apply_storage() {
+  render "$LAB_HOME/manifests/local-path" "$(system_image_name local-path-provisioner)" \
+    "$(part_dir local-path-provisioner)/release.yaml" | apply
+}
+
+apply_cloudnative_pg() {
+  render "$LAB_HOME/manifests/cloudnative-pg" "$(system_image_name cloudnative-pg)" \
+    "$(part_dir cloudnative-pg)/release.yaml" | apply
+}
+
+roll_out() { kube --namespace "$1" rollout status "deployment/$2" --timeout=180s; }

@@ -1,0 +1,135 @@
+# shellcheck shell=bash
+# The box as one process: starting it, finding it, entering it, ending it.
+
+# The box is known by its outermost process: number and start time, because numbers come again.
+box_pid() {
+  local pid started
+  [[ -r $LAB_DIR/box.pid ]] || return 1
+  read -r pid started <"$LAB_DIR/box.pid" || return 1
+  [[ -r /proc/$pid/stat && $(process_start "$pid") == "$started" ]] || return 1
+  echo "$pid"
+}
+
+process_start() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+
+# The box's first process, as this machine numbers it: the one whose namespaces are entered.
+box_init_pid() {
+  local pid
+  pid=$(box_pid) && pgrep --parent "$pid"
+}
+
+# box_exec COMMAND...: inside the box, in the same directory, off the measured core.
+box_exec() {
+  local pid
+  pid=$(box_init_pid) || die "the box is not up" "Start it with: $LAB_COMMAND up"
+  # shellcheck disable=SC2016 # the inner shell's own parameters
+  taskset --cpu-list "$LAB_SYSTEM_CPUS" nsenter --target "$pid" --mount --net --pid \
+    env "KUBECONFIG=$LAB_DIR/kubeconfig" "PATH=$LAB_DIR/bin:$PATH" \
+    bash -c 'cd "$1" && shift && exec "$@"' bash "$PWD" "$@"
+}
+
+# node_exec NODE COMMAND...: in a node's own mount and network namespaces, where its container
+# runtime's socket is.
+node_exec() {
+  local node=$1 pid
+  shift
+  pid=$(node_pid "$node") || die "the node $node is not running" "See the logs in $LAB_LOG_DIR"
+  taskset --cpu-list "$LAB_SYSTEM_CPUS" nsenter --target "$pid" --mount --net --pid "$@"
+}
+
+node_pid() {
+  local init
+  init=$(box_init_pid) || return 1
+  pgrep --parent "$init" --full "/box/node .* $1\$"
+}
+
+kube() { box_exec "$LAB_DIR/bin/kubectl" "$@"; }
+
+# What decides whether a running box is the one that this checkout would start.
+box_fingerprint() {
+  { cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,supervise,cgroups}.sh; for part in "${!PART_MODULE[@]}"; do part_dir "$part"; done | sort; } |
+    sha256sum | cut -c1-16
+}
+
+box_refuse_bad_place() {
+  case $LAB_DIR/ in
+    /run/* | /var/run/* | /var/log/* | /proc/* | /sys/*)
+      die "the state directory may not be $LAB_DIR: the box has a /run, /var/log, /proc of its own" \
+        "Set FRUGALITY_LAB_DIR to another directory."
+      ;;
+  esac
+  local strangers
+  strangers=$(cgroup_processes "$LAB_CGROUP_ROOT" | head -n 3 | tr '\n' ' ')
+  [[ -z $strangers ]] || die "another box on this machine uses the cgroup $LAB_CGROUP_ROOT (processes $strangers…)" \
+    "End it from where it was started ('lab down' with its FRUGALITY_LAB_DIR)," \
+    "or give this one another name: FRUGALITY_LAB_CGROUP_ROOT=/lab2"
+}
+
+# Everything of an ended box but the images in its nodes' stores, which are kept: they take long to
+# load and belong to no cluster.
+box_sweep() {
+  local node entry
+  cgroup_remove "$LAB_CGROUP_ROOT" || die "the cgroup $LAB_CGROUP_ROOT is still in use by: $(cgroup_processes "$LAB_CGROUP_ROOT" | tr '\n' ' ')"
+  rm -rf "${LAB_DIR:?}"/{manifests,pki,kubeconfig,bin,box.pid,box.env}
+  for node in "${LAB_NODES[@]}"; do
+    [[ -d $LAB_DIR/nodes/$node ]] || continue
+    for entry in "$LAB_DIR/nodes/$node"/*; do
+      [[ ${entry##*/} == containerd ]] || rm -rf "$entry"
+    done
+  done
+}
+
+box_start() {
+  local node
+  box_refuse_bad_place
+  box_sweep
+  mkdir -p "$LAB_DIR/bin" "$LAB_LOG_DIR"
+  rm -f "$LAB_LOG_DIR"/*.log
+  local binary
+  for binary in "${BINARIES[@]}"; do
+    [[ ! -x "$(part_dir "${BINARY_PART[$binary]}")/$binary" ]] || ln -s "$(part_dir "${BINARY_PART[$binary]}")/$binary" "$LAB_DIR/bin/$binary"
+  done
+  step "make certificates" make_pki || die "openssl cannot make the cluster's certificates"
+  cgroup_make "$LAB_CGROUP_ROOT/system"
+  for node in "${LAB_NODES[@]}"; do
+    cgroup_make "$LAB_CGROUP_ROOT/$node"
+    cgroup_make "$LAB_CGROUP_ROOT/system/$node"
+  done
+  cgroup_cpus "$LAB_CGROUP_ROOT/system" "$LAB_SYSTEM_CPUS" || true
+  printf 'checkout=%s\nfingerprint=%s\n' "$LAB_HOME" "$(box_fingerprint)" >"$LAB_DIR/box.env"
+  (
+    cgroup_join "$LAB_CGROUP_ROOT/system"
+    # Nothing of the caller's may keep the box, nor the box the caller's: no terminal, no lock.
+    exec {LAB_LOCK}>&-
+    cd /
+    exec env -i "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "HOME=$HOME" LANG=C.UTF-8 \
+      "FRUGALITY_CACHE=$LAB_CACHE_DIR" "FRUGALITY_LAB_DIR=$LAB_DIR" "FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT" \
+      setsid unshare --pid --fork --kill-child=KILL --net --mount --propagation private \
+      "$LAB_HOME/box/init" "$LAB_HOME" </dev/null >"$LAB_LOG_DIR/box.log" 2>&1
+  ) &
+  local pid=$!
+  # unshare has the same number as the subshell that became it.
+  printf '%s %s\n' "$pid" "$(process_start "$pid")" >"$LAB_DIR/box.pid"
+  wait_for 10 "the box starts" box_init_pid || die "the box's first process ended at once" "$(tail -n 5 "$LAB_LOG_DIR/box.log")"
+}
+
+box_stop() {
+  local pid
+  if pid=$(box_pid); then
+    # The kernel kills the box's first process with this one, and with that one all the others.
+    kill -KILL "$pid"
+    while [[ -e /proc/$pid && $(process_start "$pid") ]]; do
+      grep -q '^State:.Z' "/proc/$pid/status" 2>/dev/null && break
+      sleep 0.1
+    done
+    say "ended the box (process $pid and all it started)"
+  else
+    say "no box is up"
+  fi
+  local try
+  for ((try = 0; try < 100; try++)); do
+    [[ -n $(cgroup_processes "$LAB_CGROUP_ROOT") ]] || break
+    sleep 0.1
+  done
+  box_sweep
+}

@@ -1,0 +1,120 @@
+# shellcheck shell=bash
+# The box as a cluster: bringing it up step by step, and saying how it is.
+
+node_ready() {
+  local condition='{.status.conditions[?(@.type=="Ready")].status}'
+  [[ $(kube get node "$1" --output "jsonpath=$condition" 2>/dev/null) == True ]]
+}
+
+# Whether a node's pods have the CPUs that they should, and no others.
+node_pinned() {
+  local mount
+  mount=$(cgroup_cpuset_mount)
+  [[ -z $mount || $(<"$mount$LAB_CGROUP_ROOT/$1/kubepods/cpuset.cpus") == "${LAB_NODE_CPUS[$1]}" ]]
+}
+
+cluster_up() {
+  local without=' ' part binary wanted=() images=(pause base) image node started=$SECONDS
+  while (($#)); do
+    case $1 in
+      --without)
+        part=${2:-}
+        shift
+        ;;
+      --without=* | --without-*) part=${1#--without?} ;;
+      *) die "up has no option '$1'" ;;
+    esac
+    [[ $part != cnpg ]] || part=cloudnative-pg
+    case $part in
+      cloudnative-pg | local-path-provisioner | fortio | helm) without+="$part " ;;
+      *) die "the box cannot be started without '$part'" ;;
+    esac
+    shift
+  done
+  for binary in "${BINARIES[@]}"; do
+    [[ $without == *" ${BINARY_PART[$binary]} "* ]] || wanted+=("$binary")
+  done
+  build_parts "${wanted[@]}"
+
+  images+=(coredns)
+  [[ $without == *" local-path-provisioner "* ]] || images+=(local-path-provisioner)
+  [[ $without == *" cloudnative-pg "* ]] || images+=(cloudnative-pg postgresql)
+  images_lock
+  for image in "${images[@]}"; do ensure_system_image "$image"; done
+
+  if box_pid >/dev/null; then
+    box_report_other_checkout
+    say "the box is up already (process $(box_pid))"
+  else
+    say "starting the box"
+    box_start
+  fi
+  wait_for 120 "the API server starts" kube get --raw /readyz ||
+    die "the API server does not answer" "See the logs in $LAB_LOG_DIR"
+  for node in "${LAB_NODES[@]}"; do
+    wait_for 20 "the container runtime of $node starts" node_exec "$node" ctr version ||
+      die "the container runtime of $node does not answer" "See $LAB_LOG_DIR/$node-containerd.log"
+  done
+  for image in "${images[@]}"; do
+    # shellcheck disable=SC2046 # node names are words
+    load_image "$(system_image_name "$image")" $(system_image_nodes "$image")
+  done
+  exec {LAB_IMAGES_LOCK}>&-
+  for node in "${LAB_NODES[@]}"; do
+    wait_for 120 "node $node becomes ready" node_ready "$node" || die "node $node does not become ready" "See $LAB_LOG_DIR/$node-kubelet.log"
+    wait_for 30 "node $node gets its CPUs" node_pinned "$node" || die "node $node does not get its CPUs" "See $LAB_LOG_DIR/$node.log"
+  done
+  say "  nodes ready after $((SECONDS - started))s"
+
+  step "install DNS" apply_dns || die "CoreDNS cannot be installed"
+  if [[ $without != *" local-path-provisioner "* ]]; then
+    step "install local-path storage" apply_storage || die "local-path storage cannot be installed" "${PART_WITHOUT[local-path-provisioner]}"
+  fi
+  if [[ $without != *" cloudnative-pg "* ]]; then
+    step "install CloudNativePG" apply_cloudnative_pg || die "CloudNativePG cannot be installed" "${PART_WITHOUT[cloudnative-pg]}"
+    step "CloudNativePG rolls out" roll_out cnpg-system cnpg-controller-manager || die "CloudNativePG does not become available" "${PART_WITHOUT[cloudnative-pg]}"
+  fi
+  step "DNS rolls out" roll_out kube-system coredns || die "CoreDNS does not become available"
+  if [[ $without != *" local-path-provisioner "* ]]; then
+    step "local-path storage rolls out" roll_out local-path-storage local-path-provisioner || die "local-path storage does not become available" "${PART_WITHOUT[local-path-provisioner]}"
+  fi
+  say "the cluster is up, ${SECONDS}s after the command; try: $LAB_COMMAND kubectl get nodes"
+}
+
+# A box that another checkout started serves this one as well, where it is made of the same things.
+box_report_other_checkout() {
+  local checkout='' fingerprint='' key value
+  while IFS='=' read -r key value; do
+    case $key in
+      checkout) checkout=$value ;;
+      fingerprint) fingerprint=$value ;;
+    esac
+  done <"$LAB_DIR/box.env"
+  if [[ $fingerprint != "$(box_fingerprint)" ]]; then
+    say "note: the running box was started from $checkout with other versions or settings;"
+    say "      it is used as it is. For this checkout's own: $LAB_COMMAND down, then up"
+  elif [[ $checkout != "$LAB_HOME" ]]; then
+    say "using the box that was started from $checkout"
+  fi
+}
+
+cluster_status() {
+  local pid init node mount
+  if ! pid=$(box_pid); then
+    say "no box is up (state directory $LAB_DIR)"
+    return 1
+  fi
+  init=$(box_init_pid)
+  mount=$(cgroup_cpuset_mount)
+  echo "box        process $pid, up since $(ps -o lstart= -p "$pid"), $(cgroup_processes "$LAB_CGROUP_ROOT" | wc -l) processes"
+  echo "state      $LAB_DIR (logs in $LAB_LOG_DIR)"
+  echo "inside     nsenter --target $init --mount --net --pid, or: lab exec COMMAND"
+  for node in "${LAB_NODES[@]}"; do
+    echo "$node  cgroup $LAB_CGROUP_ROOT/$node, pods on CPU $(cat "$mount$LAB_CGROUP_ROOT/$node/kubepods/cpuset.cpus" 2>/dev/null || echo unknown), pod logs $LAB_DIR/nodes/$node/log/pods"
+  done
+  echo "system     cgroup $LAB_CGROUP_ROOT/system on CPU $(cat "$mount$LAB_CGROUP_ROOT/system/cpuset.cpus")"
+  echo
+  kube get nodes --label-columns frugality.dev/role --output wide
+  echo
+  kube get pods --all-namespaces --output wide
+}

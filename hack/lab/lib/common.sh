@@ -1,0 +1,59 @@
+# shellcheck shell=bash
+# Words to the person who waits: progress, failure, and the time both took.
+
+# Lines about progress go to standard error, so that a command's own output can be used by a pipe.
+say() { printf '%s\n' "$*" >&2; }
+
+# A problem that ends the command. Say what cannot be had and what works without it.
+die() {
+  printf 'lab: error: %s\n' "$1" >&2
+  shift
+  local line
+  for line in "$@"; do printf '            %s\n' "$line" >&2; done
+  exit 1
+}
+
+# step TEXT COMMAND...: runs the command with its output in $LAB_LOG_DIR/<step>.log, and says every
+# ten seconds that it still runs. On failure it shows the end of that log and returns the status.
+step() {
+  local text=$1 log status started elapsed next=10 pid
+  shift
+  mkdir -p "$LAB_LOG_DIR"
+  log="$LAB_LOG_DIR/$(printf '%s' "$text" | tr -c '[:alnum:].-' '-').log"
+  started=$SECONDS
+  "$@" >"$log" 2>&1 &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    elapsed=$((SECONDS - started))
+    if ((elapsed >= next)); then
+      say "  $text … ${elapsed}s"
+      next=$((elapsed + 10))
+    fi
+    sleep 0.2
+  done
+  status=0
+  wait "$pid" || status=$?
+  elapsed=$((SECONDS - started))
+  if ((status == 0)); then
+    say "  $text: done in ${elapsed}s"
+  else
+    say "  $text: failed after ${elapsed}s; the end of $log:"
+    tail -n 20 "$log" | sed 's/^/    | /' >&2
+  fi
+  return "$status"
+}
+
+# wait_for SECONDS TEXT COMMAND...: tries the command until it succeeds.
+wait_for() {
+  local limit=$1 text=$2 started=$SECONDS next=10 elapsed
+  shift 2
+  until ("$@") >/dev/null 2>&1; do
+    elapsed=$((SECONDS - started))
+    ((elapsed < limit)) || return 1
+    if ((elapsed >= next)); then
+      say "  $text … ${elapsed}s"
+      next=$((elapsed + 10))
+    fi
+    sleep 0.3
+  done
+}

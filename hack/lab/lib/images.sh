@@ -1,0 +1,155 @@
+# shellcheck shell=bash
+# Container images without a registry: a Debian base bootstrapped from the machine's own package
+# sources, ordinary Dockerfiles on top of it, and both nodes' stores as the place to load them to.
+
+lab_buildah() {
+  mkdir -p "$LAB_IMAGES_DIR"
+  local policy=$LAB_IMAGES_DIR/policy.json
+  [[ -e $policy ]] || echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$policy"
+  local subcommand=$1
+  shift
+  case $subcommand in build | push | commit) set -- --signature-policy "$policy" "$@" ;; esac
+  BUILDAH_ISOLATION=chroot buildah --root "$LAB_IMAGES_DIR/storage" --runroot "$LAB_IMAGES_DIR/run" \
+    --storage-driver overlay "$subcommand" "$@"
+}
+
+# image_id NAME: the ID of an image that has been built, or nothing.
+image_id() { lab_buildah inspect --type image --format '{{.FromImageID}}' "$1" 2>/dev/null || true; }
+
+# The machine's Debian sources as one list, without those of other distributors: their keys and
+# certificates are not in the image.
+debian_sources() {
+  local file
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+    [[ ! -e $file ]] || grep -E "^deb .*[[:space:]]$LAB_BASE_SUITE(-updates|-security)?[[:space:]]" "$file" || true
+  done
+  for file in /etc/apt/sources.list.d/*.sources; do
+    [[ ! -e $file ]] || awk -v suite="$LAB_BASE_SUITE" '
+      /^#/ { next }
+      /^[[:space:]]*$/ { uri = suites = components = ""; next }
+      /^URIs:/ { sub(/^URIs:[ ]*/, ""); uri = $0 }
+      /^Suites:/ { sub(/^Suites:[ ]*/, ""); suites = $0 }
+      /^Components:/ { sub(/^Components:[ ]*/, ""); components = $0 }
+      uri != "" && suites != "" && components != "" {
+        u = split(uri, us, " "); s = split(suites, ss, " ")
+        for (i = 1; i <= u; i++) for (j = 1; j <= s; j++)
+          if (ss[j] ~ "^" suite "(-updates|-security)?$") print "deb", us[i], ss[j], components
+        uri = ""
+      }' "$file"
+  done
+}
+
+# How this machine reaches its package registries, for the time of a build. Mounted, so that
+# nothing of it is in an image.
+build_configuration() {
+  local directory=$LAB_IMAGES_DIR/configuration bundle=/etc/ssl/certs/ca-certificates.crt setting
+  rm -rf "$directory"
+  mkdir -p "$directory"/{sources.list.d,lab}
+  debian_sources >"$directory/sources.list.d/machine.list"
+  [[ ! -e $bundle ]] || cp "$bundle" "$directory/lab/ca-certificates.crt"
+  {
+    grep -rhiE '^[[:space:]]*Acquire::[^"]*"[^"]*";' /etc/apt/apt.conf.d /etc/apt/apt.conf 2>/dev/null || true
+    echo 'Acquire::https::CAInfo "/run/lab/ca-certificates.crt";'
+  } >"$directory/apt.conf"
+  {
+    echo '[global]'
+    echo 'cert = /run/lab/ca-certificates.crt'
+    for setting in INDEX_URL EXTRA_INDEX_URL TRUSTED_HOST TIMEOUT; do
+      local variable=PIP_$setting name=${setting,,}
+      if [[ -n ${!variable:-} ]]; then
+        echo "${name//_/-} = ${!variable}"
+      elif [[ -e /etc/pip.conf ]]; then
+        grep -E "^${name//_/-}[[:space:]]*=" /etc/pip.conf || true
+      fi
+    done
+  } >"$directory/pip.conf"
+}
+
+# shellcheck disable=SC2016 # $1 is the hook's own parameter
+bootstrap_base() {
+  local rootfs=$LAB_IMAGES_DIR/base-rootfs.tar status=0
+  # As the image of that name: no recommended packages, no documentation, no package lists.
+  debian_sources | mmdebstrap --variant=minbase \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+    --dpkgopt='path-include=/usr/share/locale/locale.alias' \
+    --aptopt='APT::Install-Recommends "false"' \
+    --customize-hook='rm -f "$1/etc/apt/sources.list" "$1/etc/hostname" "$1/etc/apt/apt.conf.d/99mmdebstrap"' \
+    --customize-hook="copy-in $LAB_HOME/images/debian.sources /etc/apt/sources.list.d" \
+    "$LAB_BASE_SUITE" "$rootfs" - &&
+    lab_buildah build --pull-never -f "$LAB_HOME/images/base.Dockerfile" -t "$LAB_BASE_IMAGE" "$LAB_IMAGES_DIR" || status=$?
+  rm -f "$rootfs"
+  return "$status"
+}
+
+ensure_base_image() {
+  [[ -z $(image_id "$LAB_BASE_IMAGE") ]] || return 0
+  step "bootstrap ${LAB_BASE_IMAGE##*/}" bootstrap_base ||
+    die "the base image $LAB_BASE_IMAGE cannot be had from the machine's Debian sources" \
+      "The nodes come up without it; no database and no candidate can be built."
+}
+
+run_build() {
+  local dockerfile=$1 name=$2 context=$3 architecture
+  architecture=$(dpkg --print-architecture)
+  build_configuration
+  local configuration=$LAB_IMAGES_DIR/configuration
+  lab_buildah build --layers --pull-never --network host --build-arg "TARGETARCH=$architecture" \
+    --volume "$configuration/sources.list.d:/etc/apt/sources.list.d:ro" \
+    --volume "$configuration/apt.conf:/etc/apt/apt.conf:ro" \
+    --volume "$configuration/pip.conf:/etc/pip.conf:ro" \
+    --volume "$configuration/lab:/run/lab:ro" \
+    -f "$dockerfile" -t "$name" "$context"
+}
+
+# build_image DOCKERFILE NAME [CONTEXT]: steps of a Dockerfile whose inputs are unchanged are taken
+# from the cache of layers.
+build_image() {
+  local dockerfile=$1 name=$2 context=${3:-.}
+  [[ -r $dockerfile ]] || die "there is no Dockerfile $dockerfile"
+  [[ -d $context ]] || die "the build context $context is not a directory"
+  ! grep -qi "^FROM .*$LAB_BASE_IMAGE" "$dockerfile" || ensure_base_image
+  step "build $name" run_build "$dockerfile" "$name" "$context" || die "the image $name cannot be built from $dockerfile"
+}
+
+# node_has_image NODE NAME ID: whether the very same image is in a node's store.
+node_has_image() {
+  node_exec "$1" ctr --namespace k8s.io images list "name==$2" | grep -q "frugality.dev/image-id=$3"
+}
+
+import_image() { # node, name, ID, archive
+  node_exec "$1" ctr --namespace k8s.io images import - <"$4" &&
+    node_exec "$1" ctr --namespace k8s.io images label "$2" "frugality.dev/image-id=$3"
+}
+
+# load_image NAME NODE...: puts a built image into the nodes' stores where it is not there yet.
+load_image() {
+  local name=$1 id archive node missing=()
+  shift
+  id=$(image_id "$name")
+  [[ -n $id ]] || die "there is no image $name" "Build it first: $LAB_COMMAND build-image DOCKERFILE $name"
+  for node in "$@"; do node_has_image "$node" "$name" "$id" || missing+=("$node"); done
+  ((${#missing[@]})) || return 0
+  archive=$LAB_IMAGES_DIR/archive-$BASHPID.tar
+  step "export ${name#localhost/frugality/}" lab_buildah push --quiet "$name" "docker-archive:$archive:$name" || {
+    rm -f "$archive"
+    die "the image $name cannot be exported"
+  }
+  for node in "${missing[@]}"; do
+    step "load ${name#localhost/frugality/} into $node" import_image "$node" "$name" "$id" "$archive" || {
+      rm -f "$archive"
+      die "the image $name cannot be loaded into $node"
+    }
+  done
+  rm -f "$archive"
+}
+
+# Builds and loads share one store of layers and one configuration directory.
+images_lock() {
+  mkdir -p "$LAB_IMAGES_DIR"
+  exec {LAB_IMAGES_LOCK}>"$LAB_IMAGES_DIR/.lock"
+  flock -n "$LAB_IMAGES_LOCK" || {
+    say "waiting for another build or load of images to end"
+    flock "$LAB_IMAGES_LOCK"
+  }
+}

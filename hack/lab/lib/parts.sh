@@ -1,0 +1,163 @@
+# shellcheck shell=bash
+# The programs that the box is made of, built from Go modules that parts/*/go.mod pin by checksum.
+# A built part is kept by version and by a hash of all that decides its content, outside the
+# checkout, and never built twice.
+
+# part: module that gives the version, C compiler needed (cgo), what works without the part.
+declare -A PART_MODULE=(
+  [kubernetes]=k8s.io/kubernetes
+  [kine]=github.com/k3s-io/kine
+  [coredns]=github.com/coredns/coredns
+  [local-path-provisioner]=github.com/rancher/local-path-provisioner
+  [cloudnative-pg]=github.com/cloudnative-pg/cloudnative-pg
+  [fortio]=fortio.org/fortio
+  [helm]=helm.sh/helm/v3
+)
+declare -A PART_WITHOUT=(
+  [kubernetes]="Nothing works without it."
+  [kine]="Nothing works without it: it is where the API server keeps its state."
+  [coredns]="The nodes come up; Service names do not resolve."
+  [local-path-provisioner]="The cluster works; no database can get a volume."
+  [cloudnative-pg]="The cluster works: 'lab up --without-cnpg'. Benchmarks say that CloudNativePG is missing."
+  [fortio]="The cluster works; no load can be injected."
+  [helm]="The cluster works; the chart cannot be installed by the lab."
+)
+# binary: the part it belongs to, and the package it is built from.
+declare -A BINARY_PART=(
+  [kube-apiserver]=kubernetes [kube-controller-manager]=kubernetes [kube-scheduler]=kubernetes
+  [kubelet]=kubernetes [kube-proxy]=kubernetes [kubectl]=kubernetes
+  [kine]=kine [coredns]=coredns [local-path-provisioner]=local-path-provisioner
+  [manager]=cloudnative-pg [fortio]=fortio [helm]=helm
+)
+declare -A BINARY_PACKAGE=(
+  [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
+  [kube-controller-manager]=k8s.io/kubernetes/cmd/kube-controller-manager
+  [kube-scheduler]=k8s.io/kubernetes/cmd/kube-scheduler
+  [kubelet]=k8s.io/kubernetes/cmd/kubelet
+  [kube-proxy]=k8s.io/kubernetes/cmd/kube-proxy
+  [kubectl]=k8s.io/kubernetes/cmd/kubectl
+  [kine]=github.com/k3s-io/kine
+  [coredns]=.
+  [local-path-provisioner]=github.com/rancher/local-path-provisioner
+  [manager]=github.com/cloudnative-pg/cloudnative-pg/cmd/manager
+  [fortio]=fortio.org/fortio
+  [helm]=helm.sh/helm/v3/cmd/helm
+)
+# In the order in which a cold start needs them.
+BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
+  kine coredns local-path-provisioner manager fortio helm)
+
+part_version() {
+  awk -v module="${PART_MODULE[$1]}" '
+    $1 == "require" && $2 == module { print $3; exit }
+    $1 == module { print $2; exit }' "$LAB_HOME/parts/$1/go.mod"
+}
+
+part_ldflags() {
+  local version minor
+  version=$(part_version "$1")
+  printf '%s' '-s -w'
+  case $1 in
+    kubernetes)
+      minor=${version#v1.}
+      minor=${minor%%.*}
+      local package
+      for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+        printf ' -X %s.gitVersion=%s -X %s.gitMajor=1 -X %s.gitMinor=%s -X %s.gitTreeState=clean' \
+          "$package" "$version" "$package" "$package" "$minor" "$package"
+      done
+      ;;
+    cloudnative-pg)
+      printf ' -X github.com/cloudnative-pg/cloudnative-pg/pkg/versions.buildVersion=%s' "${version#v}"
+      ;;
+    helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
+    local-path-provisioner) printf ' -X main.VERSION=%s' "$version" ;;
+  esac
+}
+
+part_cgo() { case $1 in kine) echo 1 ;; *) echo 0 ;; esac; }
+
+# Where a part's binaries are or will be.
+part_dir() {
+  local files=("$LAB_HOME/parts/$1"/go.mod "$LAB_HOME/parts/$1"/go.sum) main="$LAB_HOME/parts/$1/main.go"
+  [[ ! -e $main ]] || files+=("$main")
+  local hash
+  hash=$({ cat "${files[@]}"; part_ldflags "$1"; part_cgo "$1"; go env GOOS GOARCH; } | sha256sum | cut -c1-16)
+  printf '%s/%s-%s-%s' "$LAB_PARTS_DIR" "$1" "$(part_version "$1")" "$hash"
+}
+
+# The path of one binary; it must have been built.
+binary_path() {
+  local part=${BINARY_PART[$1]:-}
+  [[ -n $part ]] || die "no part is called '$1'" "There are: ${BINARIES[*]}"
+  local path
+  path="$(part_dir "$part")/$1"
+  [[ -x $path ]] || die "$1 is not built yet" "'lab build' builds all parts, 'lab build $1' this one."
+  printf '%s\n' "$path"
+}
+
+# A part's source in the module cache, for the files that come with a module but are no Go code.
+part_source() {
+  (cd "$LAB_HOME/parts/$1" && GOFLAGS=-mod=readonly GOWORK=off go mod download "${PART_MODULE[$1]}" &&
+    GOFLAGS=-mod=readonly GOWORK=off go list -m -f '{{.Dir}}' "${PART_MODULE[$1]}")
+}
+
+# The manifest that a part is installed with, kept beside its binary so that a warm start needs no
+# module cache.
+part_release() {
+  local source version
+  version=$(part_version "$1")
+  source=$(part_source "$1") || return
+  case $1 in
+    cloudnative-pg) cp "$source/releases/cnpg-${version#v}.yaml" "$2/release.yaml" ;;
+    local-path-provisioner) cp "$source/deploy/local-path-storage.yaml" "$2/release.yaml" ;;
+  esac && chmod u+w "$2/release.yaml"
+}
+
+go_build() {
+  local part=$1 binary=$2 target=$3
+  cd "$LAB_HOME/parts/$part" || return
+  GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=$(part_cgo "$part") \
+    go build -trimpath -buildvcs=false -ldflags "$(part_ldflags "$part")" -o "$target.part" "${BINARY_PACKAGE[$binary]}" &&
+    case $part in cloudnative-pg | local-path-provisioner) part_release "$part" "${target%/*}" ;; esac &&
+    mv "$target.part" "$target"
+}
+
+require_go() {
+  command -v go >/dev/null || die "the Go toolchain is missing" \
+    "The box's parts are built from Go modules: put go 1.26.4 or later on the PATH." \
+    "Nothing of the box works without it."
+  [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite" \
+    "On Debian: apt-get install gcc libc6-dev"
+}
+
+# build_parts [BINARY...]: builds what is missing, one after the other.
+build_parts() {
+  local wanted=("$@") binary part dir missing=() number=0
+  ((${#wanted[@]})) || wanted=("${BINARIES[@]}")
+  require_go
+  for binary in "${wanted[@]}"; do
+    part=${BINARY_PART[$binary]:-}
+    [[ -n $part ]] || die "no part is called '$binary'" "There are: ${BINARIES[*]}"
+    [[ -x "$(part_dir "$part")/$binary" ]] || missing+=("$binary")
+  done
+  ((${#missing[@]})) || return 0
+  mkdir -p "$LAB_PARTS_DIR"
+  # One build at a time, also when two checkouts ask for one.
+  exec {parts_lock}>"$LAB_PARTS_DIR/.lock"
+  flock -n "$parts_lock" || {
+    say "waiting for another build of the parts to end"
+    flock "$parts_lock"
+  }
+  say "building ${#missing[@]} of ${#wanted[@]} parts; this happens once (about 10 minutes for all on two cores)"
+  for binary in "${missing[@]}"; do
+    number=$((number + 1))
+    part=${BINARY_PART[$binary]}
+    dir=$(part_dir "$part")
+    [[ ! -x $dir/$binary ]] || continue
+    mkdir -p "$dir"
+    step "build $number of ${#missing[@]}: $binary $(part_version "$part")" go_build "$part" "$binary" "$dir/$binary" ||
+      die "$binary ($part $(part_version "$part")) cannot be had from the Go module proxy" "${PART_WITHOUT[$part]}"
+  done
+  exec {parts_lock}>&-
+}

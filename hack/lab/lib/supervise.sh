@@ -1,0 +1,16 @@
+# shellcheck shell=bash
+# Keeps the box's programs running.
+
+# supervise NAME COMMAND...: runs it in the background with its output in a log of its own, and
+# starts it again a second after it has ended.
+supervise() {
+  local name=$1
+  shift
+  (
+    while :; do
+      "$@" || true
+      printf '%s lab: %s ended; starting it again\n' "$(date +%FT%T)" "$name"
+      sleep 1
+    done >>"$LAB_LOG_DIR/$name.log" 2>&1 </dev/null
+  ) &
+}

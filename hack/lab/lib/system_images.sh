@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# The images that the cluster itself runs, built once from the parts.
+
+# image: what it is called, the Dockerfile it is built from.
+system_image_name() {
+  case $1 in
+    pause) echo "$LAB_PAUSE_IMAGE" ;;
+    base) echo "$LAB_BASE_IMAGE" ;;
+    postgresql) echo "$LAB_DATABASE_IMAGE" ;;
+    *) printf 'localhost/frugality/%s:%s\n' "$1" "$(part_version "$1" | sed 's/^v//')" ;;
+  esac
+}
+
+# On which nodes an image is used: of the system only what pods of a benchmark need is on pi-1.
+system_image_nodes() {
+  case $1 in
+    coredns | local-path-provisioner) echo "$LAB_SERVER_NODE" ;;
+    *) echo "${LAB_NODES[@]}" ;;
+  esac
+}
+
+# The context of a system image: the part it holds, alone in a directory.
+system_image_context() {
+  local context=$LAB_IMAGES_DIR/contexts/$1
+  rm -rf "$context"
+  mkdir -p "$context"
+  case $1 in
+    pause) cc -Os -static -s -o "$context/pause" "$LAB_HOME/images/pause.c" || return ;;
+    cloudnative-pg)
+      mkdir -p "$context/rootfs/operator"
+      ln "$(binary_path manager)" "$context/rootfs/operator/manager_$(dpkg --print-architecture)" 2>/dev/null ||
+        cp "$(binary_path manager)" "$context/rootfs/operator/manager_$(dpkg --print-architecture)" || return
+      ln -s "operator/manager_$(dpkg --print-architecture)" "$context/rootfs/manager"
+      ;;
+    coredns | local-path-provisioner) cp "$(binary_path "$1")" "$context/$1" || return ;;
+  esac
+  echo "$context"
+}
+
+# What a system image's content follows from.
+system_image_key() {
+  {
+    case $1 in
+      pause) cat "$LAB_HOME/images/pause.c" "$LAB_HOME/images/pause.Dockerfile" ;;
+      postgresql) cat "$LAB_HOME/postgresql.Dockerfile" && image_id "$LAB_BASE_IMAGE" ;;
+      *) cat "$LAB_HOME/images/$1.Dockerfile" && part_dir "$1" ;;
+    esac
+  } | sha256sum | cut -c1-16
+}
+
+ensure_system_image() {
+  local image=$1 name key stamp dockerfile context
+  if [[ $image == base ]]; then
+    ensure_base_image
+    return
+  fi
+  name=$(system_image_name "$image")
+  key=$(system_image_key "$image")
+  stamp=$LAB_IMAGES_DIR/keys/$image
+  if [[ -r $stamp && $(<"$stamp") == "$key" && -n $(image_id "$name") ]]; then return 0; fi
+  dockerfile=$LAB_HOME/images/$image.Dockerfile
+  [[ $image != postgresql ]] || dockerfile=$LAB_HOME/postgresql.Dockerfile
+  context=$(system_image_context "$image") || die "the build context of $name cannot be made"
+  build_image "$dockerfile" "$name" "$context"
+  mkdir -p "${stamp%/*}"
+  echo "$key" >"$stamp"
+  rm -rf "$context"
+}

@@ -1,0 +1,203 @@
+//! One Fortio process: started, watched, interrupted, killed.
+
+use std::{
+    fmt, io,
+    io::Read,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::{
+    consts::{SIGCHLD, SIGINT, SIGTERM},
+    iterator::Signals,
+};
+
+/// Fortio's JSON takes some 15 kB.
+const STDOUT_LIMIT_BYTES: u64 = 4 << 20;
+/// What is kept of the end of its standard error.
+const STDERR_TAIL_BYTES: usize = 2048;
+
+/// Why a process was told to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// By the signal of this name, sent to the injector.
+    Signal(&'static str),
+    /// It did not end by itself within this time.
+    Overdue(Duration),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signal(name) => write!(f, "{name}"),
+            Self::Overdue(limit) => write!(f, "did not end within {} s", limit.as_secs_f64()),
+        }
+    }
+}
+
+enum Event {
+    ChildChanged,
+    Stop(&'static str),
+}
+
+/// Hears the signals that matter: a child has ended, or the injector shall.
+pub(crate) struct Watch {
+    events: Receiver<Event>,
+    stop: Option<Stop>,
+}
+
+impl Watch {
+    pub(crate) fn start() -> io::Result<Self> {
+        let mut signals = Signals::new([SIGCHLD, SIGINT, SIGTERM])?;
+        let (sender, events) = mpsc::channel();
+        thread::spawn(move || {
+            for signal in signals.forever() {
+                let event = match signal {
+                    SIGCHLD => Event::ChildChanged,
+                    SIGINT => Event::Stop("SIGINT"),
+                    _ => Event::Stop("SIGTERM"),
+                };
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { events, stop: None })
+    }
+
+    /// The signal that the injector was told to end with, if it was.
+    pub(crate) fn stopped(&mut self) -> Option<Stop> {
+        while let Ok(event) = self.events.try_recv() {
+            self.note(&event);
+        }
+        self.stop
+    }
+
+    fn note(&mut self, event: &Event) {
+        if let Event::Stop(name) = event {
+            self.stop.get_or_insert(Stop::Signal(name));
+        }
+    }
+
+    /// Waits for `process` and returns the moment it ends. A signal to the injector, or the end of
+    /// `limit`, becomes SIGINT, on which Fortio writes its result (SIGTERM would lose it); after `grace`
+    /// more it is killed.
+    pub(crate) fn wait(
+        &mut self,
+        process: &mut Process,
+        limit: Duration,
+        grace: Duration,
+    ) -> io::Result<Ended> {
+        let mut deadline = Instant::now() + limit;
+        let mut stop = None;
+        loop {
+            if let Some(status) = process.child.try_wait()? {
+                return Ok(Ended { status, stop });
+            }
+            if stop.is_none() && self.stop.is_some() {
+                stop = self.stop;
+                process.signal(Signal::INT)?;
+                deadline = Instant::now() + grace;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(left) {
+                Ok(event) => self.note(&event),
+                Err(RecvTimeoutError::Timeout) if stop.is_none() => {
+                    stop = Some(Stop::Overdue(limit));
+                    process.signal(Signal::INT)?;
+                    deadline = Instant::now() + grace;
+                }
+                // The grace is over, or nobody hears signals any more.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    process.child.kill()?;
+                    return Ok(Ended {
+                        status: process.child.wait()?,
+                        stop,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// Why it was told to, if it was.
+    pub(crate) stop: Option<Stop>,
+}
+
+/// A running Fortio. Its output is read from the first moment, so that it never waits for a reader.
+pub(crate) struct Process {
+    child: Child,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+/// What a process left.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) stdout: String,
+    pub(crate) stderr_tail: String,
+}
+
+impl Process {
+    pub(crate) fn spawn(program: &Path, arguments: &[String]) -> io::Result<Self> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A terminal's ^C would reach Fortio beside ours, and a second SIGINT ends it at once.
+            .process_group(0)
+            .spawn()?;
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
+        Ok(Self {
+            child,
+            stdout: thread::spawn(move || stdout.map(beginning).unwrap_or_default()),
+            stderr: thread::spawn(move || stderr.map(end).unwrap_or_default()),
+        })
+    }
+
+    /// The process is a child that was not waited for, so its number cannot be another's by now.
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    }
+
+    /// What it said. Only after [`Watch::wait`].
+    pub(crate) fn output(self) -> Output {
+        let text = |reader: JoinHandle<Vec<u8>>| {
+            String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
+        };
+        Output {
+            stdout: text(self.stdout),
+            stderr_tail: text(self.stderr),
+        }
+    }
+}
+
+/// A result longer than the limit is cut, and then no JSON.
+fn beginning(from: impl Read) -> Vec<u8> {
+    let mut kept = Vec::new();
+    // Whatever was read before an error is kept: the JSON says itself whether it is whole.
+    let _ = from.take(STDOUT_LIMIT_BYTES).read_to_end(&mut kept);
+    kept
+}
+
+fn end(mut from: impl Read) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut chunk = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut chunk) {
+        kept.extend_from_slice(&chunk[..length]);
+        let surplus = kept.len().saturating_sub(STDERR_TAIL_BYTES);
+        kept.drain(..surplus);
+    }
+    kept
+}

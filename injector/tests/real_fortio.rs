@@ -1,0 +1,444 @@
+//! The injector with the real Fortio against a target of the test's own, which counts what reaches it.
+//!
+//! Needs the environment variable FRUGALITY_FORTIO: the path of a Fortio 1.68.2.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod target;
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use frugality_measure::{
+    fortio::{FortioResult, figures, parse},
+    report::{InjectionReport, ReportError},
+};
+use target::{Answer, Target};
+
+const OK: Answer = Answer::Status(200);
+
+fn fortio() -> PathBuf {
+    let path = std::env::var_os("FRUGALITY_FORTIO").expect(
+        "FRUGALITY_FORTIO must be the path of a Fortio 1.68.2: `make test` sets it; by hand, \
+         FRUGALITY_FORTIO=$(hack/lab/lab part fortio)",
+    );
+    PathBuf::from(path)
+}
+
+/// One injector with a termination log of its own.
+struct Injector {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Injector {
+    /// `name` must be unique among the tests. `arguments` are split at spaces.
+    fn start(name: &str, url: &str, arguments: &str) -> Self {
+        Self::start_with(&fortio(), name, url, arguments)
+    }
+
+    fn start_with(fortio: &Path, name: &str, url: &str, arguments: &str) -> Self {
+        let log =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.termination-log"));
+        File::create(&log).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_frugality-injector"))
+            .args(["run", "--url", url, "--termination-log"])
+            .arg(&log)
+            .arg("--fortio")
+            .arg(fortio)
+            .args(arguments.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { child, log }
+    }
+
+    fn end(self) -> Ended {
+        let output = self.child.wait_with_output().unwrap();
+        let message = std::fs::read_to_string(&self.log).unwrap();
+        assert!(message.len() <= 4096, "{} bytes", message.len());
+        Ended { output, message }
+    }
+
+    fn terminate(&self) {
+        let status = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+}
+
+struct Ended {
+    output: Output,
+    message: String,
+}
+
+impl Ended {
+    #[track_caller]
+    fn report(&self, exit: i32) -> InjectionReport {
+        assert_eq!(self.output.status.code(), Some(exit), "{}", self.stderr());
+        InjectionReport::decode(&self.message).unwrap()
+    }
+
+    #[track_caller]
+    fn failure(&self, exit: i32) -> (String, Option<i32>, String) {
+        assert_eq!(self.output.status.code(), Some(exit), "{}", self.stderr());
+        match InjectionReport::decode(&self.message) {
+            Err(ReportError::InjectorFailed {
+                message,
+                fortio_exit,
+                stderr_tail,
+            }) => (message, fortio_exit, stderr_tail),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// Fortio's own JSON, which is all of the standard output.
+    fn printed(&self) -> FortioResult {
+        let text = std::str::from_utf8(&self.output.stdout).unwrap();
+        assert_eq!(text.lines().count(), 1);
+        parse(text).unwrap()
+    }
+}
+
+fn run(name: &str, url: &str, arguments: &str) -> Ended {
+    Injector::start(name, url, arguments).end()
+}
+
+#[test]
+fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
+    let target = Target::start(Duration::from_millis(5), OK);
+    let ended = run(
+        "three-runs",
+        &target.url("/contacts/{uuid}"),
+        "--connections 4 --warm-up-seconds 1 --duration-seconds 2 --tail-seconds 1 --labels trial",
+    );
+    let report = ended.report(0);
+    let measured = &report.measured;
+    assert_eq!(measured, &ended.printed());
+    assert!(!report.histogram_dropped);
+    assert_eq!(report.interrupted, None);
+    assert_eq!(measured.labels, "trial");
+    assert_eq!((measured.threads, measured.sockets), (4, 4));
+
+    // Each of the three runs by duration sends one uncounted request on each connection.
+    let (warm_up, tail) = (report.warm_up.unwrap(), report.tail.unwrap());
+    let counted = warm_up.requests + measured.latency.count + tail.requests;
+    assert_eq!(target.requests(), counted + 3 * 4);
+    // {uuid} was replaced, by another one each time.
+    assert_eq!(target.distinct_paths(), target.requests());
+
+    let figures = figures(measured, &[200]);
+    assert_eq!(figures.errors, 0);
+    // The target waits 5 ms, so 4 connections give at most 800 requests/s.
+    let (rate, latency) = (
+        figures.requests_per_second.unwrap(),
+        figures.ms_per_request.unwrap(),
+    );
+    assert!(rate > 200.0 && rate <= 800.0, "{rate}");
+    assert!((5.0..15.0).contains(&latency), "{latency}");
+    assert!((2.0..2.5).contains(&measured.duration_seconds));
+
+    assert!(warm_up.end_unix_seconds() <= measured.start_unix_seconds);
+    assert!(measured.end_unix_seconds() <= tail.start_unix_seconds);
+    for gap in [
+        report.gap_before_measured_seconds,
+        report.gap_after_measured_seconds,
+    ] {
+        assert!((0.0..0.5).contains(&gap.unwrap()), "{gap:?}");
+    }
+}
+
+#[test]
+fn a_count_of_requests_is_kept_to_and_method_headers_and_body_arrive() {
+    let target = Target::start(Duration::ZERO, OK);
+    let arguments =
+        "--connections 2 --requests 100 --method PUT --header X-Trial:one --body BEGIN:VCARD";
+    let report = run("count", &target.url("/x"), arguments).report(0);
+    assert_eq!(report.measured.latency.count, 100);
+    assert_eq!(target.requests(), 100);
+    assert_eq!((report.warm_up, report.tail), (None, None));
+    assert_eq!(report.gap_before_measured_seconds, None);
+    let request = target.last_request();
+    assert!(request.starts_with("PUT /x HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("X-Trial: one\r\n"), "{request}");
+    assert!(request.ends_with("\r\n\r\nBEGIN:VCARD"), "{request}");
+}
+
+#[test]
+fn a_rate_is_kept_to() {
+    let target = Target::start(Duration::ZERO, OK);
+    let report = run(
+        "rate",
+        &target.url("/"),
+        "--connections 2 --duration-seconds 2 --rate 50",
+    )
+    .report(0);
+    assert_eq!(report.measured.latency.count, 100);
+    assert!(figures(&report.measured, &[200]).shortfall.unwrap() < 0.05);
+}
+
+#[test]
+fn a_target_that_always_answers_500_is_an_outcome() {
+    let target = Target::start(Duration::ZERO, Answer::Status(500));
+    let arguments = "--connections 2 --warm-up-seconds 0.5 --duration-seconds 1 --tail-seconds 0.5";
+    let report = run("always-500", &target.url("/"), arguments).report(0);
+    let figures = figures(&report.measured, &[200]);
+    assert!(figures.errors > 0);
+    assert_eq!((figures.successes, figures.requests_per_second), (0, None));
+    let warm_up = report.warm_up.unwrap();
+    assert_eq!(warm_up.errors, warm_up.requests);
+    assert!(report.tail.is_some());
+}
+
+#[test]
+fn a_target_that_refuses_connections_is_an_outcome() {
+    let url = target::refusing_url();
+    let arguments = "--connections 2 --warm-up-seconds 0.5 --duration-seconds 1 --tail-seconds 0.5";
+    let report = run("refused", &url, arguments).report(0);
+    let codes: Vec<i32> = report.measured.codes.keys().copied().collect();
+    assert_eq!(codes, [-1]);
+    assert_eq!(figures(&report.measured, &[200]).ms_per_request, None);
+}
+
+#[test]
+fn a_target_that_hangs_longer_than_the_timeout_is_an_outcome_in_bounded_time() {
+    let target = Target::start(Duration::ZERO, Answer::Never);
+    let begin = Instant::now();
+    let arguments =
+        "--connections 2 --warm-up-seconds 0.5 --duration-seconds 1 --timeout-seconds 0.4";
+    let report = run("hangs", &target.url("/"), arguments).report(0);
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    let figures = figures(&report.measured, &[200]);
+    assert_eq!((figures.successes, figures.error_rate), (0, Some(1.0)));
+    assert!(report.measured.latency.min_seconds >= 0.39);
+    // The uncounted request on each connection waits for its timeout before the measured run begins.
+    assert!(report.gap_before_measured_seconds.unwrap() >= 0.39);
+}
+
+#[test]
+fn sigterm_in_the_measured_run_keeps_its_result_says_so_and_ends_the_load() {
+    let target = Target::start(Duration::from_millis(2), OK);
+    let arguments = "--connections 2 --warm-up-seconds 0.2 --duration-seconds 30 --tail-seconds 30";
+    let injector = Injector::start("sigterm-measured", &target.url("/"), arguments);
+    target.wait_for(600);
+    let told = Instant::now();
+    injector.terminate();
+    let ended = injector.end();
+    assert!(told.elapsed() < Duration::from_secs(5));
+    let report = ended.report(3);
+    assert_eq!(report.interrupted.as_deref(), Some("measured run: SIGTERM"));
+    assert!(report.measured.is_interrupted());
+    assert!(report.measured.latency.count > 0);
+    assert_eq!(report.tail, None);
+
+    let requests = target.requests();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(target.requests(), requests);
+}
+
+#[test]
+fn sigterm_while_requests_hang_still_ends_soon() {
+    let target = Target::start(Duration::ZERO, Answer::Never);
+    let arguments = "--connections 2 --duration-seconds 60 --timeout-seconds 1";
+    let injector = Injector::start("sigterm-hang", &target.url("/"), arguments);
+    thread::sleep(Duration::from_millis(2500));
+    let told = Instant::now();
+    injector.terminate();
+    let report = injector.end().report(3);
+    assert!(told.elapsed() < Duration::from_secs(5));
+    assert_eq!(figures(&report.measured, &[200]).successes, 0);
+}
+
+#[test]
+fn sigterm_in_the_warm_up_leaves_a_failure_and_no_measured_run() {
+    let target = Target::start(Duration::from_millis(2), OK);
+    let arguments = "--connections 2 --warm-up-seconds 30 --duration-seconds 30";
+    let injector = Injector::start("sigterm-warm-up", &target.url("/"), arguments);
+    target.wait_for(100);
+    injector.terminate();
+    let ended = injector.end();
+    let (message, ..) = ended.failure(1);
+    assert!(
+        message.contains("SIGTERM before the measured run"),
+        "{message}"
+    );
+    assert!(ended.output.stdout.is_empty());
+}
+
+#[test]
+fn sigterm_in_the_tail_leaves_a_whole_measured_run_and_says_so() {
+    let target = Target::start(Duration::from_millis(2), OK);
+    let arguments = "--connections 2 --requests 200 --tail-seconds 30";
+    let injector = Injector::start("sigterm-tail", &target.url("/"), arguments);
+    target.wait_for(400);
+    injector.terminate();
+    let report = injector.end().report(3);
+    assert_eq!(report.interrupted.as_deref(), Some("tail: SIGTERM"));
+    assert!(!report.measured.is_interrupted());
+    assert_eq!(report.measured.latency.count, 200);
+    assert!(report.tail.unwrap().requests > 0);
+}
+
+#[test]
+fn an_overdue_measured_run_is_interrupted() {
+    let target = Target::start(Duration::from_millis(2), OK);
+    let arguments = "--connections 2 --requests 1000000 --limit-seconds 1 --tail-seconds 5";
+    let report = run("overdue", &target.url("/"), arguments).report(3);
+    assert_eq!(
+        report.interrupted.as_deref(),
+        Some("measured run: did not end within 1 s")
+    );
+    assert!(report.measured.is_interrupted());
+    assert_eq!(report.tail, None);
+}
+
+#[test]
+fn a_measured_run_without_a_result_leaves_fortios_own_words() {
+    let arguments = "--connections 2 --duration-seconds 1 --warm-up-seconds 1";
+    let ended = run("no-such-host", "http://no-such-host.invalid/", arguments);
+    let (message, fortio_exit, stderr_tail) = ended.failure(1);
+    assert!(
+        message.contains("no result of the measured run"),
+        "{message}"
+    );
+    assert_eq!(fortio_exit, Some(1));
+    assert!(
+        stderr_tail.contains("no-such-host.invalid"),
+        "{stderr_tail}"
+    );
+    // The warm-up failed in the same way, and was no reason to leave the measured run out.
+    assert!(
+        ended.stderr().contains("warm-up: no result"),
+        "{}",
+        ended.stderr()
+    );
+}
+
+#[test]
+fn a_fortio_that_is_not_there_is_a_failure() {
+    let arguments = "--connections 1 --warm-up-seconds 1 --duration-seconds 1";
+    let missing = Path::new("/does/not/exist");
+    let ended = Injector::start_with(missing, "no-fortio", "http://127.0.0.1:9/", arguments).end();
+    let (message, ..) = ended.failure(1);
+    assert!(
+        message.contains("cannot start /does/not/exist"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_clocks_are_compared_before_the_load() {
+    let target = Target::start(Duration::from_millis(1), OK);
+    let clock_url = target.url("/time");
+    let arguments = format!("--connections 1 --requests 20 --clock-url {clock_url}");
+    let ended = run("clock", &target.url("/"), &arguments);
+    let clock = ended.report(0).clock.unwrap();
+    let error = (clock.offset_seconds - target::CLOCK_OFFSET_SECONDS).abs();
+    assert!(error <= clock.uncertainty_seconds + 1e-5, "{clock:?}");
+    assert!((0.0..0.1).contains(&clock.uncertainty_seconds), "{clock:?}");
+    assert_eq!(target.clock_requests(), 8);
+}
+
+#[test]
+fn a_meter_that_does_not_answer_leaves_the_offset_unknown() {
+    let target = Target::start(Duration::ZERO, OK);
+    for (name, url) in [
+        ("clock-refused", target::refusing_url()),
+        ("clock-nonsense", target.url("/not-the-time")),
+    ] {
+        let arguments = format!("--connections 1 --requests 20 --clock-url {url}");
+        let ended = run(name, &target.url("/"), &arguments);
+        assert_eq!(ended.report(0).clock, None);
+        assert!(
+            ended.stderr().contains("clock: not compared"),
+            "{}",
+            ended.stderr()
+        );
+    }
+}
+
+#[test]
+fn wrong_arguments_are_refused_before_any_load_with_what_is_wrong() {
+    let target = Target::start(Duration::ZERO, OK);
+    for (name, arguments, reason) in [
+        (
+            "head",
+            "--connections 1 --duration-seconds 1 --method HEAD",
+            "HEAD",
+        ),
+        (
+            "rate-0",
+            "--connections 1 --duration-seconds 1 --rate 0",
+            "rate",
+        ),
+        (
+            "connections-0",
+            "--connections 0 --duration-seconds 1",
+            "connections",
+        ),
+        (
+            "endless",
+            "--connections 1 --duration-seconds 0",
+            "duration",
+        ),
+        (
+            "header",
+            "--connections 1 --duration-seconds 1 --header nocolon",
+            "NAME:VALUE",
+        ),
+        (
+            "body",
+            "--connections 1 --duration-seconds 1 --body-file /does/not/exist",
+            "/does/not/exist",
+        ),
+        (
+            "tail",
+            "--connections 1 --duration-seconds 1 --tail-seconds NaN",
+            "tail-seconds",
+        ),
+    ] {
+        let (message, ..) = run(name, &target.url("/"), arguments).failure(2);
+        assert!(message.contains(reason), "{message}");
+    }
+    let neither = run("no-amount", &target.url("/"), "--connections 1");
+    assert_eq!(neither.output.status.code(), Some(2));
+    assert!(
+        neither.stderr().contains("--duration-seconds"),
+        "{}",
+        neither.stderr()
+    );
+    assert_eq!(target.requests(), 0);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_said_before_any_load() {
+    let target = Target::start(Duration::ZERO, OK);
+    let output = Command::new(env!("CARGO_BIN_EXE_frugality-injector"))
+        .args([
+            "run",
+            "--url",
+            &target.url("/"),
+            "--connections",
+            "1",
+            "--requests",
+            "10",
+        ])
+        .args(["--termination-log", "/does/not/exist"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/does/not/exist"));
+    assert_eq!(target.requests(), 0);
+}

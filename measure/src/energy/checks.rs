@@ -1,0 +1,367 @@
+//! The questions that readings must answer before anything is computed from them, in order.
+
+use super::counters::Series;
+use super::{AttemptReadings, ROUNDING_SECONDS, Void};
+use crate::reading::{Provenance, Reading};
+
+/// An attempt with its readings in order.
+pub(super) struct Evidence<'a> {
+    pub(super) attempt: &'a AttemptReadings<'a>,
+    pub(super) series: Series<'a>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Void where there is nothing to gather.
+    pub(super) fn gather(attempt: &'a AttemptReadings<'a>) -> Result<Self, Void> {
+        let series = Series::over(attempt.readings, attempt.span());
+        Ok(Self {
+            attempt,
+            series: series.ok_or(Void::MeterMissing {})?,
+        })
+    }
+}
+
+type Check = fn(&Evidence<'_>) -> Result<(), Void>;
+
+/// Causes come before their effects: a meter that restarted is named as such, and not by the
+/// counters that fell with it.
+const CHECKS: [Check; 11] = [
+    windows_in_order,
+    meter_is_genuine,
+    meter_moves_on,
+    meter_did_not_restart,
+    meter_is_the_same,
+    counters_never_fall,
+    energy_within_node,
+    pods_within_node,
+    readings_uninterrupted,
+    pods_all_the_time,
+    window_long_enough,
+];
+
+/// Asks every question; the first that fails is the reason.
+pub(super) fn run(evidence: &Evidence<'_>) -> Result<(), Void> {
+    CHECKS.iter().try_for_each(|check| check(evidence))
+}
+
+/// How far a counter may seem to exceed the node's power: its limit is a round number, and CPU time
+/// is accounted in ticks.
+const POWER_MARGIN: f64 = 1.1;
+
+/// By how much the time between two readings may be wrong, in seconds, with the meter's own
+/// timestamps: the counters of one reading are read one after the other.
+const READING_SECONDS: f64 = 0.05;
+
+/// The same for stock Kepler, which may answer from a snapshot as old as its staleness.
+const KEPLER_STALENESS_SECONDS: f64 = 0.5;
+
+/// How far the pods' sum may exceed the node's active energy, for counters read one after the
+/// other: a share of it and an amount in joules.
+const PODS_MARGIN: f64 = 1.02;
+const PODS_SLACK_JOULES: f64 = 0.1;
+
+/// How much longer than the meter's true interval the median time between scrapes may be.
+const SCRAPE_JITTER: f64 = 1.05;
+
+/// The three windows are not empty and follow one another.
+fn windows_in_order(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let AttemptReadings {
+        idle_before,
+        measured,
+        idle_after,
+        ..
+    } = evidence.attempt;
+    let windows = [idle_before, measured, idle_after];
+    let apart = windows
+        .windows(2)
+        .all(|w| w[0].end_unix_seconds <= w[1].start_unix_seconds);
+    let real = windows
+        .iter()
+        .all(|w| w.seconds().is_finite() && w.seconds() > 0.0);
+    if apart && real {
+        return Ok(());
+    }
+    let text = windows.map(|w| format!("{:.3} to {:.3}", w.start_unix_seconds, w.end_unix_seconds));
+    Err(Void::WindowsOutOfOrder {
+        windows: text.join(", "),
+    })
+}
+
+/// The meter does not invent its numbers.
+fn meter_is_genuine(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let mut readings = evidence
+        .series
+        .readings()
+        .iter()
+        .chain(evidence.series.scrapes());
+    match readings.find(|reading| reading.meter.provenance == Provenance::Fake) {
+        Some(fake) => Err(Void::MeterFake {
+            source_name: fake.meter.source.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The meter takes new readings while it is scraped. No node draws nothing, so a counter that
+/// stands still is as dead as a timestamp that does.
+fn meter_moves_on(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let limit_seconds = evidence.attempt.limits.max_reading_gap_seconds;
+    let stands_still = |a: &Reading, b: &Reading| {
+        (a.meter_unix_seconds.is_some() && a.meter_unix_seconds == b.meter_unix_seconds)
+            || a.node_joules.total_cmp(&b.node_joules).is_eq()
+    };
+    let mut since: Option<&Reading> = None;
+    for scrape in evidence.series.scrapes() {
+        match since {
+            Some(first) if stands_still(first, scrape) => {
+                let seconds = scrape.scraped_at_unix_seconds - first.scraped_at_unix_seconds;
+                if seconds > limit_seconds {
+                    return Err(Void::MeterStale {
+                        seconds,
+                        limit_seconds,
+                    });
+                }
+            }
+            _ => since = Some(scrape),
+        }
+    }
+    Ok(())
+}
+
+/// The meter did not begin to count anew.
+fn meter_did_not_restart(evidence: &Evidence<'_>) -> Result<(), Void> {
+    evidence.series.steps().try_for_each(|(a, b)| {
+        match (a.meter_start_unix_seconds, b.meter_start_unix_seconds) {
+            (Some(from_unix_seconds), Some(to_unix_seconds))
+                if from_unix_seconds.total_cmp(&to_unix_seconds).is_ne() =>
+            {
+                Err(Void::MeterRestarted {
+                    from_unix_seconds,
+                    to_unix_seconds,
+                })
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Meter, source, provenance and zone are the same all the time.
+fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let traits = |reading: &Reading| {
+        let meter = &reading.meter;
+        [
+            ("name", meter.name.clone()),
+            ("version", meter.version.clone()),
+            ("source", meter.source.clone()),
+            (
+                "board",
+                meter.board.clone().unwrap_or_else(|| "none".to_owned()),
+            ),
+            ("provenance", meter.provenance.to_string()),
+            ("zone", reading.zone.clone()),
+        ]
+    };
+    evidence.series.steps().try_for_each(|(a, b)| {
+        if a.meter == b.meter && a.zone == b.zone {
+            return Ok(());
+        }
+        let differing = traits(a)
+            .into_iter()
+            .zip(traits(b))
+            .find(|(from, to)| from != to);
+        differing.map_or(Ok(()), |((what, from), (_, to))| {
+            Err(Void::MeterChanged {
+                what: what.to_owned(),
+                from,
+                to,
+            })
+        })
+    })
+}
+
+/// No counter that a figure or a check rests on goes backwards.
+fn counters_never_fall(evidence: &Evidence<'_>) -> Result<(), Void> {
+    evidence.series.steps().try_for_each(|(a, b)| {
+        let of_node = [
+            ("node energy", Some(a.node_joules), Some(b.node_joules)),
+            ("active node energy", a.active_joules, b.active_joules),
+            ("idle node energy", a.idle_joules, b.idle_joules),
+            ("node CPU time", a.node_cpu_seconds, b.node_cpu_seconds),
+        ];
+        for (counter, from, to) in of_node {
+            never_falls(|| counter.to_owned(), from, to, b)?;
+        }
+        let attempt = evidence.attempt;
+        for (uid, earlier) in &a.pods {
+            let Some(later) = b.pods.get(uid) else {
+                continue;
+            };
+            if attempt.restarted_pods.contains(uid) {
+                continue;
+            }
+            let named =
+                |what| move || format!("{what} of pod {}/{} ({uid})", later.namespace, later.name);
+            never_falls(named("energy"), earlier.joules, later.joules, b)?;
+            if attempt.candidate_pods.contains(uid) || attempt.database_pods.contains(uid) {
+                never_falls(named("CPU time"), earlier.cpu_seconds, later.cpu_seconds, b)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn never_falls(
+    counter: impl FnOnce() -> String,
+    from: Option<f64>,
+    to: Option<f64>,
+    later: &Reading,
+) -> Result<(), Void> {
+    match (from, to) {
+        (Some(from), Some(to)) if to < from => Err(Void::CounterDecreased {
+            counter: counter(),
+            from,
+            to,
+            at_unix_seconds: later.at_unix_seconds(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// No counter rises faster than the node can draw power. Active and idle energy are asked too: a
+/// lost joule that Kepler takes for a wrapped counter shows there alone.
+fn energy_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
+    evidence.series.steps().try_for_each(|(a, b)| {
+        let max_watts = b
+            .max_watts
+            .map_or(evidence.attempt.limits.max_node_watts, |own| {
+                own.min(evidence.attempt.limits.max_node_watts)
+            });
+        let seconds = b.at_unix_seconds() - a.at_unix_seconds();
+        let slack = match (a.meter_unix_seconds, b.meter_unix_seconds) {
+            (Some(_), Some(_)) => READING_SECONDS,
+            _ => KEPLER_STALENESS_SECONDS,
+        };
+        let limit_joules = max_watts * POWER_MARGIN * (seconds + slack);
+        let counters = [
+            ("node energy", Some(a.node_joules), Some(b.node_joules)),
+            ("active node energy", a.active_joules, b.active_joules),
+            ("idle node energy", a.idle_joules, b.idle_joules),
+        ];
+        for (counter, from, to) in counters {
+            let Some((from, to)) = from.zip(to) else {
+                continue;
+            };
+            let joules = to - from;
+            if joules > limit_joules {
+                let counter = counter.to_owned();
+                return Err(Void::EnergyBeyondNode {
+                    counter,
+                    joules,
+                    seconds,
+                    max_watts,
+                });
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The pods were not given more than there was. Pods that came or went are left out, so the sum is
+/// never too large for their sake.
+fn pods_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let Evidence { attempt, series } = evidence;
+    let window = attempt.measured;
+    let Some(active_joules) = series.delta(window, |reading| reading.active_joules) else {
+        return Ok(());
+    };
+    let pods = series
+        .around(window.start_unix_seconds)
+        .map(|(earlier, _)| earlier.pods.keys());
+    let pods_joules: f64 = pods
+        .into_iter()
+        .flatten()
+        .filter(|uid| !attempt.restarted_pods.contains(*uid))
+        .filter_map(|uid| series.delta(window, |reading| reading.pods.get(uid)?.joules))
+        .sum();
+    if pods_joules > active_joules * PODS_MARGIN + PODS_SLACK_JOULES {
+        return Err(Void::PodsBeyondNode {
+            pods_joules,
+            active_joules,
+        });
+    }
+    Ok(())
+}
+
+/// There are readings from before the first baseline to after the second, without a long gap.
+fn readings_uninterrupted(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let Evidence { attempt, series } = evidence;
+    let span = attempt.span();
+    let covered = |at| series.around(at).is_some();
+    if !covered(span.start_unix_seconds) || !covered(span.end_unix_seconds) {
+        return Err(series.outside(span));
+    }
+    let limit_seconds = attempt.limits.max_reading_gap_seconds;
+    series.steps().try_for_each(|(a, b)| {
+        let (from_unix_seconds, to_unix_seconds) = (a.at_unix_seconds(), b.at_unix_seconds());
+        if to_unix_seconds - from_unix_seconds > limit_seconds {
+            return Err(Void::ReadingsInterrupted {
+                from_unix_seconds,
+                to_unix_seconds,
+                limit_seconds,
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Every measured pod is in every reading of the attempt. The readings just outside of it are not
+/// asked: the pods may have been born after the one and ended before the other.
+fn pods_all_the_time(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let Evidence { attempt, series } = evidence;
+    let span = attempt.span();
+    let attempt_time = span.start_unix_seconds..=span.end_unix_seconds;
+    let inside = |reading: &&&Reading| attempt_time.contains(&reading.at_unix_seconds());
+    for reading in series.readings().iter().filter(inside) {
+        for uid in attempt
+            .pods()
+            .filter(|uid| !attempt.restarted_pods.contains(*uid))
+        {
+            if !reading.pods.contains_key(uid) {
+                let known = series
+                    .readings()
+                    .iter()
+                    .find_map(|reading| reading.pods.get(uid));
+                let pod = known.map_or_else(
+                    || uid.clone(),
+                    |pod| format!("{}/{} ({uid})", pod.namespace, pod.name),
+                );
+                let at_unix_seconds = reading.at_unix_seconds();
+                return Err(Void::PodReplaced {
+                    pod,
+                    at_unix_seconds,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The measured window holds enough of the meter's intervals, and of time.
+fn window_long_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let Evidence { attempt, series } = evidence;
+    let jitter = if series.last().interval_seconds.is_some() {
+        1.0
+    } else {
+        SCRAPE_JITTER
+    };
+    let by_intervals = attempt.limits.min_intervals * series.interval_seconds() / jitter;
+    let required_seconds = attempt.limits.min_window_seconds.max(by_intervals);
+    let seconds = attempt.measured.seconds();
+    if seconds + ROUNDING_SECONDS < required_seconds {
+        return Err(Void::WindowTooShort {
+            seconds,
+            required_seconds,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Counters over time: which readings count, and what a counter was between two of them.
+
+use std::collections::BTreeSet;
+
+use super::{Bracket, ReadingMark, Void, Window};
+use crate::reading::{PodReading, Reading};
+
+/// The different readings of a span of time, in order, with one on either side of it if there is.
+pub(super) struct Series<'a> {
+    readings: Vec<&'a Reading>,
+    /// Every scrape of the span, those that showed an old reading again included.
+    scrapes: Vec<&'a Reading>,
+    /// Never empty.
+    last: &'a Reading,
+}
+
+impl<'a> Series<'a> {
+    /// `None` where there is no reading at all.
+    pub(super) fn over(readings: &'a [Reading], span: Window) -> Option<Self> {
+        let mut scrapes: Vec<&Reading> = readings.iter().collect();
+        scrapes.sort_by(|a, b| {
+            let by_time = a.at_unix_seconds().total_cmp(&b.at_unix_seconds());
+            by_time.then(
+                a.scraped_at_unix_seconds
+                    .total_cmp(&b.scraped_at_unix_seconds),
+            )
+        });
+        let mut readings = scrapes.clone();
+        readings.dedup_by(|later, earlier| shows_same(earlier, later));
+
+        let first = readings.partition_point(|r| r.at_unix_seconds() <= span.start_unix_seconds);
+        readings.drain(..first.saturating_sub(1));
+        let end = readings.partition_point(|r| r.at_unix_seconds() < span.end_unix_seconds);
+        readings.truncate(end + 1);
+
+        let (first, last) = (*readings.first()?, *readings.last()?);
+        scrapes.retain(|scrape| {
+            let at = scrape.at_unix_seconds();
+            at >= first.at_unix_seconds() && at < span.end_unix_seconds
+        });
+        Some(Self {
+            readings,
+            scrapes,
+            last,
+        })
+    }
+
+    pub(super) fn readings(&self) -> &[&'a Reading] {
+        &self.readings
+    }
+
+    pub(super) fn scrapes(&self) -> &[&'a Reading] {
+        &self.scrapes
+    }
+
+    pub(super) fn last(&self) -> &'a Reading {
+        self.last
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.readings.len()
+    }
+
+    /// Every two readings that follow one another.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (&'a Reading, &'a Reading)> {
+        self.readings.windows(2).map(|pair| (pair[0], pair[1]))
+    }
+
+    /// The readings around a time: the last not after it, the first not before it. Never outside.
+    pub(super) fn around(&self, at_unix_seconds: f64) -> Option<(&'a Reading, &'a Reading)> {
+        let after = self
+            .readings
+            .partition_point(|r| r.at_unix_seconds() < at_unix_seconds);
+        let later = *self.readings.get(after)?;
+        if later.at_unix_seconds() <= at_unix_seconds {
+            return Some((later, later));
+        }
+        Some((*self.readings.get(after.checked_sub(1)?)?, later))
+    }
+
+    /// By how much a counter rose over a window, linear between readings; `None` where a window's
+    /// end has no reading on both sides, or one of these lacks the counter.
+    pub(super) fn delta(
+        &self,
+        window: Window,
+        counter: impl Fn(&Reading) -> Option<f64>,
+    ) -> Option<f64> {
+        let value_at = |at: f64| {
+            let (earlier, later) = self.around(at)?;
+            let (from, to) = (counter(earlier)?, counter(later)?);
+            let step = later.at_unix_seconds() - earlier.at_unix_seconds();
+            let share = if step > 0.0 {
+                (at - earlier.at_unix_seconds()) / step
+            } else {
+                0.0
+            };
+            Some(from + (to - from) * share)
+        };
+        Some(value_at(window.end_unix_seconds)? - value_at(window.start_unix_seconds)?)
+    }
+
+    /// The node's energy over a window, in joules.
+    pub(super) fn node_joules(&self, window: Window) -> Result<f64, Void> {
+        self.delta(window, |reading| Some(reading.node_joules))
+            .ok_or_else(|| self.outside(window))
+    }
+
+    /// The readings that a window's ends lie between.
+    pub(super) fn bracket(&self, window: Window) -> Result<Bracket, Void> {
+        let marks = |at| {
+            self.around(at)
+                .map(|(earlier, later)| [mark(earlier), mark(later)])
+        };
+        marks(window.start_unix_seconds)
+            .zip(marks(window.end_unix_seconds))
+            .map(|(start, end)| Bracket { start, end })
+            .ok_or_else(|| self.outside(window))
+    }
+
+    /// The void of a window that reaches beyond the readings.
+    pub(super) fn outside(&self, window: Window) -> Void {
+        let first = self
+            .readings
+            .first()
+            .map_or(f64::INFINITY, |r| r.at_unix_seconds());
+        let (from_unix_seconds, to_unix_seconds) = if first > window.start_unix_seconds {
+            (window.start_unix_seconds, first)
+        } else {
+            (self.last.at_unix_seconds(), window.end_unix_seconds)
+        };
+        Void::ReadingsInterrupted {
+            from_unix_seconds,
+            to_unix_seconds,
+            limit_seconds: 0.0,
+        }
+    }
+
+    /// By how much a counter of all these pods together rose over a window; `None` for no pods, and
+    /// where the counter of one is unknown.
+    pub(super) fn pods_delta(
+        &self,
+        window: Window,
+        pods: &BTreeSet<String>,
+        counter: impl Fn(&PodReading) -> Option<f64> + Copy,
+    ) -> Option<f64> {
+        if pods.is_empty() {
+            return None;
+        }
+        pods.iter()
+            .map(|uid| self.delta(window, |reading| counter(reading.pods.get(uid)?)))
+            .sum()
+    }
+
+    /// Whether a pod's counters do not run through the whole window: it is missing from a reading
+    /// in or around it, or a counter falls.
+    pub(super) fn lost_count_of(&self, window: Window, uid: &str) -> bool {
+        let ends = self
+            .around(window.start_unix_seconds)
+            .zip(self.around(window.end_unix_seconds));
+        let Some(((first, _), (_, last))) = ends else {
+            return true;
+        };
+        let (first, last) = (first.at_unix_seconds(), last.at_unix_seconds());
+        let within = |r: &&&Reading| (first..=last).contains(&r.at_unix_seconds());
+        let states: Vec<_> = self
+            .readings
+            .iter()
+            .filter(within)
+            .map(|r| r.pods.get(uid))
+            .collect();
+        states.iter().any(Option::is_none)
+            || states.windows(2).any(|pair| match (pair[0], pair[1]) {
+                (Some(a), Some(b)) => a.joules > b.joules || a.cpu_seconds > b.cpu_seconds,
+                _ => true,
+            })
+    }
+
+    /// The largest sum of these pods' working sets in any reading inside a window, in bytes.
+    /// Readings that lack one of the pods are left out.
+    pub(super) fn peak_working_set_bytes(
+        &self,
+        window: Window,
+        pods: &BTreeSet<String>,
+    ) -> Option<f64> {
+        let inside = window.start_unix_seconds..=window.end_unix_seconds;
+        let of_all = |reading: &&Reading| {
+            pods.iter()
+                .map(|uid| reading.pods.get(uid)?.working_set_bytes)
+                .sum::<Option<f64>>()
+        };
+        self.readings
+            .iter()
+            .filter(|reading| !pods.is_empty() && inside.contains(&reading.at_unix_seconds()))
+            .filter_map(of_all)
+            .max_by(f64::total_cmp)
+    }
+
+    /// The longest time between two readings, in seconds.
+    pub(super) fn largest_gap_seconds(&self) -> f64 {
+        self.gaps()
+            .into_iter()
+            .max_by(f64::total_cmp)
+            .unwrap_or_default()
+    }
+
+    /// The meter's own interval, else the median time between readings, in seconds.
+    pub(super) fn interval_seconds(&self) -> f64 {
+        self.last.interval_seconds.unwrap_or_else(|| {
+            let mut gaps = self.gaps();
+            gaps.sort_by(f64::total_cmp);
+            gaps.get(gaps.len() / 2).copied().unwrap_or_default()
+        })
+    }
+
+    /// By how much a reading's time may be off, in seconds. Without the meter's own timestamps the
+    /// counters may have been true anywhere between two scrapes: half of the longest time between
+    /// two, to either side.
+    pub(super) fn timestamp_uncertainty_seconds(&self) -> f64 {
+        if self
+            .readings
+            .iter()
+            .all(|reading| reading.meter_unix_seconds.is_some())
+        {
+            0.0
+        } else {
+            self.largest_gap_seconds() / 2.0
+        }
+    }
+
+    fn gaps(&self) -> Vec<f64> {
+        self.steps()
+            .map(|(a, b)| b.at_unix_seconds() - a.at_unix_seconds())
+            .collect()
+    }
+}
+
+/// Whether a later scrape showed the same reading as an earlier one. A meter that tells its time
+/// tells it by that; stock Kepler answers within its staleness from the same snapshot, and of such
+/// scrapes the first is nearest to the time when the snapshot was taken.
+fn shows_same(earlier: &Reading, later: &Reading) -> bool {
+    match (earlier.meter_unix_seconds, later.meter_unix_seconds) {
+        (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),
+        (None, None) => {
+            earlier
+                .at_unix_seconds()
+                .total_cmp(&later.at_unix_seconds())
+                .is_eq()
+                || (earlier.node_joules.total_cmp(&later.node_joules).is_eq()
+                    && earlier.active_joules == later.active_joules
+                    && earlier.idle_joules == later.idle_joules
+                    && earlier.pods == later.pods
+                    && earlier.meter == later.meter)
+        }
+        _ => false,
+    }
+}
+
+fn mark(reading: &Reading) -> ReadingMark {
+    ReadingMark {
+        at_unix_seconds: reading.at_unix_seconds(),
+        node_joules: reading.node_joules,
+    }
+}

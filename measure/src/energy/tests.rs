@@ -1,0 +1,451 @@
+//! Synthetic meters whose truth is known exactly.
+
+mod properties;
+mod voids;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+/// The tests' time 0, in Unix seconds.
+const T0: f64 = 1_795_236_900.0;
+const CANDIDATE: &str = "candidate-uid";
+const DATABASE: &str = "database-uid";
+const NEIGHBOUR: &str = "neighbour-uid";
+
+fn window(start: f64, end: f64) -> Window {
+    Window {
+        start_unix_seconds: T0 + start,
+        end_unix_seconds: T0 + end,
+    }
+}
+
+fn pods(uids: &[&str]) -> BTreeSet<String> {
+    uids.iter().map(|uid| (*uid).to_owned()).collect()
+}
+
+/// A node that draws 3 W idle and 5 W more under load, from 80 s to 340 s; of the 5 W the candidate
+/// is given 60 %, the database 30 % and a neighbour 5 %. One watt of load is half a CPU.
+struct Lab {
+    readings: Vec<Reading>,
+    idle_before: Window,
+    measured: Window,
+    idle_after: Window,
+    candidate_pods: BTreeSet<String>,
+    database_pods: BTreeSet<String>,
+    restarted_pods: BTreeSet<String>,
+    successes: u64,
+    limits: Limits,
+}
+
+impl Lab {
+    fn read_every(interval_seconds: f64) -> Self {
+        let mut readings = Vec::new();
+        let mut at = -1.37 * interval_seconds;
+        while at < 420.0 + 2.0 * interval_seconds {
+            readings.push(truth(at, interval_seconds));
+            at += interval_seconds;
+        }
+        Self {
+            readings,
+            idle_before: window(0.0, 60.0),
+            measured: window(100.0, 320.0),
+            idle_after: window(360.0, 420.0),
+            candidate_pods: pods(&[CANDIDATE]),
+            database_pods: pods(&[DATABASE]),
+            restarted_pods: BTreeSet::new(),
+            successes: 1000,
+            limits: Limits::new(12.0),
+        }
+    }
+
+    fn evaluate(&self) -> Result<EnergyFigures, Void> {
+        evaluate(&AttemptReadings {
+            readings: &self.readings,
+            idle_before: self.idle_before,
+            measured: self.measured,
+            idle_after: self.idle_after,
+            candidate_pods: &self.candidate_pods,
+            database_pods: &self.database_pods,
+            restarted_pods: &self.restarted_pods,
+            successes: self.successes,
+            limits: self.limits,
+        })
+    }
+
+    /// Changes every reading from `from` seconds to before `to`.
+    fn change(&mut self, from: f64, to: f64, change: impl Fn(&mut Reading)) {
+        let span = T0 + from..T0 + to;
+        let mut changed = 0;
+        for reading in self
+            .readings
+            .iter_mut()
+            .filter(|r| span.contains(&r.at_unix_seconds()))
+        {
+            change(reading);
+            changed += 1;
+        }
+        assert!(changed > 0, "no reading from {from} to {to}");
+    }
+
+    /// Takes the meter's own words away, as stock Kepler has none.
+    fn into_stock_kepler(mut self) -> Self {
+        for reading in &mut self.readings {
+            reading.scraped_at_unix_seconds = reading.at_unix_seconds();
+            reading.meter_unix_seconds = None;
+            reading.meter_start_unix_seconds = None;
+            reading.interval_seconds = None;
+            reading.max_watts = None;
+        }
+        self
+    }
+}
+
+/// What the meter shows at a time, scraped 0.3 s later.
+fn truth(at: f64, interval_seconds: f64) -> Reading {
+    let idle_joules = 1000.0 + 3.0 * at;
+    let active_joules = 500.0 + 5.0 * (at - 80.0).clamp(0.0, 260.0);
+    let pod = |name: &str, share: f64, working_set_bytes: f64| PodReading {
+        name: name.to_owned(),
+        namespace: "shop".to_owned(),
+        joules: Some(active_joules * share),
+        cpu_seconds: Some(active_joules * share / 2.0),
+        working_set_bytes: Some(working_set_bytes),
+    };
+    // The working set grows with the work done.
+    let grown = 1e6 + 1000.0 * active_joules;
+    Reading {
+        scraped_at_unix_seconds: T0 + at + 0.3,
+        meter_unix_seconds: Some(T0 + at),
+        meter: MeterIdentity {
+            name: "frugality-meter".to_owned(),
+            version: "0.1.0".to_owned(),
+            source: "board-model".to_owned(),
+            board: Some("synthetic".to_owned()),
+            provenance: Provenance::Modelled,
+        },
+        meter_start_unix_seconds: Some(T0 - 500.0),
+        interval_seconds: Some(interval_seconds),
+        max_watts: Some(50.0),
+        zone: "psys".to_owned(),
+        node_joules: idle_joules + active_joules,
+        active_joules: Some(active_joules),
+        idle_joules: Some(idle_joules),
+        node_cpu_seconds: Some(active_joules / 2.0),
+        pods: BTreeMap::from([
+            (CANDIDATE.to_owned(), pod("server", 0.6, grown)),
+            (DATABASE.to_owned(), pod("database", 0.3, 2.0 * grown)),
+            (NEIGHBOUR.to_owned(), pod("neighbour", 0.05, 1e9)),
+        ]),
+    }
+}
+
+#[track_caller]
+fn assert_near(value: f64, expected: f64) {
+    assert!(
+        (value - expected).abs() <= 1e-5 * expected.abs().max(1.0),
+        "{value} is not {expected}"
+    );
+}
+
+#[track_caller]
+fn assert_near_some(value: Option<f64>, expected: f64) {
+    assert_near(value.unwrap(), expected);
+}
+
+/// The truth of the measured window: 220 s of 8 W.
+#[track_caller]
+fn assert_true_figures(figures: &EnergyFigures) {
+    assert_near(figures.node_joules, 1760.0);
+    assert_near_some(figures.gross_joules_per_request, 1.76);
+    assert_near(figures.idle_before_watts, 3.0);
+    assert_near(figures.idle_after_watts, 3.0);
+    assert_near_some(figures.net_joules, 1100.0);
+    assert_near_some(figures.net_joules_per_request, 1.1);
+    assert_eq!(figures.net_withheld, None);
+    let attributed = figures.attributed.as_ref().unwrap();
+    assert_near(attributed.candidate_joules, 660.0);
+    assert_near_some(attributed.database_joules, 330.0);
+    assert_near_some(attributed.system_joules, 110.0);
+    assert_near_some(attributed.candidate_joules_per_request, 0.66);
+    assert_near_some(attributed.candidate_and_database_joules_per_request, 0.99);
+    let cpu = figures.cpu.as_ref().unwrap();
+    assert_near(cpu.candidate_seconds, 330.0);
+    assert_near_some(cpu.database_seconds, 165.0);
+    assert_near_some(cpu.node_seconds, 550.0);
+    assert_near_some(cpu.candidate_seconds_per_request, 0.33);
+    assert_near_some(cpu.candidate_and_database_seconds_per_request, 0.495);
+    assert_eq!(figures.pods_withheld, None);
+}
+
+#[test]
+fn every_figure_is_the_truth() {
+    let lab = Lab::read_every(1.0);
+    let figures = lab.evaluate().unwrap();
+    assert_true_figures(&figures);
+    assert_eq!(figures.provenance, Provenance::Modelled);
+    assert_eq!(figures.meter.name, "frugality-meter");
+    assert_eq!(figures.zone, "psys");
+    assert_near(figures.largest_gap_seconds, 1.0);
+    assert_near(figures.interval_seconds, 1.0);
+    // From -0.37 s to 420.63 s.
+    assert_eq!(figures.readings_used, 422);
+    assert_near(figures.timestamp_uncertainty_seconds, 0.0);
+    assert_near(figures.node_joules_relative_uncertainty, 0.0);
+}
+
+#[test]
+fn readings_every_ten_seconds_are_interpolated_to_the_same_truth() {
+    let mut lab = Lab::read_every(10.0);
+    lab.limits.max_reading_gap_seconds = 10.1;
+    assert_true_figures(&lab.evaluate().unwrap());
+}
+
+#[test]
+fn peak_memory_is_the_largest_sum_inside_the_window() {
+    let figures = Lab::read_every(1.0).evaluate().unwrap();
+    // The last reading inside the window is at 319.63 s.
+    let grown = 1e6 + 1000.0 * (500.0 + 5.0 * (319.63 - 80.0));
+    assert_near_some(figures.candidate_peak_working_set_bytes, grown);
+    assert_near_some(figures.database_peak_working_set_bytes, 2.0 * grown);
+}
+
+#[test]
+fn the_brackets_repeat_the_arithmetic() {
+    let lab = Lab::read_every(1.0);
+    let figures = lab.evaluate().unwrap();
+    let at = |[a, b]: [ReadingMark; 2], time: f64| {
+        assert!(a.at_unix_seconds <= time && time <= b.at_unix_seconds);
+        let share = (time - a.at_unix_seconds) / (b.at_unix_seconds - a.at_unix_seconds);
+        a.node_joules + (b.node_joules - a.node_joules) * share
+    };
+    let joules = |bracket: Bracket, window: Window| {
+        at(bracket.end, window.end_unix_seconds) - at(bracket.start, window.start_unix_seconds)
+    };
+    let gross = joules(figures.brackets.measured, lab.measured);
+    assert_near(gross, figures.node_joules);
+    let before = joules(figures.brackets.idle_before, lab.idle_before) / 60.0;
+    let after = joules(figures.brackets.idle_after, lab.idle_after) / 60.0;
+    assert_near_some(
+        figures.net_joules,
+        gross - 220.0 * f64::midpoint(before, after),
+    );
+}
+
+#[test]
+fn without_a_success_nothing_is_per_request() {
+    let mut lab = Lab::read_every(1.0);
+    lab.successes = 0;
+    let figures = lab.evaluate().unwrap();
+    assert_near(figures.node_joules, 1760.0);
+    assert_eq!(figures.gross_joules_per_request, None);
+    assert_eq!(figures.net_joules_per_request, None);
+    let attributed = figures.attributed.unwrap();
+    assert_eq!(attributed.candidate_joules_per_request, None);
+    assert_eq!(attributed.candidate_and_database_joules_per_request, None);
+    assert_eq!(figures.cpu.unwrap().candidate_seconds_per_request, None);
+}
+
+#[test]
+fn what_the_meter_does_not_serve_is_unknown_and_not_zero() {
+    let mut lab = Lab::read_every(1.0);
+    lab.change(-2.0, 430.0, |reading| {
+        reading.active_joules = None;
+        reading.node_cpu_seconds = None;
+        for pod in reading.pods.values_mut() {
+            pod.cpu_seconds = None;
+            pod.working_set_bytes = None;
+        }
+    });
+    let figures = lab.evaluate().unwrap();
+    assert_eq!(figures.cpu, None);
+    assert_eq!(figures.candidate_peak_working_set_bytes, None);
+    assert_eq!(figures.attributed.unwrap().system_joules, None);
+
+    lab.change(-2.0, 430.0, |reading| {
+        reading.pods.get_mut(DATABASE).unwrap().joules = None;
+    });
+    let attributed = lab.evaluate().unwrap().attributed.unwrap();
+    assert_near(attributed.candidate_joules, 660.0);
+    assert_eq!(attributed.database_joules, None);
+    assert_eq!(attributed.candidate_and_database_joules_per_request, None);
+}
+
+#[test]
+fn without_a_database_the_rest_is_all_but_the_candidate() {
+    let mut lab = Lab::read_every(1.0);
+    lab.database_pods.clear();
+    let figures = lab.evaluate().unwrap();
+    let attributed = figures.attributed.unwrap();
+    assert_eq!(attributed.database_joules, None);
+    assert_near_some(attributed.system_joules, 440.0);
+    assert_eq!(figures.database_peak_working_set_bytes, None);
+}
+
+#[test]
+fn net_is_withheld_below_its_detection_limit() {
+    // A baseline that rises by 2·d between the windows: u = d·220 s, and the limit 3.29 times that.
+    let with_drift = |watts: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(340.0, 430.0, |reading| {
+            let since = (reading.at_unix_seconds() - T0 - 340.0).max(0.0);
+            reading.node_joules += watts * since;
+            reading.idle_joules = reading.idle_joules.map(|joules| joules + watts * since);
+        });
+        lab.evaluate().unwrap()
+    };
+    // net = 1100 − 110·w and limit = 3.29·110·w meet at w = 1100/(110·4.29) = 2.331 W.
+    let above = with_drift(2.32);
+    assert_near_some(above.net_joules, 1100.0 - 110.0 * 2.32);
+    assert_near(above.net_detection_limit_joules, 3.29 * 110.0 * 2.32);
+    let below = with_drift(2.34);
+    assert_eq!(
+        (below.net_joules, below.net_joules_per_request),
+        (None, None)
+    );
+    assert_eq!(
+        below.net_withheld.unwrap(),
+        "net energy of 842.600 J cannot be told from 0: the detection limit is 846.846 J, \
+         with 3.000 W idle before and 5.340 W after"
+    );
+    assert_near(below.node_joules, 1760.0);
+}
+
+#[test]
+fn net_is_withheld_where_the_load_draws_no_more_than_idle() {
+    let mut lab = Lab::read_every(1.0);
+    for reading in &mut lab.readings {
+        reading.node_joules = 1000.0 + 3.0 * (reading.at_unix_seconds() - T0);
+        reading.active_joules = None;
+    }
+    let figures = lab.evaluate().unwrap();
+    assert_eq!(figures.net_joules, None);
+    assert!(figures.net_withheld.is_some());
+}
+
+#[test]
+fn net_is_withheld_where_a_baseline_is_shorter_than_two_intervals() {
+    let mut lab = Lab::read_every(1.0);
+    lab.idle_after = window(360.0, 362.0);
+    assert_near_some(lab.evaluate().unwrap().net_joules, 1100.0);
+    lab.idle_after = window(360.0, 361.9);
+    let figures = lab.evaluate().unwrap();
+    assert_eq!(figures.net_joules, None);
+    assert_eq!(
+        figures.net_withheld.unwrap(),
+        "an idle baseline of 1.900 s is too short for a meter that is read every 1.000 s: 2.000 s are needed"
+    );
+}
+
+#[test]
+fn stock_kepler_has_the_uncertainty_of_its_scrapes() {
+    let lab = Lab::read_every(1.0).into_stock_kepler();
+    let figures = lab.evaluate().unwrap();
+    assert_true_figures(&figures);
+    assert_near(figures.interval_seconds, 1.0);
+    assert_near(figures.timestamp_uncertainty_seconds, 0.5);
+    assert_near(
+        figures.node_joules_relative_uncertainty,
+        (2.0_f64 / 3.0).sqrt() * 0.5 / 220.0,
+    );
+    // Both baselines of 3 W over 60 s, the window of 1760 J.
+    let u_baseline = 220.0 * (3.0 * (2.0_f64 / 3.0).sqrt() * 0.5 / 60.0) * 2.0_f64.sqrt() / 2.0;
+    let u_window = 1760.0 * (2.0_f64 / 3.0).sqrt() * 0.5 / 220.0;
+    assert_near(
+        figures.net_detection_limit_joules,
+        3.29 * u_baseline.hypot(u_window),
+    );
+}
+
+#[test]
+fn a_snapshot_that_stock_kepler_shows_twice_counts_once_at_its_first_time() {
+    let mut lab = Lab::read_every(1.0).into_stock_kepler();
+    let repeats: Vec<Reading> = lab
+        .readings
+        .iter()
+        .map(|reading| {
+            let scraped_at_unix_seconds = reading.scraped_at_unix_seconds + 0.4;
+            Reading {
+                scraped_at_unix_seconds,
+                ..reading.clone()
+            }
+        })
+        .collect();
+    let before = lab.evaluate().unwrap();
+    lab.readings.extend(repeats);
+    assert_eq!(lab.evaluate().unwrap(), before);
+}
+
+#[test]
+fn a_crash_of_the_candidate_keeps_the_nodes_figures() {
+    let mut lab = Lab::read_every(1.0);
+    // The meter lost sight of the pod and counted it anew, as Kepler does.
+    lab.change(200.0, 210.0, |reading| {
+        reading.pods.remove(CANDIDATE);
+    });
+    lab.change(210.0, 430.0, |reading| {
+        reading.pods.get_mut(CANDIDATE).unwrap().joules = Some(0.0);
+    });
+    assert_eq!(lab.evaluate().unwrap_err().reason(), "PodReplaced");
+    lab.restarted_pods = pods(&[CANDIDATE]);
+    let figures = lab.evaluate().unwrap();
+    assert_near(figures.node_joules, 1760.0);
+    assert_near_some(figures.net_joules, 1100.0);
+    assert_eq!((figures.attributed, figures.cpu), (None, None));
+    assert_eq!(
+        figures.pods_withheld.unwrap(),
+        "the counters of pod candidate-uid were lost when its container ended"
+    );
+}
+
+#[test]
+fn a_crash_between_two_readings_keeps_the_nodes_figures() {
+    let mut lab = Lab::read_every(1.0);
+    lab.change(200.0, 430.0, |reading| {
+        let cpu_seconds = reading
+            .pods
+            .get_mut(CANDIDATE)
+            .unwrap()
+            .cpu_seconds
+            .as_mut();
+        *cpu_seconds.unwrap() -= 300.0;
+    });
+    assert_eq!(lab.evaluate().unwrap_err().reason(), "CounterDecreased");
+    lab.restarted_pods = pods(&[CANDIDATE]);
+    let figures = lab.evaluate().unwrap();
+    assert_near(figures.node_joules, 1760.0);
+    assert_eq!((figures.attributed, figures.cpu), (None, None));
+    assert!(figures.pods_withheld.is_some());
+}
+
+#[test]
+fn rounding_never_makes_the_rest_negative() {
+    let mut lab = Lab::read_every(1.0);
+    lab.change(-2.0, 430.0, |reading| {
+        reading.pods.remove(NEIGHBOUR);
+        // 71 % and the database's 30 % are more than there is, but within the check's margin.
+        let joules = reading.active_joules.map(|active| active * 0.71);
+        reading.pods.get_mut(CANDIDATE).unwrap().joules = joules;
+    });
+    let attributed = lab.evaluate().unwrap().attributed.unwrap();
+    assert_near(attributed.candidate_joules, 781.0);
+    assert_eq!(attributed.system_joules, Some(0.0));
+}
+
+#[test]
+fn a_crash_that_the_meter_counted_through_costs_nothing() {
+    let mut lab = Lab::read_every(1.0);
+    lab.restarted_pods = pods(&[CANDIDATE]);
+    assert_true_figures(&lab.evaluate().unwrap());
+}
+
+#[test]
+fn figures_go_to_the_ledger_and_back() {
+    let figures = Lab::read_every(1.0).evaluate().unwrap();
+    let json = serde_json::to_string(&figures).unwrap();
+    assert!(json.len() < 2500, "{} bytes", json.len());
+    assert!(json.contains("\"grossJoulesPerRequest\":"), "{json}");
+    let back: EnergyFigures = serde_json::from_str(&json).unwrap();
+    assert_near(back.node_joules, figures.node_joules);
+    assert_eq!(back.meter, figures.meter);
+}

@@ -1,0 +1,462 @@
+//! Every reason for which an attempt is void, and what falls just short of it.
+
+use super::*;
+
+#[track_caller]
+fn assert_void(lab: &Lab, reason: &str) -> String {
+    let void = lab.evaluate().expect_err("the attempt should be void");
+    assert_eq!(void.reason(), reason, "{void}");
+    void.to_string()
+}
+
+#[track_caller]
+fn assert_counted(lab: &Lab) -> EnergyFigures {
+    lab.evaluate().unwrap_or_else(|void| panic!("{void}"))
+}
+
+#[test]
+fn meter_missing() {
+    let mut lab = Lab::read_every(1.0);
+    lab.readings.truncate(1);
+    assert_void(&lab, "ReadingsInterrupted");
+    lab.readings.clear();
+    assert_eq!(
+        assert_void(&lab, "MeterMissing"),
+        "there is no reading of the node's meter"
+    );
+}
+
+#[test]
+fn meter_fake() {
+    let mut lab = Lab::read_every(1.0);
+    let fake = |reading: &mut Reading| reading.meter.provenance = Provenance::Fake;
+    // Outside of the attempt it does not matter.
+    lab.change(421.0, 430.0, fake);
+    assert_counted(&lab);
+    lab.change(200.0, 200.9, fake);
+    assert!(assert_void(&lab, "MeterFake").contains("board-model"));
+}
+
+/// Scrapes from 200 s on show, for a while, what the first of them showed.
+fn freeze(lab: &mut Lab, seconds: f64) {
+    let first = lab
+        .readings
+        .iter()
+        .find(|r| r.at_unix_seconds() >= T0 + 200.0)
+        .unwrap()
+        .clone();
+    lab.change(200.0, 200.6 + seconds, |reading| {
+        let scraped_at_unix_seconds = reading.scraped_at_unix_seconds;
+        let meter_unix_seconds = reading.meter_unix_seconds.and(first.meter_unix_seconds);
+        *reading = Reading {
+            scraped_at_unix_seconds,
+            meter_unix_seconds,
+            ..first.clone()
+        };
+    });
+}
+
+#[test]
+fn meter_stale() {
+    for stock in [false, true] {
+        let lab = |seconds| {
+            let lab = Lab::read_every(1.0);
+            let mut lab = if stock { lab.into_stock_kepler() } else { lab };
+            freeze(&mut lab, seconds);
+            lab
+        };
+        let message = assert_void(&lab(6.1), "MeterStale");
+        assert!(
+            message.contains("over 6.000 s") && message.contains("at most 5.000 s"),
+            "{message}"
+        );
+        // The next true reading then comes within the longest gap.
+        assert_true_figures(&assert_counted(&lab(4.1)));
+    }
+}
+
+#[test]
+fn meter_stale_to_the_end() {
+    let mut lab = Lab::read_every(1.0);
+    freeze(&mut lab, 300.0);
+    assert_void(&lab, "MeterStale");
+}
+
+#[test]
+fn meter_stale_with_a_timestamp_that_moves_on() {
+    let mut lab = Lab::read_every(1.0);
+    let frozen = truth(200.0, 1.0);
+    lab.change(200.0, 207.0, |reading| {
+        let Reading {
+            node_joules,
+            active_joules,
+            idle_joules,
+            ..
+        } = frozen.clone();
+        *reading = Reading {
+            node_joules,
+            active_joules,
+            idle_joules,
+            ..reading.clone()
+        };
+    });
+    assert_void(&lab, "MeterStale");
+}
+
+#[test]
+fn a_meter_that_stands_still_after_the_attempt_does_not_matter() {
+    let mut lab = Lab::read_every(1.0);
+    let last = lab.readings.last().unwrap().clone();
+    for late in 1..60 {
+        let scraped_at_unix_seconds = last.scraped_at_unix_seconds + f64::from(late);
+        lab.readings.push(Reading {
+            scraped_at_unix_seconds,
+            ..last.clone()
+        });
+    }
+    assert_true_figures(&assert_counted(&lab));
+}
+
+#[test]
+fn meter_restarted() {
+    let mut lab = Lab::read_every(1.0);
+    lab.change(421.0, 430.0, |reading| {
+        reading.meter_start_unix_seconds = Some(T0 + 420.8);
+    });
+    assert_counted(&lab);
+    lab.change(200.0, 430.0, |reading| {
+        reading.meter_start_unix_seconds = Some(T0 + 199.9);
+    });
+    // Named before the counters that fell with it.
+    lab.change(200.0, 430.0, |reading| reading.active_joules = Some(0.0));
+    assert_void(&lab, "MeterRestarted");
+}
+
+#[test]
+fn meter_changed() {
+    type Change = fn(&mut Reading);
+    let changes: [(&str, Change); 4] = [
+        ("version changed from 0.1.0 to 0.2.0", |r| {
+            r.meter.version = "0.2.0".to_owned();
+        }),
+        ("board changed from synthetic to none", |r| {
+            r.meter.board = None;
+        }),
+        ("provenance changed from Modelled to Metered", |r| {
+            r.meter.provenance = Provenance::Metered;
+        }),
+        ("zone changed from psys to package", |r| {
+            r.zone = "package".to_owned();
+        }),
+    ];
+    for (words, change) in changes {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(421.0, 430.0, change);
+        assert_counted(&lab);
+        lab.change(300.0, 430.0, change);
+        let message = assert_void(&lab, "MeterChanged");
+        assert!(message.ends_with(words), "{message}");
+    }
+}
+
+#[test]
+fn counter_decreased() {
+    type Counter = fn(&mut Reading) -> &mut f64;
+    let counters: [(&str, Counter); 7] = [
+        ("of node energy", |r| &mut r.node_joules),
+        ("of active node energy", |r| {
+            r.active_joules.as_mut().unwrap()
+        }),
+        ("of idle node energy", |r| r.idle_joules.as_mut().unwrap()),
+        ("of node CPU time", |r| r.node_cpu_seconds.as_mut().unwrap()),
+        ("of energy of pod shop/server (candidate-uid)", |r| {
+            r.pods.get_mut(CANDIDATE).unwrap().joules.as_mut().unwrap()
+        }),
+        ("of CPU time of pod shop/database (database-uid)", |r| {
+            r.pods
+                .get_mut(DATABASE)
+                .unwrap()
+                .cpu_seconds
+                .as_mut()
+                .unwrap()
+        }),
+        ("of energy of pod shop/neighbour (neighbour-uid)", |r| {
+            r.pods.get_mut(NEIGHBOUR).unwrap().joules.as_mut().unwrap()
+        }),
+    ];
+    for (words, counter) in counters {
+        // The readings at 29.63 s and 30.63 s, both in the first baseline.
+        let lab = |lost: f64| {
+            let mut lab = Lab::read_every(1.0);
+            let before = *counter(&mut truth(29.63, 1.0));
+            lab.change(30.0, 31.0, |reading| *counter(reading) = before - lost);
+            lab
+        };
+        assert_counted(&lab(0.0));
+        let message = assert_void(&lab(0.001), "CounterDecreased");
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn pods_that_stock_kepler_reset_within_one_snapshot_of_the_node() {
+    let mut lab = Lab::read_every(1.0).into_stock_kepler();
+    let mut reset = lab.readings[200].clone();
+    reset.scraped_at_unix_seconds += 0.4;
+    reset.pods.get_mut(CANDIDATE).unwrap().joules = Some(0.0);
+    lab.readings.push(reset);
+    assert_void(&lab, "CounterDecreased");
+}
+
+#[test]
+fn a_neighbours_cpu_time_is_in_no_figure() {
+    let mut lab = Lab::read_every(1.0);
+    lab.change(200.0, 430.0, |reading| {
+        reading.pods.get_mut(NEIGHBOUR).unwrap().cpu_seconds = Some(0.0);
+    });
+    assert_true_figures(&assert_counted(&lab));
+}
+
+#[test]
+fn energy_beyond_node() {
+    // A second of load is 8 J. The node can draw 12 W: 12·1.1·(1 + 0.05) = 13.86 J.
+    let lab = |more: f64, counter: fn(&mut Reading) -> &mut f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(200.0, 430.0, |reading| *counter(reading) += more);
+        lab
+    };
+    assert_counted(&lab(5.8, |r| &mut r.node_joules));
+    let message = assert_void(&lab(5.9, |r| &mut r.node_joules), "EnergyBeyondNode");
+    let words = "the counter of node energy rose by 13.900 J in 1.000 s";
+    assert!(
+        message.starts_with(words) && message.contains("12.000 W"),
+        "{message}"
+    );
+    // Of the 8 J, 5 J are active and 3 J idle.
+    assert_counted(&lab(8.8, |r| r.active_joules.as_mut().unwrap()));
+    assert_void(
+        &lab(8.9, |r| r.active_joules.as_mut().unwrap()),
+        "EnergyBeyondNode",
+    );
+    assert_void(
+        &lab(10.9, |r| r.idle_joules.as_mut().unwrap()),
+        "EnergyBeyondNode",
+    );
+}
+
+#[test]
+fn energy_beyond_what_the_meter_says_the_node_can_draw() {
+    let lab = |max_watts: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-2.0, 430.0, |reading| reading.max_watts = Some(max_watts));
+        lab
+    };
+    // 8 W of load, and 6.93·1.1·1.05 = 8.004 W.
+    assert_counted(&lab(6.93));
+    assert_void(&lab(6.92), "EnergyBeyondNode");
+}
+
+#[test]
+fn a_snapshot_of_stock_kepler_may_be_half_a_second_old() {
+    let mut lab = Lab::read_every(1.0).into_stock_kepler();
+    // 8 W over a second that may have been one and a half: 12 J, and 4.9·1.1·1.5 = 8.085 J.
+    lab.limits.max_node_watts = 4.9;
+    assert_counted(&lab);
+    lab.limits.max_node_watts = 4.8;
+    assert_void(&lab, "EnergyBeyondNode");
+}
+
+#[test]
+fn pods_beyond_node() {
+    // Active energy of the window: 1100 J, so 1122.1 J are allowed; candidate and database have 990 J.
+    let lab = |neighbour_joules: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-2.0, 430.0, |reading| {
+            let since = (reading.at_unix_seconds() - T0 - 80.0).clamp(0.0, 260.0);
+            let joules = neighbour_joules * since / 220.0;
+            reading.pods.get_mut(NEIGHBOUR).unwrap().joules = Some(joules);
+        });
+        lab
+    };
+    assert_counted(&lab(132.05));
+    let message = assert_void(&lab(132.2), "PodsBeyondNode");
+    assert_eq!(
+        message,
+        "the pods were given 1122.200 J of the node's 1100.000 J of active energy"
+    );
+    // Without the node's active energy there is nothing to compare with.
+    let mut unknown = lab(132.2);
+    unknown.change(-2.0, 430.0, |reading| reading.active_joules = None);
+    assert_counted(&unknown);
+}
+
+#[test]
+fn readings_interrupted() {
+    let without = |from: f64, to: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.readings
+            .retain(|r| !(T0 + from..T0 + to).contains(&r.at_unix_seconds()));
+        lab
+    };
+    // The readings around are those at 199.63 s and 204.63 s, then 205.63 s.
+    let short = Lab {
+        limits: Limits {
+            max_reading_gap_seconds: 5.001,
+            ..Limits::new(12.0)
+        },
+        ..without(200.0, 204.0)
+    };
+    assert_true_figures(&assert_counted(&short));
+    let message = assert_void(&without(200.0, 205.0), "ReadingsInterrupted");
+    assert!(
+        message.contains("none covers the 6.000 s from") && message.contains("at most 5.000 s"),
+        "{message}"
+    );
+    // In the baselines as well as in the window, but not outside.
+    assert_void(&without(20.0, 26.0), "ReadingsInterrupted");
+    assert_void(&without(400.0, 406.0), "ReadingsInterrupted");
+}
+
+#[test]
+fn readings_that_do_not_reach_the_ends() {
+    // From the first reading at -1.37 s, and to the last at 421.63 s.
+    let mut lab = Lab::read_every(1.0);
+    lab.idle_before.start_unix_seconds = T0 - 1.36;
+    lab.idle_after.end_unix_seconds = T0 + 421.62;
+    assert_counted(&lab);
+    lab.idle_after.end_unix_seconds = T0 + 421.64;
+    let message = assert_void(&lab, "ReadingsInterrupted");
+    assert!(
+        message.contains("none covers the 0.010 s from 1795237321.630"),
+        "{message}"
+    );
+    lab.idle_after.end_unix_seconds = T0 + 421.62;
+    lab.idle_before.start_unix_seconds = T0 - 1.38;
+    let message = assert_void(&lab, "ReadingsInterrupted");
+    assert!(
+        message.contains("none covers the 0.010 s from 1795236898.620"),
+        "{message}"
+    );
+}
+
+#[test]
+fn pod_replaced() {
+    for uid in [CANDIDATE, DATABASE] {
+        let without = |from: f64, to: f64| {
+            let mut lab = Lab::read_every(1.0);
+            lab.change(from, to, |reading| {
+                reading.pods.remove(uid);
+            });
+            lab
+        };
+        // Born after the reading before the attempt, ended before the one after it.
+        assert_true_figures(&assert_counted(&without(-2.0, 0.0)));
+        assert_true_figures(&assert_counted(&without(420.0, 430.0)));
+        for at in [0.1, 99.0, 200.0, 320.0, 419.0] {
+            let message = assert_void(&without(at, at + 1.0), "PodReplaced");
+            assert!(
+                message.contains(uid) && message.contains("shop/"),
+                "{message}"
+            );
+        }
+    }
+    let mut lab = Lab::read_every(1.0);
+    lab.change(200.0, 430.0, |reading| {
+        reading.pods.remove(NEIGHBOUR);
+    });
+    assert_true_figures(&assert_counted(&lab));
+}
+
+#[test]
+fn window_too_short() {
+    let mut lab = Lab::read_every(1.0);
+    lab.measured = window(100.0, 120.0);
+    assert_near(assert_counted(&lab).node_joules, 160.0);
+    lab.measured = window(100.0, 119.99);
+    assert_eq!(
+        assert_void(&lab, "WindowTooShort"),
+        "the measured window lasted 19.990 s, and 20.000 s are needed"
+    );
+    let mut slow = Lab::read_every(10.0);
+    slow.limits.max_reading_gap_seconds = 10.1;
+    slow.measured = window(100.0, 300.0);
+    assert_counted(&slow);
+    slow.measured = window(100.0, 299.9);
+    assert!(assert_void(&slow, "WindowTooShort").contains("200.000 s are needed"));
+    // Where the meter tells no interval, that of the scrapes counts, less what they are late.
+    let mut stock = slow.into_stock_kepler();
+    stock.measured = window(100.0, 100.0 + 200.0 / 1.05 + 0.01);
+    assert_counted(&stock);
+    stock.measured = window(100.0, 100.0 + 200.0 / 1.05 - 0.01);
+    assert_void(&stock, "WindowTooShort");
+}
+
+#[test]
+fn windows_out_of_order() {
+    let windows = [
+        (
+            window(0.0, 100.1),
+            window(100.0, 320.0),
+            window(360.0, 420.0),
+        ),
+        (
+            window(0.0, 60.0),
+            window(100.0, 320.0),
+            window(319.9, 420.0),
+        ),
+        (
+            window(0.0, 60.0),
+            window(320.0, 100.0),
+            window(360.0, 420.0),
+        ),
+        (
+            window(60.0, 60.0),
+            window(100.0, 320.0),
+            window(360.0, 420.0),
+        ),
+        (
+            window(0.0, 60.0),
+            window(100.0, f64::NAN),
+            window(360.0, 420.0),
+        ),
+        (
+            window(0.0, 60.0),
+            window(100.0, 320.0),
+            window(360.0, f64::INFINITY),
+        ),
+    ];
+    for (idle_before, measured, idle_after) in windows {
+        let lab = Lab {
+            idle_before,
+            measured,
+            idle_after,
+            ..Lab::read_every(1.0)
+        };
+        assert_void(&lab, "WindowsOutOfOrder");
+    }
+    let touching = Lab {
+        idle_before: window(0.0, 60.0),
+        measured: window(60.0, 360.0),
+        ..Lab::read_every(1.0)
+    };
+    assert_counted(&touching);
+}
+
+#[test]
+fn a_void_goes_to_the_ledger_under_its_reason() {
+    let pod = "shop/server (candidate-uid)".to_owned();
+    let void = Void::PodReplaced {
+        pod,
+        at_unix_seconds: 1.5,
+    };
+    let json = serde_json::to_string(&void).unwrap();
+    assert_eq!(
+        json,
+        "{\"reason\":\"PodReplaced\",\"pod\":\"shop/server (candidate-uid)\",\"atUnixSeconds\":1.5}"
+    );
+    assert_eq!(serde_json::from_str::<Void>(&json).unwrap(), void);
+    assert_eq!(
+        serde_json::to_string(&Void::MeterMissing {}).unwrap(),
+        "{\"reason\":\"MeterMissing\"}"
+    );
+}

@@ -1,0 +1,397 @@
+//! Fortio's JSON, parsed once into what the product uses.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Amount;
+
+/// What Fortio observed in one run, in one unit for one thing. Only [`parse`] makes it from Fortio's
+/// JSON; its own serialised form is what the ledger keeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FortioResult {
+    /// Fortio's version.
+    pub version: String,
+    /// The URL under load.
+    pub url: String,
+    /// The labels it was given.
+    pub labels: String,
+    /// When the first counted request was sent: Unix seconds by the clock of the injector's node.
+    pub start_unix_seconds: f64,
+    /// From there to the last answer. 0 only in a run interrupted before it began.
+    pub duration_seconds: f64,
+    /// The amount of load asked for.
+    pub requested: Amount,
+    /// The rate asked for, requests per second; absent: the greatest.
+    pub requested_rate: Option<f64>,
+    /// Requests per second over all requests, the failed ones too.
+    pub actual_rate: f64,
+    /// Connections in use: fewer than asked for where there are fewer than two requests for each.
+    pub threads: u32,
+    /// Latencies of all requests, the failed ones too.
+    pub latency: Histogram,
+    /// Latencies of the requests that failed by Fortio's own rule ([`is_success`]).
+    pub error_latency: Histogram,
+    /// Number of answers by status code; −1 is a request without one (refused, reset, timed out).
+    pub codes: BTreeMap<i32, u64>,
+    /// Connections opened. More than `threads`: some were closed under way.
+    pub sockets: u64,
+    /// Sizes of the answers with their headers; absent where there was no request.
+    pub response_sizes: Option<ResponseSizes>,
+}
+
+/// Latencies of a number of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Histogram {
+    /// Number of requests.
+    pub count: u64,
+    /// The shortest, 0 where there was none.
+    pub min_seconds: f64,
+    /// The longest, 0 where there was none.
+    pub max_seconds: f64,
+    /// The exact sum.
+    pub sum_seconds: f64,
+    /// Standard deviation over the requests.
+    pub standard_deviation_seconds: f64,
+    /// Where they lie; empty where there was none, and where a report left them out.
+    pub buckets: Vec<Bucket>,
+    /// Interpolated within the buckets; empty where Fortio gave none.
+    pub percentiles: Vec<Percentile>,
+}
+
+/// Requests with a latency above `start_seconds`, up to `end_seconds`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bucket {
+    /// Lower end; in the first bucket the shortest latency itself.
+    pub start_seconds: f64,
+    /// Upper end; in the last bucket the longest latency itself.
+    pub end_seconds: f64,
+    /// Number of requests.
+    pub count: u64,
+}
+
+/// The latency that `percentile` percent of the requests stayed below.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Percentile {
+    /// 0 to 100.
+    pub percentile: f64,
+    /// The latency.
+    pub seconds: f64,
+}
+
+/// Sizes of the answers in bytes, headers included. An answer cut short counts as a success to Fortio:
+/// where all answers should be equally long, it shows here.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponseSizes {
+    /// The smallest.
+    pub min_bytes: f64,
+    /// The largest.
+    pub max_bytes: f64,
+    /// The mean.
+    pub mean_bytes: f64,
+}
+
+/// Why a text is no result to build on.
+#[derive(Debug, Error)]
+pub enum FortioError {
+    /// No JSON, or a field is missing or of another type. A count below 0 is reported so too.
+    #[error("not a result of Fortio: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Fortio says that the run did not take place.
+    #[error("Fortio did not run: {0}")]
+    Failed(String),
+    /// A field has a value that cannot be.
+    #[error("Fortio's result has {field} = {value}")]
+    Value {
+        /// Fortio's name of it.
+        field: &'static str,
+        /// What it says.
+        value: String,
+    },
+    /// Two counts of the same thing differ.
+    #[error(
+        "Fortio's result disagrees with itself: {what} is {count}, but {other_what} is {other_count}"
+    )]
+    CountsDisagree {
+        /// One count.
+        what: &'static str,
+        /// Its value.
+        count: u64,
+        /// The other.
+        other_what: &'static str,
+        /// Its value.
+        other_count: u64,
+    },
+}
+
+impl FortioResult {
+    /// Whether the run ended before the amount that was asked for. Fortio's exit code does not say so.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        match self.requested {
+            Amount::Requests(requests) => self.latency.count < requests,
+            // At a fixed rate the last request may be due up to one interval of a thread early.
+            Amount::DurationSeconds(seconds) => {
+                let early = self
+                    .requested_rate
+                    .map_or(0.0, |rate| f64::from(self.threads) / rate);
+                self.duration_seconds < seconds - early
+            }
+        }
+    }
+
+    /// When the last answer came: Unix seconds by the clock of the injector's node.
+    #[must_use]
+    pub fn end_unix_seconds(&self) -> f64 {
+        self.start_unix_seconds + self.duration_seconds
+    }
+}
+
+/// What Fortio counts as a success, whatever a benchmark expects: 2xx, and 418. On any other code it
+/// also closes the connection, so a load whose expected code is another measures connecting.
+#[must_use]
+pub fn is_success(code: i32) -> bool {
+    (200..300).contains(&code) || code == 418
+}
+
+/// Reads the JSON that Fortio wrote for an HTTP run.
+pub fn parse(json: &str) -> Result<FortioResult, FortioError> {
+    let raw: Raw = serde_json::from_str(json)?;
+    if raw.error {
+        return Err(FortioError::Failed(raw.message));
+    }
+    let start: Timestamp = raw
+        .start_time
+        .parse()
+        .map_err(|_| value("StartTime", &raw.start_time))?;
+    let requested_rate = match raw.requested_qps.as_str() {
+        "max" => None,
+        text => Some(
+            text.parse()
+                .ok()
+                .filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
+                .ok_or_else(|| value("RequestedQPS", &text))?,
+        ),
+    };
+    let codes = raw
+        .ret_codes
+        .iter()
+        .map(|(code, count)| Ok((code.parse().map_err(|_| value("RetCodes", code))?, *count)))
+        .collect::<Result<BTreeMap<i32, u64>, FortioError>>()?;
+    let result = FortioResult {
+        start_unix_seconds: start.as_duration().as_secs_f64(),
+        duration_seconds: raw.actual_duration as f64 / 1e9,
+        requested: requested_amount(&raw)?,
+        requested_rate,
+        actual_rate: not_negative("ActualQPS", raw.actual_qps)?,
+        threads: raw.num_threads,
+        latency: histogram(raw.duration_histogram)?,
+        error_latency: histogram(raw.errors_duration_histogram)?,
+        codes,
+        sockets: raw.socket_count,
+        response_sizes: response_sizes(raw.sizes.as_ref())?,
+        version: raw.version,
+        url: raw.url,
+        labels: raw.labels,
+    };
+    check_counts(&result)?;
+    Ok(result)
+}
+
+/// Fortio's own names and types, those in use.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Raw {
+    #[serde(default)]
+    labels: String,
+    start_time: String,
+    #[serde(rename = "RequestedQPS")]
+    requested_qps: String,
+    requested_duration: String,
+    #[serde(rename = "ActualQPS")]
+    actual_qps: f64,
+    actual_duration: u64,
+    num_threads: u32,
+    version: String,
+    duration_histogram: RawHistogram,
+    errors_duration_histogram: RawHistogram,
+    exactly: u64,
+    #[serde(rename = "URL")]
+    url: String,
+    #[serde(default)]
+    ret_codes: BTreeMap<String, u64>,
+    #[serde(default)]
+    sizes: Option<RawSizes>,
+    #[serde(default)]
+    socket_count: u64,
+    #[serde(default, rename = "error")]
+    error: bool,
+    #[serde(default, rename = "message")]
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RawHistogram {
+    count: u64,
+    min: f64,
+    max: f64,
+    sum: f64,
+    std_dev: f64,
+    data: Option<Vec<RawBucket>>,
+    percentiles: Option<Vec<RawPercentile>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RawBucket {
+    start: f64,
+    end: f64,
+    count: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RawPercentile {
+    percentile: f64,
+    value: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RawSizes {
+    count: u64,
+    min: f64,
+    max: f64,
+    avg: f64,
+}
+
+fn value(field: &'static str, value: &dyn std::fmt::Display) -> FortioError {
+    FortioError::Value {
+        field,
+        value: value.to_string(),
+    }
+}
+
+fn not_negative(field: &'static str, number: f64) -> Result<f64, FortioError> {
+    if number.is_finite() && number >= 0.0 {
+        Ok(number)
+    } else {
+        Err(value(field, &number))
+    }
+}
+
+/// "exactly 20000 calls", with ", interrupted after 17" behind it where that is so, or a Go duration.
+fn requested_amount(raw: &Raw) -> Result<Amount, FortioError> {
+    if raw.exactly > 0 {
+        return Ok(Amount::Requests(raw.exactly));
+    }
+    raw.requested_duration
+        .parse::<SignedDuration>()
+        .ok()
+        .map(|duration| duration.as_secs_f64())
+        .filter(|seconds| *seconds > 0.0)
+        .map(Amount::DurationSeconds)
+        .ok_or_else(|| value("RequestedDuration", &raw.requested_duration))
+}
+
+fn histogram(raw: RawHistogram) -> Result<Histogram, FortioError> {
+    let buckets = raw
+        .data
+        .unwrap_or_default()
+        .into_iter()
+        .map(|bucket| {
+            Ok(Bucket {
+                start_seconds: not_negative("Start", bucket.start)?,
+                end_seconds: not_negative("End", bucket.end)?,
+                count: bucket.count,
+            })
+        })
+        .collect::<Result<Vec<_>, FortioError>>()?;
+    let in_buckets = buckets.iter().map(|bucket| bucket.count).sum();
+    if in_buckets != raw.count {
+        return Err(FortioError::CountsDisagree {
+            what: "a histogram's Count",
+            count: raw.count,
+            other_what: "the sum over its Data",
+            other_count: in_buckets,
+        });
+    }
+    let percentiles = raw
+        .percentiles
+        .unwrap_or_default()
+        .into_iter()
+        .map(|one| {
+            Ok(Percentile {
+                percentile: not_negative("Percentile", one.percentile)?,
+                seconds: not_negative("Value", one.value)?,
+            })
+        })
+        .collect::<Result<Vec<_>, FortioError>>()?;
+    Ok(Histogram {
+        count: raw.count,
+        min_seconds: not_negative("Min", raw.min)?,
+        max_seconds: not_negative("Max", raw.max)?,
+        sum_seconds: not_negative("Sum", raw.sum)?,
+        standard_deviation_seconds: not_negative("StdDev", raw.std_dev)?,
+        buckets,
+        percentiles,
+    })
+}
+
+fn response_sizes(raw: Option<&RawSizes>) -> Result<Option<ResponseSizes>, FortioError> {
+    let Some(raw) = raw.filter(|raw| raw.count > 0) else {
+        return Ok(None);
+    };
+    Ok(Some(ResponseSizes {
+        min_bytes: not_negative("Sizes.Min", raw.min)?,
+        max_bytes: not_negative("Sizes.Max", raw.max)?,
+        mean_bytes: not_negative("Sizes.Avg", raw.avg)?,
+    }))
+}
+
+/// A result whose counts of the same requests differ is no base for any figure.
+fn check_counts(result: &FortioResult) -> Result<(), FortioError> {
+    let by_code: u64 = result.codes.values().sum();
+    if by_code != result.latency.count {
+        return Err(FortioError::CountsDisagree {
+            what: "DurationHistogram.Count",
+            count: result.latency.count,
+            other_what: "the sum over RetCodes",
+            other_count: by_code,
+        });
+    }
+    let failed: u64 = result
+        .codes
+        .iter()
+        .filter(|(code, _)| !is_success(**code))
+        .map(|(_, count)| count)
+        .sum();
+    if failed != result.error_latency.count {
+        return Err(FortioError::CountsDisagree {
+            what: "ErrorsDurationHistogram.Count",
+            count: result.error_latency.count,
+            other_what: "the sum over the RetCodes of failures",
+            other_count: failed,
+        });
+    }
+    let (all, errors) = (result.latency.sum_seconds, result.error_latency.sum_seconds);
+    // Both are sums of the same numbers in another order: equal but for rounding where all failed.
+    if errors > all * (1.0 + 1e-9) {
+        return Err(value("ErrorsDurationHistogram.Sum", &errors));
+    }
+    if result.latency.count > 0 && result.duration_seconds <= 0.0 {
+        return Err(value("ActualDuration", &result.duration_seconds));
+    }
+    if result.latency.count > 0 && result.threads == 0 {
+        return Err(value("NumThreads", &result.threads));
+    }
+    Ok(())
+}

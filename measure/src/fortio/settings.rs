@@ -1,0 +1,179 @@
+//! The load as it is asked for, and Fortio's arguments for it.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Width of the histogram's finest buckets, in seconds. With Fortio's own 1 ms the median of a service
+/// that answers in 0.13 ms reads 0.51 ms.
+const RESOLUTION_SECONDS: &str = "0.0001";
+
+/// The percentiles that Fortio computes.
+const PERCENTILES: &str = "50,75,90,99,99.9";
+
+/// How much load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Amount {
+    /// For this many seconds (> 0). Fortio first sends one uncounted request on each connection.
+    DurationSeconds(f64),
+    /// Exactly this many requests (≥ 1). Fortio opens its connections within the first of them.
+    Requests(u64),
+}
+
+/// The body of each request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Body {
+    /// This text.
+    Text(String),
+    /// What is in the file at this path, on the injector's file system.
+    File(String),
+}
+
+/// One run of Fortio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadSettings {
+    /// `http://` or `https://`; each `{uuid}` in it is fresh for every request.
+    pub url: String,
+    /// Connections, each with one request at a time (closed loop). At least 1.
+    pub connections: u32,
+    /// How much load.
+    pub amount: Amount,
+    /// Requests per second over all connections (> 0); absent: as fast as the answers come.
+    pub rate: Option<f64>,
+    /// For connecting and, again, for each answer; seconds (> 0).
+    pub timeout_seconds: f64,
+    /// HTTP method. Not `HEAD`: Fortio waits for the body that a `HEAD` answer announces but never has.
+    pub method: String,
+    /// Header names and values.
+    pub headers: Vec<(String, String)>,
+    /// The body of each request, if it has one.
+    pub body: Option<Body>,
+    /// Free text that Fortio copies to its result.
+    pub labels: String,
+}
+
+/// Why Fortio cannot be run so.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SettingsError {
+    /// No scheme that Fortio loads by HTTP, or no host.
+    #[error("the URL must start with http:// or https:// and name a host, not {0:?}")]
+    Url(String),
+    /// No connection.
+    #[error("connections must be at least 1")]
+    Connections,
+    /// Nothing to do, or something endless.
+    #[error("the duration must be more than 0 seconds and less than a day, not {0}")]
+    Duration(f64),
+    /// Nothing to do.
+    #[error("requests must be at least 1")]
+    Requests,
+    /// A rate of 0 would mean the greatest rate to Fortio.
+    #[error(
+        "the rate must be more than 0 requests per second, not {0}; leave it out for the greatest"
+    )]
+    Rate(f64),
+    /// A timeout of 0 would fail every request.
+    #[error("the timeout must be more than 0 seconds and less than a day, not {0}")]
+    Timeout(f64),
+    /// Not a method.
+    #[error("the method must be letters and dashes only, such as GET, not {0:?}")]
+    Method(String),
+    /// `HEAD` never ends in Fortio.
+    #[error("Fortio cannot send HEAD: it waits for the body until the timeout; use GET")]
+    Head,
+    /// Not a header.
+    #[error("a header must be a name and a value without line breaks, not {0:?}")]
+    Header(String),
+}
+
+impl LoadSettings {
+    /// Says what is wrong with the settings before any load is made.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let host = self
+            .url
+            .strip_prefix("http://")
+            .or_else(|| self.url.strip_prefix("https://"));
+        if host.is_none_or(|rest| rest.is_empty() || rest.starts_with(['/', ':', '?', '#']))
+            || self.url.contains(char::is_whitespace)
+        {
+            return Err(SettingsError::Url(self.url.clone()));
+        }
+        if self.connections == 0 {
+            return Err(SettingsError::Connections);
+        }
+        match self.amount {
+            Amount::DurationSeconds(seconds) if !is_span(seconds) => {
+                return Err(SettingsError::Duration(seconds));
+            }
+            Amount::Requests(0) => return Err(SettingsError::Requests),
+            Amount::DurationSeconds(_) | Amount::Requests(_) => {}
+        }
+        if let Some(rate) = self.rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return Err(SettingsError::Rate(rate));
+        }
+        if !is_span(self.timeout_seconds) {
+            return Err(SettingsError::Timeout(self.timeout_seconds));
+        }
+        if self.method.eq_ignore_ascii_case("HEAD") {
+            return Err(SettingsError::Head);
+        }
+        let is_method = |c: char| c.is_ascii_alphabetic() || c == '-';
+        if self.method.is_empty() || !self.method.chars().all(is_method) {
+            return Err(SettingsError::Method(self.method.clone()));
+        }
+        for (name, value) in &self.headers {
+            let is_name = |c: char| c.is_ascii_graphic() && c != ':';
+            if name.is_empty() || !name.chars().all(is_name) || value.contains(['\r', '\n', '\0']) {
+                return Err(SettingsError::Header(format!("{name}:{value}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Above 0 and below a day, as every time in a trial is.
+fn is_span(seconds: f64) -> bool {
+    seconds > 0.0 && seconds < 86_400.0
+}
+
+/// Fortio's arguments (without the program) for `settings`. The result goes to the file `json_path`,
+/// or for `-` to the standard output, which then holds nothing else.
+#[must_use]
+pub fn argv(settings: &LoadSettings, json_path: &str) -> Vec<String> {
+    let mut arguments: Vec<String> = vec!["load".into()];
+    let mut flag = |name: &str, value: &str| {
+        arguments.push(name.into());
+        arguments.push(value.into());
+    };
+    flag("-json", json_path);
+    // A target that refuses connections would otherwise fill the log with a line for each request.
+    flag("-loglevel", "critical");
+    flag("-c", &settings.connections.to_string());
+    match settings.amount {
+        Amount::DurationSeconds(seconds) => flag("-t", &format!("{seconds}s")),
+        Amount::Requests(requests) => flag("-n", &requests.to_string()),
+    }
+    // 0 is the greatest rate on Fortio's command line.
+    flag("-qps", &settings.rate.unwrap_or(0.0).to_string());
+    flag("-r", RESOLUTION_SECONDS);
+    flag("-p", PERCENTILES);
+    flag("-timeout", &format!("{}s", settings.timeout_seconds));
+    flag("-X", &settings.method);
+    for (name, value) in &settings.headers {
+        flag("-H", &format!("{name}:{value}"));
+    }
+    match &settings.body {
+        Some(Body::Text(text)) => flag("-payload", text),
+        Some(Body::File(path)) => flag("-payload-file", path),
+        None => {}
+    }
+    flag("-labels", &settings.labels);
+    // What the candidate answers is an outcome: without these two, one early error would end the run
+    // without a result, and each error would be a line in the log.
+    arguments.push("-allow-initial-errors".into());
+    arguments.push("-log-errors=false".into());
+    arguments.push(settings.url.clone());
+    arguments
+}

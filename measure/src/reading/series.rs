@@ -1,0 +1,107 @@
+//! The series that a reading is made of, and how one of them is found in a scrape.
+
+use super::ReadingError;
+use crate::exposition::Sample;
+
+pub(super) const NODE_JOULES: &str = "kepler_node_cpu_joules_total";
+pub(super) const NODE_ACTIVE_JOULES: &str = "kepler_node_cpu_active_joules_total";
+pub(super) const NODE_IDLE_JOULES: &str = "kepler_node_cpu_idle_joules_total";
+pub(super) const POD_JOULES: &str = "kepler_pod_cpu_joules_total";
+pub(super) const METER_INFO: &str = "frugality_meter_info";
+pub(super) const METER_READING_TIMESTAMP: &str = "frugality_meter_reading_timestamp_seconds";
+pub(super) const METER_START: &str = "frugality_meter_start_time_seconds";
+pub(super) const METER_INTERVAL: &str = "frugality_meter_interval_seconds";
+pub(super) const METER_MAX_WATTS: &str = "frugality_meter_max_watts";
+pub(super) const NODE_CPU_SECONDS: &str = "frugality_node_cpu_seconds_total";
+pub(super) const POD_CPU_SECONDS: &str = "frugality_pod_cpu_seconds_total";
+pub(super) const POD_WORKING_SET: &str = "frugality_pod_memory_working_set_bytes";
+
+/// The samples of one scrape, seen from one node.
+pub(super) struct Scrape<'a> {
+    pub(super) samples: Vec<Sample>,
+    pub(super) node_name: &'a str,
+}
+
+impl Scrape<'_> {
+    /// This node's samples of one metric.
+    pub(super) fn all<'s>(&'s self, name: &str) -> impl Iterator<Item = &'s Sample> {
+        self.samples
+            .iter()
+            .filter(move |s| s.name == name && s.label("node_name") == Some(self.node_name))
+    }
+
+    /// This node's only sample of one metric with these labels.
+    pub(super) fn one<'s>(
+        &'s self,
+        name: &str,
+        wanted: &[(&str, &str)],
+    ) -> Result<Option<&'s Sample>, ReadingError> {
+        let mut found = self.all(name).filter(|sample| carries(sample, wanted));
+        let first = found.next();
+        match found.next() {
+            None => Ok(first),
+            Some(second) => Err(ReadingError::Ambiguous {
+                series: describe(second),
+            }),
+        }
+    }
+
+    /// The value of [`Scrape::one`].
+    pub(super) fn number(
+        &self,
+        name: &str,
+        wanted: &[(&str, &str)],
+    ) -> Result<Option<f64>, ReadingError> {
+        self.one(name, wanted)?.map(valid_sample).transpose()
+    }
+
+    /// Whether anything in the text is the node meter's own.
+    pub(super) fn has_node_meter(&self) -> bool {
+        self.samples
+            .iter()
+            .any(|sample| sample.name.starts_with("frugality_"))
+    }
+
+    /// Kepler's version; the series carries no node name.
+    pub(super) fn kepler_version(&self) -> Option<&str> {
+        let info = self
+            .samples
+            .iter()
+            .find(|sample| sample.name == "kepler_build_info")?;
+        info.label("version").filter(|version| !version.is_empty())
+    }
+}
+
+pub(super) fn carries(sample: &Sample, wanted: &[(&str, &str)]) -> bool {
+    wanted
+        .iter()
+        .all(|(name, value)| sample.label(name) == Some(value))
+}
+
+/// The sample's name with the labels that tell it from its like.
+pub(super) fn describe(sample: &Sample) -> String {
+    let telling = ["node_name", "pod_id", "zone"]
+        .into_iter()
+        .filter_map(|name| Some(format!("{name}={:?}", sample.label(name)?)));
+    format!(
+        "{}{{{}}}",
+        sample.name,
+        telling.collect::<Vec<_>>().join(",")
+    )
+}
+
+pub(super) fn valid_sample(sample: &Sample) -> Result<f64, ReadingError> {
+    valid(sample.value, || describe(sample))
+}
+
+/// No counter, time or amount of this product is negative, infinite or not a number.
+pub(super) fn valid(value: f64, series: impl FnOnce() -> String) -> Result<f64, ReadingError> {
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err(ReadingError::InvalidValue {
+            series: series(),
+            value,
+        })
+    }
+}

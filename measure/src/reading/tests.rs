@@ -1,0 +1,249 @@
+use super::*;
+
+const NODE: &str = "pi-1";
+
+/// What the node meter serves, one pod running.
+const NODE_METER: &str = r#"
+kepler_node_cpu_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 100.5
+kepler_node_cpu_active_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 40.25
+kepler_node_cpu_idle_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 60.25
+kepler_pod_cpu_joules_total{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop",state="running",zone="psys"} 30.5
+frugality_meter_info{node_name="pi-1",version="0.1.0",provenance="Modelled",source="board-model",board="pi-2b"} 1
+frugality_meter_reading_timestamp_seconds{node_name="pi-1",zone="psys"} 1795236942.869
+frugality_meter_start_time_seconds{node_name="pi-1"} 1795230000.5
+frugality_meter_interval_seconds{node_name="pi-1"} 1
+frugality_meter_max_watts{node_name="pi-1",zone="psys"} 4.8
+frugality_node_cpu_seconds_total{node_name="pi-1"} 49.5
+frugality_pod_cpu_seconds_total{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop"} 12.5
+frugality_pod_memory_working_set_bytes{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop"} 1048576
+"#;
+
+fn node_series(zone: &str, path: &str, joules: &str) -> String {
+    format!(
+        "kepler_node_cpu_joules_total{{node_name=\"{NODE}\",zone=\"{zone}\",path=\"{path}\"}} {joules}\n"
+    )
+}
+
+/// The text without the lines of some series.
+fn without(series: &str, text: &str) -> String {
+    text.split_inclusive('\n')
+        .filter(|line| !line.starts_with(series))
+        .collect()
+}
+
+fn read_text(text: &str) -> Result<Reading, ReadingError> {
+    read(text, NODE, None, 1_795_236_943.0)
+}
+
+#[test]
+fn reads_all_that_the_node_meter_serves() {
+    let reading = read_text(NODE_METER).unwrap();
+    let pod = PodReading {
+        name: "server".to_owned(),
+        namespace: "shop".to_owned(),
+        joules: Some(30.5),
+        cpu_seconds: Some(12.5),
+        working_set_bytes: Some(1_048_576.0),
+    };
+    let expected = Reading {
+        scraped_at_unix_seconds: 1_795_236_943.0,
+        meter_unix_seconds: Some(1_795_236_942.869),
+        meter: MeterIdentity {
+            name: "frugality-meter".to_owned(),
+            version: "0.1.0".to_owned(),
+            source: "board-model".to_owned(),
+            board: Some("pi-2b".to_owned()),
+            provenance: Provenance::Modelled,
+        },
+        meter_start_unix_seconds: Some(1_795_230_000.5),
+        interval_seconds: Some(1.0),
+        max_watts: Some(4.8),
+        zone: "psys".to_owned(),
+        node_joules: 100.5,
+        active_joules: Some(40.25),
+        idle_joules: Some(60.25),
+        node_cpu_seconds: Some(49.5),
+        pods: BTreeMap::from([("u1".to_owned(), pod)]),
+    };
+    assert_eq!(reading, expected);
+    assert_eq!(
+        reading.at_unix_seconds().to_bits(),
+        1_795_236_942.869_f64.to_bits()
+    );
+    let json = serde_json::to_string(&reading).unwrap();
+    assert_eq!(serde_json::from_str::<Reading>(&json).unwrap(), reading);
+}
+
+#[test]
+fn without_the_meters_own_time_the_scrapes_counts() {
+    let reading = read_text(&node_series("package", "/sys/rapl", "1")).unwrap();
+    assert_eq!(reading.meter_unix_seconds, None);
+    assert_eq!(
+        reading.at_unix_seconds().to_bits(),
+        1_795_236_943.0_f64.to_bits()
+    );
+}
+
+#[test]
+fn takes_the_widest_zone_and_never_a_sum() {
+    let served: String = ["uncore", "core", "dram", "package"]
+        .into_iter()
+        .enumerate()
+        .map(|(index, zone)| node_series(zone, zone, &index.to_string()))
+        .collect();
+    let zone_of = |text: &str, asked| read(text, NODE, asked, 0.0).map(|r| (r.zone, r.node_joules));
+    assert_eq!(zone_of(&served, None), Ok(("package".to_owned(), 3.0)));
+    assert_eq!(zone_of(&served, Some("dram")), Ok(("dram".to_owned(), 2.0)));
+    let with_board = served.clone() + &node_series("psys", "psys", "9");
+    assert_eq!(zone_of(&with_board, None), Ok(("psys".to_owned(), 9.0)));
+    assert_eq!(
+        zone_of(&served, Some("psys")).unwrap_err().to_string(),
+        "the meter serves no zone psys; it serves core, dram, package, uncore"
+    );
+}
+
+#[test]
+fn a_sensor_on_its_own_needs_no_known_name_but_two_need_a_choice() {
+    let one = node_series("ina226_power1", "/sys/class/hwmon/hwmon3/power1_input", "5");
+    assert_eq!(read_text(&one).unwrap().zone, "ina226_power1");
+    let two = one + &node_series("ina226_power2", "/sys/class/hwmon/hwmon3/power2_input", "5");
+    let error = read_text(&two).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the zone must be named: none of ina226_power1, ina226_power2 is known to contain the others"
+    );
+    assert_eq!(
+        read(&two, NODE, Some("ina226_power2"), 0.0).unwrap().zone,
+        "ina226_power2"
+    );
+}
+
+#[test]
+fn one_zone_served_twice_is_refused() {
+    let text = node_series("package", "/p/intel-rapl:0", "1")
+        + &node_series("package", "/p/intel-rapl:1", "2");
+    assert_eq!(
+        read_text(&text).unwrap_err().to_string(),
+        "the meter serves kepler_node_cpu_joules_total{node_name=\"pi-1\",zone=\"package\"} more than once"
+    );
+}
+
+#[test]
+fn one_pod_served_twice_is_refused() {
+    let line = NODE_METER
+        .lines()
+        .find(|line| line.starts_with("kepler_pod"))
+        .unwrap();
+    let text = format!("{NODE_METER}{line}\n");
+    assert!(matches!(
+        read_text(&text),
+        Err(ReadingError::Ambiguous { .. })
+    ));
+}
+
+#[test]
+fn another_nodes_series_are_not_this_nodes() {
+    let error = read(NODE_METER, "pi-2", None, 0.0).unwrap_err();
+    assert_eq!(
+        error,
+        ReadingError::NoNodeSeries {
+            node_name: "pi-2".to_owned()
+        }
+    );
+}
+
+#[test]
+fn an_answer_without_power_is_no_reading() {
+    let text = without("kepler_node", NODE_METER);
+    assert!(matches!(
+        read_text(&text),
+        Err(ReadingError::NoNodeSeries { .. })
+    ));
+}
+
+#[test]
+fn numbers_that_no_counter_has_are_refused() {
+    for bad in ["NaN", "+Inf", "-0.001"] {
+        for good in [
+            "100.5",
+            "40.25",
+            "60.25",
+            "30.5",
+            "1795236942.869",
+            "4.8",
+            "49.5",
+            "12.5",
+            "1048576",
+        ] {
+            let text = NODE_METER.replace(&format!(" {good}\n"), &format!(" {bad}\n"));
+            assert_ne!(text, NODE_METER);
+            assert!(
+                matches!(read_text(&text), Err(ReadingError::InvalidValue { .. })),
+                "{text}"
+            );
+        }
+    }
+    assert!(matches!(
+        read(NODE_METER, NODE, None, f64::NAN),
+        Err(ReadingError::InvalidValue { .. })
+    ));
+}
+
+#[test]
+fn pods_that_have_ended_are_left_out() {
+    let text = NODE_METER.replace("state=\"running\"", "state=\"terminated\"");
+    let pods = read_text(&text).unwrap().pods;
+    assert_eq!(pods["u1"].joules, None);
+    let joules_only = without("frugality_pod", &text);
+    assert!(read_text(&joules_only).unwrap().pods.is_empty());
+}
+
+#[test]
+fn what_a_pod_lacks_is_unknown_and_not_zero() {
+    let text = without("frugality_pod_memory", NODE_METER);
+    assert_eq!(read_text(&text).unwrap().pods["u1"].working_set_bytes, None);
+}
+
+#[test]
+fn the_worse_of_what_meter_and_path_say_is_the_provenance() {
+    let provenance = |text: &str| read_text(text).map(|reading| reading.meter.provenance);
+    assert_eq!(
+        provenance(&node_series("psys", "model:pi-2b", "1")),
+        Ok(Provenance::Modelled)
+    );
+    assert_eq!(
+        provenance(&node_series("psys", "/sys/intel-rapl/energy_psys", "1")),
+        Ok(Provenance::Fake)
+    );
+    assert_eq!(
+        provenance(&node_series("psys", "/sys/intel-rapl:1", "1")),
+        Ok(Provenance::Metered)
+    );
+    let stated = |word: &str| NODE_METER.replace("\"Modelled\"", &format!("{word:?}"));
+    assert_eq!(provenance(&stated("Fake")), Ok(Provenance::Fake));
+    assert_eq!(provenance(&stated("Metered")), Ok(Provenance::Modelled));
+    let honest = stated("Metered").replace("model:pi-2b", "/sys/class/hwmon/hwmon0");
+    assert_eq!(provenance(&honest), Ok(Provenance::Metered));
+    assert_eq!(
+        provenance(&stated("Guessed")),
+        Err(ReadingError::UnknownProvenance {
+            text: "Guessed".to_owned()
+        })
+    );
+    let silent = without("frugality_meter_info", NODE_METER);
+    assert_eq!(
+        provenance(&silent),
+        Err(ReadingError::NoMeterInfo {
+            node_name: NODE.to_owned()
+        })
+    );
+}
+
+#[test]
+fn a_text_that_is_none_is_refused_with_its_line() {
+    let error = read_text("kepler_node_cpu_joules_total{zone=psys} 1\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the meter's text cannot be read: line 1: '\"' is expected among the labels"
+    );
+}

@@ -1,0 +1,338 @@
+//! What is read from Fortio's JSON: real results (tests/data/fortio/README.md), and damaged ones.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use frugality_measure::fortio::{
+    Amount, Body, FortioError, FortioResult, LoadSettings, SettingsError, argv, figures, parse,
+};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+const SAMPLE: &str = include_str!("data/fortio-sample.json");
+
+macro_rules! real {
+    ($name:literal) => {
+        parse(include_str!(concat!("data/fortio/", $name, ".json"))).unwrap()
+    };
+}
+
+#[track_caller]
+fn assert_close(ours: Option<f64>, expected: f64) {
+    let ours = ours.unwrap();
+    assert!(
+        (ours - expected).abs() <= 1e-9 * expected.abs(),
+        "{ours} is not {expected}"
+    );
+}
+
+/// The sample with the value at a JSON pointer replaced, or removed.
+fn damaged(pointer: &str, replacement: Option<Value>) -> String {
+    let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let parent = document
+        .pointer_mut(parent)
+        .unwrap()
+        .as_object_mut()
+        .unwrap();
+    match replacement {
+        Some(value) => parent.insert(key.to_owned(), value),
+        None => parent.remove(key),
+    };
+    document.to_string()
+}
+
+#[test]
+fn a_run_without_errors_gives_all_its_figures() {
+    let result = parse(SAMPLE).unwrap();
+    assert!((result.start_unix_seconds - 1_795_233_695.307_73).abs() < 1e-6);
+    // Fortio's Duration is in nanoseconds.
+    assert!((result.duration_seconds - 0.662_003_582).abs() < 1e-12);
+    assert_eq!(result.requested, Amount::Requests(20_000));
+    assert_eq!(result.requested_rate, None);
+    assert!(!result.is_interrupted());
+
+    let figures = figures(&result, &[200]);
+    assert_eq!(
+        (figures.requests, figures.successes, figures.errors),
+        (20_000, 20_000, 0)
+    );
+    assert_close(figures.requests_per_second, 30_211.316_892_844_25);
+    assert_close(figures.ms_per_request, 0.130_654_948_199_999_9);
+    assert_close(figures.occupancy, 0.986_814_510_922_086_8);
+    assert_close(figures.error_rate, 0.0);
+    assert_eq!(figures.shortfall, None);
+    let names: Vec<&str> = figures.percentiles_ms.keys().map(String::as_str).collect();
+    assert_eq!(names, ["p50", "p75", "p90", "p99", "p99.9"]);
+    assert_close(Some(figures.percentiles_ms["p99.9"]), 2.571_428_571_428_6);
+}
+
+#[test]
+fn errors_are_taken_out_of_rate_and_latency_and_leave_no_percentiles() {
+    let figures = figures(&real!("one-in-five-fails"), &[200]);
+    assert_eq!(
+        (figures.requests, figures.successes, figures.errors),
+        (4000, 3210, 790)
+    );
+    assert_close(figures.requests_per_second, 3210.0 / 0.582_175_148);
+    assert_close(
+        figures.ms_per_request,
+        1000.0 * (2.310_696_203 - 0.454_916_5) / 3210.0,
+    );
+    assert_close(figures.error_rate, 0.1975);
+    assert!(figures.percentiles_ms.is_empty());
+}
+
+#[rstest]
+#[case::status_500(real!("every-request-fails"), 3000)]
+#[case::refused(real!("connection-refused"), 5381)]
+fn without_a_success_there_is_no_figure_and_never_a_zero(
+    #[case] result: FortioResult,
+    #[case] errors: u64,
+) {
+    let figures = figures(&result, &[200]);
+    assert_eq!((figures.successes, figures.errors), (0, errors));
+    assert_eq!(figures.requests_per_second, None);
+    assert_eq!(figures.ms_per_request, None);
+    assert!(figures.percentiles_ms.is_empty());
+    assert_close(figures.error_rate, 1.0);
+}
+
+#[test]
+fn a_success_of_fortio_that_is_not_expected_is_an_error_with_no_latency_to_tell() {
+    let result = real!("unexpected-success");
+    let only_200 = figures(&result, &[200]);
+    assert_eq!((only_200.successes, only_200.errors), (1518, 482));
+    assert_close(only_200.requests_per_second, 1518.0 / 0.181_166_927);
+    assert_eq!(only_200.ms_per_request, None);
+    assert!(only_200.percentiles_ms.is_empty());
+
+    let both = figures(&result, &[200, 201]);
+    assert_eq!((both.successes, both.errors), (2000, 0));
+    assert_close(both.ms_per_request, 1000.0 * 0.713_024_08 / 2000.0);
+    assert!(!both.percentiles_ms.is_empty());
+}
+
+#[test]
+fn an_expected_code_that_fortio_calls_an_error_has_a_rate_but_no_latency() {
+    let figures = figures(&real!("every-request-fails"), &[500]);
+    assert_eq!((figures.successes, figures.errors), (3000, 0));
+    assert_close(figures.requests_per_second, 3000.0 / 0.571_756_916);
+    assert_eq!(figures.ms_per_request, None);
+    assert!(figures.percentiles_ms.is_empty());
+}
+
+#[test]
+fn shortfall_and_occupancy_tell_a_slow_target_from_an_idle_injector() {
+    let slow = figures(&real!("rate-not-reached"), &[200]);
+    assert_close(slow.shortfall, 0.775_750_924_043_732_4);
+    assert!(slow.occupancy.unwrap() > 0.99);
+
+    let easy = figures(&real!("rate-reached"), &[200]);
+    assert!(easy.shortfall.unwrap() < 0.001);
+    assert!(easy.occupancy.unwrap() < 0.01);
+}
+
+#[rstest]
+#[case::count(real!("interrupted-count"), Amount::Requests(100_000_000), true)]
+#[case::duration(real!("interrupted-duration"), Amount::DurationSeconds(65.0), true)]
+#[case::whole_duration(real!("connection-refused"), Amount::DurationSeconds(0.5), false)]
+#[case::whole_count(real!("one-in-five-fails"), Amount::Requests(4000), false)]
+#[case::whole_at_a_rate(real!("rate-reached"), Amount::DurationSeconds(2.0), false)]
+#[case::whole_below_its_rate(real!("rate-not-reached"), Amount::DurationSeconds(2.0), false)]
+fn an_interrupted_run_is_known_although_fortio_exits_with_0(
+    #[case] result: FortioResult,
+    #[case] requested: Amount,
+    #[case] interrupted: bool,
+) {
+    assert_eq!(result.requested, requested);
+    assert_eq!(result.is_interrupted(), interrupted);
+}
+
+#[rstest]
+#[case("1h2m3.5s", 3723.5)]
+#[case("500ms", 0.5)]
+#[case("1m0s", 60.0)]
+#[case("250µs", 0.000_25)]
+fn durations_are_read_as_go_writes_them(#[case] text: &str, #[case] seconds: f64) {
+    let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
+    document["Exactly"] = json!(0);
+    document["RequestedDuration"] = json!(text);
+    let result = parse(&document.to_string()).unwrap();
+    assert_eq!(result.requested, Amount::DurationSeconds(seconds));
+}
+
+#[test]
+fn absent_percentiles_and_null_data_are_no_error() {
+    let json = damaged("/DurationHistogram/Percentiles", None);
+    assert!(
+        figures(&parse(&json).unwrap(), &[200])
+            .percentiles_ms
+            .is_empty()
+    );
+    assert_eq!(parse(SAMPLE).unwrap().error_latency.buckets, []);
+}
+
+#[test]
+fn a_start_with_an_offset_from_utc_is_the_same_moment() {
+    let json = damaged(
+        "/StartTime",
+        Some(json!("2026-11-21T05:01:35.307730153+01:00")),
+    );
+    assert_eq!(
+        parse(&json).unwrap().start_unix_seconds.to_bits(),
+        parse(SAMPLE).unwrap().start_unix_seconds.to_bits()
+    );
+}
+
+#[rstest]
+#[case::start_time("/StartTime")]
+#[case::duration("/ActualDuration")]
+#[case::threads("/NumThreads")]
+#[case::rate("/ActualQPS")]
+#[case::latencies("/DurationHistogram")]
+#[case::sum("/DurationHistogram/Sum")]
+#[case::errors("/ErrorsDurationHistogram")]
+#[case::codes("/RetCodes")]
+fn a_missing_field_is_refused(#[case] pointer: &str) {
+    assert!(parse(&damaged(pointer, None)).is_err());
+}
+
+#[rstest]
+#[case("/ActualDuration", json!(-1))]
+#[case("/ActualDuration", json!(0))]
+#[case("/ActualQPS", json!(-1.0))]
+#[case("/RequestedQPS", json!("NaN"))]
+#[case("/RequestedQPS", json!("0"))]
+#[case("/StartTime", json!("yesterday"))]
+#[case("/NumThreads", json!(0))]
+#[case("/DurationHistogram/Sum", json!(-0.1))]
+#[case("/DurationHistogram/Sum", json!(null))]
+#[case("/DurationHistogram/Count", json!(-20000))]
+#[case("/ErrorsDurationHistogram/Sum", json!(3.0))]
+#[case("/RetCodes", json!({"ok": 20000}))]
+fn an_impossible_value_is_refused(#[case] pointer: &str, #[case] value: Value) {
+    let error = parse(&damaged(pointer, Some(value))).unwrap_err();
+    assert!(
+        matches!(error, FortioError::Value { .. } | FortioError::Json(_)),
+        "{error}"
+    );
+}
+
+#[rstest]
+#[case::codes("/RetCodes", json!({"200": 19999}))]
+#[case::count("/DurationHistogram/Count", json!(19999))]
+#[case::failures("/RetCodes", json!({"200": 19999, "-1": 1}))]
+#[case::buckets("/DurationHistogram/Data", json!(null))]
+fn counts_that_do_not_add_up_are_refused(#[case] pointer: &str, #[case] value: Value) {
+    let error = parse(&damaged(pointer, Some(value))).unwrap_err();
+    assert!(
+        matches!(error, FortioError::CountsDisagree { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_run_that_fortio_says_failed_is_refused_with_its_message() {
+    let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
+    document["error"] = json!(true);
+    document["message"] = json!("Aborted before even starting");
+    let error = parse(&document.to_string()).unwrap_err();
+    assert!(error.to_string().contains("Aborted before even starting"));
+    for text in ["", "null", "[]", "{", "{\"NumThreads\": NaN}"] {
+        assert!(matches!(parse(text), Err(FortioError::Json(_))), "{text}");
+    }
+}
+
+fn settings() -> LoadSettings {
+    LoadSettings {
+        url: "http://server.ns.svc:8080/contacts/{uuid}".into(),
+        connections: 4,
+        amount: Amount::DurationSeconds(60.0),
+        rate: None,
+        timeout_seconds: 3.0,
+        method: "GET".into(),
+        headers: vec![("Accept".into(), "text/vcard".into())],
+        body: None,
+        labels: "trial a".into(),
+    }
+}
+
+#[test]
+fn the_arguments_for_a_load_by_duration_at_the_greatest_rate() {
+    let expected = "load -json - -loglevel critical -c 4 -t 60s -qps 0 -r 0.0001 \
+        -p 50,75,90,99,99.9 -timeout 3s -X GET -H Accept:text/vcard -labels trial␣a \
+        -allow-initial-errors -log-errors=false http://server.ns.svc:8080/contacts/{uuid}";
+    let arguments = argv(&settings(), "-");
+    assert_eq!(arguments.join(" "), expected.replace('␣', " "));
+    assert!(arguments.contains(&"trial a".to_owned()));
+}
+
+#[test]
+fn the_arguments_for_a_count_at_a_rate_with_a_body() {
+    let settings = LoadSettings {
+        amount: Amount::Requests(500),
+        rate: Some(12.5),
+        timeout_seconds: 0.25,
+        method: "PUT".into(),
+        headers: Vec::new(),
+        body: Some(Body::Text("BEGIN:VCARD".into())),
+        ..settings()
+    };
+    let line = argv(&settings, "/tmp/out.json").join(" ");
+    for part in [
+        "-json /tmp/out.json",
+        "-n 500",
+        "-qps 12.5",
+        "-timeout 0.25s",
+        "-X PUT",
+        "-payload BEGIN:VCARD",
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    assert!(!line.contains("-t "));
+    let from_file = LoadSettings {
+        body: Some(Body::File("/body".into())),
+        ..settings
+    };
+    assert!(
+        argv(&from_file, "-")
+            .join(" ")
+            .contains("-payload-file /body")
+    );
+}
+
+#[rstest]
+#[case(LoadSettings { url: "ftp://host/".into(), ..settings() }, SettingsError::Url("ftp://host/".into()))]
+#[case(LoadSettings { url: "http:///path".into(), ..settings() }, SettingsError::Url("http:///path".into()))]
+#[case(LoadSettings { connections: 0, ..settings() }, SettingsError::Connections)]
+#[case(LoadSettings { amount: Amount::Requests(0), ..settings() }, SettingsError::Requests)]
+#[case(
+    LoadSettings { amount: Amount::DurationSeconds(0.0), ..settings() },
+    SettingsError::Duration(0.0)
+)]
+#[case(LoadSettings { rate: Some(0.0), ..settings() }, SettingsError::Rate(0.0))]
+#[case(LoadSettings { timeout_seconds: 0.0, ..settings() }, SettingsError::Timeout(0.0))]
+#[case(LoadSettings { method: "head".into(), ..settings() }, SettingsError::Head)]
+#[case(LoadSettings { method: "GET /".into(), ..settings() }, SettingsError::Method("GET /".into()))]
+#[case(
+    LoadSettings { headers: vec![("a".into(), "b\r\nc: d".into())], ..settings() },
+    SettingsError::Header("a:b\r\nc: d".into())
+)]
+fn settings_that_fortio_cannot_run_are_refused(
+    #[case] settings: LoadSettings,
+    #[case] error: SettingsError,
+) {
+    assert_eq!(settings.check(), Err(error));
+}
+
+#[test]
+fn settings_that_fortio_can_run_are_accepted() {
+    assert_eq!(settings().check(), Ok(()));
+}
+
+#[test]
+fn a_result_survives_the_ledger_unchanged() {
+    let result = real!("one-in-five-fails");
+    let text = serde_json::to_string(&result).unwrap();
+    assert_eq!(serde_json::from_str::<FortioResult>(&text).unwrap(), result);
+}

@@ -1,0 +1,232 @@
+//! The injector's report: whole through the termination message, within its limit, and told from
+//! everything else that may stand there.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use frugality_measure::{
+    fortio::{Bucket, FortioResult, Percentile, parse},
+    report::{
+        ClockOffset, Failure, InjectionReport, LIMIT_BYTES, LoadSpan, REPORT_VERSION, ReportError,
+    },
+};
+use proptest::prelude::*;
+
+fn report(measured: FortioResult) -> InjectionReport {
+    let span = LoadSpan::from(&measured);
+    InjectionReport {
+        version: REPORT_VERSION,
+        measured,
+        histogram_dropped: false,
+        warm_up: Some(LoadSpan {
+            start_unix_seconds: span.start_unix_seconds - 5.1,
+            ..span
+        }),
+        tail: Some(LoadSpan {
+            start_unix_seconds: span.end_unix_seconds() + 0.02,
+            ..span
+        }),
+        gap_before_measured_seconds: Some(0.017_384_25),
+        gap_after_measured_seconds: Some(0.019_284_31),
+        interrupted: None,
+        clock: Some(ClockOffset {
+            offset_seconds: -0.001_23,
+            uncertainty_seconds: 0.000_35,
+        }),
+    }
+}
+
+/// A digit sequence without pattern, so that compression cannot help.
+fn noise() -> impl FnMut() -> u64 {
+    let mut state = 20_261_121_u64;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        state >> 11
+    }
+}
+
+/// All 64 buckets that Fortio can have, in both histograms, each with a count of its own, as after hours
+/// of a target whose latencies reach from 20 µs to the timeout.
+fn long_tailed() -> InjectionReport {
+    let mut report = report(parse(include_str!("data/fortio-sample.json")).unwrap());
+    let mut noise = noise();
+    let result = &mut report.measured;
+    for histogram in [&mut result.latency, &mut result.error_latency] {
+        let mut start_seconds = 0.000_018_587;
+        histogram.buckets = (0..64)
+            .map(|_| {
+                let end_seconds = start_seconds * 1.17;
+                let bucket = Bucket {
+                    start_seconds,
+                    end_seconds,
+                    count: noise() % 10_000_000,
+                };
+                start_seconds = end_seconds;
+                bucket
+            })
+            .collect();
+        histogram.count = histogram.buckets.iter().map(|bucket| bucket.count).sum();
+        histogram.percentiles = [50.0, 75.0, 90.0, 99.0, 99.9]
+            .map(|percentile| Percentile {
+                percentile,
+                seconds: noise() as f64 / 1e17,
+            })
+            .to_vec();
+    }
+    report
+}
+
+/// The same with a URL of so many hexadecimal digits, as a long signed query could be.
+fn long_tailed_with_url_of(digits: usize) -> InjectionReport {
+    let mut report = long_tailed();
+    let mut noise = noise();
+    report.measured.url = (0..digits / 13).fold(String::new(), |url, _| {
+        let part = noise();
+        format!("{url}{part:013x}")
+    });
+    report
+}
+
+#[test]
+fn real_results_come_through_whole() {
+    for json in [
+        include_str!("data/fortio-sample.json"),
+        include_str!("data/fortio/connection-refused.json"),
+        include_str!("data/fortio/one-in-five-fails.json"),
+        include_str!("data/fortio/interrupted-duration.json"),
+    ] {
+        let report = report(parse(json).unwrap());
+        let message = report.encode().unwrap();
+        assert!(message.len() <= LIMIT_BYTES, "{}", message.len());
+        assert!(message.is_ascii());
+        assert_eq!(
+            InjectionReport::decode(&format!("{message}\n")).unwrap(),
+            report
+        );
+    }
+}
+
+#[test]
+fn the_longest_histograms_that_fortio_writes_come_through_whole() {
+    let report = long_tailed();
+    let message = report.encode().unwrap();
+    assert!(message.len() <= LIMIT_BYTES, "{}", message.len());
+    assert!(message.len() > 3000, "not a hard case: {}", message.len());
+    assert!(InjectionReport::decode(&message).unwrap() == report);
+}
+
+#[test]
+fn a_report_that_is_too_long_loses_its_buckets_says_so_and_keeps_all_else() {
+    let report = long_tailed_with_url_of(2000);
+    let message = report.encode().unwrap();
+    assert!(message.len() <= LIMIT_BYTES, "{}", message.len());
+
+    let mut expected = report;
+    expected.histogram_dropped = true;
+    expected.measured.latency.buckets.clear();
+    expected.measured.error_latency.buckets.clear();
+    assert!(InjectionReport::decode(&message).unwrap() == expected);
+}
+
+#[test]
+fn a_report_that_cannot_fit_is_an_error_and_not_a_cut_one() {
+    let result = long_tailed_with_url_of(6000).encode();
+    assert!(matches!(result, Err(ReportError::TooLong(bytes)) if bytes > LIMIT_BYTES));
+}
+
+#[test]
+fn an_injectors_failure_is_told_from_a_report() {
+    let failure = Failure {
+        error: "Fortio ended without a result".into(),
+        fortio_exit: Some(1),
+        stderr_tail: "Aborting because of lookup nosuch: no such host".into(),
+    };
+    match InjectionReport::decode(&failure.encode()).unwrap_err() {
+        ReportError::InjectorFailed {
+            message,
+            fortio_exit,
+            stderr_tail,
+        } => {
+            assert_eq!(message, failure.error);
+            assert_eq!(fortio_exit, Some(1));
+            assert_eq!(stderr_tail, failure.stderr_tail);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_failure_keeps_within_the_limit_and_keeps_the_end_of_what_fortio_said() {
+    for stderr_tail in [
+        "\u{1b}[0m\"é".repeat(4000) + "the end",
+        "x".repeat(9000) + "the end",
+    ] {
+        let failure = Failure {
+            error: "é".repeat(8000),
+            fortio_exit: None,
+            stderr_tail: stderr_tail.clone(),
+        };
+        assert!(failure.encode().len() <= LIMIT_BYTES);
+        let failure = Failure {
+            error: "short".into(),
+            fortio_exit: None,
+            stderr_tail,
+        };
+        let message = failure.encode();
+        assert!(message.len() <= LIMIT_BYTES);
+        assert!(message.contains("the end") && message.contains("short"));
+    }
+}
+
+#[test]
+fn other_texts_are_refused_with_their_beginning() {
+    assert!(matches!(
+        InjectionReport::decode(" \n"),
+        Err(ReportError::Empty)
+    ));
+    for text in [
+        "exec /usr/bin/frugality-injector: no such file",
+        "{}",
+        "{\"a\":",
+        "aGVsbG8=",
+        "H4sI",
+    ] {
+        match InjectionReport::decode(text) {
+            Err(ReportError::NotAReport {
+                text: beginning, ..
+            }) => assert_eq!(beginning, text),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_report_cut_short_is_refused() {
+    let message = report(parse(include_str!("data/fortio-sample.json")).unwrap())
+        .encode()
+        .unwrap();
+    let cut = &message[..message.len() - 100];
+    assert!(matches!(
+        InjectionReport::decode(cut),
+        Err(ReportError::NotAReport { .. })
+    ));
+}
+
+#[test]
+fn a_report_of_another_version_is_refused_as_such() {
+    let mut report = report(parse(include_str!("data/fortio-sample.json")).unwrap());
+    report.version = 99;
+    let message = report.encode().unwrap();
+    assert!(matches!(
+        InjectionReport::decode(&message),
+        Err(ReportError::Version(99))
+    ));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_decoding_panic(text in ".*") {
+        prop_assert!(InjectionReport::decode(&text).is_err());
+    }
+}

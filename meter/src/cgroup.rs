@@ -1,0 +1,213 @@
+//! CPU time and memory of the node and its pods, read from the cgroup file system.
+
+mod counters;
+mod layout;
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use self::counters::CpuCounter;
+use self::layout::{Layout, PodCgroup, Tree};
+use crate::attribution::{Observation, PodObservation};
+
+/// A reading of clock and counter that took longer was interrupted, and is tried again.
+const LONGEST_READ: Duration = Duration::from_micros(200);
+/// Memory is read no more often than this. It costs several times what CPU time does, a working
+/// set changes slowly, and nobody scrapes more often.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(900);
+/// Tries before a slow reading is taken as it is.
+const READ_TRIES: u32 = 3;
+
+/// Why there is no reading.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CgroupError {
+    /// Nothing under the given paths tells CPU time.
+    #[error(
+        "no CPU accounting found for the node's cgroup; tried {}. Check --cgroup-fs (where the \
+         host's /sys/fs/cgroup is mounted) and --cgroup-root (the node's cgroup)",
+        .tried.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    NotFound {
+        /// Files looked for.
+        tried: Vec<PathBuf>,
+    },
+    /// A file or directory that should be readable is not.
+    #[error("cannot read {}: {source}", .path.display())]
+    Unreadable {
+        /// What was read.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what the kernel writes there.
+    #[error("{} holds no CPU time", .path.display())]
+    Malformed {
+        /// What was read.
+        path: PathBuf,
+    },
+}
+
+impl CgroupError {
+    /// Whether the cgroup was removed between being listed and being read.
+    fn is_gone(&self) -> bool {
+        // The kernel answers ENODEV to a read of an open file whose cgroup has been removed.
+        const ENODEV: i32 = 19;
+        matches!(self, Self::Unreadable { source, .. }
+            if source.kind() == io::ErrorKind::NotFound || source.raw_os_error() == Some(ENODEV))
+    }
+}
+
+/// Reads observations of one node.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    layout: Layout,
+    began: Instant,
+    /// By identity of the cgroup.
+    pods: HashMap<u64, OpenPod>,
+    memory_read: Instant,
+}
+
+/// A pod between two readings.
+#[derive(Debug)]
+struct OpenPod {
+    /// Stays open: the less time between the node's counter and the last pod's, the better they
+    /// fit together.
+    cpu: CpuCounter,
+    /// As last read.
+    working_set_bytes: Option<u64>,
+}
+
+impl Reader {
+    /// Finds the hierarchies below `cgroup_fs` in which the node's cgroup is `cgroup_root`.
+    pub(crate) fn new(cgroup_fs: &Path, cgroup_root: &str) -> Result<Self, CgroupError> {
+        let layout = Layout::detect(cgroup_fs, cgroup_root)?;
+        tracing::info!(
+            cpu = %layout.cpu.root.display(),
+            memory = %layout.memory.root.display(),
+            "cgroups found"
+        );
+        let began = Instant::now();
+        Ok(Self {
+            layout,
+            began,
+            pods: HashMap::new(),
+            memory_read: began,
+        })
+    }
+
+    /// Reads everything once. Only a pod that has just ended may be missing: if any other file
+    /// can't be read there is no observation, as a pod that came and went in the meter's eyes
+    /// would be given CPU time that it used long before.
+    pub(crate) fn read(&mut self) -> Result<Observation, CgroupError> {
+        let cgroups = layout::list_pods(&self.layout.cpu.root)?;
+        self.follow(&cgroups)?;
+        let Tree { version, root } = &self.layout.cpu;
+        let node = CpuCounter::open(root, *version)?;
+        let (unix_seconds, at, node_cpu_nanoseconds) = read_beside_the_clock(&node)?;
+
+        let mut pods = BTreeMap::new();
+        for cgroup in &cgroups {
+            let Some(pod) = self.pods.get(&cgroup.identity) else {
+                continue;
+            };
+            match pod.cpu.read_nanoseconds() {
+                Ok(cpu_nanoseconds) => {
+                    // A driver change can leave an empty cgroup of the same pod: the first wins.
+                    pods.entry(cgroup.uid.clone()).or_insert(PodObservation {
+                        cgroup: cgroup.identity,
+                        cpu_nanoseconds,
+                        working_set_bytes: None,
+                    });
+                }
+                Err(error) if error.is_gone() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.read_memory(&cgroups, at);
+        for observation in pods.values_mut() {
+            observation.working_set_bytes = self
+                .pods
+                .get(&observation.cgroup)
+                .and_then(|pod| pod.working_set_bytes);
+        }
+        Ok(Observation {
+            unix_seconds,
+            elapsed: at - self.began,
+            node_cgroup: node.identity(),
+            node_cpu_nanoseconds,
+            pods,
+        })
+    }
+
+    /// Opens the counters of pods that are new and closes those of pods that are gone.
+    fn follow(&mut self, cgroups: &[PodCgroup]) -> Result<(), CgroupError> {
+        let present: HashSet<u64> = cgroups.iter().map(|cgroup| cgroup.identity).collect();
+        self.pods.retain(|identity, _| present.contains(identity));
+        let Tree { version, root } = &self.layout.cpu;
+        for cgroup in cgroups {
+            if let Entry::Vacant(entry) = self.pods.entry(cgroup.identity) {
+                match CpuCounter::open(&root.join(&cgroup.path), *version) {
+                    Ok(cpu) => {
+                        let working_set_bytes = self.layout.working_set_bytes(cgroup);
+                        entry.insert(OpenPod {
+                            cpu,
+                            working_set_bytes,
+                        });
+                    }
+                    Err(error) if error.is_gone() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the memory of all pods if that is due.
+    fn read_memory(&mut self, cgroups: &[PodCgroup], now: Instant) {
+        if now - self.memory_read < MEMORY_INTERVAL {
+            return;
+        }
+        self.memory_read = now;
+        for cgroup in cgroups {
+            if let Some(pod) = self.pods.get_mut(&cgroup.identity) {
+                pod.working_set_bytes = self.layout.working_set_bytes(cgroup);
+            }
+        }
+    }
+}
+
+impl Layout {
+    fn working_set_bytes(&self, pod: &PodCgroup) -> Option<u64> {
+        let Tree { version, root } = &self.memory;
+        counters::working_set_bytes(&root.join(&pod.path), *version)
+    }
+}
+
+/// The counter together with the Unix time and the monotonic time at which it was read.
+fn read_beside_the_clock(counter: &CpuCounter) -> Result<(f64, Instant, u64), CgroupError> {
+    let mut tries = 1;
+    loop {
+        let began = Instant::now();
+        let clock = SystemTime::now();
+        let nanoseconds = counter.read_nanoseconds()?;
+        let took = began.elapsed();
+        if took <= LONGEST_READ || tries == READ_TRIES {
+            let middle = took / 2;
+            return Ok((unix_seconds(clock + middle), began + middle, nanoseconds));
+        }
+        tries += 1;
+    }
+}
+
+/// Seconds since 1970; a clock before that counts as 1970.
+pub(crate) fn unix_seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests;

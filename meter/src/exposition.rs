@@ -1,0 +1,278 @@
+//! The Prometheus text format, version 0.0.4.
+//!
+//! Written by hand: OpenMetrics encoders name a counter's family without `_total`, and a reader
+//! of the older format, which Kepler serves, then finds its counters without a type.
+
+use std::fmt::{Display, Write as _};
+
+use crate::attribution::seconds;
+use crate::cli::Settings;
+use crate::pods::PodName;
+use crate::sampler::Snapshot;
+
+/// Media type of what [`render`] returns.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Kepler's name for the energy zone that covers a whole board.
+const ZONE: &str = "psys";
+
+/// The whole exposition of a snapshot.
+pub(crate) fn render(settings: &Settings, snapshot: &Snapshot) -> String {
+    let mut page = Page {
+        text: String::with_capacity(4096),
+        node: &settings.node_name,
+    };
+    meter(&mut page, settings, snapshot);
+    node(&mut page, snapshot);
+    pods(&mut page, snapshot);
+    page.text
+}
+
+fn meter(page: &mut Page<'_>, settings: &Settings, snapshot: &Snapshot) {
+    let source = &snapshot.source;
+    page.gauge(
+        "frugality_meter_info",
+        "The meter and what it takes power from.",
+    )
+    .sample(
+        &[
+            ("board", &source.board),
+            ("provenance", source.provenance.as_str()),
+            ("source", source.name),
+            ("version", env!("CARGO_PKG_VERSION")),
+        ],
+        1,
+    );
+    page.gauge(
+        "frugality_meter_reading_timestamp_seconds",
+        "Unix time, on the node's clock, at which the counters here were true.",
+    )
+    .sample(&[("zone", ZONE)], snapshot.accounts.reading_unix_seconds());
+    page.gauge(
+        "frugality_meter_start_time_seconds",
+        "Unix time at which the meter began to count.",
+    )
+    .sample(&[], snapshot.start_unix_seconds);
+    page.gauge(
+        "frugality_meter_interval_seconds",
+        "Time between two readings.",
+    )
+    .sample(&[], settings.interval.as_secs_f64());
+    page.gauge(
+        "frugality_meter_max_watts",
+        "The most that the source can report for this node.",
+    )
+    .sample(&[("zone", ZONE)], source.max_watts);
+}
+
+fn node(page: &mut Page<'_>, snapshot: &Snapshot) {
+    let accounts = &snapshot.accounts;
+    let energy = &accounts.node;
+    let labels = [("path", snapshot.source.path.as_str()), ("zone", ZONE)];
+    for (name, help, joules) in [
+        (
+            "kepler_node_cpu_joules_total",
+            "Energy of the node.",
+            energy.total_joules,
+        ),
+        (
+            "kepler_node_cpu_active_joules_total",
+            "Part of the node's energy in proportion to its CPU use.",
+            energy.active_joules,
+        ),
+        (
+            "kepler_node_cpu_idle_joules_total",
+            "The node's energy less its active energy.",
+            energy.idle_joules,
+        ),
+    ] {
+        page.counter(name, help).sample(&labels, joules);
+    }
+    if let Some(rates) = &accounts.rates {
+        for (name, help, watts) in [
+            (
+                "kepler_node_cpu_watts",
+                "Power of the node over the last interval.",
+                rates.total_watts,
+            ),
+            (
+                "kepler_node_cpu_active_watts",
+                "Active power of the node over the last interval.",
+                rates.active_watts,
+            ),
+            (
+                "kepler_node_cpu_idle_watts",
+                "Idle power of the node over the last interval.",
+                rates.idle_watts,
+            ),
+        ] {
+            page.gauge(name, help).sample(&labels, watts);
+        }
+        page.gauge(
+            "kepler_node_cpu_usage_ratio",
+            "CPU use of the node over the last interval, 0 to 1.",
+        )
+        .sample(&[], rates.usage_ratio);
+    }
+    let zone = [("zone", ZONE)];
+    page.counter(
+        "frugality_system_cpu_joules_total",
+        "Active energy used outside pods.",
+    )
+    .sample(&zone, energy.system_joules);
+    page.counter(
+        "frugality_ended_pods_cpu_joules_total",
+        "Active energy of pods that have ended; with the living pods and the system it adds up to active.",
+    )
+    .sample(&zone, energy.ended_pods_joules);
+    page.counter(
+        "frugality_node_cpu_seconds_total",
+        "CPU time of the node's cgroup.",
+    )
+    .sample(&[], accounts.node_cpu_seconds());
+}
+
+fn pods(page: &mut Page<'_>, snapshot: &Snapshot) {
+    let nameless = PodName::default();
+    let pods = || {
+        snapshot.accounts.pods.iter().map(|(uid, pod)| {
+            let name = snapshot.names.get(uid).unwrap_or(&nameless);
+            let labels = [
+                ("pod_id", uid.as_str()),
+                ("pod_name", name.name.as_str()),
+                ("pod_namespace", name.namespace.as_str()),
+            ];
+            (labels, pod)
+        })
+    };
+    let kepler = |[id, name, namespace]: [(&'static str, _); 3]| {
+        [id, name, namespace, ("state", "running"), ("zone", ZONE)]
+    };
+
+    let mut family = page.counter(
+        "kepler_pod_cpu_joules_total",
+        "Active energy of the pod since the meter first saw it.",
+    );
+    for (labels, pod) in pods() {
+        family.sample(&kepler(labels), pod.joules);
+    }
+    let mut family = page.gauge(
+        "kepler_pod_cpu_watts",
+        "Active power of the pod over the last interval.",
+    );
+    for (labels, pod) in pods() {
+        if let Some(watts) = pod.watts {
+            family.sample(&kepler(labels), watts);
+        }
+    }
+    let mut family = page.counter(
+        "frugality_pod_cpu_seconds_total",
+        "CPU time of the pod's cgroup since the pod began.",
+    );
+    for (labels, pod) in pods() {
+        family.sample(&labels, seconds(pod.cpu_nanoseconds));
+    }
+    let mut family = page.gauge(
+        "frugality_pod_memory_working_set_bytes",
+        "Memory of the pod less its inactive file cache.",
+    );
+    for (labels, pod) in pods() {
+        if let Some(bytes) = pod.working_set_bytes {
+            family.sample(&labels, bytes);
+        }
+    }
+}
+
+/// The text so far, and the label that every sample has.
+struct Page<'a> {
+    text: String,
+    node: &'a str,
+}
+
+impl<'a> Page<'a> {
+    fn counter<'p>(&'p mut self, name: &'static str, help: &'static str) -> Family<'p, 'a> {
+        self.family(name, "counter", help)
+    }
+
+    fn gauge<'p>(&'p mut self, name: &'static str, help: &'static str) -> Family<'p, 'a> {
+        self.family(name, "gauge", help)
+    }
+
+    fn family<'p>(
+        &'p mut self,
+        name: &'static str,
+        kind: &'static str,
+        help: &'static str,
+    ) -> Family<'p, 'a> {
+        Family {
+            page: self,
+            name,
+            kind,
+            help,
+            begun: false,
+        }
+    }
+}
+
+/// One metric. Its head is written with its first sample: no samples, no metric.
+struct Family<'p, 'a> {
+    page: &'p mut Page<'a>,
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    begun: bool,
+}
+
+impl Family<'_, '_> {
+    /// Writes a sample. Writing to a string cannot fail.
+    fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
+        let text = &mut self.page.text;
+        if !self.begun {
+            let _ = writeln!(text, "# HELP {} {}", self.name, self.help);
+            let _ = writeln!(text, "# TYPE {} {}", self.name, self.kind);
+            self.begun = true;
+        }
+        let _ = write!(text, "{}{{node_name=\"", self.name);
+        escape(text, self.page.node);
+        text.push('"');
+        for (label, content) in labels {
+            let _ = write!(text, ",{label}=\"");
+            escape(text, content);
+            text.push('"');
+        }
+        let _ = writeln!(text, "}} {value}");
+    }
+}
+
+/// Label values escape backslash, quote and line feed.
+fn escape(text: &mut String, value: &str) {
+    for character in value.chars() {
+        match character {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            other => text.push(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_values_are_escaped_and_an_empty_family_is_not_written() {
+        let mut page = Page {
+            text: String::new(),
+            node: "a\"b",
+        };
+        page.gauge("nothing", "Never seen.");
+        page.gauge("one", "Seen.")
+            .sample(&[("path", "c:\\d\n")], 0.1 + 0.2);
+        assert_eq!(
+            page.text,
+            "# HELP one Seen.\n# TYPE one gauge\n\
+             one{node_name=\"a\\\"b\",path=\"c:\\\\d\\n\"} 0.30000000000000004\n"
+        );
+    }
+}

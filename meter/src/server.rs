@@ -1,0 +1,82 @@
+//! HTTP: `/metrics`, `/time`, `/healthz`, `/readyz`.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::cli::Settings;
+use crate::exposition;
+use crate::sampler::{Health, Published};
+
+#[derive(Clone)]
+struct Shared {
+    settings: Arc<Settings>,
+    published: watch::Receiver<Published>,
+}
+
+impl Shared {
+    fn health(&self) -> Health {
+        self.published.borrow().health.clone()
+    }
+}
+
+/// Answers until it is dropped.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    settings: Settings,
+    published: watch::Receiver<Published>,
+) -> io::Result<()> {
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/time", get(time))
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .with_state(Shared {
+            settings: Arc::new(settings),
+            published,
+        });
+    axum::serve(listener, router).await
+}
+
+/// The last good snapshot, however old: its own timestamp tells.
+async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
+    let snapshot = Arc::clone(&shared.published.borrow().snapshot);
+    (
+        [(header::CONTENT_TYPE, exposition::CONTENT_TYPE)],
+        exposition::render(&shared.settings, &snapshot),
+    )
+}
+
+/// The node's clock, for whoever must compare it with another.
+async fn time() -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{}.{:06}\n", now.as_secs(), now.subsec_micros())
+}
+
+/// Fails only where a restart helps.
+async fn healthz(State(shared): State<Shared>) -> (StatusCode, String) {
+    match shared.health() {
+        Health::Broken(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+        Health::Fresh | Health::Aging(_) => (StatusCode::OK, "ok\n".to_owned()),
+    }
+}
+
+/// Fails while the reading ages.
+async fn readyz(State(shared): State<Shared>) -> (StatusCode, String) {
+    match shared.health() {
+        Health::Fresh => (StatusCode::OK, "ok\n".to_owned()),
+        Health::Aging(reason) | Health::Broken(reason) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n"))
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The real binary, over a cgroup tree of files, through its port.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a harness that cannot go on is a failed test"
+)]
+
+mod contract;
+mod harness;
+mod journeys;

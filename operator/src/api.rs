@@ -1,0 +1,61 @@
+//! The resource: what a user writes, what the operator answers, and the ledger between them.
+//!
+//! The CRDs in `crds/` are generated from these types; their doc comments are the field
+//! descriptions that `kubectl explain` shows.
+
+mod benchmark;
+mod quantity;
+pub mod reason;
+mod status;
+mod trial;
+
+pub use benchmark::{
+    Boundary, Budget, Candidate, ConfigMapSeed, Database, DecidingFigure, Energy, EnvVar,
+    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, Method, Placement, Request,
+    ResourceList, Resources, Seed, Storage, Trials,
+};
+pub use quantity::{Decimal, HumanDuration, QuantityError};
+pub use status::{
+    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, Figure,
+    FrugalityBenchmarkStatus, Progress, Verdict,
+};
+pub use trial::{
+    DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,
+};
+
+/// API group of every kind here.
+pub const GROUP: &str = "frugality.dev";
+/// Label on every child: UID of the benchmark that owns it.
+pub const LABEL_BENCHMARK_UID: &str = "frugality.dev/benchmark-uid";
+/// Label on every child: ID of the run that it belongs to.
+pub const LABEL_RUN: &str = "frugality.dev/run";
+/// Label on the children of one attempt: name of its `FrugalityTrial`.
+pub const LABEL_TRIAL: &str = "frugality.dev/trial";
+/// Label on every child: what it is for; see [`Role`].
+pub const LABEL_ROLE: &str = "frugality.dev/role";
+
+/// What a child object is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A candidate's server under test.
+    Candidate,
+    /// The database that the candidates share.
+    Database,
+    /// The Job that fills the database.
+    Seed,
+    /// The Job that sends the load.
+    Injector,
+}
+
+impl Role {
+    /// Value of [`LABEL_ROLE`].
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Candidate => "candidate",
+            Self::Database => "database",
+            Self::Seed => "seed",
+            Self::Injector => "injector",
+        }
+    }
+}

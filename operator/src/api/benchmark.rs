@@ -1,0 +1,556 @@
+//! `FrugalityBenchmark`: what a user asks to be measured.
+
+// The derives repeat the types in a private scope of their own.
+#![allow(unreachable_pub)]
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration};
+
+/// Which servers to compare, under which load, on which data and against which budgets.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "frugality.dev",
+    version = "v1alpha1",
+    kind = "FrugalityBenchmark",
+    plural = "frugalitybenchmarks",
+    shortname = "fb",
+    category = "frugality",
+    namespaced,
+    status = "FrugalityBenchmarkStatus",
+    derive = "PartialEq",
+    doc = "What a request costs in joules: candidates, load, budgets, and the verdict.",
+    validation = Rule::new("self.metadata.name.size() <= 30 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be a DNS label of at most 30 characters that begins with a letter, because the names of all that the benchmark creates begin with it"),
+    printcolumn(name = "Verdict", type_ = "string", json_path = ".status.verdict", description = "Pass, Fail, Inconclusive, Invalid or Error; blank while running"),
+    printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other"),
+    printcolumn(name = "Ratio", type_ = "string", json_path = ".status.columns.ratio", description = "Winner's figure over the next best, with its interval"),
+    printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy", description = "Winner's energy per successful request, and which joule it is"),
+    printcolumn(name = "Req/s", type_ = "string", json_path = ".status.columns.rate", description = "Winner's successful requests per second"),
+    printcolumn(name = "ms/req", type_ = "string", json_path = ".status.columns.latency", description = "Winner's mean time of a successful request"),
+    printcolumn(name = "Power", type_ = "string", json_path = ".status.columns.power", description = "Where the node's power came from: Metered or Modelled"),
+    printcolumn(name = "Trials", type_ = "string", json_path = ".status.columns.trials", description = "Valid trials of those planned"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.columns.reason", priority = 1, description = "Reason of the state"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.columns.message", priority = 1, description = "What the state means"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!has(self.budgets) || self.budgets.size() == 0 || self.trials.blocks >= 5").message("budgets need spec.trials.blocks of at least 5: fewer trials give no interval worth gating on"),
+    validation = Rule::new("!has(self.budgets) || self.budgets.all(b, self.candidates.exists(c, c.name == b.candidate))").message("every budget must name a candidate of spec.candidates"),
+)]
+pub struct FrugalityBenchmarkSpec {
+    /// The contestants, 1 to 16. One alone is judged against its budgets only.
+    #[schemars(length(min = 1, max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub candidates: Vec<Candidate>,
+    /// PostgreSQL, run by CloudNativePG, that all candidates share in turn. Without it, candidates
+    /// get no database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<Database>,
+    /// The request that the injector sends.
+    pub request: Request,
+    /// How hard, and for how long.
+    #[serde(default)]
+    pub load: Load,
+    /// How often, and in which order.
+    #[serde(default)]
+    pub trials: Trials,
+    /// Which joules decide.
+    #[serde(default)]
+    pub energy: Energy,
+    /// Limits that decide between Pass and Fail. Editing them judges the same trials anew and
+    /// measures nothing again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
+    pub budgets: Vec<Budget>,
+    /// Where servers and injector run.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Longest time from the first object of the run to its verdict; a run that lasts longer ends
+    /// as Error.
+    #[serde(default = "default_deadline")]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('1m')").message("spec.deadline must be at least 1m; write for example 6h"))]
+    pub deadline: HumanDuration,
+}
+
+fn default_deadline() -> HumanDuration {
+    "6h".into()
+}
+
+/// One contestant: a server that listens on a port.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Candidate {
+    /// Name, unique in the benchmark; at most 15 characters.
+    #[schemars(
+        length(min = 1, max = 15),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub name: String,
+    /// Container image. Its user must be a number, or set `runAsUser`: pods run as non-root.
+    #[schemars(length(min = 1, max = 512))]
+    pub image: String,
+    /// Arguments to the image's entry point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 4096)))]
+    pub args: Vec<String>,
+    /// Environment, literal values only. The operator adds `PORT`, and with a database
+    /// `DATABASE_URL` and `POOL_SIZE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[x_kube(validation = Rule::new("!self.exists(e, e.name in ['PORT', 'DATABASE_URL', 'POOL_SIZE', 'PGUSER', 'PGPASSWORD'])").message("env must not set PORT, DATABASE_URL, POOL_SIZE, PGUSER or PGPASSWORD: the operator sets them equally for all candidates; use port and database.poolSize"))]
+    pub env: Vec<EnvVar>,
+    /// Port that the server listens on, above 1023; also given to it as `PORT`.
+    #[serde(default = "default_port")]
+    #[schemars(range(min = 1024, max = 65535))]
+    pub port: i32,
+    /// CPU and memory of the server. Give all candidates the same.
+    #[serde(default)]
+    pub resources: Resources,
+    /// Path that answers 200 once the server can work.
+    #[serde(default = "default_readiness_path")]
+    #[schemars(length(min = 1, max = 256), regex(pattern = r"^/"))]
+    pub readiness_path: String,
+    /// User ID to run as, where the image names none or a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub run_as_user: Option<i64>,
+}
+
+fn default_port() -> i32 {
+    8080
+}
+
+fn default_readiness_path() -> String {
+    "/healthz".into()
+}
+
+/// One environment variable with a literal value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EnvVar {
+    /// Name.
+    #[schemars(
+        length(min = 1, max = 128),
+        regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")
+    )]
+    pub name: String,
+    /// Value.
+    #[schemars(length(max = 4096))]
+    pub value: String,
+}
+
+/// CPU and memory of a pod, in Kubernetes' quantities.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Resources {
+    /// What the scheduler sets aside.
+    #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
+    pub requests: ResourceList,
+    /// What the kernel enforces. A CPU limit throttles, and that is then part of what is measured.
+    #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
+    pub limits: ResourceList,
+}
+
+/// Amounts of CPU and memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ResourceList {
+    /// Cores, for example `500m` or `1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
+    pub cpu: Option<String>,
+    /// Memory, for example `128Mi`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
+    pub memory: Option<String>,
+}
+
+impl ResourceList {
+    /// Whether neither amount is given.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cpu.is_none() && self.memory.is_none()
+    }
+}
+
+/// A PostgreSQL of one instance on the measured node, run by CloudNativePG, new for each run.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Database {
+    /// PostgreSQL image for CloudNativePG; its tag begins with a version ≥ 15. Absent: the operator's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    #[x_kube(validation = Rule::new("self.matches(':[0-9]+[^/]*$')").message("database.image needs a tag that begins with a PostgreSQL version, for example ghcr.io/cloudnative-pg/postgresql:17.5"))]
+    pub image: Option<String>,
+    /// The volume for the data.
+    #[serde(default)]
+    pub storage: Storage,
+    /// PostgreSQL settings, over the operator's own for small nodes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64), schema_with = "string_map")]
+    pub parameters: BTreeMap<String, String>,
+    /// CPU and memory of the database's pod.
+    #[serde(default)]
+    pub resources: Resources,
+    /// Connections that each candidate may open, given to all of them as `POOL_SIZE`.
+    #[serde(default = "default_pool_size")]
+    #[schemars(range(min = 1, max = 50))]
+    pub pool_size: i32,
+    /// What the database is filled with before the first trial.
+    pub seed: Seed,
+}
+
+fn default_pool_size() -> i32 {
+    10
+}
+
+/// Volume of the database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Storage {
+    /// Size, for example `1Gi`.
+    #[serde(default = "default_storage_size")]
+    #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(Mi|Gi|M|G)$"))]
+    pub size: String,
+    /// Storage class; absent: the cluster's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub storage_class: Option<String>,
+}
+
+fn default_storage_size() -> String {
+    "1Gi".into()
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self {
+            size: default_storage_size(),
+            storage_class: None,
+        }
+    }
+}
+
+/// Where the rows come from. Exactly one of `contacts` and `configMap`.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = Rule::new("has(self.contacts) != has(self.configMap)").message("database.seed needs exactly one of contacts (rows of the built-in address book) and configMap (your own SQL)"))]
+pub struct Seed {
+    /// So many rows of the built-in address book, table `contacts`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub contacts: Option<i64>,
+    /// SQL of your own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapSeed>,
+}
+
+/// SQL in a ConfigMap of the benchmark's namespace, run by psql as the application's own role.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfigMapSeed {
+    /// ConfigMap.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Key whose value is the SQL.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    pub key: String,
+    /// Table whose rows are counted and digested afterwards.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z_][a-z0-9_]*$"))]
+    pub table: String,
+    /// Rows that the table must have.
+    #[schemars(range(min = 1))]
+    pub rows: i64,
+}
+
+/// HTTP method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs)]
+pub enum Method {
+    #[default]
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
+}
+
+impl Method {
+    /// As it stands in a request line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// Whether such requests leave the data as they are (RFC 9110 §9.2.1).
+    #[must_use]
+    pub fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+}
+
+/// The request that is sent again and again.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = Rule::new("!has(self.body) || (has(self.method) && self.method in ['POST', 'PUT', 'PATCH'])").message("request.body goes with method POST, PUT or PATCH"))]
+pub struct Request {
+    /// HTTP method.
+    #[serde(default)]
+    pub method: Method,
+    /// Path and query; each `{uuid}` is a fresh UUID in every request.
+    #[schemars(length(min = 1, max = 1024), regex(pattern = r"^/[^\s]*$"))]
+    pub path: String,
+    /// Headers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub headers: Vec<Header>,
+    /// Body; each `{uuid}` is fresh here too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 65_536))]
+    pub body: Option<String>,
+    /// Status codes that count as success, from 200 to 299. Fortio takes every other code for a
+    /// failure and reconnects, which would be measured too.
+    #[serde(default = "default_expected_status")]
+    #[schemars(length(min = 1, max = 8), inner(range(min = 200, max = 299)), extend("x-kubernetes-list-type" = "set"))]
+    pub expected_status: Vec<i32>,
+}
+
+fn default_expected_status() -> Vec<i32> {
+    vec![200]
+}
+
+/// One HTTP header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Header {
+    /// Name.
+    #[schemars(length(min = 1, max = 128), regex(pattern = r"^[-A-Za-z0-9_]+$"))]
+    pub name: String,
+    /// Value.
+    #[schemars(length(max = 2048), regex(pattern = r"^[^\r\n]*$"))]
+    pub value: String,
+}
+
+/// The load of one trial: a closed loop over a number of connections.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!(has(self.duration) && has(self.requests))").message("load takes duration or requests, not both"),
+    validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
+)]
+pub struct Load {
+    /// Connections that each send one request at a time.
+    #[serde(default = "default_connections")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub connections: i32,
+    /// Length of the measured window; 60s unless `requests` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<HumanDuration>,
+    /// Requests of the measured run, instead of a duration. A run of less than 20 s is void.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 100_000_000))]
+    pub requests: Option<i64>,
+    /// `Max`, or requests per second over all connections. At an equal rate below every candidate's
+    /// maximum, net energy decides; at `Max`, gross energy.
+    #[serde(default = "default_rate")]
+    #[x_kube(validation = Rule::new("type(self) == int ? (int(self) >= 1 && int(self) <= 1000000) : string(self) == 'Max'").message("load.rate must be Max or a whole number of requests per second from 1 to 1000000"))]
+    pub rate: IntOrString,
+    /// Load before the measured window, so that it begins in a steady state.
+    #[serde(default = "default_warm_up")]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('2s') && duration(self) <= duration('10m')").message("load.warmUp must be from 2s to 10m"))]
+    pub warm_up: HumanDuration,
+    /// Longest time to wait for an answer.
+    #[serde(default = "default_timeout")]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('100ms') && duration(self) <= duration('1m')").message("load.timeout must be from 100ms to 1m"))]
+    pub timeout: HumanDuration,
+}
+
+fn default_connections() -> i32 {
+    4
+}
+
+fn default_rate() -> IntOrString {
+    IntOrString::String("Max".into())
+}
+
+fn default_warm_up() -> HumanDuration {
+    "10s".into()
+}
+
+fn default_timeout() -> HumanDuration {
+    "3s".into()
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            connections: default_connections(),
+            duration: None,
+            requests: None,
+            rate: default_rate(),
+            warm_up: default_warm_up(),
+            timeout: default_timeout(),
+        }
+    }
+}
+
+/// How often each candidate is tried.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Trials {
+    /// Passes over all candidates; each gives one trial of each. Fewer than 5 are not reported.
+    #[serde(default = "default_blocks")]
+    #[schemars(range(min = 1, max = 50))]
+    pub blocks: i32,
+    /// Seed of the random order of the candidates within the blocks.
+    #[serde(default = "default_seed")]
+    #[schemars(range(min = 0))]
+    pub seed: i64,
+    /// How often a block is tried before the run ends as Invalid.
+    #[serde(default = "default_max_attempts")]
+    #[schemars(range(min = 1, max = 20))]
+    pub max_attempts: i32,
+    /// Length of the idle baseline before and after each trial.
+    #[serde(default = "default_idle_baseline")]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('5s') && duration(self) <= duration('10m')").message("trials.idleBaseline must be from 5s to 10m"))]
+    pub idle_baseline: HumanDuration,
+}
+
+fn default_blocks() -> i32 {
+    10
+}
+
+fn default_seed() -> i64 {
+    1
+}
+
+fn default_max_attempts() -> i32 {
+    3
+}
+
+fn default_idle_baseline() -> HumanDuration {
+    "15s".into()
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Self {
+            blocks: default_blocks(),
+            seed: default_seed(),
+            max_attempts: default_max_attempts(),
+            idle_baseline: default_idle_baseline(),
+        }
+    }
+}
+
+/// What attributed joules cover. Gross and net joules cover the whole measured node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Boundary {
+    #[default]
+    CandidateAndDatabase,
+    Candidate,
+}
+
+/// Which joules decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum DecidingFigure {
+    Gross,
+    Net,
+    Attributed,
+}
+
+impl DecidingFigure {
+    /// As it stands beside a joule.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gross => "gross",
+            Self::Net => "net",
+            Self::Attributed => "attributed",
+        }
+    }
+}
+
+/// Which joules decide, and whether modelled ones may.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = Rule::new("!has(self.boundary) || self.boundary == 'CandidateAndDatabase' || (has(self.decidingFigure) && self.decidingFigure == 'Attributed')").message("energy.boundary Candidate needs energy.decidingFigure Attributed: the node's own energy can't be measured without its database"))]
+pub struct Energy {
+    /// What attributed joules cover.
+    #[serde(default)]
+    pub boundary: Boundary,
+    /// Figure that decides winner and budgets. Absent: Gross at `rate: Max`, Net at a fixed rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deciding_figure: Option<DecidingFigure>,
+    /// Whether joules computed from CPU use may decide a budget. They then decide on CPU-seconds
+    /// and time in truth, not on measured watts.
+    #[serde(default)]
+    pub allow_modelled: bool,
+}
+
+/// Limits for one candidate; each is met only if the whole interval of the figure keeps to it.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = Rule::new("has(self.maxJoulesPerRequest) || has(self.maxMillisecondsPerRequest) || has(self.minRequestsPerSecond) || has(self.maxErrorRatio)").message("a budget needs at least one of maxJoulesPerRequest, maxMillisecondsPerRequest, minRequestsPerSecond and maxErrorRatio"))]
+pub struct Budget {
+    /// Candidate that the limits are for.
+    #[schemars(length(min = 1, max = 15))]
+    pub candidate: String,
+    /// Most joules per successful request, of the deciding figure, for example `"0.005"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_joules_per_request: Option<Decimal>,
+    /// Longest mean time of a successful request, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_milliseconds_per_request: Option<Decimal>,
+    /// Fewest successful requests per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_requests_per_second: Option<Decimal>,
+    /// Largest share of requests without an expected answer, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("double(self) <= 1.0").message("maxErrorRatio is a share from 0 to 1, for example 0.01"))]
+    pub max_error_ratio: Option<Decimal>,
+}
+
+/// Which nodes take part. Without selectors: the first ready node with a meter is measured
+/// (one labelled `frugality.dev/role=measured` first), and another ready node injects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Placement {
+    /// Labels of the node that runs candidates and database.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
+    pub measured_node_selector: BTreeMap<String, String>,
+    /// Labels of the node that runs the injector.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
+    pub injector_node_selector: BTreeMap<String, String>,
+    /// Whether the injector may run on the measured node where there is no other. Its energy is
+    /// then part of gross and net joules, and the status says so.
+    #[serde(default)]
+    pub allow_shared_node: bool,
+}
+
+/// A map of strings with bounded values, as CEL's cost estimate wants it.
+fn string_map(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": { "type": "string", "maxLength": 1024 },
+    })
+}

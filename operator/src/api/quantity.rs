@@ -1,0 +1,147 @@
+//! Durations and decimals as a person writes them: strings, so that no float is compared in a spec.
+
+use std::{borrow::Cow, str::FromStr};
+
+use jiff::SignedDuration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Why a quantity could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// Not a duration.
+    #[error("`{0}` is not a duration; write for example 60s, 5m or 1h30m")]
+    Duration(String),
+    /// Not a decimal.
+    #[error("`{0}` is not a decimal number; write for example 0.005 or 120")]
+    Decimal(String),
+}
+
+/// A length of time such as `60s`, `5m` or `1h30m`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HumanDuration(String);
+
+impl HumanDuration {
+    /// Whole seconds as a duration.
+    #[must_use]
+    pub fn from_seconds(seconds: u32) -> Self {
+        Self(format!("{seconds}s"))
+    }
+
+    /// Length in seconds, ≥ 0.
+    pub fn seconds(&self) -> Result<f64, QuantityError> {
+        SignedDuration::from_str(&self.0)
+            .ok()
+            .map(|duration| duration.as_secs_f64())
+            .filter(|seconds| *seconds >= 0.0)
+            .ok_or_else(|| QuantityError::Duration(self.0.clone()))
+    }
+}
+
+impl From<&str> for HumanDuration {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl std::fmt::Display for HumanDuration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl JsonSchema for HumanDuration {
+    fn schema_name() -> Cow<'static, str> {
+        "HumanDuration".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^([0-9]{1,6}(ms|s|m|h))+$",
+            "maxLength": 16,
+        })
+    }
+}
+
+/// A non-negative decimal such as `0.005`, kept as written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Decimal(String);
+
+impl Decimal {
+    /// The number, finite and ≥ 0.
+    pub fn number(&self) -> Result<f64, QuantityError> {
+        self.0
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite() && *number >= 0.0)
+            .ok_or_else(|| QuantityError::Decimal(self.0.clone()))
+    }
+}
+
+impl From<&str> for Decimal {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl std::fmt::Display for Decimal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl JsonSchema for Decimal {
+    fn schema_name() -> Cow<'static, str> {
+        "Decimal".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^[0-9]{1,12}(\\.[0-9]{1,12})?$",
+            "maxLength": 25,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_written() {
+        for (text, seconds) in [
+            ("60s", 60.0),
+            ("5m", 300.0),
+            ("1h30m", 5400.0),
+            ("250ms", 0.25),
+            ("0s", 0.0),
+        ] {
+            assert_eq!(HumanDuration::from(text).seconds(), Ok(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_told_what_to_write() {
+        let error = HumanDuration::from("soon").seconds().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`soon` is not a duration; write for example 60s, 5m or 1h30m"
+        );
+        assert!(HumanDuration::from("-5s").seconds().is_err());
+        assert!(Decimal::from("NaN").number().is_err());
+        assert!(Decimal::from("-1").number().is_err());
+        assert_eq!(Decimal::from("0.005").number(), Ok(0.005));
+    }
+}

@@ -1,0 +1,89 @@
+//! Condition types and reason codes. A reason is part of the API: `docs/runbook.md` explains each.
+
+/// Condition: the run has ended, however it ended.
+pub const COMPLETE: &str = "Complete";
+/// Condition: the run ended with the verdict `Pass`.
+pub const SUCCEEDED: &str = "Succeeded";
+/// Condition (kstatus): as `Succeeded`, `False` while running.
+pub const READY: &str = "Ready";
+/// Condition (kstatus, abnormal-true): the operator is at work or waits.
+pub const RECONCILING: &str = "Reconciling";
+/// Condition (kstatus, abnormal-true): the run ended without a `Pass` and goes on only if somebody acts.
+pub const STALLED: &str = "Stalled";
+
+/// Every budget is met.
+pub const BUDGETS_MET: &str = "BudgetsMet";
+/// The spec has no budgets: the figures are reported, nothing is gated.
+pub const NO_BUDGETS: &str = "NoBudgets";
+/// At least one budget is exceeded by more than the uncertainty.
+pub const BUDGET_EXCEEDED: &str = "BudgetExceeded";
+/// A budget lies inside the interval of its figure: more blocks are needed.
+pub const BUDGET_WITHIN_UNCERTAINTY: &str = "BudgetWithinUncertainty";
+/// The figure that a budget limits could not be determined.
+pub const FIGURE_WITHHELD: &str = "FigureWithheld";
+/// Fewer blocks than a report needs.
+pub const TOO_FEW_BLOCKS: &str = "TooFewBlocks";
+
+/// Another benchmark is being measured.
+pub const QUEUED: &str = "Queued";
+/// Pods of an earlier run are still ending.
+pub const CLEANING_UP: &str = "CleaningUp";
+/// The cluster is not ready for the run yet; the message says what is awaited.
+pub const WAITING: &str = "Waiting";
+/// The database is being created.
+pub const STARTING_DATABASE: &str = "StartingDatabase";
+/// The database is being filled.
+pub const SEEDING: &str = "Seeding";
+/// Trials are being run.
+pub const MEASURING: &str = "Measuring";
+
+/// The spec asks for something that cannot be.
+pub const INVALID_SPEC: &str = "InvalidSpec";
+/// No node that may be measured.
+pub const NO_MEASURED_NODE: &str = "NoMeasuredNode";
+/// No second node for the injector, and the spec does not allow sharing.
+pub const NO_INJECTOR_NODE: &str = "NoInjectorNode";
+/// No meter runs on the measured node.
+pub const METER_MISSING: &str = "MeterMissing";
+/// Power is computed from CPU use, and the spec does not let that decide a budget.
+pub const MODELLED_POWER_NOT_ALLOWED: &str = "ModelledPowerNotAllowed";
+/// CloudNativePG is not installed in the cluster.
+pub const CLOUD_NATIVE_PG_MISSING: &str = "CloudNativePGMissing";
+/// An object with a child's name exists and is not this benchmark's.
+pub const NAME_CONFLICT: &str = "NameConflict";
+/// The meter's power is invented.
+pub const METER_FAKE: &str = "MeterFake";
+/// The API server refused a child.
+pub const CHILD_REFUSED: &str = "ChildRefused";
+
+/// An image could not be pulled.
+pub const IMAGE_PULL_FAILED: &str = "ImagePullFailed";
+/// The database did not start.
+pub const DATABASE_FAILED: &str = "DatabaseFailed";
+/// The seed Job failed or counted other rows than expected.
+pub const SEED_FAILED: &str = "SeedFailed";
+/// A candidate did not become ready.
+pub const CANDIDATE_NOT_READY: &str = "CandidateNotReady";
+/// A candidate answered no request as expected.
+pub const NO_SUCCESSFUL_REQUEST: &str = "NoSuccessfulRequest";
+/// The run did not end within its deadline.
+pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+/// A block was void as often as the spec allows.
+pub const TOO_MANY_VOID_ATTEMPTS: &str = "TooManyVoidAttempts";
+
+/// Void: the readings do not cover the attempt without a gap (the operator was restarted, say).
+pub const READINGS_INTERRUPTED: &str = "ReadingsInterrupted";
+/// Void: a measured pod was replaced from outside.
+pub const POD_REPLACED: &str = "PodReplaced";
+/// Void: the injector's Job was deleted from outside.
+pub const INJECTOR_DELETED: &str = "InjectorDeleted";
+/// Void: Fortio did not run to its end.
+pub const FORTIO_INTERRUPTED: &str = "FortioInterrupted";
+/// Void: the injector gave no result.
+pub const INJECTOR_FAILED: &str = "InjectorFailed";
+/// Void: the clocks of injector and meter could not be compared closely enough.
+pub const CLOCK_OFFSET_UNKNOWN: &str = "ClockOffsetUnknown";
+/// Void: rows or digest differ from what was seeded.
+pub const DATA_CHANGED: &str = "DataChanged";
+/// Measured: the attempt passed every check.
+pub const MEASURED: &str = "Measured";

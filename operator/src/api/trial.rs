@@ -1,0 +1,229 @@
+//! `FrugalityTrial`: one attempt of one trial. The ledger: written by the operator alone, and the
+//! only memory of what was measured.
+
+// The derives repeat the types in a private scope of their own.
+#![allow(unreachable_pub)]
+
+use std::collections::BTreeMap;
+
+use frugality_measure::{
+    energy::{EnergyFigures, Window},
+    fortio::{FortioResult, RequestFigures},
+    report::{ClockOffset, LoadSpan},
+};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which attempt of which trial this is.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "frugality.dev",
+    version = "v1alpha1",
+    kind = "FrugalityTrial",
+    plural = "frugalitytrials",
+    shortname = "fbt",
+    category = "frugality",
+    namespaced,
+    status = "FrugalityTrialStatus",
+    derive = "PartialEq",
+    doc = "One attempt of one trial of a FrugalityBenchmark, written by the operator alone.",
+    printcolumn(name = "Benchmark", type_ = "string", json_path = ".spec.benchmark"),
+    printcolumn(name = "Block", type_ = "integer", json_path = ".spec.block"),
+    printcolumn(name = "Attempt", type_ = "integer", json_path = ".spec.attempt"),
+    printcolumn(name = "Candidate", type_ = "string", json_path = ".spec.candidate"),
+    printcolumn(
+        name = "Outcome",
+        type_ = "string",
+        json_path = ".status.outcome",
+        description = "Measured, Void or Failed; blank while running"
+    ),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
+    printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy"),
+    printcolumn(name = "Req/s", type_ = "string", json_path = ".status.columns.rate"),
+    printcolumn(
+        name = "ms/req",
+        type_ = "string",
+        json_path = ".status.columns.latency"
+    ),
+    printcolumn(
+        name = "Errors",
+        type_ = "string",
+        json_path = ".status.columns.errors"
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.message",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self == oldSelf").message("an entry of the ledger can't be rewritten"))]
+pub struct FrugalityTrialSpec {
+    /// Name of the benchmark.
+    #[schemars(length(max = 63))]
+    pub benchmark: String,
+    /// ID of the run.
+    #[schemars(length(max = 63))]
+    pub run: String,
+    /// Load settings, for example `c4-max`.
+    #[schemars(length(max = 63))]
+    pub point: String,
+    /// Block, from 1; 0 for the preparation of the run.
+    pub block: i32,
+    /// Position within the block, from 1.
+    pub position: i32,
+    /// Attempt at the block, from 1.
+    pub attempt: i32,
+    /// Candidate; empty for the preparation of the run.
+    #[schemars(length(max = 63))]
+    pub candidate: String,
+    /// Node that is measured.
+    #[schemars(length(max = 253))]
+    pub measured_node: String,
+    /// Node that injects.
+    #[schemars(length(max = 253))]
+    pub injector_node: String,
+    /// Seed of the order of the blocks.
+    pub seed: i64,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Outcome {
+    /// Every check passed: the figures count.
+    Measured,
+    /// A cause outside the candidate made the attempt worthless; the block is tried again.
+    Void,
+    /// Something did not work: the run ends with the verdict Error.
+    Failed,
+}
+
+/// The record of an attempt; final once it has an outcome.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(oldSelf.outcome) || self == oldSelf").message("an entry of the ledger that has an outcome can't be rewritten"))]
+pub struct FrugalityTrialStatus {
+    /// Measured, Void or Failed; absent while the attempt is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Reason code; `docs/runbook.md` explains each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub reason: Option<String>,
+    /// The same with numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 2048))]
+    pub message: Option<String>,
+    /// When the outcome was written (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub finished_at: Option<String>,
+    /// Idle baseline before the load; written before the injector starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "window")]
+    pub idle_before: Option<Window>,
+    /// Measured window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "window")]
+    pub window: Option<Window>,
+    /// Idle baseline after the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "window")]
+    pub idle_after: Option<Window>,
+    /// UIDs of the candidate's pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub candidate_pods: Vec<String>,
+    /// UIDs of the database's pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub database_pods: Vec<String>,
+    /// Digests of the images that ran, by container.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16))]
+    pub images: BTreeMap<String, String>,
+    /// Times that the candidate's containers were restarted during the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<i32>,
+    /// Rows and digest of the data, read right before the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseFacts>,
+    /// Figures of the requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub requests: Option<RequestFigures>,
+    /// Figures of the energy, with the readings at the window's ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub energy: Option<EnergyFigures>,
+    /// Fortio's result of the measured run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub fortio: Option<FortioResult>,
+    /// The warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub warm_up: Option<LoadSpan>,
+    /// The tail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub tail: Option<LoadSpan>,
+    /// Clock of the meter less clock of the injector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub clock: Option<ClockOffset>,
+    /// Texts for `kubectl get`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<TrialColumns>,
+}
+
+/// What the database held right before the load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DatabaseFacts {
+    /// Rows of the seeded table.
+    pub rows: i64,
+    /// Digest over all its rows.
+    #[schemars(length(max = 64))]
+    pub digest: String,
+}
+
+/// Texts for `kubectl get`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct TrialColumns {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<String>,
+}
+
+/// An object whose fields are those of the Rust type and grow with it.
+fn open_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// A window, in Unix seconds of the measured node's clock.
+fn window(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "nullable": true,
+        "properties": {
+            "startUnixSeconds": { "type": "number", "description": "Begin." },
+            "endUnixSeconds": { "type": "number", "description": "End." },
+        },
+        "required": ["startUnixSeconds", "endUnixSeconds"],
+    })
+}

@@ -1,0 +1,231 @@
+//! Reconcile: observe, plan, apply; and what to do when that fails.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use kube::{
+    Api, Client, ResourceExt,
+    core::DeserializeGuard,
+    runtime::{
+        Controller,
+        controller::Action,
+        events::{Recorder, Reporter},
+        reflector::ObjectRef,
+        watcher,
+    },
+};
+use tracing::{debug, error, info, warn};
+
+use crate::{
+    api::FrugalityBenchmark,
+    apply::{Applied, Applier, ApplyError},
+    metrics::{Metrics, ReconcileResult},
+    observe::{ObserveError, Places, observe},
+    plan::{
+        facts::{Config, Refusal},
+        plan,
+        time::unix_seconds,
+    },
+    reader::Reader,
+};
+
+/// A pass that takes longer hangs: the client itself retries for minutes.
+const PASS_TIMEOUT: Duration = Duration::from_secs(30);
+/// First wait after a failed pass; doubled up to [`MAX_BACKOFF`].
+const MIN_BACKOFF: Duration = Duration::from_secs(1);
+/// Longest wait after failed passes.
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+
+/// A pass that could not be completed. All causes may pass: nothing terminal is an error here.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The cluster could not be read.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// The plan could not be carried out.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// It took too long.
+    #[error("the pass took longer than {} s", PASS_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+impl PassError {
+    fn label(&self) -> ReconcileResult {
+        match self {
+            Self::Observe(_) => ReconcileResult::ObserveError,
+            Self::Apply(_) => ReconcileResult::ApplyError,
+            Self::Timeout => ReconcileResult::Timeout,
+        }
+    }
+}
+
+/// What every pass shares.
+pub struct Context {
+    client: Client,
+    places: Places,
+    config: Config,
+    applier: Applier,
+    reader: Reader,
+    metrics: Metrics,
+    memory: Mutex<Memory>,
+}
+
+/// What is kept between passes: nothing that a restart may not forget.
+#[derive(Default)]
+struct Memory {
+    failures: HashMap<String, u32>,
+    refusals: HashMap<String, (Option<i64>, Refusal)>,
+}
+
+impl Context {
+    /// The context of an operator.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        places: Places,
+        config: Config,
+        reader: Reader,
+        metrics: Metrics,
+        instance: Option<String>,
+    ) -> Self {
+        let recorder = Recorder::new(
+            client.clone(),
+            Reporter {
+                controller: "frugality-operator".into(),
+                instance,
+            },
+        );
+        Self {
+            applier: Applier {
+                client: client.clone(),
+                namespace: places.namespace.clone(),
+                recorder,
+                reader: reader.clone(),
+            },
+            client,
+            places,
+            config,
+            reader,
+            metrics,
+            memory: Mutex::default(),
+        }
+    }
+
+    async fn pass(&self, benchmark: &FrugalityBenchmark) -> Result<Action, PassError> {
+        let refused = self.refusal(benchmark);
+        let observed =
+            observe(&self.client, &self.places, &self.reader, benchmark, refused).await?;
+        let now = unix_seconds(Timestamp::now());
+        let plan = plan(benchmark, &observed, &self.config, now);
+        debug!(?plan, "planned");
+        let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
+        self.metrics.count_record(&plan);
+        match self.applier.apply(benchmark, plan).await? {
+            Applied::Done => Ok(Action::requeue(requeue)),
+            Applied::LockLost => Ok(Action::requeue(MIN_BACKOFF)),
+            Applied::Refused(refusal) => {
+                warn!(reason = refusal.reason, refusal.message, "refused");
+                self.remember(benchmark, refusal);
+                Ok(Action::requeue(MIN_BACKOFF))
+            }
+        }
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A refusal of this very spec; an edited spec is tried anew.
+    fn refusal(&self, benchmark: &FrugalityBenchmark) -> Option<Refusal> {
+        let memory = self.memory();
+        let (generation, refusal) = memory.refusals.get(&benchmark.uid()?)?;
+        (*generation == benchmark.metadata.generation).then(|| refusal.clone())
+    }
+
+    fn remember(&self, benchmark: &FrugalityBenchmark, refusal: Refusal) {
+        if let Some(uid) = benchmark.uid() {
+            let generation = benchmark.metadata.generation;
+            self.memory().refusals.insert(uid, (generation, refusal));
+        }
+    }
+
+    fn succeeded(&self, key: &str) {
+        self.memory().failures.remove(key);
+    }
+
+    fn backoff(&self, key: &str) -> Duration {
+        let mut memory = self.memory();
+        let failures = memory.failures.entry(key.to_owned()).or_default();
+        *failures += 1;
+        MIN_BACKOFF
+            .saturating_mul(2_u32.saturating_pow(*failures - 1))
+            .min(MAX_BACKOFF)
+    }
+}
+
+async fn reconcile(
+    object: Arc<DeserializeGuard<FrugalityBenchmark>>,
+    context: Arc<Context>,
+) -> Result<Action, PassError> {
+    let benchmark = match &object.0 {
+        Ok(benchmark) => benchmark,
+        Err(invalid) => {
+            error!(name = object.name_any(), error = %invalid.error, "stored benchmark can't be read");
+            return Ok(Action::await_change());
+        }
+    };
+    if benchmark.metadata.deletion_timestamp.is_some() {
+        // Its objects are owned by it and go with it.
+        return Ok(Action::await_change());
+    }
+    let started = std::time::Instant::now();
+    let result = tokio::time::timeout(PASS_TIMEOUT, context.pass(benchmark))
+        .await
+        .unwrap_or(Err(PassError::Timeout));
+    let label = result
+        .as_ref()
+        .map_or_else(PassError::label, |_| ReconcileResult::Ok);
+    context.metrics.count_pass(label, started.elapsed());
+    if result.is_ok() {
+        context.succeeded(&key(&object));
+    }
+    result
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the signature is kube's")]
+fn error_policy(
+    object: Arc<DeserializeGuard<FrugalityBenchmark>>,
+    error: &PassError,
+    context: Arc<Context>,
+) -> Action {
+    let wait = context.backoff(&key(&object));
+    warn!(name = key(&object), %error, wait_seconds = wait.as_secs(), "pass failed");
+    Action::requeue(wait)
+}
+
+fn key(object: &DeserializeGuard<FrugalityBenchmark>) -> String {
+    ObjectRef::from_obj(object).to_string()
+}
+
+/// Reconciles every benchmark of the cluster until the process is told to end.
+pub async fn run(context: Arc<Context>) {
+    let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(context.client.clone());
+    Controller::new(benchmarks, watcher::Config::default())
+        .shutdown_on_signal()
+        .run(reconcile, error_policy, context)
+        .for_each(|result| async move {
+            match result {
+                Ok((object, _)) => debug!(%object, "reconciled"),
+                // Already told by the error policy; a deleted object is no error.
+                Err(error) => debug!(%error, "not reconciled"),
+            }
+        })
+        .await;
+    info!("stopped");
+}

@@ -1,0 +1,22 @@
+//! Frugality's operator: one [`api::FrugalityBenchmark`] in, joules per request and a verdict out.
+//!
+//! A pass of the [`controller`] is three steps: [`observe`] reads what exists, [`plan`] decides
+//! without doing anything, [`apply`] does it. Beside it, [`reader`] reads the meters about once a
+//! second, and [`server`] answers probes and Prometheus.
+//!
+//! - [`api`]: the resource, its status, the ledger, and the reason codes;
+//! - [`plan`]: every decision, as pure functions;
+//! - [`cnpg`]: the few fields of CloudNativePG that matter here;
+//! - [`crd`]: the definitions that a cluster needs;
+//! - [`metrics`]: what Prometheus is told.
+
+pub mod api;
+pub mod apply;
+pub mod cnpg;
+pub mod controller;
+pub mod crd;
+pub mod metrics;
+pub mod observe;
+pub mod plan;
+pub mod reader;
+pub mod server;

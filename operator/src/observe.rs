@@ -1,0 +1,350 @@
+//! Reads everything that a pass depends on, once, into plain data.
+
+use std::collections::BTreeMap;
+
+use futures::try_join;
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        batch::v1::Job,
+        coordination::v1::Lease,
+        core::v1::{ContainerStatus, Node, Pod, Service},
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::DeserializeGuard,
+};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    api::{
+        FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN,
+        LABEL_TRIAL, reason,
+    },
+    cnpg,
+    plan::{
+        facts::{
+            Child, ChildKind, Lock, NodeFacts, Observed, Peer, PodFacts, Refusal, Termination,
+        },
+        time::unix_seconds,
+    },
+    reader::Reader,
+};
+
+/// Name of the Lease that gives the right to measure.
+pub const LOCK_NAME: &str = "frugality-measurement";
+
+/// Where things are.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Namespace of the operator; the lock is there.
+    pub namespace: String,
+    /// Namespace of the meters.
+    pub meter_namespace: String,
+    /// Label selector of the meters' pods.
+    pub meter_selector: String,
+}
+
+/// The API server could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot list {what}: {source}")]
+pub struct ObserveError {
+    what: &'static str,
+    source: kube::Error,
+}
+
+/// Reads everything for one benchmark.
+pub async fn observe(
+    client: &Client,
+    places: &Places,
+    reader: &Reader,
+    benchmark: &FrugalityBenchmark,
+    refused: Option<Refusal>,
+) -> Result<Observed, ObserveError> {
+    let namespace = benchmark.namespace().unwrap_or_default();
+    let uid = benchmark.uid().unwrap_or_default();
+    let mine = ListParams::default().labels(&format!("{LABEL_BENCHMARK_UID}={uid}"));
+    let all_of_ours = ListParams::default().labels(LABEL_BENCHMARK_UID);
+    let meters = ListParams::default().labels(&places.meter_selector);
+    let everything = ListParams::default();
+
+    let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(client.clone());
+    let trials = Api::<FrugalityTrial>::namespaced(client.clone(), &namespace);
+    let pods = Api::<Pod>::all(client.clone());
+    let meter_pods = Api::<Pod>::namespaced(client.clone(), &places.meter_namespace);
+    let nodes = Api::<Node>::all(client.clone());
+    let (benchmarks, trials, pods, meter_pods, nodes, lock, deployments, services, jobs, clusters) =
+        try_join!(
+            list("benchmarks", &benchmarks, &everything),
+            list("trials", &trials, &mine),
+            list("pods", &pods, &all_of_ours),
+            list("meters", &meter_pods, &meters),
+            list("nodes", &nodes, &everything),
+            lock(client, &places.namespace),
+            children::<Deployment>(client, &namespace, &mine, ChildKind::Deployment),
+            children::<Service>(client, &namespace, &mine, ChildKind::Service),
+            children::<Job>(client, &namespace, &mine, ChildKind::Job),
+            clusters(client, &namespace, &mine),
+        )?;
+    let (own, foreign): (Vec<_>, Vec<_>) = pods
+        .into_iter()
+        .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
+    let cloud_native_pg_installed = clusters.is_some();
+    let clusters = clusters.unwrap_or_default();
+    Ok(Observed {
+        peers: benchmarks
+            .iter()
+            .filter_map(|guard| guard.0.as_ref().ok())
+            .filter(|peer| peer.uid().as_ref() != Some(&uid))
+            .map(peer)
+            .collect(),
+        lock,
+        nodes: nodes
+            .iter()
+            .map(|node| node_facts(node, &meter_pods))
+            .collect(),
+        pods: own.iter().map(pod_facts).collect(),
+        foreign_pods: foreign
+            .iter()
+            .filter(|pod| !has_ended(pod))
+            .map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
+            .collect(),
+        database: clusters.first().map(cnpg::facts),
+        children: deployments
+            .into_iter()
+            .chain(services)
+            .chain(jobs)
+            .chain(
+                clusters
+                    .iter()
+                    .map(|cluster| child(cluster, ChildKind::Cluster)),
+            )
+            .collect(),
+        cloud_native_pg_installed,
+        trials,
+        sessions: reader.sessions(&uid),
+        refused,
+    })
+}
+
+async fn list<K>(
+    what: &'static str,
+    api: &Api<K>,
+    params: &ListParams,
+) -> Result<Vec<K>, ObserveError>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    match api.list(params).await {
+        Ok(list) => Ok(list.items),
+        Err(source) => Err(ObserveError { what, source }),
+    }
+}
+
+/// Metadata are all that is needed of what this operator made itself.
+async fn children<K>(
+    client: &Client,
+    namespace: &str,
+    params: &ListParams,
+    kind: ChildKind,
+) -> Result<Vec<Child>, ObserveError>
+where
+    K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let api = Api::<K>::namespaced(client.clone(), namespace);
+    match api.list_metadata(params).await {
+        Ok(list) => Ok(list
+            .items
+            .iter()
+            .map(|object| child(object, kind))
+            .collect()),
+        Err(source) => Err(ObserveError {
+            what: "children",
+            source,
+        }),
+    }
+}
+
+/// `None` where the cluster does not know CloudNativePG.
+async fn clusters(
+    client: &Client,
+    namespace: &str,
+    params: &ListParams,
+) -> Result<Option<Vec<DynamicObject>>, ObserveError> {
+    let api =
+        Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &cnpg::api_resource());
+    match api.list(params).await {
+        Ok(list) => Ok(Some(list.items)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(source) => Err(ObserveError {
+            what: "CloudNativePG clusters",
+            source,
+        }),
+    }
+}
+
+async fn lock(client: &Client, namespace: &str) -> Result<Option<Lock>, ObserveError> {
+    let api = Api::<Lease>::namespaced(client.clone(), namespace);
+    let lease = api
+        .get_opt(LOCK_NAME)
+        .await
+        .map_err(|source| ObserveError {
+            what: "the lock",
+            source,
+        })?;
+    Ok(lease.map(|lease| Lock {
+        holder: lease
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.holder_identity.as_deref())
+            .and_then(|holder| holder.split_once(' '))
+            .map(|(uid, name)| (uid.to_owned(), name.to_owned())),
+        resource_version: lease.resource_version().unwrap_or_default(),
+    }))
+}
+
+fn peer(benchmark: &FrugalityBenchmark) -> Peer {
+    let complete = benchmark.status.as_ref().is_some_and(|status| {
+        status.observed_generation == benchmark.metadata.generation
+            && status
+                .conditions
+                .iter()
+                .any(|c| c.type_ == reason::COMPLETE && c.status == "True")
+    });
+    Peer {
+        name: format!(
+            "{}/{}",
+            benchmark.namespace().unwrap_or_default(),
+            benchmark.name_any()
+        ),
+        uid: benchmark.uid().unwrap_or_default(),
+        created_unix_seconds: benchmark
+            .creation_timestamp()
+            .map_or(0, |time| time.0.as_second()),
+        complete,
+    }
+}
+
+fn node_facts(node: &Node, meters: &[Pod]) -> NodeFacts {
+    let name = node.name_any();
+    let is_ready = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let spec = node.spec.clone().unwrap_or_default();
+    let is_tainted = spec
+        .taints
+        .iter()
+        .flatten()
+        .any(|taint| taint.effect != "PreferNoSchedule");
+    let meter_ip = meters
+        .iter()
+        .filter(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&name))
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && ready_since(pod).is_some())
+        .find_map(|pod| pod.status.as_ref()?.pod_ip.clone());
+    NodeFacts {
+        labels: node.labels().clone(),
+        schedulable: is_ready && !is_tainted && spec.unschedulable != Some(true),
+        meter_ip,
+        name,
+    }
+}
+
+fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
+    let label = |key: &str| object.labels().get(key).cloned();
+    Child {
+        kind,
+        name: object.name_any(),
+        run: label(LABEL_RUN).unwrap_or_default(),
+        trial: label(LABEL_TRIAL),
+        created_unix_seconds: seconds(object.creation_timestamp().as_ref()),
+        deleting: object.meta().deletion_timestamp.is_some(),
+    }
+}
+
+fn pod_facts(pod: &Pod) -> PodFacts {
+    let label = |key: &str| pod.labels().get(key).cloned();
+    let status = pod.status.clone().unwrap_or_default();
+    let containers: Vec<&ContainerStatus> = status
+        .init_container_statuses
+        .iter()
+        .chain(&status.container_statuses)
+        .flatten()
+        .collect();
+    PodFacts {
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        role: label(LABEL_ROLE).unwrap_or_default(),
+        run: label(LABEL_RUN).unwrap_or_default(),
+        trial: label(LABEL_TRIAL),
+        created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
+        ready_since_unix_seconds: ready_since(pod),
+        deleting: pod.metadata.deletion_timestamp.is_some(),
+        ended: has_ended(pod),
+        waiting: containers.iter().find_map(|container| waiting(container)),
+        restarts: containers
+            .iter()
+            .map(|container| container.restart_count)
+            .sum(),
+        terminated: containers
+            .iter()
+            .filter_map(|container| Some((container.name.clone(), termination(container)?)))
+            .collect(),
+        images: containers
+            .iter()
+            .filter(|container| !container.image_id.is_empty())
+            .map(|container| (container.name.clone(), container.image_id.clone()))
+            .collect::<BTreeMap<_, _>>(),
+    }
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+fn ready_since(pod: &Pod) -> Option<f64> {
+    let ready = pod
+        .status
+        .as_ref()?
+        .conditions
+        .as_ref()?
+        .iter()
+        .find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
+    Some(seconds(ready.last_transition_time.as_ref()))
+}
+
+/// Why a container has not started; a pod that only waits for its turn to be set up has no reason
+/// worth telling.
+fn waiting(container: &ContainerStatus) -> Option<(String, String)> {
+    let waiting = container.state.as_ref()?.waiting.as_ref()?;
+    let reason = waiting.reason.clone()?;
+    (reason != "ContainerCreating" && reason != "PodInitializing")
+        .then(|| (reason, waiting.message.clone().unwrap_or_default()))
+}
+
+fn termination(container: &ContainerStatus) -> Option<Termination> {
+    let of = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
+        state.and_then(|state| state.terminated.clone())
+    };
+    let end = of(container.state.as_ref()).or_else(|| of(container.last_state.as_ref()))?;
+    Some(Termination {
+        exit_code: end.exit_code,
+        reason: end.reason.unwrap_or_default(),
+        message: end.message.unwrap_or_default(),
+    })
+}
+
+fn seconds(time: Option<&Time>) -> f64 {
+    time.map_or(0.0, |time| unix_seconds(time.0))
+}

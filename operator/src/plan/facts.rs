@@ -1,0 +1,194 @@
+//! What a pass knows: plain data, read once by `observe`, from which every decision follows.
+
+use std::collections::BTreeMap;
+
+use frugality_measure::reading::Reading;
+
+use crate::api::FrugalityTrial;
+
+/// Settings of the operator that decisions depend on. They come from its command line, never from
+/// a benchmark.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Image with Fortio and `frugality-injector`.
+    pub injector_image: String,
+    /// PostgreSQL image where a benchmark names none.
+    pub database_image: String,
+    /// Port of the meters.
+    pub meter_port: u16,
+    /// More than any measured node can draw, in watts.
+    pub max_node_watts: f64,
+    /// Where the operator tells its own clock, for meters that do not tell theirs.
+    pub time_url: Option<String>,
+}
+
+/// Everything that one pass has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Every other benchmark of the cluster.
+    pub peers: Vec<Peer>,
+    /// Who may measure; `None` where nobody ever has.
+    pub lock: Option<Lock>,
+    /// Nodes of the cluster.
+    pub nodes: Vec<NodeFacts>,
+    /// Pods of this benchmark.
+    pub pods: Vec<PodFacts>,
+    /// Pods of other benchmarks that still exist, as `namespace/name`.
+    pub foreign_pods: Vec<String>,
+    /// Objects that this benchmark has made, pods and ledger aside.
+    pub children: Vec<Child>,
+    /// The benchmark's PostgreSQL.
+    pub database: Option<ClusterFacts>,
+    /// Whether the cluster knows CloudNativePG's resource.
+    pub cloud_native_pg_installed: bool,
+    /// The ledger of this benchmark, all runs.
+    pub trials: Vec<FrugalityTrial>,
+    /// What the reader of meters has for this benchmark, by the name of the trial (or
+    /// [`PREFLIGHT`]).
+    pub sessions: BTreeMap<String, Session>,
+    /// Objects that could not be created, and why.
+    pub refused: Option<Refusal>,
+}
+
+/// Name of the session that reads a meter before any trial exists.
+pub const PREFLIGHT: &str = "preflight";
+
+/// Another benchmark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// `namespace/name`.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// When it was created, in Unix seconds.
+    pub created_unix_seconds: i64,
+    /// Whether its current generation has ended.
+    pub complete: bool,
+}
+
+/// The right to measure: one benchmark at a time in the whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// UID and `namespace/name` of the benchmark that holds it.
+    pub holder: Option<(String, String)>,
+    /// Version to be replaced, so that two operators cannot both take it.
+    pub resource_version: String,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// Name.
+    pub name: String,
+    /// Whether pods can be put on it now.
+    pub schedulable: bool,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// IP address of the ready meter on it.
+    pub meter_ip: Option<String>,
+}
+
+/// Kind of an object that a benchmark makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChildKind {
+    /// `apps/v1 Deployment`.
+    Deployment,
+    /// `v1 Service`.
+    Service,
+    /// `batch/v1 Job`.
+    Job,
+    /// `postgresql.cnpg.io/v1 Cluster`.
+    Cluster,
+}
+
+/// An object that this benchmark has made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child {
+    /// Kind.
+    pub kind: ChildKind,
+    /// Name.
+    pub name: String,
+    /// Run that it belongs to.
+    pub run: String,
+    /// Trial that it belongs to, if one.
+    pub trial: Option<String>,
+    /// When it was created.
+    pub created_unix_seconds: f64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+/// A pod of this benchmark.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodFacts {
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// Value of its role label.
+    pub role: String,
+    /// Run that it belongs to.
+    pub run: String,
+    /// Trial that it belongs to, if one.
+    pub trial: Option<String>,
+    /// When it was created.
+    pub created_unix_seconds: f64,
+    /// Since when it has been ready, if it is.
+    pub ready_since_unix_seconds: Option<f64>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether all its containers have ended for good.
+    pub ended: bool,
+    /// Why a container waits, as reason and message.
+    pub waiting: Option<(String, String)>,
+    /// Restarts of its containers.
+    pub restarts: i32,
+    /// Containers that have ended (the last time, where they were restarted), by name.
+    pub terminated: BTreeMap<String, Termination>,
+    /// Image digests by container.
+    pub images: BTreeMap<String, String>,
+}
+
+/// The end of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Termination {
+    /// Exit code.
+    pub exit_code: i32,
+    /// Kubelet's reason, for example `OOMKilled`.
+    pub reason: String,
+    /// Termination message.
+    pub message: String,
+}
+
+/// The benchmark's CloudNativePG cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// Condition `Ready` is true and every instance is ready.
+    pub ready: bool,
+    /// The operator says that it can't be recovered or is ill defined.
+    pub broken: bool,
+    /// Phase and its reason, for people.
+    pub phase: String,
+}
+
+/// What the reader of meters has for one trial.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// Readings so far, in the order of scraping.
+    pub readings: Vec<Reading>,
+    /// When reading began.
+    pub started_unix_seconds: f64,
+    /// Why the newest scrape failed, if it did.
+    pub last_error: Option<String>,
+    /// Whether the trial's injector Job has been seen since reading began.
+    pub injector_seen: bool,
+}
+
+/// The API server refused an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Reason code for the condition.
+    pub reason: &'static str,
+    /// Which object, and what the API server said.
+    pub message: String,
+}

@@ -1,0 +1,86 @@
+//! Names: the run's ID and what its objects are called.
+
+use std::fmt::Write as _;
+
+use kube::ResourceExt;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::api::FrugalityBenchmark;
+
+/// Annotation whose value starts a new run when it changes.
+pub const RERUN_ANNOTATION: &str = "frugality.dev/rerun";
+
+/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the re-run token and the
+/// fields of the spec that affect what is measured. Budgets, deadline and the choice of the
+/// deciding figure are judged on the same trials and so are left out.
+#[must_use]
+pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
+    let spec = &benchmark.spec;
+    let identity = json!({
+        "uid": benchmark.uid(),
+        "rerun": benchmark.annotations().get(RERUN_ANNOTATION),
+        "candidates": spec.candidates,
+        "database": spec.database,
+        "request": spec.request,
+        "load": spec.load,
+        "trials": spec.trials,
+        "placement": spec.placement,
+    });
+    hex_digest(identity.to_string().as_bytes(), 4)
+}
+
+/// The first `bytes` of SHA-256 in hex.
+#[must_use]
+pub fn hex_digest(data: &[u8], bytes: usize) -> String {
+    Sha256::digest(data)
+        .iter()
+        .take(bytes)
+        .fold(String::new(), |mut text, byte| {
+            // Writing to a String can't fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+/// Name of the benchmark's PostgreSQL in this run; at most 42 characters.
+#[must_use]
+pub fn database_name(benchmark: &str, run: &str) -> String {
+    format!("{benchmark}-{run}-db")
+}
+
+/// Name of the Job that fills the database.
+#[must_use]
+pub fn seed_name(benchmark: &str, run: &str) -> String {
+    format!("{benchmark}-{run}-seed")
+}
+
+/// Name of the ledger entry for the preparation of the run.
+#[must_use]
+pub fn setup_name(benchmark: &str, run: &str) -> String {
+    format!("{benchmark}-{run}-setup")
+}
+
+/// Name of an attempt and of its objects; at most 63 characters, as label values and services need.
+#[must_use]
+pub fn trial_name(benchmark: &str, run: &str, block: i32, candidate: &str, attempt: i32) -> String {
+    format!("{benchmark}-{run}-b{block:02}-{candidate}-{attempt}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longest_names_fit_a_label() {
+        let name = trial_name(&"b".repeat(30), "01234567", 50, &"c".repeat(15), 20);
+        assert!(name.len() <= 63, "{} has {}", name, name.len());
+        assert!(database_name(&"b".repeat(30), "01234567").len() <= 50);
+    }
+
+    #[test]
+    fn digest_is_sha256() {
+        // FIPS 180-2, appendix B.1.
+        assert_eq!(hex_digest(b"abc", 4), "ba7816bf");
+    }
+}

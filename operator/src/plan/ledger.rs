@@ -1,0 +1,159 @@
+//! What the ledger says is done, and what comes next.
+
+use crate::{
+    api::{FrugalityTrial, FrugalityTrialSpec, Outcome},
+    plan::settings::Settings,
+};
+
+/// The trials of one run.
+#[derive(Clone, Debug)]
+pub struct Ledger<'a> {
+    entries: Vec<&'a FrugalityTrial>,
+}
+
+/// What the ledger asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next<'a> {
+    /// Every block is valid.
+    Finished,
+    /// An entry ended the run.
+    Failed(&'a FrugalityTrial),
+    /// A block was void as often as allowed; the newest void entry.
+    Exhausted(&'a FrugalityTrial),
+    /// An attempt is under way.
+    Open(&'a FrugalityTrial),
+    /// This attempt is to be started.
+    Start(Start),
+}
+
+/// An attempt to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Block, from 1.
+    pub block: i32,
+    /// Position in the block, from 1.
+    pub position: i32,
+    /// Attempt at the block, from 1.
+    pub attempt: i32,
+    /// Candidate.
+    pub candidate: String,
+}
+
+impl<'a> Ledger<'a> {
+    /// The entries of `run`; those of older specs never count.
+    #[must_use]
+    pub fn of(run: &str, trials: &'a [FrugalityTrial]) -> Self {
+        let mut entries: Vec<_> = trials
+            .iter()
+            .filter(|trial| trial.spec.run == run)
+            .collect();
+        entries.sort_by(|a, b| key(&a.spec).cmp(&key(&b.spec)));
+        Self { entries }
+    }
+
+    /// Every entry, in the order of blocks, attempts and positions.
+    #[must_use]
+    pub fn entries(&self) -> &[&'a FrugalityTrial] {
+        &self.entries
+    }
+
+    /// The entry for the preparation of the run, if there is one.
+    #[must_use]
+    pub fn setup(&self) -> Option<&'a FrugalityTrial> {
+        self.entries.iter().copied().find(|e| e.spec.block == 0)
+    }
+
+    /// Whether any attempt was ever started.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        self.entries.iter().any(|e| e.spec.block > 0)
+    }
+
+    /// Entries with this outcome, for this candidate.
+    #[must_use]
+    pub fn count(&self, candidate: &str, outcome: Outcome) -> usize {
+        self.entries
+            .iter()
+            .filter(|e| e.spec.candidate == candidate && outcome_of(e) == Some(outcome))
+            .count()
+    }
+
+    /// Valid trials, block by block: those of the newest attempt at each block, where none of it is
+    /// void. The last block may be incomplete.
+    #[must_use]
+    pub fn valid(&self) -> Vec<Vec<&'a FrugalityTrial>> {
+        let newest = self.entries.iter().map(|e| e.spec.block).max().unwrap_or(0);
+        (1..=newest)
+            .map(|block| self.newest_attempt(block))
+            .map(|attempt| {
+                if attempt.iter().any(|e| outcome_of(e) == Some(Outcome::Void)) {
+                    Vec::new()
+                } else {
+                    attempt
+                        .into_iter()
+                        .filter(|e| outcome_of(e) == Some(Outcome::Measured))
+                        .collect()
+                }
+            })
+            .collect()
+    }
+
+    /// What comes next. A void attempt repeats its whole block (design: a block is the unit that
+    /// pairs candidates, so its trials must be neighbours in time).
+    #[must_use]
+    pub fn next(&self, settings: &Settings) -> Next<'a> {
+        if let Some(failed) = self
+            .entries
+            .iter()
+            .find(|e| outcome_of(e) == Some(Outcome::Failed))
+        {
+            return Next::Failed(failed);
+        }
+        for (index, order) in settings.order().iter().enumerate() {
+            let block = i32::try_from(index + 1).unwrap_or(i32::MAX);
+            let newest = self.newest_attempt(block);
+            if let Some(open) = newest.iter().find(|e| outcome_of(e).is_none()) {
+                return Next::Open(open);
+            }
+            let attempt = newest.first().map_or(1, |e| e.spec.attempt);
+            if let Some(void) = newest.iter().find(|e| outcome_of(e) == Some(Outcome::Void)) {
+                if attempt >= settings.max_attempts {
+                    return Next::Exhausted(void);
+                }
+                return Next::Start(start(settings, order, block, attempt + 1, 0));
+            }
+            if newest.len() < order.len() {
+                return Next::Start(start(settings, order, block, attempt, newest.len()));
+            }
+        }
+        Next::Finished
+    }
+
+    fn newest_attempt(&self, block: i32) -> Vec<&'a FrugalityTrial> {
+        let of_block = || self.entries.iter().filter(move |e| e.spec.block == block);
+        let newest = of_block().map(|e| e.spec.attempt).max();
+        of_block()
+            .filter(|e| Some(e.spec.attempt) == newest)
+            .copied()
+            .collect()
+    }
+}
+
+fn start(settings: &Settings, order: &[usize], block: i32, attempt: i32, done: usize) -> Start {
+    Start {
+        block,
+        attempt,
+        position: i32::try_from(done + 1).unwrap_or(i32::MAX),
+        candidate: settings.candidates[order[done]].clone(),
+    }
+}
+
+fn key(spec: &FrugalityTrialSpec) -> (i32, i32, i32) {
+    (spec.block, spec.attempt, spec.position)
+}
+
+/// Outcome of an entry, if it has one.
+#[must_use]
+pub fn outcome_of(trial: &FrugalityTrial) -> Option<Outcome> {
+    trial.status.as_ref().and_then(|status| status.outcome)
+}

@@ -1,0 +1,155 @@
+//! The database of a run: created once, filled once, checked before every trial.
+
+use kube::ResourceExt;
+
+use super::{
+    Pass,
+    facts::{ChildKind, PodFacts},
+    identity,
+    nodes::{self, Nodes},
+    resources::{ChildObject, SEED_CONTAINER, expected_rows},
+    settings::Settings,
+    trial::{database_facts, image_failure, last_words},
+};
+use crate::api::{Database, Role, reason};
+
+/// A database that is not ready by then will not be. On a Pi with a cold image cache and an SD card
+/// the start takes minutes.
+const START_PATIENCE_SECONDS: f64 = 900.0;
+
+/// How far the database is.
+pub(super) enum Prepared {
+    /// Filled and checked, or not asked for.
+    Ready,
+    /// Under way.
+    Waiting {
+        reason: &'static str,
+        message: String,
+        create: Vec<ChildObject>,
+    },
+    /// It will not come.
+    Failed {
+        reason: &'static str,
+        message: String,
+    },
+}
+
+impl Prepared {
+    fn waiting(reason: &'static str, message: impl Into<String>, create: Vec<ChildObject>) -> Self {
+        Self::Waiting {
+            reason,
+            message: message.into(),
+            create,
+        }
+    }
+}
+
+/// The next step towards a filled database.
+pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> Prepared {
+    let Some(database) = &pass.benchmark.spec.database else {
+        return Prepared::Ready;
+    };
+    let builder = pass.builder(settings);
+    let measured = nodes::selector(&nodes.measured);
+    let name = identity::database_name(&pass.benchmark.name_any(), pass.run);
+    let Some(created) = created(pass, ChildKind::Cluster, &name) else {
+        return Prepared::waiting(
+            reason::STARTING_DATABASE,
+            "creating the database",
+            vec![builder.database(database, &measured)],
+        );
+    };
+    let facts = pass.observed.database.clone().unwrap_or_default();
+    if !facts.ready {
+        let failure = pass
+            .observed
+            .pods
+            .iter()
+            .filter(|pod| pod.role == Role::Database.as_str() && pod.run == pass.run)
+            .find_map(|pod| image_failure(pod, pass.now_unix_seconds));
+        if let Some(message) = failure {
+            return Prepared::Failed {
+                reason: reason::IMAGE_PULL_FAILED,
+                message: format!("database: {message}"),
+            };
+        }
+        let age = pass.now_unix_seconds - created;
+        if facts.broken || age > START_PATIENCE_SECONDS {
+            return Prepared::Failed {
+                reason: reason::DATABASE_FAILED,
+                message: format!(
+                    "the database is not ready {age:.0} s after its creation: {}",
+                    facts.phase
+                ),
+            };
+        }
+        return Prepared::waiting(
+            reason::STARTING_DATABASE,
+            format!("waiting for CloudNativePG: {}", facts.phase),
+            Vec::new(),
+        );
+    }
+    let seed = identity::seed_name(&pass.benchmark.name_any(), pass.run);
+    if created_job(pass, &seed).is_none() {
+        return Prepared::waiting(
+            reason::SEEDING,
+            "filling the database",
+            vec![builder.seed(database, &measured)],
+        );
+    }
+    let pod = pass
+        .observed
+        .pods
+        .iter()
+        .find(|pod| pod.role == Role::Seed.as_str() && pod.run == pass.run);
+    seeded(database, pod, pass)
+}
+
+fn seeded(database: &Database, pod: Option<&PodFacts>, pass: &Pass<'_>) -> Prepared {
+    let waiting = || Prepared::waiting(reason::SEEDING, "filling the database", Vec::new());
+    let Some(pod) = pod else {
+        // Before a trial counts, rows and digest are read again, so a seed whose pod was since
+        // collected needs no second proof.
+        return if pass.ledger.is_begun() {
+            Prepared::Ready
+        } else {
+            waiting()
+        };
+    };
+    if let Some(message) = image_failure(pod, pass.now_unix_seconds) {
+        return Prepared::Failed {
+            reason: reason::IMAGE_PULL_FAILED,
+            message: format!("seed: {message}"),
+        };
+    }
+    let Some(end) = pod.terminated.get(SEED_CONTAINER) else {
+        return waiting();
+    };
+    let expected = expected_rows(&database.seed);
+    match database_facts(&end.message) {
+        Some(facts) if end.exit_code == 0 && facts.rows == expected => Prepared::Ready,
+        Some(facts) if end.exit_code == 0 => Prepared::Failed {
+            reason: reason::SEED_FAILED,
+            message: format!(
+                "the seed left {} rows, and {expected} were expected",
+                facts.rows
+            ),
+        },
+        _ => Prepared::Failed {
+            reason: reason::SEED_FAILED,
+            message: format!("the seed Job failed: {}", last_words(end)),
+        },
+    }
+}
+
+fn created(pass: &Pass<'_>, kind: ChildKind, name: &str) -> Option<f64> {
+    pass.observed
+        .children
+        .iter()
+        .find(|child| child.kind == kind && child.name == name)
+        .map(|child| child.created_unix_seconds)
+}
+
+fn created_job(pass: &Pass<'_>, name: &str) -> Option<f64> {
+    created(pass, ChildKind::Job, name)
+}

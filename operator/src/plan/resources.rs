@@ -1,0 +1,555 @@
+//! The objects of a run, each built from the spec in one place.
+
+use std::collections::BTreeMap;
+
+use frugality_measure::fortio::Amount;
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
+        batch::v1::{Job, JobSpec},
+        core::v1::{
+            Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource,
+            HTTPGetAction, KeyToPath, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
+            ResourceRequirements, SeccompProfile, SecretKeySelector, SecurityContext, Service,
+            ServicePort, ServiceSpec, Volume, VolumeMount,
+        },
+    },
+    apimachinery::pkg::{
+        api::resource::Quantity, apis::meta::v1::LabelSelector, util::intstr::IntOrString,
+    },
+};
+use kube::{
+    Resource, ResourceExt,
+    api::{DynamicObject, ObjectMeta},
+};
+
+use super::{
+    facts::{ChildKind, Config},
+    identity,
+    settings::{Settings, TAIL_SECONDS},
+};
+use crate::{
+    api::{
+        Candidate, Database, FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec,
+        LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, Role, Seed,
+    },
+    cnpg,
+};
+
+/// SQL of the built-in address book.
+const SEED_CONTACTS: &str = include_str!("../seed-contacts.sql");
+/// Table of the built-in address book.
+const CONTACTS_TABLE: &str = "contacts";
+/// Container that sends the load.
+pub const INJECTOR_CONTAINER: &str = "injector";
+/// Container that makes the database ready for a trial.
+pub const PREPARE_CONTAINER: &str = "prepare";
+/// Container that fills the database.
+pub const SEED_CONTAINER: &str = "seed";
+/// Where Kubernetes takes a container's last words.
+const TERMINATION_LOG: &str = "/dev/termination-log";
+/// Non-root user of the injector's image, which names it too.
+const INJECTOR_UID: i64 = 65532;
+
+/// An object to be created.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChildObject {
+    /// A candidate's server.
+    Deployment(Box<Deployment>),
+    /// Its address.
+    Service(Box<Service>),
+    /// Seed or injector.
+    Job(Box<Job>),
+    /// The database.
+    Cluster(Box<DynamicObject>),
+}
+
+impl ChildObject {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> ChildKind {
+        match self {
+            Self::Deployment(_) => ChildKind::Deployment,
+            Self::Service(_) => ChildKind::Service,
+            Self::Job(_) => ChildKind::Job,
+            Self::Cluster(_) => ChildKind::Cluster,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Deployment(object) => object.name_any(),
+            Self::Service(object) => object.name_any(),
+            Self::Job(object) => object.name_any(),
+            Self::Cluster(object) => object.name_any(),
+        }
+    }
+}
+
+/// Builds a run's objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Builder<'a> {
+    /// The benchmark that owns them.
+    pub benchmark: &'a FrugalityBenchmark,
+    /// Its spec in numbers.
+    pub settings: &'a Settings,
+    /// The operator's configuration.
+    pub config: &'a Config,
+    /// The run's ID.
+    pub run: &'a str,
+}
+
+impl Builder<'_> {
+    /// A new entry of the ledger.
+    #[must_use]
+    pub fn trial(&self, name: &str, spec: FrugalityTrialSpec) -> FrugalityTrial {
+        FrugalityTrial {
+            metadata: self.metadata(name, None, None),
+            spec,
+            status: None,
+        }
+    }
+
+    /// The database on the measured node.
+    #[must_use]
+    pub fn database(
+        &self,
+        database: &Database,
+        measured: &BTreeMap<String, String>,
+    ) -> ChildObject {
+        let name = self.database_name();
+        ChildObject::Cluster(Box::new(cnpg::cluster(
+            self.metadata(&name, Some(Role::Database), None),
+            database,
+            self.database_image(database),
+            measured,
+        )))
+    }
+
+    /// The Job that fills the database, as the application's own role.
+    #[must_use]
+    pub fn seed(&self, database: &Database, measured: &BTreeMap<String, String>) -> ChildObject {
+        let mut env = self.database_env();
+        let mut volumes = Vec::new();
+        let mut mounts = Vec::new();
+        let fill = match &database.seed {
+            Seed {
+                config_map: Some(own),
+                ..
+            } => {
+                volumes.push(Volume {
+                    name: "sql".into(),
+                    config_map: Some(ConfigMapVolumeSource {
+                        name: own.name.clone(),
+                        items: Some(vec![KeyToPath {
+                            key: own.key.clone(),
+                            path: "seed.sql".into(),
+                            ..KeyToPath::default()
+                        }]),
+                        ..ConfigMapVolumeSource::default()
+                    }),
+                    ..Volume::default()
+                });
+                mounts.push(VolumeMount {
+                    name: "sql".into(),
+                    mount_path: "/sql".into(),
+                    read_only: Some(true),
+                    ..VolumeMount::default()
+                });
+                "psql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -f /sql/seed.sql".to_owned()
+            }
+            Seed { contacts, .. } => {
+                env.push(literal("SEED_SQL", SEED_CONTACTS));
+                format!(
+                    "printf '%s\\n' \"$SEED_SQL\" | psql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -v rows={} -f -",
+                    contacts.unwrap_or_default()
+                )
+            }
+        };
+        let script = format!("{fill}\n{}", count_and_digest(&database.seed));
+        let container = Container {
+            name: SEED_CONTAINER.into(),
+            image: Some(self.database_image(database).to_owned()),
+            command: Some(shell(&script)),
+            env: Some(env),
+            volume_mounts: Some(mounts),
+            ..restricted_container(cnpg::POSTGRES_UID)
+        };
+        let name = identity::seed_name(&self.benchmark.name_any(), self.run);
+        self.job(
+            &name,
+            Role::Seed,
+            None,
+            PodSpec {
+                containers: vec![container],
+                volumes: Some(volumes),
+                node_selector: Some(measured.clone()),
+                ..restricted_pod()
+            },
+        )
+    }
+
+    /// The candidate's server, fresh for this attempt.
+    #[must_use]
+    pub fn server(
+        &self,
+        candidate: &Candidate,
+        trial: &str,
+        measured: &BTreeMap<String, String>,
+    ) -> ChildObject {
+        let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
+        let labels = metadata.labels.clone();
+        let mut env = vec![literal("PORT", &candidate.port.to_string())];
+        if let Some(database) = &self.benchmark.spec.database {
+            env.extend(self.database_env());
+            env.push(literal("POOL_SIZE", &database.pool_size.to_string()));
+        }
+        env.extend(candidate.env.iter().map(|e| literal(&e.name, &e.value)));
+        let container = Container {
+            name: "server".into(),
+            image: Some(candidate.image.clone()),
+            args: (!candidate.args.is_empty()).then(|| candidate.args.clone()),
+            env: Some(env),
+            ports: Some(vec![ContainerPort {
+                container_port: candidate.port,
+                ..ContainerPort::default()
+            }]),
+            resources: Some(requirements(&candidate.resources)),
+            readiness_probe: Some(Probe {
+                http_get: Some(HTTPGetAction {
+                    path: Some(candidate.readiness_path.clone()),
+                    port: IntOrString::Int(candidate.port),
+                    ..HTTPGetAction::default()
+                }),
+                period_seconds: Some(1),
+                timeout_seconds: Some(3),
+                // A server at its limit is measured, not taken out of service.
+                failure_threshold: Some(60),
+                ..Probe::default()
+            }),
+            security_context: Some(SecurityContext {
+                run_as_user: candidate.run_as_user,
+                ..restricted()
+            }),
+            image_pull_policy: Some("IfNotPresent".into()),
+            ..Container::default()
+        };
+        ChildObject::Deployment(Box::new(Deployment {
+            spec: Some(DeploymentSpec {
+                replicas: Some(1),
+                selector: LabelSelector {
+                    match_labels: labels.clone(),
+                    ..LabelSelector::default()
+                },
+                strategy: Some(DeploymentStrategy {
+                    type_: Some("Recreate".into()),
+                    ..DeploymentStrategy::default()
+                }),
+                template: PodTemplateSpec {
+                    metadata: Some(ObjectMeta {
+                        labels,
+                        ..ObjectMeta::default()
+                    }),
+                    spec: Some(PodSpec {
+                        containers: vec![container],
+                        node_selector: Some(measured.clone()),
+                        restart_policy: Some("Always".into()),
+                        termination_grace_period_seconds: Some(10),
+                        ..restricted_pod()
+                    }),
+                },
+                ..DeploymentSpec::default()
+            }),
+            metadata,
+            status: None,
+        }))
+    }
+
+    /// The server's address.
+    #[must_use]
+    pub fn service(&self, candidate: &Candidate, trial: &str) -> ChildObject {
+        let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
+        ChildObject::Service(Box::new(Service {
+            spec: Some(ServiceSpec {
+                selector: metadata.labels.clone(),
+                ports: Some(vec![ServicePort {
+                    port: candidate.port,
+                    target_port: Some(IntOrString::Int(candidate.port)),
+                    ..ServicePort::default()
+                }]),
+                ..ServiceSpec::default()
+            }),
+            metadata,
+            status: None,
+        }))
+    }
+
+    /// The Job that sends the load of one attempt.
+    #[must_use]
+    pub fn injector(
+        &self,
+        candidate: &Candidate,
+        trial: &str,
+        injector: &BTreeMap<String, String>,
+        clock_url: Option<&str>,
+    ) -> ChildObject {
+        let container = Container {
+            name: INJECTOR_CONTAINER.into(),
+            image: Some(self.config.injector_image.clone()),
+            args: Some(self.injector_args(candidate, trial, clock_url)),
+            ..restricted_container(INJECTOR_UID)
+        };
+        let prepare = self.benchmark.spec.database.as_ref().map(|database| {
+            let script = format!(
+                "psql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\n{}",
+                count_and_digest(&database.seed)
+            );
+            Container {
+                name: PREPARE_CONTAINER.into(),
+                image: Some(self.database_image(database).to_owned()),
+                command: Some(shell(&script)),
+                env: Some(self.database_env()),
+                ..restricted_container(cnpg::POSTGRES_UID)
+            }
+        });
+        self.job(
+            trial,
+            Role::Injector,
+            Some(trial),
+            PodSpec {
+                init_containers: prepare.map(|container| vec![container]),
+                containers: vec![container],
+                node_selector: Some(injector.clone()),
+                // Fortio is given the time to write its result after an interrupt.
+                termination_grace_period_seconds: Some(10),
+                ..restricted_pod()
+            },
+        )
+    }
+
+    fn injector_args(
+        &self,
+        candidate: &Candidate,
+        trial: &str,
+        clock_url: Option<&str>,
+    ) -> Vec<String> {
+        let request = &self.benchmark.spec.request;
+        let settings = self.settings;
+        let namespace = self.benchmark.namespace().unwrap_or_default();
+        let mut args = vec![
+            "run".to_owned(),
+            format!(
+                "--url=http://{trial}.{namespace}.svc:{}{}",
+                candidate.port, request.path
+            ),
+            format!("--connections={}", settings.connections),
+            format!("--warm-up-seconds={}", settings.warm_up_seconds),
+            format!("--tail-seconds={TAIL_SECONDS}"),
+            format!("--timeout-seconds={}", settings.timeout_seconds),
+            format!("--method={}", request.method.as_str()),
+            format!("--labels={trial}"),
+            format!("--termination-log={TERMINATION_LOG}"),
+        ];
+        args.push(match settings.amount {
+            Amount::DurationSeconds(seconds) => format!("--duration-seconds={seconds}"),
+            Amount::Requests(requests) => format!("--requests={requests}"),
+        });
+        if let Some(rate) = settings.rate {
+            args.push(format!("--rate={rate}"));
+        }
+        for header in &request.headers {
+            args.push(format!("--header={}:{}", header.name, header.value));
+        }
+        if let Some(body) = &request.body {
+            args.push(format!("--body={body}"));
+        }
+        if let Some(url) = clock_url {
+            args.push(format!("--clock-url={url}"));
+        }
+        args
+    }
+
+    fn job(&self, name: &str, role: Role, trial: Option<&str>, pod: PodSpec) -> ChildObject {
+        let metadata = self.metadata(name, Some(role), trial);
+        ChildObject::Job(Box::new(Job {
+            spec: Some(JobSpec {
+                // A second try would be load, or rows, that nobody counted.
+                backoff_limit: Some(0),
+                template: PodTemplateSpec {
+                    metadata: Some(ObjectMeta {
+                        labels: metadata.labels.clone(),
+                        ..ObjectMeta::default()
+                    }),
+                    spec: Some(PodSpec {
+                        restart_policy: Some("Never".into()),
+                        ..pod
+                    }),
+                },
+                ..JobSpec::default()
+            }),
+            metadata,
+            status: None,
+        }))
+    }
+
+    fn metadata(&self, name: &str, role: Option<Role>, trial: Option<&str>) -> ObjectMeta {
+        let mut labels = BTreeMap::from([
+            (
+                LABEL_BENCHMARK_UID.to_owned(),
+                self.benchmark.uid().unwrap_or_default(),
+            ),
+            (LABEL_RUN.to_owned(), self.run.to_owned()),
+        ]);
+        if let Some(role) = role {
+            labels.insert(LABEL_ROLE.to_owned(), role.as_str().to_owned());
+        }
+        if let Some(trial) = trial {
+            labels.insert(LABEL_TRIAL.to_owned(), trial.to_owned());
+        }
+        ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: self.benchmark.namespace(),
+            labels: Some(labels),
+            owner_references: self
+                .benchmark
+                .controller_owner_ref(&())
+                .map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn database_name(&self) -> String {
+        identity::database_name(&self.benchmark.name_any(), self.run)
+    }
+
+    fn database_image<'b>(&'b self, database: &'b Database) -> &'b str {
+        database
+            .image
+            .as_deref()
+            .unwrap_or(&self.config.database_image)
+    }
+
+    /// The same address, TLS mode and role for the seed, for every candidate and for the check
+    /// before each trial. The password stays in CloudNativePG's Secret. TLS is off for all alike:
+    /// client libraries differ in what they do by default.
+    fn database_env(&self) -> Vec<EnvVar> {
+        let name = self.database_name();
+        let from_secret = |variable: &str, key: &str| EnvVar {
+            name: variable.into(),
+            value_from: Some(EnvVarSource {
+                secret_key_ref: Some(SecretKeySelector {
+                    name: format!("{name}-app"),
+                    key: key.into(),
+                    ..SecretKeySelector::default()
+                }),
+                ..EnvVarSource::default()
+            }),
+            ..EnvVar::default()
+        };
+        vec![
+            from_secret("PGUSER", "username"),
+            from_secret("PGPASSWORD", "password"),
+            literal(
+                "DATABASE_URL",
+                &format!(
+                    "postgresql://$(PGUSER):$(PGPASSWORD)@{name}-rw:5432/{}?sslmode=disable",
+                    cnpg::APPLICATION
+                ),
+            ),
+        ]
+    }
+}
+
+/// Rows that the seed must leave behind, and the table that has them.
+#[must_use]
+pub fn expected_rows(seed: &Seed) -> i64 {
+    match &seed.config_map {
+        Some(own) => own.rows,
+        None => seed.contacts.unwrap_or_default(),
+    }
+}
+
+/// Writes `<rows> <digest>` of the seeded table as the container's last words. The digest is a sum
+/// of 64-bit hashes: it does not depend on the order of the rows and needs no sort.
+fn count_and_digest(seed: &Seed) -> String {
+    let table = seed
+        .config_map
+        .as_ref()
+        .map_or(CONTACTS_TABLE, |own| own.table.as_str());
+    format!(
+        "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT count(*) || ' ' || coalesce(sum(hashtextextended(t::text, 0)::numeric), 0) FROM {table} t\" > {TERMINATION_LOG}"
+    )
+}
+
+fn shell(script: &str) -> Vec<String> {
+    vec!["/bin/sh".into(), "-ec".into(), script.into()]
+}
+
+fn literal(name: &str, value: &str) -> EnvVar {
+    EnvVar {
+        name: name.into(),
+        value: Some(value.into()),
+        ..EnvVar::default()
+    }
+}
+
+fn requirements(resources: &crate::api::Resources) -> ResourceRequirements {
+    let amounts = |list: &crate::api::ResourceList| {
+        let amounts: BTreeMap<_, _> = [("cpu", &list.cpu), ("memory", &list.memory)]
+            .into_iter()
+            .filter_map(|(name, amount)| Some((name.to_owned(), Quantity(amount.clone()?))))
+            .collect();
+        (!amounts.is_empty()).then_some(amounts)
+    };
+    ResourceRequirements {
+        requests: amounts(&resources.requests),
+        limits: amounts(&resources.limits),
+        ..ResourceRequirements::default()
+    }
+}
+
+/// What the `restricted` Pod Security Standard asks of a container.
+fn restricted() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".into()]),
+            ..Capabilities::default()
+        }),
+        run_as_non_root: Some(true),
+        ..SecurityContext::default()
+    }
+}
+
+fn restricted_container(user: i64) -> Container {
+    Container {
+        image_pull_policy: Some("IfNotPresent".into()),
+        security_context: Some(SecurityContext {
+            run_as_user: Some(user),
+            ..restricted()
+        }),
+        // Why a container failed is in the last lines that it printed.
+        termination_message_policy: Some("FallbackToLogsOnError".into()),
+        ..Container::default()
+    }
+}
+
+/// What the `restricted` Pod Security Standard asks of a pod, and nothing from the cluster that a
+/// benchmark's pod does not need.
+fn restricted_pod() -> PodSpec {
+    PodSpec {
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".into(),
+                ..SeccompProfile::default()
+            }),
+            ..PodSecurityContext::default()
+        }),
+        ..PodSpec::default()
+    }
+}

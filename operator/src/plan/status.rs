@@ -1,0 +1,258 @@
+//! The status: conditions by kstatus' rules, and the texts of `kubectl get`.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::{
+    ledger::Ledger,
+    nodes::Nodes,
+    settings::Settings,
+    text, time,
+    verdict::{Figures, Judgement},
+};
+use crate::api::{
+    CandidateResult, Columns, DecidingFigure, FrugalityBenchmark, FrugalityBenchmarkStatus,
+    Outcome, Progress, Verdict, reason,
+};
+
+/// Longest message of a condition that Kubernetes accepts is 32768; people read less.
+const MAX_MESSAGE_CHARS: usize = 2000;
+
+/// Where the benchmark stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// At work or waiting for its turn.
+    Running {
+        /// Reason code.
+        reason: &'static str,
+        /// For people.
+        message: String,
+    },
+    /// Ended.
+    Ended(Judgement),
+}
+
+/// What a status is made from.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    /// The benchmark.
+    pub benchmark: &'a FrugalityBenchmark,
+    /// Its spec in numbers, where it could be read.
+    pub settings: Option<&'a Settings>,
+    /// The run's ID.
+    pub run: &'a str,
+    /// Its ledger.
+    pub ledger: &'a Ledger<'a>,
+    /// Where it runs, once that is known.
+    pub nodes: Option<&'a Nodes>,
+    /// The attempt in hand.
+    pub current: Option<String>,
+    /// Where it stands.
+    pub state: &'a State,
+    /// The time, in Unix seconds.
+    pub now_unix_seconds: f64,
+}
+
+impl Report<'_> {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> FrugalityBenchmarkStatus {
+        let (verdict, figures) = match self.state {
+            State::Ended(judgement) => (Some(judgement.verdict), judgement.figures.as_ref()),
+            State::Running { .. } => (None, None),
+        };
+        let begun = self.ledger.entries().iter().find(|e| e.spec.block > 0);
+        let measured = begun
+            .map(|e| e.spec.measured_node.clone())
+            .or_else(|| self.nodes.map(|nodes| nodes.measured.name.clone()));
+        let injector = begun
+            .map(|e| e.spec.injector_node.clone())
+            .or_else(|| self.nodes.map(|nodes| nodes.injector.name.clone()));
+        FrugalityBenchmarkStatus {
+            observed_generation: self.benchmark.metadata.generation,
+            conditions: self.conditions(),
+            verdict,
+            winner: figures.and_then(|f| f.winner.clone()),
+            phase: Some(self.phase().to_owned()),
+            run: Some(self.run.to_owned()),
+            shared_node: measured
+                .as_ref()
+                .zip(injector.as_ref())
+                .map(|(m, i)| m == i),
+            measured_node: measured,
+            injector_node: injector,
+            progress: self.progress(),
+            provenance: figures.and_then(|f| f.provenance.clone()),
+            meter: figures.and_then(|f| f.meter.clone()),
+            deciding_figure: figures.and(self.settings).map(|s| s.deciding),
+            results: figures.map(|f| f.results.clone()).unwrap_or_default(),
+            comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
+            budgets: figures.map(|f| f.budgets.clone()).unwrap_or_default(),
+            ledger_digest: figures.map(|f| f.ledger_digest.clone()),
+            columns: Some(self.columns(figures)),
+        }
+    }
+
+    fn reason(&self) -> &str {
+        match self.state {
+            State::Running { reason, .. } => reason,
+            State::Ended(judgement) => &judgement.reason,
+        }
+    }
+
+    fn message(&self) -> String {
+        let message = match self.state {
+            State::Running { message, .. } => message,
+            State::Ended(judgement) => &judgement.message,
+        };
+        message.chars().take(MAX_MESSAGE_CHARS).collect()
+    }
+
+    fn phase(&self) -> &str {
+        match self.state {
+            State::Running { reason, .. } => reason,
+            State::Ended(_) => "Ended",
+        }
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        let settings = self.settings?;
+        let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+        Some(Progress {
+            trials_done: count(self.ledger.valid().concat().len()),
+            trials_planned: count(settings.blocks * settings.candidates.len()),
+            void_attempts: count(
+                settings
+                    .candidates
+                    .iter()
+                    .map(|candidate| self.ledger.count(candidate, Outcome::Void))
+                    .sum(),
+            ),
+            current: self.current.clone(),
+        })
+    }
+
+    fn columns(&self, figures: Option<&Figures>) -> Columns {
+        let mut columns = Columns {
+            trials: self
+                .progress()
+                .map(|p| format!("{}/{}", p.trials_done, p.trials_planned)),
+            reason: Some(self.reason().to_owned()),
+            message: Some(self.message()),
+            ..Columns::default()
+        };
+        let Some((figures, settings)) = figures.zip(self.settings) else {
+            return columns;
+        };
+        columns.power.clone_from(&figures.provenance);
+        if settings.candidates.len() > 1 {
+            columns.winner = Some(
+                figures
+                    .winner
+                    .clone()
+                    .unwrap_or_else(|| "not separated".into()),
+            );
+        }
+        let shown = match (&figures.winner, figures.results.as_slice()) {
+            (Some(winner), results) => results.iter().find(|r| r.candidate == *winner),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
+        if let Some(result) = shown {
+            columns.ratio = figures
+                .comparisons
+                .iter()
+                .filter(|c| c.candidate == result.candidate)
+                .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
+                .map(|c| text::ratio(&c.ratio));
+            columns.energy = energy(result, settings.deciding, figures.provenance.as_deref());
+            columns.rate = result.requests_per_second.as_ref().map(text::figure);
+            columns.latency = result.milliseconds_per_request.as_ref().map(text::figure);
+        }
+        columns
+    }
+
+    /// The table of `docs/architecture.md`.
+    fn conditions(&self) -> Vec<Condition> {
+        let ended = match self.state {
+            State::Running { .. } => None,
+            State::Ended(judgement) => Some(judgement.verdict),
+        };
+        let passed = ended == Some(Verdict::Pass);
+        let mut conditions = vec![
+            self.condition(
+                reason::COMPLETE,
+                if ended.is_some() { "True" } else { "False" },
+            ),
+            self.condition(
+                reason::SUCCEEDED,
+                match ended {
+                    None => "Unknown",
+                    Some(_) if passed => "True",
+                    Some(_) => "False",
+                },
+            ),
+            self.condition(reason::READY, if passed { "True" } else { "False" }),
+        ];
+        if ended.is_none() {
+            conditions.push(self.condition(reason::RECONCILING, "True"));
+        } else if !passed {
+            conditions.push(self.condition(reason::STALLED, "True"));
+        }
+        conditions
+    }
+
+    fn condition(&self, kind: &str, status: &str) -> Condition {
+        let earlier = self
+            .benchmark
+            .status
+            .iter()
+            .flat_map(|status| &status.conditions)
+            .find(|c| c.type_ == kind && c.status == status);
+        Condition {
+            type_: kind.to_owned(),
+            status: status.to_owned(),
+            reason: self.reason().to_owned(),
+            message: self.message(),
+            observed_generation: self.benchmark.metadata.generation,
+            last_transition_time: earlier.map_or_else(
+                || Time(time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH)),
+                |c| c.last_transition_time.clone(),
+            ),
+        }
+    }
+}
+
+/// Joules never stand without which joule they are and where the power came from. Modelled ones
+/// stand behind the CPU time that they were computed from.
+fn energy(
+    result: &CandidateResult,
+    deciding: DecidingFigure,
+    provenance: Option<&str>,
+) -> Option<String> {
+    let joules = match deciding {
+        DecidingFigure::Gross => result.gross_joules_per_request,
+        DecidingFigure::Net => result.net_joules_per_request,
+        DecidingFigure::Attributed => result.attributed_joules_per_request,
+    }?;
+    match provenance? {
+        "Metered" => Some(format!("{} {}", text::figure(&joules), deciding.word())),
+        "Modelled" => {
+            let millijoules = crate::api::Figure {
+                value: joules.value * 1000.0,
+                lower: joules.lower * 1000.0,
+                upper: joules.upper * 1000.0,
+            };
+            let modelled = format!(
+                "≈{} mJ {} modelled",
+                text::figure(&millijoules),
+                deciding.word()
+            );
+            Some(match result.cpu_milliseconds_per_request {
+                Some(cpu) => format!("{} ms CPU ({modelled})", text::number(cpu.value)),
+                None => modelled,
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,78 @@
+//! Numbers as people read them.
+
+use crate::api::Figure;
+
+/// Three significant digits, without an exponent where that stays short.
+#[must_use]
+pub fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs().log10().floor();
+    if (-7.0..3.0).contains(&magnitude) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "0 to 9 by the range above"
+        )]
+        let decimals = (2.0 - magnitude).clamp(0.0, 9.0) as usize;
+        format!("{value:.decimals$}")
+    } else if magnitude < 9.0 && magnitude >= 3.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// A figure with half its interval, rounded alike: `0.00412±0.00020`.
+#[must_use]
+pub fn figure(figure: &Figure) -> String {
+    let half = (figure.upper - figure.lower) / 2.0;
+    let value = number(figure.value);
+    let decimals = value.split_once('.').map_or(0, |(_, digits)| digits.len());
+    if value.contains('e') {
+        return format!("{value}±{half:.2e}");
+    }
+    format!("{value}±{half:.decimals$}")
+}
+
+/// A ratio with its interval: `0.38 [0.36–0.40]`.
+#[must_use]
+pub fn ratio(ratio: &Figure) -> String {
+    format!(
+        "{} [{}–{}]",
+        number(ratio.value),
+        number(ratio.lower),
+        number(ratio.upper)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_no_noise() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.004_123_9, "0.00412"),
+            (0.38, "0.380"),
+            (2.834, "2.83"),
+            (1412.3, "1412"),
+            (123_456.7, "123457"),
+            (0.000_000_012, "1.20e-8"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn half_the_interval_is_rounded_as_the_figure_is() {
+        let f = Figure {
+            value: 0.004_123,
+            lower: 0.003_9,
+            upper: 0.004_3,
+        };
+        assert_eq!(figure(&f), "0.00412±0.00020");
+    }
+}

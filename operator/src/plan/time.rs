@@ -1,0 +1,36 @@
+//! Times between Kubernetes' and the arithmetic's form.
+
+use jiff::Timestamp;
+
+/// Seconds since 1970, with fractions.
+#[must_use]
+pub fn unix_seconds(time: Timestamp) -> f64 {
+    time.as_duration().as_secs_f64()
+}
+
+/// RFC 3339 with milliseconds; `None` outside the calendar.
+#[must_use]
+pub fn rfc3339(unix_seconds: f64) -> Option<String> {
+    timestamp(unix_seconds).map(|time| format!("{time:.3}"))
+}
+
+/// A timestamp; `None` outside the calendar.
+#[must_use]
+pub fn timestamp(unix_seconds: f64) -> Option<Timestamp> {
+    jiff::SignedDuration::try_from_secs_f64(unix_seconds)
+        .ok()
+        .and_then(|duration| Timestamp::from_duration(duration).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        let text = rfc3339(1_795_236_942.869).unwrap();
+        assert_eq!(text, "2026-11-21T04:55:42.869Z");
+        assert!((unix_seconds(text.parse().unwrap()) - 1_795_236_942.869).abs() < 1e-6);
+        assert_eq!(rfc3339(f64::NAN), None);
+    }
+}

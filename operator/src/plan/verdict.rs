@@ -1,0 +1,531 @@
+//! From the ledger to the verdict.
+
+use frugality_measure::statistics::{Estimate, arithmetic_mean, geometric_mean, paired_ratio};
+
+use super::{
+    identity::hex_digest,
+    ledger::{Ledger, Next},
+    settings::{Limit, Quantity, Settings},
+};
+use crate::api::{
+    Boundary, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
+    FrugalityTrial, FrugalityTrialStatus, Outcome, Verdict, reason,
+};
+
+/// Share of repetitions in which an interval is to hold the true value.
+pub const CONFIDENCE: f64 = 0.95;
+/// Blocks below which nothing is reported: with fewer, a t-interval says next to nothing.
+pub const MIN_BLOCKS: usize = 5;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Reason code.
+    pub reason: String,
+    /// For people, with numbers.
+    pub message: String,
+    /// The figures, unless the verdict withholds them.
+    pub figures: Option<Figures>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// By candidate.
+    pub results: Vec<CandidateResult>,
+    /// Every candidate against every other.
+    pub comparisons: Vec<Comparison>,
+    /// By limit.
+    pub budgets: Vec<BudgetResult>,
+    /// Candidate that beats every other.
+    pub winner: Option<String>,
+    /// `Metered` or `Modelled`: the worst of all trials.
+    pub provenance: Option<String>,
+    /// Meter and source.
+    pub meter: Option<String>,
+    /// SHA-256 over the entries that count.
+    pub ledger_digest: String,
+}
+
+/// An end without figures.
+#[must_use]
+pub fn without_figures(verdict: Verdict, reason: &str, message: impl Into<String>) -> Judgement {
+    Judgement {
+        verdict,
+        reason: reason.to_owned(),
+        message: message.into(),
+        figures: None,
+    }
+}
+
+/// The judgement, once the ledger allows one.
+#[must_use]
+pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
+    if let Some(fake) = ledger
+        .entries()
+        .iter()
+        .find(|e| reason_of(e) == Some(reason::METER_FAKE))
+    {
+        return Some(without_figures(
+            Verdict::Invalid,
+            reason::METER_FAKE,
+            message_of(fake),
+        ));
+    }
+    if let Some(hopeless) = ledger
+        .valid()
+        .concat()
+        .into_iter()
+        .find(|e| successes(e) == Some(0))
+    {
+        return Some(without_figures(
+            Verdict::Error,
+            reason::NO_SUCCESSFUL_REQUEST,
+            format!(
+                "candidate {} answered no request as expected: {}",
+                hopeless.spec.candidate,
+                answers(hopeless)
+            ),
+        ));
+    }
+    match ledger.next(settings) {
+        Next::Open(_) | Next::Start(_) => None,
+        Next::Failed(trial) => Some(without_figures(
+            Verdict::Error,
+            reason_of(trial).unwrap_or_default(),
+            message_of(trial),
+        )),
+        Next::Exhausted(trial) => Some(without_figures(
+            Verdict::Invalid,
+            reason::TOO_MANY_VOID_ATTEMPTS,
+            format!(
+                "block {} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
+                trial.spec.block,
+                trial.spec.attempt,
+                reason_of(trial).unwrap_or_default(),
+                trial.spec.candidate,
+                message_of(trial)
+            ),
+        )),
+        Next::Finished => Some(decide(settings, ledger)),
+    }
+}
+
+fn decide(settings: &Settings, ledger: &Ledger<'_>) -> Judgement {
+    let figures = figures(settings, ledger);
+    if settings.blocks < MIN_BLOCKS {
+        return without_figures(
+            Verdict::Inconclusive,
+            reason::TOO_FEW_BLOCKS,
+            format!(
+                "{} blocks were measured and {MIN_BLOCKS} are the least that is reported; write spec.trials.blocks: {MIN_BLOCKS} or more (kubectl get fbt shows the single trials)",
+                settings.blocks
+            ),
+        );
+    }
+    let modelled = figures.provenance.as_deref() == Some("Modelled");
+    if modelled && settings.gates_on_joules() && !settings.allow_modelled {
+        return modelled_not_allowed();
+    }
+    let (verdict, reason, mut message) = verdict(&figures);
+    if modelled {
+        message.push_str(
+            ". Power is modelled from CPU use: joules here compare CPU-seconds and time, not measured watts",
+        );
+    }
+    Judgement {
+        verdict,
+        reason: reason.to_owned(),
+        message,
+        figures: Some(figures),
+    }
+}
+
+/// Modelled joules may not gate unless the spec says so.
+#[must_use]
+pub fn modelled_not_allowed() -> Judgement {
+    without_figures(
+        Verdict::Invalid,
+        reason::MODELLED_POWER_NOT_ALLOWED,
+        "a budget limits joules, and the measured node's power is modelled from CPU use, not measured; connect a meter, drop maxJoulesPerRequest, or write spec.energy.allowModelled: true to gate on the model",
+    )
+}
+
+fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
+    let of = |outcome: BudgetOutcome| -> Vec<&str> {
+        figures
+            .budgets
+            .iter()
+            .filter(|b| b.outcome == outcome)
+            .map(|b| b.message.as_str())
+            .collect()
+    };
+    let exceeded = of(BudgetOutcome::Exceeded);
+    let withheld = of(BudgetOutcome::Withheld);
+    let undecided = of(BudgetOutcome::Undecided);
+    if !exceeded.is_empty() {
+        (Verdict::Fail, reason::BUDGET_EXCEEDED, exceeded.join("; "))
+    } else if !withheld.is_empty() {
+        (
+            Verdict::Inconclusive,
+            reason::FIGURE_WITHHELD,
+            withheld.join("; "),
+        )
+    } else if !undecided.is_empty() {
+        (
+            Verdict::Inconclusive,
+            reason::BUDGET_WITHIN_UNCERTAINTY,
+            format!(
+                "{}; more blocks (spec.trials.blocks) narrow the interval",
+                undecided.join("; ")
+            ),
+        )
+    } else if figures.budgets.is_empty() {
+        (
+            Verdict::Pass,
+            reason::NO_BUDGETS,
+            "no budgets: the figures are reported, nothing is gated".into(),
+        )
+    } else {
+        (
+            Verdict::Pass,
+            reason::BUDGETS_MET,
+            of(BudgetOutcome::Met).join("; "),
+        )
+    }
+}
+
+fn figures(settings: &Settings, ledger: &Ledger<'_>) -> Figures {
+    let blocks = ledger.valid();
+    let counted: Vec<_> = blocks.concat();
+    let results: Vec<_> = settings
+        .candidates
+        .iter()
+        .map(|candidate| result(settings, ledger, &counted, candidate))
+        .collect();
+    let comparisons = comparisons(settings, &blocks);
+    let worst = counted
+        .iter()
+        .filter_map(|e| e.status.as_ref()?.energy.as_ref())
+        .max_by_key(|energy| energy.provenance);
+    Figures {
+        winner: winner(settings, &comparisons),
+        budgets: settings
+            .limits
+            .iter()
+            .map(|limit| budget(settings, &results, limit))
+            .collect(),
+        results,
+        comparisons,
+        provenance: worst.map(|energy| energy.provenance.to_string()),
+        meter: worst.map(|energy| {
+            let meter = &energy.meter;
+            let board = meter.board.as_deref().unwrap_or_default();
+            format!("{} {} {} {board}", meter.name, meter.version, meter.source)
+                .trim_end()
+                .to_owned()
+        }),
+        ledger_digest: digest(&counted),
+    }
+}
+
+fn result(
+    settings: &Settings,
+    ledger: &Ledger<'_>,
+    counted: &[&FrugalityTrial],
+    candidate: &str,
+) -> CandidateResult {
+    let trials: Vec<&FrugalityTrialStatus> = counted
+        .iter()
+        .filter(|e| e.spec.candidate == candidate)
+        .filter_map(|e| e.status.as_ref())
+        .collect();
+    let mut withheld = Vec::new();
+    let mut figure = |name: &str, value: &dyn Fn(&FrugalityTrialStatus) -> Option<f64>| {
+        let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial)).collect();
+        let estimate = values.and_then(|values| geometric_mean(&values, CONFIDENCE));
+        if estimate.is_none() {
+            withheld.push(withheld_because(name, &trials, value));
+        }
+        estimate.map(Figure::from)
+    };
+    let requests_per_second = figure("requests/s", &|t| t.requests.as_ref()?.requests_per_second);
+    let milliseconds_per_request = figure("ms/request", &|t| t.requests.as_ref()?.ms_per_request);
+    let gross_joules_per_request = figure("gross joules", &|t| {
+        joules(t, DecidingFigure::Gross, settings.boundary)
+    });
+    let net_joules_per_request = figure("net joules", &|t| {
+        joules(t, DecidingFigure::Net, settings.boundary)
+    });
+    let attributed_joules_per_request = figure("attributed joules", &|t| {
+        joules(t, DecidingFigure::Attributed, settings.boundary)
+    });
+    let cpu_milliseconds_per_request = figure("CPU time", &|t| {
+        let cpu = t.energy.as_ref()?.cpu.as_ref()?;
+        let seconds = cpu
+            .candidate_and_database_seconds_per_request
+            .or(cpu.candidate_seconds_per_request)?;
+        Some(seconds * 1000.0)
+    });
+    let errors: Option<Vec<f64>> = trials
+        .iter()
+        .map(|t| t.requests.as_ref()?.error_rate)
+        .collect();
+    CandidateResult {
+        point: settings.point.clone(),
+        candidate: candidate.to_owned(),
+        trials: i32::try_from(trials.len()).unwrap_or(i32::MAX),
+        void_attempts: i32::try_from(ledger.count(candidate, Outcome::Void)).unwrap_or(i32::MAX),
+        requests_per_second,
+        milliseconds_per_request,
+        gross_joules_per_request,
+        net_joules_per_request,
+        attributed_joules_per_request,
+        cpu_milliseconds_per_request,
+        error_ratio: errors
+            .and_then(|errors| arithmetic_mean(&errors, CONFIDENCE))
+            .map(|estimate| Figure {
+                value: estimate.value,
+                lower: estimate.lower.max(0.0),
+                upper: estimate.upper.min(1.0),
+            }),
+        peak_memory_bytes: trials
+            .iter()
+            .map(|t| t.energy.as_ref()?.candidate_peak_working_set_bytes)
+            .collect::<Option<Vec<f64>>>()
+            .and_then(|peaks| peaks.into_iter().reduce(f64::max))
+            .map(whole),
+        withheld,
+    }
+}
+
+fn withheld_because(
+    name: &str,
+    trials: &[&FrugalityTrialStatus],
+    value: &dyn Fn(&FrugalityTrialStatus) -> Option<f64>,
+) -> String {
+    let missing = trials.iter().filter(|trial| value(trial).is_none()).count();
+    let why = trials
+        .iter()
+        .filter_map(|trial| trial.energy.as_ref())
+        .find_map(|energy| match name {
+            "net joules" => energy.net_withheld.clone(),
+            "attributed joules" | "CPU time" => energy.pods_withheld.clone(),
+            _ => None,
+        })
+        .map(|why| format!(": {why}"))
+        .unwrap_or_default();
+    format!(
+        "{name} missing in {missing} of {} trials{why}",
+        trials.len()
+    )
+}
+
+/// Joules per request of one trial, by definition.
+#[must_use]
+pub fn joules(
+    trial: &FrugalityTrialStatus,
+    figure: DecidingFigure,
+    boundary: Boundary,
+) -> Option<f64> {
+    let energy = trial.energy.as_ref()?;
+    match figure {
+        DecidingFigure::Gross => energy.gross_joules_per_request,
+        DecidingFigure::Net => energy.net_joules_per_request,
+        DecidingFigure::Attributed => {
+            let attributed = energy.attributed.as_ref()?;
+            match boundary {
+                // Without a database the boundary is the candidate alone.
+                Boundary::CandidateAndDatabase if !trial.database_pods.is_empty() => {
+                    attributed.candidate_and_database_joules_per_request
+                }
+                _ => attributed.candidate_joules_per_request,
+            }
+        }
+    }
+}
+
+fn comparisons(settings: &Settings, blocks: &[Vec<&FrugalityTrial>]) -> Vec<Comparison> {
+    let value = |block: &[&FrugalityTrial], candidate: &str| -> Option<f64> {
+        let trial = block.iter().find(|e| e.spec.candidate == candidate)?;
+        joules(trial.status.as_ref()?, settings.deciding, settings.boundary)
+    };
+    let mut comparisons = Vec::new();
+    for candidate in &settings.candidates {
+        for against in settings.candidates.iter().filter(|c| *c != candidate) {
+            let pairs: Option<Vec<(f64, f64)>> = blocks
+                .iter()
+                .map(|block| Some((value(block, candidate)?, value(block, against)?)))
+                .collect();
+            let ratio = pairs.and_then(|pairs| paired_ratio(&pairs, CONFIDENCE));
+            if let Some(ratio) = ratio {
+                comparisons.push(Comparison {
+                    point: settings.point.clone(),
+                    candidate: candidate.clone(),
+                    against: against.clone(),
+                    separated: ratio.upper < 1.0 || ratio.lower > 1.0,
+                    ratio: ratio.into(),
+                });
+            }
+        }
+    }
+    comparisons
+}
+
+fn winner(settings: &Settings, comparisons: &[Comparison]) -> Option<String> {
+    let others = settings.candidates.len().saturating_sub(1);
+    settings
+        .candidates
+        .iter()
+        .find(|candidate| {
+            let beaten = comparisons
+                .iter()
+                .filter(|c| c.candidate == **candidate && c.ratio.upper < 1.0)
+                .count();
+            others > 0 && beaten == others
+        })
+        .cloned()
+}
+
+fn budget(settings: &Settings, results: &[CandidateResult], limit: &Limit) -> BudgetResult {
+    let figure = results
+        .iter()
+        .find(|result| result.candidate == limit.candidate)
+        .and_then(|result| match (limit.quantity, settings.deciding) {
+            (Quantity::JoulesPerRequest, DecidingFigure::Gross) => result.gross_joules_per_request,
+            (Quantity::JoulesPerRequest, DecidingFigure::Net) => result.net_joules_per_request,
+            (Quantity::JoulesPerRequest, DecidingFigure::Attributed) => {
+                result.attributed_joules_per_request
+            }
+            (Quantity::MillisecondsPerRequest, _) => result.milliseconds_per_request,
+            (Quantity::RequestsPerSecond, _) => result.requests_per_second,
+            (Quantity::ErrorRatio, _) => result.error_ratio,
+        });
+    let outcome = match figure {
+        None => BudgetOutcome::Withheld,
+        Some(figure) => {
+            let (keeps, breaks) = if limit.quantity.is_minimum() {
+                (figure.lower > limit.value, figure.upper < limit.value)
+            } else if limit.quantity == Quantity::ErrorRatio {
+                // A ratio of exactly 0 has an interval of length 0 and keeps to a limit of 0.
+                (figure.upper <= limit.value, figure.lower > limit.value)
+            } else {
+                (figure.upper < limit.value, figure.lower > limit.value)
+            };
+            match (keeps, breaks) {
+                (true, _) => BudgetOutcome::Met,
+                (_, true) => BudgetOutcome::Exceeded,
+                _ => BudgetOutcome::Undecided,
+            }
+        }
+    };
+    BudgetResult {
+        candidate: limit.candidate.clone(),
+        limit: limit.quantity.field().to_owned(),
+        limit_value: limit.value,
+        message: budget_message(settings, limit, figure, outcome),
+        figure,
+        outcome,
+    }
+}
+
+fn budget_message(
+    settings: &Settings,
+    limit: &Limit,
+    figure: Option<Figure>,
+    outcome: BudgetOutcome,
+) -> String {
+    let word = match limit.quantity {
+        Quantity::JoulesPerRequest => format!("{} ", settings.deciding.word()),
+        _ => String::new(),
+    };
+    let unit = limit.quantity.unit();
+    let side = if limit.quantity.is_minimum() {
+        "least"
+    } else {
+        "most"
+    };
+    let found = figure.map_or_else(
+        || "no trustworthy figure".to_owned(),
+        |f| {
+            format!(
+                "{} [{}–{}] {word}{unit}",
+                super::text::number(f.value),
+                super::text::number(f.lower),
+                super::text::number(f.upper)
+            )
+        },
+    );
+    let relation = match outcome {
+        BudgetOutcome::Met => "keeps to",
+        BudgetOutcome::Exceeded => "breaks",
+        BudgetOutcome::Undecided => "does not decide",
+        BudgetOutcome::Withheld => "for",
+    };
+    format!(
+        "{}: {found} {relation} the budget of at {side} {}",
+        limit.candidate,
+        super::text::number(limit.value)
+    )
+}
+
+fn successes(trial: &FrugalityTrial) -> Option<u64> {
+    Some(trial.status.as_ref()?.requests.as_ref()?.successes)
+}
+
+fn answers(trial: &FrugalityTrial) -> String {
+    trial
+        .status
+        .as_ref()
+        .and_then(|status| status.fortio.as_ref())
+        .map(|fortio| {
+            let codes: Vec<_> = fortio
+                .codes
+                .iter()
+                .map(|(code, count)| match code {
+                    -1 => format!("{count} × no answer"),
+                    code => format!("{count} × {code}"),
+                })
+                .collect();
+            codes.join(", ")
+        })
+        .unwrap_or_default()
+}
+
+fn digest(trials: &[&FrugalityTrial]) -> String {
+    let entries: Vec<_> = trials.iter().map(|e| (&e.spec, &e.status)).collect();
+    let text = serde_json::to_string(&entries).unwrap_or_default();
+    format!("sha256:{}", hex_digest(text.as_bytes(), 32))
+}
+
+fn reason_of(trial: &FrugalityTrial) -> Option<&str> {
+    trial.status.as_ref()?.reason.as_deref()
+}
+
+fn message_of(trial: &FrugalityTrial) -> String {
+    trial
+        .status
+        .as_ref()
+        .and_then(|status| status.message.clone())
+        .unwrap_or_default()
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "bytes of memory are far below 2^53"
+)]
+fn whole(bytes: f64) -> i64 {
+    bytes as i64
+}
+
+impl From<Estimate> for Figure {
+    fn from(estimate: Estimate) -> Self {
+        Self {
+            value: estimate.value,
+            lower: estimate.lower,
+            upper: estimate.upper,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Reads meters about once a second, outside reconcile, and keeps the readings of each trial in
+//! memory. They are lost with the process, on purpose: a window that was not read from end to end
+//! is void, and the ledger says so.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use frugality_measure::reading::{Reading, ReadingError, read};
+use jiff::Timestamp;
+use tokio::time::{Instant, MissedTickBehavior};
+use tracing::{debug, warn};
+
+use crate::plan::{Watch, facts::Session, time::unix_seconds};
+
+/// Time between two scrapes of a meter: at 20 s, the shortest window, twenty readings.
+pub const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest time a meter may take to answer.
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A session that no pass has asked for in this long is dropped.
+const FORGET_AFTER: Duration = Duration::from_secs(120);
+/// Readings kept for the check before a run, which only needs the newest.
+const PREFLIGHT_READINGS: usize = 5;
+
+/// Why a scrape gave no reading.
+#[derive(Debug, thiserror::Error)]
+pub enum ScrapeError {
+    /// The meter did not answer.
+    #[error("no answer from {url}: {source}")]
+    Http {
+        /// Address.
+        url: String,
+        /// Cause.
+        source: reqwest::Error,
+    },
+    /// The meter has no address: no ready pod of it on the node.
+    #[error("no ready meter on node {node}")]
+    NoMeter {
+        /// Node.
+        node: String,
+    },
+    /// The text is no reading.
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
+}
+
+/// The sessions of all benchmarks. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    client: reqwest::Client,
+    meter_port: u16,
+    sessions: Arc<Mutex<BTreeMap<Key, Entry>>>,
+}
+
+/// UID of the benchmark and name of the trial.
+type Key = (String, String);
+
+#[derive(Clone, Debug)]
+struct Entry {
+    watch: Watch,
+    session: Session,
+    asked: Instant,
+}
+
+impl Reader {
+    /// A reader that has nothing to read yet.
+    pub fn new(meter_port: u16) -> Result<Self, reqwest::Error> {
+        Ok(Self {
+            client: reqwest::Client::builder()
+                .timeout(SCRAPE_TIMEOUT)
+                .no_proxy()
+                .build()?,
+            meter_port,
+            sessions: Arc::default(),
+        })
+    }
+
+    /// Reads for this trial from now on, and for no other of the benchmark. `None` stops.
+    pub fn watch(&self, benchmark_uid: &str, watch: Option<Watch>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|(uid, trial), _| {
+            uid != benchmark_uid || watch.as_ref().is_some_and(|watch| watch.trial == *trial)
+        });
+        let Some(watch) = watch else { return };
+        let key = (benchmark_uid.to_owned(), watch.trial.clone());
+        let entry = sessions.entry(key).or_insert_with(|| Entry {
+            watch: watch.clone(),
+            session: Session {
+                started_unix_seconds: unix_seconds(Timestamp::now()),
+                ..Session::default()
+            },
+            asked: Instant::now(),
+        });
+        entry.session.injector_seen |= watch.injector_seen;
+        entry.watch = watch;
+        entry.asked = Instant::now();
+    }
+
+    /// The sessions of a benchmark, by trial.
+    #[must_use]
+    pub fn sessions(&self, benchmark_uid: &str) -> BTreeMap<String, Session> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions
+            .iter()
+            .filter(|((uid, _), _)| uid == benchmark_uid)
+            .map(|((_, trial), entry)| (trial.clone(), entry.session.clone()))
+            .collect()
+    }
+
+    /// Scrapes for ever.
+    pub async fn run(self) {
+        let mut ticks = tokio::time::interval(SCRAPE_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            for (key, watch) in self.targets() {
+                let result = self.scrape(&watch).await;
+                self.keep(&key, &watch, result);
+            }
+        }
+    }
+
+    fn targets(&self) -> Vec<(Key, Watch)> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, entry| entry.asked.elapsed() < FORGET_AFTER);
+        sessions
+            .iter()
+            .map(|(key, entry)| (key.clone(), entry.watch.clone()))
+            .collect()
+    }
+
+    async fn scrape(&self, watch: &Watch) -> Result<Reading, ScrapeError> {
+        let Some(ip) = &watch.meter_ip else {
+            return Err(ScrapeError::NoMeter {
+                node: watch.node.clone(),
+            });
+        };
+        let url = format!("http://{ip}:{}/metrics", self.meter_port);
+        let failed = |source| ScrapeError::Http {
+            url: url.clone(),
+            source,
+        };
+        let response = self.client.get(&url).send().await.map_err(failed)?;
+        let text = response
+            .error_for_status()
+            .map_err(failed)?
+            .text()
+            .await
+            .map_err(failed)?;
+        let scraped_at = unix_seconds(Timestamp::now());
+        Ok(read(&text, &watch.node, None, scraped_at)?)
+    }
+
+    fn keep(&self, key: &Key, watch: &Watch, result: Result<Reading, ScrapeError>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = sessions.get_mut(key) else {
+            return;
+        };
+        match result {
+            Ok(reading) => {
+                debug!(trial = watch.trial, joules = reading.node_joules, "reading");
+                entry.session.last_error = None;
+                let readings = &mut entry.session.readings;
+                if watch.trial == crate::plan::facts::PREFLIGHT
+                    && readings.len() >= PREFLIGHT_READINGS
+                {
+                    readings.remove(0);
+                }
+                readings.push(reading);
+            }
+            Err(error) => {
+                warn!(trial = watch.trial, node = watch.node, %error, "no reading");
+                entry.session.last_error = Some(error.to_string());
+            }
+        }
+    }
+}

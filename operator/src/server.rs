@@ -1,0 +1,66 @@
+//! What others ask the operator over HTTP: probes, metrics, and the time.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use jiff::Timestamp;
+
+use crate::{metrics::Metrics, plan::time::unix_seconds};
+
+#[derive(Clone)]
+struct Shared {
+    metrics: Metrics,
+    ready: Arc<AtomicBool>,
+}
+
+/// Serves until the process ends. `ready` says whether the API server has answered yet.
+pub async fn serve(
+    listen: SocketAddr,
+    metrics: Metrics,
+    ready: Arc<AtomicBool>,
+) -> Result<(), std::io::Error> {
+    let router = Router::new()
+        .route("/metrics", get(metrics_text))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .route("/time", get(time))
+        .with_state(Shared { metrics, ready });
+    let listener = tokio::net::TcpListener::bind(listen).await?;
+    axum::serve(listener, router).await
+}
+
+async fn metrics_text(State(shared): State<Shared>) -> Response {
+    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    match shared.metrics.text() {
+        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn readyz(State(shared): State<Shared>) -> (StatusCode, &'static str) {
+    if shared.ready.load(Ordering::Relaxed) {
+        (StatusCode::OK, "ok\n")
+    } else {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the API server has not answered yet\n",
+        )
+    }
+}
+
+/// The operator's clock, for injectors whose meter does not tell its own.
+async fn time() -> String {
+    format!("{:.6}\n", unix_seconds(Timestamp::now()))
+}
