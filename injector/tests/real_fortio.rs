@@ -2,7 +2,11 @@
 //!
 //! Needs the environment variable FRUGALITY_FORTIO: the path of a Fortio 1.68.2.
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking"
+)]
 
 mod target;
 
@@ -25,7 +29,7 @@ const OK: Answer = Answer::Status(200);
 fn fortio() -> PathBuf {
     let path = std::env::var_os("FRUGALITY_FORTIO").expect(
         "FRUGALITY_FORTIO must be the path of a Fortio 1.68.2: `make test` sets it; by hand, \
-         FRUGALITY_FORTIO=$(hack/lab/lab part fortio)",
+         `hack/lab/lab build fortio`, then FRUGALITY_FORTIO=$(hack/lab/lab part fortio)",
     );
     PathBuf::from(path)
 }

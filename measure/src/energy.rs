@@ -1,6 +1,6 @@
 //! From readings and windows to joules, or the reason why there are none.
 //!
-//! A wrong joule is worse than no joule: [`evaluate`] first asks every question of [`checks`], in
+//! A wrong joule is worse than no joule: [`evaluate`] first asks every question of `checks`, in
 //! order, and the first one that the readings fail makes the attempt void. Only then does it
 //! compute, by these definitions:
 //!

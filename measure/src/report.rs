@@ -218,7 +218,11 @@ impl Failure {
     /// A failure in which Fortio had no part.
     #[must_use]
     pub fn of(error: &dyn std::fmt::Display) -> Self {
-        Self { error: error.to_string(), fortio_exit: None, stderr_tail: String::new() }
+        Self {
+            error: error.to_string(),
+            fortio_exit: None,
+            stderr_tail: String::new(),
+        }
     }
 
     /// The failure as a termination message of at most [`LIMIT_BYTES`]: the error is kept from its

@@ -8,7 +8,8 @@
 //! - [`plan`]: every decision, as pure functions;
 //! - [`cnpg`]: the few fields of CloudNativePG that matter here;
 //! - [`crd`]: the definitions that a cluster needs;
-//! - [`metrics`]: what Prometheus is told.
+//! - [`metrics`]: what Prometheus is told;
+//! - [`summary`]: a status as a table.
 
 pub mod api;
 pub mod apply;
@@ -20,3 +21,4 @@ pub mod observe;
 pub mod plan;
 pub mod reader;
 pub mod server;
+pub mod summary;

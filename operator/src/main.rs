@@ -16,6 +16,7 @@ use frugality_operator::{
     plan::facts::Config,
     reader::Reader,
     server,
+    summary::summary,
 };
 use kube::{Api, Client, api::ListParams};
 use tracing::{error, info};
@@ -39,6 +40,8 @@ enum Command {
         #[arg(long)]
         write: Option<PathBuf>,
     },
+    /// Print a benchmark as a table: kubectl get fb NAME -o json | frugality-operator summarize
+    Summarize,
 }
 
 #[derive(Debug, clap::Args)]
@@ -56,11 +59,7 @@ struct Run {
     #[arg(long, env = "FRUGALITY_INJECTOR_IMAGE")]
     injector_image: String,
     /// PostgreSQL image (tag ≥ 15) where a benchmark names none.
-    #[arg(
-        long,
-        env = "FRUGALITY_DATABASE_IMAGE",
-        default_value = "ghcr.io/cloudnative-pg/postgresql:17"
-    )]
+    #[arg(long, env = "FRUGALITY_DATABASE_IMAGE")]
     database_image: String,
     /// Namespace of the meters' pods; the operator's own if absent.
     #[arg(long, env = "FRUGALITY_METER_NAMESPACE")]
@@ -113,6 +112,12 @@ enum Failure {
         "the cluster does not know frugality.dev's resources ({0}); apply the chart's crds/ first"
     )]
     NoCrd(#[source] Box<kube::Error>),
+    #[error("cannot read standard input: {0}")]
+    Stdin(#[source] std::io::Error),
+    #[error(
+        "standard input is not one benchmark as JSON ({0}); write: kubectl get fb NAME -o json | frugality-operator summarize"
+    )]
+    NotABenchmark(#[from] serde_json::Error),
     #[error("--log: {0}")]
     Log(#[from] tracing_subscriber::filter::ParseError),
 }
@@ -125,6 +130,7 @@ async fn main() -> ExitCode {
         Command::Crd {
             write: Some(folder),
         } => crd::write(&folder).map_err(Failure::from),
+        Command::Summarize => summarize(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -189,6 +195,13 @@ async fn run(options: Run) -> Result<(), Failure> {
             }),
         }),
     }
+}
+
+fn summarize() -> Result<(), Failure> {
+    let text = std::io::read_to_string(std::io::stdin()).map_err(Failure::Stdin)?;
+    let benchmark: FrugalityBenchmark = serde_json::from_str(&text)?;
+    print!("{}", summary(&benchmark));
+    Ok(())
 }
 
 /// The API server answers and knows both resources.

@@ -268,14 +268,13 @@ pub struct ConfigMapSeed {
     pub rows: i64,
 }
 
-/// HTTP method.
+/// HTTP method. Not HEAD: Fortio waits for a body after every answer, until the timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)]
 pub enum Method {
     #[default]
     Get,
-    Head,
     Post,
     Put,
     Patch,
@@ -288,7 +287,6 @@ impl Method {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
-            Self::Head => "HEAD",
             Self::Post => "POST",
             Self::Put => "PUT",
             Self::Patch => "PATCH",
@@ -299,7 +297,7 @@ impl Method {
     /// Whether such requests leave the data as they are (RFC 9110 §9.2.1).
     #[must_use]
     pub fn is_safe(self) -> bool {
-        matches!(self, Self::Get | Self::Head)
+        matches!(self, Self::Get)
     }
 }
 

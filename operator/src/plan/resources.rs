@@ -323,7 +323,7 @@ impl Builder<'_> {
                 containers: vec![container],
                 node_selector: Some(injector.clone()),
                 // Fortio is given the time to write its result after an interrupt.
-                termination_grace_period_seconds: Some(10),
+                termination_grace_period_seconds: Some(30),
                 ..restricted_pod()
             },
         )
@@ -356,6 +356,9 @@ impl Builder<'_> {
             Amount::DurationSeconds(seconds) => format!("--duration-seconds={seconds}"),
             Amount::Requests(requests) => format!("--requests={requests}"),
         });
+        if let Amount::Requests(_) = settings.amount {
+            args.push(format!("--limit-seconds={}", settings.deadline_seconds));
+        }
         if let Some(rate) = settings.rate {
             args.push(format!("--rate={rate}"));
         }

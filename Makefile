@@ -1,0 +1,36 @@
+# make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit e2e generate images up down clean
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: ## a cluster in a box, the chart, examples/rust-vs-python.yaml, the verdict
+	hack/demo
+
+test: ## everything that CI runs, end to end on the cluster in a box included
+	hack/test
+
+lint: ## format, clippy, shellcheck, chart lint
+	hack/test lint
+
+unit: ## the tests that need no cluster
+	hack/test unit
+
+e2e: ## the user's journeys on the cluster in a box
+	hack/test e2e
+
+generate: ## write what is generated from the Rust types: the CRDs
+	hack/generate
+
+images: ## build every image of this repository
+	hack/images
+
+up: ## start the cluster in a box with the operator in it
+	hack/install
+
+down: ## end the cluster in a box
+	hack/lab/lab down
+
+clean: ## remove what was built in this checkout; the lab's cache stays (hack/lab/lab clean)
+	rm -rf target build

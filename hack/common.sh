@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# What the scripts of this folder share. To be sourced.
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+
+LAB=hack/lab/lab
+# shellcheck disable=SC2034 # read by the scripts that source this one
+VERSION=$(awk -F'"' '/^\[workspace.package\]/{on=1} on && /^version/{print $2; exit}' Cargo.toml)
+
+# say TEXT: a line about progress, with the seconds since the script began.
+say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
+
+# die TEXT: ends the script.
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+kubectl() { "$LAB" kubectl "$@"; }
+
+# need_toolchains: Rust and Go are assumed, and nothing else.
+need_toolchains() {
+  command -v cargo >/dev/null || die "cargo is not in PATH: install Rust 1.89 or newer (https://rustup.rs)"
+  command -v go >/dev/null || die "go is not in PATH: install Go 1.25 or newer (https://go.dev/dl)"
+}
+
+# need_packages PACKAGE...: Debian packages, installed if missing.
+need_packages() {
+  local missing=() package
+  for package; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+  ((EUID == 0)) || die "these Debian packages are missing, and only root can install them: ${missing[*]}"
+  say "installing ${missing[*]}"
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
