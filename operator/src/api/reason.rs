@@ -87,3 +87,20 @@ pub const CLOCK_OFFSET_UNKNOWN: &str = "ClockOffsetUnknown";
 pub const DATA_CHANGED: &str = "DataChanged";
 /// Measured: the attempt passed every check.
 pub const MEASURED: &str = "Measured";
+
+/// The runbook has an entry for every reason.
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_reason_is_in_the_runbook() {
+        let runbook = include_str!("../../../docs/runbook.md");
+        let missing: Vec<&str> = include_str!("reason.rs")
+            .lines()
+            .filter(|line| line.starts_with("pub const"))
+            .filter_map(|line| line.split('"').nth(1))
+            .skip(5) // condition types
+            .filter(|reason| !runbook.contains(&format!("`{reason}`")))
+            .collect();
+        assert!(missing.is_empty(), "docs/runbook.md lacks {missing:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Times between Kubernetes' and the arithmetic's form.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 
 /// Seconds since 1970, with fractions.
 #[must_use]
@@ -11,7 +11,8 @@ pub fn unix_seconds(time: Timestamp) -> f64 {
 /// RFC 3339 with milliseconds; `None` outside the calendar.
 #[must_use]
 pub fn rfc3339(unix_seconds: f64) -> Option<String> {
-    timestamp(unix_seconds).map(|time| format!("{time:.3}"))
+    let time = timestamp(unix_seconds)?.round(Unit::Millisecond).ok()?;
+    Some(format!("{time:.3}"))
 }
 
 /// A timestamp; `None` outside the calendar.

@@ -1,0 +1,277 @@
+//! The CRDs: what the cluster is given is what the types say, and what a user writes is read so.
+
+use std::path::{Path, PathBuf};
+
+use frugality_operator::{
+    api::{Boundary, FrugalityBenchmark, FrugalityBenchmarkSpec, Method},
+    crd::{definitions, to_yaml},
+    plan::settings::Settings,
+};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+#[test]
+fn the_files_are_what_the_types_generate() {
+    for folder in ["crds", "charts/frugality-operator/crds"] {
+        for (name, definition) in definitions() {
+            let path = root().join(folder).join(name);
+            let file = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                file == to_yaml(&definition).unwrap(),
+                "{folder}/{name} is not what the types generate: run `make generate`"
+            );
+        }
+    }
+}
+
+/// Every schema of a tree, with its path.
+fn walk(path: &str, schema: &Value, visit: &mut dyn FnMut(&str, &Value)) {
+    visit(path, schema);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        walk(&format!("{path}.{name}"), property, visit);
+    }
+    if schema["items"].is_object() {
+        walk(&format!("{path}[]"), &schema["items"], visit);
+    }
+    if schema["additionalProperties"].is_object() {
+        walk(&format!("{path}{{}}"), &schema["additionalProperties"], visit);
+    }
+}
+
+fn schemas() -> Vec<(&'static str, Value)> {
+    definitions()
+        .into_iter()
+        .map(|(name, definition)| {
+            let definition = serde_json::to_value(definition).unwrap();
+            let schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
+            assert!(schema["properties"]["spec"].is_object());
+            (name, schema)
+        })
+        .collect()
+}
+
+#[test]
+fn everything_that_a_user_writes_is_bounded() {
+    let mut unbounded = Vec::new();
+    for (file, schema) in schemas() {
+        walk("spec", &schema["properties"]["spec"], &mut |path, schema| {
+            let is_bounded = match schema["type"].as_str() {
+                Some("string") => {
+                    schema["enum"].is_array()
+                        || schema["maxLength"].is_number()
+                        || schema["format"] == "date-time"
+                }
+                Some("array") => schema["maxItems"].is_number(),
+                Some("object") if schema["additionalProperties"].is_object() => {
+                    schema["maxProperties"].is_number()
+                }
+                _ => true,
+            };
+            if !is_bounded {
+                unbounded.push(format!("{file}: {path}"));
+            }
+        });
+    }
+    assert!(unbounded.is_empty(), "without a maximum: {unbounded:#?}");
+}
+
+#[test]
+fn whole_numbers_that_a_user_writes_have_a_least_value() {
+    let mut unbounded = Vec::new();
+    let (file, schema) = &schemas()[0];
+    walk("spec", &schema["properties"]["spec"], &mut |path, schema| {
+        if schema["type"] == "integer" && !schema["minimum"].is_number() {
+            unbounded.push(format!("{file}: {path}"));
+        }
+    });
+    assert!(unbounded.is_empty(), "without a minimum: {unbounded:#?}");
+}
+
+#[test]
+fn no_format_is_unsigned() {
+    for (file, schema) in schemas() {
+        walk("", &schema, &mut |path, schema| {
+            let format = schema["format"].as_str().unwrap_or_default();
+            assert!(!format.starts_with("uint"), "{file}: {path} is {format}");
+        });
+    }
+}
+
+#[test]
+fn every_field_that_a_user_writes_is_described() {
+    let mut silent = Vec::new();
+    let (file, schema) = &schemas()[0];
+    walk("spec", &schema["properties"]["spec"], &mut |path, schema| {
+        let is_item = path.ends_with(']') || path.ends_with('}');
+        if !is_item && schema["description"].as_str().is_none_or(str::is_empty) {
+            silent.push(format!("{file}: {path}"));
+        }
+    });
+    assert!(silent.is_empty(), "without a description: {silent:#?}");
+}
+
+#[test]
+fn the_columns_answer_the_question() {
+    let columns = |index: usize| -> Vec<(String, String)> {
+        let (_, definition) = &definitions()[index];
+        definition.spec.versions[0]
+            .additional_printer_columns
+            .iter()
+            .flatten()
+            .map(|column| (column.name.clone(), column.json_path.clone()))
+            .collect()
+    };
+    let names = |columns: &[(String, String)]| -> Vec<String> {
+        columns.iter().map(|(name, _)| name.clone()).collect()
+    };
+    let benchmark = columns(0);
+    assert_eq!(
+        names(&benchmark),
+        [
+            "Verdict", "Winner", "Ratio", "J/req", "Req/s", "ms/req", "Power", "Trials", "Reason",
+            "Message", "Age"
+        ]
+    );
+    let trial = columns(1);
+    assert_eq!(
+        names(&trial),
+        [
+            "Benchmark",
+            "Block",
+            "Attempt",
+            "Candidate",
+            "Outcome",
+            "Reason",
+            "J/req",
+            "Req/s",
+            "ms/req",
+            "Errors",
+            "Message",
+            "Age"
+        ]
+    );
+    // Each shows a field that exists.
+    for (columns, (file, schema)) in [benchmark, trial].iter().zip(schemas()) {
+        for (name, path) in columns.iter().filter(|(name, _)| name != "Age") {
+            let field = path
+                .trim_start_matches('.')
+                .split('.')
+                .fold(&schema, |schema, field| &schema["properties"][field]);
+            assert!(field["type"].is_string(), "{file}: column {name} shows {path}");
+        }
+    }
+}
+
+#[test]
+fn the_status_is_a_subresource_and_the_short_names_are_short() {
+    for (index, short) in [(0, "fb"), (1, "fbt")] {
+        let (_, definition) = &definitions()[index];
+        let version = &definition.spec.versions[0];
+        assert!(version.subresources.as_ref().unwrap().status.is_some());
+        let names = &definition.spec.names;
+        assert_eq!(names.short_names.as_deref(), Some(&[short.to_owned()][..]));
+        assert_eq!(
+            names.categories.as_deref(),
+            Some(&["frugality".to_owned()][..])
+        );
+    }
+}
+
+fn spec(path: &Path) -> FrugalityBenchmarkSpec {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_yaml::from_str::<FrugalityBenchmark>(&text)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .spec
+}
+
+#[test]
+fn the_smallest_benchmark_has_the_documented_defaults() {
+    let spec = spec(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smallest.yaml"));
+    let candidate = &spec.candidates[0];
+    assert_eq!(candidate.port, 8080);
+    assert_eq!(candidate.readiness_path, "/healthz");
+    assert_eq!(spec.database, None);
+    assert_eq!(spec.request.method, Method::Get);
+    assert_eq!(spec.request.expected_status, [200]);
+    assert_eq!(spec.load.connections, 4);
+    assert_eq!(spec.load.rate, IntOrString::String("Max".into()));
+    assert_eq!(spec.load.warm_up.to_string(), "10s");
+    assert_eq!(spec.load.timeout.to_string(), "3s");
+    assert_eq!(spec.trials.blocks, 10);
+    assert_eq!(spec.trials.seed, 1);
+    assert_eq!(spec.trials.max_attempts, 3);
+    assert_eq!(spec.trials.idle_baseline.to_string(), "15s");
+    assert_eq!(spec.energy.boundary, Boundary::CandidateAndDatabase);
+    assert!(!spec.energy.allow_modelled);
+    assert!(!spec.placement.allow_shared_node);
+    assert_eq!(spec.deadline.to_string(), "6h");
+
+    let settings = Settings::parse(&spec).unwrap();
+    assert_eq!(
+        settings.amount,
+        frugality_measure::fortio::Amount::DurationSeconds(60.0)
+    );
+    assert_eq!(settings.deciding.word(), "gross");
+    assert_eq!(settings.point, "c4-max");
+}
+
+#[test]
+fn at_a_fixed_rate_net_energy_decides() {
+    let mut spec =
+        spec(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smallest.yaml"));
+    spec.load.rate = IntOrString::Int(200);
+    let settings = Settings::parse(&spec).unwrap();
+    assert_eq!(settings.deciding.word(), "net");
+    assert_eq!(settings.point, "c4-r200");
+}
+
+#[test]
+fn the_crds_own_defaults_are_those_of_the_types() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smallest.yaml");
+    let filled = serde_json::to_value(spec(&path)).unwrap();
+    let (_, schema) = &schemas()[0];
+    let spec_schema = &schema["properties"]["spec"];
+    let mut compared = 0;
+    for (name, part) in spec_schema["properties"].as_object().unwrap() {
+        for (field, property) in part["properties"].as_object().into_iter().flatten() {
+            if let Some(default) = property.get("default") {
+                let typed = filled.get(name).and_then(|part| part.get(field));
+                assert!(
+                    typed.is_none_or(|typed| typed == default),
+                    "{name}.{field}: {typed:?} in the types, {default} in the CRD"
+                );
+                compared += usize::from(typed.is_some());
+            }
+        }
+    }
+    assert!(compared >= 10, "only {compared} defaults compared");
+}
+
+#[test]
+fn the_examples_are_benchmarks() {
+    let mut benchmarks = 0;
+    for entry in std::fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.extension().is_none_or(|extension| extension != "yaml")
+            || name.ends_with(".patch.yaml")
+        {
+            continue;
+        }
+        Settings::parse(&spec(&path)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        benchmarks += 1;
+    }
+    assert!(benchmarks > 0);
+}
+
+#[test]
+fn a_field_that_does_not_exist_is_refused_by_name() {
+    let text = "{apiVersion: frugality.dev/v1alpha1, kind: FrugalityBenchmark, metadata: {name: a}, \
+                spec: {candidates: [], request: {path: /}, load: {conections: 4}}}";
+    let error = serde_yaml::from_str::<FrugalityBenchmark>(text).unwrap_err();
+    assert!(error.to_string().contains("conections"), "{error}");
+}
