@@ -524,6 +524,11 @@ impl Pass<'_> {
         };
         Plan {
             requeue_seconds,
+            // Until the first trial the meter is read without a break: a session begun anew in every
+            // other pass would take one failed scrape for a missing meter.
+            watch: nodes
+                .filter(|_| !self.ledger.is_begun())
+                .map(|nodes| self.watch(PREFLIGHT, nodes)),
             ..self.report(nodes, None, &state)
         }
     }

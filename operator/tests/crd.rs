@@ -38,7 +38,11 @@ fn walk(path: &str, schema: &Value, visit: &mut dyn FnMut(&str, &Value)) {
         walk(&format!("{path}[]"), &schema["items"], visit);
     }
     if schema["additionalProperties"].is_object() {
-        walk(&format!("{path}{{}}"), &schema["additionalProperties"], visit);
+        walk(
+            &format!("{path}{{}}"),
+            &schema["additionalProperties"],
+            visit,
+        );
     }
 }
 
@@ -58,23 +62,27 @@ fn schemas() -> Vec<(&'static str, Value)> {
 fn everything_that_a_user_writes_is_bounded() {
     let mut unbounded = Vec::new();
     for (file, schema) in schemas() {
-        walk("spec", &schema["properties"]["spec"], &mut |path, schema| {
-            let is_bounded = match schema["type"].as_str() {
-                Some("string") => {
-                    schema["enum"].is_array()
-                        || schema["maxLength"].is_number()
-                        || schema["format"] == "date-time"
+        walk(
+            "spec",
+            &schema["properties"]["spec"],
+            &mut |path, schema| {
+                let is_bounded = match schema["type"].as_str() {
+                    Some("string") => {
+                        schema["enum"].is_array()
+                            || schema["maxLength"].is_number()
+                            || schema["format"] == "date-time"
+                    }
+                    Some("array") => schema["maxItems"].is_number(),
+                    Some("object") if schema["additionalProperties"].is_object() => {
+                        schema["maxProperties"].is_number()
+                    }
+                    _ => true,
+                };
+                if !is_bounded {
+                    unbounded.push(format!("{file}: {path}"));
                 }
-                Some("array") => schema["maxItems"].is_number(),
-                Some("object") if schema["additionalProperties"].is_object() => {
-                    schema["maxProperties"].is_number()
-                }
-                _ => true,
-            };
-            if !is_bounded {
-                unbounded.push(format!("{file}: {path}"));
-            }
-        });
+            },
+        );
     }
     assert!(unbounded.is_empty(), "without a maximum: {unbounded:#?}");
 }
@@ -83,11 +91,15 @@ fn everything_that_a_user_writes_is_bounded() {
 fn whole_numbers_that_a_user_writes_have_a_least_value() {
     let mut unbounded = Vec::new();
     let (file, schema) = &schemas()[0];
-    walk("spec", &schema["properties"]["spec"], &mut |path, schema| {
-        if schema["type"] == "integer" && !schema["minimum"].is_number() {
-            unbounded.push(format!("{file}: {path}"));
-        }
-    });
+    walk(
+        "spec",
+        &schema["properties"]["spec"],
+        &mut |path, schema| {
+            if schema["type"] == "integer" && !schema["minimum"].is_number() {
+                unbounded.push(format!("{file}: {path}"));
+            }
+        },
+    );
     assert!(unbounded.is_empty(), "without a minimum: {unbounded:#?}");
 }
 
@@ -105,12 +117,16 @@ fn no_format_is_unsigned() {
 fn every_field_that_a_user_writes_is_described() {
     let mut silent = Vec::new();
     let (file, schema) = &schemas()[0];
-    walk("spec", &schema["properties"]["spec"], &mut |path, schema| {
-        let is_item = path.ends_with(']') || path.ends_with('}');
-        if !is_item && schema["description"].as_str().is_none_or(str::is_empty) {
-            silent.push(format!("{file}: {path}"));
-        }
-    });
+    walk(
+        "spec",
+        &schema["properties"]["spec"],
+        &mut |path, schema| {
+            let is_item = path.ends_with(']') || path.ends_with('}');
+            if !is_item && schema["description"].as_str().is_none_or(str::is_empty) {
+                silent.push(format!("{file}: {path}"));
+            }
+        },
+    );
     assert!(silent.is_empty(), "without a description: {silent:#?}");
 }
 
@@ -161,7 +177,10 @@ fn the_columns_answer_the_question() {
                 .trim_start_matches('.')
                 .split('.')
                 .fold(&schema, |schema, field| &schema["properties"][field]);
-            assert!(field["type"].is_string(), "{file}: column {name} shows {path}");
+            assert!(
+                field["type"].is_string(),
+                "{file}: column {name} shows {path}"
+            );
         }
     }
 }
@@ -274,4 +293,12 @@ fn a_field_that_does_not_exist_is_refused_by_name() {
                 spec: {candidates: [], request: {path: /}, load: {conections: 4}}}";
     let error = serde_yaml::from_str::<FrugalityBenchmark>(text).unwrap_err();
     assert!(error.to_string().contains("conections"), "{error}");
+}
+
+#[test]
+fn a_record_may_be_written_bit_by_bit() {
+    for (file, schema) in schemas() {
+        let required = &schema["properties"]["status"]["required"];
+        assert!(required.is_null(), "{file}: status requires {required}");
+    }
 }

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from harness import COMMANDS, Postgres, Server, free_port
 
 ROWS = 10_000
+
+# Ended by SIGTERM, pytest would leave the servers behind; interrupted, it ends them.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ Every process is ended by its own id. Nothing is left behind but the temporary f
 """
 
 import contextlib
-import getpass
 import http.client
 import os
 import pwd
@@ -49,7 +48,7 @@ class Postgres:
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         # PostgreSQL refuses to run as root.
-        self.user = os.environ.get("POSTGRES_USER") or getpass.getuser()
+        self.user = os.environ.get("POSTGRES_USER") or pwd.getpwuid(os.getuid()).pw_name
         account = pwd.getpwnam(self.user)
         folder.mkdir()
         os.chown(folder, account.pw_uid, account.pw_gid)

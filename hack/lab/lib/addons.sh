@@ -16,9 +16,8 @@ render() {
 }
 
 fill() {
-  sed -e "s|COREDNS_IMAGE|$1|g" -e "s|IMAGE_NAME|${1%:*}|g" -e "s|IMAGE_TAG|${1##*:}|g" \
-    -e "s|DNS_ADDRESS|$LAB_DNS_SERVICE_ADDRESS|g" -e "s|BASE_IMAGE|$LAB_BASE_IMAGE|g" \
-    -e "s|NODE_STATE|$LAB_NODE_STATE|g"
+  sed -e "s|@IMAGE_NAME@|${1%:*}|g" -e "s|@IMAGE_TAG@|${1##*:}|g" -e "s|@BASE_IMAGE@|$LAB_BASE_IMAGE|g" \
+    -e "s|@DNS_ADDRESS@|$LAB_DNS_SERVICE_ADDRESS|g" -e "s|@NODE_STATE@|$LAB_NODE_STATE|g"
 }
 
 apply() { kube apply --server-side --force-conflicts --field-manager=lab -f -; }

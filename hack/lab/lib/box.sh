@@ -99,9 +99,13 @@ box_start() {
   printf 'checkout=%s\nfingerprint=%s\n' "$LAB_HOME" "$(box_fingerprint)" >"$LAB_DIR/box.env"
   (
     cgroup_join "$LAB_CGROUP_ROOT/system"
-    # Nothing of the caller's may keep the box, nor the box the caller's: no terminal, no lock.
-    exec {LAB_LOCK}>&-
     cd /
+    # The box must not hold what the caller has open: locks, pipes, the terminal.
+    local open
+    for open in /proc/"$BASHPID"/fd/*; do
+      open=${open##*/}
+      ((open <= 2)) || exec {open}>&-
+    done
     exec env -i "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "HOME=$HOME" LANG=C.UTF-8 \
       "FRUGALITY_CACHE=$LAB_CACHE_DIR" "FRUGALITY_LAB_DIR=$LAB_DIR" "FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT" \
       setsid unshare --pid --fork --kill-child=KILL --net --mount --propagation private \

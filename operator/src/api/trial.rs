@@ -126,15 +126,15 @@ pub struct FrugalityTrialStatus {
     #[schemars(length(max = 64))]
     pub finished_at: Option<String>,
     /// Idle baseline before the load; written before the injector starts.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "window")]
     pub idle_before: Option<Window>,
     /// Measured window.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "window")]
     pub window: Option<Window>,
     /// Idle baseline after the load.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "window")]
     pub idle_after: Option<Window>,
     /// UIDs of the candidate's pods.
@@ -156,27 +156,27 @@ pub struct FrugalityTrialStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseFacts>,
     /// Figures of the requests.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub requests: Option<RequestFigures>,
     /// Figures of the energy, with the readings at the window's ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub energy: Option<EnergyFigures>,
     /// Fortio's result of the measured run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub fortio: Option<FortioResult>,
     /// The warm-up.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub warm_up: Option<LoadSpan>,
     /// The tail.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub tail: Option<LoadSpan>,
     /// Clock of the meter less clock of the injector.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub clock: Option<ClockOffset>,
     /// Texts for `kubectl get`.

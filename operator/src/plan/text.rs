@@ -8,19 +8,17 @@ pub fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
-    let magnitude = value.abs().log10().floor();
-    if (-7.0..3.0).contains(&magnitude) {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "0 to 9 by the range above"
-        )]
-        let decimals = (2.0 - magnitude).clamp(0.0, 9.0) as usize;
-        format!("{value:.decimals$}")
-    } else if magnitude < 9.0 && magnitude >= 3.0 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.2e}")
+    // Of the rounded number: 9.9999 has the digits of 10.
+    let magnitude: i32 = format!("{value:.2e}")
+        .split_once('e')
+        .and_then(|(_, exponent)| exponent.parse().ok())
+        .unwrap_or_default();
+    match magnitude {
+        ..-7 | 9.. => format!("{value:.2e}"),
+        _ => {
+            let decimals = usize::try_from(2 - magnitude).unwrap_or_default();
+            format!("{value:.decimals$}")
+        }
     }
 }
 
@@ -58,6 +56,9 @@ mod tests {
             (0.004_123_9, "0.00412"),
             (0.38, "0.380"),
             (2.834, "2.83"),
+            (9.999, "10.0"),
+            (0.009_999, "0.0100"),
+            (999.9, "1000"),
             (1412.3, "1412"),
             (123_456.7, "123457"),
             (0.000_000_012, "1.20e-8"),

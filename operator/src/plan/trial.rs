@@ -9,11 +9,13 @@ use std::collections::BTreeSet;
 use frugality_measure::{
     energy::{AttemptReadings, EnergyFigures, Limits, Window, evaluate},
     fortio::{Amount, RequestFigures, figures},
+    reading::Reading,
     report::{InjectionReport, ReportError},
 };
 
 use super::{
     facts::{Child, ChildKind, Observed, PodFacts, Session, Termination},
+    ledger::outcome_of,
     nodes::{self, Nodes},
     resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER},
     settings::TAIL_SECONDS,
@@ -27,9 +29,7 @@ use crate::api::{
 /// Rest between a pod's readiness, or the end of the load, and the idle baseline: start-up work and
 /// half-closed connections are not idle.
 const SETTLE_SECONDS: f64 = 3.0;
-/// Readings must go on this long beyond a window, so that its end lies between two of them.
-const READING_MARGIN_SECONDS: f64 = 2.0;
-/// After this long without readings to the end of the attempt, it is judged as it is.
+/// A meter that has shown nothing new for this long is not waited for.
 const READING_PATIENCE_SECONDS: f64 = 15.0;
 /// A server that is not ready by then will not be.
 const START_PATIENCE_SECONDS: f64 = 180.0;
@@ -151,8 +151,17 @@ impl Attempt<'_> {
         };
         let start = (ready_since + SETTLE_SECONDS).max(first);
         let end = start + self.builder.settings.idle_seconds;
-        let remaining = end + READING_MARGIN_SECONDS - self.now_unix_seconds;
+        // By the readings' own clock: by the operator's, were it ahead of the node's, the load would
+        // begin within the baseline.
+        let remaining = end - self.session().and_then(last_reading).unwrap_or(first);
         if remaining > 0.0 {
+            if self.silent_seconds() > READING_PATIENCE_SECONDS {
+                return self.void(
+                    status,
+                    reason::READINGS_INTERRUPTED,
+                    &format!("the meter has shown nothing new for {READING_PATIENCE_SECONDS} s"),
+                );
+            }
             return Step::wait("measuring the idle baseline", remaining);
         }
         let record = FrugalityTrialStatus {
@@ -277,9 +286,9 @@ impl Attempt<'_> {
             end_unix_seconds: idle_start + self.builder.settings.idle_seconds,
         };
         let last = self.session().and_then(last_reading).unwrap_or_default();
-        let late = self.now_unix_seconds - idle_after.end_unix_seconds;
-        if last < idle_after.end_unix_seconds && late < READING_PATIENCE_SECONDS {
-            return Step::wait("measuring the idle baseline", 1.0 - late);
+        let remaining = idle_after.end_unix_seconds - last;
+        if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
+            return Step::wait("measuring the idle baseline", remaining);
         }
         status.window = Some(measured);
         status.idle_after = Some(idle_after);
@@ -372,7 +381,7 @@ impl Attempt<'_> {
         None
     }
 
-    /// Rows or digest that differ from those of the run's first trial, where requests only read.
+    /// Rows or digest that differ from those of the run's measured trials, where requests only read.
     fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
         if !self.builder.benchmark.spec.request.method.is_safe() {
             return None;
@@ -383,7 +392,7 @@ impl Attempt<'_> {
             .trials
             .iter()
             .filter(|trial| trial.spec.run == self.trial.spec.run)
-            .filter(|trial| trial.spec.block > 0)
+            .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .find_map(|trial| trial.status.as_ref()?.database.as_ref())?;
         (now != earlier).then(|| {
             format!(
@@ -435,6 +444,19 @@ impl Attempt<'_> {
 
     fn session(&self) -> Option<&Session> {
         self.observed.sessions.get(self.name())
+    }
+
+    /// For how long the meter has shown nothing new, by the operator's clock alone.
+    fn silent_seconds(&self) -> f64 {
+        let newest = self.session().and_then(|session| {
+            let readings = &session.readings;
+            let at = readings.last()?.at_unix_seconds();
+            let is_newest = |reading: &&Reading| reading.at_unix_seconds() >= at;
+            readings.iter().rev().take_while(is_newest).last()
+        });
+        newest.map_or(0.0, |reading| {
+            self.now_unix_seconds - reading.scraped_at_unix_seconds
+        })
     }
 
     fn child(&self, kind: ChildKind) -> Option<&Child> {

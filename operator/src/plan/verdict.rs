@@ -448,7 +448,7 @@ fn budget_message(
         "most"
     };
     let found = figure.map_or_else(
-        || "no trustworthy figure".to_owned(),
+        || format!("no trustworthy figure in {word}{unit}"),
         |f| {
             format!(
                 "{} [{}–{}] {word}{unit}",

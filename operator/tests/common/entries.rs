@@ -1,0 +1,207 @@
+//! Entries of the ledger with figures of one's own choosing, for the tests of the verdict.
+
+use frugality_measure::{
+    energy::{Attributed, Bracket, Brackets, CpuSeconds, EnergyFigures, ReadingMark},
+    fortio::RequestFigures,
+    reading::Provenance,
+};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome},
+    plan::{Plan, facts::Observed, identity, plan},
+};
+use kube::ResourceExt;
+
+use super::{T0, config, run_of, truth::meter};
+
+/// The figures of one trial.
+#[derive(Clone, Debug)]
+pub(crate) struct Trial {
+    pub(crate) gross: f64,
+    pub(crate) net: Option<f64>,
+    pub(crate) attributed_candidate: Option<f64>,
+    pub(crate) attributed_both: Option<f64>,
+    pub(crate) milliseconds: f64,
+    pub(crate) requests_per_second: f64,
+    pub(crate) errors: u64,
+    pub(crate) successes: u64,
+    pub(crate) provenance: Provenance,
+}
+
+impl Default for Trial {
+    fn default() -> Self {
+        Self {
+            gross: 0.01,
+            net: Some(0.006),
+            attributed_candidate: Some(0.003),
+            attributed_both: Some(0.005),
+            milliseconds: 10.0,
+            requests_per_second: 400.0,
+            errors: 0,
+            successes: 1000,
+            provenance: Provenance::Metered,
+        }
+    }
+}
+
+/// Five factors around 1 whose logarithms are −2k … 2k: their geometric mean is 1, and the 95 %
+/// interval's upper end exp(t₄ · k · √2.5 / √5) with t₄ = 2.776445, which is exp(1.963243 k).
+pub(crate) const SPREAD: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
+
+/// The factor of a block (from 1) for a spread of k.
+pub(crate) fn factor(block: i32, k: f64) -> f64 {
+    (k * SPREAD[usize::try_from((block - 1) % 5).unwrap()]).exp()
+}
+
+/// A ledger: for each block and candidate what `of` says.
+pub(crate) fn ledger(
+    benchmark: &FrugalityBenchmark,
+    of: impl Fn(i32, &str) -> Trial,
+) -> Vec<FrugalityTrial> {
+    let mut entries = Vec::new();
+    for block in 1..=benchmark.spec.trials.blocks {
+        for (index, candidate) in benchmark.spec.candidates.iter().enumerate() {
+            let position = i32::try_from(index + 1).unwrap();
+            let mut entry = entry(benchmark, block, position, 1, &candidate.name);
+            entry.status = Some(measured(benchmark, &of(block, &candidate.name)));
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+/// An entry without a record.
+pub(crate) fn entry(
+    benchmark: &FrugalityBenchmark,
+    block: i32,
+    position: i32,
+    attempt: i32,
+    candidate: &str,
+) -> FrugalityTrial {
+    let run = run_of(benchmark);
+    let name = identity::trial_name(&benchmark.name_any(), &run, block, candidate, attempt);
+    FrugalityTrial::new(
+        &name,
+        FrugalityTrialSpec {
+            benchmark: benchmark.name_any(),
+            run,
+            point: "c4-max".into(),
+            block,
+            position,
+            attempt,
+            candidate: candidate.into(),
+            measured_node: "pi-1".into(),
+            injector_node: "injector-1".into(),
+            seed: benchmark.spec.trials.seed,
+        },
+    )
+}
+
+/// The record of an attempt that ended without figures.
+pub(crate) fn without_figures(
+    outcome: Outcome,
+    reason: &str,
+    message: &str,
+) -> FrugalityTrialStatus {
+    FrugalityTrialStatus {
+        outcome: Some(outcome),
+        reason: Some(reason.into()),
+        message: Some(message.into()),
+        ..FrugalityTrialStatus::default()
+    }
+}
+
+fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStatus {
+    let some = |value: f64| (trial.successes > 0).then_some(value);
+    let database_pods = if benchmark.spec.database.is_some() {
+        vec!["database-uid".to_owned()]
+    } else {
+        Vec::new()
+    };
+    FrugalityTrialStatus {
+        outcome: Some(Outcome::Measured),
+        reason: Some("Measured".into()),
+        candidate_pods: vec!["candidate-uid".into()],
+        database_pods,
+        requests: Some(RequestFigures {
+            requests: trial.successes + trial.errors,
+            successes: trial.successes,
+            errors: trial.errors,
+            requests_per_second: some(trial.requests_per_second),
+            ms_per_request: some(trial.milliseconds),
+            percentiles_ms: std::collections::BTreeMap::new(),
+            error_rate: Some(trial.errors as f64 / (trial.successes + trial.errors) as f64),
+            occupancy: Some(0.99),
+            shortfall: None,
+        }),
+        energy: Some(energy(trial)),
+        ..FrugalityTrialStatus::default()
+    }
+}
+
+fn energy(trial: &Trial) -> EnergyFigures {
+    let some = |value: f64| (trial.successes > 0).then_some(value);
+    let mark = ReadingMark {
+        at_unix_seconds: T0,
+        node_joules: 1000.0,
+    };
+    let bracket = Bracket {
+        start: [mark; 2],
+        end: [mark; 2],
+    };
+    EnergyFigures {
+        node_joules: trial.gross * 1000.0,
+        gross_joules_per_request: some(trial.gross),
+        idle_before_watts: 2.0,
+        idle_after_watts: 2.0,
+        net_joules: trial.net.map(|net| net * 1000.0),
+        net_joules_per_request: trial.net.and_then(some),
+        net_detection_limit_joules: 0.5,
+        net_withheld: trial
+            .net
+            .is_none()
+            .then(|| "net energy of 0.1 J cannot be told from 0".to_owned()),
+        attributed: trial.attributed_candidate.map(|candidate| Attributed {
+            candidate_joules: candidate * 1000.0,
+            database_joules: None,
+            system_joules: None,
+            candidate_joules_per_request: some(candidate),
+            candidate_and_database_joules_per_request: trial.attributed_both.and_then(some),
+        }),
+        cpu: Some(CpuSeconds {
+            candidate_seconds: 2.0,
+            database_seconds: Some(1.0),
+            node_seconds: Some(4.0),
+            candidate_seconds_per_request: some(0.002),
+            candidate_and_database_seconds_per_request: some(0.003),
+        }),
+        pods_withheld: trial
+            .attributed_candidate
+            .is_none()
+            .then(|| "the counters of a pod were lost".to_owned()),
+        candidate_peak_working_set_bytes: Some(12e6),
+        database_peak_working_set_bytes: Some(90e6),
+        provenance: trial.provenance,
+        meter: meter(trial.provenance),
+        zone: "psys".into(),
+        readings_used: 30,
+        largest_gap_seconds: 1.0,
+        interval_seconds: 1.0,
+        timestamp_uncertainty_seconds: 0.0,
+        node_joules_relative_uncertainty: 0.0,
+        brackets: Brackets {
+            idle_before: bracket,
+            measured: bracket,
+            idle_after: bracket,
+        },
+    }
+}
+
+/// What the operator makes of a ledger.
+pub(crate) fn judged(benchmark: &FrugalityBenchmark, trials: Vec<FrugalityTrial>) -> Plan {
+    let observed = Observed {
+        trials,
+        cloud_native_pg_installed: true,
+        ..Observed::default()
+    };
+    plan(benchmark, &observed, &config(), T0 + 1000.0)
+}

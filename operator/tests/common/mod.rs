@@ -1,0 +1,87 @@
+//! What the tests of the decisions share: benchmarks, a world to plan in, and plans as text.
+
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
+pub(crate) mod entries;
+pub(crate) mod objects;
+pub(crate) mod summary;
+pub(crate) mod truth;
+pub(crate) mod world;
+
+use frugality_operator::{
+    api::FrugalityBenchmark,
+    plan::{facts::Config, identity, time},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use serde_json::Value;
+
+/// The tests' time 0, in Unix seconds.
+pub(crate) const T0: f64 = 1_795_236_900.0;
+
+/// What the operator is started with.
+pub(crate) fn config() -> Config {
+    Config {
+        injector_image: "example.org/injector:1".into(),
+        database_image: "example.org/postgresql:15".into(),
+        meter_port: 28282,
+        max_node_watts: 30.0,
+        time_url: Some("http://10.0.0.9:8080/time".into()),
+    }
+}
+
+/// `fixtures/two.yaml`, created at [`T0`].
+pub(crate) fn two() -> FrugalityBenchmark {
+    of_yaml(include_str!("../fixtures/two.yaml"))
+}
+
+/// The same with other values at some places of its spec, such as `/trials/blocks`.
+pub(crate) fn two_with(changes: &[(&str, Value)]) -> FrugalityBenchmark {
+    edited(&two(), changes)
+}
+
+/// A benchmark as the API server has it, created at [`T0`].
+pub(crate) fn of_yaml(text: &str) -> FrugalityBenchmark {
+    let mut benchmark: FrugalityBenchmark = serde_yaml::from_str(text).unwrap();
+    benchmark.metadata.namespace = Some("shop".into());
+    benchmark.metadata.uid = Some(format!("{}-uid", benchmark.name_any()));
+    benchmark.metadata.generation = Some(1);
+    benchmark.metadata.creation_timestamp = time::timestamp(T0).map(Time);
+    benchmark
+}
+
+/// The benchmark after a user's edit of its spec.
+pub(crate) fn edited(
+    benchmark: &FrugalityBenchmark,
+    changes: &[(&str, Value)],
+) -> FrugalityBenchmark {
+    let mut spec = serde_json::to_value(&benchmark.spec).unwrap();
+    for (path, value) in changes {
+        let place =
+            path.trim_start_matches('/')
+                .split('/')
+                .fold(&mut spec, |place, key| match place {
+                    Value::Array(items) => &mut items[key.parse::<usize>().unwrap()],
+                    _ => &mut place[key],
+                });
+        *place = value.clone();
+    }
+    let mut benchmark = benchmark.clone();
+    benchmark.spec = serde_json::from_value(spec).unwrap();
+    benchmark.metadata.generation = benchmark.metadata.generation.map(|number| number + 1);
+    benchmark
+}
+
+/// The ID of a benchmark's run.
+pub(crate) fn run_of(benchmark: &FrugalityBenchmark) -> String {
+    identity::run_id(benchmark)
+}
+
+/// Whether two numbers agree to a millionth.
+#[track_caller]
+pub(crate) fn assert_near(found: f64, expected: f64) {
+    assert!(
+        (found - expected).abs() <= 1e-6 * expected.abs(),
+        "{found} instead of {expected}"
+    );
+}

@@ -1,0 +1,116 @@
+//! Objects and pods of the world.
+
+use std::collections::BTreeMap;
+
+use frugality_operator::{
+    api::{LABEL_RUN, LABEL_TRIAL, Role},
+    plan::{
+        facts::{Child, ChildKind, PodFacts, Termination},
+        resources::ChildObject,
+    },
+};
+use kube::ResourceExt;
+
+/// An object.
+#[derive(Clone, Debug)]
+pub(crate) struct SimChild {
+    pub(crate) facts: Child,
+    pub(crate) created: f64,
+    pub(crate) gone_at: Option<f64>,
+}
+
+impl SimChild {
+    pub(crate) fn new(object: &ChildObject, now: f64) -> Self {
+        Self {
+            facts: Child {
+                kind: object.kind(),
+                name: object.name(),
+                run: label(object, LABEL_RUN).unwrap(),
+                trial: label(object, LABEL_TRIAL),
+                created_unix_seconds: now.floor(),
+                deleting: false,
+            },
+            created: now,
+            gone_at: None,
+        }
+    }
+}
+
+/// A pod, and what will become of it.
+#[derive(Clone, Debug)]
+pub(crate) struct SimPod {
+    pub(crate) facts: PodFacts,
+    pub(crate) owner: (ChildKind, String),
+    pub(crate) ready_at: Option<f64>,
+    pub(crate) ends: Vec<(f64, String, Termination)>,
+    pub(crate) gone_at: Option<f64>,
+}
+
+impl SimPod {
+    /// The pod as the API server has it: with times in whole seconds.
+    pub(crate) fn facts(&self, now: f64) -> PodFacts {
+        let ended: BTreeMap<String, Termination> = self
+            .ends
+            .iter()
+            .filter(|(at, _, _)| *at <= now)
+            .map(|(_, container, end)| (container.clone(), end.clone()))
+            .collect();
+        PodFacts {
+            ready_since_unix_seconds: self
+                .ready_at
+                .filter(|at| *at <= now && !self.facts.deleting)
+                .map(f64::floor),
+            ended: !self.ends.is_empty() && ended.len() == self.ends.len(),
+            terminated: ended,
+            ..self.facts.clone()
+        }
+    }
+}
+
+/// The pod that an object brings with it, if it is one that does.
+pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod> {
+    if child.facts.kind == ChildKind::Service {
+        return None;
+    }
+    let container = if role == Role::Candidate.as_str() {
+        "server"
+    } else {
+        role
+    };
+    Some(SimPod {
+        facts: PodFacts {
+            name: format!("{}-{number}", child.facts.name),
+            uid: format!("{role}-uid-{number}"),
+            role: role.to_owned(),
+            run: child.facts.run.clone(),
+            trial: child.facts.trial.clone(),
+            created_unix_seconds: child.facts.created_unix_seconds,
+            images: BTreeMap::from([(container.to_owned(), format!("sha256:{role}"))]),
+            ..PodFacts::default()
+        },
+        owner: (child.facts.kind, child.facts.name.clone()),
+        ready_at: None,
+        ends: Vec::new(),
+        gone_at: None,
+    })
+}
+
+/// The termination of a container that did its work.
+pub(crate) fn ending(message: &str) -> Termination {
+    Termination {
+        exit_code: 0,
+        reason: "Completed".into(),
+        message: message.to_owned(),
+    }
+}
+
+/// A label of an object that is to be created.
+pub(crate) fn label(object: &ChildObject, key: &str) -> Option<String> {
+    match object {
+        ChildObject::Deployment(object) => object.labels().get(key),
+        ChildObject::Service(object) => object.labels().get(key),
+        ChildObject::Job(object) => object.labels().get(key),
+        ChildObject::Cluster(object) => object.labels().get(key),
+    }
+    .cloned()
+}

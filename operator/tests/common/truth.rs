@@ -1,0 +1,255 @@
+//! A node whose power is known exactly, what its meter shows of it, and what Fortio says of a load.
+
+use std::collections::BTreeMap;
+
+use frugality_measure::{
+    energy::Window,
+    fortio::{Amount, FortioResult, Histogram},
+    reading::{MeterIdentity, PodReading, Provenance, Reading},
+    report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
+};
+
+use super::T0;
+
+/// Power of the node without load.
+pub(crate) const IDLE_WATTS: f64 = 2.0;
+/// Length of every measured window: Fortio runs a little longer than it is asked to.
+pub(crate) const WINDOW_SECONDS: f64 = 20.012;
+/// How far the meter's clock is ahead of the injector's.
+pub(crate) const CLOCK_OFFSET_SECONDS: f64 = 0.75;
+/// Share of a load's power that goes to the candidate's pod.
+pub(crate) const CANDIDATE_SHARE: f64 = 0.625;
+/// Share of a load's power that goes to the database's pod.
+pub(crate) const DATABASE_SHARE: f64 = 0.25;
+/// CPU seconds for each joule of load.
+pub(crate) const CPU_SECONDS_PER_JOULE: f64 = 0.5;
+/// Working set of a server.
+pub(crate) const WORKING_SET_BYTES: f64 = 12_000_000.0;
+
+/// How a candidate works in a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Work {
+    /// Power beside the node's own.
+    pub(crate) watts: f64,
+    /// Answers as expected in the window.
+    pub(crate) requests: u64,
+    /// Mean latency.
+    pub(crate) milliseconds: f64,
+}
+
+impl Work {
+    /// The truth; it differs a little from block to block.
+    pub(crate) fn of(candidate: &str, block: i32) -> Self {
+        let drift = f64::from([0, 1, -1, 2, -2][usize::try_from(block % 5).unwrap()]);
+        match candidate {
+            "rust" => Self {
+                watts: 3.0 + 0.03 * drift,
+                requests: 8000 - u64::try_from(block).unwrap() * 10,
+                milliseconds: 9.5 + 0.02 * drift,
+            },
+            _ => Self {
+                watts: 3.5 - 0.02 * drift,
+                requests: 3000 + u64::try_from(block).unwrap() * 7,
+                milliseconds: 26.0 - 0.1 * drift,
+            },
+        }
+    }
+
+    /// Gross joules per successful request, by the definition.
+    pub(crate) fn gross_joules(self) -> f64 {
+        (IDLE_WATTS + self.watts) * WINDOW_SECONDS / self.requests as f64
+    }
+
+    /// Net joules per successful request, by the definition.
+    pub(crate) fn net_joules(self) -> f64 {
+        self.watts * WINDOW_SECONDS / self.requests as f64
+    }
+
+    /// Joules per successful request of candidate and database, by the definition.
+    pub(crate) fn attributed_joules(self) -> f64 {
+        (CANDIDATE_SHARE + DATABASE_SHARE) * self.net_joules()
+    }
+
+    /// CPU milliseconds per successful request of candidate and database.
+    pub(crate) fn cpu_milliseconds(self) -> f64 {
+        1000.0 * CPU_SECONDS_PER_JOULE * self.attributed_joules()
+    }
+
+    /// Successful requests per second.
+    pub(crate) fn requests_per_second(self) -> f64 {
+        self.requests as f64 / WINDOW_SECONDS
+    }
+}
+
+/// A load on the node, from its warm-up to its tail.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LoadOn {
+    pub(crate) trial: String,
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+    pub(crate) measured: Window,
+    pub(crate) work: Work,
+    pub(crate) candidate_pod: String,
+    pub(crate) database_pod: Option<String>,
+}
+
+impl LoadOn {
+    /// Warm-up, measured run and tail from a time on, without a gap.
+    pub(crate) fn new(
+        trial: &str,
+        start: f64,
+        warm_up_seconds: f64,
+        work: Work,
+        pods: (String, Option<String>),
+    ) -> Self {
+        let measured_start = start + warm_up_seconds;
+        let measured_end = measured_start + WINDOW_SECONDS;
+        Self {
+            trial: trial.to_owned(),
+            start,
+            end: measured_end + 3.0,
+            measured: Window {
+                start_unix_seconds: measured_start,
+                end_unix_seconds: measured_end,
+            },
+            work,
+            candidate_pod: pods.0,
+            database_pod: pods.1,
+        }
+    }
+
+    fn joules_until(&self, at: f64) -> f64 {
+        self.work.watts * (at.min(self.end) - self.start).max(0.0)
+    }
+
+    /// What the injector leaves, in the time of its own clock. Of the requests, this share is
+    /// answered as expected and the rest with 500.
+    pub(crate) fn report(&self, success_share: f64) -> InjectionReport {
+        let own = |at: f64| at - CLOCK_OFFSET_SECONDS;
+        let span = |start: f64, end: f64| LoadSpan {
+            start_unix_seconds: own(start),
+            duration_seconds: end - start,
+            requests: 100,
+            errors: 0,
+        };
+        let measured = self.measured;
+        InjectionReport {
+            version: REPORT_VERSION,
+            measured: fortio(self.work, own(measured.start_unix_seconds), success_share),
+            histogram_dropped: true,
+            warm_up: Some(span(self.start, measured.start_unix_seconds)),
+            tail: Some(span(measured.end_unix_seconds, self.end)),
+            gap_before_measured_seconds: Some(0.0),
+            gap_after_measured_seconds: Some(0.0),
+            interrupted: None,
+            clock: Some(ClockOffset {
+                offset_seconds: CLOCK_OFFSET_SECONDS,
+                uncertainty_seconds: 0.002,
+            }),
+        }
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of some thousand requests"
+)]
+fn fortio(work: Work, start_unix_seconds: f64, success_share: f64) -> FortioResult {
+    let successes = (work.requests as f64 * success_share).round() as u64;
+    let errors = work.requests - successes;
+    let histogram = |count: u64| Histogram {
+        count,
+        min_seconds: 0.001,
+        max_seconds: 0.1,
+        sum_seconds: count as f64 * work.milliseconds / 1000.0,
+        standard_deviation_seconds: 0.001,
+        buckets: Vec::new(),
+        percentiles: Vec::new(),
+    };
+    FortioResult {
+        version: "1.69.5".into(),
+        url: "http://server:8080/".into(),
+        labels: String::new(),
+        start_unix_seconds,
+        duration_seconds: WINDOW_SECONDS,
+        requested: Amount::DurationSeconds(20.0),
+        requested_rate: None,
+        actual_rate: work.requests as f64 / WINDOW_SECONDS,
+        threads: 4,
+        latency: histogram(work.requests),
+        error_latency: histogram(errors),
+        codes: [(200, successes), (500, errors)]
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect(),
+        sockets: 4,
+        response_sizes: None,
+    }
+}
+
+/// A meter of that provenance.
+pub(crate) fn meter(provenance: Provenance) -> MeterIdentity {
+    let (source, board) = match provenance {
+        Provenance::Metered => ("hwmon", None),
+        Provenance::Modelled => ("board-model", Some("pi-2b".to_owned())),
+        Provenance::Fake => ("development", None),
+    };
+    MeterIdentity {
+        name: "frugality-meter".into(),
+        version: "0.1.0".into(),
+        source: source.into(),
+        board,
+        provenance,
+    }
+}
+
+/// What the node's meter shows: the counters at `at`, of the pods that exist then.
+pub(crate) fn reading(
+    at: f64,
+    provenance: Provenance,
+    loads: &[LoadOn],
+    pods: &[String],
+) -> Reading {
+    let load_joules: f64 = loads.iter().map(|load| load.joules_until(at)).sum();
+    let idle_joules = 1000.0 + IDLE_WATTS * (at - T0);
+    let of_pod = |uid: &String| {
+        let joules: f64 = loads
+            .iter()
+            .map(|load| {
+                let share = if load.candidate_pod == *uid {
+                    CANDIDATE_SHARE
+                } else if load.database_pod.as_ref() == Some(uid) {
+                    DATABASE_SHARE
+                } else {
+                    0.0
+                };
+                share * load.joules_until(at)
+            })
+            .sum();
+        PodReading {
+            name: uid.clone(),
+            namespace: "shop".into(),
+            joules: Some(joules),
+            cpu_seconds: Some(CPU_SECONDS_PER_JOULE * joules),
+            working_set_bytes: Some(WORKING_SET_BYTES),
+        }
+    };
+    Reading {
+        scraped_at_unix_seconds: at + 0.12,
+        meter_unix_seconds: Some(at),
+        meter: meter(provenance),
+        meter_start_unix_seconds: Some(T0 - 3600.0),
+        interval_seconds: Some(1.0),
+        max_watts: Some(12.0),
+        zone: "psys".into(),
+        node_joules: idle_joules + load_joules,
+        active_joules: Some(load_joules),
+        idle_joules: Some(idle_joules),
+        node_cpu_seconds: Some(CPU_SECONDS_PER_JOULE * load_joules),
+        pods: pods
+            .iter()
+            .map(|uid| (uid.clone(), of_pod(uid)))
+            .collect::<BTreeMap<_, _>>(),
+    }
+}

@@ -1,0 +1,362 @@
+//! From a benchmark's creation to its first trial: what must be right, whose turn it is, and the
+//! database.
+
+mod common;
+
+use common::{
+    T0,
+    summary::of_plan,
+    two, two_with,
+    world::{World, pod_in},
+};
+use frugality_measure::reading::Provenance;
+use frugality_operator::{
+    api::{FrugalityBenchmark, Role, Verdict, reason},
+    plan::{
+        Plan,
+        facts::{Observed, PREFLIGHT, Peer, Termination},
+        plan,
+    },
+};
+use serde_json::json;
+
+fn reason_of(plan: &Plan) -> &str {
+    &plan.status.conditions[0].reason
+}
+
+/// What is planned for what the world shows, after a change, so many seconds after creation.
+fn planned(world: &World, age_seconds: f64, change: impl Fn(&mut Observed)) -> Plan {
+    let mut observed = world.observed(0);
+    change(&mut observed);
+    let benchmark = &world.slots[0].benchmark;
+    plan(benchmark, &observed, &world.config, T0 + age_seconds)
+}
+
+/// A world whose first pass has begun to read the meter.
+fn preflight(benchmark: FrugalityBenchmark, meter: Option<Provenance>) -> World {
+    let mut world = World::new([benchmark]);
+    world.manner.meter = meter;
+    world.pass(0);
+    world.advance_to(T0 + 3.0);
+    world
+}
+
+/// A world that has come to a reason of its conditions.
+fn at(wanted: &str) -> World {
+    let mut world = World::new([two()]);
+    world.run_until(wanted, |world| {
+        world
+            .reasons
+            .last()
+            .is_some_and(|(_, reason)| reason == wanted)
+    });
+    let slot = world.wait();
+    world.slots[slot].next_pass = world.now;
+    world
+}
+
+#[test]
+fn a_fresh_benchmark_reads_the_meter_first() {
+    let world = World::new([two()]);
+    insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+#[test]
+fn a_spec_that_cannot_be_read_is_invalid_at_once() {
+    let world = World::new([two_with(&[("/load/rate", json!("fast"))])]);
+    insta::assert_snapshot!(of_plan(&world.plan(0)));
+    let world = World::new([two_with(&[("/deadline", json!("soon"))])]);
+    assert_eq!(reason_of(&world.plan(0)), reason::INVALID_SPEC);
+}
+
+#[test]
+fn a_cluster_without_meters_is_waited_for_and_then_invalid() {
+    let world = World::new([two()]);
+    let without = |age| {
+        planned(&world, age, |observed| {
+            for node in &mut observed.nodes {
+                node.meter_ip = None;
+            }
+        })
+    };
+    let waiting = without(59.9);
+    assert_eq!(waiting.status.verdict, None);
+    let ended = without(60.1);
+    assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
+    insta::assert_snapshot!(format!("{}----\n{}", of_plan(&waiting), of_plan(&ended)));
+}
+
+#[test]
+fn a_meter_that_does_not_answer_is_waited_for_and_then_invalid() {
+    let world = preflight(two(), None);
+    let waiting = planned(&world, 59.9, |_| {});
+    assert_eq!(waiting.status.verdict, None);
+    let ended = planned(&world, 60.1, |_| {});
+    assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
+    // It is read on, so that the run begins by itself once it answers.
+    assert_eq!(waiting.watch.as_ref().unwrap().trial, PREFLIGHT);
+    insta::assert_snapshot!(format!("{}----\n{}", of_plan(&waiting), of_plan(&ended)));
+}
+
+#[test]
+fn one_lost_reading_while_the_database_starts_is_no_missing_meter() {
+    let mut world = World::new([two()]);
+    world.manner.database_ready = Some(100.0);
+    world.run_until("minutes later", |world| world.now > T0 + 80.0);
+    world.manner.meter = None;
+    let (from, until) = (world.now, world.now + 1.5);
+    world.run_until("a lost reading", |world| world.now > until);
+    world.manner.meter = Some(Provenance::Metered);
+    world.run_until("the database", |world| world.now > from + 10.0);
+    assert!(
+        world
+            .reasons
+            .iter()
+            .all(|(_, reason)| reason != reason::METER_MISSING)
+    );
+    assert_eq!(world.reasons.last().unwrap().1, reason::STARTING_DATABASE);
+}
+
+#[test]
+fn a_fake_meter_is_invalid_at_once() {
+    let world = preflight(two(), Some(Provenance::Fake));
+    insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+#[test]
+fn modelled_power_needs_leave_to_decide_a_budget() {
+    let budget = json!([{"candidate": "rust", "maxJoulesPerRequest": "0.02"}]);
+    let gated = two_with(&[("/budgets", budget.clone())]);
+    let world = preflight(gated, Some(Provenance::Modelled));
+    insta::assert_snapshot!(of_plan(&world.plan(0)));
+
+    for benchmark in [
+        two_with(&[("/budgets", budget), ("/energy/allowModelled", json!(true))]),
+        two_with(&[(
+            "/budgets",
+            json!([{"candidate": "rust", "maxMillisecondsPerRequest": "20"}]),
+        )]),
+        two(),
+    ] {
+        let world = preflight(benchmark, Some(Provenance::Modelled));
+        assert_eq!(world.plan(0).status.verdict, None);
+    }
+}
+
+#[test]
+fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
+    let world = preflight(two(), Some(Provenance::Metered));
+    let without = |age| {
+        planned(&world, age, |observed| {
+            observed.cloud_native_pg_installed = false;
+        })
+    };
+    assert_eq!(without(59.9).status.verdict, None);
+    assert_eq!(reason_of(&without(59.9)), reason::CLOUD_NATIVE_PG_MISSING);
+    insta::assert_snapshot!(of_plan(&without(60.1)));
+    // Where no database is asked for, none is missed.
+    let mut world = world;
+    world.slots[0].benchmark.spec.database = None;
+    let plan = planned(&world, 60.1, |observed| {
+        observed.cloud_native_pg_installed = false
+    });
+    assert_eq!(reason_of(&plan), reason::QUEUED);
+}
+
+#[test]
+fn the_injector_needs_a_node_of_its_own_unless_it_may_share() {
+    let one_node = |observed: &mut Observed| observed.nodes.retain(|node| node.name == "pi-1");
+    let world = preflight(two(), Some(Provenance::Metered));
+    assert_eq!(planned(&world, 59.9, one_node).status.verdict, None);
+    let refused = planned(&world, 60.1, one_node);
+    let sharing = two_with(&[("/placement/allowSharedNode", json!(true))]);
+    let world = preflight(sharing, Some(Provenance::Metered));
+    let shared = planned(&world, 60.1, one_node);
+    assert_eq!(shared.status.shared_node, Some(true));
+    insta::assert_snapshot!(format!("{}----\n{}", of_plan(&refused), of_plan(&shared)));
+    // It does not share where it need not.
+    assert_eq!(
+        planned(&world, 60.1, |_| {}).status.shared_node,
+        Some(false)
+    );
+}
+
+#[test]
+fn nodes_are_chosen_by_labels_and_readiness() {
+    let choose = |benchmark: FrugalityBenchmark, change: fn(&mut Observed)| {
+        let world = World::new([benchmark]);
+        let status = planned(&world, 61.0, change).status;
+        status.measured_node.zip(status.injector_node)
+    };
+    let found = |measured: &str, injector: &str| Some((measured.to_owned(), injector.to_owned()));
+    let all_metered = |observed: &mut Observed| {
+        for node in &mut observed.nodes {
+            node.meter_ip = Some("10.0.0.5".into());
+        }
+    };
+    assert_eq!(choose(two(), |_| {}), found("pi-1", "injector-1"));
+    assert_eq!(choose(two(), all_metered), found("injector-1", "pi-1"));
+    let labelled = |observed: &mut Observed| {
+        for node in &mut observed.nodes {
+            node.meter_ip = Some("10.0.0.5".into());
+        }
+        let role = ("frugality.dev/role".to_owned(), "measured".to_owned());
+        observed.nodes[1].labels.extend([role]);
+    };
+    assert_eq!(choose(two(), labelled), found("pi-1", "injector-1"));
+    let selected = two_with(&[(
+        "/placement/measuredNodeSelector",
+        json!({"kubernetes.io/hostname": "pi-1"}),
+    )]);
+    assert_eq!(choose(selected, all_metered), found("pi-1", "injector-1"));
+    let nowhere = two_with(&[("/placement/measuredNodeSelector", json!({"board": "pi-9"}))]);
+    let world = World::new([nowhere]);
+    let plan = planned(&world, 61.0, |_| {});
+    assert_eq!(reason_of(&plan), reason::NO_MEASURED_NODE);
+    assert!(plan.status.conditions[0].message.contains("board=pi-9"));
+    let unready = planned(&World::new([two()]), 61.0, |observed| {
+        observed.nodes[1].schedulable = false;
+    });
+    assert_eq!(reason_of(&unready), reason::METER_MISSING);
+}
+
+#[test]
+fn another_benchmark_that_is_older_goes_first() {
+    let world = preflight(two(), Some(Provenance::Metered));
+    let behind = |complete| {
+        planned(&world, 10.0, |observed| {
+            observed.peers = vec![Peer {
+                name: "shop/older".into(),
+                uid: "older-uid".into(),
+                created_unix_seconds: 1,
+                complete,
+            }];
+        })
+    };
+    insta::assert_snapshot!(of_plan(&behind(false)));
+    assert!(behind(true).lock.is_some());
+}
+
+#[test]
+fn the_first_in_line_takes_the_lock_before_anything_is_made() {
+    let world = preflight(two(), Some(Provenance::Metered));
+    insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+#[test]
+fn with_the_lock_the_database_is_made() {
+    let mut world = at(reason::QUEUED);
+    world.wait();
+    insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+#[test]
+fn pods_of_another_benchmark_must_have_ended() {
+    let mut world = at(reason::QUEUED);
+    world.wait();
+    let plan = planned(&world, 4.0, |observed| {
+        observed.foreign_pods = vec!["shop/other-b01-x-1".into()];
+    });
+    insta::assert_snapshot!(of_plan(&plan));
+}
+
+#[test]
+fn a_database_that_starts_is_waited_for() {
+    let world = at(reason::STARTING_DATABASE);
+    insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+#[test]
+fn a_database_that_cannot_start_ends_the_run_through_the_ledger() {
+    let world = at(reason::STARTING_DATABASE);
+    let broken = planned(&world, 5.0, |observed| {
+        let database = observed.database.as_mut().unwrap();
+        database.broken = true;
+        database.phase = "Cluster is unrecoverable and needs manual intervention".into();
+    });
+    insta::assert_snapshot!(of_plan(&broken));
+    assert_eq!(
+        reason_of(&planned(&world, 895.0, |_| {})),
+        reason::STARTING_DATABASE
+    );
+    let late = planned(&world, 920.0, |_| {});
+    let (_, record) = late.record.unwrap();
+    assert_eq!(record.reason.as_deref(), Some(reason::DATABASE_FAILED));
+}
+
+#[test]
+fn a_database_image_that_cannot_be_had_ends_the_run() {
+    let world = at(reason::STARTING_DATABASE);
+    let pulling = |age| {
+        planned(&world, age, |observed| {
+            pod_in(observed, Role::Database).waiting =
+                Some(("ImagePullBackOff".into(), "Back-off pulling image".into()));
+        })
+    };
+    // A registry that fails once is given another try.
+    assert!(pulling(20.0).record.is_none());
+    insta::assert_snapshot!(of_plan(&pulling(60.0)));
+}
+
+#[test]
+fn a_ready_database_is_filled_once() {
+    let mut world = at(reason::STARTING_DATABASE);
+    world.run_until("a ready database", |world| {
+        world
+            .observed(0)
+            .database
+            .is_some_and(|database| database.ready)
+    });
+    let mut seeding = at(reason::SEEDING);
+    seeding.wait();
+    insta::assert_snapshot!(of_plan(&seeding.plan(0)));
+    let seeds = seeding.slots[0]
+        .children
+        .iter()
+        .filter(|child| child.facts.name.ends_with("-seed"));
+    assert_eq!(seeds.count(), 1);
+}
+
+#[test]
+fn a_seed_that_counts_other_rows_ends_the_run() {
+    let mut world = at(reason::SEEDING);
+    world.advance_to(world.now + 5.0);
+    let seeded = |exit_code: i32, message: &str| {
+        planned(&world, 15.0, |observed| {
+            let end = Termination {
+                exit_code,
+                reason: "Error".into(),
+                message: message.into(),
+            };
+            pod_in(observed, Role::Seed)
+                .terminated
+                .insert("seed".into(), end);
+        })
+    };
+    let ends = [
+        seeded(0, "9999 -77"),
+        seeded(3, "psql: error: relation exists"),
+        seeded(137, ""),
+    ];
+    insta::assert_snapshot!(ends.each_ref().map(of_plan).join("----\n"));
+    assert!(
+        seeded(0, "10000 -77")
+            .open
+            .is_some_and(|trial| trial.spec.block == 1)
+    );
+}
+
+#[test]
+fn a_meter_that_comes_late_begins_the_run_by_itself() {
+    let mut world = World::new([two()]);
+    world.manner.meter = None;
+    world.run_until("a verdict", |world| {
+        let status = world.slots[0].benchmark.status.as_ref();
+        status.is_some_and(|status| status.verdict.is_some())
+    });
+    assert_eq!(world.reasons.last().unwrap().1, reason::METER_MISSING);
+    world.manner.meter = Some(Provenance::Metered);
+    world.run_until("another verdict", |world| {
+        world.reasons.last().unwrap().1 == reason::NO_BUDGETS
+    });
+}

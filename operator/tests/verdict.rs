@@ -1,0 +1,599 @@
+//! From a ledger to conditions, verdict, figures and columns.
+
+mod common;
+
+use common::{
+    entries::{Trial, entry, factor, judged, ledger, without_figures},
+    of_yaml, summary, two, two_with,
+};
+use frugality_measure::reading::Provenance;
+use frugality_operator::{
+    api::{
+        BudgetOutcome, DecidingFigure, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome,
+        Verdict, reason,
+    },
+    plan::Plan,
+};
+use serde_json::{Value, json};
+
+/// exp(1.963243 · 0.01), the upper end over the mean of figures with a spread of 0.01.
+const UPPER: f64 = 1.019_826;
+
+/// A spread of 0.01 in all that is measured, the same for both candidates but for python's three
+/// times the energy.
+fn usual(block: i32, candidate: &str) -> Trial {
+    let f = factor(block, 0.01);
+    let times = if candidate == "python" { 3.0 } else { 1.0 };
+    // Against the others, so that a pair's ratio has a spread too.
+    let g = factor(block, if candidate == "python" { -0.01 } else { 0.01 });
+    Trial {
+        gross: 0.01 * times * g,
+        net: Some(0.006 * times * g),
+        attributed_candidate: Some(0.003 * times * g),
+        attributed_both: Some(0.005 * times * g),
+        milliseconds: 10.0 * f,
+        requests_per_second: 400.0 / f,
+        ..Trial::default()
+    }
+}
+
+fn budgets(limits: &Value) -> FrugalityBenchmark {
+    let mut budget = limits.clone();
+    budget["candidate"] = json!("rust");
+    two_with(&[("/budgets", json!([budget]))])
+}
+
+fn status(benchmark: &FrugalityBenchmark, of: impl Fn(i32, &str) -> Trial) -> Plan {
+    judged(benchmark, ledger(benchmark, of))
+}
+
+/// The last digits of logarithms differ from machine to machine.
+fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let text = format!("{:.8e}", number.as_f64().unwrap());
+            json!(text.parse::<f64>().unwrap())
+        }
+        Value::Array(items) => items.into_iter().map(rounded).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, field)| (name, rounded(field)))
+            .collect(),
+        other => other,
+    }
+}
+
+fn conditions(status: &FrugalityBenchmarkStatus) -> Vec<(String, String, String)> {
+    status
+        .conditions
+        .iter()
+        .map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone()))
+        .collect()
+}
+
+/// The row of kstatus' table for an end.
+#[track_caller]
+fn assert_ended(plan: &Plan, verdict: Verdict, reason: &str) {
+    let status = &plan.status;
+    assert_eq!(status.verdict, Some(verdict));
+    let passed = verdict == Verdict::Pass;
+    let yes_no = |yes: bool| if yes { "True" } else { "False" };
+    let mut table = vec![
+        ("Complete", "True"),
+        ("Succeeded", yes_no(passed)),
+        ("Ready", yes_no(passed)),
+    ];
+    if !passed {
+        table.push(("Stalled", "True"));
+    }
+    let table: Vec<_> = table
+        .into_iter()
+        .map(|(kind, status)| (kind.to_owned(), status.to_owned(), reason.to_owned()))
+        .collect();
+    assert_eq!(conditions(status), table);
+    for condition in &status.conditions {
+        assert_eq!(condition.observed_generation, status.observed_generation);
+        assert!(!condition.message.is_empty());
+    }
+    let columns = status.columns.as_ref().unwrap();
+    assert_eq!(columns.reason.as_deref(), Some(reason));
+}
+
+#[track_caller]
+fn assert_no_number(plan: &Plan) {
+    let status = &plan.status;
+    assert!(status.results.is_empty() && status.comparisons.is_empty());
+    assert!(status.budgets.is_empty());
+    assert_eq!(
+        (status.winner.as_ref(), status.ledger_digest.as_ref()),
+        (None, None)
+    );
+    let columns = status.columns.as_ref().unwrap();
+    let figures = [
+        &columns.winner,
+        &columns.ratio,
+        &columns.energy,
+        &columns.rate,
+        &columns.latency,
+        &columns.power,
+    ];
+    assert_eq!(figures, [&None; 6]);
+}
+
+#[test]
+fn without_budgets_the_figures_are_reported() {
+    let plan = status(&two(), usual);
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+    let mut whole = plan.status;
+    // Hashes, which change with every field of the spec.
+    assert_eq!(whole.run.replace("<run>".into()).unwrap().len(), 8);
+    assert!(
+        whole
+            .ledger_digest
+            .replace("<digest>".into())
+            .unwrap()
+            .starts_with("sha256:")
+    );
+    insta::assert_yaml_snapshot!("the_whole_status", rounded(json!(whole)));
+}
+
+#[test]
+fn every_budget_met_is_a_pass() {
+    let benchmark = budgets(&json!({
+        "maxJoulesPerRequest": "0.02", "maxMillisecondsPerRequest": "11",
+        "minRequestsPerSecond": "390", "maxErrorRatio": "0",
+    }));
+    let plan = status(&benchmark, usual);
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+}
+
+#[test]
+fn a_budget_exceeded_is_a_fail_with_numbers() {
+    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.005", "maxErrorRatio": "0.1"}));
+    let plan = status(&benchmark, usual);
+    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+    assert!(plan.events[0].warning);
+    // The figures stand beside a Fail.
+    assert_eq!(plan.status.results.len(), 2);
+}
+
+#[test]
+fn a_budget_within_the_interval_is_inconclusive() {
+    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.01"}));
+    let plan = status(&benchmark, usual);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        reason::BUDGET_WITHIN_UNCERTAINTY,
+    );
+    insta::assert_snapshot!(summary::of_plan(&plan));
+}
+
+#[test]
+fn one_exceeded_budget_outweighs_all_others() {
+    let benchmark = budgets(&json!({
+        "maxJoulesPerRequest": "0.01", "maxMillisecondsPerRequest": "5",
+        "minRequestsPerSecond": "10",
+    }));
+    let plan = status(&benchmark, usual);
+    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    let message = &plan.status.conditions[0].message;
+    assert!(
+        message.contains("ms/request") && !message.contains("J/request"),
+        "{message}"
+    );
+    let outcomes: Vec<_> = plan.status.budgets.iter().map(|b| b.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            BudgetOutcome::Undecided,
+            BudgetOutcome::Exceeded,
+            BudgetOutcome::Met
+        ]
+    );
+}
+
+/// A limit's outcomes at four values: just beyond each end of the interval, and just within.
+#[track_caller]
+fn assert_bounds(limit: &str, value: f64, outcomes: [BudgetOutcome; 4]) {
+    let (lower, upper) = (value / UPPER, value * UPPER);
+    let limits = [
+        lower * 0.9999,
+        lower * 1.0001,
+        upper * 0.9999,
+        upper * 1.0001,
+    ];
+    for (number, expected) in limits.into_iter().zip(outcomes) {
+        let plan = status(&budgets(&json!({ limit: format!("{number:.9}") })), usual);
+        let found = &plan.status.budgets[0];
+        assert_eq!(
+            found.outcome, expected,
+            "{limit} of {number}: {}",
+            found.message
+        );
+        let verdict = match expected {
+            BudgetOutcome::Met => Verdict::Pass,
+            BudgetOutcome::Exceeded => Verdict::Fail,
+            _ => Verdict::Inconclusive,
+        };
+        assert_eq!(plan.status.verdict, Some(verdict));
+    }
+}
+
+#[test]
+fn budgets_are_decided_on_the_bound() {
+    use BudgetOutcome::{Exceeded, Met, Undecided};
+    let most = [Exceeded, Undecided, Undecided, Met];
+    assert_bounds("maxJoulesPerRequest", 0.01, most);
+    assert_bounds("maxMillisecondsPerRequest", 10.0, most);
+    assert_bounds(
+        "minRequestsPerSecond",
+        400.0,
+        [Met, Undecided, Undecided, Exceeded],
+    );
+}
+
+#[test]
+fn an_error_ratio_is_decided_on_the_bound_too() {
+    // Of 1000 requests 8, 9, 10, 11 and 12 fail: the mean is 0.01, s = 0.00158114, and the interval
+    // ends at 0.01 ± 2.776445 · s / √5 = 0.01 ± 0.001963243.
+    let failing = |block: i32, candidate: &str| {
+        let errors = 7 + u64::try_from(block).unwrap();
+        Trial {
+            errors,
+            successes: 1000 - errors,
+            ..usual(block, candidate)
+        }
+    };
+    for (limit, expected) in [
+        ("0.008036", BudgetOutcome::Exceeded),
+        ("0.008037", BudgetOutcome::Undecided),
+        ("0.011963", BudgetOutcome::Undecided),
+        ("0.011964", BudgetOutcome::Met),
+    ] {
+        let plan = status(&budgets(&json!({ "maxErrorRatio": limit })), failing);
+        assert_eq!(plan.status.budgets[0].outcome, expected, "{limit}");
+    }
+    let none = status(&budgets(&json!({"maxErrorRatio": "0"})), usual);
+    assert_eq!(none.status.verdict, Some(Verdict::Pass));
+}
+
+#[test]
+fn fewer_than_five_blocks_are_not_reported() {
+    for blocks in 1..5 {
+        let plan = status(&two_with(&[("/trials/blocks", json!(blocks))]), usual);
+        assert_ended(&plan, Verdict::Inconclusive, reason::TOO_FEW_BLOCKS);
+        assert_no_number(&plan);
+        assert!(
+            plan.status.conditions[0]
+                .message
+                .contains("spec.trials.blocks")
+        );
+    }
+}
+
+fn three() -> FrugalityBenchmark {
+    let mut benchmark = two();
+    let mut third = benchmark.spec.candidates[0].clone();
+    third.name = "go".into();
+    benchmark.spec.candidates.push(third);
+    benchmark
+}
+
+#[test]
+fn a_winner_beats_every_other() {
+    let with_go = |gross: f64, k: f64| {
+        move |block: i32, candidate: &str| match candidate {
+            "go" => Trial {
+                gross: gross * factor(block, k),
+                ..Trial::default()
+            },
+            _ => usual(block, candidate),
+        }
+    };
+    let clear = status(&three(), with_go(0.02, 0.01));
+    assert_eq!(clear.status.winner.as_deref(), Some("rust"));
+    insta::assert_snapshot!(summary::of_plan(&clear));
+    // Far from python, and not to be told from rust.
+    let close = status(&three(), with_go(0.0101, -0.02));
+    assert_eq!(close.status.winner, None);
+    let columns = close.status.columns.unwrap();
+    assert_eq!(columns.winner.as_deref(), Some("not separated"));
+    assert_eq!((columns.ratio, columns.energy), (None, None));
+    assert_eq!(close.status.verdict, Some(Verdict::Pass));
+}
+
+#[test]
+fn a_win_needs_an_interval_that_excludes_one() {
+    // Python's figure is the same in each block, so that the ratio's spread is rust's: its upper
+    // end is ratio · UPPER.
+    let with = |ratio: f64| {
+        move |block: i32, candidate: &str| match candidate {
+            "rust" => Trial {
+                gross: 0.01 * ratio * factor(block, 0.01),
+                ..Trial::default()
+            },
+            _ => Trial::default(),
+        }
+    };
+    let inside = status(&two(), with(0.9999 / UPPER)).status;
+    assert_eq!(inside.winner.as_deref(), Some("rust"));
+    assert!(inside.comparisons.iter().all(|c| c.separated));
+    let outside = status(&two(), with(1.0001 / UPPER)).status;
+    assert_eq!(outside.winner, None);
+    assert!(!outside.comparisons.iter().any(|c| c.separated));
+    let other_side = status(&two(), with(UPPER / 0.9999)).status;
+    assert_eq!(other_side.winner.as_deref(), Some("python"));
+}
+
+#[test]
+fn blocks_are_compared_in_pairs() {
+    // A drift common to both candidates, ten times what parts them: unpaired, nothing is separated.
+    let plan = status(&two(), |block, candidate| {
+        let times = if candidate == "python" { 1.02 } else { 1.0 };
+        Trial {
+            gross: 0.01
+                * times
+                * factor(block, 0.1)
+                * factor(6 - block, if times > 1.0 { 0.001 } else { 0.0 }),
+            ..Trial::default()
+        }
+    });
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    let intervals: Vec<_> = plan
+        .status
+        .results
+        .iter()
+        .map(|r| r.gross_joules_per_request.unwrap())
+        .collect();
+    assert!(intervals[0].upper > intervals[1].lower);
+}
+
+#[test]
+fn one_candidate_alone_has_figures_and_no_winner() {
+    let benchmark = of_yaml(include_str!("fixtures/smallest.yaml"));
+    let plan = status(&benchmark, |block, _| usual((block - 1) % 5 + 1, "rust"));
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+    assert_eq!(plan.status.winner, None);
+}
+
+#[test]
+fn modelled_joules_are_called_so() {
+    let modelled = |block: i32, candidate: &str| Trial {
+        provenance: Provenance::Modelled,
+        ..usual(block, candidate)
+    };
+    let plan = status(&two(), modelled);
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+
+    let limit = json!({"maxJoulesPerRequest": "0.02"});
+    let refused = status(&budgets(&limit), modelled);
+    assert_ended(
+        &refused,
+        Verdict::Invalid,
+        reason::MODELLED_POWER_NOT_ALLOWED,
+    );
+    assert_no_number(&refused);
+
+    let mut allowed = budgets(&limit);
+    allowed.spec.energy.allow_modelled = true;
+    let plan = status(&allowed, modelled);
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert!(
+        plan.status.conditions[0]
+            .message
+            .contains("modelled from CPU use")
+    );
+
+    // What is no joule may be gated on without leave.
+    let plan = status(
+        &budgets(&json!({"maxMillisecondsPerRequest": "11"})),
+        modelled,
+    );
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+}
+
+#[test]
+fn the_worst_provenance_of_all_trials_counts() {
+    let plan = status(&two(), |block, candidate| Trial {
+        provenance: if (block, candidate) == (3, "python") {
+            Provenance::Modelled
+        } else {
+            Provenance::Metered
+        },
+        ..usual(block, candidate)
+    });
+    assert_eq!(plan.status.provenance.as_deref(), Some("Modelled"));
+}
+
+#[test]
+fn a_fake_meter_gives_no_figure() {
+    let benchmark = two();
+    let mut trials = ledger(&benchmark, usual);
+    let fake = trials.last_mut().unwrap();
+    fake.status = Some(without_figures(
+        Outcome::Void,
+        reason::METER_FAKE,
+        "the meter is fake: its power comes from development",
+    ));
+    let plan = judged(&benchmark, trials);
+    assert_ended(&plan, Verdict::Invalid, reason::METER_FAKE);
+    assert_no_number(&plan);
+}
+
+#[test]
+fn a_candidate_without_a_success_is_an_error() {
+    let benchmark = two();
+    let mut trials = ledger(&benchmark, usual);
+    trials.truncate(3);
+    let hopeless = &mut ledger(&benchmark, |_, _| Trial {
+        successes: 0,
+        errors: 700,
+        ..Trial::default()
+    })[3];
+    trials.push(hopeless.clone());
+    let plan = judged(&benchmark, trials);
+    assert_ended(&plan, Verdict::Error, reason::NO_SUCCESSFUL_REQUEST);
+    assert_no_number(&plan);
+    assert!(plan.status.conditions[0].message.contains("python"));
+}
+
+#[test]
+fn void_attempts_are_counted_and_never_averaged() {
+    let benchmark = two();
+    let undisturbed = status(&benchmark, usual).status;
+    // Block 2 was void once: rust's trial of the first attempt was measured, and far off.
+    let mut trials: Vec<_> = ledger(&benchmark, usual)
+        .into_iter()
+        .map(|mut trial| {
+            if trial.spec.block == 2 {
+                trial.spec.attempt = 2;
+            }
+            trial
+        })
+        .collect();
+    let mut first = ledger(&benchmark, |_, _| Trial {
+        gross: 99.0,
+        ..Trial::default()
+    });
+    let mut void = entry(&benchmark, 2, 2, 1, "python");
+    void.status = Some(without_figures(
+        Outcome::Void,
+        reason::POD_REPLACED,
+        "replaced",
+    ));
+    trials.push(first.swap_remove(2));
+    trials.push(void);
+    let status = judged(&benchmark, trials).status;
+    let voids: Vec<_> = status
+        .results
+        .iter()
+        .map(|r| (r.candidate.as_str(), r.trials, r.void_attempts))
+        .collect();
+    assert_eq!(voids, [("rust", 5, 0), ("python", 5, 1)]);
+    assert_eq!(status.progress.as_ref().unwrap().void_attempts, 1);
+    for (found, expected) in status.results.iter().zip(&undisturbed.results) {
+        assert_eq!(
+            found.gross_joules_per_request,
+            expected.gross_joules_per_request
+        );
+    }
+    assert_eq!(status.comparisons, undisturbed.comparisons);
+}
+
+#[test]
+fn a_block_that_is_void_too_often_is_invalid() {
+    let benchmark = two();
+    let voided = |attempts: i32| {
+        let voids = (1..=attempts).map(|attempt| {
+            let mut void = entry(&benchmark, 1, 1, attempt, "rust");
+            void.status = Some(without_figures(
+                Outcome::Void,
+                reason::FORTIO_INTERRUPTED,
+                "the measured run: SIGTERM",
+            ));
+            void
+        });
+        judged(&benchmark, voids.collect())
+    };
+    assert_eq!(voided(2).status.verdict, None);
+    let plan = voided(3);
+    assert_ended(&plan, Verdict::Invalid, reason::TOO_MANY_VOID_ATTEMPTS);
+    assert_no_number(&plan);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+}
+
+#[test]
+fn a_failed_attempt_ends_the_run() {
+    let benchmark = two();
+    let mut trials = ledger(&benchmark, usual);
+    trials.truncate(1);
+    let mut failed = entry(&benchmark, 1, 2, 1, "python");
+    failed.status = Some(without_figures(
+        Outcome::Failed,
+        reason::IMAGE_PULL_FAILED,
+        "candidate python: pod p: ImagePullBackOff: not found",
+    ));
+    trials.push(failed);
+    let plan = judged(&benchmark, trials);
+    assert_ended(&plan, Verdict::Error, reason::IMAGE_PULL_FAILED);
+    assert_no_number(&plan);
+    assert_eq!(
+        plan.status.columns.as_ref().unwrap().trials.as_deref(),
+        Some("1/10")
+    );
+}
+
+#[test]
+fn a_figure_that_one_trial_lacks_is_withheld() {
+    let without_net = |block: i32, candidate: &str| {
+        let mut trial = usual(block, candidate);
+        if (block, candidate) == (4, "rust") {
+            trial.net = None;
+        }
+        trial
+    };
+    let mut benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
+    benchmark.spec.energy.deciding_figure = Some(DecidingFigure::Net);
+    let plan = status(&benchmark, without_net);
+    assert_ended(&plan, Verdict::Inconclusive, reason::FIGURE_WITHHELD);
+    assert_eq!(plan.status.results[0].net_joules_per_request, None);
+    assert_eq!(
+        plan.status.results[0].withheld,
+        ["net joules missing in 1 of 5 trials: net energy of 0.1 J cannot be told from 0"]
+    );
+    assert!(plan.status.results[1].net_joules_per_request.is_some());
+    assert_eq!(plan.status.comparisons, []);
+    assert_eq!(plan.status.winner, None);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+}
+
+#[test]
+fn the_deciding_figure_is_the_one_that_is_asked_for() {
+    let of = |changes: &[(&str, Value)]| {
+        let benchmark = two_with(changes);
+        let status = status(&benchmark, usual).status;
+        let energy = status.columns.unwrap().energy.unwrap();
+        (status.deciding_figure.unwrap(), energy)
+    };
+    assert_eq!(
+        of(&[]),
+        (DecidingFigure::Gross, "0.0100±0.0002 gross".into())
+    );
+    assert_eq!(
+        of(&[("/load/rate", json!(100))]),
+        (DecidingFigure::Net, "0.00600±0.00012 net".into())
+    );
+    assert_eq!(
+        of(&[("/energy/decidingFigure", json!("Attributed"))]),
+        (
+            DecidingFigure::Attributed,
+            "0.00500±0.00010 attributed".into()
+        )
+    );
+    assert_eq!(
+        of(&[(
+            "/energy",
+            json!({"decidingFigure": "Attributed", "boundary": "Candidate"})
+        )]),
+        (
+            DecidingFigure::Attributed,
+            "0.00300±0.00006 attributed".into()
+        )
+    );
+}
+
+#[test]
+fn the_events_tell_a_verdict_once() {
+    let mut benchmark = two();
+    let trials = ledger(&benchmark, usual);
+    let first = judged(&benchmark, trials.clone());
+    assert_eq!(first.events.len(), 1);
+    benchmark.status = Some(first.status);
+    assert_eq!(judged(&benchmark, trials).events, []);
+}

@@ -1,0 +1,115 @@
+"""What the session applies, all at once and in this order; the cluster runs it one after the other."""
+
+import json
+from dataclasses import dataclass, field
+
+from kube import ROOT, Object, kubectl
+
+EXAMPLE = "examples/rust-vs-python.yaml"
+SHORT = "examples/short.patch.yaml"
+RUST = "localhost/frugality/contacts-rust:0.1.0"
+# Real Fortio as a server: it answers 200 on /debug and whatever it is asked for on /.
+FORTIO = "localhost/frugality/fortio:1.68.2"
+FORTIO_ARGS = [
+    "server",
+    "-http-port",
+    "8080",
+    *(f"-{p}-port=disabled" for p in ("grpc", "redirect", "tcp", "udp")),
+]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark of the session."""
+
+    namespace: str
+    name: str
+    spec: Object = field(default_factory=dict)
+    """Empty: the example's."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def manifest(self) -> Object:
+        metadata = {"namespace": self.namespace, "name": self.name}
+        return {
+            "apiVersion": "frugality.dev/v1alpha1",
+            "kind": "FrugalityBenchmark",
+            "metadata": metadata,
+            "spec": self.spec,
+        }
+
+    def apply(self) -> None:
+        if self.spec:
+            kubectl("apply", "-f", "-", stdin=json.dumps(self.manifest))
+            return
+        # As the overlay's own comment says.
+        patched = kubectl(
+            "patch", "-f", EXAMPLE, "--local", "--type=merge", "--patch-file", SHORT, "-o", "yaml"
+        ).stdout
+        kubectl("apply", "--namespace", self.namespace, "-f", "-", stdin=patched)
+
+
+def spec(**changes: object) -> Object:
+    """A small valid spec, with changes."""
+    small = {
+        "candidates": [{"name": "rust", "image": RUST}],
+        "request": {"path": "/contacts/{uuid}"},
+        "load": {"duration": "20s", "warmUp": "2s"},
+        "trials": {"blocks": 1, "idleBaseline": "5s"},
+    }
+    return {name: value for name, value in (small | changes).items() if value is not None}
+
+
+DATABASE = {"seed": {"contacts": 1000}}
+
+LONG = Benchmark("e2e-long", "rust-vs-python")
+DELETED = Benchmark("e2e-deleted", "deleted", spec(database=DATABASE, deadline="5m"))
+KILLED = Benchmark(
+    "e2e-killed",
+    "killed",
+    spec(database=DATABASE, trials={"blocks": 2, "idleBaseline": "5s", "maxAttempts": 10}, deadline="10m"),
+)
+ANSWERS_500 = Benchmark(
+    "e2e-bad",
+    "answers-500",
+    spec(
+        candidates=[{"name": "broken", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
+        request={"path": "/?status=500"},
+        # Fortio reconnects after every failure: as fast as possible, it would run out of ports.
+        load={"duration": "20s", "warmUp": "2s", "rate": 50},
+        deadline="3m",
+    ),
+)
+NO_IMAGE = Benchmark(
+    "e2e-bad",
+    "no-image",
+    spec(
+        candidates=[{"name": "missing", "image": "localhost/frugality/no-such-server:0.1.0"}], deadline="2m"
+    ),
+)
+NO_DATABASE = Benchmark(
+    "e2e-bad",
+    "no-database",
+    spec(database=DATABASE | {"image": "localhost/frugality/postgresql:15-missing"}, deadline="2m"),
+)
+NO_INJECTOR = Benchmark(
+    "e2e-bad", "no-injector", spec(placement={"injectorNodeSelector": {"example.com/no-such-label": "yes"}})
+)
+MODELLED = Benchmark(
+    "e2e-bad",
+    "modelled",
+    spec(
+        database=DATABASE,
+        trials={"blocks": 5, "idleBaseline": "5s"},
+        budgets=[{"candidate": "rust", "maxJoulesPerRequest": "0.02"}],
+    ),
+)
+
+# The last two never get a turn, and need none to be refused.
+QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, NO_DATABASE]
+ALL = [*QUEUE, NO_INJECTOR, MODELLED]
+NAMESPACES = sorted({benchmark.namespace for benchmark in ALL})
+assert (ROOT / EXAMPLE).exists()

@@ -1,0 +1,47 @@
+"""The box from outside: its directory, its cgroups, the processes of a pod."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from oracle import CGROUPS, Cgroup
+
+CGROUP_ROOT = os.environ.get("FRUGALITY_LAB_CGROUP_ROOT", "/lab").rstrip("/")
+MEASURED_NODE = "pi-1"
+_CACHE = Path(os.environ.get("FRUGALITY_CACHE", Path.home() / ".cache/frugality"))
+LAB_DIR = Path(os.environ.get("FRUGALITY_LAB_DIR", _CACHE / "lab"))
+ARTIFACTS = Path(os.environ.get("E2E_ARTIFACTS", LAB_DIR / "e2e"))
+
+
+def measured_cpus() -> int:
+    """CPUs that the measured node's pods run on."""
+    relative = f"{CGROUP_ROOT.strip('/')}/{MEASURED_NODE}/kubepods"
+    for path in (CGROUPS / "cpuset" / relative / "cpuset.cpus", CGROUPS / relative / "cpuset.cpus.effective"):
+        if path.exists():
+            ranges = [part.split("-") for part in path.read_text().strip().split(",")]
+            return sum(int(r[-1]) - int(r[0]) + 1 for r in ranges)
+    return os.cpu_count() or 1
+
+
+def processes(pod_uid: str) -> Iterator[tuple[int, str]]:
+    """Process IDs and names of a pod's containers, the sandbox's own left out."""
+    box = Cgroup.find(CGROUP_ROOT).path
+    for directory in box.glob(f"*/kubepods/**/pod{pod_uid}"):
+        for procs in directory.rglob("cgroup.procs"):
+            for line in procs.read_text().split():
+                try:
+                    name = Path(f"/proc/{line}/comm").read_text().strip()
+                except OSError:  # it has ended
+                    continue
+                if name != "pause":
+                    yield int(line), name
+
+
+def resident_kib(pid: int) -> int | None:
+    """VmRSS of a process, or nothing where it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    found = [line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(found[0]) if found else None

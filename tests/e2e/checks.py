@@ -1,0 +1,66 @@
+"""Questions that several tests ask."""
+
+import oracle
+from kube import Object, conditions
+from session import Session
+
+RUNNING = {"Complete": "False", "Succeeded": "Unknown", "Ready": "False", "Reconciling": "True"}
+PASS = {"Complete": "True", "Succeeded": "True", "Ready": "True"}
+OTHER_END = {"Complete": "True", "Succeeded": "False", "Ready": "False", "Stalled": "True"}
+EXACT = 1e-6
+WITHIN_ONE_PERCENT = 0.01
+
+
+def kstatus(found: dict[str, Object]) -> dict[str, str]:
+    return {kind: condition["status"] for kind, condition in found.items()}
+
+
+def assert_ended(benchmark: Object, verdict: str, reason: str) -> str:
+    """Verdict, reason, conditions and generation of an ended benchmark; returns the message."""
+    status, found = benchmark["status"], conditions(benchmark)
+    assert (status["verdict"], found["Complete"]["reason"]) == (verdict, reason), found["Complete"]["message"]
+    assert kstatus(found) == (PASS if verdict == "Pass" else OTHER_END)
+    generation = benchmark["metadata"]["generation"]
+    assert status["observedGeneration"] == generation
+    assert {c["observedGeneration"] for c in found.values()} == {generation}
+    assert {c["reason"] for c in found.values()} == {reason}
+    return found["Complete"]["message"]
+
+
+def assert_no_number(benchmark: Object) -> None:
+    """Neither a figure nor a winner, and blank columns."""
+    status = benchmark["status"]
+    figures = (
+        "results",
+        "comparisons",
+        "budgets",
+        "winner",
+        "provenance",
+        "meter",
+        "decidingFigure",
+        "ledgerDigest",
+    )
+    assert [name for name in figures if status.get(name)] == []
+    columns = ("winner", "ratio", "energy", "rate", "latency", "power")
+    assert [name for name in columns if status["columns"].get(name)] == []
+
+
+def outcome(trial: Object) -> str:
+    return trial.get("status", {}).get("outcome", "")
+
+
+def agree_with_oracle(session: Session, record: oracle.Record, trial: Object) -> list[oracle.Deviation]:
+    """A measured trial's figures beside the oracle's; those that are wrong."""
+    name, status = trial["metadata"]["name"], trial["status"]
+    fortio = session.observer.fortio.get(name)
+    assert fortio is not None, f"no log of the injector of {name}: {session.observer.problems}"
+    requests = oracle.Requests.of(fortio)
+    true = oracle.energy_figures(record, session.model, requests, status)
+    if "netWithheld" in status["energy"]:
+        true["netJoules"] = true["netJoulesPerRequest"] = None
+    found = [
+        *oracle.compare(status["requests"], oracle.request_figures(requests), EXACT),
+        *oracle.compare(status["energy"], true, WITHIN_ONE_PERCENT),
+    ]
+    session.deviations += found
+    return [deviation for deviation in found if deviation.is_wrong]

@@ -1,0 +1,125 @@
+"""One session: everything is applied at once and queues, is watched, and is checked afterwards."""
+
+import os
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+import box
+import oracle
+import scenarios
+from benchmarks import ALL, LONG, NAMESPACES
+from evidence import Observer, say
+from kube import Object, conditions, get, kubectl
+from memory import Memory
+from session import Session, in_background, meter_model, start_recorder
+
+# How long the long run may take, queueing included. Everything else is bounded by it and its own deadline.
+LONG_RUN_SECONDS = 900
+_failures_shown = 0
+_session: Session | None = None
+
+
+def remove_namespaces() -> None:
+    kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--timeout=120s", timeout=150)
+
+
+@pytest.fixture(scope="session")
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    global _session
+    others = [
+        f"{fb['metadata']['namespace']}/{fb['metadata']['name']}"
+        for fb in get("fb", "-A")["items"]
+        if fb["metadata"]["namespace"] not in NAMESPACES
+        and conditions(fb).get("Complete", {}).get("status") != "True"
+    ]
+    assert not others, f"unfinished benchmarks would go first: {others}"
+    remove_namespaces()
+    fortio = box.ARTIFACTS / "fortio"
+    fortio.mkdir(parents=True, exist_ok=True)
+    model = meter_model()
+    say(f"the model: {model}; evidence in {box.ARTIFACTS}")
+    recorder = start_recorder()
+    observer = Observer(fortio)
+    _session = Session(
+        observer,
+        Memory(observer),
+        model,
+        in_background("killing the operator", scenarios.kill_in_each_phase, observer),
+        in_background("deleting a benchmark", scenarios.delete_under_load, observer),
+    )
+    try:
+        for namespace in NAMESPACES:
+            kubectl("create", "namespace", namespace)
+            # Every pod of a benchmark must satisfy it.
+            kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+        for benchmark in ALL:
+            benchmark.apply()
+            time.sleep(1.1)  # creation times, and so the order of the queue, are in whole seconds
+        yield _session
+    finally:
+        observer.close()
+        recorder.terminate()
+        recorder.wait(10)
+        if request.session.testsfailed and os.environ.get("E2E_KEEP") == "1":
+            say(f"kept the namespaces {', '.join(NAMESPACES)}")
+        else:
+            remove_namespaces()
+
+
+@pytest.fixture(scope="session")
+def long_run(session: Session) -> Object:
+    """The long run, ended."""
+    result = session.ended(LONG.key, LONG_RUN_SECONDS)
+    session.memory.stop(box.ARTIFACTS / "memory.json")
+    return result
+
+
+# ---- what pytest prints --------------------------------------------------------------------------
+
+
+@pytest.hookimpl(hookwrapper=True)  # as Debian's pytest wants it
+def pytest_runtest_makereport() -> Generator[None, Any, None]:
+    global _failures_shown
+    report = (yield).get_result()
+    if report.failed and _session is not None and _failures_shown < 3:
+        _failures_shown += 1
+        report.sections.append(("the cluster at the failure", cluster_now()))
+
+
+def cluster_now() -> str:
+    operator = ("-n", scenarios.OPERATOR_NAMESPACE, "deployment/frugality-operator", "--tail=30")
+    texts = []
+    for command in (
+        ("get", "fb", "-A", "-o", "wide"),
+        ("get", "fbt", "-A", "-o", "wide"),
+        ("get", "pods", "-A", "-l", "frugality.dev/benchmark-uid", "-o", "wide"),
+        ("logs", *operator),
+    ):
+        result = kubectl(*command, check=False)
+        texts.append(f"$ kubectl {' '.join(command)}\n{result.stdout}{result.stderr}")
+    return "\n".join(texts)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if _session is None:
+        return
+    write = terminalreporter.write_line
+    worst: dict[str, oracle.Deviation] = {}
+    for deviation in _session.deviations:
+        known = worst.setdefault(deviation.figure, deviation)
+        if deviation.relative > known.relative:
+            worst[deviation.figure] = deviation
+    if worst:
+        terminalreporter.section("the operator's figures beside the oracle's: the largest deviation of each")
+        for name, deviation in sorted(worst.items()):
+            write(f"{name:48} {100 * deviation.relative:10.6f} %   allowed {100 * deviation.tolerance:g} %")
+    memory = _session.memory.summary()
+    if memory:
+        terminalreporter.section("resident memory during the long run")
+        for part, row in memory.items():
+            write(f"{part:30} median {row['medianMiB']:6.1f} MiB   most {row['maxMiB']:6.1f} MiB")
+    for problem in _session.observer.problems:
+        write(f"problem: {problem}")

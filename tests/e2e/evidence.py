@@ -1,0 +1,239 @@
+"""Watches the whole session: what every benchmark said, what every pod did, what Fortio printed."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kube import KubectlError, Object, Watch, conditions, kubectl
+
+UID_LABEL = "frugality.dev/benchmark-uid"
+ROLE_LABEL = "frugality.dev/role"
+TRIAL_LABEL = "frugality.dev/trial"
+BEGUN = time.monotonic()
+T = TypeVar("T")
+# pytest shows a test's output after it; progress is for who waits now.
+_terminal = os.fdopen(os.dup(2), "w", buffering=1)
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    print(f"[{time.monotonic() - BEGUN:4.0f} s] {text}", file=_terminal)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a benchmark said at one time."""
+
+    at: float
+    key: str
+    reason: str
+    message: str
+    conditions: dict[str, Object]
+    status: Object
+
+
+@dataclass
+class PodSpan:
+    """When the containers of a benchmark's pod ran, as seen from here (Unix seconds)."""
+
+    pod: str
+    benchmark: str
+    role: str
+    begin: float
+    end: float | None = None
+
+
+def key_of(resource: Object) -> str:
+    return f"{resource['metadata']['namespace']}/{resource['metadata']['name']}"
+
+
+def is_ready(pod: Object) -> bool:
+    return conditions(pod).get("Ready", {}).get("status") == "True"
+
+
+def container(pod: Object, name: str) -> Object:
+    """State of one of the pod's containers: ``{running: …}``, ``{terminated: …}`` or ``{waiting: …}``."""
+    statuses = pod.get("status", {}).get("containerStatuses", [])
+    return next((status["state"] for status in statuses if status["name"] == name), {})
+
+
+def _runs(pod: Object) -> bool:
+    status = pod.get("status", {})
+    every = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    return any("running" in c.get("state", {}) for c in every)
+
+
+class Observer:
+    """Keeps the newest state of benchmarks, trials and pods, and what must not be lost of the older."""
+
+    def __init__(self, fortio_directory: Path) -> None:
+        self._changed = threading.Condition()
+        self._fortio_directory = fortio_directory
+        self._logs = ThreadPoolExecutor(1, "logs")
+        self._asked: set[str] = set()
+        self._said: dict[str, str] = {}
+        self.benchmarks: dict[str, Object] = {}
+        self.trials: dict[str, Object] = {}
+        self.pods: dict[str, Object] = {}
+        self.history: list[Moment] = []
+        self.spans: dict[str, PodSpan] = {}
+        self.fortio: dict[str, Object] = {}
+        self.problems: list[str] = []
+        self._watches = [
+            Watch("frugalitybenchmarks", self._on_benchmark),
+            Watch("frugalitytrials", self._on_trial),
+            Watch("pods", self._on_pod),
+        ]
+
+    def close(self) -> None:
+        for watch in self._watches:
+            watch.close()
+        self._logs.shutdown()
+
+    def until(self, found: Callable[[], T | None], timeout: float, what: str) -> T:
+        """Waits until ``found`` finds something."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                result = found()
+                if result:
+                    return result
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise AssertionError(f"{what}: not seen in {timeout:.0f} s")
+                self._changed.wait(min(left, 0.5))
+
+    # ---- what the watches tell -----------------------------------------------------------------
+
+    def _on_benchmark(self, event: str, benchmark: Object) -> None:
+        key = key_of(benchmark)
+        status = benchmark.get("status", {})
+        complete = conditions(benchmark).get("Complete", {})
+        moment = Moment(
+            at=time.time(),
+            key=key,
+            reason=complete.get("reason", ""),
+            message=complete.get("message", ""),
+            conditions=conditions(benchmark),
+            status=status,
+        )
+        with self._changed:
+            if event == "DELETED":
+                self.benchmarks.pop(key, None)
+            else:
+                self.benchmarks[key] = benchmark
+                self.history.append(moment)
+            self._changed.notify_all()
+        self._tell(event, moment)
+
+    def _tell(self, event: str, moment: Moment) -> None:
+        trials = moment.status.get("columns", {}).get("trials", "")
+        verdict = moment.status.get("verdict", "")
+        message = moment.message.split(";")[0]
+        line = "deleted" if event == "DELETED" else f"{trials:>5} {verdict or moment.reason}: {message}"
+        if (moment.reason or event == "DELETED") and self._said.get(moment.key) != line:
+            self._said[moment.key] = line
+            say(f"{moment.key:26} {line[:150]}")
+
+    def _on_trial(self, event: str, trial: Object) -> None:
+        with self._changed:
+            # Trials of a deleted benchmark stay evidence.
+            self.trials[key_of(trial)] = trial
+            self._changed.notify_all()
+
+    def _on_pod(self, event: str, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        with self._changed:
+            if event == "DELETED":
+                self.pods.pop(uid, None)
+            else:
+                self.pods[uid] = pod
+            self._note_span(event, pod)
+            self._changed.notify_all()
+        if "terminated" in container(pod, "injector") and uid not in self._asked:
+            self._asked.add(uid)
+            self._logs.submit(self._keep_log, pod)
+
+    def _note_span(self, event: str, pod: Object) -> None:
+        labels = pod["metadata"].get("labels", {})
+        if UID_LABEL not in labels:
+            return
+        uid = pod["metadata"]["uid"]
+        runs = event != "DELETED" and _runs(pod)
+        span = self.spans.get(uid)
+        if span is None and runs:
+            self.spans[uid] = PodSpan(key_of(pod), labels[UID_LABEL], labels.get(ROLE_LABEL, ""), time.time())
+        elif span is not None:
+            # A container may be started after another; the pod has ended when the last one has.
+            span.end = None if runs else span.end or time.time()
+
+    def _keep_log(self, pod: Object) -> None:
+        trial = pod["metadata"]["labels"][TRIAL_LABEL]
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        try:
+            log = kubectl("logs", "-n", namespace, name, "-c", "injector").stdout
+        except (KubectlError, subprocess.TimeoutExpired) as error:
+            self.problems.append(f"log of {namespace}/{name}: {error}")
+            return
+        for line in log.splitlines():
+            if line.startswith("{") and '"DurationHistogram"' in line:
+                with self._changed:
+                    self.fortio[trial] = json.loads(line)
+                    self._changed.notify_all()
+                (self._fortio_directory / f"{trial}.json").write_text(line)
+                return
+        self.problems.append(f"log of {namespace}/{name} has no JSON of Fortio:\n{log[-2000:]}")
+
+    # ---- questions -----------------------------------------------------------------------------
+
+    def reason(self, key: str) -> str:
+        return conditions(self.benchmarks.get(key, {})).get("Complete", {}).get("reason", "")
+
+    def message(self, key: str) -> str:
+        return conditions(self.benchmarks.get(key, {})).get("Complete", {}).get("message", "")
+
+    def is_complete(self, key: str) -> bool:
+        return conditions(self.benchmarks.get(key, {})).get("Complete", {}).get("status") == "True"
+
+    def trials_of(self, key: str) -> list[Object]:
+        """All that was ever seen in the ledger of a benchmark, in order."""
+        namespace, name = key.split("/")
+        with self._changed:
+            mine = [
+                trial
+                for trial in self.trials.values()
+                if trial["metadata"]["namespace"] == namespace and trial["spec"]["benchmark"] == name
+            ]
+        return sorted(mine, key=lambda t: [t["spec"][field] for field in ("block", "attempt", "position")])
+
+    def pods_of(self, namespace: str, role: str) -> list[Object]:
+        return [
+            pod
+            for pod in self.pods.values()
+            if pod["metadata"]["namespace"] == namespace
+            and pod["metadata"].get("labels", {}).get(ROLE_LABEL) == role
+        ]
+
+    def pods_named(self, namespace: str, name: str) -> list[Object]:
+        """Living pods of a namespace with this ``app.kubernetes.io/name``."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if pod["metadata"]["namespace"] == namespace
+            and pod["metadata"].get("labels", {}).get("app.kubernetes.io/name") == name
+        ]
+
+    def moments(self, key: str) -> list[Moment]:
+        with self._changed:
+            return [moment for moment in self.history if moment.key == key]
+
+
+def save(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n")

@@ -1,0 +1,53 @@
+"""Resident memory of the standing parts while the long run is on."""
+
+import statistics
+import threading
+from pathlib import Path
+
+import box
+from evidence import Observer, save
+
+SAMPLE_SECONDS = 2.0
+# What stands: its namespace, its app.kubernetes.io/name.
+PARTS = {
+    "operator": ("frugality-system", "frugality-operator"),
+    "meter": ("frugality-system", "frugality-meter"),
+    "cloudnative-pg": ("cnpg-system", "cloudnative-pg"),
+}
+
+
+class Memory:
+    """Samples VmRSS of the parts' processes until it is stopped."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._stopped = threading.Event()
+        self.samples: dict[str, list[int]] = {}
+        self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(SAMPLE_SECONDS):
+            for part, (namespace, name) in PARTS.items():
+                for pod in self._observer.pods_named(namespace, name):
+                    where = pod["spec"].get("nodeName", "")
+                    pids = [pid for pid, _ in box.processes(pod["metadata"]["uid"])]
+                    resident = [kib for pid in pids if (kib := box.resident_kib(pid)) is not None]
+                    if resident:
+                        self.samples.setdefault(f"{part} on {where}", []).append(sum(resident))
+
+    def stop(self, path: Path) -> None:
+        if not self._stopped.is_set():
+            self._stopped.set()
+            self._thread.join(10)
+            save(path, self.summary())
+
+    def summary(self) -> dict[str, dict[str, float]]:
+        return {
+            part: {
+                "samples": len(samples),
+                "medianMiB": round(statistics.median(samples) / 1024, 1),
+                "maxMiB": round(max(samples) / 1024, 1),
+            }
+            for part, samples in sorted(self.samples.items())
+        }

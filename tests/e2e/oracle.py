@@ -1,0 +1,374 @@
+"""What the figures must be, from outside the operator.
+
+Two halves, neither of which shares code, data or arithmetic with the product:
+
+- a recorder, a process of its own, that writes down the kernel's CPU accounting of the measured node
+  and of every pod on it ten times a second (``python3 oracle.py record --help``);
+- the definitions of the figures, computed from that record, from Fortio's own JSON, and from the two
+  constants of the board's power model.
+"""
+
+import argparse
+import bisect
+import calendar
+import itertools
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CGROUPS = Path("/sys/fs/cgroup")
+HERTZ = 10.0
+# A sample that took longer to read than this was interrupted: its time is not known well enough.
+LONGEST_READ_SECONDS = 0.005
+# The meter splits energy among pods in steps of this length; so does the oracle, on its own grid.
+STEP_SECONDS = 0.5
+# Student's t for 95 % on both sides, by degrees of freedom (any table of it).
+STUDENT_T_95 = {1: 12.706205, 2: 4.302653, 3: 3.182446, 4: 2.7764451052, 5: 2.570582, 9: 2.262157}
+
+
+# ---- the recorder --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """A node's cgroup in the hierarchy that accounts for CPU time."""
+
+    path: Path
+    version: int
+
+    @classmethod
+    def find(cls, name: str, mount: Path = CGROUPS) -> "Cgroup":
+        for directory, version in ((mount / "cpuacct", 1), (mount / "cpu,cpuacct", 1), (mount, 2)):
+            found = cls(directory / name.strip("/"), version)
+            if found.counter(found.path).exists():
+                return found
+        raise FileNotFoundError(f"no CPU accounting of the cgroup {name} below {mount}")
+
+    def counter(self, directory: Path) -> Path:
+        return directory / ("cpuacct.usage" if self.version == 1 else "cpu.stat")
+
+    def nanoseconds(self, directory: Path) -> int:
+        text = self.counter(directory).read_text()
+        if self.version == 1:
+            return int(text)
+        return 1000 * int(text.split("usage_usec", 1)[1].split(None, 1)[0])
+
+    def pods(self) -> dict[str, Path]:
+        """Directories of the node's pods, by UID."""
+        top = self.path / "kubepods"
+        levels = (top, top / "burstable", top / "besteffort")
+        return {
+            entry.name.removeprefix("pod"): Path(entry.path)
+            for level in levels
+            if level.is_dir()
+            for entry in os.scandir(level)
+            if entry.is_dir() and entry.name.startswith("pod")
+        }
+
+    def sample(self) -> tuple[float, int, dict[str, int]]:
+        """Time, the node's CPU time and that of its pods, in nanoseconds; read again where interrupted."""
+        while True:
+            pods = self.pods()
+            begin = time.time()
+            node = self.nanoseconds(self.path)
+            usage = {}
+            for uid, directory in pods.items():
+                try:
+                    usage[uid] = self.nanoseconds(directory)
+                except OSError:  # the pod has ended
+                    continue
+            end = time.time()
+            if end - begin <= LONGEST_READ_SECONDS:
+                return (begin + end) / 2, node, usage
+
+
+def record(cgroup: Cgroup, output: Path, hertz: float = HERTZ) -> None:
+    """Writes a line a sample, ``time node uid=… uid=…``, until the process or its parent ends."""
+    parent = os.getppid()
+    with output.open("w", encoding="ascii") as lines:
+        due = time.monotonic()
+        while os.getppid() == parent:
+            at, node, pods = cgroup.sample()
+            print(
+                f"{at:.6f}", node, *(f"{uid}={usage}" for uid, usage in pods.items()), file=lines, flush=True
+            )
+            due = max(due + 1 / hertz, time.monotonic())
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+# ---- the record ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Counter:
+    """A CPU counter over time, linear in between."""
+
+    times: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, at: float, nanoseconds: int) -> None:
+        self.times.append(at)
+        self.seconds.append(nanoseconds / 1e9)
+
+    def at(self, when: float) -> float:
+        after = bisect.bisect_left(self.times, when)
+        if after == 0 or after == len(self.times):
+            raise ValueError(f"the record does not reach {when:.3f}")
+        (t0, t1), (s0, s1) = self.times[after - 1 : after + 1], self.seconds[after - 1 : after + 1]
+        if t1 - t0 > 1.0:
+            raise ValueError(f"the record has a gap of {t1 - t0:.1f} s at {when:.3f}")
+        return s0 + (s1 - s0) * (when - t0) / (t1 - t0)
+
+    def used(self, start: float, end: float) -> float:
+        return self.at(end) - self.at(start)
+
+
+@dataclass
+class Record:
+    """The kernel's CPU accounting of a node and its pods."""
+
+    node: Counter = field(default_factory=Counter)
+    pods: dict[str, Counter] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, lines: Iterable[str]) -> "Record":
+        result = cls()
+        for line in lines:
+            if not line.endswith("\n"):
+                break  # being written
+            at, node, *pods = line.split()
+            result.node.add(float(at), int(node))
+            for pod in pods:
+                uid, usage = pod.split("=")
+                result.pods.setdefault(uid, Counter()).add(float(at), int(usage))
+        return result
+
+    @classmethod
+    def read(cls, path: Path) -> "Record":
+        with path.open(encoding="ascii") as lines:
+            return cls.parse(lines)
+
+
+# ---- the definitions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Model:
+    """Power of a board: idle watts, and what each busy CPU adds."""
+
+    idle_watts: float
+    watts_per_cpu: float
+    cpus: int
+
+    def node_joules(self, record: Record, start: float, end: float) -> float:
+        """∫ (idle + w·u) dt = idle·T + w·ΔCPU."""
+        return self.idle_watts * (end - start) + self.watts_per_cpu * record.node.used(start, end)
+
+    def pods_joules(self, record: Record, uids: Iterable[str], start: float, end: float) -> float:
+        """∫ (idle + w·u)·u/cpus · (pods' share of the CPU time) dt, in short steps."""
+        counters = [record.pods[uid] for uid in uids]
+        steps = max(1, round((end - start) / STEP_SECONDS))
+        total = 0.0
+        for step in range(steps):
+            a = start + (end - start) * step / steps
+            b = start + (end - start) * (step + 1) / steps
+            used = record.node.used(a, b)
+            if used > 0:
+                ratio = min(1.0, used / (self.cpus * (b - a)))
+                share = sum(counter.used(a, b) for counter in counters) / used
+                total += self.node_joules(record, a, b) * ratio * share
+        return total
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The measured run, from Fortio's own JSON."""
+
+    start: float
+    seconds: float
+    total: int
+    successes: int
+    rate: float | None
+    milliseconds: float | None
+
+    @property
+    def end(self) -> float:
+        return self.start + self.seconds
+
+    @classmethod
+    def of(cls, fortio: Mapping[str, Any], expected_codes: Sequence[int] = (200,)) -> "Requests":
+        seconds = fortio["ActualDuration"] / 1e9
+        codes = {int(code): count for code, count in fortio["RetCodes"].items()}
+        successes = sum(codes.get(code, 0) for code in expected_codes)
+        good_seconds = fortio["DurationHistogram"]["Sum"] - fortio["ErrorsDurationHistogram"]["Sum"]
+        return cls(
+            start=unix_seconds(fortio["StartTime"]),
+            seconds=seconds,
+            total=sum(codes.values()),
+            successes=successes,
+            rate=successes / seconds if successes else None,
+            milliseconds=1000 * good_seconds / successes if successes else None,
+        )
+
+
+def unix_seconds(text: str) -> float:
+    """RFC 3339, to the nanosecond, as Go writes it."""
+    match = re.fullmatch(r"(\d+-\d+-\d+T\d+:\d+:\d+)(\.\d+)?(Z|[+-]\d\d:\d\d)", text)
+    if match is None:
+        raise ValueError(f"not a time: {text}")
+    whole, fraction, zone = match.groups()
+    offset = 0
+    if zone != "Z":
+        offset = int(zone[0] + "1") * (3600 * int(zone[1:3]) + 60 * int(zone[4:6]))
+    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) - offset + float(fraction or 0)
+
+
+Figures = dict[str, float | None]
+
+
+def request_figures(requests: Requests) -> Figures:
+    """What a trial's ``requests`` must say. ``None`` is "must be absent"."""
+    return {
+        "requests": requests.total,
+        "successes": requests.successes,
+        "requestsPerSecond": requests.rate,
+        "msPerRequest": requests.milliseconds,
+    }
+
+
+def energy_figures(record: Record, model: Model, requests: Requests, trial: Mapping[str, Any]) -> Figures:
+    """What a trial's ``energy`` must say, each figure by its own definition."""
+    start, end = requests.start, requests.end
+    candidate, database = trial["candidatePods"], trial.get("databasePods", [])
+    gross = model.node_joules(record, start, end)
+    idle = [_mean_watts(record, model, trial[name]) for name in ("idleBefore", "idleAfter")]
+    net = gross - (end - start) * sum(idle) / 2
+    of_candidate = model.pods_joules(record, candidate, start, end)
+    of_database = model.pods_joules(record, database, start, end) if database else None
+    of_both = of_candidate + (of_database or 0.0)
+
+    def each(joules: float) -> float | None:
+        return joules / requests.successes if requests.successes else None
+
+    return {
+        "nodeJoules": gross,
+        "grossJoulesPerRequest": each(gross),
+        "idleBeforeWatts": idle[0],
+        "idleAfterWatts": idle[1],
+        "netJoules": net,
+        "netJoulesPerRequest": each(net),
+        "attributed.candidateJoules": of_candidate,
+        "attributed.databaseJoules": of_database,
+        "attributed.candidateJoulesPerRequest": each(of_candidate),
+        "attributed.candidateAndDatabaseJoulesPerRequest": each(of_both) if database else None,
+        "cpu.nodeSeconds": record.node.used(start, end),
+        "cpu.candidateSeconds": sum(record.pods[uid].used(start, end) for uid in candidate),
+        "cpu.databaseSeconds": sum(record.pods[uid].used(start, end) for uid in database)
+        if database
+        else None,
+    }
+
+
+def _mean_watts(record: Record, model: Model, window: Mapping[str, float]) -> float:
+    start, end = window["startUnixSeconds"], window["endUnixSeconds"]
+    return model.node_joules(record, start, end) / (end - start)
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A figure of the operator beside the oracle's."""
+
+    figure: str
+    told: float | None
+    true: float | None
+    tolerance: float
+
+    @property
+    def relative(self) -> float:
+        if self.told is None or self.true is None:
+            return 0.0 if self.told is self.true else math.inf
+        if self.true == 0:
+            return 0.0 if self.told == 0 else math.inf
+        return abs(self.told - self.true) / abs(self.true)
+
+    @property
+    def is_wrong(self) -> bool:
+        return not self.relative <= self.tolerance
+
+    def __str__(self) -> str:
+        return f"{self.figure}: told {self.told}, is {self.true} ({100 * self.relative:.4f} % off)"
+
+
+def compare(told: Mapping[str, Any], true: Figures, tolerance: float) -> list[Deviation]:
+    """Every figure that the oracle knows beside what an object of the ledger says."""
+    return [Deviation(path, _look_up(told, path), value, tolerance) for path, value in true.items()]
+
+
+def _look_up(told: Mapping[str, Any], path: str) -> float | None:
+    value: Any = told
+    for name in path.split("."):
+        value = (value or {}).get(name)
+    return value
+
+
+# ---- the statistics ------------------------------------------------------------------------------
+
+
+def geometric(values: Sequence[float]) -> dict[str, float]:
+    """Geometric mean with its 95 % t-interval, as ``{value, lower, upper}``."""
+    interval = arithmetic([math.log(value) for value in values])
+    return {name: math.exp(value) for name, value in interval.items()}
+
+
+def arithmetic(values: Sequence[float]) -> dict[str, float]:
+    """Mean with its 95 % t-interval."""
+    n = len(values)
+    mean = math.fsum(values) / n
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+    half = STUDENT_T_95[n - 1] * spread / math.sqrt(n)
+    return {"value": mean, "lower": mean - half, "upper": mean + half}
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    """Geometric mean of the ratios, block by block, with its 95 % t-interval."""
+    return geometric([a / b for a, b in zip(ours, theirs, strict=True)])
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+def boards(text: str) -> dict[str, tuple[float, float]]:
+    """Idle watts and watts per CPU by board, from what ``frugality-meter boards`` prints."""
+    found = re.finditer(r"^(\S+) .*? ([\d.]+) +([\d.]+) +(\d+) +[\d.]+ ", text, re.MULTILINE)
+    return {
+        name: (float(idle), (float(full) - float(idle)) / int(cores))
+        for name, idle, full, cores in (match.groups() for match in found)
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("command", choices=["record", "show"])
+    parser.add_argument("--cgroup", help="cgroup of the measured node, such as /lab/pi-1")
+    parser.add_argument("--file", type=Path, required=True, help="where the record is")
+    arguments = parser.parse_args()
+    if arguments.command == "record":
+        record(Cgroup.find(arguments.cgroup), arguments.file)
+    else:
+        read = Record.read(arguments.file)
+        times = read.node.times
+        span = times[-1] - times[0]
+        longest = max(b - a for a, b in itertools.pairwise(times))
+        used = read.node.used(times[1], times[-2])
+        summary = {"samples": len(times), "seconds": span, "longestGap": longest, "cpuSeconds": used}
+        print(json.dumps(summary | {"pods": len(read.pods)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""What is done to the operator and to benchmarks while they run."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import box
+from benchmarks import DELETED, KILLED
+from evidence import TRIAL_LABEL, Observer, container, is_ready, say
+from kube import Object, get, kubectl
+
+OPERATOR_NAMESPACE = os.environ.get("E2E_OPERATOR_NAMESPACE", "frugality-system")
+OPERATOR = "frugality-operator"
+# Until its turn comes.
+LONG_WAIT_SECONDS = 1200
+# From one phase to the next, with a restart of the operator in between.
+PHASE_SECONDS = 120
+# From the injector's start to the middle of the measured run: after 2 s of warm-up.
+INTO_LOAD_SECONDS = 9
+# From the injector's end to the middle of the idle baseline, which begins 3 s later.
+INTO_IDLE_AFTER_SECONDS = 5.5
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One death of the operator."""
+
+    phase: str
+    trial: str | None
+    """Name of the attempt that was open."""
+    back_after_seconds: float
+
+
+def open_trial(observer: Observer, key: str) -> Object | None:
+    trials = [trial for trial in observer.trials_of(key) if "outcome" not in trial.get("status", {})]
+    return trials[-1] if trials else None
+
+
+def kill_operator(observer: Observer, phase: str) -> Kill:
+    """Ends the operator's process as a crash does, and its pod, so that no back-off delays the next."""
+    pods = observer.pods_named(OPERATOR_NAMESPACE, OPERATOR)
+    assert len(pods) == 1, f"{len(pods)} operators"
+    uid, name = pods[0]["metadata"]["uid"], pods[0]["metadata"]["name"]
+    found = [pid for pid, comm in box.processes(uid) if OPERATOR.startswith(comm)]
+    assert len(found) == 1, f"processes of {name}: {found}"
+    trial = open_trial(observer, KILLED.key)
+    os.kill(found[0], signal.SIGKILL)
+    begin = time.monotonic()
+    say(f"killed the operator: {phase}")
+    kubectl("delete", "pod", "-n", OPERATOR_NAMESPACE, name, "--grace-period=0", "--force")
+
+    def next_one() -> bool:
+        pods = observer.pods_named(OPERATOR_NAMESPACE, OPERATOR)
+        return any(pod["metadata"]["uid"] != uid and is_ready(pod) for pod in pods)
+
+    observer.until(next_one, 60, f"another operator after the kill in the phase {phase}")
+    return Kill(phase, trial["metadata"]["name"] if trial else None, time.monotonic() - begin)
+
+
+def kill_in_each_phase(observer: Observer) -> list[Kill]:
+    """Kills the operator once in each phase of the benchmark ``killed``."""
+    key = KILLED.key
+
+    def phase(found: Callable[[], object], seconds: float, what: str) -> None:
+        def look() -> object:
+            assert not observer.is_complete(key), (
+                f"{key} ended before the phase {what}: {observer.message(key)}"
+            )
+            return found()
+
+        observer.until(look, seconds, what)
+
+    def candidate() -> list[Object]:
+        trial = open_trial(observer, key)
+        name = trial["metadata"]["name"] if trial else ""
+        pods = observer.pods_of(KILLED.namespace, "candidate")
+        return [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
+
+    def injector(state: str, but_not: str = "") -> bool:
+        trial = open_trial(observer, key)
+        name = trial["metadata"]["name"] if trial else but_not
+        pods = observer.pods_of(KILLED.namespace, "injector")
+        of_trial = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
+        return name != but_not and any(state in container(pod, "injector") for pod in of_trial)
+
+    def doing(words: str) -> bool:
+        return words in observer.message(key)
+
+    kills = []
+    phase(lambda: observer.reason(key) == "StartingDatabase", LONG_WAIT_SECONDS, "database start")
+    kills.append(kill_operator(observer, "database start"))
+    phase(lambda: observer.reason(key) == "Seeding", PHASE_SECONDS, "seeding")
+    kills.append(kill_operator(observer, "seeding"))
+    phase(lambda: candidate() and not any(map(is_ready, candidate())), PHASE_SECONDS, "server start")
+    kills.append(kill_operator(observer, "server start"))
+    phase(lambda: any(map(is_ready, candidate())) and doing("idle baseline"), PHASE_SECONDS, "idle before")
+    kills.append(kill_operator(observer, "idle before"))
+    phase(lambda: injector("running"), PHASE_SECONDS, "load")
+    time.sleep(INTO_LOAD_SECONDS)
+    kills.append(kill_operator(observer, "load"))
+    loaded = kills[-1].trial or ""
+    phase(lambda: injector("terminated", but_not=loaded), PHASE_SECONDS, "idle after")
+    time.sleep(INTO_IDLE_AFTER_SECONDS)
+    kills.append(kill_operator(observer, "idle after"))
+    return kills
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """What became of a deleted benchmark's objects."""
+
+    before: set[str]
+    left: set[str]
+    seconds: float
+
+
+def objects(namespace: str, kinds: str) -> set[str]:
+    """Everything in a namespace but what Kubernetes puts into each, and the volumes claimed from it."""
+    names = set(kubectl("get", kinds, "-n", namespace, "-o", "name", "--ignore-not-found").stdout.split())
+    volumes = {
+        f"persistentvolume/{volume['metadata']['name']}"
+        for volume in get("persistentvolumes")["items"]
+        if volume["spec"].get("claimRef", {}).get("namespace") == namespace
+    }
+    return (names | volumes) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+
+
+def delete_under_load(observer: Observer) -> Deletion:
+    """Deletes the benchmark ``deleted`` while Fortio loads its server."""
+    kinds = ",".join(
+        kind
+        for kind in kubectl("api-resources", "--verbs=list", "--namespaced", "-o", "name").stdout.split()
+        if not kind.startswith("events")
+    )
+    observer.until(
+        lambda: any(
+            "running" in container(pod, "injector") for pod in observer.pods_of(DELETED.namespace, "injector")
+        ),
+        LONG_WAIT_SECONDS,
+        "load on the benchmark that is to be deleted",
+    )
+    time.sleep(INTO_LOAD_SECONDS)
+    before = objects(DELETED.namespace, kinds)
+    begin = time.monotonic()
+    kubectl("delete", "fb", DELETED.name, "-n", DELETED.namespace)
+    say(f"deleted {DELETED.key} under load; {len(before)} objects are to go")
+    while True:
+        left = objects(DELETED.namespace, kinds)
+        seconds = time.monotonic() - begin
+        if not left or seconds > 60:
+            say(f"{len(left)} objects of {DELETED.key} left after {seconds:.0f} s")
+            return Deletion(before, left, seconds)
+        time.sleep(2)

@@ -1,0 +1,86 @@
+"""What the tests look at: the watched cluster, the oracle, and what is done to the run meanwhile."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import box
+import oracle
+import scenarios
+from evidence import Observer, say
+from kube import Object, get, kubectl
+from memory import Memory
+
+T = TypeVar("T")
+
+
+@dataclass
+class Session:
+    """What the tests look at."""
+
+    observer: Observer
+    memory: Memory
+    model: oracle.Model
+    killing: "Future[list[scenarios.Kill]]"
+    deleting: "Future[scenarios.Deletion]"
+    deviations: list[oracle.Deviation] = field(default_factory=list)
+
+    def record(self) -> oracle.Record:
+        """The oracle's record so far."""
+        return oracle.Record.read(box.ARTIFACTS / "cpu.record")
+
+    def ended(self, key: str, timeout: float) -> Object:
+        """The benchmark, once ``kubectl wait`` has returned."""
+        namespace, name = key.split("/")
+        kubectl(
+            *("wait", "--for=condition=Complete", f"fb/{name}", "-n", namespace, f"--timeout={timeout:.0f}s"),
+            timeout=timeout + 30,
+        )
+        return get("fb", name, "-n", namespace)
+
+
+def meter_model() -> oracle.Model:
+    """The constants that the meter was installed with, and the CPUs that the node really has."""
+    meter = get("daemonset", "frugality-meter", "-n", scenarios.OPERATOR_NAMESPACE)
+    env = {e["name"]: e.get("value") for e in meter["spec"]["template"]["spec"]["containers"][0]["env"]}
+    cpus = box.measured_cpus()
+    board = env["FRUGALITY_METER_BOARD"]
+    if board == "generic":
+        return oracle.Model(
+            float(env["FRUGALITY_METER_IDLE_WATTS"]), float(env["FRUGALITY_METER_WATTS_PER_CPU"]), cpus
+        )
+    command = ("exec", "-n", scenarios.OPERATOR_NAMESPACE, "daemonset/frugality-meter", "--")
+    listed = kubectl(*command, "/usr/bin/frugality-meter", "boards").stdout
+    return oracle.Model(*oracle.boards(listed)[board], cpus)
+
+
+def in_background(name: str, work: Callable[[Observer], T], observer: Observer) -> Future[T]:
+    """A thread whose result, or failure, a test fetches."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(observer))
+        except BaseException as error:  # the test raises it again
+            say(f"{name}: {error}")
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
+def start_recorder() -> subprocess.Popen[bytes]:
+    path = box.ARTIFACTS / "cpu.record"
+    cgroup = f"{box.CGROUP_ROOT}/{box.MEASURED_NODE}"
+    process = subprocess.Popen(
+        [sys.executable, oracle.__file__, "record", "--cgroup", cgroup, "--file", str(path)]
+    )
+    time.sleep(1)
+    assert process.poll() is None, "the oracle's recorder has ended"
+    assert path.stat().st_size > 0, "the oracle's recorder writes nothing"
+    return process

@@ -1,0 +1,79 @@
+"""The API server refuses nonsense, and says what to write instead."""
+
+import json
+
+import pytest
+
+from benchmarks import DATABASE, Benchmark, spec
+from kube import Object, kubectl
+
+RUST = spec()["candidates"][0]
+FIVE = {"blocks": 5}
+
+
+def create(manifest: Object) -> tuple[int, str]:
+    result = kubectl(
+        "create", "--dry-run=server", "-n", "default", "-f", "-", stdin=json.dumps(manifest), check=False
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+def benchmark(name: str = "nonsense", **changes: object) -> Object:
+    return Benchmark("default", name, spec(**changes)).manifest
+
+
+def test_the_spec_that_the_nonsense_is_made_from_is_accepted() -> None:
+    code, text = create(benchmark())
+    assert code == 0, text
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        (
+            benchmark("9-lives"),
+            "metadata.name must be a DNS label of at most 30 characters that begins with a letter",
+        ),
+        (benchmark("a" * 31), "metadata.name must be a DNS label of at most 30 characters"),
+        (
+            benchmark(trials={"blocks": 4}, budgets=[{"candidate": "rust", "maxErrorRatio": "0"}]),
+            "budgets need spec.trials.blocks of at least 5",
+        ),
+        (
+            benchmark(trials=FIVE, budgets=[{"candidate": "go", "maxErrorRatio": "0"}]),
+            "every budget must name a candidate of spec.candidates",
+        ),
+        (
+            benchmark(trials=FIVE, budgets=[{"candidate": "rust"}]),
+            "a budget needs at least one of maxJoulesPerRequest",
+        ),
+        (
+            benchmark(trials=FIVE, budgets=[{"candidate": "rust", "maxErrorRatio": "1.5"}]),
+            "maxErrorRatio is a share from 0 to 1",
+        ),
+        (
+            benchmark(candidates=[RUST | {"env": [{"name": "DATABASE_URL", "value": "postgresql://mine"}]}]),
+            "env must not set PORT, DATABASE_URL",
+        ),
+        (benchmark(database=DATABASE | {"image": "postgres"}), "database.image needs a tag that begins with"),
+        (benchmark(database={"seed": {}}), "database.seed needs exactly one of contacts"),
+        (benchmark(request={"path": "/", "body": "x"}), "request.body goes with method POST, PUT or PATCH"),
+        (benchmark(load={"duration": "20s", "requests": 1000}), "load takes duration or requests, not both"),
+        (benchmark(load={"duration": "5s"}), "load.duration must be from 20s to 1h"),
+        (benchmark(load={"rate": "Fast"}), "load.rate must be Max or a whole number of requests per second"),
+        (benchmark(load={"warmUp": "1s"}), "load.warmUp must be from 2s to 10m"),
+        (benchmark(trials={"idleBaseline": "1s"}), "trials.idleBaseline must be from 5s to 10m"),
+        (
+            benchmark(energy={"boundary": "Candidate"}),
+            "energy.boundary Candidate needs energy.decidingFigure Attributed",
+        ),
+        (benchmark(deadline="10s"), "spec.deadline must be at least 1m"),
+        (benchmark(candidates=[]), "spec.candidates"),
+        (benchmark(candidates=[RUST, RUST]), 'Duplicate value: {"name":"rust"}'),
+        (benchmark(candidates=[RUST | {"hostNetwork": True}]), "hostNetwork"),
+    ],
+)
+def test_nonsense_is_refused_with_what_to_write_instead(manifest: Object, message: str) -> None:
+    code, text = create(manifest)
+    assert code != 0
+    assert message in text

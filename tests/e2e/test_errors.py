@@ -1,0 +1,47 @@
+"""What does not work ends as Error, with its reason, within the deadline and without a number.
+
+That a cluster without CloudNativePG is told as a condition is shown by the operator's own tests: it
+would need a second cluster here.
+"""
+
+import re
+
+import pytest
+
+from benchmarks import ANSWERS_500, NO_DATABASE, NO_IMAGE, Benchmark
+from checks import agree_with_oracle, assert_ended, assert_no_number, outcome
+from session import Session
+
+SECONDS = {"m": 60, "s": 1}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "reason", "message"),
+    [
+        (ANSWERS_500, "NoSuccessfulRequest", r"candidate broken answered no request as expected: \d+ × 500$"),
+        (NO_IMAGE, "ImagePullFailed", "candidate missing: .*no-such-server"),
+        (NO_DATABASE, "ImagePullFailed", "database: .*postgresql:15-missing"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Benchmark) else "",
+)
+def test_error_has_its_reason_in_time_and_no_number(
+    session: Session, benchmark: Benchmark, reason: str, message: str
+) -> None:
+    ended = session.ended(benchmark.key, 400)
+    text = assert_ended(ended, "Error", reason)
+    assert re.search(message, text), text
+    assert_no_number(ended)
+    moments = session.observer.moments(benchmark.key)
+    begun = min(m.at for m in moments if m.reason not in ("", "Queued", "Waiting", "CleaningUp"))
+    over = min(m.at for m in moments if m.status.get("verdict"))
+    deadline = benchmark.spec["deadline"]
+    assert over - begun < int(deadline[:-1]) * SECONDS[deadline[-1]]
+
+
+def test_a_server_that_only_fails_was_measured_all_the_same(session: Session) -> None:
+    session.ended(ANSWERS_500.key, 400)
+    (trial,) = session.observer.trials_of(ANSWERS_500.key)
+    assert outcome(trial) == "Measured"
+    assert trial["status"]["requests"]["successes"] == 0
+    assert trial["status"]["requests"]["errors"] > 500
+    assert not agree_with_oracle(session, session.record(), trial)

@@ -1,0 +1,59 @@
+"""The operator killed in each phase: the run goes on, and every figure is right or its attempt void."""
+
+import pytest
+
+from benchmarks import KILLED
+from checks import agree_with_oracle, assert_ended, assert_no_number, outcome
+from evidence import say
+from kube import Object
+from scenarios import Kill
+from session import Session
+
+
+@pytest.fixture(scope="module")
+def kills(session: Session) -> list[Kill]:
+    kills = session.killing.result(900)
+    for kill in kills:
+        say(f"operator back {kill.back_after_seconds:.1f} s after its death in the phase: {kill.phase}")
+    return kills
+
+
+@pytest.fixture(scope="module")
+def killed(session: Session, kills: list[Kill]) -> Object:
+    return session.ended(KILLED.key, 400)
+
+
+def test_it_was_killed_once_in_each_phase(kills: list[Kill]) -> None:
+    phases = ["database start", "seeding", "server start", "idle before", "load", "idle after"]
+    assert [kill.phase for kill in kills] == phases
+
+
+def test_the_run_ends_by_itself(session: Session, killed: Object) -> None:
+    message = assert_ended(killed, "Inconclusive", "TooFewBlocks")
+    assert "2 blocks were measured" in message
+    assert killed["status"]["progress"]["trialsDone"] == 2
+    assert_no_number(killed)
+
+
+def test_an_attempt_whose_readings_were_lost_is_void(
+    session: Session, kills: list[Kill], killed: Object
+) -> None:
+    by_name = {t["metadata"]["name"]: t for t in session.observer.trials_of(KILLED.key)}
+    lost = [kill.trial for kill in kills if kill.phase in ("load", "idle after")]
+    assert len(set(lost)) == 2
+    for name in lost:
+        status = by_name[name]["status"]
+        assert (status["outcome"], status["reason"]) == ("Void", "ReadingsInterrupted")
+        assert "energy" not in status
+        assert "columns" not in status
+    assert killed["status"]["progress"]["voidAttempts"] >= 2
+
+
+def test_every_other_attempt_is_right(session: Session, killed: Object) -> None:
+    trials = session.observer.trials_of(KILLED.key)
+    assert {outcome(trial) for trial in trials} == {"Measured", "Void"}
+    measured = [trial for trial in trials if outcome(trial) == "Measured"]
+    assert len(measured) >= 2
+    record = session.record()
+    wrong = [(t["metadata"]["name"], *map(str, agree_with_oracle(session, record, t))) for t in measured]
+    assert [figures for figures in wrong if len(figures) > 1] == []

@@ -1,0 +1,199 @@
+"""The main job: rust-vs-python, the example itself shortened by its overlay, to a verdict."""
+
+import re
+from typing import Any
+
+import pytest
+
+import oracle
+from benchmarks import LONG
+from checks import EXACT, PASS, RUNNING, agree_with_oracle, assert_ended, kstatus, outcome
+from kube import Object, get, kubectl, table
+from session import Session
+
+NUMBER = r"\d[\d.]*(e-?\d+)?"
+FIGURE = rf"{NUMBER}±{NUMBER}"
+INTERVAL = rf"{NUMBER} \[{NUMBER}–{NUMBER}\]"
+
+
+def counted(session: Session) -> list[Object]:
+    """The trials that count: of each block the newest attempt."""
+    trials = session.observer.trials_of(LONG.key)
+    newest: dict[int, int] = {}
+    for trial in trials:
+        block, attempt = trial["spec"]["block"], trial["spec"]["attempt"]
+        newest[block] = max(newest.get(block, 0), attempt)
+    return [t for t in trials if t["spec"]["attempt"] == newest[t["spec"]["block"]]]
+
+
+def test_rust_wins_within_its_budgets(session: Session, long_run: Object) -> None:
+    message = assert_ended(long_run, "Pass", "BudgetsMet")
+    assert "rust: " in message
+    assert "modelled" in message
+    status = long_run["status"]
+    assert status["winner"] == "rust"
+    assert status["progress"]["trialsDone"] == status["progress"]["trialsPlanned"] == 10
+    assert [b["outcome"] for b in status["budgets"]] == ["Met", "Met", "Met"]
+    assert (status["measuredNode"], status["injectorNode"], status["sharedNode"]) == (
+        "pi-1",
+        "injector-1",
+        False,
+    )
+    assert (status["provenance"], status["decidingFigure"]) == ("Modelled", "Gross")
+    results = [(result["point"], result["candidate"], result["trials"]) for result in status["results"]]
+    assert results == [("c4-max", "rust", 5), ("c4-max", "python", 5)]
+
+
+def test_conditions_are_those_of_kstatus_all_the_time(session: Session, long_run: Object) -> None:
+    seen = [kstatus(moment.conditions) for moment in session.observer.moments(LONG.key) if moment.conditions]
+    assert len(seen) > 20
+    assert [s for s in seen if s not in (RUNNING, PASS)] == []
+    assert seen.index(PASS) == seen.count(RUNNING)
+
+
+def test_nothing_is_shown_before_the_end(session: Session, long_run: Object) -> None:
+    running = [m.status for m in session.observer.moments(LONG.key) if kstatus(m.conditions) == RUNNING]
+    assert len(running) > 20
+    shown = [s for s in running if s.get("results") or s.get("verdict") or s.get("winner")]
+    assert shown == []
+
+
+def test_get_fb_answers_at_a_glance(long_run: Object) -> None:
+    (row,) = table(kubectl("get", "fb", "-n", LONG.namespace).stdout)
+    columns = {
+        "NAME": "rust-vs-python",
+        "VERDICT": "Pass",
+        "WINNER": "rust",
+        "RATIO": INTERVAL,
+        "J/REQ": rf"{NUMBER} ms CPU \(≈{FIGURE} mJ gross modelled\)",
+        "REQ/S": FIGURE,
+        "MS/REQ": FIGURE,
+        "POWER": "Modelled",
+        "TRIALS": "10/10",
+        "AGE": r"\w+",
+    }
+    assert list(row) == list(columns)
+    assert {name: cell for name, cell in row.items() if not re.fullmatch(columns[name], cell)} == {}
+
+
+def test_get_fbt_answers_at_a_glance(session: Session, long_run: Object) -> None:
+    rows = table(kubectl("get", "fbt", "-n", LONG.namespace).stdout)
+    rows = [row for row in rows if row["OUTCOME"] == "Measured"]
+    columns = {
+        "NAME": rf"rust-vs-python-{long_run['status']['run']}-b0[1-5]-(rust|python)-\d+",
+        "BENCHMARK": "rust-vs-python",
+        "BLOCK": "[1-5]",
+        "ATTEMPT": r"\d+",
+        "CANDIDATE": "rust|python",
+        "OUTCOME": "Measured",
+        "REASON": "Measured",
+        "J/REQ": rf"{NUMBER} gross.*",
+        "REQ/S": NUMBER,
+        "MS/REQ": NUMBER,
+        "ERRORS": "0",
+        "AGE": r"\w+",
+    }
+    assert len(rows) >= 10
+    assert list(rows[0]) == list(columns)
+    for row in rows:
+        assert {name: cell for name, cell in row.items() if not re.fullmatch(columns[name], cell)} == {}
+
+
+def test_each_block_is_one_trial_of_each_in_an_order_that_changes(session: Session, long_run: Object) -> None:
+    blocks: dict[int, list[str]] = {}
+    for trial in counted(session):
+        assert outcome(trial) == "Measured"
+        blocks.setdefault(trial["spec"]["block"], []).append(trial["spec"]["candidate"])
+    assert sorted(blocks) == [1, 2, 3, 4, 5]
+    assert all(sorted(order) == ["python", "rust"] for order in blocks.values())
+    assert {order[0] for order in blocks.values()} == {"python", "rust"}
+
+
+def test_every_trial_had_fresh_pods_and_the_same_rows(session: Session, long_run: Object) -> None:
+    trials = counted(session)
+    pods = [pod for trial in trials for pod in trial["status"]["candidatePods"]]
+    assert len(pods) == len(set(pods)) == 10
+    assert {tuple(trial["status"]["databasePods"]) for trial in trials} == {
+        tuple(trials[0]["status"]["databasePods"])
+    }
+    assert {trial["status"]["database"]["rows"] for trial in trials} == {10_000}
+    assert len({trial["status"]["database"]["digest"] for trial in trials}) == 1
+
+
+def test_every_trials_figures_are_those_of_fortio_and_of_the_kernel(
+    session: Session, long_run: Object
+) -> None:
+    record = session.record()
+    measured = [trial for trial in session.observer.trials_of(LONG.key) if outcome(trial) == "Measured"]
+    assert len(measured) >= 10
+    wrong = [(t["metadata"]["name"], *map(str, agree_with_oracle(session, record, t))) for t in measured]
+    assert [figures for figures in wrong if len(figures) > 1] == []
+    # Withheld figures agree with anything: some must be told.
+    assert any("netWithheld" not in trial["status"]["energy"] for trial in measured)
+
+
+FIGURES = {
+    "requestsPerSecond": lambda s: s["requests"]["requestsPerSecond"],
+    "millisecondsPerRequest": lambda s: s["requests"]["msPerRequest"],
+    "grossJoulesPerRequest": lambda s: s["energy"]["grossJoulesPerRequest"],
+    "netJoulesPerRequest": lambda s: s["energy"].get("netJoulesPerRequest"),
+    "attributedJoulesPerRequest": lambda s: s["energy"]["attributed"]["candidateAndDatabaseJoulesPerRequest"],
+    "cpuMillisecondsPerRequest": lambda s: 1000 * s["energy"]["cpu"]["candidateAndDatabaseSecondsPerRequest"],
+}
+
+
+def figures(session: Session, candidate: str, name: str) -> list[Any]:
+    trials = [t for t in counted(session) if t["spec"]["candidate"] == candidate]
+    return [FIGURES[name](t["status"]) for t in sorted(trials, key=lambda t: t["spec"]["block"])]
+
+
+@pytest.mark.parametrize("candidate", ["rust", "python"])
+@pytest.mark.parametrize("name", FIGURES)
+def test_summary_is_the_geometric_mean_with_its_t_interval(
+    session: Session, long_run: Object, candidate: str, name: str
+) -> None:
+    told = next(r for r in long_run["status"]["results"] if r["candidate"] == candidate)
+    values = figures(session, candidate, name)
+    if None in values:
+        assert name == "netJoulesPerRequest"
+        assert name not in told
+        assert any("net joules" in text for text in told["withheld"])
+        return
+    assert told[name] == pytest.approx(oracle.geometric(values), rel=EXACT)
+
+
+def test_summary_tells_errors_and_memory(session: Session, long_run: Object) -> None:
+    for told in long_run["status"]["results"]:
+        mine = [t["status"] for t in counted(session) if t["spec"]["candidate"] == told["candidate"]]
+        errors = oracle.arithmetic([s["requests"]["errorRate"] for s in mine])
+        assert told["errorRatio"]["value"] == pytest.approx(errors["value"], rel=EXACT)
+        peak = max(s["energy"]["candidatePeakWorkingSetBytes"] for s in mine)
+        assert told["peakMemoryBytes"] == peak > 1_000_000
+
+
+def test_comparison_is_paired_by_block(session: Session, long_run: Object) -> None:
+    rust, python = (figures(session, name, "grossJoulesPerRequest") for name in ("rust", "python"))
+    told = {(c["candidate"], c["against"]): c for c in long_run["status"]["comparisons"]}
+    assert set(told) == {("rust", "python"), ("python", "rust")}
+    ratio = oracle.paired(rust, python)
+    assert told["rust", "python"]["ratio"] == pytest.approx(ratio, rel=EXACT)
+    assert told["python", "rust"]["ratio"] == pytest.approx(oracle.paired(python, rust), rel=EXACT)
+    assert ratio["upper"] < 1
+    assert told["rust", "python"]["separated"]
+
+
+def test_an_event_tells_the_verdict(long_run: Object) -> None:
+    events = get("events", "-n", LONG.namespace)["items"]
+    told = [e for e in events if e["reason"] == "BudgetsMet" and e["involvedObject"]["name"] == LONG.name]
+    assert [e["type"] for e in told] == ["Normal"]
+
+
+def test_what_it_made_goes_when_it_ends_but_the_ledger_stays(session: Session, long_run: Object) -> None:
+    def gone() -> bool:
+        return not [
+            pod for pod in session.observer.pods.values() if pod["metadata"]["namespace"] == LONG.namespace
+        ]
+
+    session.observer.until(gone, 90, "the end of the long run's pods")
+    assert get("deployments,services,jobs,clusters.postgresql.cnpg.io", "-n", LONG.namespace)["items"] == []
+    assert len(get("fbt", "-n", LONG.namespace)["items"]) >= 10

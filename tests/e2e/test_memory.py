@@ -1,0 +1,14 @@
+"""What the standing parts cost in memory; the figures are printed at the end and kept as memory.json."""
+
+import json
+
+import box
+from kube import Object
+from session import Session
+
+
+def test_every_part_was_found_during_the_long_run(session: Session, long_run: Object) -> None:
+    told = json.loads((box.ARTIFACTS / "memory.json").read_text())
+    assert {part.split()[0] for part in told} == {"operator", "meter", "cloudnative-pg"}
+    assert {part for part in told if part.startswith("meter")} == {"meter on pi-1", "meter on injector-1"}
+    assert all(row["samples"] > 50 and row["medianMiB"] > 0.5 for row in told.values())

@@ -1,0 +1,224 @@
+"""The oracle against nodes whose truth is known, and against wrong figures. Needs no cluster."""
+
+import copy
+import json
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import oracle
+from kube import ROOT
+from oracle import Cgroup, Model, Record, Requests
+
+MODEL = Model(idle_watts=3.0, watts_per_cpu=2.0, cpus=1)
+BEGIN = 1_800_000_000.0
+CANDIDATE, DATABASE = "11111111-aaaa", "22222222-bbbb"
+# Load: where it begins and ends, and the share of the CPU of candidate, database and all else.
+LOAD = (10.0, 40.0)
+SHARES = {CANDIDATE: 0.5, DATABASE: 0.25}
+NODE_UNDER_LOAD, NODE_IDLE = 0.8, 0.1
+
+
+def used(at: float, under_load: float, idle: float) -> float:
+    """CPU seconds since 0, of something that uses so much under load and idle."""
+    loaded = min(max(at - LOAD[0], 0.0), LOAD[1] - LOAD[0])
+    return loaded * under_load + (at - loaded) * idle
+
+
+def synthetic() -> Record:
+    lines = []
+    for sample in range(600):
+        at = sample / 10 + 0.03 * math.sin(sample)
+        pods = " ".join(f"{uid}={1e9 * used(at, share, 0):.0f}" for uid, share in SHARES.items())
+        node = 1e9 * used(at, NODE_UNDER_LOAD, NODE_IDLE)
+        lines.append(f"{BEGIN + at:.6f} {node:.0f} {pods}\n")
+    return Record.parse([*lines, "1800000060.0 12"])
+
+
+def fortio() -> dict:
+    return json.loads((ROOT / "measure/tests/data/fortio/one-in-five-fails.json").read_text())
+
+
+@pytest.fixture
+def trial() -> dict:
+    return {
+        "candidatePods": [CANDIDATE],
+        "databasePods": [DATABASE],
+        "idleBefore": {"startUnixSeconds": BEGIN + 2, "endUnixSeconds": BEGIN + 7},
+        "idleAfter": {"startUnixSeconds": BEGIN + 45, "endUnixSeconds": BEGIN + 50},
+    }
+
+
+@pytest.fixture
+def window() -> Requests:
+    return Requests(BEGIN + 15, seconds=20, total=1010, successes=1000, rate=50, milliseconds=2)
+
+
+def test_energy_of_a_steady_load_is_what_can_be_computed_by_hand(trial: dict, window: Requests) -> None:
+    figures = oracle.energy_figures(synthetic(), MODEL, window, trial)
+    by_hand = {
+        "nodeJoules": 20 * (3 + 2 * 0.8),
+        "grossJoulesPerRequest": 0.092,
+        "idleBeforeWatts": 3 + 2 * 0.1,
+        "netJoules": 92 - 20 * 3.2,
+        "netJoulesPerRequest": 0.028,
+        "attributed.candidateJoules": 20 * (3 + 2 * 0.8) * 0.5,
+        "attributed.databaseJoules": 20 * (3 + 2 * 0.8) * 0.25,
+        "attributed.candidateAndDatabaseJoulesPerRequest": 0.069,
+        "cpu.candidateSeconds": 10,
+        "cpu.nodeSeconds": 16,
+    }
+    for name, value in by_hand.items():
+        assert figures[name] == pytest.approx(value, rel=1e-4), name
+
+
+def test_window_across_a_step_counts_each_side_by_its_own_use(trial: dict) -> None:
+    window = Requests(BEGIN, 20, 1, 1, 1.0, 1.0)
+    record = synthetic()
+    with pytest.raises(ValueError, match="does not reach"):
+        oracle.energy_figures(record, MODEL, window, trial)
+    window = Requests(BEGIN + 1, 18, 1, 1, 1.0, 1.0)
+    figures = oracle.energy_figures(record, MODEL, window, trial)
+    assert figures["nodeJoules"] == pytest.approx(3 * 18 + 2 * (9 * 0.1 + 9 * 0.8), rel=1e-3)
+    # Nine seconds of nothing, nine of load: the mean use over all would give other joules.
+    assert figures["attributed.candidateJoules"] == pytest.approx(9 * (3 + 2 * 0.8) * 0.5, rel=5e-3)
+
+
+def test_two_cpus_halve_what_is_attributed(trial: dict, window: Requests) -> None:
+    two = Model(3.0, 2.0, cpus=2)
+    figures = oracle.energy_figures(synthetic(), two, window, trial)
+    assert figures["attributed.candidateJoules"] == pytest.approx(20 * 4.6 * 0.25, rel=1e-4)
+
+
+def test_without_database_and_without_success_there_are_no_such_figures(trial: dict) -> None:
+    del trial["databasePods"]
+    figures = oracle.energy_figures(synthetic(), MODEL, Requests(BEGIN + 15, 20, 10, 0, None, None), trial)
+    absent = {name for name, value in figures.items() if value is None}
+    assert absent == {
+        "grossJoulesPerRequest",
+        "netJoulesPerRequest",
+        "attributed.databaseJoules",
+        "attributed.candidateJoulesPerRequest",
+        "attributed.candidateAndDatabaseJoulesPerRequest",
+        "cpu.databaseSeconds",
+    }
+
+
+def test_requests_are_counted_over_successes_alone() -> None:
+    raw = fortio()
+    requests = Requests.of(raw)
+    codes, seconds = raw["RetCodes"], raw["ActualDuration"] / 1e9
+    assert (requests.total, requests.successes) == (sum(codes.values()), codes["200"])
+    assert requests.successes < requests.total
+    assert requests.rate == codes["200"] / seconds < raw["ActualQPS"]
+    all_seconds, failed = raw["DurationHistogram"]["Sum"], raw["ErrorsDurationHistogram"]["Sum"]
+    assert requests.milliseconds == pytest.approx(1000 * (all_seconds - failed) / codes["200"])
+    assert Requests.of(raw, [204]).rate is None
+    assert Requests.of(raw, [204]).milliseconds is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2026-02-28T23:59:59.123456789Z", 1772323199.123456789),
+        ("2024-03-01T01:00:00.5+01:00", 1709251200.5),
+    ],
+)
+def test_times_of_go_are_read(text: str, seconds: float) -> None:
+    assert oracle.unix_seconds(text) == pytest.approx(seconds, abs=1e-6)
+
+
+def test_figures_that_agree_pass_and_any_that_does_not_is_told(trial: dict, window: Requests) -> None:
+    true = oracle.energy_figures(synthetic(), MODEL, window, trial)
+    told: dict = {"attributed": {}, "cpu": {}}
+    for path, value in true.items():
+        *parents, name = path.split(".")
+        (told[parents[0]] if parents else told)[name] = value
+    assert not [d for d in oracle.compare(told, true, 0.01) if d.is_wrong]
+    for path in true:
+        *parents, name = path.split(".")
+        for wrong in (
+            lambda value: value * 1.02,
+            lambda value: value * 0.98,
+            lambda value: None,
+            lambda value: 0,
+        ):
+            spoilt = copy.deepcopy(told)
+            place = spoilt[parents[0]] if parents else spoilt
+            place[name] = wrong(place[name])
+            assert [d.figure for d in oracle.compare(spoilt, true, 0.01) if d.is_wrong] == [path]
+
+
+def test_a_figure_where_there_can_be_none_is_wrong() -> None:
+    assert oracle.compare({"msPerRequest": 0}, {"msPerRequest": None}, 0.01)[0].is_wrong
+    assert not oracle.compare({}, {"msPerRequest": None}, 0.01)[0].is_wrong
+
+
+def test_gap_in_the_record_is_no_straight_line() -> None:
+    record = Record.parse(["0 0\n", "0.1 1\n", "3.0 2\n", "3.1 3\n"])
+    with pytest.raises(ValueError, match="gap"):
+        record.node.at(2.0)
+
+
+def test_intervals_are_those_of_a_published_example() -> None:
+    # Five values of mean 5 and variance 2.5: half of the interval is 2.776 · √(2.5 / 5).
+    interval = oracle.arithmetic([3, 4, 5, 6, 7])
+    assert interval["value"] == 5
+    assert interval["upper"] - 5 == pytest.approx(2.7764451 * math.sqrt(0.5))
+    means = oracle.geometric([1, 10, 100])
+    assert means["value"] == pytest.approx(10)
+    assert means["lower"] * means["upper"] == pytest.approx(100)
+    assert oracle.paired([2, 4, 8], [4, 8, 16]) == pytest.approx({"value": 0.5, "lower": 0.5, "upper": 0.5})
+
+
+def test_boards_are_read_from_the_meters_own_table() -> None:
+    table = """Modelled power: P = idle watts + watts per CPU x (CPU-seconds used per second)
+
+BOARD                                 IDLE W  FULL W  CORES  W PER CPU  SOURCE
+pi-2b        Raspberry Pi 2 Model B     3.33     4.8      4     0.3675  P. Montens, 2016: "idle"
+generic      any other board               -       -      -          -  yours: --idle-watts
+"""
+    assert oracle.boards(table) == {"pi-2b": (3.33, pytest.approx(0.3675))}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_recorder_writes_what_the_kernel_accounts(tmp_path: Path, version: int) -> None:
+    node = (tmp_path / "cpuacct" if version == 1 else tmp_path) / "lab/pi-1"
+    pods = {"uid-a": node / "kubepods/poduid-a", "uid-b": node / "kubepods/besteffort/poduid-b"}
+
+    def account(directory: Path, nanoseconds: int) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        if version == 1:
+            (directory / "cpuacct.usage").write_text(f"{nanoseconds}\n")
+        else:
+            (directory / "cpu.stat").write_text(f"usage_usec {nanoseconds // 1000}\nuser_usec 5\n")
+
+    account(node, 7_000_000)
+    for uid, directory in pods.items():
+        account(directory, 1_000_000 * ord(uid[-1]))
+    (node / "kubepods/burstable/podgone").mkdir(parents=True)
+    at, total, usage = Cgroup.find("/lab/pi-1", tmp_path).sample()
+    assert abs(at - time.time()) < 1
+    assert (total, usage) == (7_000_000, {"uid-a": 97_000_000, "uid-b": 98_000_000})
+
+
+def test_recorder_writes_ten_samples_a_second_and_ends_with_its_parent(tmp_path: Path) -> None:
+    cgroup = Path("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+    if not cgroup.exists():
+        pytest.skip("no CPU accounting at the root of this machine's cgroups")
+    output = tmp_path / "record"
+    command = [sys.executable, oracle.__file__, "record", "--cgroup", "/", "--file", str(output)]
+    script = f"import subprocess, time; subprocess.Popen({command!r}); time.sleep(2)"
+    subprocess.run([sys.executable, "-c", script], timeout=20, check=True)
+    time.sleep(0.5)
+    size = output.stat().st_size
+    time.sleep(0.5)
+    assert output.stat().st_size == size
+    record = Record.read(output)
+    assert 12 <= len(record.node.times) <= 22
+    assert record.node.seconds[-1] > record.node.seconds[0]

@@ -1,0 +1,106 @@
+"""Who may do what: the operator no more than it needs, nobody else with the ledger."""
+
+import json
+
+import pytest
+
+from benchmarks import LONG
+from kube import kubectl
+from scenarios import OPERATOR_NAMESPACE
+from session import Session
+
+OPERATOR = f"system:serviceaccount:{OPERATOR_NAMESPACE}:frugality-operator"
+EDITOR = "e2e-editor"
+
+
+def may(user: str, *what: str) -> bool:
+    answer = kubectl("auth", "can-i", *what, f"--as={user}", check=False).stdout.strip()
+    assert answer in ("yes", "no"), answer
+    return answer == "yes"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        ("get", "secrets"),
+        ("list", "secrets"),
+        ("watch", "secrets"),
+        ("create", "pods"),
+        ("delete", "pods"),
+        ("create", "pods", "--subresource=exec"),
+        ("get", "pods", "--subresource=log"),
+        ("get", "nodes", "--subresource=proxy"),
+        ("update", "nodes"),
+        ("create", "configmaps"),
+        ("update", "frugalitybenchmarks.frugality.dev"),
+        ("delete", "frugalitybenchmarks.frugality.dev"),
+        ("create", "clusterrolebindings.rbac.authorization.k8s.io"),
+        ("impersonate", "users"),
+        ("*", "*"),
+    ],
+    ids=" ".join,
+)
+def test_operator_may_not(what: tuple[str, ...]) -> None:
+    assert not may(OPERATOR, *what, "-A")
+    assert not may(OPERATOR, *what, "-n", OPERATOR_NAMESPACE)
+
+
+def test_the_question_can_be_answered_with_yes() -> None:
+    assert may(OPERATOR, "create", "jobs.batch", "-A")
+    assert may(OPERATOR, "patch", "frugalitytrials.frugality.dev", "--subresource=status", "-A")
+
+
+@pytest.fixture(scope="module")
+def trial(session: Session) -> str:
+    """A measured entry of the ledger, and a user with the cluster's own edit role beside it."""
+    binding = (
+        "create",
+        "rolebinding",
+        EDITOR,
+        "--clusterrole=edit",
+        f"--user={EDITOR}",
+        "-n",
+        LONG.namespace,
+    )
+    kubectl(*binding)
+
+    def measured() -> list[str]:
+        trials = session.observer.trials_of(LONG.key)
+        return [t["metadata"]["name"] for t in trials if t.get("status", {}).get("outcome") == "Measured"]
+
+    return session.observer.until(measured, 240, "the first measured trial")[0]
+
+
+def patch(trial: str, change: object, *how: str) -> str:
+    command = ("patch", "fbt", trial, "-n", LONG.namespace, "--type=merge", "-p", json.dumps(change), *how)
+    result = kubectl(*command, check=False)
+    assert result.returncode != 0, result.stdout
+    return result.stderr
+
+
+def test_editor_may_benchmark_and_read_the_ledger(trial: str) -> None:
+    assert may(EDITOR, "create", "frugalitybenchmarks.frugality.dev", "-n", LONG.namespace)
+    assert trial in kubectl("get", "fbt", "-n", LONG.namespace, f"--as={EDITOR}").stdout
+
+
+@pytest.mark.parametrize("how", [(), ("--subresource=status",)], ids=["spec", "status"])
+def test_editor_may_not_write_the_ledger(trial: str, how: tuple[str, ...]) -> None:
+    change = {"spec": {"candidate": "python"}, "status": {"message": "forged"}}
+    assert "(Forbidden)" in patch(trial, change, f"--as={EDITOR}", *how)
+
+
+def test_editor_may_not_delete_the_ledger_nor_write_a_verdict(trial: str) -> None:
+    deleted = kubectl("delete", "fbt", trial, "-n", LONG.namespace, f"--as={EDITOR}", check=False)
+    assert "(Forbidden)" in deleted.stderr
+    forged = json.dumps({"status": {"verdict": "Pass"}})
+    patched = kubectl(
+        *("patch", "fb", LONG.name, "-n", LONG.namespace, "--type=merge", "--subresource=status"),
+        *("-p", forged, f"--as={EDITOR}"),
+        check=False,
+    )
+    assert "(Forbidden)" in patched.stderr
+
+
+def test_not_even_an_administrator_rewrites_an_entry(trial: str) -> None:
+    assert "can't be rewritten" in patch(trial, {"spec": {"candidate": "python"}})
+    assert "can't be rewritten" in patch(trial, {"status": {"message": "forged"}}, "--subresource=status")
