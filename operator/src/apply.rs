@@ -237,7 +237,7 @@ impl Applier {
                 Ok(Some(Refusal {
                     reason: reason::NAME_CONFLICT,
                     message: format!(
-                        "{kind:?} {name} exists and is not this benchmark's; delete or rename it"
+                        "{kind:?} {name} exists and is not this benchmark's; delete or rename it, then start the run anew with the annotation frugality.dev/rerun"
                     ),
                 }))
             }

@@ -28,6 +28,7 @@ use crate::{
     observe::{ObserveError, Places, observe},
     plan::{
         facts::{Config, Refusal},
+        identity::run_id,
         plan,
         time::unix_seconds,
     },
@@ -80,7 +81,7 @@ pub struct Context {
 #[derive(Default)]
 struct Memory {
     failures: HashMap<String, u32>,
-    refusals: HashMap<String, (Option<i64>, Refusal)>,
+    refusals: HashMap<String, (String, Refusal)>,
 }
 
 impl Context {
@@ -119,8 +120,14 @@ impl Context {
 
     async fn pass(&self, benchmark: &FrugalityBenchmark) -> Result<Action, PassError> {
         let refused = self.refusal(benchmark);
-        let observed =
-            observe(&self.client, &self.places, &self.reader, benchmark, refused).await?;
+        let observed = Box::pin(observe(
+            &self.client,
+            &self.places,
+            &self.reader,
+            benchmark,
+            refused,
+        ))
+        .await?;
         let now = unix_seconds(Timestamp::now());
         let plan = plan(benchmark, &observed, &self.config, now);
         debug!(?plan, "planned");
@@ -141,17 +148,18 @@ impl Context {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A refusal of this very spec; an edited spec is tried anew.
+    /// A refusal in this very run; an edited spec, or a new re-run token, is tried anew.
     fn refusal(&self, benchmark: &FrugalityBenchmark) -> Option<Refusal> {
         let memory = self.memory();
-        let (generation, refusal) = memory.refusals.get(&benchmark.uid()?)?;
-        (*generation == benchmark.metadata.generation).then(|| refusal.clone())
+        let (run, refusal) = memory.refusals.get(&benchmark.uid()?)?;
+        (*run == run_id(benchmark)).then(|| refusal.clone())
     }
 
     fn remember(&self, benchmark: &FrugalityBenchmark, refusal: Refusal) {
         if let Some(uid) = benchmark.uid() {
-            let generation = benchmark.metadata.generation;
-            self.memory().refusals.insert(uid, (generation, refusal));
+            self.memory()
+                .refusals
+                .insert(uid, (run_id(benchmark), refusal));
         }
     }
 
@@ -185,7 +193,7 @@ async fn reconcile(
         return Ok(Action::await_change());
     }
     let started = std::time::Instant::now();
-    let result = tokio::time::timeout(PASS_TIMEOUT, context.pass(benchmark))
+    let result = tokio::time::timeout(PASS_TIMEOUT, Box::pin(context.pass(benchmark)))
         .await
         .unwrap_or(Err(PassError::Timeout));
     let label = result

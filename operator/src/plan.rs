@@ -153,6 +153,15 @@ impl Pass<'_> {
         if let Some(judgement) = judge(settings, self.ledger) {
             return self.conclude(None, judgement);
         }
+        if let Some(started) = self.started_unix_seconds()
+            && self.now_unix_seconds - started > settings.deadline_seconds
+        {
+            let message = format!(
+                "no verdict {} after the run began; raise spec.deadline or ask for fewer blocks",
+                self.benchmark.spec.deadline
+            );
+            return self.fail(settings, None, reason::DEADLINE_EXCEEDED, &message);
+        }
         let nodes = match choose(&self.benchmark.spec.placement, self.observed, self.ledger) {
             Ok(nodes) => nodes,
             Err(misplaced) => {
@@ -259,10 +268,10 @@ impl Pass<'_> {
 
     fn measure(&self, settings: &Settings, nodes: &Nodes) -> Plan {
         if let Some(refusal) = &self.observed.refused {
-            return self.fail(settings, nodes, refusal.reason, &refusal.message);
+            return self.fail(settings, Some(nodes), refusal.reason, &refusal.message);
         }
         let strangers = self.strangers();
-        if !strangers.is_empty() {
+        if !strangers.is_empty() || self.observed.pods.iter().any(|pod| pod.run != self.run) {
             let mut plan = self.running(
                 Some(nodes),
                 reason::CLEANING_UP,
@@ -284,15 +293,6 @@ impl Pass<'_> {
                 BUSY_REQUEUE_SECONDS,
             );
         }
-        if let Some(started) = self.started_unix_seconds()
-            && self.now_unix_seconds - started > settings.deadline_seconds
-        {
-            let message = format!(
-                "no verdict {} after the run began; raise spec.deadline or ask for fewer blocks",
-                self.benchmark.spec.deadline
-            );
-            return self.fail(settings, nodes, reason::DEADLINE_EXCEEDED, &message);
-        }
         match prepare::database(self, settings, nodes) {
             Prepared::Ready => {}
             Prepared::Waiting {
@@ -309,7 +309,7 @@ impl Pass<'_> {
                 }
             }
             Prepared::Failed { reason, message } => {
-                return self.fail(settings, nodes, reason, &message);
+                return self.fail(settings, Some(nodes), reason, &message);
             }
         }
         match self.ledger.next(settings) {
@@ -329,9 +329,11 @@ impl Pass<'_> {
 
     fn start(&self, settings: &Settings, nodes: &Nodes, start: &Start) -> Plan {
         let leftovers = self.attempt_children();
-        let pods_left = self.observed.pods.iter().any(|pod| {
-            is_of_attempt(&pod.role) && !(pod.ended && pod.role == Role::Candidate.as_str())
-        });
+        let pods_left = self
+            .observed
+            .pods
+            .iter()
+            .any(|pod| is_of_attempt(&pod.role));
         if !leftovers.is_empty() || pods_left {
             let mut plan = self.running(
                 Some(nodes),
@@ -387,7 +389,7 @@ impl Pass<'_> {
             // The run's ID covers the candidates, so an entry of this run names one of them.
             return self.fail(
                 settings,
-                nodes,
+                Some(nodes),
                 reason::INVALID_SPEC,
                 "an entry of the ledger names no candidate",
             );
@@ -425,12 +427,12 @@ impl Pass<'_> {
     fn fail(
         &self,
         settings: &Settings,
-        nodes: &Nodes,
+        nodes: Option<&Nodes>,
         reason: &'static str,
         message: &str,
     ) -> Plan {
         let mut plan = self.running(
-            Some(nodes),
+            nodes,
             reason::MEASURING,
             message,
             BUSY_REQUEUE_SECONDS / 5.0,
@@ -462,8 +464,8 @@ impl Pass<'_> {
                     position: 0,
                     attempt: 1,
                     candidate: String::new(),
-                    measured_node: nodes.measured.name.clone(),
-                    injector_node: nodes.injector.name.clone(),
+                    measured_node: nodes.map_or_else(String::new, |n| n.measured.name.clone()),
+                    injector_node: nodes.map_or_else(String::new, |n| n.injector.name.clone()),
                     seed: self.benchmark.spec.trials.seed,
                 },
             )));

@@ -162,7 +162,8 @@ impl Reader {
             Ok(reading) => {
                 debug!(trial = watch.trial, joules = reading.node_joules, "reading");
                 entry.session.last_error = None;
-                let readings = &mut entry.session.readings;
+                // Copied only while a pass looks at the very same readings.
+                let readings = Arc::make_mut(&mut entry.session.readings);
                 if watch.trial == crate::plan::facts::PREFLIGHT
                     && readings.len() >= PREFLIGHT_READINGS
                 {

@@ -1,5 +1,8 @@
 //! A benchmark's status as a table for a terminal or a report.
 
+// Writing to a String can't fail, so the results of `writeln!` below are not looked at.
+use std::fmt::Write as _;
+
 use crate::{
     api::{CandidateResult, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus},
     plan::text,
@@ -22,7 +25,7 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
         columns.reason.unwrap_or_default()
     );
     if let Some(message) = columns.message {
-        text.push_str(&format!("  {message}\n"));
+        let _ = writeln!(text, "  {message}");
     }
     if status.results.is_empty() {
         return text;
@@ -31,7 +34,7 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     text.push_str(&table(&rows(status)));
     text.push('\n');
     for line in notes(status) {
-        text.push_str(&format!("  {line}\n"));
+        let _ = writeln!(text, "  {line}");
     }
     text
 }
@@ -162,7 +165,7 @@ fn table(rows: &[Vec<String>]) -> String {
             .zip(&widths)
             .map(|(cell, width)| format!("{cell:<width$}"))
             .collect();
-        text.push_str(&format!("  {}\n", cells.join("  ").trim_end()));
+        let _ = writeln!(text, "  {}", cells.join("  ").trim_end());
     }
     text
 }

@@ -227,10 +227,34 @@ fn a_meter_that_is_lost_for_good_is_not_waited_for() {
     let load_end = world.loads[0].end;
     world.advance_to(load_end);
     world.manner.meter = None;
-    world.advance_to(load_end + 8.0 + 14.0);
+    world.advance_to(load_end + 14.0);
     assert_eq!(world.plan(0).record, None);
-    world.advance_to(load_end + 8.0 + 16.0);
+    world.advance_to(load_end + 16.0);
     assert_void(&world.plan(0), reason::READINGS_INTERRUPTED);
+}
+
+#[test]
+fn no_load_begins_before_the_meter_has_shown_the_whole_idle_baseline() {
+    let mut world = after("measuring the idle baseline");
+    let lost = world.now;
+    world.manner.meter = None;
+    world.advance_to(lost + 14.0);
+    let waiting = world.plan(0);
+    assert_eq!((waiting.record, waiting.create.len()), (None, 0));
+    world.advance_to(lost + 16.0);
+    assert_void(&world.plan(0), reason::READINGS_INTERRUPTED);
+    // A meter that answers, but with the same reading again and again, is as dead.
+    let mut world = after("measuring the idle baseline");
+    world.advance_to(world.now + 20.0);
+    let stuck = changed(&world, |observed| {
+        for session in observed.sessions.values_mut() {
+            let at = session.readings[1].meter_unix_seconds;
+            for reading in &mut session.readings[1..] {
+                reading.meter_unix_seconds = at;
+            }
+        }
+    });
+    assert_void(&stuck, reason::READINGS_INTERRUPTED);
 }
 
 #[test]

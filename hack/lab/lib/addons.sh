@@ -20,18 +20,26 @@ fill() {
     -e "s|@DNS_ADDRESS@|$LAB_DNS_SERVICE_ADDRESS|g" -e "s|@NODE_STATE@|$LAB_NODE_STATE|g"
 }
 
-apply() { kube apply --server-side --force-conflicts --field-manager=lab -f -; }
+# apply NAME: the manifest on standard input, unless the very same has been applied to this box.
+apply() {
+  local manifest digest stamp=$LAB_DIR/manifests/$1.applied
+  manifest=$(cat)
+  digest=$(sha256sum <<<"$manifest")
+  [[ ! -r $stamp || $(<"$stamp") != "$digest" ]] || return 0
+  kube apply --server-side --force-conflicts --field-manager=lab --filename - <<<"$manifest" &&
+    mkdir -p "${stamp%/*}" && echo "$digest" >"$stamp"
+}
 
-apply_dns() { render "$LAB_HOME/manifests/coredns.yaml" "$(system_image_name coredns)" | apply; }
+apply_dns() { render "$LAB_HOME/manifests/coredns.yaml" "$(system_image_name coredns)" | apply dns; }
 
 apply_storage() {
   render "$LAB_HOME/manifests/local-path" "$(system_image_name local-path-provisioner)" \
-    "$(part_dir local-path-provisioner)/release.yaml" | apply
+    "$(part_dir local-path-provisioner)/release.yaml" | apply storage
 }
 
 apply_cloudnative_pg() {
   render "$LAB_HOME/manifests/cloudnative-pg" "$(system_image_name cloudnative-pg)" \
-    "$(part_dir cloudnative-pg)/release.yaml" | apply
+    "$(part_dir cloudnative-pg)/release.yaml" | apply cloudnative-pg
 }
 
 roll_out() { kube --namespace "$1" rollout status "deployment/$2" --timeout=180s; }

@@ -89,8 +89,10 @@ box_start() {
   for binary in "${BINARIES[@]}"; do
     [[ ! -x "$(part_dir "${BINARY_PART[$binary]}")/$binary" ]] || ln -s "$(part_dir "${BINARY_PART[$binary]}")/$binary" "$LAB_DIR/bin/$binary"
   done
+  preflight
   step "make certificates" make_pki || die "openssl cannot make the cluster's certificates"
-  cgroup_make "$LAB_CGROUP_ROOT/system"
+  # Processes are in leaves only: cgroup v2 wants it so.
+  cgroup_make "$LAB_CGROUP_ROOT/system/control-plane"
   for node in "${LAB_NODES[@]}"; do
     cgroup_make "$LAB_CGROUP_ROOT/$node"
     cgroup_make "$LAB_CGROUP_ROOT/system/$node"
@@ -98,7 +100,7 @@ box_start() {
   cgroup_cpus "$LAB_CGROUP_ROOT/system" "$LAB_SYSTEM_CPUS" || true
   printf 'checkout=%s\nfingerprint=%s\n' "$LAB_HOME" "$(box_fingerprint)" >"$LAB_DIR/box.env"
   (
-    cgroup_join "$LAB_CGROUP_ROOT/system"
+    cgroup_join "$LAB_CGROUP_ROOT/system/control-plane"
     cd /
     # The box must not hold what the caller has open: locks, pipes, the terminal.
     local open
@@ -106,7 +108,7 @@ box_start() {
       open=${open##*/}
       ((open <= 2)) || exec {open}>&-
     done
-    exec env -i "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "HOME=$HOME" LANG=C.UTF-8 \
+    exec env -i "PATH=$LAB_DIR/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "HOME=$HOME" LANG=C.UTF-8 \
       "FRUGALITY_CACHE=$LAB_CACHE_DIR" "FRUGALITY_LAB_DIR=$LAB_DIR" "FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT" \
       setsid unshare --pid --fork --kill-child=KILL --net --mount --propagation private \
       "$LAB_HOME/box/init" "$LAB_HOME" </dev/null >"$LAB_LOG_DIR/box.log" 2>&1

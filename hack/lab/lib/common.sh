@@ -13,6 +13,13 @@ die() {
   exit 1
 }
 
+# kill_tree PID: a process and all that it started.
+kill_tree() {
+  local child
+  for child in $(pgrep --parent "$1"); do kill_tree "$child"; done
+  kill "$1" 2>/dev/null || true
+}
+
 # step TEXT COMMAND...: runs the command with its output in $LAB_LOG_DIR/<step>.log, and says every
 # ten seconds that it still runs. On failure it shows the end of that log and returns the status.
 step() {
@@ -23,6 +30,8 @@ step() {
   started=$SECONDS
   "$@" >"$log" 2>&1 &
   pid=$!
+  # Commands in the background do not hear the terminal's interrupt.
+  trap 'kill_tree "$pid"; exit 130' INT TERM
   while kill -0 "$pid" 2>/dev/null; do
     elapsed=$((SECONDS - started))
     if ((elapsed >= next)); then
@@ -33,6 +42,7 @@ step() {
   done
   status=0
   wait "$pid" || status=$?
+  trap - INT TERM
   elapsed=$((SECONDS - started))
   if ((status == 0)); then
     say "  $text: done in ${elapsed}s"

@@ -130,7 +130,7 @@ load_image() {
   [[ -n $id ]] || die "there is no image $name" "Build it first: $LAB_COMMAND build-image DOCKERFILE $name"
   for node in "$@"; do node_has_image "$node" "$name" "$id" || missing+=("$node"); done
   ((${#missing[@]})) || return 0
-  archive=$LAB_IMAGES_DIR/archive-$BASHPID.tar
+  archive=$LAB_IMAGES_DIR/archive-$$.tar
   step "export ${name#localhost/frugality/}" lab_buildah push --quiet "$name" "docker-archive:$archive:$name" || {
     rm -f "$archive"
     die "the image $name cannot be exported"
@@ -152,4 +152,6 @@ images_lock() {
     say "waiting for another build or load of images to end"
     flock "$LAB_IMAGES_LOCK"
   }
+  # What an interrupted command left behind.
+  rm -rf "$LAB_IMAGES_DIR"/archive-*.tar "$LAB_IMAGES_DIR"/base-rootfs.tar
 }

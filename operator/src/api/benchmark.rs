@@ -1,7 +1,7 @@
 //! `FrugalityBenchmark`: what a user asks to be measured.
 
-// The derives repeat the types in a private scope of their own.
-#![allow(unreachable_pub)]
+// The derives repeat the types in a private scope of their own; print columns repeat their types.
+#![allow(unreachable_pub, clippy::duplicated_attributes)]
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! `FrugalityTrial`: one attempt of one trial. The ledger: written by the operator alone, and the
 //! only memory of what was measured.
 
-// The derives repeat the types in a private scope of their own.
-#![allow(unreachable_pub)]
+// The derives repeat the types in a private scope of their own; print columns repeat their types.
+#![allow(unreachable_pub, clippy::duplicated_attributes)]
 
 use std::collections::BTreeMap;
 

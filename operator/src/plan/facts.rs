@@ -1,6 +1,6 @@
 //! What a pass knows: plain data, read once by `observe`, from which every decision follows.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
 
@@ -175,7 +175,7 @@ pub struct ClusterFacts {
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     /// Readings so far, in the order of scraping.
-    pub readings: Vec<Reading>,
+    pub readings: Arc<Vec<Reading>>,
     /// When reading began.
     pub started_unix_seconds: f64,
     /// Why the newest scrape failed, if it did.

@@ -47,7 +47,7 @@ impl<'a> Ledger<'a> {
             .iter()
             .filter(|trial| trial.spec.run == run)
             .collect();
-        entries.sort_by(|a, b| key(&a.spec).cmp(&key(&b.spec)));
+        entries.sort_by_key(|entry| key(&entry.spec));
         Self { entries }
     }
 

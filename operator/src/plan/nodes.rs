@@ -23,14 +23,6 @@ pub struct Nodes {
     pub injector: NodeFacts,
 }
 
-impl Nodes {
-    /// Whether both are one.
-    #[must_use]
-    pub fn is_shared(&self) -> bool {
-        self.measured.name == self.injector.name
-    }
-}
-
 /// Why a run can't be placed, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {

@@ -1,5 +1,6 @@
 //! The status: conditions by kstatus' rules, and the texts of `kubectl get`.
 
+use frugality_measure::reading::Provenance;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -82,7 +83,7 @@ impl Report<'_> {
             measured_node: measured,
             injector_node: injector,
             progress: self.progress(),
-            provenance: figures.and_then(|f| f.provenance.clone()),
+            provenance: figures.and_then(|f| f.provenance).map(|p| p.to_string()),
             meter: figures.and_then(|f| f.meter.clone()),
             deciding_figure: figures.and(self.settings).map(|s| s.deciding),
             results: figures.map(|f| f.results.clone()).unwrap_or_default(),
@@ -144,7 +145,7 @@ impl Report<'_> {
         let Some((figures, settings)) = figures.zip(self.settings) else {
             return columns;
         };
-        columns.power.clone_from(&figures.provenance);
+        columns.power = figures.provenance.map(|p| p.to_string());
         if settings.candidates.len() > 1 {
             columns.winner = Some(
                 figures
@@ -165,7 +166,7 @@ impl Report<'_> {
                 .filter(|c| c.candidate == result.candidate)
                 .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
                 .map(|c| text::ratio(&c.ratio));
-            columns.energy = energy(result, settings.deciding, figures.provenance.as_deref());
+            columns.energy = energy(result, settings.deciding, figures.provenance);
             columns.rate = result.requests_per_second.as_ref().map(text::figure);
             columns.latency = result.milliseconds_per_request.as_ref().map(text::figure);
         }
@@ -223,36 +224,23 @@ impl Report<'_> {
     }
 }
 
-/// Joules never stand without which joule they are and where the power came from. Modelled ones
-/// stand behind the CPU time that they were computed from.
+/// The deciding figure of a candidate. Modelled joules stand behind the CPU time that they were
+/// computed from.
 fn energy(
     result: &CandidateResult,
     deciding: DecidingFigure,
-    provenance: Option<&str>,
+    provenance: Option<Provenance>,
 ) -> Option<String> {
     let joules = match deciding {
         DecidingFigure::Gross => result.gross_joules_per_request,
         DecidingFigure::Net => result.net_joules_per_request,
         DecidingFigure::Attributed => result.attributed_joules_per_request,
     }?;
-    match provenance? {
-        "Metered" => Some(format!("{} {}", text::figure(&joules), deciding.word())),
-        "Modelled" => {
-            let millijoules = crate::api::Figure {
-                value: joules.value * 1000.0,
-                lower: joules.lower * 1000.0,
-                upper: joules.upper * 1000.0,
-            };
-            let modelled = format!(
-                "≈{} mJ {} modelled",
-                text::figure(&millijoules),
-                deciding.word()
-            );
-            Some(match result.cpu_milliseconds_per_request {
-                Some(cpu) => format!("{} ms CPU ({modelled})", text::number(cpu.value)),
-                None => modelled,
-            })
+    let text = text::joules(&text::figure(&joules), deciding, provenance?)?;
+    Some(match (provenance, result.cpu_milliseconds_per_request) {
+        (Some(Provenance::Modelled), Some(cpu)) => {
+            format!("{} ms CPU ({text})", text::number(cpu.value))
         }
-        _ => None,
-    }
+        _ => text,
+    })
 }

@@ -1,6 +1,8 @@
 //! Numbers as people read them.
 
-use crate::api::Figure;
+use frugality_measure::reading::Provenance;
+
+use crate::api::{DecidingFigure, Figure};
 
 /// Three significant digits, without an exponent where that stays short.
 #[must_use]
@@ -32,6 +34,17 @@ pub fn figure(figure: &Figure) -> String {
         return format!("{value}±{half:.2e}");
     }
     format!("{value}±{half:.decimals$}")
+}
+
+/// Joules never stand without which joule they are and where the power came from; invented ones
+/// not at all.
+#[must_use]
+pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> Option<String> {
+    match provenance {
+        Provenance::Metered => Some(format!("{amount} {}", figure.word())),
+        Provenance::Modelled => Some(format!("≈{amount} {} modelled", figure.word())),
+        Provenance::Fake => None,
+    }
 }
 
 /// A ratio with its interval: `0.38 [0.36–0.40]`.

@@ -22,8 +22,8 @@ use super::{
     text,
 };
 use crate::api::{
-    Candidate, DatabaseFacts, FrugalityTrial, FrugalityTrialStatus, Outcome, Role, TrialColumns,
-    reason,
+    Candidate, DatabaseFacts, DecidingFigure, FrugalityTrial, FrugalityTrialStatus, Outcome, Role,
+    TrialColumns, reason,
 };
 
 /// Rest between a pod's readiness, or the end of the load, and the idle baseline: start-up work and
@@ -146,10 +146,19 @@ impl Attempt<'_> {
             }
             return Step::wait("waiting for the server to be ready", 1.0);
         };
+        let database = self.pods(Role::Database);
+        let database_ready_since = match (
+            &self.builder.benchmark.spec.database,
+            all_ready_since(&database),
+        ) {
+            (None, _) => ready_since,
+            (Some(_), Some(since)) => since,
+            (Some(_), None) => return Step::wait("waiting for the database to be ready", 1.0),
+        };
         let Some(first) = self.session().and_then(first_reading) else {
             return Step::wait("waiting for the meter's first reading", 1.0);
         };
-        let start = (ready_since + SETTLE_SECONDS).max(first);
+        let start = (ready_since.max(database_ready_since) + SETTLE_SECONDS).max(first);
         let end = start + self.builder.settings.idle_seconds;
         // By the readings' own clock: by the operator's, were it ahead of the node's, the load would
         // begin within the baseline.
@@ -170,7 +179,7 @@ impl Attempt<'_> {
                 end_unix_seconds: end,
             }),
             candidate_pods: uids(&pods),
-            database_pods: uids(&self.pods(Role::Database)),
+            database_pods: uids(&database),
             ..status
         };
         let mut step = Step::record(record);
@@ -332,7 +341,9 @@ impl Attempt<'_> {
                 .map(|pod| pod.uid.clone())
                 .collect();
             evaluate(&AttemptReadings {
-                readings: self.session().map_or(&[], |session| &session.readings),
+                readings: self
+                    .session()
+                    .map_or(&[], |session| session.readings.as_slice()),
                 idle_before,
                 measured,
                 idle_after,
@@ -591,24 +602,22 @@ fn words(uids: &[String]) -> String {
 }
 
 fn first_reading(session: &Session) -> Option<f64> {
-    session
-        .readings
-        .first()
-        .map(|reading| reading.at_unix_seconds())
+    session.readings.first().map(Reading::at_unix_seconds)
 }
 
 fn last_reading(session: &Session) -> Option<f64> {
-    session
-        .readings
-        .last()
-        .map(|reading| reading.at_unix_seconds())
+    session.readings.last().map(Reading::at_unix_seconds)
 }
 
 fn columns(requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
     TrialColumns {
-        energy: energy
-            .gross_joules_per_request
-            .map(|joules| format!("{} gross", text::number(joules))),
+        energy: energy.gross_joules_per_request.and_then(|joules| {
+            text::joules(
+                &text::number(joules),
+                DecidingFigure::Gross,
+                energy.provenance,
+            )
+        }),
         rate: requests.requests_per_second.map(text::number),
         latency: requests.ms_per_request.map(text::number),
         errors: Some(requests.errors.to_string()),

@@ -1,6 +1,9 @@
 //! From the ledger to the verdict.
 
-use frugality_measure::statistics::{Estimate, arithmetic_mean, geometric_mean, paired_ratio};
+use frugality_measure::{
+    reading::Provenance,
+    statistics::{Estimate, arithmetic_mean, geometric_mean, paired_ratio},
+};
 
 use super::{
     identity::hex_digest,
@@ -41,8 +44,8 @@ pub struct Figures {
     pub budgets: Vec<BudgetResult>,
     /// Candidate that beats every other.
     pub winner: Option<String>,
-    /// `Metered` or `Modelled`: the worst of all trials.
-    pub provenance: Option<String>,
+    /// Where the power came from: the worst of all trials.
+    pub provenance: Option<Provenance>,
     /// Meter and source.
     pub meter: Option<String>,
     /// SHA-256 over the entries that count.
@@ -125,7 +128,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>) -> Judgement {
             ),
         );
     }
-    let modelled = figures.provenance.as_deref() == Some("Modelled");
+    let modelled = figures.provenance == Some(Provenance::Modelled);
     if modelled && settings.gates_on_joules() && !settings.allow_modelled {
         return modelled_not_allowed();
     }
@@ -219,7 +222,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>) -> Figures {
             .collect(),
         results,
         comparisons,
-        provenance: worst.map(|energy| energy.provenance.to_string()),
+        provenance: worst.map(|energy| energy.provenance),
         meter: worst.map(|energy| {
             let meter = &energy.meter;
             let board = meter.board.as_deref().unwrap_or_default();

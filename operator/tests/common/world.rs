@@ -11,7 +11,7 @@ use frugality_operator::{
         LockAction, Plan, Watch,
         facts::{
             ChildKind, ClusterFacts, Config, Lock, NodeFacts, Observed, PREFLIGHT, Peer, PodFacts,
-            Session, Termination,
+            Session,
         },
         ledger::outcome_of,
         plan,
@@ -25,6 +25,7 @@ use kube::ResourceExt;
 use super::{
     T0, config,
     objects::{SimChild, SimPod, ending, label, pod_of},
+    run_of,
     truth::{LoadOn, Work, reading},
 };
 
@@ -373,12 +374,17 @@ impl World {
     }
 
     fn open(&mut self, slot: usize, trial: &FrugalityTrial) {
-        let is_open = |trial: &&FrugalityTrial| trial.spec.block > 0 && outcome_of(trial).is_none();
+        // An entry of a run that an edit has ended stays as it was.
         let open: Vec<String> = self
             .slots
             .iter()
-            .flat_map(|slot| &slot.trials)
-            .filter(is_open)
+            .flat_map(|slot| {
+                let run = run_of(&slot.benchmark);
+                slot.trials
+                    .iter()
+                    .filter(move |trial| trial.spec.run == run)
+            })
+            .filter(|trial| trial.spec.block > 0 && outcome_of(trial).is_none())
             .map(ResourceExt::name_any)
             .collect();
         assert!(
@@ -516,11 +522,6 @@ fn peer(benchmark: &FrugalityBenchmark) -> Peer {
         created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
         complete,
     }
-}
-
-/// The termination of a container that did its work.
-pub(crate) fn ended_well(message: &str) -> Termination {
-    ending(message)
 }
 
 /// A benchmark's only pod of a role, as a pass sees it.

@@ -1,0 +1,385 @@
+//! A run as a whole: how it ends, what an edit of the spec does to it, and what is left of it.
+
+mod common;
+
+use common::{
+    T0, edited, run_of,
+    summary::{of_plan, of_status},
+    two, two_with,
+    world::World,
+};
+use frugality_operator::{
+    api::{FrugalityBenchmarkStatus, Outcome, Verdict, reason},
+    plan::{
+        LockAction, Plan,
+        facts::{ChildKind, Observed, Refusal},
+        ledger::outcome_of,
+        plan,
+    },
+};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+fn status(world: &World) -> &FrugalityBenchmarkStatus {
+    world.slots[0].benchmark.status.as_ref().unwrap()
+}
+
+fn changed(world: &World, age_seconds: f64, change: impl Fn(&mut Observed)) -> Plan {
+    let mut observed = world.observed(0);
+    change(&mut observed);
+    let benchmark = &world.slots[0].benchmark;
+    plan(benchmark, &observed, &world.config, T0 + age_seconds)
+}
+
+fn ended(changes: &[(&str, Value)]) -> World {
+    let mut world = World::new([two_with(changes)]);
+    world.run_to_end();
+    world
+}
+
+fn under_load() -> World {
+    let mut world = World::new([two()]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    world.wait();
+    world
+}
+
+/// The user's edit reaches the operator.
+fn edit(world: &mut World, changes: &[(&str, Value)]) {
+    let mut benchmark = edited(&world.slots[0].benchmark, changes);
+    benchmark.status = world.slots[0].benchmark.status.clone();
+    world.slots[0].benchmark = benchmark;
+    world.slots[0].next_pass = world.now;
+}
+
+#[track_caller]
+fn assert_no_number(status: &FrugalityBenchmarkStatus) {
+    assert!(status.results.is_empty() && status.comparisons.is_empty());
+    let columns = status.columns.as_ref().unwrap();
+    assert_eq!(
+        (&columns.energy, &columns.rate, &columns.latency),
+        (&None, &None, &None)
+    );
+}
+
+#[test]
+fn what_ends_a_run_early_is_told_without_a_number() {
+    type Fault = fn(&mut World);
+    let faults: [(&str, Fault, Verdict); 6] = [
+        (
+            reason::IMAGE_PULL_FAILED,
+            |world| {
+                world.manner.server_ready = None;
+                world.manner.server_waiting = Some(("ImagePullBackOff".into(), "not found".into()));
+            },
+            Verdict::Error,
+        ),
+        (
+            reason::CANDIDATE_NOT_READY,
+            |world| world.manner.server_ready = None,
+            Verdict::Error,
+        ),
+        (
+            reason::NO_SUCCESSFUL_REQUEST,
+            |world| world.manner.success_share = 0.0,
+            Verdict::Error,
+        ),
+        (
+            reason::DATABASE_FAILED,
+            |world| world.manner.database_ready = None,
+            Verdict::Error,
+        ),
+        (
+            reason::SEED_FAILED,
+            |world| world.manner.seeded = "3 1".into(),
+            Verdict::Error,
+        ),
+        (
+            reason::CLOUD_NATIVE_PG_MISSING,
+            |world| world.manner.cloud_native_pg = false,
+            Verdict::Error,
+        ),
+    ];
+    let mut texts = Vec::new();
+    for (reason, fault, verdict) in faults {
+        let mut world = World::new([two()]);
+        fault(&mut world);
+        world.run_to_end();
+        let status = status(&world);
+        assert_eq!(status.conditions[0].reason, reason);
+        assert_eq!(status.verdict, Some(verdict), "{reason}");
+        assert_no_number(status);
+        let after = world.now - T0;
+        assert!(after < 1000.0, "{reason} only after {after} s");
+        texts.push(of_status(status).replace(&run_of(&world.slots[0].benchmark), "<run>"));
+    }
+    insta::assert_snapshot!(texts.join("----\n"));
+}
+
+#[test]
+fn a_run_that_lasts_too_long_is_an_error() {
+    let mut world = World::new([two_with(&[("/deadline", json!("2m"))])]);
+    world.run_to_end();
+    assert_eq!(status(&world).verdict, Some(Verdict::Error));
+    assert_eq!(
+        status(&world).conditions[0].reason,
+        reason::DEADLINE_EXCEEDED
+    );
+    assert_no_number(status(&world));
+    assert!(world.now - T0 < 150.0);
+
+    // Of the run, not of the benchmark, which may have waited for hours.
+    let world = under_load();
+    let first = world.slots[0].children[0].facts.created_unix_seconds - T0;
+    let at = |age: f64| changed(&world, first + age, |_| {});
+    assert!(
+        at(6.0 * 3600.0 - 1.0)
+            .record
+            .is_none_or(|(_, record)| record.outcome == Some(Outcome::Void))
+    );
+    insta::assert_snapshot!(
+        of_plan(&at(6.0 * 3600.0 + 1.0)).replace(&world.loads[0].trial, "<trial>")
+    );
+}
+
+#[test]
+fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
+    let mut world = World::new([two()]);
+    let mut plans = Vec::new();
+    while !world.is_over() {
+        let slot = world.wait();
+        let plan = world.pass(slot);
+        if plan.status.verdict.is_some() {
+            plans.push(plan);
+        }
+    }
+    insta::assert_snapshot!(of_plan(&plans[0]));
+    let releases: Vec<_> = plans
+        .iter()
+        .map(|plan| matches!(plan.lock, Some(LockAction::Release { .. })))
+        .collect();
+    // Once, and last.
+    assert_eq!(releases.iter().filter(|release| **release).count(), 1);
+    assert_eq!(releases.last(), Some(&true));
+    assert_eq!(world.slots[0].trials.len(), 10);
+    // From then on there is nothing to do.
+    let rest = world.plan(0);
+    assert_eq!(
+        (&rest.lock, &rest.watch, &rest.open, &rest.record),
+        (&None, &None, &None, &None)
+    );
+    assert_eq!(
+        (rest.create.len(), rest.delete.len(), rest.events.len()),
+        (0, 0, 0)
+    );
+    assert_eq!(&rest.status, status(&world));
+}
+
+#[test]
+fn a_budget_is_judged_anew_on_the_same_trials() {
+    let mut world = ended(&[]);
+    let before = status(&world).clone();
+    edit(
+        &mut world,
+        &[(
+            "/budgets",
+            json!([{"candidate": "rust", "maxJoulesPerRequest": "0.001"}]),
+        )],
+    );
+    world.wait();
+    let plan = world.pass(0);
+    assert_eq!(plan.status.verdict, Some(Verdict::Fail));
+    assert_eq!(plan.status.run, before.run);
+    assert_eq!(plan.status.ledger_digest, before.ledger_digest);
+    assert_eq!(plan.status.results, before.results);
+    assert_eq!(
+        plan.status.observed_generation,
+        before.observed_generation.map(|g| g + 1)
+    );
+    assert_eq!(world.slots[0].trials.len(), 10);
+    assert_eq!(plan.events.len(), 1);
+
+    for changes in [
+        ("/deadline", json!("7h")),
+        ("/energy/decidingFigure", json!("Net")),
+    ] {
+        let run = run_of(&world.slots[0].benchmark);
+        edit(&mut world, &[changes]);
+        assert_eq!(run_of(&world.slots[0].benchmark), run);
+    }
+}
+
+#[test]
+fn what_affects_the_measurement_starts_a_new_run() {
+    let benchmark = two();
+    let run = run_of(&benchmark);
+    for change in [
+        ("/candidates/0/image", json!("example.org/rust:2")),
+        ("/candidates/0/resources/limits/cpu", json!("1")),
+        ("/database/poolSize", json!(11)),
+        ("/database/seed/contacts", json!(10_001)),
+        ("/request/path", json!("/other")),
+        ("/load/connections", json!(5)),
+        ("/load/duration", json!("21s")),
+        ("/load/rate", json!(100)),
+        ("/trials/blocks", json!(6)),
+        ("/trials/seed", json!(8)),
+        ("/placement/allowSharedNode", json!(true)),
+    ] {
+        let path = change.0;
+        assert_ne!(run_of(&edited(&benchmark, &[change])), run, "{path}");
+    }
+    let mut again = benchmark.clone();
+    again
+        .annotations_mut()
+        .insert("frugality.dev/rerun".into(), "2".into());
+    assert_ne!(run_of(&again), run);
+    let mut other = benchmark.clone();
+    other.metadata.uid = Some("another".into());
+    assert_ne!(run_of(&other), run);
+    let mut labelled = benchmark.clone();
+    labelled.labels_mut().insert("team".into(), "shop".into());
+    assert_eq!(run_of(&labelled), run);
+}
+
+#[test]
+fn trials_of_an_older_run_never_count() {
+    let mut world = ended(&[]);
+    edit(&mut world, &[("/load/connections", json!(8))]);
+    world.wait();
+    let first = world.plan(0);
+    assert_eq!(first.status.verdict, None);
+    let progress = first.status.progress.as_ref().unwrap();
+    assert_eq!((progress.trials_done, progress.trials_planned), (0, 10));
+    assert!(first.status.results.is_empty());
+    insta::assert_snapshot!(of_plan(&first));
+    world.run_to_end();
+    assert_eq!(world.slots[0].trials.len(), 20);
+    assert_eq!(status(&world).results[0].point, "c8-max");
+    assert_eq!(status(&world).results[0].trials, 5);
+}
+
+#[test]
+fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
+    let mut world = under_load();
+    let old = run_of(&world.slots[0].benchmark);
+    edit(&mut world, &[("/load/connections", json!(8))]);
+    while !world.is_over() {
+        let slot = world.wait();
+        let plan = world.plan(slot);
+        let observed = world.observed(slot);
+        let left = observed.children.iter().any(|child| child.run == old)
+            || observed.pods.iter().any(|pod| pod.run == old);
+        assert!(!left || (plan.create.is_empty() && plan.open.is_none()));
+        world.apply(slot, &plan, usize::MAX);
+    }
+    assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+    assert_eq!(status(&world).results[1].trials, 5);
+    // The old run's open entry stays as it was.
+    let open = |run: &str| {
+        let of_run = world.slots[0]
+            .trials
+            .iter()
+            .filter(|trial| trial.spec.run == run);
+        of_run.filter(|trial| outcome_of(trial).is_none()).count()
+    };
+    assert_eq!(
+        (open(&old), open(&run_of(&world.slots[0].benchmark))),
+        (1, 0)
+    );
+}
+
+#[test]
+fn an_object_that_is_refused_ends_the_run() {
+    let refuse = |observed: &mut Observed| {
+        observed.refused = Some(Refusal {
+            reason: reason::NAME_CONFLICT,
+            message: "Service x exists and is not this benchmark's; delete or rename it".into(),
+        });
+    };
+    let mut world = World::new([two()]);
+    world.run_until("preparation", |world| !world.slots[0].children.is_empty());
+    let early = changed(&world, 10.0, refuse);
+    assert_eq!(early.status.verdict, Some(Verdict::Error));
+    assert_eq!(early.status.conditions[0].reason, reason::NAME_CONFLICT);
+    let late = changed(&under_load(), 30.0, refuse);
+    let (_, record) = late.record.unwrap();
+    assert_eq!(record.outcome, Some(Outcome::Failed));
+    assert_eq!(record.reason.as_deref(), Some(reason::NAME_CONFLICT));
+}
+
+#[test]
+fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
+    let world = under_load();
+    let moved = changed(&world, 30.0, |observed| {
+        let mut better = observed.nodes[1].clone();
+        better.name = "a-better-node".into();
+        better
+            .labels
+            .insert("frugality.dev/role".into(), "measured".into());
+        observed.nodes.insert(0, better);
+    });
+    assert_eq!(moved.status.measured_node.as_deref(), Some("pi-1"));
+    assert_eq!(moved.watch.unwrap().node, "pi-1");
+    let lost = changed(&world, 3000.0, |observed| {
+        observed.nodes[1].schedulable = false
+    });
+    assert_eq!(lost.status.verdict, None);
+    insta::assert_snapshot!(of_plan(&lost).replace(&world.loads[0].trial, "<trial>"));
+}
+
+#[test]
+fn a_void_repeats_its_whole_block() {
+    let mut world = World::new([two()]);
+    world.run_until("the second load", |world| world.loads.len() == 2);
+    let name = world.loads[1].trial.clone();
+    world.delete(0, ChildKind::Job, &name);
+    world.run_to_end();
+    let mut attempts: Vec<_> = world.slots[0]
+        .trials
+        .iter()
+        .filter(|trial| trial.spec.block == 1)
+        .map(|trial| {
+            let outcome = trial.status.as_ref().unwrap().outcome.unwrap();
+            (trial.spec.attempt, trial.spec.position, outcome)
+        })
+        .collect();
+    attempts.sort_by_key(|(attempt, position, _)| (*attempt, *position));
+    assert_eq!(
+        attempts,
+        [
+            (1, 1, Outcome::Measured),
+            (1, 2, Outcome::Void),
+            (2, 1, Outcome::Measured),
+            (2, 2, Outcome::Measured),
+        ]
+    );
+    assert_eq!(status(&world).progress.as_ref().unwrap().void_attempts, 1);
+    assert!(
+        status(&world)
+            .results
+            .iter()
+            .all(|result| result.trials == 5)
+    );
+}
+
+#[test]
+fn a_benchmark_without_a_database_runs_too() {
+    let mut benchmark = two();
+    benchmark.spec.database = None;
+    let mut world = World::new([benchmark]);
+    world.run_to_end();
+    assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+    let result = &status(&world).results[0];
+    assert!(
+        result.attributed_joules_per_request.is_some(),
+        "{:?}",
+        result.withheld
+    );
+    assert!(
+        world
+            .reasons
+            .iter()
+            .all(|(_, reason)| reason != reason::STARTING_DATABASE)
+    );
+}
