@@ -2,6 +2,8 @@
 //! it, with its message, and one just inside. The rule of `load.rate` alone uses a function (`type`)
 //! that only an API server has; it is left to the tests on a cluster.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kube::{CustomResourceExt, core::cel::Validator};
 use serde_json::{Value, json};
@@ -273,7 +275,7 @@ fn a_body_goes_with_a_method_that_has_one() {
     }
 }
 
-fn entry(status: Value) -> Value {
+fn entry(status: &Value) -> Value {
     json!({
         "apiVersion": "frugality.dev/v1alpha1",
         "kind": "FrugalityTrial",
@@ -290,7 +292,7 @@ fn entry(status: Value) -> Value {
 #[test]
 fn an_entry_of_the_ledger_is_not_rewritten() {
     let schema = schema::<FrugalityTrial>();
-    let before = entry(json!({}));
+    let before = entry(&json!({}));
     let mut after = before.clone();
     assert!(refusals(&schema, &after, Some(&before)).is_empty());
     after["spec"]["candidate"] = json!("python");
@@ -303,9 +305,9 @@ fn an_entry_of_the_ledger_is_not_rewritten() {
 #[test]
 fn an_entry_that_has_an_outcome_is_final() {
     let schema = schema::<FrugalityTrial>();
-    let open = entry(json!({"idleBefore": {"startUnixSeconds": 1.0, "endUnixSeconds": 2.0}}));
-    let void = entry(json!({"outcome": "Void", "reason": "PodReplaced"}));
-    let measured = entry(json!({"outcome": "Measured", "reason": "Measured"}));
+    let open = entry(&json!({"idleBefore": {"startUnixSeconds": 1.0, "endUnixSeconds": 2.0}}));
+    let void = entry(&json!({"outcome": "Void", "reason": "PodReplaced"}));
+    let measured = entry(&json!({"outcome": "Measured", "reason": "Measured"}));
     assert!(refusals(&schema, &void, Some(&open)).is_empty());
     assert!(refusals(&schema, &void, Some(&void)).is_empty());
     assert_eq!(

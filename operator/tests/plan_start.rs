@@ -1,14 +1,11 @@
 //! From a benchmark's creation to its first trial: what must be right, whose turn it is, and the
 //! database.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
 mod common;
 
-use common::{
-    T0,
-    summary::of_plan,
-    two, two_with,
-    world::{World, pod_in},
-};
+use common::{T0, manner::pod_in, summary::of_plan, two, two_with, world::World};
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Role, Verdict, reason},
@@ -158,7 +155,7 @@ fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
     let mut world = world;
     world.slots[0].benchmark.spec.database = None;
     let plan = planned(&world, 60.1, |observed| {
-        observed.cloud_native_pg_installed = false
+        observed.cloud_native_pg_installed = false;
     });
     assert_eq!(reason_of(&plan), reason::QUEUED);
 }

@@ -1,124 +1,17 @@
 //! From a ledger to conditions, verdict, figures and columns.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
 mod common;
 
 use common::{
     entries::{Trial, entry, factor, judged, ledger, without_figures},
+    judgement::{UPPER, assert_ended, assert_no_number, budgets, rounded, status, usual},
     of_yaml, summary, two, two_with,
 };
 use frugality_measure::reading::Provenance;
-use frugality_operator::{
-    api::{
-        BudgetOutcome, DecidingFigure, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome,
-        Verdict, reason,
-    },
-    plan::Plan,
-};
+use frugality_operator::api::{DecidingFigure, FrugalityBenchmark, Outcome, Verdict, reason};
 use serde_json::{Value, json};
-
-/// exp(1.963243 · 0.01), the upper end over the mean of figures with a spread of 0.01.
-const UPPER: f64 = 1.019_826;
-
-/// A spread of 0.01 in all that is measured, the same for both candidates but for python's three
-/// times the energy.
-fn usual(block: i32, candidate: &str) -> Trial {
-    let f = factor(block, 0.01);
-    let times = if candidate == "python" { 3.0 } else { 1.0 };
-    // Against the others, so that a pair's ratio has a spread too.
-    let g = factor(block, if candidate == "python" { -0.01 } else { 0.01 });
-    Trial {
-        gross: 0.01 * times * g,
-        net: Some(0.006 * times * g),
-        attributed_candidate: Some(0.003 * times * g),
-        attributed_both: Some(0.005 * times * g),
-        milliseconds: 10.0 * f,
-        requests_per_second: 400.0 / f,
-        ..Trial::default()
-    }
-}
-
-fn budgets(limits: &Value) -> FrugalityBenchmark {
-    let mut budget = limits.clone();
-    budget["candidate"] = json!("rust");
-    two_with(&[("/budgets", json!([budget]))])
-}
-
-fn status(benchmark: &FrugalityBenchmark, of: impl Fn(i32, &str) -> Trial) -> Plan {
-    judged(benchmark, ledger(benchmark, of))
-}
-
-/// The last digits of logarithms differ from machine to machine.
-fn rounded(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let text = format!("{:.8e}", number.as_f64().unwrap());
-            json!(text.parse::<f64>().unwrap())
-        }
-        Value::Array(items) => items.into_iter().map(rounded).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, field)| (name, rounded(field)))
-            .collect(),
-        other => other,
-    }
-}
-
-fn conditions(status: &FrugalityBenchmarkStatus) -> Vec<(String, String, String)> {
-    status
-        .conditions
-        .iter()
-        .map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone()))
-        .collect()
-}
-
-/// The row of kstatus' table for an end.
-#[track_caller]
-fn assert_ended(plan: &Plan, verdict: Verdict, reason: &str) {
-    let status = &plan.status;
-    assert_eq!(status.verdict, Some(verdict));
-    let passed = verdict == Verdict::Pass;
-    let yes_no = |yes: bool| if yes { "True" } else { "False" };
-    let mut table = vec![
-        ("Complete", "True"),
-        ("Succeeded", yes_no(passed)),
-        ("Ready", yes_no(passed)),
-    ];
-    if !passed {
-        table.push(("Stalled", "True"));
-    }
-    let table: Vec<_> = table
-        .into_iter()
-        .map(|(kind, status)| (kind.to_owned(), status.to_owned(), reason.to_owned()))
-        .collect();
-    assert_eq!(conditions(status), table);
-    for condition in &status.conditions {
-        assert_eq!(condition.observed_generation, status.observed_generation);
-        assert!(!condition.message.is_empty());
-    }
-    let columns = status.columns.as_ref().unwrap();
-    assert_eq!(columns.reason.as_deref(), Some(reason));
-}
-
-#[track_caller]
-fn assert_no_number(plan: &Plan) {
-    let status = &plan.status;
-    assert!(status.results.is_empty() && status.comparisons.is_empty());
-    assert!(status.budgets.is_empty());
-    assert_eq!(
-        (status.winner.as_ref(), status.ledger_digest.as_ref()),
-        (None, None)
-    );
-    let columns = status.columns.as_ref().unwrap();
-    let figures = [
-        &columns.winner,
-        &columns.ratio,
-        &columns.energy,
-        &columns.rate,
-        &columns.latency,
-        &columns.power,
-    ];
-    assert_eq!(figures, [&None; 6]);
-}
 
 #[test]
 fn without_budgets_the_figures_are_reported() {
@@ -138,129 +31,7 @@ fn without_budgets_the_figures_are_reported() {
     insta::assert_yaml_snapshot!("the_whole_status", rounded(json!(whole)));
 }
 
-#[test]
-fn every_budget_met_is_a_pass() {
-    let benchmark = budgets(&json!({
-        "maxJoulesPerRequest": "0.02", "maxMillisecondsPerRequest": "11",
-        "minRequestsPerSecond": "390", "maxErrorRatio": "0",
-    }));
-    let plan = status(&benchmark, usual);
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
-    insta::assert_snapshot!(summary::of_plan(&plan));
-}
-
-#[test]
-fn a_budget_exceeded_is_a_fail_with_numbers() {
-    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.005", "maxErrorRatio": "0.1"}));
-    let plan = status(&benchmark, usual);
-    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
-    insta::assert_snapshot!(summary::of_plan(&plan));
-    assert!(plan.events[0].warning);
-    // The figures stand beside a Fail.
-    assert_eq!(plan.status.results.len(), 2);
-}
-
-#[test]
-fn a_budget_within_the_interval_is_inconclusive() {
-    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.01"}));
-    let plan = status(&benchmark, usual);
-    assert_ended(
-        &plan,
-        Verdict::Inconclusive,
-        reason::BUDGET_WITHIN_UNCERTAINTY,
-    );
-    insta::assert_snapshot!(summary::of_plan(&plan));
-}
-
-#[test]
-fn one_exceeded_budget_outweighs_all_others() {
-    let benchmark = budgets(&json!({
-        "maxJoulesPerRequest": "0.01", "maxMillisecondsPerRequest": "5",
-        "minRequestsPerSecond": "10",
-    }));
-    let plan = status(&benchmark, usual);
-    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
-    let message = &plan.status.conditions[0].message;
-    assert!(
-        message.contains("ms/request") && !message.contains("J/request"),
-        "{message}"
-    );
-    let outcomes: Vec<_> = plan.status.budgets.iter().map(|b| b.outcome).collect();
-    assert_eq!(
-        outcomes,
-        [
-            BudgetOutcome::Undecided,
-            BudgetOutcome::Exceeded,
-            BudgetOutcome::Met
-        ]
-    );
-}
-
 /// A limit's outcomes at four values: just beyond each end of the interval, and just within.
-#[track_caller]
-fn assert_bounds(limit: &str, value: f64, outcomes: [BudgetOutcome; 4]) {
-    let (lower, upper) = (value / UPPER, value * UPPER);
-    let limits = [
-        lower * 0.9999,
-        lower * 1.0001,
-        upper * 0.9999,
-        upper * 1.0001,
-    ];
-    for (number, expected) in limits.into_iter().zip(outcomes) {
-        let plan = status(&budgets(&json!({ limit: format!("{number:.9}") })), usual);
-        let found = &plan.status.budgets[0];
-        assert_eq!(
-            found.outcome, expected,
-            "{limit} of {number}: {}",
-            found.message
-        );
-        let verdict = match expected {
-            BudgetOutcome::Met => Verdict::Pass,
-            BudgetOutcome::Exceeded => Verdict::Fail,
-            _ => Verdict::Inconclusive,
-        };
-        assert_eq!(plan.status.verdict, Some(verdict));
-    }
-}
-
-#[test]
-fn budgets_are_decided_on_the_bound() {
-    use BudgetOutcome::{Exceeded, Met, Undecided};
-    let most = [Exceeded, Undecided, Undecided, Met];
-    assert_bounds("maxJoulesPerRequest", 0.01, most);
-    assert_bounds("maxMillisecondsPerRequest", 10.0, most);
-    assert_bounds(
-        "minRequestsPerSecond",
-        400.0,
-        [Met, Undecided, Undecided, Exceeded],
-    );
-}
-
-#[test]
-fn an_error_ratio_is_decided_on_the_bound_too() {
-    // Of 1000 requests 8, 9, 10, 11 and 12 fail: the mean is 0.01, s = 0.00158114, and the interval
-    // ends at 0.01 ± 2.776445 · s / √5 = 0.01 ± 0.001963243.
-    let failing = |block: i32, candidate: &str| {
-        let errors = 7 + u64::try_from(block).unwrap();
-        Trial {
-            errors,
-            successes: 1000 - errors,
-            ..usual(block, candidate)
-        }
-    };
-    for (limit, expected) in [
-        ("0.008036", BudgetOutcome::Exceeded),
-        ("0.008037", BudgetOutcome::Undecided),
-        ("0.011963", BudgetOutcome::Undecided),
-        ("0.011964", BudgetOutcome::Met),
-    ] {
-        let plan = status(&budgets(&json!({ "maxErrorRatio": limit })), failing);
-        assert_eq!(plan.status.budgets[0].outcome, expected, "{limit}");
-    }
-    let none = status(&budgets(&json!({"maxErrorRatio": "0"})), usual);
-    assert_eq!(none.status.verdict, Some(Verdict::Pass));
-}
-
 #[test]
 fn fewer_than_five_blocks_are_not_reported() {
     for blocks in 1..5 {
@@ -527,30 +298,6 @@ fn a_failed_attempt_ends_the_run() {
         plan.status.columns.as_ref().unwrap().trials.as_deref(),
         Some("1/10")
     );
-}
-
-#[test]
-fn a_figure_that_one_trial_lacks_is_withheld() {
-    let without_net = |block: i32, candidate: &str| {
-        let mut trial = usual(block, candidate);
-        if (block, candidate) == (4, "rust") {
-            trial.net = None;
-        }
-        trial
-    };
-    let mut benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
-    benchmark.spec.energy.deciding_figure = Some(DecidingFigure::Net);
-    let plan = status(&benchmark, without_net);
-    assert_ended(&plan, Verdict::Inconclusive, reason::FIGURE_WITHHELD);
-    assert_eq!(plan.status.results[0].net_joules_per_request, None);
-    assert_eq!(
-        plan.status.results[0].withheld,
-        ["net joules missing in 1 of 5 trials: net energy of 0.1 J cannot be told from 0"]
-    );
-    assert!(plan.status.results[1].net_joules_per_request.is_some());
-    assert_eq!(plan.status.comparisons, []);
-    assert_eq!(plan.status.winner, None);
-    insta::assert_snapshot!(summary::of_plan(&plan));
 }
 
 #[test]

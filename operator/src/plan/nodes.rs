@@ -87,7 +87,7 @@ fn measured_node(placement: &Placement, observed: &Observed) -> Result<NodeFacts
         return Err(Misplaced {
             reason: reason::NO_MEASURED_NODE,
             message: format!(
-                "no ready, untainted node has the labels {}; label one, or change spec.placement.measuredNodeSelector",
+                "no ready, untainted node{}; label one, or change spec.placement.measuredNodeSelector",
                 words(&placement.measured_node_selector)
             ),
         });
@@ -115,7 +115,7 @@ fn injector_node(
         None => Err(Misplaced {
             reason: reason::NO_INJECTOR_NODE,
             message: format!(
-                "no ready, untainted node beside {} has the labels {} for the injector; add a node, change spec.placement.injectorNodeSelector, or write spec.placement.allowSharedNode: true and accept that the injector's energy is then part of gross and net joules",
+                "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector, or write spec.placement.allowSharedNode: true and accept that the injector's energy is then part of gross and net joules",
                 measured.name,
                 words(&placement.injector_node_selector)
             ),
@@ -143,11 +143,11 @@ fn is_labelled_measured(node: &NodeFacts) -> bool {
 
 fn words(selector: &BTreeMap<String, String>) -> String {
     if selector.is_empty() {
-        return "asked for (none)".into();
+        return String::new();
     }
     let pairs: Vec<_> = selector
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    pairs.join(",")
+    format!(" has the labels {}", pairs.join(","))
 }

@@ -62,7 +62,11 @@ impl Report<'_> {
             State::Ended(judgement) => (Some(judgement.verdict), judgement.figures.as_ref()),
             State::Running { .. } => (None, None),
         };
-        let begun = self.ledger.entries().iter().find(|e| e.spec.block > 0);
+        let begun = self
+            .ledger
+            .entries()
+            .iter()
+            .find(|e| !e.spec.measured_node.is_empty());
         let measured = begun
             .map(|e| e.spec.measured_node.clone())
             .or_else(|| self.nodes.map(|nodes| nodes.measured.name.clone()));

@@ -42,7 +42,7 @@ pub fn figure(figure: &Figure) -> String {
 pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> Option<String> {
     match provenance {
         Provenance::Metered => Some(format!("{amount} {}", figure.word())),
-        Provenance::Modelled => Some(format!("≈{amount} {} modelled", figure.word())),
+        Provenance::Modelled => Some(format!("≈{amount} J {} modelled", figure.word())),
         Provenance::Fake => None,
     }
 }

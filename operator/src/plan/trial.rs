@@ -156,6 +156,15 @@ impl Attempt<'_> {
             (Some(_), None) => return Step::wait("waiting for the database to be ready", 1.0),
         };
         let Some(first) = self.session().and_then(first_reading) else {
+            let Some(session) = self.session() else {
+                return Step::wait("waiting for the meter's first reading", 1.0);
+            };
+            if self.now_unix_seconds - session.started_unix_seconds > READING_PATIENCE_SECONDS
+                && let Some(error) = &session.last_error
+            {
+                let message = format!("the meter has given no reading: {error}");
+                return self.void(status, reason::METER_MISSING, &message);
+            }
             return Step::wait("waiting for the meter's first reading", 1.0);
         };
         let start = (ready_since.max(database_ready_since) + SETTLE_SECONDS).max(first);
@@ -397,7 +406,10 @@ impl Attempt<'_> {
         if !self.builder.benchmark.spec.request.method.is_safe() {
             return None;
         }
-        let now = status.database.as_ref()?;
+        self.builder.benchmark.spec.database.as_ref()?;
+        let Some(now) = &status.database else {
+            return Some("rows and digest could not be read before the load".into());
+        };
         let earlier = self
             .observed
             .trials

@@ -467,11 +467,32 @@ fn budget_message(
         BudgetOutcome::Undecided => "does not decide",
         BudgetOutcome::Withheld => "for",
     };
+    let more = match (outcome, figure) {
+        (BudgetOutcome::Undecided, Some(f)) => more_blocks(settings.blocks, &f, limit.value),
+        _ => String::new(),
+    };
     format!(
-        "{}: {found} {relation} the budget of at {side} {}",
+        "{}: {found} {relation} the budget of at {side} {}{more}",
         limit.candidate,
         super::text::number(limit.value)
     )
+}
+
+/// Blocks that would decide, if figure and spread stayed as they are: the interval's half length
+/// falls with the square root of the number of trials.
+fn more_blocks(blocks: usize, figure: &Figure, limit: f64) -> String {
+    let half = if limit > figure.value {
+        figure.upper - figure.value
+    } else {
+        figure.value - figure.lower
+    };
+    let needed = blocks as f64 * (half / (limit - figure.value)).powi(2);
+    let more = (needed - blocks as f64).ceil().max(1.0);
+    if more < 1000.0 {
+        format!(" (about {more:.0} more blocks would)")
+    } else {
+        " (no feasible number of blocks would)".into()
+    }
 }
 
 fn successes(trial: &FrugalityTrial) -> Option<u64> {

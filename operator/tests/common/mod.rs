@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
+pub(crate) mod attempt;
 pub(crate) mod entries;
+pub(crate) mod judgement;
+pub(crate) mod manner;
 pub(crate) mod objects;
 pub(crate) mod summary;
 pub(crate) mod truth;

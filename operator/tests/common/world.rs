@@ -4,15 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use frugality_measure::reading::Provenance;
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Role, reason},
+    api::{FrugalityBenchmark, FrugalityTrial, Role},
     plan::{
         LockAction, Plan, Watch,
-        facts::{
-            ChildKind, ClusterFacts, Config, Lock, NodeFacts, Observed, PREFLIGHT, Peer, PodFacts,
-            Session,
-        },
+        facts::{ChildKind, ClusterFacts, Config, Lock, NodeFacts, Observed, PREFLIGHT, Session},
         ledger::outcome_of,
         plan,
         resources::ChildObject,
@@ -24,52 +20,11 @@ use kube::ResourceExt;
 
 use super::{
     T0, config,
+    manner::{Manner, ROWS, peer},
     objects::{SimChild, SimPod, ending, label, pod_of},
     run_of,
     truth::{LoadOn, Work, reading},
 };
-
-/// Rows and digest, as the seed and the check before each trial print them.
-pub(crate) const ROWS: &str = "10000 -77";
-
-/// How the world behaves.
-#[derive(Clone, Debug)]
-pub(crate) struct Manner {
-    /// Where the meter's power comes from; `None`: there is no meter.
-    pub(crate) meter: Option<Provenance>,
-    /// Seconds from a server's creation to its readiness; `None`: never.
-    pub(crate) server_ready: Option<f64>,
-    /// Why a server's container waits.
-    pub(crate) server_waiting: Option<(String, String)>,
-    /// The same for the database.
-    pub(crate) database_ready: Option<f64>,
-    /// Share of the requests that are answered as expected.
-    pub(crate) success_share: f64,
-    /// What the seed prints.
-    pub(crate) seeded: String,
-    /// Whether the cluster knows CloudNativePG.
-    pub(crate) cloud_native_pg: bool,
-    /// How far the operator's clock is ahead of the nodes'.
-    pub(crate) operator_ahead: f64,
-    /// Between two passes at most this long; `None`: as the plans ask.
-    pub(crate) hurry: Option<f64>,
-}
-
-impl Default for Manner {
-    fn default() -> Self {
-        Self {
-            meter: Some(Provenance::Metered),
-            server_ready: Some(1.6),
-            server_waiting: None,
-            database_ready: Some(4.0),
-            success_share: 1.0,
-            seeded: ROWS.into(),
-            cloud_native_pg: true,
-            operator_ahead: 0.0,
-            hurry: None,
-        }
-    }
-}
 
 /// One benchmark with all that was made for it.
 #[derive(Clone, Debug)]
@@ -273,7 +228,7 @@ impl World {
             actions.push(Box::new(move |world| world.change_lock(slot, lock)));
         }
         actions.push(Box::new(move |world| {
-            world.watch(slot, plan.watch.as_ref())
+            world.watch(slot, plan.watch.as_ref());
         }));
         if let Some(trial) = &plan.open {
             actions.push(Box::new(move |world| world.open(slot, trial)));
@@ -362,11 +317,11 @@ impl World {
                 (Some(_), Some(provenance)) => {
                     session.last_error = None;
                     if watch.trial == PREFLIGHT {
-                        session.readings.clear();
+                        session.readings = std::sync::Arc::default();
                     }
                     let mut reading = reading(at, provenance, &self.loads, &pods);
                     reading.scraped_at_unix_seconds = self.now + self.manner.operator_ahead;
-                    session.readings.push(reading);
+                    std::sync::Arc::make_mut(&mut session.readings).push(reading);
                 }
                 _ => session.last_error = Some("no answer from the meter".into()),
             }
@@ -422,7 +377,7 @@ impl World {
         let mut pod = pod_of(child, role, self.names)?;
         if role == Role::Candidate.as_str() {
             pod.ready_at = self.manner.server_ready.map(|seconds| self.now + seconds);
-            pod.facts.waiting = self.manner.server_waiting.clone();
+            pod.facts.waiting.clone_from(&self.manner.server_waiting);
         } else if role == Role::Database.as_str() {
             pod.ready_at = self.manner.database_ready.map(|seconds| self.now + seconds);
         } else if role == Role::Seed.as_str() {
@@ -506,29 +461,4 @@ impl World {
                 .retain(|pod| pod.gone_at.is_none_or(|gone| gone > now));
         }
     }
-}
-
-fn peer(benchmark: &FrugalityBenchmark) -> Peer {
-    let complete = benchmark.status.as_ref().is_some_and(|status| {
-        status.observed_generation == benchmark.metadata.generation
-            && status
-                .conditions
-                .iter()
-                .any(|c| c.type_ == reason::COMPLETE && c.status == "True")
-    });
-    Peer {
-        name: format!("shop/{}", benchmark.name_any()),
-        uid: benchmark.uid().unwrap(),
-        created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
-        complete,
-    }
-}
-
-/// A benchmark's only pod of a role, as a pass sees it.
-pub(crate) fn pod_in(observed: &mut Observed, role: Role) -> &mut PodFacts {
-    observed
-        .pods
-        .iter_mut()
-        .find(|pod| pod.role == role.as_str())
-        .unwrap()
 }

@@ -1,0 +1,116 @@
+//! Ledgers to be judged, and what every judgement must show.
+
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict},
+    plan::Plan,
+};
+use serde_json::{Value, json};
+
+use super::{
+    entries::{Trial, factor, judged, ledger},
+    two_with,
+};
+
+/// exp(1.963243 · 0.01), the upper end over the mean of figures with a spread of 0.01.
+pub(crate) const UPPER: f64 = 1.019_826;
+
+/// A spread of 0.01 in all that is measured, the same for both candidates but for python's three
+/// times the energy.
+pub(crate) fn usual(block: i32, candidate: &str) -> Trial {
+    let f = factor(block, 0.01);
+    let times = if candidate == "python" { 3.0 } else { 1.0 };
+    // Against the others, so that a pair's ratio has a spread too.
+    let g = factor(block, if candidate == "python" { -0.01 } else { 0.01 });
+    Trial {
+        gross: 0.01 * times * g,
+        net: Some(0.006 * times * g),
+        attributed_candidate: Some(0.003 * times * g),
+        attributed_both: Some(0.005 * times * g),
+        milliseconds: 10.0 * f,
+        requests_per_second: 400.0 / f,
+        ..Trial::default()
+    }
+}
+
+pub(crate) fn budgets(limits: &Value) -> FrugalityBenchmark {
+    let mut budget = limits.clone();
+    budget["candidate"] = json!("rust");
+    two_with(&[("/budgets", json!([budget]))])
+}
+
+pub(crate) fn status(benchmark: &FrugalityBenchmark, of: impl Fn(i32, &str) -> Trial) -> Plan {
+    judged(benchmark, ledger(benchmark, of))
+}
+
+/// The last digits of logarithms differ from machine to machine.
+pub(crate) fn rounded(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let text = format!("{:.8e}", number.as_f64().unwrap());
+            json!(text.parse::<f64>().unwrap())
+        }
+        Value::Array(items) => items.into_iter().map(rounded).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, field)| (name, rounded(field)))
+            .collect(),
+        other => other,
+    }
+}
+
+pub(crate) fn conditions(status: &FrugalityBenchmarkStatus) -> Vec<(String, String, String)> {
+    status
+        .conditions
+        .iter()
+        .map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone()))
+        .collect()
+}
+
+/// The row of kstatus' table for an end.
+#[track_caller]
+pub(crate) fn assert_ended(plan: &Plan, verdict: Verdict, reason: &str) {
+    let status = &plan.status;
+    assert_eq!(status.verdict, Some(verdict));
+    let passed = verdict == Verdict::Pass;
+    let yes_no = |yes: bool| if yes { "True" } else { "False" };
+    let mut table = vec![
+        ("Complete", "True"),
+        ("Succeeded", yes_no(passed)),
+        ("Ready", yes_no(passed)),
+    ];
+    if !passed {
+        table.push(("Stalled", "True"));
+    }
+    let table: Vec<_> = table
+        .into_iter()
+        .map(|(kind, status)| (kind.to_owned(), status.to_owned(), reason.to_owned()))
+        .collect();
+    assert_eq!(conditions(status), table);
+    for condition in &status.conditions {
+        assert_eq!(condition.observed_generation, status.observed_generation);
+        assert!(!condition.message.is_empty());
+    }
+    let columns = status.columns.as_ref().unwrap();
+    assert_eq!(columns.reason.as_deref(), Some(reason));
+}
+
+#[track_caller]
+pub(crate) fn assert_no_number(plan: &Plan) {
+    let status = &plan.status;
+    assert!(status.results.is_empty() && status.comparisons.is_empty());
+    assert!(status.budgets.is_empty());
+    assert_eq!(
+        (status.winner.as_ref(), status.ledger_digest.as_ref()),
+        (None, None)
+    );
+    let columns = status.columns.as_ref().unwrap();
+    let figures = [
+        &columns.winner,
+        &columns.ratio,
+        &columns.energy,
+        &columns.rate,
+        &columns.latency,
+        &columns.power,
+    ];
+    assert_eq!(figures, [&None; 6]);
+}

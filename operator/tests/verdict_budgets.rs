@@ -1,0 +1,159 @@
+//! Budgets: each is decided on the bound of its figure, never on the figure itself.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
+mod common;
+
+use common::{
+    entries::Trial,
+    judgement::{UPPER, assert_ended, budgets, status, usual},
+    summary,
+};
+use frugality_operator::api::{BudgetOutcome, DecidingFigure, Verdict, reason};
+use serde_json::json;
+
+#[test]
+fn every_budget_met_is_a_pass() {
+    let benchmark = budgets(&json!({
+        "maxJoulesPerRequest": "0.02", "maxMillisecondsPerRequest": "11",
+        "minRequestsPerSecond": "390", "maxErrorRatio": "0",
+    }));
+    let plan = status(&benchmark, usual);
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+}
+
+#[test]
+fn a_budget_exceeded_is_a_fail_with_numbers() {
+    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.005", "maxErrorRatio": "0.1"}));
+    let plan = status(&benchmark, usual);
+    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+    assert!(plan.events[0].warning);
+    // The figures stand beside a Fail.
+    assert_eq!(plan.status.results.len(), 2);
+}
+
+#[test]
+fn a_budget_within_the_interval_is_inconclusive() {
+    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.01"}));
+    let plan = status(&benchmark, usual);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        reason::BUDGET_WITHIN_UNCERTAINTY,
+    );
+    insta::assert_snapshot!(summary::of_plan(&plan));
+}
+
+#[test]
+fn one_exceeded_budget_outweighs_all_others() {
+    let benchmark = budgets(&json!({
+        "maxJoulesPerRequest": "0.01", "maxMillisecondsPerRequest": "5",
+        "minRequestsPerSecond": "10",
+    }));
+    let plan = status(&benchmark, usual);
+    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    let message = &plan.status.conditions[0].message;
+    assert!(
+        message.contains("ms/request") && !message.contains("J/request"),
+        "{message}"
+    );
+    let outcomes: Vec<_> = plan.status.budgets.iter().map(|b| b.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            BudgetOutcome::Undecided,
+            BudgetOutcome::Exceeded,
+            BudgetOutcome::Met
+        ]
+    );
+}
+
+#[track_caller]
+fn assert_bounds(limit: &str, value: f64, outcomes: [BudgetOutcome; 4]) {
+    let (lower, upper) = (value / UPPER, value * UPPER);
+    let limits = [
+        lower * 0.9999,
+        lower * 1.0001,
+        upper * 0.9999,
+        upper * 1.0001,
+    ];
+    for (number, expected) in limits.into_iter().zip(outcomes) {
+        let plan = status(&budgets(&json!({ limit: format!("{number:.9}") })), usual);
+        let found = &plan.status.budgets[0];
+        assert_eq!(
+            found.outcome, expected,
+            "{limit} of {number}: {}",
+            found.message
+        );
+        let verdict = match expected {
+            BudgetOutcome::Met => Verdict::Pass,
+            BudgetOutcome::Exceeded => Verdict::Fail,
+            _ => Verdict::Inconclusive,
+        };
+        assert_eq!(plan.status.verdict, Some(verdict));
+    }
+}
+
+#[test]
+fn budgets_are_decided_on_the_bound() {
+    use BudgetOutcome::{Exceeded, Met, Undecided};
+    let most = [Exceeded, Undecided, Undecided, Met];
+    assert_bounds("maxJoulesPerRequest", 0.01, most);
+    assert_bounds("maxMillisecondsPerRequest", 10.0, most);
+    assert_bounds(
+        "minRequestsPerSecond",
+        400.0,
+        [Met, Undecided, Undecided, Exceeded],
+    );
+}
+
+#[test]
+fn an_error_ratio_is_decided_on_the_bound_too() {
+    // Of 1000 requests 8, 9, 10, 11 and 12 fail: the mean is 0.01, s = 0.00158114, and the interval
+    // ends at 0.01 ± 2.776445 · s / √5 = 0.01 ± 0.001963243.
+    let failing = |block: i32, candidate: &str| {
+        let errors = 7 + u64::try_from(block).unwrap();
+        Trial {
+            errors,
+            successes: 1000 - errors,
+            ..usual(block, candidate)
+        }
+    };
+    for (limit, expected) in [
+        ("0.008036", BudgetOutcome::Exceeded),
+        ("0.008037", BudgetOutcome::Undecided),
+        ("0.011963", BudgetOutcome::Undecided),
+        ("0.011964", BudgetOutcome::Met),
+    ] {
+        let plan = status(&budgets(&json!({ "maxErrorRatio": limit })), failing);
+        assert_eq!(plan.status.budgets[0].outcome, expected, "{limit}");
+    }
+    let none = status(&budgets(&json!({"maxErrorRatio": "0"})), usual);
+    assert_eq!(none.status.verdict, Some(Verdict::Pass));
+}
+
+#[test]
+fn a_figure_that_one_trial_lacks_is_withheld() {
+    let without_net = |block: i32, candidate: &str| {
+        let mut trial = usual(block, candidate);
+        if (block, candidate) == (4, "rust") {
+            trial.net = None;
+        }
+        trial
+    };
+    let mut benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
+    benchmark.spec.energy.deciding_figure = Some(DecidingFigure::Net);
+    let plan = status(&benchmark, without_net);
+    assert_ended(&plan, Verdict::Inconclusive, reason::FIGURE_WITHHELD);
+    assert_eq!(plan.status.results[0].net_joules_per_request, None);
+    assert_eq!(
+        plan.status.results[0].withheld,
+        ["net joules missing in 1 of 5 trials: net energy of 0.1 J cannot be told from 0"]
+    );
+    assert!(plan.status.results[1].net_joules_per_request.is_some());
+    assert_eq!(plan.status.comparisons, []);
+    assert_eq!(plan.status.winner, None);
+    insta::assert_snapshot!(summary::of_plan(&plan));
+}
