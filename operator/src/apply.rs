@@ -21,7 +21,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::{
-    api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialStatus, reason},
+    api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialStatus, LABEL_BENCHMARK_UID, reason},
     cnpg,
     observe::LOCK_NAME,
     plan::{
@@ -104,16 +104,7 @@ impl Applier {
         if let Some((name, record)) = record {
             self.record(&namespace, &name, &record).await?;
         }
-        let mut refused = None;
-        for child in create {
-            if let Some(refusal) = self.create(&namespace, child).await? {
-                refused = Some(refusal);
-                break;
-            }
-        }
-        for (kind, name) in delete {
-            self.delete(&namespace, kind, &name).await?;
-        }
+        // Before the objects: where one can't be created, people still read what is tried.
         if benchmark.status.as_ref() != Some(&status) {
             let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
             let patch = json!({
@@ -126,6 +117,16 @@ impl Applier {
                     .await,
             )
             .map_err(failed("write the status"))?;
+        }
+        let mut refused = None;
+        for child in create {
+            if let Some(refusal) = self.create(benchmark, child).await? {
+                refused = Some(refusal);
+                break;
+            }
+        }
+        for (kind, name) in delete {
+            self.delete(&namespace, kind, &name).await?;
         }
         for note in &events {
             self.publish(benchmark, note).await;
@@ -214,9 +215,10 @@ impl Applier {
 
     async fn create(
         &self,
-        namespace: &str,
+        benchmark: &FrugalityBenchmark,
         child: ChildObject,
     ) -> Result<Option<Refusal>, ApplyError> {
+        let namespace = &benchmark.namespace().unwrap_or_default();
         let kind = child.kind();
         let name = child.name();
         let result = match child {
@@ -231,7 +233,7 @@ impl Applier {
         match result {
             Ok(()) => Ok(None),
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                if self.is_ours(namespace, kind, &name).await? {
+                if self.is_ours(benchmark, kind, &name).await? {
                     return Ok(None);
                 }
                 Ok(Some(Refusal {
@@ -251,14 +253,15 @@ impl Applier {
         }
     }
 
-    /// Whether an object that is in the way was made for a benchmark by this operator; then an
-    /// earlier pass made it, and this pass had not seen it yet.
+    /// Whether an object that is in the way is this benchmark's; then an earlier pass made it, and
+    /// this pass had not seen it yet.
     async fn is_ours(
         &self,
-        namespace: &str,
+        benchmark: &FrugalityBenchmark,
         kind: ChildKind,
         name: &str,
     ) -> Result<bool, ApplyError> {
+        let namespace = &benchmark.namespace().unwrap_or_default();
         let labels = match kind {
             ChildKind::Deployment => self.labels::<Deployment>(namespace, name).await,
             ChildKind::Service => self.labels::<Service>(namespace, name).await,
@@ -270,7 +273,7 @@ impl Applier {
                 .map(|object| object.map(|object| object.labels().clone())),
         };
         let labels = labels.map_err(failed("look at an object that is in the way"))?;
-        Ok(labels.is_none_or(|labels| labels.contains_key(crate::api::LABEL_BENCHMARK_UID)))
+        Ok(labels.is_none_or(|labels| labels.get(LABEL_BENCHMARK_UID) == benchmark.uid().as_ref()))
     }
 
     async fn labels<K>(

@@ -12,11 +12,9 @@ use serde_json::{Value, json};
 
 use crate::{
     api::{Database, Resources},
-    plan::facts::ClusterFacts,
+    plan::{facts::ClusterFacts, nodes::HOSTNAME_LABEL},
 };
 
-/// Label that CloudNativePG puts on a cluster's pods.
-pub const CLUSTER_LABEL: &str = "cnpg.io/cluster";
 /// Database and role that the candidates use.
 pub const APPLICATION: &str = "app";
 /// User ID of `postgres` in CloudNativePG's images.
@@ -111,6 +109,10 @@ pub fn facts(cluster: &DynamicObject) -> ClusterFacts {
         ready: ready_condition && status["readyInstances"] == 1,
         broken: phase.starts_with("Cluster is unrecoverable")
             || phase.starts_with("Invalid cluster definition"),
+        hostname: cluster.data["spec"]["affinity"]["nodeSelector"][HOSTNAME_LABEL]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         phase: match (phase, reason) {
             ("", _) => "no status yet".to_owned(),
             (phase, "") => phase.to_owned(),

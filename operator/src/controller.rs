@@ -27,6 +27,7 @@ use crate::{
     metrics::{Metrics, ReconcileResult},
     observe::{ObserveError, Places, observe},
     plan::{
+        Plan,
         facts::{Config, Refusal},
         identity::run_id,
         plan,
@@ -82,6 +83,7 @@ pub struct Context {
 struct Memory {
     failures: HashMap<String, u32>,
     refusals: HashMap<String, (String, Refusal)>,
+    reasons: HashMap<String, (String, f64)>,
 }
 
 impl Context {
@@ -126,11 +128,13 @@ impl Context {
             &self.reader,
             benchmark,
             refused,
+            self.waiting_since(benchmark),
         ))
         .await?;
         let now = unix_seconds(Timestamp::now());
         let plan = plan(benchmark, &observed, &self.config, now);
         debug!(?plan, "planned");
+        self.remember_reason(benchmark, &plan, now);
         let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
         self.metrics.count_record(&plan);
         match self.applier.apply(benchmark, plan).await? {
@@ -160,6 +164,26 @@ impl Context {
             self.memory()
                 .refusals
                 .insert(uid, (run_id(benchmark), refusal));
+        }
+    }
+
+    fn waiting_since(&self, benchmark: &FrugalityBenchmark) -> Option<(String, f64)> {
+        self.memory().reasons.get(&benchmark.uid()?).cloned()
+    }
+
+    /// Keeps since when the same reason has been given.
+    fn remember_reason(&self, benchmark: &FrugalityBenchmark, plan: &Plan, now: f64) {
+        let reason = plan
+            .status
+            .columns
+            .as_ref()
+            .and_then(|columns| columns.reason.clone());
+        if let (Some(uid), Some(reason)) = (benchmark.uid(), reason) {
+            let mut memory = self.memory();
+            let entry = memory.reasons.entry(uid).or_default();
+            if entry.0 != reason {
+                *entry = (reason, now);
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use k8s_openapi::{
         coordination::v1::Lease,
         core::v1::{ContainerStatus, Node, Pod, Service},
     },
-    apimachinery::pkg::apis::meta::v1::Time,
+    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     api::{
         FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN,
-        LABEL_TRIAL, reason,
+        LABEL_TRIAL, Role, reason,
     },
     cnpg,
     plan::{
@@ -63,6 +63,7 @@ pub async fn observe(
     reader: &Reader,
     benchmark: &FrugalityBenchmark,
     refused: Option<Refusal>,
+    waiting_since: Option<(String, f64)>,
 ) -> Result<Observed, ObserveError> {
     let namespace = benchmark.namespace().unwrap_or_default();
     let uid = benchmark.uid().unwrap_or_default();
@@ -89,11 +90,23 @@ pub async fn observe(
             children::<Job>(client, &namespace, &mine, ChildKind::Job),
             clusters(client, &namespace, &mine),
         )?;
-    let (own, foreign): (Vec<_>, Vec<_>) = pods
-        .into_iter()
-        .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
     let cloud_native_pg_installed = clusters.is_some();
     let clusters = clusters.unwrap_or_default();
+    let children: Vec<Child> = deployments
+        .into_iter()
+        .chain(services)
+        .chain(jobs)
+        .chain(
+            clusters
+                .iter()
+                .map(|cluster| child(cluster, ChildKind::Cluster)),
+        )
+        .collect();
+    let (own, foreign): (Vec<_>, Vec<_>) = pods
+        .into_iter()
+        // Nobody writes a pod of a benchmark by hand.
+        .filter(|pod| controller(pod).is_some())
+        .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
     Ok(Observed {
         peers: benchmarks
             .iter()
@@ -106,28 +119,49 @@ pub async fn observe(
             .iter()
             .map(|node| node_facts(node, &meter_pods))
             .collect(),
-        pods: own.iter().map(pod_facts).collect(),
+        pods: own
+            .iter()
+            .filter(|pod| pod.namespace().as_ref() == Some(&namespace))
+            .filter(|pod| belongs_to(pod, &children))
+            .map(pod_facts)
+            .collect(),
         foreign_pods: foreign
             .iter()
             .filter(|pod| !has_ended(pod))
             .map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
             .collect(),
         database: clusters.first().map(cnpg::facts),
-        children: deployments
-            .into_iter()
-            .chain(services)
-            .chain(jobs)
-            .chain(
-                clusters
-                    .iter()
-                    .map(|cluster| child(cluster, ChildKind::Cluster)),
-            )
-            .collect(),
+        children,
         cloud_native_pg_installed,
         trials,
         sessions: reader.sessions(&uid),
         refused,
+        waiting_since,
     })
+}
+
+/// Labels can be copied, so a pod counts only if its controller is an object of this benchmark. A
+/// Deployment's has a ReplicaSet in between, whose name begins with the Deployment's; CloudNativePG
+/// prepares a database in Jobs of its own. What is on its way out is waited for, whoever's it was.
+fn belongs_to(pod: &Pod, children: &[Child]) -> bool {
+    let is_database =
+        pod.labels().get(LABEL_ROLE).map(String::as_str) == Some(Role::Database.as_str());
+    pod.metadata.deletion_timestamp.is_some()
+        || controller(pod).is_some_and(|owner| {
+            (is_database && owner.kind == "Job")
+                || children.iter().any(|child| match child.kind {
+                    ChildKind::Deployment => {
+                        owner.kind == "ReplicaSet" && owner.name.starts_with(&child.name)
+                    }
+                    _ => owner.uid == child.uid,
+                })
+        })
+}
+
+fn controller(pod: &Pod) -> Option<&OwnerReference> {
+    pod.owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true))
 }
 
 async fn list<K>(
@@ -205,6 +239,11 @@ async fn lock(client: &Client, namespace: &str) -> Result<Option<Lock>, ObserveE
             .and_then(|spec| spec.holder_identity.as_deref())
             .and_then(|holder| holder.split_once(' '))
             .map(|(uid, name)| (uid.to_owned(), name.to_owned())),
+        acquired_unix_seconds: lease
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.acquire_time.as_ref())
+            .map(|time| unix_seconds(time.0)),
         resource_version: lease.resource_version().unwrap_or_default(),
     }))
 }
@@ -262,6 +301,7 @@ fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
     Child {
         kind,
         name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
         run: label(LABEL_RUN).unwrap_or_default(),
         trial: label(LABEL_TRIAL),
         created_unix_seconds: seconds(object.creation_timestamp().as_ref()),
@@ -286,6 +326,11 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         trial: label(LABEL_TRIAL),
         created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
         ready_since_unix_seconds: ready_since(pod),
+        started_unix_seconds: containers
+            .iter()
+            .filter_map(|container| container.state.as_ref()?.running.as_ref())
+            .map(|running| seconds(running.started_at.as_ref()))
+            .reduce(f64::max),
         deleting: pod.metadata.deletion_timestamp.is_some(),
         ended: has_ended(pod),
         waiting: containers.iter().find_map(|container| waiting(container)),

@@ -37,8 +37,8 @@ use crate::api::{
     FrugalityTrialStatus, Outcome, Role, Verdict, reason,
 };
 
-/// After creation, a cluster that is not ready for the run is waited for this long before the run
-/// ends as Invalid: chart and benchmark may have been applied together.
+/// A cluster that is not ready for the run is waited for this long before the run ends as Invalid:
+/// chart and benchmark may have been applied together, a meter may be rolled out.
 const GRACE_SECONDS: f64 = 60.0;
 /// How often a benchmark that has ended or waits for its turn is looked at.
 const IDLE_REQUEUE_SECONDS: f64 = 15.0;
@@ -299,12 +299,14 @@ impl Pass<'_> {
                 reason,
                 message,
                 create,
+                delete,
             } => {
                 // An attempt that has begun must hear of a database that went away.
                 if !matches!(self.ledger.next(settings), Next::Open(_)) {
                     let mut plan =
                         self.running(Some(nodes), reason, &message, BUSY_REQUEUE_SECONDS);
                     plan.create = create;
+                    plan.delete = delete;
                     return plan;
                 }
             }
@@ -474,8 +476,8 @@ impl Pass<'_> {
         plan
     }
 
-    /// An end that follows from the cluster as it is now. Right after the benchmark's creation, and
-    /// once a run has begun, it is waited for the cluster instead.
+    /// An end that follows from the cluster as it is now. For a while, and once a run has begun for
+    /// as long as its deadline allows, the cluster is waited for instead.
     fn not_possible(
         &self,
         nodes: Option<&Nodes>,
@@ -483,11 +485,25 @@ impl Pass<'_> {
         reason: &'static str,
         message: String,
     ) -> Plan {
-        let age = self.now_unix_seconds - self.created_unix_seconds();
-        if age < GRACE_SECONDS || self.ledger.is_begun() {
+        let since = match &self.observed.waiting_since {
+            Some((waiting_for, since)) if waiting_for == reason => *since,
+            _ => self.now_unix_seconds,
+        };
+        let is_new = self.now_unix_seconds - since < GRACE_SECONDS && !self.has_ended_so(reason);
+        if is_new || self.ledger.is_begun() {
             return self.running(nodes, reason, &message, BUSY_REQUEUE_SECONDS * 2.0);
         }
         self.conclude(nodes, without_figures(verdict, reason, message))
+    }
+
+    /// Whether people have been told this end already: an operator that was restarted does not take
+    /// it back.
+    fn has_ended_so(&self, reason: &str) -> bool {
+        self.benchmark.status.as_ref().is_some_and(|status| {
+            status.verdict.is_some()
+                && status.run.as_deref() == Some(self.run)
+                && status.columns.as_ref().and_then(|c| c.reason.as_deref()) == Some(reason)
+        })
     }
 
     /// The end: the status says so, everything but the ledger goes, and then the lock.
@@ -612,20 +628,11 @@ impl Pass<'_> {
         }
     }
 
-    /// When the first object of this run was made.
+    /// When it got its turn, if it has it.
     fn started_unix_seconds(&self) -> Option<f64> {
-        let children = self
-            .observed
-            .children
-            .iter()
-            .filter(|child| child.run == self.run)
-            .map(|child| child.created_unix_seconds);
-        let trials = self
-            .ledger
-            .entries()
-            .iter()
-            .filter_map(|trial| Some(time::unix_seconds(trial.creation_timestamp()?.0)));
-        children.chain(trials).reduce(f64::min)
+        let lock = self.observed.lock.as_ref()?;
+        let (holder, _) = lock.holder.as_ref()?;
+        lock.acquired_unix_seconds.filter(|_| *holder == self.uid())
     }
 
     fn all_children(&self) -> Vec<(ChildKind, String)> {

@@ -9,11 +9,16 @@ use std::{
 };
 
 use frugality_measure::reading::{Reading, ReadingError, read};
+use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::time::{Instant, MissedTickBehavior};
 use tracing::{debug, warn};
 
-use crate::plan::{Watch, facts::Session, time::unix_seconds};
+use crate::plan::{
+    Watch,
+    facts::{PREFLIGHT, Session},
+    time::unix_seconds,
+};
 
 /// Time between two scrapes of a meter: at 20 s, the shortest window, twenty readings.
 pub const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
@@ -21,6 +26,8 @@ pub const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
 const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A session that no pass has asked for in this long is dropped.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
+/// Time between two scrapes for the check before a run, once it has an answer.
+const PREFLIGHT_INTERVAL: Duration = Duration::from_secs(30);
 /// Readings kept for the check before a run, which only needs the newest.
 const PREFLIGHT_READINGS: usize = 5;
 
@@ -62,6 +69,18 @@ struct Entry {
     watch: Watch,
     session: Session,
     asked: Instant,
+    scraped: Option<Instant>,
+}
+
+impl Entry {
+    /// Benchmarks that only wait for their turn leave the measured node in peace.
+    fn is_due(&self) -> bool {
+        self.watch.trial != PREFLIGHT
+            || self.session.readings.is_empty()
+            || self
+                .scraped
+                .is_none_or(|at| at.elapsed() >= PREFLIGHT_INTERVAL)
+    }
 }
 
 impl Reader {
@@ -92,6 +111,7 @@ impl Reader {
                 ..Session::default()
             },
             asked: Instant::now(),
+            scraped: None,
         });
         entry.session.injector_seen |= watch.injector_seen;
         entry.watch = watch;
@@ -115,10 +135,15 @@ impl Reader {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            for (key, watch) in self.targets() {
-                let result = self.scrape(&watch).await;
-                self.keep(&key, &watch, result);
-            }
+            // At the same time: a meter that does not answer must not delay the others.
+            join_all(self.targets().into_iter().map(|(key, watch)| {
+                let reader = &self;
+                async move {
+                    let result = reader.scrape(&watch).await;
+                    reader.keep(&key, &watch, result);
+                }
+            }))
+            .await;
         }
     }
 
@@ -126,8 +151,12 @@ impl Reader {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, entry| entry.asked.elapsed() < FORGET_AFTER);
         sessions
-            .iter()
-            .map(|(key, entry)| (key.clone(), entry.watch.clone()))
+            .iter_mut()
+            .filter(|(_, entry)| entry.is_due())
+            .map(|(key, entry)| {
+                entry.scraped = Some(Instant::now());
+                (key.clone(), entry.watch.clone())
+            })
             .collect()
     }
 
@@ -164,9 +193,7 @@ impl Reader {
                 entry.session.last_error = None;
                 // Copied only while a pass looks at the very same readings.
                 let readings = Arc::make_mut(&mut entry.session.readings);
-                if watch.trial == crate::plan::facts::PREFLIGHT
-                    && readings.len() >= PREFLIGHT_READINGS
-                {
+                if watch.trial == PREFLIGHT && readings.len() >= PREFLIGHT_READINGS {
                     readings.remove(0);
                 }
                 readings.push(reading);

@@ -139,7 +139,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
             status.measured_node.as_deref().unwrap_or("?"),
             status.injector_node.as_deref().unwrap_or("?"),
             if status.shared_node == Some(true) {
-                " (the same node: gross and net joules include the injector)"
+                " (the same node: gross and net joules are withheld)"
             } else {
                 ""
             }

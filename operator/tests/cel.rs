@@ -199,12 +199,14 @@ fn a_database_is_filled_in_one_way() {
 
 #[test]
 fn the_deadline_leaves_time() {
-    let message = "spec.deadline must be at least 1m";
-    rule(
-        message,
-        &[("spec/deadline", json!("59s"))],
-        &[("spec/deadline", json!("60s"))],
-    );
+    let message = "spec.deadline must be from 1m to 336h";
+    for (wrong, right) in [("59s", "60s"), ("337h", "336h")] {
+        rule(
+            message,
+            &[("spec/deadline", json!(wrong))],
+            &[("spec/deadline", json!(right))],
+        );
+    }
 }
 
 #[test]

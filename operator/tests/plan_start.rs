@@ -21,11 +21,19 @@ fn reason_of(plan: &Plan) -> &str {
     &plan.status.conditions[0].reason
 }
 
-/// What is planned for what the world shows, after a change, so many seconds after creation.
+/// What is planned for what the world shows after a change that came at creation, so many seconds
+/// later.
 fn planned(world: &World, age_seconds: f64, change: impl Fn(&mut Observed)) -> Plan {
     let mut observed = world.observed(0);
     change(&mut observed);
     let benchmark = &world.slots[0].benchmark;
+    let first = plan(benchmark, &observed, &world.config, T0);
+    observed.waiting_since = first
+        .status
+        .columns
+        .unwrap()
+        .reason
+        .map(|reason| (reason, T0));
     plan(benchmark, &observed, &world.config, T0 + age_seconds)
 }
 

@@ -344,3 +344,25 @@ fn the_events_tell_a_verdict_once() {
     benchmark.status = Some(first.status);
     assert_eq!(judged(&benchmark, trials).events, []);
 }
+
+#[test]
+fn an_injector_on_the_measured_node_leaves_attributed_joules_to_decide() {
+    let benchmark = two();
+    let mut trials = ledger(&benchmark, usual);
+    for trial in &mut trials {
+        trial
+            .spec
+            .injector_node
+            .clone_from(&trial.spec.measured_node);
+    }
+    let status = judged(&benchmark, trials).status;
+    assert_eq!(status.shared_node, Some(true));
+    assert_eq!(status.deciding_figure, Some(DecidingFigure::Attributed));
+    let energy = status.columns.unwrap().energy.unwrap();
+    assert!(energy.ends_with("attributed"), "{energy}");
+    for result in &status.results {
+        assert_eq!(result.gross_joules_per_request, None);
+        assert_eq!(result.net_joules_per_request, None);
+        assert!(result.withheld.iter().any(|why| why.contains("injector")));
+    }
+}

@@ -70,10 +70,10 @@ pub struct FrugalityBenchmarkSpec {
     /// Where servers and injector run.
     #[serde(default)]
     pub placement: Placement,
-    /// Longest time from the first object of the run to its verdict; a run that lasts longer ends
-    /// as Error.
+    /// Longest time from the benchmark's turn to its verdict, at most 14 days; a run that lasts
+    /// longer ends as Error.
     #[serde(default = "default_deadline")]
-    #[x_kube(validation = Rule::new("duration(self) >= duration('1m')").message("spec.deadline must be at least 1m; write for example 6h"))]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('1m') && duration(self) <= duration('336h')").message("spec.deadline must be from 1m to 336h; write for example 6h"))]
     pub deadline: HumanDuration,
 }
 
@@ -538,8 +538,8 @@ pub struct Placement {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
     pub injector_node_selector: BTreeMap<String, String>,
-    /// Whether the injector may run on the measured node where there is no other. Its energy is
-    /// then part of gross and net joules, and the status says so.
+    /// Whether the injector may run on the measured node where there is no other. Its energy is then
+    /// part of the node's: gross and net joules are withheld, and attributed ones decide.
     #[serde(default)]
     pub allow_shared_node: bool,
 }

@@ -23,12 +23,6 @@ pub enum QuantityError {
 pub struct HumanDuration(String);
 
 impl HumanDuration {
-    /// Whole seconds as a duration.
-    #[must_use]
-    pub fn from_seconds(seconds: u32) -> Self {
-        Self(format!("{seconds}s"))
-    }
-
     /// Length in seconds, ≥ 0.
     pub fn seconds(&self) -> Result<f64, QuantityError> {
         SignedDuration::from_str(&self.0)

@@ -48,6 +48,8 @@ pub struct Observed {
     pub sessions: BTreeMap<String, Session>,
     /// Objects that could not be created, and why.
     pub refused: Option<Refusal>,
+    /// The reason that the last passes gave for waiting, and since when in Unix seconds.
+    pub waiting_since: Option<(String, f64)>,
 }
 
 /// Name of the session that reads a meter before any trial exists.
@@ -67,10 +69,12 @@ pub struct Peer {
 }
 
 /// The right to measure: one benchmark at a time in the whole cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
     /// UID and `namespace/name` of the benchmark that holds it.
     pub holder: Option<(String, String)>,
+    /// Since when it is held.
+    pub acquired_unix_seconds: Option<f64>,
     /// Version to be replaced, so that two operators cannot both take it.
     pub resource_version: String,
 }
@@ -108,6 +112,8 @@ pub struct Child {
     pub kind: ChildKind,
     /// Name.
     pub name: String,
+    /// UID.
+    pub uid: String,
     /// Run that it belongs to.
     pub run: String,
     /// Trial that it belongs to, if one.
@@ -135,6 +141,8 @@ pub struct PodFacts {
     pub created_unix_seconds: f64,
     /// Since when it has been ready, if it is.
     pub ready_since_unix_seconds: Option<f64>,
+    /// When the newest of its running containers started.
+    pub started_unix_seconds: Option<f64>,
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether all its containers have ended for good.
@@ -169,6 +177,8 @@ pub struct ClusterFacts {
     pub broken: bool,
     /// Phase and its reason, for people.
     pub phase: String,
+    /// Host name label of the node that it is put on.
+    pub hostname: String,
 }
 
 /// What the reader of meters has for one trial.

@@ -52,7 +52,10 @@ pub fn choose(
             &trial.spec.measured_node,
             reason::NO_MEASURED_NODE,
         )?,
-        None => measured_node(placement, observed)?,
+        None => match beside_the_database(observed) {
+            Some(node) => node,
+            None => measured_node(placement, observed)?,
+        },
     };
     let injector = match recorded {
         Some(trial) => recorded_node(
@@ -63,6 +66,13 @@ pub fn choose(
         None => injector_node(placement, observed, &measured)?,
     };
     Ok(Nodes { measured, injector })
+}
+
+/// The node that the database was put on: the candidates go where it is.
+fn beside_the_database(observed: &Observed) -> Option<NodeFacts> {
+    let hostname = &observed.database.as_ref()?.hostname;
+    let on_it = |node: &&NodeFacts| selector(node).get(HOSTNAME_LABEL) == Some(hostname);
+    observed.nodes.iter().find(on_it).cloned()
 }
 
 fn recorded_node(
@@ -115,7 +125,7 @@ fn injector_node(
         None => Err(Misplaced {
             reason: reason::NO_INJECTOR_NODE,
             message: format!(
-                "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector, or write spec.placement.allowSharedNode: true and accept that the injector's energy is then part of gross and net joules",
+                "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector, or write spec.placement.allowSharedNode: true, with which attributed joules decide and gross and net ones are withheld",
                 measured.name,
                 words(&placement.injector_node_selector)
             ),

@@ -17,6 +17,9 @@ use crate::api::{Database, Role, reason};
 /// the start takes minutes.
 const START_PATIENCE_SECONDS: f64 = 900.0;
 
+/// A seed whose pod has not started by then waits for something that is not there.
+const SEED_START_PATIENCE_SECONDS: f64 = 180.0;
+
 /// How far the database is.
 pub(super) enum Prepared {
     /// Filled and checked, or not asked for.
@@ -26,6 +29,7 @@ pub(super) enum Prepared {
         reason: &'static str,
         message: String,
         create: Vec<ChildObject>,
+        delete: Vec<(ChildKind, String)>,
     },
     /// It will not come.
     Failed {
@@ -40,6 +44,7 @@ impl Prepared {
             reason,
             message: message.into(),
             create,
+            delete: Vec::new(),
         }
     }
 }
@@ -52,7 +57,7 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
     let builder = pass.builder(settings);
     let measured = nodes::selector(&nodes.measured);
     let name = identity::database_name(&pass.benchmark.name_any(), pass.run);
-    let Some(created) = created(pass, ChildKind::Cluster, &name) else {
+    let Some(created_database) = created(pass, ChildKind::Cluster, &name) else {
         return Prepared::waiting(
             reason::STARTING_DATABASE,
             "creating the database",
@@ -60,6 +65,17 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
         );
     };
     let facts = pass.observed.database.clone().unwrap_or_default();
+    if !facts.ready && pass.ledger.is_begun() {
+        // An attempt that is under way notices by itself; the next one waits.
+        return Prepared::waiting(
+            reason::STARTING_DATABASE,
+            format!(
+                "waiting for the database to be ready again: {}",
+                facts.phase
+            ),
+            Vec::new(),
+        );
+    }
     if !facts.ready {
         let failure = pass
             .observed
@@ -73,7 +89,7 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
                 message: format!("database: {message}"),
             };
         }
-        let age = pass.now_unix_seconds - created;
+        let age = pass.now_unix_seconds - created_database;
         if facts.broken || age > START_PATIENCE_SECONDS {
             return Prepared::Failed {
                 reason: reason::DATABASE_FAILED,
@@ -90,7 +106,17 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
         );
     }
     let seed = identity::seed_name(&pass.benchmark.name_any(), pass.run);
-    if created_job(pass, &seed).is_none() {
+    let seed_created = created(pass, ChildKind::Job, &seed);
+    if seed_created.is_some_and(|seed_created| seed_created < created_database) {
+        // It filled a database that somebody has deleted since.
+        return Prepared::Waiting {
+            reason: reason::SEEDING,
+            message: "the database is new: filling it again".into(),
+            create: Vec::new(),
+            delete: vec![(ChildKind::Job, seed)],
+        };
+    }
+    if seed_created.is_none() {
         return Prepared::waiting(
             reason::SEEDING,
             "filling the database",
@@ -123,6 +149,17 @@ fn seeded(database: &Database, pod: Option<&PodFacts>, pass: &Pass<'_>) -> Prepa
         };
     }
     let Some(end) = pod.terminated.get(SEED_CONTAINER) else {
+        let age = pass.now_unix_seconds - pod.created_unix_seconds;
+        if pod.ended || (pod.started_unix_seconds.is_none() && age > SEED_START_PATIENCE_SECONDS) {
+            let why = pod.waiting.clone().map_or_else(
+                || "does database.seed.configMap exist, with its key?".to_owned(),
+                |(reason, message)| format!("{reason}: {message}"),
+            );
+            return Prepared::Failed {
+                reason: reason::SEED_FAILED,
+                message: format!("the seed's pod {} did not run: {why}", pod.name),
+            };
+        }
         return waiting();
     };
     let expected = expected_rows(&database.seed);
@@ -148,8 +185,4 @@ fn created(pass: &Pass<'_>, kind: ChildKind, name: &str) -> Option<f64> {
         .iter()
         .find(|child| child.kind == kind && child.name == name)
         .map(|child| child.created_unix_seconds)
-}
-
-fn created_job(pass: &Pass<'_>, name: &str) -> Option<f64> {
-    created(pass, ChildKind::Job, name)
 }

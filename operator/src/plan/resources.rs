@@ -46,6 +46,8 @@ pub const INJECTOR_CONTAINER: &str = "injector";
 pub const PREPARE_CONTAINER: &str = "prepare";
 /// Container that fills the database.
 pub const SEED_CONTAINER: &str = "seed";
+/// The injector takes spans below a day.
+const MAX_INJECTION_SECONDS: f64 = 86_399.0;
 /// Where Kubernetes takes a container's last words.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 /// Non-root user of the injector's image, which names it too.
@@ -357,7 +359,8 @@ impl Builder<'_> {
             Amount::Requests(requests) => format!("--requests={requests}"),
         });
         if let Amount::Requests(_) = settings.amount {
-            args.push(format!("--limit-seconds={}", settings.deadline_seconds));
+            let limit = settings.deadline_seconds.min(MAX_INJECTION_SECONDS);
+            args.push(format!("--limit-seconds={limit}"));
         }
         if let Some(rate) = settings.rate {
             args.push(format!("--rate={rate}"));

@@ -9,11 +9,11 @@ use super::{
     nodes::Nodes,
     settings::Settings,
     text, time,
-    verdict::{Figures, Judgement},
+    verdict::{Figures, Judgement, deciding_figure},
 };
 use crate::api::{
-    CandidateResult, Columns, DecidingFigure, FrugalityBenchmark, FrugalityBenchmarkStatus,
-    Outcome, Progress, Verdict, reason,
+    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Progress,
+    Verdict, reason,
 };
 
 /// Longest message of a condition that Kubernetes accepts is 32768; people read less.
@@ -89,7 +89,7 @@ impl Report<'_> {
             progress: self.progress(),
             provenance: figures.and_then(|f| f.provenance).map(|p| p.to_string()),
             meter: figures.and_then(|f| f.meter.clone()),
-            deciding_figure: figures.and(self.settings).map(|s| s.deciding),
+            deciding_figure: figures.and_then(|f| f.deciding),
             results: figures.map(|f| f.results.clone()).unwrap_or_default(),
             comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
             budgets: figures.map(|f| f.budgets.clone()).unwrap_or_default(),
@@ -146,11 +146,11 @@ impl Report<'_> {
             message: Some(self.message()),
             ..Columns::default()
         };
-        let Some((figures, settings)) = figures.zip(self.settings) else {
+        let Some(figures) = figures else {
             return columns;
         };
         columns.power = figures.provenance.map(|p| p.to_string());
-        if settings.candidates.len() > 1 {
+        if !figures.comparisons.is_empty() {
             columns.winner = Some(
                 figures
                     .winner
@@ -170,7 +170,7 @@ impl Report<'_> {
                 .filter(|c| c.candidate == result.candidate)
                 .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
                 .map(|c| text::ratio(&c.ratio));
-            columns.energy = energy(result, settings.deciding, figures.provenance);
+            columns.energy = energy(result, figures);
             columns.rate = result.requests_per_second.as_ref().map(text::figure);
             columns.latency = result.milliseconds_per_request.as_ref().map(text::figure);
         }
@@ -230,19 +230,12 @@ impl Report<'_> {
 
 /// The deciding figure of a candidate. Modelled joules stand behind the CPU time that they were
 /// computed from.
-fn energy(
-    result: &CandidateResult,
-    deciding: DecidingFigure,
-    provenance: Option<Provenance>,
-) -> Option<String> {
-    let joules = match deciding {
-        DecidingFigure::Gross => result.gross_joules_per_request,
-        DecidingFigure::Net => result.net_joules_per_request,
-        DecidingFigure::Attributed => result.attributed_joules_per_request,
-    }?;
-    let text = text::joules(&text::figure(&joules), deciding, provenance?)?;
+fn energy(result: &CandidateResult, figures: &Figures) -> Option<String> {
+    let (deciding, provenance) = (figures.deciding?, figures.provenance?);
+    let joules = deciding_figure(result, deciding)?;
+    let text = text::joules(&text::figure(&joules), deciding, provenance)?;
     Some(match (provenance, result.cpu_milliseconds_per_request) {
-        (Some(Provenance::Modelled), Some(cpu)) => {
+        (Provenance::Modelled, Some(cpu)) => {
             format!("{} ms CPU ({text})", text::number(cpu.value))
         }
         _ => text,

@@ -17,7 +17,7 @@ use super::{
     facts::{Child, ChildKind, Observed, PodFacts, Session, Termination},
     ledger::outcome_of,
     nodes::{self, Nodes},
-    resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER},
+    resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, expected_rows},
     settings::TAIL_SECONDS,
     text,
 };
@@ -153,6 +153,11 @@ impl Attempt<'_> {
         ) {
             (None, _) => ready_since,
             (Some(_), Some(since)) => since,
+            (Some(_), None) if age > START_PATIENCE_SECONDS => {
+                let message =
+                    format!("the database was not ready {age:.0} s after the server's start");
+                return self.void(status, reason::POD_REPLACED, &message);
+            }
             (Some(_), None) => return Step::wait("waiting for the database to be ready", 1.0),
         };
         let Some(first) = self.session().and_then(first_reading) else {
@@ -211,6 +216,17 @@ impl Attempt<'_> {
         }
         if let Some(step) = self.replaced(&status) {
             return step;
+        }
+        let restarted = self
+            .pods(Role::Database)
+            .into_iter()
+            .find(|pod| pod.started_unix_seconds > Some(idle_before.start_unix_seconds));
+        if let Some(pod) = restarted {
+            let message = format!(
+                "a container of the database's pod {} was restarted",
+                pod.name
+            );
+            return self.void(status, reason::POD_REPLACED, &message);
         }
         let Some(job) = self.child(ChildKind::Job) else {
             if self.session().is_some_and(|session| session.injector_seen) {
@@ -371,6 +387,9 @@ impl Attempt<'_> {
             Ok(energy) => energy,
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
+        if let Some(changed) = self.meter_changed(&energy) {
+            return self.void(status, "MeterChanged", &changed);
+        }
         status.columns = Some(columns(&requests, &energy));
         let message = match requests.errors {
             0 => format!("{} requests, all as expected", requests.successes),
@@ -401,28 +420,68 @@ impl Attempt<'_> {
         None
     }
 
-    /// Rows or digest that differ from those of the run's measured trials, where requests only read.
+    /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,
+    /// where requests only read.
     fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
         if !self.builder.benchmark.spec.request.method.is_safe() {
             return None;
         }
-        self.builder.benchmark.spec.database.as_ref()?;
+        let database = self.builder.benchmark.spec.database.as_ref()?;
         let Some(now) = &status.database else {
             return Some("rows and digest could not be read before the load".into());
         };
+        let expected = expected_rows(&database.seed);
+        if now.rows != expected {
+            return Some(format!(
+                "the database holds {} rows, and {expected} were seeded",
+                now.rows
+            ));
+        }
         let earlier = self
-            .observed
-            .trials
-            .iter()
-            .filter(|trial| trial.spec.run == self.trial.spec.run)
-            .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
-            .find_map(|trial| trial.status.as_ref()?.database.as_ref())?;
+            .measured_before()
+            .find_map(|status| status.database.as_ref())?;
         (now != earlier).then(|| {
             format!(
                 "the database holds {} rows with digest {}, and held {} rows with digest {} before",
                 now.rows, now.digest, earlier.rows, earlier.digest
             )
         })
+    }
+
+    /// Joules of different meters are never averaged.
+    fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
+        let earlier = self
+            .measured_before()
+            .find_map(|status| status.energy.as_ref())?;
+        let words = |energy: &EnergyFigures| {
+            let meter = &energy.meter;
+            format!(
+                "{} {} {} {} zone {}",
+                meter.name,
+                meter.version,
+                meter.source,
+                meter.board.as_deref().unwrap_or_default(),
+                energy.zone
+            )
+        };
+        let is_same = earlier.meter == now.meter && earlier.zone == now.zone;
+        (!is_same).then(|| {
+            format!(
+                "earlier trials of the run were measured by {}, this one by {}",
+                words(earlier),
+                words(now)
+            )
+        })
+    }
+
+    /// The run's trials that count so far.
+    fn measured_before(&self) -> impl Iterator<Item = &FrugalityTrialStatus> {
+        self.observed
+            .trials
+            .iter()
+            .filter(|trial| trial.spec.run == self.trial.spec.run)
+            .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
+            .filter_map(|trial| trial.status.as_ref())
     }
 
     fn await_injector(&self, status: FrugalityTrialStatus, job: &Child, doing: &str) -> Step {

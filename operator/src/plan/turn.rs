@@ -85,6 +85,7 @@ mod tests {
             lock: Some(Lock {
                 holder: holder.map(|uid| (uid.into(), format!("default/{uid}"))),
                 resource_version: "7".into(),
+                acquired_unix_seconds: None,
             }),
             ..Observed::default()
         }

@@ -44,12 +44,24 @@ pub struct Figures {
     pub budgets: Vec<BudgetResult>,
     /// Candidate that beats every other.
     pub winner: Option<String>,
+    /// Figure that decides: the spec's, or attributed joules where the injector shared the node.
+    pub deciding: Option<DecidingFigure>,
     /// Where the power came from: the worst of all trials.
     pub provenance: Option<Provenance>,
     /// Meter and source.
     pub meter: Option<String>,
     /// SHA-256 over the entries that count.
     pub ledger_digest: String,
+}
+
+impl Figures {
+    /// A candidate without the figure that decides.
+    fn undecidable(&self) -> Option<&CandidateResult> {
+        let deciding = self.deciding?;
+        self.results
+            .iter()
+            .find(|result| deciding_figure(result, deciding).is_none())
+    }
 }
 
 /// An end without figures.
@@ -170,6 +182,16 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     let undecided = of(BudgetOutcome::Undecided);
     if !exceeded.is_empty() {
         (Verdict::Fail, reason::BUDGET_EXCEEDED, exceeded.join("; "))
+    } else if let Some(candidate) = figures.undecidable() {
+        (
+            Verdict::Inconclusive,
+            reason::FIGURE_WITHHELD,
+            format!(
+                "no trustworthy deciding figure for {}: {}",
+                candidate.candidate,
+                candidate.withheld.join("; ")
+            ),
+        )
     } else if !withheld.is_empty() {
         (
             Verdict::Inconclusive,
@@ -181,7 +203,7 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             Verdict::Inconclusive,
             reason::BUDGET_WITHIN_UNCERTAINTY,
             format!(
-                "{}; more blocks (spec.trials.blocks) narrow the interval",
+                "{}; raise spec.trials.blocks, which measures anew",
                 undecided.join("; ")
             ),
         )
@@ -203,25 +225,38 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
 fn figures(settings: &Settings, ledger: &Ledger<'_>) -> Figures {
     let blocks = ledger.valid();
     let counted: Vec<_> = blocks.concat();
+    let is_shared = counted
+        .iter()
+        .any(|e| e.spec.measured_node == e.spec.injector_node);
+    let settings = &Settings {
+        deciding: if is_shared {
+            DecidingFigure::Attributed
+        } else {
+            settings.deciding
+        },
+        ..settings.clone()
+    };
     let results: Vec<_> = settings
         .candidates
         .iter()
-        .map(|candidate| result(settings, ledger, &counted, candidate))
+        .map(|candidate| result(settings, ledger, &counted, candidate, is_shared))
         .collect();
     let comparisons = comparisons(settings, &blocks);
+    let winner = winner(settings, &comparisons);
     let worst = counted
         .iter()
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
     Figures {
-        winner: winner(settings, &comparisons),
+        winner: winner.clone(),
+        deciding: Some(settings.deciding),
         budgets: settings
             .limits
             .iter()
             .map(|limit| budget(settings, &results, limit))
             .collect(),
+        comparisons: told(comparisons, winner.as_deref(), settings, &results),
         results,
-        comparisons,
         provenance: worst.map(|energy| energy.provenance),
         meter: worst.map(|energy| {
             let meter = &energy.meter;
@@ -239,6 +274,7 @@ fn result(
     ledger: &Ledger<'_>,
     counted: &[&FrugalityTrial],
     candidate: &str,
+    is_shared: bool,
 ) -> CandidateResult {
     let trials: Vec<&FrugalityTrialStatus> = counted
         .iter()
@@ -250,28 +286,35 @@ fn result(
         let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial)).collect();
         let estimate = values.and_then(|values| geometric_mean(&values, CONFIDENCE));
         if estimate.is_none() {
-            withheld.push(withheld_because(name, &trials, value));
+            withheld.push(withheld_because(name, &trials, value, is_shared));
         }
         estimate.map(Figure::from)
     };
     let requests_per_second = figure("requests/s", &|t| t.requests.as_ref()?.requests_per_second);
     let milliseconds_per_request = figure("ms/request", &|t| t.requests.as_ref()?.ms_per_request);
     let gross_joules_per_request = figure("gross joules", &|t| {
-        joules(t, DecidingFigure::Gross, settings.boundary)
+        joules(t, DecidingFigure::Gross, settings.boundary).filter(|_| !is_shared)
     });
     let net_joules_per_request = figure("net joules", &|t| {
-        joules(t, DecidingFigure::Net, settings.boundary)
+        joules(t, DecidingFigure::Net, settings.boundary).filter(|_| !is_shared)
     });
     let attributed_joules_per_request = figure("attributed joules", &|t| {
         joules(t, DecidingFigure::Attributed, settings.boundary)
     });
     let cpu_milliseconds_per_request = figure("CPU time", &|t| {
         let cpu = t.energy.as_ref()?.cpu.as_ref()?;
-        let seconds = cpu
-            .candidate_and_database_seconds_per_request
-            .or(cpu.candidate_seconds_per_request)?;
-        Some(seconds * 1000.0)
+        let seconds = if covers_database(t, settings.boundary) {
+            cpu.candidate_and_database_seconds_per_request
+        } else {
+            cpu.candidate_seconds_per_request
+        };
+        seconds.map(|seconds| seconds * 1000.0)
     });
+    let requests: u64 = trials
+        .iter()
+        .filter_map(|t| t.requests.as_ref())
+        .map(|r| r.requests)
+        .sum();
     let errors: Option<Vec<f64>> = trials
         .iter()
         .map(|t| t.requests.as_ref()?.error_rate)
@@ -292,7 +335,13 @@ fn result(
             .map(|estimate| Figure {
                 value: estimate.value,
                 lower: estimate.lower.max(0.0),
-                upper: estimate.upper.min(1.0),
+                // Without any error the t-interval is empty; 3/n is the 95 % bound then (Hanley and
+                // Lippman-Hand, JAMA 249:1743, 1983).
+                upper: if estimate.value > 0.0 {
+                    estimate.upper.min(1.0)
+                } else {
+                    3.0 / requests.max(3) as f64
+                },
             }),
         peak_memory_bytes: trials
             .iter()
@@ -308,7 +357,11 @@ fn withheld_because(
     name: &str,
     trials: &[&FrugalityTrialStatus],
     value: &dyn Fn(&FrugalityTrialStatus) -> Option<f64>,
+    is_shared: bool,
 ) -> String {
+    if is_shared && matches!(name, "gross joules" | "net joules") {
+        return format!("{name}: the injector ran on the measured node and is part of its energy");
+    }
     let missing = trials.iter().filter(|trial| value(trial).is_none()).count();
     let why = trials
         .iter()
@@ -339,14 +392,48 @@ pub fn joules(
         DecidingFigure::Net => energy.net_joules_per_request,
         DecidingFigure::Attributed => {
             let attributed = energy.attributed.as_ref()?;
-            match boundary {
-                // Without a database the boundary is the candidate alone.
-                Boundary::CandidateAndDatabase if !trial.database_pods.is_empty() => {
-                    attributed.candidate_and_database_joules_per_request
-                }
-                _ => attributed.candidate_joules_per_request,
+            if covers_database(trial, boundary) {
+                attributed.candidate_and_database_joules_per_request
+            } else {
+                attributed.candidate_joules_per_request
             }
         }
+    }
+}
+
+/// Without a database the boundary is the candidate alone.
+fn covers_database(trial: &FrugalityTrialStatus, boundary: Boundary) -> bool {
+    boundary == Boundary::CandidateAndDatabase && !trial.database_pods.is_empty()
+}
+
+/// The comparisons that are told: those of the winner, else those of the least figure. All pairs of
+/// sixteen candidates would not fit a status.
+fn told(
+    comparisons: Vec<Comparison>,
+    winner: Option<&str>,
+    settings: &Settings,
+    results: &[CandidateResult],
+) -> Vec<Comparison> {
+    let figure = |result: &CandidateResult| deciding_figure(result, settings.deciding);
+    let least = results
+        .iter()
+        .filter_map(|result| Some((figure(result)?.value, result.candidate.as_str())))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate);
+    let subject = winner.or(least);
+    comparisons
+        .into_iter()
+        .filter(|c| Some(c.candidate.as_str()) == subject)
+        .collect()
+}
+
+/// The figure that decides.
+#[must_use]
+pub fn deciding_figure(result: &CandidateResult, deciding: DecidingFigure) -> Option<Figure> {
+    match deciding {
+        DecidingFigure::Gross => result.gross_joules_per_request,
+        DecidingFigure::Net => result.net_joules_per_request,
+        DecidingFigure::Attributed => result.attributed_joules_per_request,
     }
 }
 
@@ -396,15 +483,11 @@ fn budget(settings: &Settings, results: &[CandidateResult], limit: &Limit) -> Bu
     let figure = results
         .iter()
         .find(|result| result.candidate == limit.candidate)
-        .and_then(|result| match (limit.quantity, settings.deciding) {
-            (Quantity::JoulesPerRequest, DecidingFigure::Gross) => result.gross_joules_per_request,
-            (Quantity::JoulesPerRequest, DecidingFigure::Net) => result.net_joules_per_request,
-            (Quantity::JoulesPerRequest, DecidingFigure::Attributed) => {
-                result.attributed_joules_per_request
-            }
-            (Quantity::MillisecondsPerRequest, _) => result.milliseconds_per_request,
-            (Quantity::RequestsPerSecond, _) => result.requests_per_second,
-            (Quantity::ErrorRatio, _) => result.error_ratio,
+        .and_then(|result| match limit.quantity {
+            Quantity::JoulesPerRequest => deciding_figure(result, settings.deciding),
+            Quantity::MillisecondsPerRequest => result.milliseconds_per_request,
+            Quantity::RequestsPerSecond => result.requests_per_second,
+            Quantity::ErrorRatio => result.error_ratio,
         });
     let outcome = match figure {
         None => BudgetOutcome::Withheld,
@@ -412,7 +495,7 @@ fn budget(settings: &Settings, results: &[CandidateResult], limit: &Limit) -> Bu
             let (keeps, breaks) = if limit.quantity.is_minimum() {
                 (figure.lower > limit.value, figure.upper < limit.value)
             } else if limit.quantity == Quantity::ErrorRatio {
-                // A ratio of exactly 0 has an interval of length 0 and keeps to a limit of 0.
+                // A share of exactly the limit is allowed.
                 (figure.upper <= limit.value, figure.lower > limit.value)
             } else {
                 (figure.upper < limit.value, figure.lower > limit.value)

@@ -25,6 +25,7 @@ impl SimChild {
             facts: Child {
                 kind: object.kind(),
                 name: object.name(),
+                uid: format!("uid-of-{}", object.name()),
                 run: label(object, LABEL_RUN).unwrap(),
                 trial: label(object, LABEL_TRIAL),
                 created_unix_seconds: now.floor(),

@@ -36,6 +36,7 @@ pub(crate) struct Slot {
     pub(crate) sessions: BTreeMap<String, Session>,
     pub(crate) watch: Option<Watch>,
     pub(crate) next_pass: f64,
+    pub(crate) waiting_since: Option<(String, f64)>,
 }
 
 /// The cluster.
@@ -79,6 +80,7 @@ impl World {
                     sessions: BTreeMap::new(),
                     watch: None,
                     next_pass: T0 + 0.4,
+                    waiting_since: None,
                 })
                 .collect(),
             loads: Vec::new(),
@@ -119,6 +121,7 @@ impl World {
             trials: mine.trials.clone(),
             sessions: mine.sessions.clone(),
             refused: None,
+            waiting_since: mine.waiting_since.clone(),
         }
     }
 
@@ -140,6 +143,7 @@ impl World {
             ready,
             broken: false,
             phase: phase.into(),
+            hostname: "pi-1".into(),
         })
     }
 
@@ -181,8 +185,24 @@ impl World {
     /// One pass, carried out whole.
     pub(crate) fn pass(&mut self, slot: usize) -> Plan {
         let plan = self.plan(slot);
+        self.remember_reason(slot, &plan);
         self.apply(slot, &plan, usize::MAX);
         plan
+    }
+
+    fn remember_reason(&mut self, slot: usize, plan: &Plan) {
+        let reason = plan
+            .status
+            .columns
+            .as_ref()
+            .unwrap()
+            .reason
+            .clone()
+            .unwrap();
+        let since = &mut self.slots[slot].waiting_since;
+        if since.as_ref().is_none_or(|(earlier, _)| *earlier != reason) {
+            *since = Some((reason, self.now));
+        }
     }
 
     /// Goes on until a condition holds after a pass.
@@ -286,6 +306,7 @@ impl World {
         assert_eq!(based_on, now, "no pass runs beside another here");
         self.names += 1;
         self.lock = Some(Lock {
+            acquired_unix_seconds: holder.as_ref().map(|_| self.now),
             holder,
             resource_version: self.names.to_string(),
         });
