@@ -3,10 +3,10 @@
 use kube::ResourceExt;
 
 use super::{
-    Pass,
     facts::{ChildKind, PodFacts},
     identity,
     nodes::{self, Nodes},
+    pass::Pass,
     resources::{ChildObject, SEED_CONTAINER, expected_rows},
     settings::Settings,
     trial::{database_facts, image_failure, last_words},

@@ -1,5 +1,7 @@
 //! From the ledger to the verdict.
 
+mod budgets;
+
 use frugality_measure::{
     reading::Provenance,
     statistics::{Estimate, arithmetic_mean, geometric_mean, paired_ratio},
@@ -8,12 +10,13 @@ use frugality_measure::{
 use super::{
     identity::hex_digest,
     ledger::{Ledger, Next},
-    settings::{Limit, Quantity, Settings},
+    settings::Settings,
 };
 use crate::api::{
     Boundary, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
     FrugalityTrial, FrugalityTrialStatus, Outcome, Verdict, reason,
 };
+use budgets::budget;
 
 /// Share of repetitions in which an interval is to hold the true value.
 pub const CONFIDENCE: f64 = 0.95;
@@ -477,105 +480,6 @@ fn winner(settings: &Settings, comparisons: &[Comparison]) -> Option<String> {
             others > 0 && beaten == others
         })
         .cloned()
-}
-
-fn budget(settings: &Settings, results: &[CandidateResult], limit: &Limit) -> BudgetResult {
-    let figure = results
-        .iter()
-        .find(|result| result.candidate == limit.candidate)
-        .and_then(|result| match limit.quantity {
-            Quantity::JoulesPerRequest => deciding_figure(result, settings.deciding),
-            Quantity::MillisecondsPerRequest => result.milliseconds_per_request,
-            Quantity::RequestsPerSecond => result.requests_per_second,
-            Quantity::ErrorRatio => result.error_ratio,
-        });
-    let outcome = match figure {
-        None => BudgetOutcome::Withheld,
-        Some(figure) => {
-            let (keeps, breaks) = if limit.quantity.is_minimum() {
-                (figure.lower > limit.value, figure.upper < limit.value)
-            } else if limit.quantity == Quantity::ErrorRatio {
-                // A share of exactly the limit is allowed.
-                (figure.upper <= limit.value, figure.lower > limit.value)
-            } else {
-                (figure.upper < limit.value, figure.lower > limit.value)
-            };
-            match (keeps, breaks) {
-                (true, _) => BudgetOutcome::Met,
-                (_, true) => BudgetOutcome::Exceeded,
-                _ => BudgetOutcome::Undecided,
-            }
-        }
-    };
-    BudgetResult {
-        candidate: limit.candidate.clone(),
-        limit: limit.quantity.field().to_owned(),
-        limit_value: limit.value,
-        message: budget_message(settings, limit, figure, outcome),
-        figure,
-        outcome,
-    }
-}
-
-fn budget_message(
-    settings: &Settings,
-    limit: &Limit,
-    figure: Option<Figure>,
-    outcome: BudgetOutcome,
-) -> String {
-    let word = match limit.quantity {
-        Quantity::JoulesPerRequest => format!("{} ", settings.deciding.word()),
-        _ => String::new(),
-    };
-    let unit = limit.quantity.unit();
-    let side = if limit.quantity.is_minimum() {
-        "least"
-    } else {
-        "most"
-    };
-    let found = figure.map_or_else(
-        || format!("no trustworthy figure in {word}{unit}"),
-        |f| {
-            format!(
-                "{} [{}–{}] {word}{unit}",
-                super::text::number(f.value),
-                super::text::number(f.lower),
-                super::text::number(f.upper)
-            )
-        },
-    );
-    let relation = match outcome {
-        BudgetOutcome::Met => "keeps to",
-        BudgetOutcome::Exceeded => "breaks",
-        BudgetOutcome::Undecided => "does not decide",
-        BudgetOutcome::Withheld => "for",
-    };
-    let more = match (outcome, figure) {
-        (BudgetOutcome::Undecided, Some(f)) => more_blocks(settings.blocks, &f, limit.value),
-        _ => String::new(),
-    };
-    format!(
-        "{}: {found} {relation} the budget of at {side} {}{more}",
-        limit.candidate,
-        super::text::number(limit.value)
-    )
-}
-
-/// Blocks that would decide, if figure and spread stayed as they are: the interval's half length
-/// falls with the square root of the number of trials.
-fn more_blocks(blocks: usize, figure: &Figure, limit: f64) -> String {
-    let half = if limit > figure.value {
-        figure.upper - figure.value
-    } else {
-        figure.value - figure.lower
-    };
-    let needed = blocks as f64 * (half / (limit - figure.value)).powi(2);
-    let more = (needed - blocks as f64).ceil().max(1.0);
-    if more < 1000.0 {
-        format!(" (about {more:.0} more blocks would)")
-    } else {
-        " (no feasible number of blocks would)".into()
-    }
 }
 
 fn successes(trial: &FrugalityTrial) -> Option<u64> {

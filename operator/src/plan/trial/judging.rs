@@ -1,0 +1,244 @@
+//! The end of an attempt: from the injector's last words and the readings to figures, or to the
+//! reason why there are none.
+
+use std::collections::BTreeSet;
+
+use frugality_measure::{
+    energy::{AttemptReadings, EnergyFigures, Limits, Window, evaluate},
+    fortio::{RequestFigures, figures},
+    report::{InjectionReport, ReportError},
+};
+
+use super::{
+    Attempt, READING_PATIENCE_SECONDS, SETTLE_SECONDS, Step, database_facts, last_reading,
+};
+use crate::{
+    api::{DecidingFigure, FrugalityTrialStatus, Outcome, Role, TrialColumns, reason},
+    plan::{
+        facts::{PodFacts, Termination},
+        ledger::outcome_of,
+        resources::{PREPARE_CONTAINER, expected_rows},
+        settings::TAIL_SECONDS,
+        text,
+    },
+};
+
+/// Largest uncertainty of the clocks' offset: at a window of 20 s, half a percent.
+const MAX_CLOCK_UNCERTAINTY_SECONDS: f64 = 0.1;
+
+impl Attempt<'_> {
+    pub(super) fn after_load(
+        &self,
+        mut status: FrugalityTrialStatus,
+        idle_before: Window,
+        injector: &PodFacts,
+        end: &Termination,
+    ) -> Step {
+        let report = match InjectionReport::decode(&end.message) {
+            Ok(report) => report,
+            Err(ReportError::InjectorFailed { message, .. }) => {
+                return self.void(status, reason::INJECTOR_FAILED, &message);
+            }
+            Err(error) => {
+                let message = format!("{error}; exit code {} {}", end.exit_code, end.reason);
+                return self.void(status, reason::INJECTOR_FAILED, &message);
+            }
+        };
+        if let Some(interrupted) = &report.interrupted {
+            return self.void(status, reason::FORTIO_INTERRUPTED, interrupted);
+        }
+        let offset = match &report.clock {
+            Some(clock) if clock.uncertainty_seconds <= MAX_CLOCK_UNCERTAINTY_SECONDS => {
+                clock.offset_seconds
+            }
+            Some(clock) => {
+                let message = format!(
+                    "the offset between the clocks of meter and injector is known to {} s only, and {MAX_CLOCK_UNCERTAINTY_SECONDS} s are allowed",
+                    text::number(clock.uncertainty_seconds)
+                );
+                return self.void(status, reason::CLOCK_OFFSET_UNKNOWN, &message);
+            }
+            None => {
+                return self.void(
+                    status,
+                    reason::CLOCK_OFFSET_UNKNOWN,
+                    "the injector could not compare its clock with the meter's",
+                );
+            }
+        };
+        let fortio = &report.measured;
+        let measured = Window {
+            start_unix_seconds: fortio.start_unix_seconds + offset,
+            end_unix_seconds: fortio.start_unix_seconds + offset + fortio.duration_seconds,
+        };
+        let load_end = report
+            .tail
+            .as_ref()
+            .map_or(measured.end_unix_seconds + TAIL_SECONDS, |tail| {
+                tail.start_unix_seconds + offset + tail.duration_seconds
+            });
+        let idle_start = load_end + SETTLE_SECONDS;
+        let idle_after = Window {
+            start_unix_seconds: idle_start,
+            end_unix_seconds: idle_start + self.builder.settings.idle_seconds,
+        };
+        let last = self.session().and_then(last_reading).unwrap_or_default();
+        let remaining = idle_after.end_unix_seconds - last;
+        if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
+            return Step::wait("measuring the idle baseline", remaining);
+        }
+        status.window = Some(measured);
+        status.idle_after = Some(idle_after);
+        status.images = self
+            .pods(Role::Candidate)
+            .iter()
+            .chain(&self.pods(Role::Database))
+            .chain([injector])
+            .flat_map(|pod| pod.images.clone())
+            .collect();
+        status.restarts = Some(
+            self.pods(Role::Candidate)
+                .iter()
+                .map(|pod| pod.restarts)
+                .sum(),
+        );
+        status.database = injector
+            .terminated
+            .get(PREPARE_CONTAINER)
+            .and_then(|prepare| database_facts(&prepare.message));
+        self.judge(status, idle_before, measured, idle_after, report)
+    }
+
+    fn judge(
+        &self,
+        mut status: FrugalityTrialStatus,
+        idle_before: Window,
+        measured: Window,
+        idle_after: Window,
+        report: InjectionReport,
+    ) -> Step {
+        if let Some(changed) = self.data_changed(&status) {
+            return self.void(status, reason::DATA_CHANGED, &changed);
+        }
+        let requests = figures(&report.measured, &self.builder.settings.expected_status);
+        let energy = {
+            let restarted: BTreeSet<String> = self
+                .pods(Role::Candidate)
+                .iter()
+                .filter(|pod| pod.restarts > 0)
+                .map(|pod| pod.uid.clone())
+                .collect();
+            evaluate(&AttemptReadings {
+                readings: self
+                    .session()
+                    .map_or(&[], |session| session.readings.as_slice()),
+                idle_before,
+                measured,
+                idle_after,
+                candidate_pods: &status.candidate_pods.iter().cloned().collect(),
+                database_pods: &status.database_pods.iter().cloned().collect(),
+                restarted_pods: &restarted,
+                successes: requests.successes,
+                limits: Limits::new(self.builder.config.max_node_watts),
+            })
+        };
+        status.fortio = Some(report.measured);
+        status.warm_up = report.warm_up;
+        status.tail = report.tail;
+        status.clock = report.clock;
+        let energy = match energy {
+            Ok(energy) => energy,
+            Err(void) => return self.void(status, void.reason(), &void.to_string()),
+        };
+        if let Some(changed) = self.meter_changed(&energy) {
+            return self.void(status, "MeterChanged", &changed);
+        }
+        status.columns = Some(columns(&requests, &energy));
+        let message = match requests.errors {
+            0 => format!("{} requests, all as expected", requests.successes),
+            errors => format!("{} requests as expected, {errors} not", requests.successes),
+        };
+        status.requests = Some(requests);
+        status.energy = Some(energy);
+        self.end(status, Outcome::Measured, reason::MEASURED, &message)
+    }
+
+    /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,
+    /// where requests only read.
+    fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
+        if !self.builder.benchmark.spec.request.method.is_safe() {
+            return None;
+        }
+        let database = self.builder.benchmark.spec.database.as_ref()?;
+        let Some(now) = &status.database else {
+            return Some("rows and digest could not be read before the load".into());
+        };
+        let expected = expected_rows(&database.seed);
+        if now.rows != expected {
+            return Some(format!(
+                "the database holds {} rows, and {expected} were seeded",
+                now.rows
+            ));
+        }
+        let earlier = self
+            .measured_before()
+            .find_map(|status| status.database.as_ref())?;
+        (now != earlier).then(|| {
+            format!(
+                "the database holds {} rows with digest {}, and held {} rows with digest {} before",
+                now.rows, now.digest, earlier.rows, earlier.digest
+            )
+        })
+    }
+
+    /// Joules of different meters are never averaged.
+    fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
+        let earlier = self
+            .measured_before()
+            .find_map(|status| status.energy.as_ref())?;
+        let words = |energy: &EnergyFigures| {
+            let meter = &energy.meter;
+            format!(
+                "{} {} {} {} zone {}",
+                meter.name,
+                meter.version,
+                meter.source,
+                meter.board.as_deref().unwrap_or_default(),
+                energy.zone
+            )
+        };
+        let is_same = earlier.meter == now.meter && earlier.zone == now.zone;
+        (!is_same).then(|| {
+            format!(
+                "earlier trials of the run were measured by {}, this one by {}",
+                words(earlier),
+                words(now)
+            )
+        })
+    }
+
+    /// The run's trials that count so far.
+    fn measured_before(&self) -> impl Iterator<Item = &FrugalityTrialStatus> {
+        self.observed
+            .trials
+            .iter()
+            .filter(|trial| trial.spec.run == self.trial.spec.run)
+            .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
+            .filter_map(|trial| trial.status.as_ref())
+    }
+}
+
+fn columns(requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
+    TrialColumns {
+        energy: energy.gross_joules_per_request.and_then(|joules| {
+            text::joules(
+                &text::number(joules),
+                DecidingFigure::Gross,
+                energy.provenance,
+            )
+        }),
+        rate: requests.requests_per_second.map(text::number),
+        latency: requests.ms_per_request.map(text::number),
+        errors: Some(requests.errors.to_string()),
+    }
+}
