@@ -30,8 +30,13 @@ pub(super) fn budget(
             let (keeps, breaks) = if limit.quantity.is_minimum() {
                 (figure.lower > limit.value, figure.upper < limit.value)
             } else if limit.quantity == Quantity::ErrorRatio {
-                // A share of exactly the limit is allowed.
-                (figure.upper <= limit.value, figure.lower > limit.value)
+                // A limit of 0 asks for a run without any error, which can be seen; that the true
+                // share is 0 can never be shown.
+                let is_none_as_asked = limit.value == 0.0 && figure.value == 0.0;
+                (
+                    is_none_as_asked || figure.upper <= limit.value,
+                    figure.lower > limit.value,
+                )
             } else {
                 (figure.upper < limit.value, figure.lower > limit.value)
             };
