@@ -365,3 +365,15 @@ fn a_meter_that_comes_late_begins_the_run_by_itself() {
         world.reasons.last().unwrap().1 == reason::NO_BUDGETS
     });
 }
+
+#[test]
+fn an_operator_that_was_restarted_does_not_take_back_what_it_has_told() {
+    let mut world = preflight(two(), Some(Provenance::Fake));
+    let ended = planned(&world, 3.0, |_| {}).status;
+    assert_eq!(ended.verdict, Some(Verdict::Invalid));
+    world.slots[0].benchmark.status = Some(ended.clone());
+    let restarted = planned(&world, 4.0, |observed| observed.sessions.clear());
+    assert_eq!(restarted.status, ended);
+    // It reads the meter again, and so learns when it has been put right.
+    assert_eq!(restarted.watch.unwrap().trial, PREFLIGHT);
+}

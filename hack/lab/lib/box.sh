@@ -47,8 +47,11 @@ kube() { box_exec "$LAB_DIR/bin/kubectl" "$@"; }
 
 # What decides whether a running box is the one that this checkout would start.
 box_fingerprint() {
-  { cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,supervise,cgroups}.sh; for part in "${!PART_MODULE[@]}"; do part_dir "$part"; done | sort; } |
-    sha256sum | cut -c1-16
+  local part
+  {
+    cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,supervise,cgroups}.sh
+    for part in "${!PART_MODULE[@]}"; do part_dir "$part"; done | sort
+  } | sha256sum | cut -c1-16
 }
 
 box_refuse_bad_place() {
@@ -58,18 +61,22 @@ box_refuse_bad_place() {
         "Set FRUGALITY_LAB_DIR to another directory."
       ;;
   esac
+}
+
+box_refuse_other_box() {
   local strangers
   strangers=$(cgroup_processes "$LAB_CGROUP_ROOT" | head -n 3 | tr '\n' ' ')
   [[ -z $strangers ]] || die "another box on this machine uses the cgroup $LAB_CGROUP_ROOT (processes $strangers…)" \
     "End it from where it was started ('lab down' with its FRUGALITY_LAB_DIR)," \
-    "or give this one another name: FRUGALITY_LAB_CGROUP_ROOT=/lab2"
+    "or give this one another name: FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT-2"
 }
 
 # Everything of an ended box but the images in its nodes' stores, which are kept: they take long to
 # load and belong to no cluster.
 box_sweep() {
   local node entry
-  cgroup_remove "$LAB_CGROUP_ROOT" || die "the cgroup $LAB_CGROUP_ROOT is still in use by: $(cgroup_processes "$LAB_CGROUP_ROOT" | tr '\n' ' ')"
+  cgroup_remove "$LAB_CGROUP_ROOT" ||
+    die "the cgroup $LAB_CGROUP_ROOT is still in use by: $(cgroup_processes "$LAB_CGROUP_ROOT" | tr '\n' ' ')"
   rm -rf "${LAB_DIR:?}"/{manifests,pki,kubeconfig,bin,box.pid,box.env}
   for node in "${LAB_NODES[@]}"; do
     [[ -d $LAB_DIR/nodes/$node ]] || continue
@@ -81,13 +88,13 @@ box_sweep() {
 
 box_start() {
   local node
-  box_refuse_bad_place
   box_sweep
   mkdir -p "$LAB_DIR/bin" "$LAB_LOG_DIR"
   rm -f "$LAB_LOG_DIR"/*.log
-  local binary
+  local binary built
   for binary in "${BINARIES[@]}"; do
-    [[ ! -x "$(part_dir "${BINARY_PART[$binary]}")/$binary" ]] || ln -s "$(part_dir "${BINARY_PART[$binary]}")/$binary" "$LAB_DIR/bin/$binary"
+    built=$(part_dir "${BINARY_PART[$binary]}")/$binary
+    [[ ! -x $built ]] || ln -s "$built" "$LAB_DIR/bin/$binary"
   done
   preflight
   step "make certificates" make_pki || die "openssl cannot make the cluster's certificates"
@@ -97,7 +104,6 @@ box_start() {
     cgroup_make "$LAB_CGROUP_ROOT/$node"
     cgroup_make "$LAB_CGROUP_ROOT/system/$node"
   done
-  cgroup_cpus "$LAB_CGROUP_ROOT/system" "$LAB_SYSTEM_CPUS" || true
   printf 'checkout=%s\nfingerprint=%s\n' "$LAB_HOME" "$(box_fingerprint)" >"$LAB_DIR/box.env"
   (
     cgroup_join "$LAB_CGROUP_ROOT/system/control-plane"
@@ -120,22 +126,18 @@ box_start() {
 }
 
 box_stop() {
-  local pid
+  local pid init try
   if pid=$(box_pid); then
+    init=$(box_init_pid) || init=$pid
     # The kernel kills the box's first process with this one, and with that one all the others.
     kill -KILL "$pid"
-    while [[ -e /proc/$pid && $(process_start "$pid") ]]; do
-      grep -q '^State:.Z' "/proc/$pid/status" 2>/dev/null && break
+    for ((try = 0; try < 300; try++)); do
+      [[ -e /proc/$pid || -e /proc/$init || -n $(cgroup_processes "$LAB_CGROUP_ROOT") ]] || break
       sleep 0.1
     done
     say "ended the box (process $pid and all it started)"
   else
     say "no box is up"
   fi
-  local try
-  for ((try = 0; try < 100; try++)); do
-    [[ -n $(cgroup_processes "$LAB_CGROUP_ROOT") ]] || break
-    sleep 0.1
-  done
   box_sweep
 }

@@ -13,12 +13,16 @@ node_pinned() {
   [[ -z $mount || $(<"$mount$LAB_CGROUP_ROOT/$1/kubepods/cpuset.cpus") == "${LAB_NODE_CPUS[$1]}" ]]
 }
 
-cluster_up() {
-  local without=' ' part binary wanted=() images=(pause base) image node started=$SECONDS
+# What `up --without` leaves out.
+declare -A LAB_WITHOUT=()
+
+parse_without() {
+  local part
   while (($#)); do
     case $1 in
       --without)
-        part=${2:-}
+        (($# > 1)) || die "--without needs the name of a part"
+        part=$2
         shift
         ;;
       --without=* | --without-*) part=${1#--without?} ;;
@@ -26,22 +30,92 @@ cluster_up() {
     esac
     [[ $part != cnpg ]] || part=cloudnative-pg
     case $part in
-      cloudnative-pg | local-path-provisioner | fortio | helm) without+="$part " ;;
+      coredns | cloudnative-pg | local-path-provisioner | fortio | helm) LAB_WITHOUT[$part]=1 ;;
       *) die "the box cannot be started without '$part'" ;;
     esac
     shift
   done
-  for binary in "${BINARIES[@]}"; do
-    [[ $without == *" ${BINARY_PART[$binary]} "* ]] || wanted+=("$binary")
-  done
-  build_parts "${wanted[@]}"
+}
 
-  images+=(coredns)
-  [[ $without == *" local-path-provisioner "* ]] || images+=(local-path-provisioner)
-  [[ $without == *" cloudnative-pg "* ]] || images+=(cloudnative-pg postgresql)
+wanted() { [[ -z ${LAB_WITHOUT[$1]:-} ]]; }
+
+wanted_binaries() {
+  local binary
+  for binary in "${BINARIES[@]}"; do
+    ! wanted "${BINARY_PART[$binary]}" || echo "$binary"
+  done
+}
+
+wanted_images() {
+  echo pause base
+  ! wanted coredns || echo coredns
+  ! wanted local-path-provisioner || echo local-path-provisioner
+  ! wanted cloudnative-pg || echo cloudnative-pg postgresql
+}
+
+# Runtimes are ready before the API server is, so images are loaded meanwhile.
+load_system_images() {
+  local node image
+  for node in "${LAB_NODES[@]}"; do
+    wait_for 30 "the container runtime of $node starts" node_exec "$node" ctr version ||
+      die "the container runtime of $node does not answer" "See $LAB_LOG_DIR/$node-containerd.log"
+  done
+  for image in "$@"; do
+    # shellcheck disable=SC2046 # node names are words
+    load_image "$(system_image_name "$image")" $(system_image_nodes "$image")
+  done
+}
+
+install_addons() {
+  wait_for 120 "the API server starts" kube get --raw /readyz ||
+    die "the API server does not answer" "See the logs in $LAB_LOG_DIR"
+  if wanted coredns; then
+    step "install DNS" apply_dns || die "CoreDNS cannot be installed" "${PART_WITHOUT[coredns]}"
+  fi
+  if wanted local-path-provisioner; then
+    step "install local-path storage" apply_storage ||
+      die "local-path storage cannot be installed" "${PART_WITHOUT[local-path-provisioner]}"
+  fi
+  if wanted cloudnative-pg; then
+    step "install CloudNativePG" apply_cloudnative_pg ||
+      die "CloudNativePG cannot be installed" "${PART_WITHOUT[cloudnative-pg]}"
+  fi
+}
+
+wait_for_nodes() {
+  local node
+  for node in "${LAB_NODES[@]}"; do
+    wait_for 120 "node $node becomes ready" node_ready "$node" ||
+      die "node $node does not become ready" "See $LAB_LOG_DIR/$node-kubelet.log"
+    wait_for 30 "node $node gets its CPUs" node_pinned "$node" ||
+      die "node $node does not get its CPUs" "See $LAB_LOG_DIR/$node.log"
+  done
+}
+
+wait_for_addons() {
+  if wanted coredns; then
+    step "DNS rolls out" roll_out kube-system coredns ||
+      die "CoreDNS does not become available" "${PART_WITHOUT[coredns]}"
+  fi
+  if wanted local-path-provisioner; then
+    step "local-path storage rolls out" roll_out local-path-storage local-path-provisioner ||
+      die "local-path storage does not become available" "${PART_WITHOUT[local-path-provisioner]}"
+  fi
+  if wanted cloudnative-pg; then
+    step "CloudNativePG rolls out" roll_out cnpg-system cnpg-controller-manager ||
+      die "CloudNativePG does not become available" "${PART_WITHOUT[cloudnative-pg]}"
+  fi
+}
+
+cluster_up() {
+  local image programs images started=$SECONDS
+  parse_without "$@"
+  box_pid >/dev/null || box_refuse_other_box
+  mapfile -t programs < <(wanted_binaries)
+  build_parts "${programs[@]}"
+  read -r -d '' -a images < <(wanted_images) || true
   images_lock
   for image in "${images[@]}"; do ensure_system_image "$image"; done
-
   if box_pid >/dev/null; then
     box_report_other_checkout
     say "the box is up already (process $(box_pid))"
@@ -49,36 +123,15 @@ cluster_up() {
     say "starting the box"
     box_start
   fi
-  wait_for 120 "the API server starts" kube get --raw /readyz ||
-    die "the API server does not answer" "See the logs in $LAB_LOG_DIR"
-  for node in "${LAB_NODES[@]}"; do
-    wait_for 20 "the container runtime of $node starts" node_exec "$node" ctr version ||
-      die "the container runtime of $node does not answer" "See $LAB_LOG_DIR/$node-containerd.log"
-  done
-  for image in "${images[@]}"; do
-    # shellcheck disable=SC2046 # node names are words
-    load_image "$(system_image_name "$image")" $(system_image_nodes "$image")
-  done
+  load_system_images "${images[@]}"
   exec {LAB_IMAGES_LOCK}>&-
-  for node in "${LAB_NODES[@]}"; do
-    wait_for 120 "node $node becomes ready" node_ready "$node" || die "node $node does not become ready" "See $LAB_LOG_DIR/$node-kubelet.log"
-    wait_for 30 "node $node gets its CPUs" node_pinned "$node" || die "node $node does not get its CPUs" "See $LAB_LOG_DIR/$node.log"
-  done
-  say "  nodes ready after $((SECONDS - started))s"
-
-  step "install DNS" apply_dns || die "CoreDNS cannot be installed"
-  if [[ $without != *" local-path-provisioner "* ]]; then
-    step "install local-path storage" apply_storage || die "local-path storage cannot be installed" "${PART_WITHOUT[local-path-provisioner]}"
-  fi
-  if [[ $without != *" cloudnative-pg "* ]]; then
-    step "install CloudNativePG" apply_cloudnative_pg || die "CloudNativePG cannot be installed" "${PART_WITHOUT[cloudnative-pg]}"
-    step "CloudNativePG rolls out" roll_out cnpg-system cnpg-controller-manager || die "CloudNativePG does not become available" "${PART_WITHOUT[cloudnative-pg]}"
-  fi
-  step "DNS rolls out" roll_out kube-system coredns || die "CoreDNS does not become available"
-  if [[ $without != *" local-path-provisioner "* ]]; then
-    step "local-path storage rolls out" roll_out local-path-storage local-path-provisioner || die "local-path storage does not become available" "${PART_WITHOUT[local-path-provisioner]}"
-  fi
-  say "the cluster is up, ${SECONDS}s after the command; try: $LAB_COMMAND kubectl get nodes"
+  install_addons
+  wait_for_nodes
+  wait_for_addons
+  # Until now nothing was measured, and all CPUs made the start faster.
+  wait_for 10 "the control plane leaves the measured core" cgroup_cpus "$LAB_CGROUP_ROOT/system" "$LAB_SYSTEM_CPUS" ||
+    die "the control plane cannot be kept off the measured core"
+  say "the cluster is up, $((SECONDS - started))s after the command; try: $LAB_COMMAND kubectl get nodes"
 }
 
 # A box that another checkout started serves this one as well, where it is made of the same things.
@@ -99,7 +152,7 @@ box_report_other_checkout() {
 }
 
 cluster_status() {
-  local pid init node mount
+  local pid init node mount cpus
   if ! pid=$(box_pid); then
     say "no box is up (state directory $LAB_DIR)"
     return 1
@@ -110,7 +163,9 @@ cluster_status() {
   echo "state      $LAB_DIR (logs in $LAB_LOG_DIR)"
   echo "inside     nsenter --target $init --mount --net --pid, or: lab exec COMMAND"
   for node in "${LAB_NODES[@]}"; do
-    echo "$node  cgroup $LAB_CGROUP_ROOT/$node, pods on CPU $(cat "$mount$LAB_CGROUP_ROOT/$node/kubepods/cpuset.cpus" 2>/dev/null || echo unknown), pod logs $LAB_DIR/nodes/$node/log/pods"
+    cpus=$(cat "$mount$LAB_CGROUP_ROOT/$node/kubepods/cpuset.cpus" 2>/dev/null) || cpus=unknown
+    printf '%-10s cgroup %s, pods on CPU %s, pod logs %s\n' \
+      "$node" "$LAB_CGROUP_ROOT/$node" "$cpus" "$LAB_DIR/nodes/$node/log/pods"
   done
   echo "system     cgroup $LAB_CGROUP_ROOT/system on CPU $(cat "$mount$LAB_CGROUP_ROOT/system/cpuset.cpus")"
   echo

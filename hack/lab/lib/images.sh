@@ -9,7 +9,8 @@ lab_buildah() {
   local subcommand=$1
   shift
   case $subcommand in build | push | commit) set -- --signature-policy "$policy" "$@" ;; esac
-  BUILDAH_ISOLATION=chroot buildah --root "$LAB_IMAGES_DIR/storage" --runroot "$LAB_IMAGES_DIR/run" \
+  # In a mount namespace of its own, so that no interrupted build leaves a mount behind.
+  BUILDAH_ISOLATION=chroot unshare --mount --propagation private buildah --root "$LAB_IMAGES_DIR/storage" --runroot "$LAB_IMAGES_DIR/run" \
     --storage-driver overlay "$subcommand" "$@"
 }
 
@@ -68,16 +69,16 @@ build_configuration() {
 # shellcheck disable=SC2016 # $1 is the hook's own parameter
 bootstrap_base() {
   local rootfs=$LAB_IMAGES_DIR/base-rootfs.tar status=0
-  # As the image of that name: no recommended packages, no documentation, no package lists.
+  # As the image of that name: no recommended packages, no documentation, no package lists. And no
+  # sources: a build is given the machine's.
   debian_sources | mmdebstrap --variant=minbase \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-include=/usr/share/locale/locale.alias' \
     --aptopt='APT::Install-Recommends "false"' \
     --customize-hook='rm -f "$1/etc/apt/sources.list" "$1/etc/hostname" "$1/etc/apt/apt.conf.d/99mmdebstrap"' \
-    --customize-hook="copy-in $LAB_HOME/images/debian.sources /etc/apt/sources.list.d" \
     "$LAB_BASE_SUITE" "$rootfs" - &&
-    lab_buildah build --pull-never -f "$LAB_HOME/images/base.Dockerfile" -t "$LAB_BASE_IMAGE" "$LAB_IMAGES_DIR" || status=$?
+    lab_buildah build --layers --force-rm --pull-never -f "$LAB_HOME/images/base.Dockerfile" -t "$LAB_BASE_IMAGE" "$LAB_IMAGES_DIR" || status=$?
   rm -f "$rootfs"
   return "$status"
 }
@@ -86,7 +87,7 @@ ensure_base_image() {
   [[ -z $(image_id "$LAB_BASE_IMAGE") ]] || return 0
   step "bootstrap ${LAB_BASE_IMAGE##*/}" bootstrap_base ||
     die "the base image $LAB_BASE_IMAGE cannot be had from the machine's Debian sources" \
-      "The nodes come up without it; no database and no candidate can be built."
+      "No database and no volume works without it, and no image of Debian programs can be built."
 }
 
 run_build() {
@@ -94,7 +95,7 @@ run_build() {
   architecture=$(dpkg --print-architecture)
   build_configuration
   local configuration=$LAB_IMAGES_DIR/configuration
-  lab_buildah build --layers --pull-never --network host --build-arg "TARGETARCH=$architecture" \
+  lab_buildah build --layers --force-rm --pull-never --network host --build-arg "TARGETARCH=$architecture" \
     --volume "$configuration/sources.list.d:/etc/apt/sources.list.d:ro" \
     --volume "$configuration/apt.conf:/etc/apt/apt.conf:ro" \
     --volume "$configuration/pip.conf:/etc/pip.conf:ro" \
@@ -154,4 +155,5 @@ images_lock() {
   }
   # What an interrupted command left behind.
   rm -rf "$LAB_IMAGES_DIR"/archive-*.tar "$LAB_IMAGES_DIR"/base-rootfs.tar
+  if [[ -n $(lab_buildah containers --quiet) ]]; then lab_buildah rm --all >/dev/null; fi
 }

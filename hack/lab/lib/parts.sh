@@ -3,7 +3,7 @@
 # A built part is kept by version and by a hash of all that decides its content, outside the
 # checkout, and never built twice.
 
-# part: module that gives the version, C compiler needed (cgo), what works without the part.
+# part: the module that gives its version; what works without it.
 declare -A PART_MODULE=(
   [kubernetes]=k8s.io/kubernetes
   [kine]=github.com/k3s-io/kine
@@ -16,11 +16,11 @@ declare -A PART_MODULE=(
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
   [kine]="Nothing works without it: it is where the API server keeps its state."
-  [coredns]="The nodes come up; Service names do not resolve."
-  [local-path-provisioner]="The cluster works; no database can get a volume."
-  [cloudnative-pg]="The cluster works: 'lab up --without-cnpg'. Benchmarks say that CloudNativePG is missing."
-  [fortio]="The cluster works; no load can be injected."
-  [helm]="The cluster works; the chart cannot be installed by the lab."
+  [coredns]="Without it ('up --without coredns') pods run, but no Service is found by its name."
+  [local-path-provisioner]="Without it ('up --without local-path-provisioner') the cluster works, but no database gets a volume."
+  [cloudnative-pg]="Without it ('up --without cloudnative-pg') the cluster works, but a benchmark says that CloudNativePG is missing."
+  [fortio]="Without it ('up --without fortio') the cluster works, but there is no load to inject."
+  [helm]="Without it ('up --without helm') the cluster works, but the chart cannot be installed."
 )
 # binary: the part it belongs to, and the package it is built from.
 declare -A BINARY_PART=(

@@ -48,8 +48,11 @@ END
 make_pki() {
   local pki=$LAB_DIR/pki node address=${LAB_NODE_ADDRESS[$LAB_SERVER_NODE]} name
   pki_authority "$pki"
-  pki_certificate "$pki" apiserver /CN=kube-apiserver \
-    "IP:$LAB_API_SERVICE_ADDRESS,IP:$address,IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
+  local names=IP:$LAB_API_SERVICE_ADDRESS,IP:$address,IP:127.0.0.1,DNS:localhost
+  for name in kubernetes kubernetes.default kubernetes.default.svc kubernetes.default.svc.cluster.local; do
+    names+=,DNS:$name
+  done
+  pki_certificate "$pki" apiserver /CN=kube-apiserver "$names"
   pki_certificate "$pki" apiserver-kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client
   pki_certificate "$pki" admin /O=system:masters/CN=admin
   for name in kube-controller-manager kube-scheduler kube-proxy; do

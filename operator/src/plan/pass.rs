@@ -134,6 +134,9 @@ impl Pass<'_> {
                     BUSY_REQUEUE_SECONDS,
                 ),
             };
+            if let (None, Some(told)) = (plan.status.verdict, self.told()) {
+                plan.status = told.clone();
+            }
             plan.watch = Some(watch);
             return Some(plan);
         };
@@ -389,14 +392,20 @@ impl Pass<'_> {
         self.conclude(nodes, without_figures(verdict, reason, message))
     }
 
-    /// Whether people have been told this end already: an operator that was restarted does not take
-    /// it back.
-    fn has_ended_so(&self, reason: &str) -> bool {
-        self.benchmark.status.as_ref().is_some_and(|status| {
+    /// The end that people have been told of this very spec. An operator that was restarted does not
+    /// take it back before it knows better.
+    fn told(&self) -> Option<&FrugalityBenchmarkStatus> {
+        self.benchmark.status.as_ref().filter(|status| {
             status.verdict.is_some()
                 && status.run.as_deref() == Some(self.run)
-                && status.columns.as_ref().and_then(|c| c.reason.as_deref()) == Some(reason)
+                && status.observed_generation == self.benchmark.metadata.generation
         })
+    }
+
+    fn has_ended_so(&self, reason: &str) -> bool {
+        self.told()
+            .and_then(|status| status.columns.as_ref()?.reason.as_deref())
+            == Some(reason)
     }
 
     /// The end: the status says so, everything but the ledger goes, and then the lock.
