@@ -70,7 +70,7 @@ DELETED = Benchmark("e2e-deleted", "deleted", spec(database=DATABASE, deadline="
 KILLED = Benchmark(
     "e2e-killed",
     "killed",
-    spec(database=DATABASE, trials={"blocks": 2, "idleBaseline": "5s", "maxAttempts": 10}, deadline="10m"),
+    spec(database=DATABASE, trials={"blocks": 1, "idleBaseline": "5s", "maxAttempts": 10}, deadline="10m"),
 )
 ANSWERS_500 = Benchmark(
     "e2e-bad",

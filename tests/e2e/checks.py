@@ -49,8 +49,8 @@ def outcome(trial: Object) -> str:
     return trial.get("status", {}).get("outcome", "")
 
 
-def agree_with_oracle(session: Session, record: oracle.Record, trial: Object) -> list[oracle.Deviation]:
-    """A measured trial's figures beside the oracle's; those that are wrong."""
+def beside_oracle(session: Session, record: oracle.Record, trial: Object) -> list[oracle.Deviation]:
+    """Every figure of a measured trial beside the oracle's."""
     name, status = trial["metadata"]["name"], trial["status"]
     fortio = session.observer.fortio.get(name)
     assert fortio is not None, f"no log of the injector of {name}: {session.observer.problems}"
@@ -58,9 +58,17 @@ def agree_with_oracle(session: Session, record: oracle.Record, trial: Object) ->
     true = oracle.energy_figures(record, session.model, requests, status)
     if "netWithheld" in status["energy"]:
         true["netJoules"] = true["netJoulesPerRequest"] = None
-    found = [
+    return [
         *oracle.compare(status["requests"], oracle.request_figures(requests), EXACT),
         *oracle.compare(status["energy"], true, WITHIN_ONE_PERCENT),
     ]
-    session.deviations += found
-    return [deviation for deviation in found if deviation.is_wrong]
+
+
+def disagreements(session: Session, record: oracle.Record, trials: list[Object]) -> list[str]:
+    """The figures of these trials that are not the oracle's; all are kept for the table at the end."""
+    wrong = []
+    for trial in trials:
+        found = beside_oracle(session, record, trial)
+        session.deviations += found
+        wrong += [f"{trial['metadata']['name']}: {deviation}" for deviation in found if deviation.is_wrong]
+    return wrong

@@ -11,7 +11,7 @@ import box
 import oracle
 import scenarios
 from benchmarks import ALL, LONG, NAMESPACES
-from evidence import Observer, say
+from evidence import Observer, save, say
 from kube import Object, conditions, get, kubectl
 from memory import Memory
 from session import Session, in_background, meter_model, start_recorder
@@ -61,6 +61,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         yield _session
     finally:
         observer.close()
+        save(box.ARTIFACTS / "trials.json", list(observer.trials.values()))
         recorder.terminate()
         recorder.wait(10)
         if request.session.testsfailed and os.environ.get("E2E_KEEP") == "1":

@@ -180,7 +180,9 @@ class Observer:
         try:
             log = kubectl("logs", "-n", namespace, name, "-c", "injector").stdout
         except (KubectlError, subprocess.TimeoutExpired) as error:
-            self.problems.append(f"log of {namespace}/{name}: {error}")
+            # The pod of a benchmark that is deleted under load may be gone: nothing is asked of it.
+            if "(NotFound)" not in str(error):
+                self.problems.append(f"log of {namespace}/{name}: {error}")
             return
         for line in log.splitlines():
             if line.startswith("{") and '"DurationHistogram"' in line:

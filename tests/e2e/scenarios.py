@@ -141,7 +141,7 @@ def delete_under_load(observer: Observer) -> Deletion:
         LONG_WAIT_SECONDS,
         "load on the benchmark that is to be deleted",
     )
-    time.sleep(INTO_LOAD_SECONDS)
+    time.sleep(3)
     before = objects(DELETED.namespace, kinds)
     begin = time.monotonic()
     kubectl("delete", "fb", DELETED.name, "-n", DELETED.namespace)

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from benchmarks import ANSWERS_500, NO_DATABASE, NO_IMAGE, Benchmark
-from checks import agree_with_oracle, assert_ended, assert_no_number, outcome
+from checks import assert_ended, assert_no_number, beside_oracle, outcome
 from session import Session
 
 SECONDS = {"m": 60, "s": 1}
@@ -44,4 +44,15 @@ def test_a_server_that_only_fails_was_measured_all_the_same(session: Session) ->
     assert outcome(trial) == "Measured"
     assert trial["status"]["requests"]["successes"] == 0
     assert trial["status"]["requests"]["errors"] > 500
-    assert not agree_with_oracle(session, session.record(), trial)
+    found = {d.figure: d for d in beside_oracle(session, session.record(), trial)}
+    # Fifty requests a second use too little CPU for one percent of it to be told.
+    told = (
+        "requests",
+        "successes",
+        "requestsPerSecond",
+        "msPerRequest",
+        "nodeJoules",
+        "grossJoulesPerRequest",
+    )
+    assert [str(found[name]) for name in told if found[name].is_wrong] == []
+    assert [name for name in told if found[name].told is None] == [*told[2:4], told[5]]

@@ -85,7 +85,7 @@ def test_editor_may_benchmark_and_read_the_ledger(trial: str) -> None:
 
 @pytest.mark.parametrize("how", [(), ("--subresource=status",)], ids=["spec", "status"])
 def test_editor_may_not_write_the_ledger(trial: str, how: tuple[str, ...]) -> None:
-    change = {"spec": {"candidate": "python"}, "status": {"message": "forged"}}
+    change = {"spec": {"candidate": "forged"}, "status": {"message": "forged"}}
     assert "(Forbidden)" in patch(trial, change, f"--as={EDITOR}", *how)
 
 
@@ -102,5 +102,5 @@ def test_editor_may_not_delete_the_ledger_nor_write_a_verdict(trial: str) -> Non
 
 
 def test_not_even_an_administrator_rewrites_an_entry(trial: str) -> None:
-    assert "can't be rewritten" in patch(trial, {"spec": {"candidate": "python"}})
+    assert "can't be rewritten" in patch(trial, {"spec": {"candidate": "forged"}})
     assert "can't be rewritten" in patch(trial, {"status": {"message": "forged"}}, "--subresource=status")
