@@ -22,8 +22,9 @@ _failures_shown = 0
 _session: Session | None = None
 
 
-def remove_namespaces() -> None:
-    kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--timeout=120s", timeout=150)
+def remove_namespaces(wait: bool) -> None:
+    how = ("--ignore-not-found", f"--wait={wait}".lower(), "--timeout=120s")
+    kubectl("delete", "namespace", *NAMESPACES, *how, timeout=150)
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +37,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         and conditions(fb).get("Complete", {}).get("status") != "True"
     ]
     assert not others, f"unfinished benchmarks would go first: {others}"
-    remove_namespaces()
+    remove_namespaces(wait=True)
     fortio = box.ARTIFACTS / "fortio"
     fortio.mkdir(parents=True, exist_ok=True)
     model = meter_model()
@@ -67,7 +68,8 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         if request.session.testsfailed and os.environ.get("E2E_KEEP") == "1":
             say(f"kept the namespaces {', '.join(NAMESPACES)}")
         else:
-            remove_namespaces()
+            # All that is left in them is the ledger: nothing that would take long, or disturb.
+            remove_namespaces(wait=False)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import KILLED
+from benchmarks import KILLED, LONG, MODELLED, NO_INJECTOR
 from checks import assert_ended, assert_no_number, disagreements, outcome
 from evidence import say
 from kube import Object
@@ -55,3 +55,14 @@ def test_every_other_attempt_is_right(session: Session, killed: Object) -> None:
     measured = [trial for trial in trials if outcome(trial) == "Measured"]
     record = session.record()
     assert disagreements(session, record, measured) == []
+
+
+def test_what_had_ended_stays_ended(session: Session, killed: Object) -> None:
+    for ended in (LONG, NO_INJECTOR, MODELLED):
+        known: set[int] = set()
+        for moment in session.observer.moments(ended.key):
+            generation = moment.status.get("observedGeneration", 0)
+            complete = moment.conditions.get("Complete", {}).get("status") == "True"
+            assert complete or generation not in known, f"{ended.key} went back to {moment.reason}"
+            known |= {generation} if complete else set()
+        assert known, ended.key
