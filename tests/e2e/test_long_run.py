@@ -173,10 +173,10 @@ def test_summary_tells_errors_and_memory(session: Session, long_run: Object) -> 
 def test_comparison_is_paired_by_block(session: Session, long_run: Object) -> None:
     rust, python = (figures(session, name, "grossJoulesPerRequest") for name in ("rust", "python"))
     told = {(c["candidate"], c["against"]): c for c in long_run["status"]["comparisons"]}
-    assert set(told) == {("rust", "python"), ("python", "rust")}
+    # Those of the winner; the other way round is the same number upside down.
+    assert set(told) == {("rust", "python")}
     ratio = oracle.paired(rust, python)
     assert told["rust", "python"]["ratio"] == pytest.approx(ratio, rel=EXACT)
-    assert told["python", "rust"]["ratio"] == pytest.approx(oracle.paired(python, rust), rel=EXACT)
     assert ratio["upper"] < 1
     assert told["rust", "python"]["separated"]
 
