@@ -69,7 +69,7 @@ pub struct FrugalityBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["point", "candidate"]))]
     pub results: Vec<CandidateResult>,
-    /// Every candidate against every other, by the deciding figure.
+    /// The winner, or else the candidate of the least figure, against each other one, by the deciding figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub comparisons: Vec<Comparison>,

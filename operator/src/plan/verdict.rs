@@ -41,7 +41,7 @@ pub struct Judgement {
 pub struct Figures {
     /// By candidate.
     pub results: Vec<CandidateResult>,
-    /// Every candidate against every other.
+    /// The winner, or else the candidate of the least figure, against each other one.
     pub comparisons: Vec<Comparison>,
     /// By limit.
     pub budgets: Vec<BudgetResult>,
