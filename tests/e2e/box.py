@@ -29,12 +29,28 @@ def processes(pod_uid: str) -> Iterator[tuple[int, str]]:
     for directory in box.glob(f"*/kubepods/**/pod{pod_uid}"):
         for procs in directory.rglob("cgroup.procs"):
             for line in procs.read_text().split():
-                try:
-                    name = Path(f"/proc/{line}/comm").read_text().strip()
-                except OSError:  # it has ended
-                    continue
-                if name != "pause":
+                name = _name_of(line)
+                if name and name != "pause":
                     yield int(line), name
+
+
+def system_process(part: str, name: str) -> int:
+    """The one process of this name among the box's own of a part: ``control-plane`` or a node."""
+    procs = Cgroup.find(f"{CGROUP_ROOT}/system/{part}").path / "cgroup.procs"
+    (pid,) = [int(pid) for pid in procs.read_text().split() if _name_of(pid) == name[:15]]
+    return pid
+
+
+def in_network_of(node: str) -> list[str]:
+    """What to put before a command to run it in a node's network."""
+    return ["nsenter", f"--net=/proc/{system_process(node, 'kubelet')}/ns/net"]
+
+
+def _name_of(pid: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:  # it has ended
+        return ""
 
 
 def resident_kib(pid: int) -> int | None:

@@ -1,5 +1,6 @@
 """One session: everything is applied at once and queues, is watched, and is checked afterwards."""
 
+import contextlib
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -22,43 +23,35 @@ _failures_shown = 0
 _session: Session | None = None
 
 
-def remove_namespaces(wait: bool) -> None:
+def remove_namespaces(namespaces: list[str], wait: bool) -> None:
     how = ("--ignore-not-found", f"--wait={wait}".lower(), "--timeout=120s")
-    kubectl("delete", "namespace", *NAMESPACES, *how, timeout=150)
+    kubectl("delete", "namespace", *namespaces, *how, timeout=150)
 
 
-@pytest.fixture(scope="session")
-def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+@contextlib.contextmanager
+def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[Session]:
+    """A watched cluster with these namespaces, new and empty; they go at the end."""
     global _session
     others = [
         f"{fb['metadata']['namespace']}/{fb['metadata']['name']}"
         for fb in get("fb", "-A")["items"]
-        if fb["metadata"]["namespace"] not in NAMESPACES
+        if fb["metadata"]["namespace"] not in namespaces
         and conditions(fb).get("Complete", {}).get("status") != "True"
     ]
     assert not others, f"unfinished benchmarks would go first: {others}"
-    remove_namespaces(wait=True)
+    remove_namespaces(namespaces, wait=True)
     fortio = box.ARTIFACTS / "fortio"
     fortio.mkdir(parents=True, exist_ok=True)
     model = meter_model()
     say(f"the model: {model}; evidence in {box.ARTIFACTS}")
     recorder = start_recorder()
     observer = Observer(fortio)
-    _session = Session(
-        observer,
-        Memory(observer),
-        model,
-        in_background("killing the operator", scenarios.kill_in_each_phase, observer),
-        in_background("deleting a benchmark", scenarios.delete_under_load, observer),
-    )
+    _session = Session(observer, Memory(observer), model)
     try:
-        for namespace in NAMESPACES:
+        for namespace in namespaces:
             kubectl("create", "namespace", namespace)
             # Every pod of a benchmark must satisfy it.
             kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-        for benchmark in ALL:
-            benchmark.apply()
-            time.sleep(1.1)  # creation times, and so the order of the queue, are in whole seconds
         yield _session
     finally:
         observer.close()
@@ -66,10 +59,23 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         recorder.terminate()
         recorder.wait(10)
         if request.session.testsfailed and os.environ.get("E2E_KEEP") == "1":
-            say(f"kept the namespaces {', '.join(NAMESPACES)}")
+            say(f"kept the namespaces {', '.join(namespaces)}")
         else:
             # All that is left in them is the ledger: nothing that would take long, or disturb.
-            remove_namespaces(wait=False)
+            remove_namespaces(namespaces, wait=False)
+
+
+@pytest.fixture(scope="session")
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    """The session of every day, with everything applied and the operator about to be killed."""
+    with watched(NAMESPACES, request) as session:
+        observer = session.observer
+        session.killing = in_background("killing the operator", scenarios.kill_in_each_phase, observer)
+        session.deleting = in_background("deleting a benchmark", scenarios.delete_under_load, observer)
+        for benchmark in ALL:
+            benchmark.apply()
+            time.sleep(1.1)  # creation times, and so the order of the queue, are in whole seconds
+        yield session
 
 
 @pytest.fixture(scope="session")

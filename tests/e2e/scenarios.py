@@ -38,14 +38,14 @@ def open_trial(observer: Observer, key: str) -> Object | None:
     return trials[-1] if trials else None
 
 
-def kill_operator(observer: Observer, phase: str) -> Kill:
+def kill_operator(observer: Observer, phase: str, key: str = KILLED.key) -> Kill:
     """Ends the operator's process as a crash does, and its pod, so that no back-off delays the next."""
     pods = observer.pods_named(OPERATOR_NAMESPACE, OPERATOR)
     assert len(pods) == 1, f"{len(pods)} operators"
     uid, name = pods[0]["metadata"]["uid"], pods[0]["metadata"]["name"]
     found = [pid for pid, comm in box.processes(uid) if OPERATOR.startswith(comm)]
     assert len(found) == 1, f"processes of {name}: {found}"
-    trial = open_trial(observer, KILLED.key)
+    trial = open_trial(observer, key)
     os.kill(found[0], signal.SIGKILL)
     begin = time.monotonic()
     say(f"killed the operator: {phase}")

@@ -26,8 +26,8 @@ class Session:
     observer: Observer
     memory: Memory
     model: oracle.Model
-    killing: "Future[list[scenarios.Kill]]"
-    deleting: "Future[scenarios.Deletion]"
+    killing: "Future[list[scenarios.Kill]]" = field(default_factory=Future)
+    deleting: "Future[scenarios.Deletion]" = field(default_factory=Future)
     deviations: list[oracle.Deviation] = field(default_factory=list)
 
     def record(self) -> oracle.Record:

@@ -1,0 +1,221 @@
+"""What goes wrong from outside while a benchmark is measured, each with how it is put right again."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import box
+import scenarios
+import stand_in_meter
+from evidence import TRIAL_LABEL, Observer, container, say
+from kube import kubectl
+
+STAND_IN_PORT = 28283
+METER_PORT = 28282
+# Any image of the box that can burn a CPU.
+HOG_IMAGE = "localhost/frugality/contacts-python:0.1.0"
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Something that goes wrong under load."""
+
+    name: str
+    reasons: tuple[str, ...]
+    """Reasons that the attempt may be void for; with none, it must be measured all the same."""
+    act: Callable[[], None]
+    """Does it and puts it right again."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A disturbance that was done."""
+
+    disturbance: Disturbance
+    trial: str
+    seconds: float
+
+
+class Hand:
+    """Does things to the box on behalf of one benchmark."""
+
+    def __init__(self, observer: Observer, namespace: str, key: str) -> None:
+        self.observer, self.namespace, self.key = observer, namespace, key
+        self.mode_file = box.ARTIFACTS / "stand-in-meter.mode"
+
+    def all(self) -> list[Disturbance]:
+        """Every disturbance, in the order in which they are done."""
+        replaced, interrupted = ("PodReplaced",), ("ReadingsInterrupted",)
+        return [
+            Disturbance("candidate's pod killed", replaced, lambda: self.delete_pod("candidate")),
+            Disturbance("database's pod killed", replaced, lambda: self.delete_pod("database")),
+            Disturbance("injector's Job deleted", ("InjectorDeleted",), self.delete_job),
+            Disturbance("meter killed", ("MeterRestarted", "ReadingsInterrupted"), self.kill_meter),
+            Disturbance("meter frozen for 10 s", ("ReadingsInterrupted", "MeterStale"), self.freeze_meter),
+            Disturbance("meter sent backwards", ("CounterDecreased",), lambda: self.stand_in("backwards", 4)),
+            Disturbance("meter stale for 8 s", ("MeterStale",), lambda: self.stand_in("stale", 8)),
+            Disturbance(
+                "meter without power metrics for 8 s",
+                ("NoPowerMetrics", "ReadingsInterrupted"),
+                lambda: self.stand_in("powerless", 8),
+            ),
+            Disturbance("CPU hog beside the candidate", ("NeighbourActive",), self.hog),
+            Disturbance("operator killed, first time", interrupted, self.kill_operator),
+            Disturbance("operator killed, second time", interrupted, self.kill_operator),
+            Disturbance("operator killed, third time", interrupted, self.kill_operator),
+            Disturbance("API server restarted", (), self.restart_api_server),
+            Disturbance("kubelet of the measured node stopped for a minute", (), self.stop_kubelet),
+        ]
+
+    # ---- pods and Jobs ---------------------------------------------------------------------------
+
+    def delete_pod(self, role: str) -> None:
+        for pod in self.observer.pods_of(self.namespace, role):
+            name = pod["metadata"]["name"]
+            kubectl("delete", "pod", "-n", self.namespace, name, "--grace-period=0", "--force")
+
+    def delete_job(self) -> None:
+        kubectl("delete", "job", "-n", self.namespace, "--all", "--cascade=foreground", "--wait=false")
+
+    def hog(self) -> None:
+        """Ten seconds of a busy loop, in a pod of another namespace on the measured node."""
+        name = f"hog-{time.time_ns()}"
+        loop = "import time\nend = time.time() + 10\nwhile time.time() < end: pass"
+        spec = {
+            "restartPolicy": "Never",
+            "nodeSelector": {"kubernetes.io/hostname": box.MEASURED_NODE},
+            "terminationGracePeriodSeconds": 0,
+            "containers": [
+                {
+                    "name": "hog",
+                    "image": HOG_IMAGE,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["python3", "-c", loop],
+                }
+            ],
+        }
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        kubectl("apply", "-n", "default", "-f", "-", stdin=json.dumps(pod))
+        kubectl("wait", "-n", "default", f"pod/{name}", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=40s")
+        kubectl("delete", "pod", "-n", "default", name)
+
+    # ---- the meter -------------------------------------------------------------------------------
+
+    def meter_process(self) -> int:
+        pods = self.observer.pods_named(scenarios.OPERATOR_NAMESPACE, "frugality-meter")
+        (pod,) = [pod for pod in pods if pod["spec"].get("nodeName") == box.MEASURED_NODE]
+        (pid,) = [pid for pid, comm in box.processes(pod["metadata"]["uid"]) if "frugality-meter".startswith(comm)]
+        return pid
+
+    def kill_meter(self) -> None:
+        old = self.meter_process()
+        os.kill(old, signal.SIGKILL)
+
+        def back() -> bool:
+            with contextlib.suppress(ValueError):
+                return self.meter_process() != old
+            return False
+
+        self.observer.until(back, 60, "another meter")
+
+    def freeze_meter(self) -> None:
+        with frozen(self.meter_process()):
+            time.sleep(10)
+
+    def stand_in(self, mode: str, seconds: float) -> None:
+        self.mode_file.write_text(mode)
+        time.sleep(seconds)
+        self.mode_file.write_text("pass")
+
+    @contextlib.contextmanager
+    def stand_in_before_the_meter(self) -> Iterator[None]:
+        """Everything that comes to the measured node for its meter goes through the stand-in."""
+        pods = self.observer.pods_named(scenarios.OPERATOR_NAMESPACE, "frugality-meter")
+        (pod,) = [pod for pod in pods if pod["spec"].get("nodeName") == box.MEASURED_NODE]
+        address = pod["status"]["podIP"]
+        self.mode_file.write_text("pass")
+        upstream = ("--upstream", f"{address}:{METER_PORT}", "--listen", str(STAND_IN_PORT))
+        process = subprocess.Popen(
+            [
+                *box.in_network_of(box.MEASURED_NODE),
+                *(sys.executable, stand_in_meter.__file__, *upstream, "--mode-file", str(self.mode_file)),
+            ]
+        )
+        rule = ["PREROUTING", "-d", address, "-p", "tcp", "--dport", str(METER_PORT)]
+        rule += ["-j", "REDIRECT", "--to-ports", str(STAND_IN_PORT)]
+        iptables = [*box.in_network_of(box.MEASURED_NODE), "iptables", "-t", "nat"]
+        try:
+            time.sleep(1)
+            assert process.poll() is None, "the stand-in for the meter has ended"
+            subprocess.run([*iptables, "-I", *rule], check=True)
+            yield
+        finally:
+            subprocess.run([*iptables, "-D", *rule], check=False)
+            process.terminate()
+            process.wait(10)
+
+    # ---- operator, API server, kubelet -------------------------------------------------------------
+
+    def kill_operator(self) -> None:
+        scenarios.kill_operator(self.observer, "load", self.key)
+
+    def restart_api_server(self) -> None:
+        old = box.system_process("control-plane", "kube-apiserver")
+        os.kill(old, signal.SIGKILL)
+
+        def answers() -> bool:
+            return kubectl("get", "--raw", "/readyz", check=False).returncode == 0
+
+        time.sleep(1)
+        self.observer.until(answers, 60, "the API server")
+
+    def stop_kubelet(self) -> None:
+        with frozen(box.system_process(box.MEASURED_NODE, "kubelet")):
+            time.sleep(60)
+
+
+@contextlib.contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """A process that is stopped for a while, whatever happens."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def disturb(hand: Hand) -> list[Done]:
+    """Does every disturbance under the load of an attempt of its own, and waits for what becomes of it."""
+    observer, done = hand.observer, list[Done]()
+    seen: set[str] = set()
+
+    def under_load() -> str | None:
+        assert not observer.is_complete(hand.key), f"{hand.key} has ended: {observer.message(hand.key)}"
+        trial = scenarios.open_trial(observer, hand.key)
+        name = trial["metadata"]["name"] if trial else ""
+        if not name or name in seen:
+            return None
+        pods = observer.pods_of(hand.namespace, "injector")
+        mine = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
+        return name if any("running" in container(pod, "injector") for pod in mine) else None
+
+    def ended(name: str) -> bool:
+        (trial,) = [t for t in observer.trials_of(hand.key) if t["metadata"]["name"] == name]
+        return "outcome" in trial.get("status", {})
+
+    for disturbance in hand.all():
+        name = observer.until(under_load, 300, f"load for: {disturbance.name}")
+        seen.add(name)
+        time.sleep(scenarios.INTO_LOAD_SECONDS)
+        say(f"{disturbance.name} ({name})")
+        begin = time.monotonic()
+        disturbance.act()
+        observer.until(lambda: ended(name), 180, f"the end of {name}")  # noqa: B023 (used at once)
+        done.append(Done(disturbance, name, time.monotonic() - begin))
+    return done

@@ -1,0 +1,69 @@
+"""A stand-in between the operator and the real node meter, for faults that no healthy meter shows.
+
+It hands on what the real meter answers, changed as a file says, which is read anew for every answer:
+
+- ``pass``       as it is;
+- ``backwards``  every energy counter of the node less 20 J, as after a counter's fall;
+- ``stale``      the same text again and again, as from a meter that has stopped reading;
+- ``powerless``  answered with 200, but without one power metric, as stock Kepler does without RAPL.
+
+    python3 stand_in_meter.py --upstream 10.42.1.4:28282 --listen 28283 --mode-file FILE
+"""
+
+import argparse
+import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.request import urlopen
+
+FALL_JOULES = 20.0
+NODE_ENERGY = re.compile(r"^(kepler_node_cpu\w*_joules_total\{.*\}) (\S+)$", re.MULTILINE)
+POWER = re.compile(r"^(?:# \w+ )?kepler_\w+_(?:joules_total|watts)\b.*\n", re.MULTILINE)
+
+
+def changed(text: str, mode: str, kept: dict[str, str]) -> str:
+    """What the operator gets to see of the real meter's ``text``."""
+    if mode != "stale":
+        kept.pop("text", None)
+    match mode:
+        case "pass":
+            return text
+        case "backwards":
+            return NODE_ENERGY.sub(lambda m: f"{m[1]} {max(float(m[2]) - FALL_JOULES, 0.0)}", text)
+        case "stale":
+            return kept.setdefault("text", text)
+        case "powerless":
+            return POWER.sub("", text)
+        case _:
+            raise ValueError(f"unknown mode {mode!r}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--upstream", required=True, metavar="HOST:PORT", help="the real meter")
+    parser.add_argument("--listen", required=True, type=int, metavar="PORT")
+    parser.add_argument("--mode-file", required=True, type=Path, metavar="FILE")
+    options = parser.parse_args()
+    kept: dict[str, str] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with urlopen(f"http://{options.upstream}{self.path}", timeout=2) as answer:
+                body = answer.read()
+                kind = answer.headers["Content-Type"]
+            if self.path == "/metrics":
+                body = changed(body.decode(), options.mode_file.read_text().strip(), kept).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    ThreadingHTTPServer(("0.0.0.0", options.listen), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()
