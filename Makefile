@@ -26,7 +26,7 @@ survival: ## a run that is disturbed in every way, on the cluster in a box: half
 lab: ## the cluster in a box tested by itself, in a second box beside
 	hack/lab/selftest
 
-generate: ## write what is generated from the Rust types: the CRDs
+generate: ## write what is generated from the Rust types: CRDs, API reference
 	hack/generate
 
 images: ## build every image of this repository

@@ -9,6 +9,7 @@
 //! - [`cnpg`]: the few fields of CloudNativePG that matter here;
 //! - [`crd`]: the definitions that a cluster needs;
 //! - [`metrics`]: what Prometheus is told;
+//! - [`reference`](mod@reference): the API's description for people;
 //! - [`summary`]: a status as a table.
 
 pub mod api;
@@ -20,5 +21,6 @@ pub mod metrics;
 pub mod observe;
 pub mod plan;
 pub mod reader;
+pub mod reference;
 pub mod server;
 pub mod summary;

@@ -15,6 +15,7 @@ use frugality_operator::{
     observe::Places,
     plan::facts::Config,
     reader::Reader,
+    reference::markdown,
     server,
     summary::summary,
 };
@@ -40,6 +41,8 @@ enum Command {
         #[arg(long)]
         write: Option<PathBuf>,
     },
+    /// Print the API reference as Markdown.
+    Reference,
     /// Print a benchmark as a table: kubectl get fb NAME -o json | frugality-operator summarize
     Summarize,
 }
@@ -126,6 +129,11 @@ enum Failure {
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(options) => run(*options).await,
+        Command::Reference => {
+            let definitions = crd::definitions();
+            print!("{}", markdown(definitions.iter().map(|(_, crd)| crd)));
+            Ok(())
+        }
         Command::Crd { write: None } => crd::print().map_err(Failure::from),
         Command::Crd {
             write: Some(folder),

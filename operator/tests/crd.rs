@@ -8,6 +8,7 @@ use frugality_operator::{
     api::{Boundary, FrugalityBenchmark, FrugalityBenchmarkSpec, Method},
     crd::{definitions, to_yaml},
     plan::settings::Settings,
+    reference::markdown,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
@@ -28,6 +29,17 @@ fn the_files_are_what_the_types_generate() {
             );
         }
     }
+}
+
+#[test]
+fn the_reference_is_what_the_types_generate() {
+    let definitions = definitions();
+    let generated = markdown(definitions.iter().map(|(_, definition)| definition));
+    let file = std::fs::read_to_string(root().join("docs/api.md")).unwrap_or_default();
+    assert!(
+        file == generated,
+        "docs/api.md is not what the types generate: run `make generate`"
+    );
 }
 
 /// Every schema of a tree, with its path.
