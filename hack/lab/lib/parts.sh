@@ -131,9 +131,10 @@ require_go() {
     "On Debian: apt-get install gcc libc6-dev"
 }
 
-# build_parts [BINARY...]: builds what is missing, one after the other.
+# build_parts [BINARY...]: builds what is missing. Kubernetes in one lane, everything else in another,
+# because linking and C compile on one core while the other would have nothing to do.
 build_parts() {
-  local wanted=("$@") binary part dir missing=() number=0
+  local wanted=("$@") binary part missing=()
   ((${#wanted[@]})) || wanted=("${BINARIES[@]}")
   require_go
   for binary in "${wanted[@]}"; do
@@ -150,14 +151,31 @@ build_parts() {
     flock "$parts_lock"
   }
   say "building ${#missing[@]} of ${#wanted[@]} parts; this happens once (about 10 minutes for all on two cores)"
+  local kubernetes=() others=() lanes=() lane failed=0
   for binary in "${missing[@]}"; do
-    number=$((number + 1))
+    if [[ ${BINARY_PART[$binary]} == kubernetes ]]; then kubernetes+=("$binary"); else others+=("$binary"); fi
+  done
+  build_lane "${kubernetes[@]}" &
+  lanes+=("$!")
+  build_lane "${others[@]}" &
+  lanes+=("$!")
+  # shellcheck disable=SC2064 # the lanes of now
+  trap "kill_tree ${lanes[0]}; kill_tree ${lanes[1]}; exit 130" INT TERM
+  for lane in "${lanes[@]}"; do wait "$lane" || failed=1; done
+  trap - INT TERM
+  exec {parts_lock}>&-
+  ((failed == 0)) || exit 1
+}
+
+# build_lane [BINARY...]: one after the other.
+build_lane() {
+  local binary part dir
+  for binary; do
     part=${BINARY_PART[$binary]}
     dir=$(part_dir "$part")
     [[ ! -x $dir/$binary ]] || continue
     mkdir -p "$dir"
-    step "build $number of ${#missing[@]}: $binary $(part_version "$part")" go_build "$part" "$binary" "$dir/$binary" ||
+    step "build $binary $(part_version "$part")" go_build "$part" "$binary" "$dir/$binary" ||
       die "$binary ($part $(part_version "$part")) cannot be had from the Go module proxy" "${PART_WITHOUT[$part]}"
   done
-  exec {parts_lock}>&-
 }
