@@ -4,27 +4,28 @@
 use std::collections::BTreeSet;
 
 use frugality_measure::{
-    energy::{AttemptReadings, EnergyFigures, Limits, Window, evaluate},
-    fortio::{RequestFigures, figures},
+    attempt::{self, Assessment, Windows, assess, same_answers, windows},
+    energy::{EnergyFigures, Limits, Window},
+    fortio::RequestFigures,
     report::{InjectionReport, ReportError},
+    void::Void,
 };
 
 use super::{
     Attempt, READING_PATIENCE_SECONDS, SETTLE_SECONDS, Step, database_facts, last_reading,
 };
 use crate::{
-    api::{DecidingFigure, FrugalityTrialStatus, Outcome, Role, TrialColumns, reason},
+    api::{
+        DecidingFigure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Role, TrialColumns,
+        reason,
+    },
     plan::{
         facts::{PodFacts, Termination},
         ledger::outcome_of,
-        resources::{PREPARE_CONTAINER, expected_rows},
-        settings::TAIL_SECONDS,
+        resources::{PREPARE_CONTAINER, SERVER_CONTAINER, expected_rows},
         text,
     },
 };
-
-/// Largest uncertainty of the clocks' offset: at a window of 20 s, half a percent.
-const MAX_CLOCK_UNCERTAINTY_SECONDS: f64 = 0.1;
 
 impl Attempt<'_> {
     pub(super) fn after_load(
@@ -44,51 +45,17 @@ impl Attempt<'_> {
                 return self.void(status, reason::INJECTOR_FAILED, &message);
             }
         };
-        if let Some(interrupted) = &report.interrupted {
-            return self.void(status, reason::FORTIO_INTERRUPTED, interrupted);
-        }
-        let offset = match &report.clock {
-            Some(clock) if clock.uncertainty_seconds <= MAX_CLOCK_UNCERTAINTY_SECONDS => {
-                clock.offset_seconds
-            }
-            Some(clock) => {
-                let message = format!(
-                    "the offset between the clocks of meter and injector is known to {} s only, and {MAX_CLOCK_UNCERTAINTY_SECONDS} s are allowed",
-                    text::number(clock.uncertainty_seconds)
-                );
-                return self.void(status, reason::CLOCK_OFFSET_UNKNOWN, &message);
-            }
-            None => {
-                return self.void(
-                    status,
-                    reason::CLOCK_OFFSET_UNKNOWN,
-                    "the injector could not compare its clock with the meter's",
-                );
-            }
-        };
-        let fortio = &report.measured;
-        let measured = Window {
-            start_unix_seconds: fortio.start_unix_seconds + offset,
-            end_unix_seconds: fortio.start_unix_seconds + offset + fortio.duration_seconds,
-        };
-        let load_end = report
-            .tail
-            .as_ref()
-            .map_or(measured.end_unix_seconds + TAIL_SECONDS, |tail| {
-                tail.start_unix_seconds + offset + tail.duration_seconds
-            });
-        let idle_start = load_end + SETTLE_SECONDS;
-        let idle_after = Window {
-            start_unix_seconds: idle_start,
-            end_unix_seconds: idle_start + self.builder.settings.idle_seconds,
+        let windows = match windows(&report, SETTLE_SECONDS, self.builder.settings.idle_seconds) {
+            Ok(windows) => windows,
+            Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
         let last = self.session().and_then(last_reading).unwrap_or_default();
-        let remaining = idle_after.end_unix_seconds - last;
+        let remaining = windows.idle_after.end_unix_seconds - last;
         if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
             return Step::wait("measuring the idle baseline", remaining);
         }
-        status.window = Some(measured);
-        status.idle_after = Some(idle_after);
+        status.window = Some(windows.measured);
+        status.idle_after = Some(windows.idle_after);
         status.images = self
             .pods(Role::Candidate)
             .iter()
@@ -106,52 +73,68 @@ impl Attempt<'_> {
             .terminated
             .get(PREPARE_CONTAINER)
             .and_then(|prepare| database_facts(&prepare.message));
-        self.judge(status, idle_before, measured, idle_after, report)
+        self.judge(status, idle_before, &windows, report)
     }
 
     fn judge(
         &self,
         mut status: FrugalityTrialStatus,
         idle_before: Window,
-        measured: Window,
-        idle_after: Window,
+        windows: &Windows,
         report: InjectionReport,
     ) -> Step {
+        if let Some(changed) = self.image_changed(&status) {
+            return self.void(status, reason::IMAGE_CHANGED, &changed);
+        }
         if let Some(changed) = self.data_changed(&status) {
             return self.void(status, reason::DATA_CHANGED, &changed);
         }
-        let requests = figures(&report.measured, &self.builder.settings.expected_status);
-        let energy = {
-            let restarted: BTreeSet<String> = self
-                .pods(Role::Candidate)
-                .iter()
-                .filter(|pod| pod.restarts > 0)
-                .map(|pod| pod.uid.clone())
-                .collect();
-            evaluate(&AttemptReadings {
-                readings: self
-                    .session()
-                    .map_or(&[], |session| session.readings.as_slice()),
-                idle_before,
-                measured,
-                idle_after,
-                candidate_pods: &status.candidate_pods.iter().cloned().collect(),
-                database_pods: &status.database_pods.iter().cloned().collect(),
-                restarted_pods: &restarted,
-                successes: requests.successes,
-                limits: Limits::new(self.builder.config.max_node_watts),
-            })
-        };
+        let restarted_pods: BTreeSet<String> = self
+            .pods(Role::Candidate)
+            .iter()
+            .filter(|pod| pod.restarts > 0)
+            .map(|pod| pod.uid.clone())
+            .collect();
+        let assessed = assess(&attempt::Attempt {
+            report: &report,
+            windows,
+            idle_before,
+            readings: self
+                .session()
+                .map_or(&[], |session| session.readings.as_slice()),
+            candidate_pods: &status.candidate_pods.iter().cloned().collect(),
+            database_pods: &status.database_pods.iter().cloned().collect(),
+            restarted_pods: &restarted_pods,
+            injector_pods: &self
+                .pods(Role::Injector)
+                .into_iter()
+                .map(|pod| pod.uid)
+                .collect(),
+            expected_status: &self.builder.settings.expected_status,
+            limits: Limits::new(self.builder.config.max_node_watts),
+        });
         status.fortio = Some(report.measured);
         status.warm_up = report.warm_up;
         status.tail = report.tail;
         status.clock = report.clock;
-        let energy = match energy {
-            Ok(energy) => energy,
+        status.clock_after = report.clock_after;
+        status.injector_throttled_seconds = report.throttled_seconds;
+        let Assessment { requests, energy } = match assessed {
+            Ok(assessment) => assessment,
+            Err(void @ (Void::MeterMissing {} | Void::ReadingsInterrupted { .. })) => {
+                return self.without_readings(status, void.reason(), &void.to_string());
+            }
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
         if let Some(changed) = self.meter_changed(&energy) {
             return self.void(status, "MeterChanged", &changed);
+        }
+        let of_candidate = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
+        let earlier = self
+            .measured_before(of_candidate)
+            .find_map(|status| status.requests.as_ref());
+        if let Some(Err(void)) = earlier.map(|earlier| same_answers(&requests, earlier)) {
+            return self.void(status, void.reason(), &void.to_string());
         }
         status.columns = Some(columns(&requests, &energy));
         let message = match requests.errors {
@@ -161,6 +144,30 @@ impl Attempt<'_> {
         status.requests = Some(requests);
         status.energy = Some(energy);
         self.end(status, Outcome::Measured, reason::MEASURED, &message)
+    }
+
+    /// Digests of images that differ from those of the run's earlier trials: the candidate's from its
+    /// own, all others from any.
+    fn image_changed(&self, now: &FrugalityTrialStatus) -> Option<String> {
+        let differs = |earlier: &FrugalityTrialStatus, is_compared: &dyn Fn(&str) -> bool| {
+            now.images.iter().find_map(|(container, digest)| {
+                let before = earlier.images.get(container)?;
+                (is_compared(container) && before != digest).then(|| {
+                    format!(
+                        "the image of {container} is {digest}, and was {before} in earlier trials"
+                    )
+                })
+            })
+        };
+        let own = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
+        let of_candidate = self
+            .measured_before(own)
+            .find_map(|earlier| differs(earlier, &|container| container == SERVER_CONTAINER));
+        let of_others = || {
+            self.measured_before(|_| true)
+                .find_map(|earlier| differs(earlier, &|container| container != SERVER_CONTAINER))
+        };
+        of_candidate.or_else(of_others)
     }
 
     /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,
@@ -181,7 +188,7 @@ impl Attempt<'_> {
             ));
         }
         let earlier = self
-            .measured_before()
+            .measured_before(|_| true)
             .find_map(|status| status.database.as_ref())?;
         (now != earlier).then(|| {
             format!(
@@ -194,7 +201,7 @@ impl Attempt<'_> {
     /// Joules of different meters are never averaged.
     fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
         let earlier = self
-            .measured_before()
+            .measured_before(|_| true)
             .find_map(|status| status.energy.as_ref())?;
         let words = |energy: &EnergyFigures| {
             let meter = &energy.meter;
@@ -217,12 +224,16 @@ impl Attempt<'_> {
         })
     }
 
-    /// The run's trials that count so far.
-    fn measured_before(&self) -> impl Iterator<Item = &FrugalityTrialStatus> {
+    /// The run's trials that count so far, those of a kind.
+    fn measured_before(
+        &self,
+        is_meant: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> impl Iterator<Item = &FrugalityTrialStatus> {
         self.observed
             .trials
             .iter()
             .filter(|trial| trial.spec.run == self.trial.spec.run)
+            .filter(move |trial| is_meant(&trial.spec))
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
     }
