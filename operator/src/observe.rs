@@ -83,19 +83,29 @@ pub async fn observe(
     let pods = Api::<Pod>::all(client.clone());
     let meter_pods = Api::<Pod>::namespaced(client.clone(), &places.meter_namespace);
     let nodes = Api::<Node>::all(client.clone());
-    let (benchmarks, trials, pods, meter_pods, nodes, leases, deployments, services, jobs, clusters) =
-        try_join!(
-            list("benchmarks", &benchmarks, &everything),
-            list("trials", &trials, &mine),
-            list("pods", &pods, &all_of_ours),
-            list("meters", &meter_pods, &meters),
-            list("nodes", &nodes, &everything),
-            list("locks", &leases, &locks),
-            children::<Deployment>(client, &namespace, &mine, ChildKind::Deployment),
-            children::<Service>(client, &namespace, &mine, ChildKind::Service),
-            children::<Job>(client, &namespace, &mine, ChildKind::Job),
-            clusters(client, &namespace, &mine),
-        )?;
+    let (
+        benchmarks,
+        trials,
+        pods,
+        meter_pods,
+        nodes,
+        leases,
+        deployments,
+        services,
+        jobs,
+        clusters,
+    ) = try_join!(
+        list("benchmarks", &benchmarks, &everything),
+        list("trials", &trials, &mine),
+        list("pods", &pods, &all_of_ours),
+        list("meters", &meter_pods, &meters),
+        list("nodes", &nodes, &everything),
+        list("locks", &leases, &locks),
+        children::<Deployment>(client, &namespace, &mine, ChildKind::Deployment),
+        children::<Service>(client, &namespace, &mine, ChildKind::Service),
+        children::<Job>(client, &namespace, &mine, ChildKind::Job),
+        clusters(client, &namespace, &mine),
+    )?;
     let cloud_native_pg_installed = clusters.is_some();
     let clusters = clusters.unwrap_or_default();
     let children: Vec<Child> = deployments
@@ -303,9 +313,7 @@ fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
     };
     ForeignPod {
         name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()),
-        node: spec
-            .and_then(|spec| spec.node_name.clone())
-            .or_else(chosen),
+        node: spec.and_then(|spec| spec.node_name.clone()).or_else(chosen),
     }
 }
 
@@ -431,4 +439,76 @@ fn termination(container: &ContainerStatus) -> Option<Termination> {
 
 fn seconds(time: Option<&Time>) -> f64 {
     time.map_or(0.0, |time| unix_seconds(time.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_told_beside_the_others() {
+        let spec = json!({
+            "benchmark": "b", "run": "r", "point": "c4-max", "block": 1, "position": 1, "attempt": 1,
+            "candidate": "rust", "measuredNode": "pi-1", "injectorNode": "injector-1", "seed": 7,
+        });
+        let entry = |name: &str, spec: &serde_json::Value| {
+            let object = json!({
+                "apiVersion": "frugality.dev/v1alpha1",
+                "kind": "FrugalityTrial",
+                "metadata": { "name": name, "labels": { LABEL_RUN: "r" } },
+                "spec": spec,
+            });
+            serde_json::from_value(object).unwrap()
+        };
+        let (trials, unreadable) = read(vec![
+            entry("good", &spec),
+            entry("bad", &json!({ "run": 5 })),
+        ]);
+        assert_eq!(trials.len(), 1);
+        assert_eq!(trials[0].name_any(), "good");
+        assert_eq!(unreadable.len(), 1);
+        assert_eq!(
+            (unreadable[0].name.as_str(), unreadable[0].run.as_deref()),
+            ("bad", Some("r"))
+        );
+    }
+
+    #[test]
+    fn a_foreign_pod_is_where_it_runs_or_is_told_to_run() {
+        let node = NodeFacts {
+            name: "pi-1".into(),
+            schedulable: true,
+            labels: BTreeMap::from([(HOSTNAME_LABEL.to_owned(), "host-1".to_owned())]),
+            meter_ip: None,
+        };
+        let on = |spec: serde_json::Value| {
+            let pod = json!({ "metadata": { "name": "p", "namespace": "lab" }, "spec": spec });
+            foreign_pod(
+                &serde_json::from_value(pod).unwrap(),
+                std::slice::from_ref(&node),
+            )
+        };
+        let containers = json!([]);
+        let scheduled = on(json!({ "containers": containers, "nodeName": "pi-2" }));
+        assert_eq!(scheduled.node.as_deref(), Some("pi-2"));
+        assert_eq!(scheduled.name, "lab/p");
+        let selector = json!({ HOSTNAME_LABEL: "host-1" });
+        let waiting = on(json!({ "containers": containers, "nodeSelector": selector }));
+        assert_eq!(waiting.node.as_deref(), Some("pi-1"));
+        assert_eq!(on(json!({ "containers": containers })).node, None);
+    }
+
+    #[test]
+    fn a_benchmark_that_cannot_be_read_keeps_its_name_and_waits_for_nothing() {
+        let broken = json!({
+            "apiVersion": "frugality.dev/v1alpha1",
+            "kind": "FrugalityBenchmark",
+            "metadata": { "name": "b", "namespace": "lab", "uid": "u" },
+            "spec": { "candidates": 5 },
+        });
+        let peer = peer(&serde_json::from_value(broken).unwrap());
+        assert_eq!((peer.name.as_str(), peer.uid.as_str()), ("lab/b", "u"));
+        assert_eq!((peer.placement, peer.complete), (None, false));
+    }
 }

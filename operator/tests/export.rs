@@ -183,7 +183,11 @@ fn the_command_reads_standard_input_or_a_file_and_writes_where_it_is_told() {
         std::fs::read(&to).unwrap(),
         export(&text, Format::Json).unwrap()
     );
-    let missing = command().arg("export").arg("no-such-file").output().unwrap();
+    let missing = command()
+        .arg("export")
+        .arg("no-such-file")
+        .output()
+        .unwrap();
     assert!(!missing.status.success());
     assert!(String::from_utf8_lossy(&missing.stderr).contains("no-such-file"));
 }

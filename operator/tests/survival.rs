@@ -10,11 +10,17 @@ mod common;
 use common::{
     T0, edited,
     expected::{assert_entries, assert_truth, measured, status},
-    operators::Two,
-    two, two_with,
+    operators::{Random, Two},
+    run_of, two, two_with,
     world::{Fault, World, node},
 };
-use frugality_operator::api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict, reason};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Verdict, reason},
+    plan::{
+        facts::{ForeignPod, Observed, Unreadable},
+        plan,
+    },
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
@@ -40,7 +46,11 @@ fn at_every_write(fault: Fault, first: u32, stride: u32) {
             disturbed.run_to_end();
             assert_truth(status(&disturbed, 0));
             assert_entries(&disturbed, 0);
-            let lost = status(&disturbed, 0).progress.as_ref().unwrap().void_attempts;
+            let lost = status(&disturbed, 0)
+                .progress
+                .as_ref()
+                .unwrap()
+                .void_attempts;
             assert!(lost <= 1, "write {write}: {lost} attempts are void");
             with_voids += lost;
             runs += 1;
@@ -65,11 +75,13 @@ fn a_write_that_only_looks_failed_is_not_done_twice() {
     at_every_write(Fault::LooksFailed, 3, 7);
 }
 
-/// Its bytes, without the times of what has not ended: since when is not in the ledger.
+/// Its bytes, without the times that are nowhere else: those of what has not ended, and since when
+/// it has not been `Ready`.
 fn bytes(status: &FrugalityBenchmarkStatus) -> String {
     let mut status = status.clone();
-    if status.verdict.is_none() {
-        for condition in &mut status.conditions {
+    let has_ended = status.verdict.is_some();
+    for condition in &mut status.conditions {
+        if !has_ended || (condition.type_ == reason::READY && condition.status == "False") {
             condition.last_transition_time = Time(jiff::Timestamp::UNIX_EPOCH);
         }
     }
@@ -112,10 +124,7 @@ fn a_wiped_end_comes_back_from_the_ledger_alone_byte_by_byte() {
         world.kill_operator();
         world.advance_to(world.now + 10_000.0);
         world.pass(0);
-        assert_eq!(
-            serde_json::to_string(status(&world, 0)).unwrap(),
-            serde_json::to_string(&told).unwrap()
-        );
+        assert_eq!(bytes(status(&world, 0)), bytes(&told));
     }
 }
 
@@ -168,7 +177,11 @@ fn two_operators_share_a_queue() {
 /// Were plans not dropped when they are old, what they make late would still be seen.
 #[test]
 fn writes_that_come_a_minute_late_make_voids_and_no_numbers() {
-    let seeds = if is_exhaustive() { 1000..1200 } else { 1000..1006 };
+    let seeds = if is_exhaustive() {
+        1000..1200
+    } else {
+        1000..1006
+    };
     two_operators(World::new([patient()]), seeds, 60.0);
 }
 
@@ -212,7 +225,8 @@ fn span(world: &World, slot: usize) -> (f64, f64) {
 fn assert_apart_on_each_node(world: &World) {
     for a in &world.spans {
         for b in &world.spans {
-            let overlap = a.slot != b.slot && a.node == b.node && a.begin < b.end && b.begin < a.end;
+            let overlap =
+                a.slot != b.slot && a.node == b.node && a.begin < b.end && b.begin < a.end;
             assert!(!overlap, "{a:?} {b:?}");
         }
     }
@@ -274,6 +288,45 @@ fn boards_that_inject_for_each_other_take_turns() {
 }
 
 #[test]
+fn any_queue_on_any_cluster_ends_and_never_overlaps_on_a_node() {
+    let seeds = if is_exhaustive() { 0..500 } else { 0..25 };
+    let mut at_once = 0;
+    for seed in seeds.clone() {
+        let mut random = Random(seed);
+        let (boards, injectors) = *random.pick(&[(1, 1), (1, 2), (2, 0), (2, 1), (2, 2), (3, 2)]);
+        let names: Vec<String> = (1..=boards)
+            .map(|i| format!("pi-{i}"))
+            .chain((1..=injectors).map(|i| format!("injector-{i}")))
+            .collect();
+        let count = *random.pick(&[2, 3, 4]);
+        let benchmarks = (0..count).map(|index| {
+            let measured = random.pick(&names[..boards as usize]).clone();
+            let age = *random.pick(&[0.0, 1.0, 2.0]);
+            let namespace = *random.pick(&["shop", "lab"]);
+            let mut benchmark = on(namespace, &format!("b{index}"), age, &measured);
+            let injector = random.pick(&names);
+            if random.uniform() < 0.5 && *injector != measured {
+                let hostname = ("kubernetes.io/hostname".to_owned(), injector.clone());
+                benchmark.spec.placement.injector_node_selector = [hostname].into();
+            }
+            benchmark
+        });
+        let mut world = cluster(benchmarks.collect(), boards, injectors);
+        world.run_to_end();
+        assert_all_ended(&world);
+        assert_apart_on_each_node(&world);
+        let spans: Vec<_> = (0..count).map(|slot| span(&world, slot)).collect();
+        at_once += spans
+            .iter()
+            .flat_map(|a| spans.iter().map(move |b| (a, b)))
+            .filter(|(a, b)| a.0 < b.0 && b.0 < a.1)
+            .count();
+    }
+    println!("{seeds:?}: {at_once} pairs of runs were on at the same time, on other nodes");
+    assert!(at_once > 0);
+}
+
+#[test]
 fn who_waits_says_for_whom_and_for_which_node() {
     let benchmarks = vec![on("shop", "a", 0.0, "pi-1"), on("lab", "b", 1.0, "pi-1")];
     let mut world = cluster(benchmarks, 1, 1);
@@ -283,4 +336,101 @@ fn who_waits_says_for_whom_and_for_which_node() {
         message,
         "waits for shop/a: node pi-1 works for one benchmark at a time"
     );
+}
+
+fn under_load() -> World {
+    let mut world = World::new([two()]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    world.wait();
+    world
+}
+
+#[test]
+fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
+    let world = under_load();
+    type Change = fn(&mut Observed);
+    let changes: [(&str, Change); 3] = [
+        ("lab/other", |observed| {
+            observed.foreign_pods = vec![ForeignPod {
+                name: "lab/other".into(),
+                node: Some("pi-1".into()),
+            }];
+        }),
+        ("of-yesterday", |observed| {
+            let mut child = observed.children[0].clone();
+            child.name = "of-yesterday".into();
+            child.run = "12345678".into();
+            observed.children.push(child);
+        }),
+        ("of-another-attempt", |observed| {
+            let mut child = observed.children[0].clone();
+            child.name = "of-another-attempt".into();
+            child.trial = Some("of-another-attempt".into());
+            observed.children.push(child);
+        }),
+    ];
+    for (name, change) in changes {
+        let mut observed = world.observed(0);
+        change(&mut observed);
+        let plan = plan(
+            &world.slots[0].benchmark,
+            &observed,
+            &world.config,
+            world.now,
+        );
+        let (_, record) = plan.record.unwrap();
+        assert_eq!(record.outcome, Some(Outcome::Void), "{name}");
+        assert_eq!(record.reason.as_deref(), Some(reason::OTHER_PODS));
+        assert!(record.message.unwrap().contains(name), "{name}");
+        assert!(plan.delete.is_empty() && plan.create.is_empty());
+    }
+    // On a node that is not the run's it is nobody's neighbour.
+    let mut observed = world.observed(0);
+    observed.foreign_pods = vec![ForeignPod {
+        name: "lab/other".into(),
+        node: Some("pi-2".into()),
+    }];
+    let plan = plan(
+        &world.slots[0].benchmark,
+        &observed,
+        &world.config,
+        world.now,
+    );
+    assert_eq!(plan.record, None);
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_ends_the_run_and_says_so() {
+    let world = under_load();
+    let with_entry_of = |run: Option<String>| {
+        let mut observed = world.observed(0);
+        observed.unreadable = vec![Unreadable {
+            name: "two-b01-rust-1".into(),
+            run,
+            error: "missing field `block`".into(),
+        }];
+        plan(
+            &world.slots[0].benchmark,
+            &observed,
+            &world.config,
+            world.now,
+        )
+    };
+    for run in [None, Some(run_of(&world.slots[0].benchmark))] {
+        let plan = with_entry_of(run);
+        assert_eq!(plan.status.verdict, Some(Verdict::Error));
+        let complete = &plan.status.conditions[0];
+        assert_eq!(complete.reason, reason::LEDGER_UNREADABLE);
+        assert!(
+            complete.message.contains("two-b01-rust-1: missing field")
+                || complete
+                    .message
+                    .contains("two-b01-rust-1 can't be read: missing field `block`")
+        );
+        assert_eq!(plan.status.results, []);
+        // The ledger stays as it is; the nodes are given back.
+        assert_eq!((plan.open, plan.record), (None, None));
+        assert_eq!(plan.delete.len(), world.slots[0].children.len());
+    }
+    assert_eq!(with_entry_of(Some("12345678".into())).status.verdict, None);
 }

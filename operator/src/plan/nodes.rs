@@ -69,7 +69,8 @@ pub fn choose(
             reason::NO_INJECTOR_NODE,
         )?,
         None => {
-            injector_node(placement, &observed.nodes, &measured, holds, queue.claims())?.clone()
+            let keeps = |node: &NodeFacts| queue.holds(&measured.name) && holds(node);
+            injector_node(placement, &observed.nodes, &measured, keeps, queue.claims())?.clone()
         }
     };
     Ok(Nodes { measured, injector })

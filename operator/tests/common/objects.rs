@@ -51,7 +51,12 @@ fn node_of(object: &ChildObject) -> Option<String> {
     let object = object.unwrap();
     ["/spec/template/spec", "/spec/affinity"]
         .iter()
-        .filter_map(|path| object.pointer(path)?.get("nodeSelector")?.get(HOSTNAME_LABEL))
+        .filter_map(|path| {
+            object
+                .pointer(path)?
+                .get("nodeSelector")?
+                .get(HOSTNAME_LABEL)
+        })
         .find_map(|name| name.as_str().map(str::to_owned))
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Two {
     /// A plan older than this is dropped.
     stale_after_seconds: f64,
     flights: Vec<Flight>,
-    random: u64,
+    random: Random,
 }
 
 impl Two {
@@ -44,7 +44,7 @@ impl Two {
             deaths: 0,
             stale_after_seconds,
             flights: Vec::new(),
-            random: seed,
+            random: Random(seed),
         }
     }
 
@@ -54,7 +54,11 @@ impl Two {
         let limit = self.world.now + 8.0 * 3600.0;
         while !(self.world.is_over() && self.flights.is_empty()) {
             self.step();
-            assert!(self.world.now < limit, "never ended: {:#?}", self.world.reasons);
+            assert!(
+                self.world.now < limit,
+                "never ended: {:#?}",
+                self.world.reasons
+            );
         }
     }
 
@@ -70,7 +74,7 @@ impl Two {
             }
             (_, Some((at, operator, slot))) => {
                 self.world.advance_to(at);
-                if self.chance(0.001) {
+                if self.random.chance(0.001) {
                     self.die(operator);
                 } else {
                     self.look(operator, slot);
@@ -85,7 +89,10 @@ impl Two {
         let slots = self.world.slots.iter().enumerate();
         slots
             .flat_map(|(index, slot)| {
-                [(slot.next_pass, 0, index), (slot.second.next_pass, 1, index)]
+                [
+                    (slot.next_pass, 0, index),
+                    (slot.second.next_pass, 1, index),
+                ]
             })
             .filter(|(_, operator, slot)| {
                 let is_it = |f: &Flight| f.operator == *operator && f.slot == *slot;
@@ -165,24 +172,38 @@ impl Two {
 
     /// Usually some milliseconds; now and then nearly as long as a plan may be old.
     fn delay(&mut self) -> f64 {
-        if self.chance(0.02) {
-            self.uniform() * self.stale_after_seconds
+        if self.random.chance(0.02) {
+            self.random.uniform() * self.stale_after_seconds
         } else {
-            0.002 + 0.05 * self.uniform()
+            0.002 + 0.05 * self.random.uniform()
         }
     }
+}
 
-    fn chance(&mut self, share: f64) -> bool {
-        self.uniform() < share
-    }
+/// SplitMix64 (Steele, Lea, Flood 2014).
+pub(crate) struct Random(pub(crate) u64);
 
-    /// SplitMix64 (Steele, Lea, Flood 2014).
-    fn uniform(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
+impl Random {
+    /// From 0 to below 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
         (bits >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// One of them.
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        let share = self.uniform();
+        let index = (0..of.len())
+            .rev()
+            .find(|i| share * of.len() as f64 >= *i as f64);
+        &of[index.unwrap()]
+    }
+
+    fn chance(&mut self, share: f64) -> bool {
+        self.uniform() < share
     }
 }

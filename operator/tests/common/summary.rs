@@ -28,7 +28,10 @@ pub(crate) fn of_plan(plan: &Plan) -> String {
             LockAction::Release {
                 name,
                 resource_version,
-            } => line("lock:", format!("release {name} version {resource_version}")),
+            } => line(
+                "lock:",
+                format!("release {name} version {resource_version}"),
+            ),
         }
     }
     if let Some(watch) = &plan.watch {

@@ -106,6 +106,7 @@ pub(crate) struct World {
     pub(crate) overlaps: u32,
     next_scrape: f64,
     names: u32,
+    versions: u32,
 }
 
 /// A node; with a meter where it has an address.
@@ -148,7 +149,8 @@ impl World {
             fault: None,
             overlaps: 0,
             next_scrape: T0 + 0.5,
-            names: 0,
+            names: 1,
+            versions: 0,
         }
     }
 
@@ -350,8 +352,7 @@ impl World {
                 status,
             } => {
                 let version = resource_version.clone().or(opened.take());
-                self.names += 1;
-                let new = self.names.to_string();
+                let new = self.next_version();
                 let trials = &mut self.slots[slot].trials;
                 let trial = trials.iter_mut().find(|t| t.name_any() == *name).unwrap();
                 let is_newest = trial.metadata.resource_version == version;
@@ -391,13 +392,19 @@ impl World {
         }
     }
 
+    fn next_version(&mut self) -> String {
+        self.versions += 1;
+        self.versions.to_string()
+    }
+
     fn tell(&mut self, slot: usize, seen: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) {
-        let benchmark = &mut self.slots[slot].benchmark;
+        let benchmark = &self.slots[slot].benchmark;
         if benchmark.metadata.resource_version != seen.metadata.resource_version {
             return;
         }
-        self.names += 1;
-        benchmark.metadata.resource_version = Some(self.names.to_string());
+        let version = self.next_version();
+        let benchmark = &mut self.slots[slot].benchmark;
+        benchmark.metadata.resource_version = Some(version);
         benchmark.status = Some(status.clone());
         let told = (benchmark.name_any(), status.conditions[0].reason.clone());
         if self.reasons.last() != Some(&told) {
@@ -430,12 +437,11 @@ impl World {
         if based_on != now {
             return false;
         }
-        self.names += 1;
         let lock = Lock {
             name,
             acquired_unix_seconds: holder.as_ref().map(|_| self.now),
             holder,
-            resource_version: self.names.to_string(),
+            resource_version: self.next_version(),
         };
         match found {
             Some(index) => self.locks[index] = lock,
@@ -523,8 +529,7 @@ impl World {
         );
         let mut trial = trial.clone();
         trial.metadata.creation_timestamp = time::timestamp(self.now.floor()).map(Time);
-        self.names += 1;
-        let version = self.names.to_string();
+        let version = self.next_version();
         trial.metadata.resource_version = Some(version.clone());
         let trials = &mut self.slots[slot].trials;
         trials.push(trial);
