@@ -94,6 +94,11 @@ impl Applier {
         for action in plan.actions(benchmark.status.as_ref()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
             if age.abs() > STALE_AFTER_SECONDS {
+                tracing::warn!(
+                    benchmark = benchmark.name_any(),
+                    age_seconds = age,
+                    "the plan is too old and is dropped"
+                );
                 return Ok(Applied::Overtaken);
             }
             let mut goes_on = true;

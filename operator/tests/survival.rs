@@ -128,7 +128,7 @@ fn a_wiped_end_comes_back_from_the_ledger_alone_byte_by_byte() {
     }
 }
 
-fn two_operators(world: World, seeds: std::ops::Range<u64>, stale_after_seconds: f64) {
+fn two_operators(world: &World, seeds: std::ops::Range<u64>, stale_after_seconds: f64) {
     let (mut voids, mut overtaken, mut deaths, mut overlaps) = (0, 0, 0, 0);
     let count = seeds.end - seeds.start;
     for seed in seeds {
@@ -161,28 +161,28 @@ fn patient() -> FrugalityBenchmark {
 
 #[test]
 fn two_operators_at_once_do_no_harm() {
-    let seeds = if is_exhaustive() { 0..200 } else { 0..8 };
-    two_operators(World::new([patient()]), seeds, 10.0);
+    let seeds = if is_exhaustive() { 0..60 } else { 0..8 };
+    two_operators(&World::new([patient()]), seeds, 10.0);
 }
 
 #[test]
 fn two_operators_share_a_queue() {
-    let seeds = if is_exhaustive() { 0..100 } else { 0..3 };
+    let seeds = if is_exhaustive() { 0..20 } else { 0..3 };
     let mut other = patient();
     other.metadata.name = Some("second".into());
     other.metadata.uid = Some("second-uid".into());
-    two_operators(World::new([patient(), other]), seeds, 10.0);
+    two_operators(&World::new([patient(), other]), seeds, 10.0);
 }
 
 /// Were plans not dropped when they are old, what they make late would still be seen.
 #[test]
 fn writes_that_come_a_minute_late_make_voids_and_no_numbers() {
     let seeds = if is_exhaustive() {
-        1000..1200
+        1000..1060
     } else {
         1000..1006
     };
-    two_operators(World::new([patient()]), seeds, 60.0);
+    two_operators(&World::new([patient()]), seeds, 60.0);
 }
 
 /// A short benchmark in a namespace, that many seconds younger, on that board.
@@ -289,7 +289,7 @@ fn boards_that_inject_for_each_other_take_turns() {
 
 #[test]
 fn any_queue_on_any_cluster_ends_and_never_overlaps_on_a_node() {
-    let seeds = if is_exhaustive() { 0..500 } else { 0..25 };
+    let seeds = if is_exhaustive() { 0..200 } else { 0..25 };
     let mut at_once = 0;
     for seed in seeds.clone() {
         let mut random = Random(seed);
@@ -318,8 +318,9 @@ fn any_queue_on_any_cluster_ends_and_never_overlaps_on_a_node() {
         let spans: Vec<_> = (0..count).map(|slot| span(&world, slot)).collect();
         at_once += spans
             .iter()
-            .flat_map(|a| spans.iter().map(move |b| (a, b)))
-            .filter(|(a, b)| a.0 < b.0 && b.0 < a.1)
+            .enumerate()
+            .flat_map(|(index, a)| spans[..index].iter().map(move |b| (a, b)))
+            .filter(|(a, b)| a.0 < b.1 && b.0 < a.1)
             .count();
     }
     println!("{seeds:?}: {at_once} pairs of runs were on at the same time, on other nodes");
@@ -347,8 +348,8 @@ fn under_load() -> World {
 
 #[test]
 fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
-    let world = under_load();
     type Change = fn(&mut Observed);
+    let world = under_load();
     let changes: [(&str, Change); 3] = [
         ("lab/other", |observed| {
             observed.foreign_pods = vec![ForeignPod {

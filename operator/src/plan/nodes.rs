@@ -62,16 +62,15 @@ pub fn choose(
             None => measured_node(placement, &observed.nodes, holds)?.clone(),
         },
     };
-    let injector = match recorded {
-        Some(trial) => recorded_node(
+    let injector = if let Some(trial) = recorded {
+        recorded_node(
             observed,
             &trial.spec.injector_node,
             reason::NO_INJECTOR_NODE,
-        )?,
-        None => {
-            let keeps = |node: &NodeFacts| queue.holds(&measured.name) && holds(node);
-            injector_node(placement, &observed.nodes, &measured, keeps, queue.claims())?.clone()
-        }
+        )?
+    } else {
+        let keeps = |node: &NodeFacts| queue.holds(&measured.name) && holds(node);
+        injector_node(placement, &observed.nodes, &measured, keeps, queue.claims())?.clone()
     };
     Ok(Nodes { measured, injector })
 }

@@ -415,7 +415,8 @@ mod tests {
             name: lock_name("pi-1"),
             resource_version: "7".into(),
         };
-        assert_eq!(Queue::before(&me, &observed).releases(), [back.clone()]);
+        let queue = Queue::before(&me, &observed);
+        assert_eq!(queue.releases(), std::slice::from_ref(&back));
         // After an edit of the placement another node is wanted.
         let mine = turn(100, "me", &on("pi-2"), &observed).1;
         let Turn::Take(actions) = mine else {
