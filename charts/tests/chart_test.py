@@ -211,7 +211,7 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
     children = "create get list delete"
     expected = (
         rights("frugality.dev", "frugalitybenchmarks", "get list watch")
-        | rights("frugality.dev", "frugalitybenchmarks/status", "patch")
+        | rights("frugality.dev", "frugalitybenchmarks/status", "update")
         | rights("frugality.dev", "frugalitybenchmarks/finalizers", "update")
         | rights("frugality.dev", "frugalitytrials", "create list")
         | rights("frugality.dev", "frugalitytrials/status", "patch")
@@ -226,8 +226,7 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
     objects = render(*PI)
     assert flat(find(objects, "ClusterRole", "frugality-operator")["rules"]) == expected
     assert flat(find(objects, "Role", "frugality-operator")["rules"]) == (
-        rights("coordination.k8s.io", "leases", "create")
-        | rights("coordination.k8s.io", "leases", "get update", "frugality-measurement")
+        rights("coordination.k8s.io", "leases", "create list update")
     )
 
 

@@ -21,19 +21,27 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::{
-    api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialStatus, LABEL_BENCHMARK_UID, reason},
+    api::{
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
+        LABEL_BENCHMARK_UID, reason,
+    },
     cnpg,
-    observe::LOCK_NAME,
+    observe::{LOCK_LABEL, LOCK_OF_NODE},
     plan::{
-        EventNote, LockAction, Plan,
+        Action, EventNote, LockAction, Plan,
         facts::{ChildKind, Refusal},
+        identity::lock_name,
         resources::ChildObject,
+        time::unix_seconds,
     },
     reader::Reader,
 };
 
 /// Name under which the API server records who set a field.
 const FIELD_MANAGER: &str = "frugality-operator";
+/// A plan that rests on what was seen longer ago is dropped, wherever it is: the process may have been
+/// stopped, and another operator may have gone on. A pass takes a fraction of a second.
+const STALE_AFTER_SECONDS: f64 = 10.0;
 
 /// A plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +61,8 @@ pub enum ApplyError {
 pub enum Applied {
     /// All of it was done.
     Done,
-    /// Another benchmark took the lock first; nothing was done.
-    LockLost,
+    /// Somebody else wrote first, or the plan is too old; the rest of it was not done.
+    Overtaken,
     /// An object was refused for good: trying again will not help.
     Refused(Refusal),
 }
@@ -73,68 +81,61 @@ pub struct Applier {
 }
 
 impl Applier {
-    /// Carries out a plan for a benchmark.
+    /// Carries out a plan for a benchmark that was made from what was seen at a time.
     pub async fn apply(
         &self,
         benchmark: &FrugalityBenchmark,
         plan: Plan,
+        seen_unix_seconds: f64,
     ) -> Result<Applied, ApplyError> {
-        let Plan {
-            lock,
-            watch,
-            open,
-            record,
-            create,
-            delete,
-            status,
-            events,
-            requeue_seconds: _,
-        } = plan;
         let namespace = benchmark.namespace().unwrap_or_default();
-        if let Some(action) = lock
-            && !self.lock(benchmark, action).await?
-        {
-            return Ok(Applied::LockLost);
-        }
-        self.reader
-            .watch(&benchmark.uid().unwrap_or_default(), watch);
-        if let Some(trial) = open {
-            self.open(&namespace, &trial).await?;
-        }
-        if let Some((name, record)) = record {
-            self.record(&namespace, &name, &record).await?;
-        }
-        // Before the objects: where one can't be created, people still read what is tried.
-        if benchmark.status.as_ref() != Some(&status) {
-            let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
-            let patch = json!({
-                "apiVersion": FrugalityBenchmark::api_version(&()),
-                "kind": FrugalityBenchmark::kind(&()),
-                "status": status,
-            });
-            gone_is_fine(
-                api.patch_status(&benchmark.name_any(), &manager(), &Patch::Apply(patch))
-                    .await,
-            )
-            .map_err(failed("write the status"))?;
-        }
+        let mut opened = None;
         let mut refused = None;
-        for child in create {
-            if let Some(refusal) = self.create(benchmark, child).await? {
-                refused = Some(refusal);
-                break;
+        for action in plan.actions(benchmark.status.as_ref()) {
+            let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
+            if age.abs() > STALE_AFTER_SECONDS {
+                tracing::warn!(
+                    benchmark = benchmark.name_any(),
+                    age_seconds = age,
+                    "the plan is too old and is dropped"
+                );
+                return Ok(Applied::Overtaken);
             }
-        }
-        for (kind, name) in delete {
-            self.delete(&namespace, kind, &name).await?;
-        }
-        for note in &events {
-            self.publish(benchmark, note).await;
+            let mut goes_on = true;
+            match action {
+                Action::Lock(action) => goes_on = self.lock(benchmark, action).await?,
+                Action::Watch(watch) => {
+                    let uid = benchmark.uid().unwrap_or_default();
+                    self.reader.watch(&uid, watch);
+                }
+                Action::Open(trial) => {
+                    opened = self.open(&namespace, &trial).await?;
+                    goes_on = opened.is_some();
+                }
+                Action::Record {
+                    name,
+                    resource_version,
+                    status,
+                } => {
+                    let version = resource_version.or(opened.take());
+                    goes_on = self
+                        .record(&namespace, &name, version.as_deref(), &status)
+                        .await?;
+                }
+                Action::Status(status) => self.tell(benchmark, *status).await?,
+                Action::Create(_) if refused.is_some() => {}
+                Action::Create(child) => refused = self.create(benchmark, child).await?,
+                Action::Delete(kind, name) => self.delete(&namespace, kind, &name).await?,
+                Action::Publish(note) => self.publish(benchmark, &note).await,
+            }
+            if !goes_on {
+                return Ok(Applied::Overtaken);
+            }
         }
         Ok(refused.map_or(Applied::Done, Applied::Refused))
     }
 
-    /// Takes or gives back the lock; false where somebody else was faster.
+    /// Takes or gives back a lock; false where somebody else was faster.
     async fn lock(
         &self,
         benchmark: &FrugalityBenchmark,
@@ -147,10 +148,11 @@ impl Applier {
             benchmark.namespace().unwrap_or_default(),
             benchmark.name_any()
         );
-        let lease = |resource_version: Option<String>, holder: Option<String>| Lease {
+        let lease = |name: &str, resource_version: Option<String>, holder: Option<String>| Lease {
             metadata: ObjectMeta {
-                name: Some(LOCK_NAME.into()),
+                name: Some(name.to_owned()),
                 namespace: Some(self.namespace.clone()),
+                labels: Some([(LOCK_LABEL.to_owned(), LOCK_OF_NODE.to_owned())].into()),
                 resource_version,
                 ..ObjectMeta::default()
             },
@@ -160,57 +162,90 @@ impl Applier {
                 ..LeaseSpec::default()
             }),
         };
-        let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.into()),
-            ..PostParams::default()
-        };
         let result = match action {
             LockAction::Take {
+                node,
                 resource_version: None,
-            } => api.create(&params, &lease(None, Some(holder))).await,
-            LockAction::Take { resource_version } => {
-                api.replace(LOCK_NAME, &params, &lease(resource_version, Some(holder)))
-                    .await
+            } => {
+                let new = lease(&lock_name(&node), None, Some(holder));
+                api.create(&post(), &new).await
             }
-            LockAction::Release { resource_version } => {
-                api.replace(LOCK_NAME, &params, &lease(Some(resource_version), None))
-                    .await
+            LockAction::Take {
+                node,
+                resource_version,
+            } => {
+                let name = lock_name(&node);
+                let taken = lease(&name, resource_version, Some(holder));
+                api.replace(&name, &post(), &taken).await
+            }
+            LockAction::Release {
+                name,
+                resource_version,
+            } => {
+                let free = lease(&name, Some(resource_version), None);
+                api.replace(&name, &post(), &free).await
             }
         };
-        match result {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(source) => Err(failed("take or give back the lock")(source)),
-        }
+        overtaken_is_fine(result).map_err(failed("take or give back a lock"))
     }
 
-    async fn open(&self, namespace: &str, trial: &FrugalityTrial) -> Result<(), ApplyError> {
+    /// Version of the new entry; `None` where it exists: an earlier pass created it and was ended
+    /// before it could go on, or another operator did.
+    async fn open(
+        &self,
+        namespace: &str,
+        trial: &FrugalityTrial,
+    ) -> Result<Option<String>, ApplyError> {
         let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
         match api.create(&post(), trial).await {
-            Ok(_) => Ok(()),
-            // An earlier pass created it and was ended before it could go on.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Ok(created) => Ok(created.resource_version()),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
             Err(source) => Err(failed("open an entry of the ledger")(source)),
         }
     }
 
+    /// Writes a record over that version of the entry, which only grows; false where it has changed
+    /// since: an idle baseline that another operator has recorded must not be replaced by one that
+    /// ends later.
     async fn record(
         &self,
         namespace: &str,
         name: &str,
+        resource_version: Option<&str>,
         record: &FrugalityTrialStatus,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<bool, ApplyError> {
         let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
         let patch = json!({
-            "apiVersion": FrugalityTrial::api_version(&()),
-            "kind": FrugalityTrial::kind(&()),
+            "metadata": { "resourceVersion": resource_version },
             "status": record,
         });
-        gone_is_fine(
-            api.patch_status(name, &manager(), &Patch::Apply(patch))
-                .await,
-        )
-        .map_err(failed("record an attempt"))
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        let result = api.patch_status(name, &params, &Patch::Merge(patch)).await;
+        overtaken_is_fine(result).map_err(failed("record an attempt"))
+    }
+
+    /// Writes the status over that which the plan was made from. Where it has changed since, the next
+    /// pass writes what is true then.
+    async fn tell(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        status: FrugalityBenchmarkStatus,
+    ) -> Result<(), ApplyError> {
+        let namespace = benchmark.namespace().unwrap_or_default();
+        let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
+        let told = FrugalityBenchmark {
+            status: Some(status),
+            ..benchmark.clone()
+        };
+        let result = api
+            .replace_status(&benchmark.name_any(), &post(), &told)
+            .await;
+        overtaken_is_fine(result)
+            .map(|_| ())
+            .map_err(failed("write the status"))
     }
 
     async fn create(
@@ -364,12 +399,17 @@ fn gone_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
     }
 }
 
-fn failed(what: &'static str) -> impl Fn(kube::Error) -> ApplyError {
-    move |source| ApplyError::Api { what, source }
+/// Whether the write was done: not where the object has changed since it was seen, or is gone.
+fn overtaken_is_fine<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
-fn manager() -> PatchParams {
-    PatchParams::apply(FIELD_MANAGER).force()
+fn failed(what: &'static str) -> impl Fn(kube::Error) -> ApplyError {
+    move |source| ApplyError::Api { what, source }
 }
 
 fn post() -> PostParams {

@@ -34,6 +34,7 @@ use crate::{
         time::unix_seconds,
     },
     reader::Reader,
+    unreadable,
 };
 
 /// A pass that takes longer hangs: the client itself retries for minutes.
@@ -52,6 +53,9 @@ pub enum PassError {
     /// The plan could not be carried out.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// A benchmark that can't be read could not be told so.
+    #[error("cannot tell of a benchmark that can't be read: {0}")]
+    Unreadable(#[source] kube::Error),
     /// It took too long.
     #[error("the pass took longer than {} s", PASS_TIMEOUT.as_secs())]
     Timeout,
@@ -61,7 +65,7 @@ impl PassError {
     fn label(&self) -> ReconcileResult {
         match self {
             Self::Observe(_) => ReconcileResult::ObserveError,
-            Self::Apply(_) => ReconcileResult::ApplyError,
+            Self::Apply(_) | Self::Unreadable(_) => ReconcileResult::ApplyError,
             Self::Timeout => ReconcileResult::Timeout,
         }
     }
@@ -122,6 +126,7 @@ impl Context {
 
     async fn pass(&self, benchmark: &FrugalityBenchmark) -> Result<Action, PassError> {
         let refused = self.refusal(benchmark);
+        let seen = unix_seconds(Timestamp::now());
         let observed = Box::pin(observe(
             &self.client,
             &self.places,
@@ -137,9 +142,9 @@ impl Context {
         self.remember_reason(benchmark, &plan, now);
         let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
         self.metrics.count_record(&plan);
-        match self.applier.apply(benchmark, plan).await? {
+        match self.applier.apply(benchmark, plan, seen).await? {
             Applied::Done => Ok(Action::requeue(requeue)),
-            Applied::LockLost => Ok(Action::requeue(MIN_BACKOFF)),
+            Applied::Overtaken => Ok(Action::requeue(MIN_BACKOFF)),
             Applied::Refused(refusal) => {
                 warn!(reason = refusal.reason, refusal.message, "refused");
                 self.remember(benchmark, refusal);
@@ -209,6 +214,9 @@ async fn reconcile(
         Ok(benchmark) => benchmark,
         Err(invalid) => {
             error!(name = object.name_any(), error = %invalid.error, "stored benchmark can't be read");
+            unreadable::tell(&context.client, invalid)
+                .await
+                .map_err(PassError::Unreadable)?;
             return Ok(Action::await_change());
         }
     };

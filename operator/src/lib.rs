@@ -8,15 +8,18 @@
 //! - [`plan`]: every decision, as pure functions;
 //! - [`cnpg`]: the few fields of CloudNativePG that matter here;
 //! - [`crd`]: the definitions that a cluster needs;
+//! - [`export`]: the ledger as JSON or CSV;
 //! - [`metrics`]: what Prometheus is told;
 //! - [`reference`](mod@reference): the API's description for people;
-//! - [`summary`]: a status as a table.
+//! - [`summary`]: a status as a table;
+//! - [`unreadable`]: a benchmark that this version can't read is told so.
 
 pub mod api;
 pub mod apply;
 pub mod cnpg;
 pub mod controller;
 pub mod crd;
+pub mod export;
 pub mod metrics;
 pub mod observe;
 pub mod plan;
@@ -24,3 +27,4 @@ pub mod reader;
 pub mod reference;
 pub mod server;
 pub mod summary;
+pub mod unreadable;

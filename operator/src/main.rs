@@ -1,6 +1,7 @@
 //! `frugality-operator`: reads its command line and wires the rooms together.
 
 use std::{
+    io::Write as _,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
@@ -11,6 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial},
     controller, crd,
+    export::{ExportError, Format, export},
     metrics::Metrics,
     observe::Places,
     plan::facts::Config,
@@ -45,6 +47,30 @@ enum Command {
     Reference,
     /// Print a benchmark as a table: kubectl get fb NAME -o json | frugality-operator summarize
     Summarize,
+    /// Print the ledger as JSON or CSV: kubectl get fbt -A -o json | frugality-operator export
+    ///
+    /// One object or row an attempt, void ones included with their reason, in the order of
+    /// namespaces, benchmarks and time. Fields are named as in the ledger, with their units; an
+    /// unknown figure is null or empty, never 0.
+    Export(Export),
+}
+
+#[derive(Debug, clap::Args)]
+struct Export {
+    /// What to write: JSON (an array of flat objects) or CSV (RFC 4180, with a header).
+    #[arg(long, value_enum, default_value_t = ExportFormat::Json)]
+    format: ExportFormat,
+    /// File to write; standard output if absent.
+    #[arg(long)]
+    output: Option<PathBuf>,
+    /// File to read, as kubectl get fbt -o json prints it; standard input if absent.
+    file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ExportFormat {
+    Json,
+    Csv,
 }
 
 #[derive(Debug, clap::Args)]
@@ -121,6 +147,18 @@ enum Failure {
         "standard input is not one benchmark as JSON ({0}); write: kubectl get fb NAME -o json | frugality-operator summarize"
     )]
     NotABenchmark(#[from] serde_json::Error),
+    #[error("{0}; write: kubectl get fbt -A -o json | frugality-operator export")]
+    Export(#[from] ExportError),
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Write {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("--log: {0}")]
     Log(#[from] tracing_subscriber::filter::ParseError),
 }
@@ -139,6 +177,7 @@ async fn main() -> ExitCode {
             write: Some(folder),
         } => crd::write(&folder).map_err(Failure::from),
         Command::Summarize => summarize(),
+        Command::Export(options) => export_ledger(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -210,6 +249,29 @@ fn summarize() -> Result<(), Failure> {
     let benchmark: FrugalityBenchmark = serde_json::from_str(&text)?;
     print!("{}", summary(&benchmark));
     Ok(())
+}
+
+fn export_ledger(options: &Export) -> Result<(), Failure> {
+    let text = match &options.file {
+        Some(path) => std::fs::read_to_string(path).map_err(|source| Failure::Read {
+            path: path.clone(),
+            source,
+        })?,
+        None => std::io::read_to_string(std::io::stdin()).map_err(Failure::Stdin)?,
+    };
+    let format = match options.format {
+        ExportFormat::Json => Format::Json,
+        ExportFormat::Csv => Format::Csv,
+    };
+    let exported = export(&text, format)?;
+    let (path, written) = match &options.output {
+        Some(path) => (path.clone(), std::fs::write(path, exported)),
+        None => (
+            PathBuf::from("standard output"),
+            std::io::stdout().write_all(&exported),
+        ),
+    };
+    written.map_err(|source| Failure::Write { path, source })
 }
 
 /// The API server answers and knows both resources.

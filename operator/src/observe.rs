@@ -27,15 +27,19 @@ use crate::{
     cnpg,
     plan::{
         facts::{
-            Child, ChildKind, Lock, NodeFacts, Observed, Peer, PodFacts, Refusal, Termination,
+            Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer, PodFacts, Refusal,
+            Termination, Unreadable,
         },
+        nodes::HOSTNAME_LABEL,
         time::unix_seconds,
     },
     reader::Reader,
 };
 
-/// Name of the Lease that gives the right to measure.
-pub const LOCK_NAME: &str = "frugality-measurement";
+/// Label of the Leases that give the right to use a node.
+pub const LOCK_LABEL: &str = "frugality.dev/lock";
+/// Value of [`LOCK_LABEL`].
+pub const LOCK_OF_NODE: &str = "node";
 
 /// Where things are.
 #[derive(Clone, Debug)]
@@ -73,23 +77,35 @@ pub async fn observe(
     let everything = ListParams::default();
 
     let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(client.clone());
-    let trials = Api::<FrugalityTrial>::namespaced(client.clone(), &namespace);
+    let trials = Api::<DeserializeGuard<FrugalityTrial>>::namespaced(client.clone(), &namespace);
+    let leases = Api::<Lease>::namespaced(client.clone(), &places.namespace);
+    let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
     let pods = Api::<Pod>::all(client.clone());
     let meter_pods = Api::<Pod>::namespaced(client.clone(), &places.meter_namespace);
     let nodes = Api::<Node>::all(client.clone());
-    let (benchmarks, trials, pods, meter_pods, nodes, lock, deployments, services, jobs, clusters) =
-        try_join!(
-            list("benchmarks", &benchmarks, &everything),
-            list("trials", &trials, &mine),
-            list("pods", &pods, &all_of_ours),
-            list("meters", &meter_pods, &meters),
-            list("nodes", &nodes, &everything),
-            lock(client, &places.namespace),
-            children::<Deployment>(client, &namespace, &mine, ChildKind::Deployment),
-            children::<Service>(client, &namespace, &mine, ChildKind::Service),
-            children::<Job>(client, &namespace, &mine, ChildKind::Job),
-            clusters(client, &namespace, &mine),
-        )?;
+    let (
+        benchmarks,
+        trials,
+        pods,
+        meter_pods,
+        nodes,
+        leases,
+        deployments,
+        services,
+        jobs,
+        clusters,
+    ) = try_join!(
+        list("benchmarks", &benchmarks, &everything),
+        list("trials", &trials, &mine),
+        list("pods", &pods, &all_of_ours),
+        list("meters", &meter_pods, &meters),
+        list("nodes", &nodes, &everything),
+        list("locks", &leases, &locks),
+        children::<Deployment>(client, &namespace, &mine, ChildKind::Deployment),
+        children::<Service>(client, &namespace, &mine, ChildKind::Service),
+        children::<Job>(client, &namespace, &mine, ChildKind::Job),
+        clusters(client, &namespace, &mine),
+    )?;
     let cloud_native_pg_installed = clusters.is_some();
     let clusters = clusters.unwrap_or_default();
     let children: Vec<Child> = deployments
@@ -107,18 +123,18 @@ pub async fn observe(
         // Nobody writes a pod of a benchmark by hand.
         .filter(|pod| controller(pod).is_some())
         .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
+    let nodes: Vec<NodeFacts> = nodes
+        .iter()
+        .map(|node| node_facts(node, &meter_pods))
+        .collect();
+    let (trials, unreadable) = read(trials);
     Ok(Observed {
         peers: benchmarks
             .iter()
-            .filter_map(|guard| guard.0.as_ref().ok())
             .filter(|peer| peer.uid().as_ref() != Some(&uid))
             .map(peer)
             .collect(),
-        lock,
-        nodes: nodes
-            .iter()
-            .map(|node| node_facts(node, &meter_pods))
-            .collect(),
+        locks: leases.iter().map(lock).collect(),
         pods: own
             .iter()
             .filter(|pod| pod.namespace().as_ref() == Some(&namespace))
@@ -128,12 +144,14 @@ pub async fn observe(
         foreign_pods: foreign
             .iter()
             .filter(|pod| !has_ended(pod))
-            .map(|pod| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()))
+            .map(|pod| foreign_pod(pod, &nodes))
             .collect(),
+        nodes,
         database: clusters.first().map(cnpg::facts),
         children,
         cloud_native_pg_installed,
         trials,
+        unreadable,
         sessions: reader.sessions(&uid),
         refused,
         waiting_since,
@@ -223,50 +241,79 @@ async fn clusters(
     }
 }
 
-async fn lock(client: &Client, namespace: &str) -> Result<Option<Lock>, ObserveError> {
-    let api = Api::<Lease>::namespaced(client.clone(), namespace);
-    let lease = api
-        .get_opt(LOCK_NAME)
-        .await
-        .map_err(|source| ObserveError {
-            what: "the lock",
-            source,
-        })?;
-    Ok(lease.map(|lease| Lock {
-        holder: lease
-            .spec
-            .as_ref()
+/// One entry that can't be read must not hide the others, nor be passed over.
+fn read(trials: Vec<DeserializeGuard<FrugalityTrial>>) -> (Vec<FrugalityTrial>, Vec<Unreadable>) {
+    let (mut read, mut unreadable) = (Vec::new(), Vec::new());
+    for guard in trials {
+        match guard.0 {
+            Ok(trial) => read.push(trial),
+            Err(invalid) => unreadable.push(Unreadable {
+                name: invalid.metadata.name.clone().unwrap_or_default(),
+                run: invalid
+                    .metadata
+                    .labels
+                    .as_ref()
+                    .and_then(|labels| labels.get(LABEL_RUN).cloned()),
+                error: invalid.error,
+            }),
+        }
+    }
+    (read, unreadable)
+}
+
+fn lock(lease: &Lease) -> Lock {
+    let spec = lease.spec.as_ref();
+    Lock {
+        name: lease.name_any(),
+        holder: spec
             .and_then(|spec| spec.holder_identity.as_deref())
             .and_then(|holder| holder.split_once(' '))
             .map(|(uid, name)| (uid.to_owned(), name.to_owned())),
-        acquired_unix_seconds: lease
-            .spec
-            .as_ref()
+        acquired_unix_seconds: spec
             .and_then(|spec| spec.acquire_time.as_ref())
             .map(|time| unix_seconds(time.0)),
         resource_version: lease.resource_version().unwrap_or_default(),
-    }))
+    }
 }
 
-fn peer(benchmark: &FrugalityBenchmark) -> Peer {
-    let complete = benchmark.status.as_ref().is_some_and(|status| {
-        status.observed_generation == benchmark.metadata.generation
-            && status
-                .conditions
-                .iter()
-                .any(|c| c.type_ == reason::COMPLETE && c.status == "True")
-    });
+/// One that can't be read has a name and may hold locks, but never waits for any.
+fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
+    let readable = guard.0.as_ref().ok();
+    let complete = readable
+        .and_then(|benchmark| benchmark.status.as_ref())
+        .is_some_and(|status| {
+            status.observed_generation == guard.meta().generation
+                && status
+                    .conditions
+                    .iter()
+                    .any(|c| c.type_ == reason::COMPLETE && c.status == "True")
+        });
     Peer {
         name: format!(
             "{}/{}",
-            benchmark.namespace().unwrap_or_default(),
-            benchmark.name_any()
+            guard.namespace().unwrap_or_default(),
+            guard.name_any()
         ),
-        uid: benchmark.uid().unwrap_or_default(),
-        created_unix_seconds: benchmark
+        uid: guard.uid().unwrap_or_default(),
+        created_unix_seconds: guard
             .creation_timestamp()
             .map_or(0, |time| time.0.as_second()),
-        complete,
+        complete: complete || guard.meta().deletion_timestamp.is_some(),
+        placement: readable.map(|benchmark| benchmark.spec.placement.clone()),
+    }
+}
+
+fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
+    let spec = pod.spec.as_ref();
+    // A pod of a benchmark is told its node before the scheduler gives it one.
+    let chosen = || {
+        let hostname = spec?.node_selector.as_ref()?.get(HOSTNAME_LABEL)?;
+        let is_it = |node: &&NodeFacts| node.labels.get(HOSTNAME_LABEL) == Some(hostname);
+        nodes.iter().find(is_it).map(|node| node.name.clone())
+    };
+    ForeignPod {
+        name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()),
+        node: spec.and_then(|spec| spec.node_name.clone()).or_else(chosen),
     }
 }
 
@@ -392,4 +439,76 @@ fn termination(container: &ContainerStatus) -> Option<Termination> {
 
 fn seconds(time: Option<&Time>) -> f64 {
     time.map_or(0.0, |time| unix_seconds(time.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_told_beside_the_others() {
+        let spec = json!({
+            "benchmark": "b", "run": "r", "point": "c4-max", "block": 1, "position": 1, "attempt": 1,
+            "candidate": "rust", "measuredNode": "pi-1", "injectorNode": "injector-1", "seed": 7,
+        });
+        let entry = |name: &str, spec: &serde_json::Value| {
+            let object = json!({
+                "apiVersion": "frugality.dev/v1alpha1",
+                "kind": "FrugalityTrial",
+                "metadata": { "name": name, "labels": { LABEL_RUN: "r" } },
+                "spec": spec,
+            });
+            serde_json::from_value(object).unwrap()
+        };
+        let (trials, unreadable) = read(vec![
+            entry("good", &spec),
+            entry("bad", &json!({ "run": 5 })),
+        ]);
+        assert_eq!(trials.len(), 1);
+        assert_eq!(trials[0].name_any(), "good");
+        assert_eq!(unreadable.len(), 1);
+        assert_eq!(
+            (unreadable[0].name.as_str(), unreadable[0].run.as_deref()),
+            ("bad", Some("r"))
+        );
+    }
+
+    #[test]
+    fn a_foreign_pod_is_where_it_runs_or_is_told_to_run() {
+        let node = NodeFacts {
+            name: "pi-1".into(),
+            schedulable: true,
+            labels: BTreeMap::from([(HOSTNAME_LABEL.to_owned(), "host-1".to_owned())]),
+            meter_ip: None,
+        };
+        let on = |spec: serde_json::Value| {
+            let pod = json!({ "metadata": { "name": "p", "namespace": "lab" }, "spec": spec });
+            foreign_pod(
+                &serde_json::from_value(pod).unwrap(),
+                std::slice::from_ref(&node),
+            )
+        };
+        let containers = json!([]);
+        let scheduled = on(json!({ "containers": containers, "nodeName": "pi-2" }));
+        assert_eq!(scheduled.node.as_deref(), Some("pi-2"));
+        assert_eq!(scheduled.name, "lab/p");
+        let selector = json!({ HOSTNAME_LABEL: "host-1" });
+        let waiting = on(json!({ "containers": containers, "nodeSelector": selector }));
+        assert_eq!(waiting.node.as_deref(), Some("pi-1"));
+        assert_eq!(on(json!({ "containers": containers })).node, None);
+    }
+
+    #[test]
+    fn a_benchmark_that_cannot_be_read_keeps_its_name_and_waits_for_nothing() {
+        let broken = json!({
+            "apiVersion": "frugality.dev/v1alpha1",
+            "kind": "FrugalityBenchmark",
+            "metadata": { "name": "b", "namespace": "lab", "uid": "u" },
+            "spec": { "candidates": 5 },
+        });
+        let peer = peer(&serde_json::from_value(broken).unwrap());
+        assert_eq!((peer.name.as_str(), peer.uid.as_str()), ("lab/b", "u"));
+        assert_eq!((peer.placement, peer.complete), (None, false));
+    }
 }

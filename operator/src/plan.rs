@@ -25,6 +25,7 @@ use self::{
     pass::Pass,
     resources::ChildObject,
     settings::Settings,
+    turn::{Place, Queue},
     verdict::without_figures,
 };
 use crate::api::{
@@ -32,17 +33,19 @@ use crate::api::{
     reason,
 };
 
-/// All that one pass is to do, in this order.
+/// All that one pass is to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Take or give back the right to measure; where taking fails, nothing else of the plan is done.
-    pub lock: Option<LockAction>,
+    /// Nodes' locks to give back and to take.
+    pub locks: Vec<LockAction>,
     /// Read this meter for this trial; no other of this benchmark.
     pub watch: Option<Watch>,
     /// A new entry of the ledger.
     pub open: Option<Box<FrugalityTrial>>,
     /// A new record of an entry, by its name.
     pub record: Option<(String, Box<FrugalityTrialStatus>)>,
+    /// Version of the entry that the record replaces; `None` where this plan opens it.
+    pub record_version: Option<String>,
     /// Objects to create.
     pub create: Vec<ChildObject>,
     /// Objects to delete, with their pods first.
@@ -55,19 +58,81 @@ pub struct Plan {
     pub requeue_seconds: f64,
 }
 
-/// What to do with the lock.
+/// What to do with the lock of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockAction {
     /// Take it.
     Take {
+        /// Node that it stands for.
+        node: String,
         /// Version to be replaced; `None` creates it.
         resource_version: Option<String>,
     },
     /// Give it back.
     Release {
+        /// Name of the lock.
+        name: String,
         /// Version to be replaced.
         resource_version: String,
     },
+}
+
+/// One thing to do; all but `Watch` are writes to the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Take or give back a lock.
+    Lock(LockAction),
+    /// Read this meter for this benchmark, and no other.
+    Watch(Option<Watch>),
+    /// Create an entry of the ledger.
+    Open(Box<FrugalityTrial>),
+    /// Write the record of an entry.
+    Record {
+        /// Name of the entry.
+        name: String,
+        /// Version to be replaced; `None`: that which `Open` has just created.
+        resource_version: Option<String>,
+        /// The record.
+        status: Box<FrugalityTrialStatus>,
+    },
+    /// Write the benchmark's status.
+    Status(Box<FrugalityBenchmarkStatus>),
+    /// Create an object.
+    Create(ChildObject),
+    /// Delete an object.
+    Delete(ChildKind, String),
+    /// Publish an event.
+    Publish(EventNote),
+}
+
+impl Plan {
+    /// What is to be done, in the order in which it is done. Whoever is overtaken at one of the first
+    /// three writes (lock, entry, record) does nothing of the rest: that another operator was faster
+    /// means that the plan rests on what is no more.
+    #[must_use]
+    pub fn actions(self, told: Option<&FrugalityBenchmarkStatus>) -> Vec<Action> {
+        let status = (told != Some(&self.status)).then(|| Box::new(self.status));
+        let record_version = self.record_version;
+        let locks = self.locks.into_iter().map(Action::Lock);
+        locks
+            .chain([Action::Watch(self.watch)])
+            .chain(self.open.map(Action::Open))
+            .chain(self.record.map(|(name, status)| Action::Record {
+                name,
+                resource_version: record_version,
+                status,
+            }))
+            // Before the objects: where one can't be created, people still read what is tried.
+            .chain(status.map(Action::Status))
+            .chain(self.create.into_iter().map(Action::Create))
+            .chain(
+                self.delete
+                    .into_iter()
+                    .map(|(kind, name)| Action::Delete(kind, name)),
+            )
+            .chain(self.events.into_iter().map(Action::Publish))
+            .collect()
+    }
 }
 
 /// A meter to be read.
@@ -105,6 +170,8 @@ pub fn plan(
     let run = identity::run_id(benchmark);
     let ledger = Ledger::of(&run, &observed.trials);
     let parsed = Settings::parse(&benchmark.spec);
+    let place = Place::of_benchmark(benchmark);
+    let queue = Queue::before(&place, observed);
     let pass = Pass {
         benchmark,
         observed,
@@ -112,6 +179,7 @@ pub fn plan(
         now_unix_seconds,
         run: &run,
         ledger: &ledger,
+        queue: &queue,
         settings: parsed.as_ref().ok(),
     };
     let mut plan = match &parsed {

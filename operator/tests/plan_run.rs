@@ -158,21 +158,29 @@ fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
     insta::assert_snapshot!(of_plan(&plans[0]));
     let releases: Vec<_> = plans
         .iter()
-        .map(|plan| matches!(plan.lock, Some(LockAction::Release { .. })))
+        .map(|plan| {
+            let is_release = |lock: &LockAction| matches!(lock, LockAction::Release { .. });
+            plan.locks.len() == 2 && plan.locks.iter().all(is_release)
+        })
         .collect();
-    // Once, and last.
+    // Both of them once, and last.
     assert_eq!(releases.iter().filter(|release| **release).count(), 1);
     assert_eq!(releases.last(), Some(&true));
     assert_eq!(world.slots[0].trials.len(), 10);
     // From then on there is nothing to do.
     let rest = world.plan(0);
     assert_eq!(
-        (&rest.lock, &rest.watch, &rest.open, &rest.record),
-        (&None, &None, &None, &None)
+        (&rest.watch, &rest.open, &rest.record),
+        (&None, &None, &None)
     );
     assert_eq!(
-        (rest.create.len(), rest.delete.len(), rest.events.len()),
-        (0, 0, 0)
+        (
+            rest.locks.len(),
+            rest.create.len(),
+            rest.delete.len(),
+            rest.events.len()
+        ),
+        (0, 0, 0, 0)
     );
     assert_eq!(&rest.status, status(&world));
 }

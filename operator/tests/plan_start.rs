@@ -11,7 +11,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, Role, Verdict, reason},
     plan::{
         Plan,
-        facts::{Observed, PREFLIGHT, Peer, Termination},
+        facts::{ForeignPod, Observed, PREFLIGHT, Peer, Termination},
         plan,
     },
 };
@@ -58,6 +58,13 @@ fn at(wanted: &str) -> World {
     let slot = world.wait();
     world.slots[slot].next_pass = world.now;
     world
+}
+
+fn foreign_pod(node: &str) -> ForeignPod {
+    ForeignPod {
+        name: "lab/other-b01-x-1".into(),
+        node: Some(node.into()),
+    }
 }
 
 #[test]
@@ -257,11 +264,12 @@ fn another_benchmark_that_is_older_goes_first() {
                 uid: "older-uid".into(),
                 created_unix_seconds: 1,
                 complete,
+                placement: Some(two().spec.placement),
             }];
         })
     };
     insta::assert_snapshot!(of_plan(&behind(false)));
-    assert!(behind(true).lock.is_some());
+    assert_eq!(behind(true).locks.len(), 2);
 }
 
 #[test]
@@ -282,9 +290,13 @@ fn pods_of_another_benchmark_must_have_ended() {
     let mut world = at(reason::QUEUED);
     world.wait();
     let plan = planned(&world, 4.0, |observed| {
-        observed.foreign_pods = vec!["shop/other-b01-x-1".into()];
+        observed.foreign_pods = vec![foreign_pod("injector-1")];
     });
     insta::assert_snapshot!(of_plan(&plan));
+    let elsewhere = planned(&world, 4.0, |observed| {
+        observed.foreign_pods = vec![foreign_pod("pi-2")];
+    });
+    assert_eq!(reason_of(&elsewhere), reason::STARTING_DATABASE);
 }
 
 #[test]

@@ -1,124 +1,20 @@
-//! Whole runs in a world whose truth is known: from the first pass to the verdict, undisturbed, with
-//! the operator killed at every possible moment, and beside another benchmark.
+//! Whole runs in a world whose truth is known: from the first pass to the verdict, undisturbed and
+//! beside another benchmark.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
 
 mod common;
 
 use common::{
-    assert_near, run_of, summary,
-    truth::{self, WINDOW_SECONDS, Work},
+    expected::{assert_truth, measured, start, status},
+    run_of, summary,
+    truth::WINDOW_SECONDS,
     two, two_with,
     world::World,
 };
-use frugality_operator::{
-    api::{
-        CandidateResult, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-        Outcome, Verdict, reason,
-    },
-    plan::ledger::outcome_of,
-};
+use frugality_operator::api::{FrugalityBenchmark, reason};
 use kube::ResourceExt;
 use serde_json::json;
-
-/// The two-sided 95 % quantile of Student's t with 4 degrees of freedom (NIST/SEMATECH 1.3.6.7.2).
-const T_FOUR: f64 = 2.776_445_105;
-
-/// Geometric mean and 95 % interval over the five blocks, by the definition.
-fn expected(of_block: impl Fn(i32) -> f64) -> Figure {
-    let logarithms: Vec<f64> = (1..=5).map(|block| of_block(block).ln()).collect();
-    let mean = logarithms.iter().sum::<f64>() / 5.0;
-    let variance = logarithms.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 4.0;
-    let half = T_FOUR * (variance / 5.0).sqrt();
-    Figure {
-        value: mean.exp(),
-        lower: (mean - half).exp(),
-        upper: (mean + half).exp(),
-    }
-}
-
-#[track_caller]
-fn assert_figure(found: Option<Figure>, expected: Figure) {
-    let found = found.unwrap();
-    assert_near(found.value, expected.value);
-    assert_near(found.lower, expected.lower);
-    assert_near(found.upper, expected.upper);
-}
-
-fn status(world: &World, slot: usize) -> &FrugalityBenchmarkStatus {
-    world.slots[slot].benchmark.status.as_ref().unwrap()
-}
-
-#[track_caller]
-fn assert_truth(status: &FrugalityBenchmarkStatus) {
-    assert_eq!(status.verdict, Some(Verdict::Pass));
-    assert_eq!(status.winner.as_deref(), Some("rust"));
-    assert_eq!(status.results.len(), 2);
-    for result in &status.results {
-        assert_result(result);
-    }
-    for comparison in &status.comparisons {
-        let of = |candidate: &str, block| Work::of(candidate, block).gross_joules();
-        assert_figure(
-            Some(comparison.ratio),
-            expected(|block| of(&comparison.candidate, block) / of(&comparison.against, block)),
-        );
-    }
-}
-
-#[track_caller]
-fn assert_result(result: &CandidateResult) {
-    let expect =
-        |figure: fn(Work) -> f64| expected(|block| figure(Work::of(&result.candidate, block)));
-    assert_eq!(result.trials, 5);
-    assert!(result.withheld.is_empty(), "{:?}", result.withheld);
-    assert_figure(
-        result.requests_per_second,
-        expect(Work::requests_per_second),
-    );
-    assert_figure(
-        result.milliseconds_per_request,
-        expect(|work| work.milliseconds),
-    );
-    assert_figure(result.gross_joules_per_request, expect(Work::gross_joules));
-    assert_figure(result.net_joules_per_request, expect(Work::net_joules));
-    assert_figure(
-        result.attributed_joules_per_request,
-        expect(Work::attributed_joules),
-    );
-    assert_figure(
-        result.cpu_milliseconds_per_request,
-        expect(Work::cpu_milliseconds),
-    );
-    assert_near(
-        result.peak_memory_bytes.unwrap() as f64,
-        truth::WORKING_SET_BYTES,
-    );
-    // No error in n requests says that the share is below 3/n.
-    let errors = result.error_ratio.unwrap();
-    assert!(errors.value == 0.0 && errors.upper > 0.0 && errors.upper < 1e-3);
-}
-
-/// Entries that count, in the order in which they were measured.
-fn measured(world: &World, slot: usize) -> Vec<&FrugalityTrial> {
-    let mut trials: Vec<_> = world.slots[slot]
-        .trials
-        .iter()
-        .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
-        .collect();
-    trials.sort_by(|a, b| start(a).total_cmp(&start(b)));
-    trials
-}
-
-fn start(trial: &FrugalityTrial) -> f64 {
-    trial
-        .status
-        .as_ref()
-        .unwrap()
-        .window
-        .unwrap()
-        .start_unix_seconds
-}
 
 #[test]
 fn a_run_gives_the_true_figures_and_leaves_nothing() {
@@ -197,44 +93,6 @@ fn the_order_is_the_seeded_one() {
 }
 
 #[test]
-fn a_wiped_status_is_written_again_in_every_pass() {
-    let mut world = World::new([two()]);
-    while !world.is_over() {
-        let slot = world.wait();
-        let plan = world.plan(slot);
-        let mut wiped = world.clone();
-        wiped.slots[slot].benchmark.status = None;
-        let again = wiped.plan(slot);
-        assert_eq!(without_times(&again.status), without_times(&plan.status));
-        assert_eq!(
-            (
-                again.lock,
-                again.open,
-                again.record,
-                again.create,
-                again.delete
-            ),
-            (
-                plan.lock.clone(),
-                plan.open.clone(),
-                plan.record.clone(),
-                plan.create.clone(),
-                plan.delete.clone()
-            )
-        );
-        world.apply(slot, &plan, usize::MAX);
-    }
-}
-
-fn without_times(status: &FrugalityBenchmarkStatus) -> FrugalityBenchmarkStatus {
-    let mut status = status.clone();
-    for condition in &mut status.conditions {
-        condition.last_transition_time.0 = jiff::Timestamp::UNIX_EPOCH;
-    }
-    status
-}
-
-#[test]
 fn a_condition_keeps_its_time_until_it_changes() {
     let mut world = World::new([two()]);
     let mut since = std::collections::BTreeMap::new();
@@ -285,47 +143,6 @@ fn clocks_that_differ_do_not_change_the_figures() {
             assert!(record.idle_after.unwrap().start_unix_seconds >= load.end);
         }
     }
-}
-
-/// Runs a benchmark to its end once for every moment at which the operator can be killed: before
-/// each action of each pass whose number leaves `remainder`.
-fn kill_at_every_moment(remainder: usize) {
-    let mut world = World::new([two()]);
-    let (mut passes, mut kills, mut voids) = (0, 0, 0);
-    while !world.is_over() {
-        let slot = world.wait();
-        let plan = world.plan(slot);
-        let mut undisturbed = world.clone();
-        let actions = undisturbed.apply(slot, &plan, usize::MAX);
-        if passes % 2 == remainder {
-            // A plan of two actions only goes on reading and writes the status.
-            let moments = if actions == 2 { 1 } else { actions };
-            for done in 0..moments {
-                let mut killed = world.clone();
-                killed.apply(slot, &plan, done);
-                killed.kill_operator();
-                killed.run_to_end();
-                assert_truth(status(&killed, 0));
-                let lost = status(&killed, 0).progress.as_ref().unwrap().void_attempts;
-                assert!(lost <= 1, "one kill made {lost} attempts void");
-                voids += lost;
-                kills += 1;
-            }
-        }
-        world = undisturbed;
-        passes += 1;
-    }
-    assert!(kills > 100 && voids > 10, "{kills} kills, {voids} voids");
-}
-
-#[test]
-fn an_operator_killed_in_any_even_pass_never_gives_another_number() {
-    kill_at_every_moment(0);
-}
-
-#[test]
-fn an_operator_killed_in_any_odd_pass_never_gives_another_number() {
-    kill_at_every_moment(1);
 }
 
 fn second() -> FrugalityBenchmark {

@@ -1,4 +1,5 @@
-"""What the session applies, all at once and in this order; the cluster runs it one after the other."""
+"""What the session applies, all at once and in this order. The box has one node to measure and one that
+injects, so its cluster runs it one after the other."""
 
 import json
 from dataclasses import dataclass, field
@@ -108,8 +109,21 @@ MODELLED = Benchmark(
     ),
 )
 
+# As short as the schema allows and without a database, in two namespaces by turns.
+TURN = spec(
+    candidates=[{"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
+    request={"path": "/?size=100"},
+    load={"duration": "20s", "warmUp": "2s", "rate": 100},
+    deadline="5m",
+)
+TURNS = [
+    Benchmark("e2e-turns-a", "first", TURN),
+    Benchmark("e2e-turns-b", "second", TURN),
+    Benchmark("e2e-turns-a", "third", TURN),
+]
+
 # The last two never get a turn, and need none to be refused.
-QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, NO_DATABASE]
+QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, NO_DATABASE, *TURNS]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
 NAMESPACES = sorted({benchmark.namespace for benchmark in ALL})
 assert (ROOT / EXAMPLE).exists()

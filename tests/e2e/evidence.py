@@ -46,6 +46,7 @@ class PodSpan:
     pod: str
     benchmark: str
     role: str
+    node: str
     begin: float
     end: float | None = None
 
@@ -169,7 +170,9 @@ class Observer:
         runs = event != "DELETED" and _runs(pod)
         span = self.spans.get(uid)
         if span is None and runs:
-            self.spans[uid] = PodSpan(key_of(pod), labels[UID_LABEL], labels.get(ROLE_LABEL, ""), time.time())
+            node = pod["spec"].get("nodeName", "")
+            role = labels.get(ROLE_LABEL, "")
+            self.spans[uid] = PodSpan(key_of(pod), labels[UID_LABEL], role, node, time.time())
         elif span is not None:
             # A container may be started after another; the pod has ended when the last one has.
             span.end = None if runs else span.end or time.time()

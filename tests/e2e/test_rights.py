@@ -35,6 +35,7 @@ def may(user: str, *what: str) -> bool:
         ("update", "frugalitybenchmarks.frugality.dev"),
         ("delete", "frugalitybenchmarks.frugality.dev"),
         ("create", "clusterrolebindings.rbac.authorization.k8s.io"),
+        ("delete", "leases.coordination.k8s.io"),
         ("impersonate", "users"),
         ("*", "*"),
     ],
@@ -43,6 +44,11 @@ def may(user: str, *what: str) -> bool:
 def test_operator_may_not(what: tuple[str, ...]) -> None:
     assert not may(OPERATOR, *what, "-A")
     assert not may(OPERATOR, *what, "-n", OPERATOR_NAMESPACE)
+
+
+def test_operator_locks_nodes_in_its_own_namespace_alone() -> None:
+    assert may(OPERATOR, "update", "leases.coordination.k8s.io", "-n", OPERATOR_NAMESPACE)
+    assert not may(OPERATOR, "update", "leases.coordination.k8s.io", "-n", "kube-system")
 
 
 def test_the_question_can_be_answered_with_yes() -> None:

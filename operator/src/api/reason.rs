@@ -70,6 +70,8 @@ pub const CANDIDATE_NOT_READY: &str = "CandidateNotReady";
 pub const NO_SUCCESSFUL_REQUEST: &str = "NoSuccessfulRequest";
 /// The run did not end within its deadline.
 pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+/// An entry of the ledger can't be read.
+pub const LEDGER_UNREADABLE: &str = "LedgerUnreadable";
 /// A block was void as often as the spec allows.
 pub const TOO_MANY_VOID_ATTEMPTS: &str = "TooManyVoidAttempts";
 
@@ -77,6 +79,8 @@ pub const TOO_MANY_VOID_ATTEMPTS: &str = "TooManyVoidAttempts";
 pub const READINGS_INTERRUPTED: &str = "ReadingsInterrupted";
 /// Void: a measured pod was replaced from outside.
 pub const POD_REPLACED: &str = "PodReplaced";
+/// Void: pods of another run, attempt or benchmark were on the nodes.
+pub const OTHER_PODS: &str = "OtherPods";
 /// Void: the injector's Job was deleted from outside.
 pub const INJECTOR_DELETED: &str = "InjectorDeleted";
 /// Void: Fortio did not run to its end.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
 
-use crate::api::{FrugalityTrial, reason};
+use crate::api::{FrugalityTrial, Placement, reason};
 
 /// Settings of the operator that decisions depend on. They come from its command line, never from
 /// a benchmark.
@@ -27,14 +27,14 @@ pub struct Config {
 pub struct Observed {
     /// Every other benchmark of the cluster.
     pub peers: Vec<Peer>,
-    /// Who may measure; `None` where nobody ever has.
-    pub lock: Option<Lock>,
+    /// The locks of all nodes that were ever used.
+    pub locks: Vec<Lock>,
     /// Nodes of the cluster.
     pub nodes: Vec<NodeFacts>,
     /// Pods of this benchmark.
     pub pods: Vec<PodFacts>,
-    /// Pods of other benchmarks that still exist, as `namespace/name`.
-    pub foreign_pods: Vec<String>,
+    /// Pods of other benchmarks that still exist.
+    pub foreign_pods: Vec<ForeignPod>,
     /// Objects that this benchmark has made, pods and ledger aside.
     pub children: Vec<Child>,
     /// The benchmark's PostgreSQL.
@@ -43,6 +43,8 @@ pub struct Observed {
     pub cloud_native_pg_installed: bool,
     /// The ledger of this benchmark, all runs.
     pub trials: Vec<FrugalityTrial>,
+    /// Entries of the ledger whose stored form can't be read.
+    pub unreadable: Vec<Unreadable>,
     /// What the reader of meters has for this benchmark, by the name of the trial (or
     /// [`PREFLIGHT`]).
     pub sessions: BTreeMap<String, Session>,
@@ -56,7 +58,7 @@ pub struct Observed {
 pub const PREFLIGHT: &str = "preflight";
 
 /// Another benchmark.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
     /// `namespace/name`.
     pub name: String,
@@ -64,19 +66,43 @@ pub struct Peer {
     pub uid: String,
     /// When it was created, in Unix seconds.
     pub created_unix_seconds: i64,
-    /// Whether its current generation has ended.
+    /// Whether its current generation has ended, or it is being deleted.
     pub complete: bool,
+    /// Where it wants to run; `None` where its stored form can't be read.
+    pub placement: Option<Placement>,
 }
 
-/// The right to measure: one benchmark at a time in the whole cluster.
+/// The right to use a node: one benchmark at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
+    /// Its name, which follows from the node's.
+    pub name: String,
     /// UID and `namespace/name` of the benchmark that holds it.
     pub holder: Option<(String, String)>,
     /// Since when it is held.
     pub acquired_unix_seconds: Option<f64>,
     /// Version to be replaced, so that two operators cannot both take it.
     pub resource_version: String,
+}
+
+/// A pod of another benchmark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignPod {
+    /// `namespace/name`.
+    pub name: String,
+    /// Node that it is on; `None` while that is open.
+    pub node: Option<String>,
+}
+
+/// An entry of the ledger whose stored form can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Name.
+    pub name: String,
+    /// Run that it belongs to, by its label.
+    pub run: Option<String>,
+    /// What is wrong with it.
+    pub error: String,
 }
 
 /// A node.

@@ -67,6 +67,16 @@ pub fn trial_name(benchmark: &str, run: &str, block: i32, candidate: &str, attem
     format!("{benchmark}-{run}-b{block:02}-{candidate}-{attempt}")
 }
 
+/// Name of the lock of a node: readable, at most 63 characters, and never that of another node.
+#[must_use]
+pub fn lock_name(node: &str) -> String {
+    let readable: String = node.replace('.', "-").chars().take(30).collect();
+    format!(
+        "frugality-node-{readable}-{}",
+        hex_digest(node.as_bytes(), 8)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +86,17 @@ mod tests {
         let name = trial_name(&"b".repeat(30), "01234567", 50, &"c".repeat(15), 20);
         assert!(name.len() <= 63, "{} has {}", name, name.len());
         assert!(database_name(&"b".repeat(30), "01234567").len() <= 50);
+    }
+
+    #[test]
+    fn every_node_has_a_lock_of_its_own() {
+        let long = "n".repeat(253);
+        let names = ["pi-1", "pi.1", &long, &long[1..]].map(lock_name);
+        for name in &names {
+            assert!(name.len() <= 63 && !name.contains('.'), "{name}");
+            assert_eq!(names.iter().filter(|other| *other == name).count(), 1);
+        }
+        assert!(names[0].starts_with("frugality-node-pi-1-"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     facts::{NodeFacts, Observed},
     ledger::Ledger,
+    turn::{Claims, Queue},
 };
 use crate::api::{Placement, reason};
 
@@ -39,12 +40,16 @@ pub fn selector(node: &NodeFacts) -> BTreeMap<String, String> {
     BTreeMap::from([(HOSTNAME_LABEL.to_owned(), hostname.clone())])
 }
 
-/// Chooses the nodes, always the same for the same cluster. A run that has begun keeps its own.
+/// Chooses the nodes: the measured one always the same for the same cluster, and of the injectors
+/// that are as good as each other one that nobody else holds. Who has the locks of its nodes keeps
+/// these, and a run that has begun its own.
 pub fn choose(
     placement: &Placement,
     observed: &Observed,
     ledger: &Ledger<'_>,
+    queue: &Queue<'_>,
 ) -> Result<Nodes, Misplaced> {
+    let holds = |node: &NodeFacts| queue.holds(&node.name);
     let recorded = ledger.entries().iter().find(|e| e.spec.block > 0);
     let measured = match recorded {
         Some(trial) => recorded_node(
@@ -54,18 +59,36 @@ pub fn choose(
         )?,
         None => match beside_the_database(observed) {
             Some(node) => node,
-            None => measured_node(placement, observed)?,
+            None => measured_node(placement, &observed.nodes, holds)?.clone(),
         },
     };
-    let injector = match recorded {
-        Some(trial) => recorded_node(
+    let injector = if let Some(trial) = recorded {
+        recorded_node(
             observed,
             &trial.spec.injector_node,
             reason::NO_INJECTOR_NODE,
-        )?,
-        None => injector_node(placement, observed, &measured)?,
+        )?
+    } else {
+        let keeps = |node: &NodeFacts| queue.holds(&measured.name) && holds(node);
+        injector_node(placement, &observed.nodes, &measured, keeps, queue.claims())?.clone()
     };
     Ok(Nodes { measured, injector })
+}
+
+/// The nodes that a benchmark which holds none would choose behind these claims; none where it can't
+/// be placed.
+#[must_use]
+pub fn wanted<'a>(
+    placement: &Placement,
+    nodes: &'a [NodeFacts],
+    claims: &Claims<'_>,
+) -> Vec<&'a NodeFacts> {
+    let choice = || {
+        let measured = measured_node(placement, nodes, |_| false)?;
+        let injector = injector_node(placement, nodes, measured, |_| false, claims)?;
+        Ok::<_, Misplaced>(vec![measured, injector])
+    };
+    choice().unwrap_or_default()
 }
 
 /// The node that the database was put on: the candidates go where it is.
@@ -91,53 +114,69 @@ fn recorded_node(
         })
 }
 
-fn measured_node(placement: &Placement, observed: &Observed) -> Result<NodeFacts, Misplaced> {
-    let mut matching: Vec<_> = schedulable(observed, &placement.measured_node_selector).collect();
+fn measured_node<'a>(
+    placement: &Placement,
+    nodes: &'a [NodeFacts],
+    holds: impl Fn(&NodeFacts) -> bool,
+) -> Result<&'a NodeFacts, Misplaced> {
+    let selector = &placement.measured_node_selector;
+    let matching: Vec<_> = schedulable(nodes, selector).collect();
     if matching.is_empty() {
         return Err(Misplaced {
             reason: reason::NO_MEASURED_NODE,
             message: format!(
                 "no ready, untainted node{}; label one, or change spec.placement.measuredNodeSelector",
-                words(&placement.measured_node_selector)
+                words(selector)
             ),
         });
     }
-    matching.retain(|node| node.meter_ip.is_some());
-    matching.sort_by_key(|node| (!is_labelled_measured(node), node.name.clone()));
-    matching.first().map(|node| (*node).clone()).ok_or_else(|| Misplaced {
-        reason: reason::METER_MISSING,
-        message: "no ready meter on any node that may be measured; look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter) and at spec.placement.measuredNodeSelector".into(),
-    })
+    matching
+        .into_iter()
+        .filter(|node| node.meter_ip.is_some())
+        .min_by_key(|node| (!holds(node), !is_labelled_measured(node), &node.name))
+        .ok_or_else(|| Misplaced {
+            reason: reason::METER_MISSING,
+            message: "no ready meter on any node that may be measured; look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter) and at spec.placement.measuredNodeSelector".into(),
+        })
 }
 
-fn injector_node(
+fn injector_node<'a>(
     placement: &Placement,
-    observed: &Observed,
-    measured: &NodeFacts,
-) -> Result<NodeFacts, Misplaced> {
-    let mut others: Vec<_> = schedulable(observed, &placement.injector_node_selector)
+    nodes: &'a [NodeFacts],
+    measured: &'a NodeFacts,
+    holds: impl Fn(&NodeFacts) -> bool,
+    claims: &Claims<'_>,
+) -> Result<&'a NodeFacts, Misplaced> {
+    let selector = &placement.injector_node_selector;
+    let best = schedulable(nodes, selector)
         .filter(|node| node.name != measured.name)
-        .collect();
-    others.sort_by_key(|node| (is_labelled_measured(node), node.name.clone()));
-    match others.first() {
-        Some(node) => Ok((*node).clone()),
-        None if placement.allow_shared_node => Ok(measured.clone()),
+        .min_by_key(|node| {
+            (
+                !holds(node),
+                is_labelled_measured(node),
+                claims.wait_at(&node.name, &measured.name),
+                &node.name,
+            )
+        });
+    match best {
+        Some(node) => Ok(node),
+        None if placement.allow_shared_node => Ok(measured),
         None => Err(Misplaced {
             reason: reason::NO_INJECTOR_NODE,
             message: format!(
                 "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector, or write spec.placement.allowSharedNode: true, with which attributed joules decide and gross and net ones are withheld",
                 measured.name,
-                words(&placement.injector_node_selector)
+                words(selector)
             ),
         }),
     }
 }
 
 fn schedulable<'a>(
-    observed: &'a Observed,
-    selector: &'a BTreeMap<String, String>,
+    nodes: &'a [NodeFacts],
+    selector: &BTreeMap<String, String>,
 ) -> impl Iterator<Item = &'a NodeFacts> {
-    observed.nodes.iter().filter(move |node| {
+    nodes.iter().filter(move |node| {
         node.schedulable
             && selector
                 .iter()

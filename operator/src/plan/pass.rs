@@ -12,9 +12,8 @@ use super::{
     resources::Builder,
     settings::Settings,
     status::{Report, State},
-    time,
     trial::{Attempt, ended},
-    turn::{Place, Turn, turn},
+    turn::{Queue, Turn},
     verdict::{self, Judgement, judge, without_figures},
 };
 use crate::api::{
@@ -38,15 +37,19 @@ pub(super) struct Pass<'a> {
     pub(super) now_unix_seconds: f64,
     pub(super) run: &'a str,
     pub(super) ledger: &'a Ledger<'a>,
+    pub(super) queue: &'a Queue<'a>,
     pub(super) settings: Option<&'a Settings>,
 }
 
 impl Pass<'_> {
     pub(super) fn decide(&self, settings: &Settings) -> Plan {
+        if let Some(judgement) = self.unreadable() {
+            return self.conclude(None, judgement);
+        }
         if let Some(judgement) = judge(settings, self.ledger) {
             return self.conclude(None, judgement);
         }
-        if let Some(started) = self.started_unix_seconds()
+        if let Some(started) = self.queue.started_unix_seconds()
             && self.now_unix_seconds - started > settings.deadline_seconds
         {
             let message = format!(
@@ -55,7 +58,8 @@ impl Pass<'_> {
             );
             return self.fail(settings, None, reason::DEADLINE_EXCEEDED, &message);
         }
-        let nodes = match choose(&self.benchmark.spec.placement, self.observed, self.ledger) {
+        let placement = &self.benchmark.spec.placement;
+        let nodes = match choose(placement, self.observed, self.ledger, self.queue) {
             Ok(nodes) => nodes,
             Err(misplaced) => {
                 return self.not_possible(
@@ -69,20 +73,29 @@ impl Pass<'_> {
         if let Some(plan) = self.preflight(settings, &nodes) {
             return plan;
         }
-        match turn(&self.place(), self.observed) {
+        match self.queue.turn(&nodes) {
             Turn::Mine => self.measure(settings, &nodes),
-            Turn::Take { resource_version } => {
+            Turn::Take(locks) => {
                 let mut plan = self.running(
                     Some(&nodes),
                     reason::QUEUED,
                     "taking its turn",
                     BUSY_REQUEUE_SECONDS,
                 );
-                plan.lock = Some(LockAction::Take { resource_version });
+                let moves = locks
+                    .iter()
+                    .any(|lock| matches!(lock, LockAction::Release { .. }));
+                if moves {
+                    plan.delete = self.all_children();
+                }
+                if !moves || self.is_clean() {
+                    plan.locks = locks;
+                }
                 plan
             }
-            Turn::WaitFor(name) => {
-                let message = format!("waits for {name}: one benchmark is measured at a time");
+            Turn::WaitFor { name, node } => {
+                let message =
+                    format!("waits for {name}: node {node} works for one benchmark at a time");
                 let mut plan = self.running(
                     Some(&nodes),
                     reason::QUEUED,
@@ -90,9 +103,27 @@ impl Pass<'_> {
                     IDLE_REQUEUE_SECONDS / 3.0,
                 );
                 plan.delete = self.all_children();
+                if self.is_clean() {
+                    plan.locks = self.queue.releases();
+                }
                 plan
             }
         }
+    }
+
+    /// Entries of this run that can't be read: what they say is unknown, so nothing may follow from
+    /// the others.
+    fn unreadable(&self) -> Option<Judgement> {
+        let mine = |run: &Option<String>| run.as_deref().is_none_or(|run| run == self.run);
+        let entry = self.observed.unreadable.iter().find(|e| mine(&e.run))?;
+        Some(without_figures(
+            Verdict::Error,
+            reason::LEDGER_UNREADABLE,
+            format!(
+                "the ledger's entry {} can't be read: {}; run the version of Frugality that wrote it, or start the run anew with the annotation frugality.dev/rerun",
+                entry.name, entry.error
+            ),
+        ))
     }
 
     /// What must be right before a run may begin. Nothing of it is remembered: once the cluster is
@@ -166,6 +197,11 @@ impl Pass<'_> {
         if let Some(refusal) = &self.observed.refused {
             return self.fail(settings, Some(nodes), refusal.reason, &refusal.message);
         }
+        if let Next::Open(trial) = self.ledger.next(settings)
+            && let Some(other) = self.beside(nodes, trial)
+        {
+            return self.spoilt(nodes, trial, &other);
+        }
         let strangers = self.strangers();
         if !strangers.is_empty() || self.observed.pods.iter().any(|pod| pod.run != self.run) {
             let mut plan = self.running(
@@ -177,10 +213,11 @@ impl Pass<'_> {
             plan.delete = strangers;
             return plan;
         }
-        if !self.observed.foreign_pods.is_empty() {
+        let foreign = self.foreign_pods(nodes);
+        if !foreign.is_empty() {
             let message = format!(
                 "waits until the pods of other benchmarks have ended: {}",
-                self.observed.foreign_pods.join(", ")
+                foreign.join(", ")
             );
             return self.running(
                 Some(nodes),
@@ -223,6 +260,52 @@ impl Pass<'_> {
                 )
             }
         }
+    }
+
+    /// What is on the run's nodes beside an attempt. Nothing is, unless a late write of another
+    /// operator made it; whoever sees it ends the attempt before it removes the rest, so that no
+    /// figure comes of an operator that did not see it.
+    fn beside(&self, nodes: &Nodes, trial: &FrugalityTrial) -> Option<String> {
+        let name = trial.name_any();
+        let is_other = |run: &str, other: Option<&String>| {
+            run != self.run || other.is_some_and(|other| *other != name)
+        };
+        let child = || {
+            let mut children = self.observed.children.iter();
+            let found = children.find(|child| is_other(&child.run, child.trial.as_ref()))?;
+            Some(format!("{:?} {}", found.kind, found.name))
+        };
+        let pod = || {
+            let mut pods = self.observed.pods.iter();
+            let found = pods.find(|pod| is_other(&pod.run, pod.trial.as_ref()))?;
+            Some(format!("Pod {}", found.name))
+        };
+        let foreign = || {
+            let found = *self.foreign_pods(nodes).first()?;
+            Some(format!("Pod {found} of another benchmark"))
+        };
+        child().or_else(pod).or_else(foreign)
+    }
+
+    fn spoilt(&self, nodes: &Nodes, trial: &FrugalityTrial, other: &str) -> Plan {
+        let message = format!("{other} was on the nodes of the attempt");
+        let record = ended(
+            trial.status.clone().unwrap_or_default(),
+            Outcome::Void,
+            reason::OTHER_PODS,
+            &message,
+            self.now_unix_seconds,
+        );
+        let mut plan = self.running(
+            Some(nodes),
+            reason::MEASURING,
+            &message,
+            BUSY_REQUEUE_SECONDS / 5.0,
+        );
+        plan.events.extend(trial_event(trial, &record));
+        plan.record = Some((trial.name_any(), Box::new(record)));
+        plan.record_version = trial.resource_version();
+        plan
     }
 
     fn start(&self, settings: &Settings, nodes: &Nodes, start: &Start) -> Plan {
@@ -316,6 +399,7 @@ impl Pass<'_> {
                 .and_then(|record| trial_event(trial, record)),
         );
         plan.record = step.record.map(|record| (name, Box::new(record)));
+        plan.record_version = trial.resource_version();
         plan.create = step.create;
         plan.requeue_seconds = step.again_seconds;
         plan
@@ -350,6 +434,7 @@ impl Pass<'_> {
         };
         if let Some(trial) = open {
             plan.record = Some((trial.name_any(), Box::new(record(trial.status.clone()))));
+            plan.record_version = trial.resource_version();
         } else {
             let name = identity::setup_name(&self.benchmark.name_any(), self.run);
             plan.open = Some(Box::new(self.builder(settings).trial(
@@ -413,22 +498,29 @@ impl Pass<'_> {
         let mut plan = self.report(nodes, None, &State::Ended(judgement));
         plan.delete = self.all_children();
         plan.requeue_seconds = IDLE_REQUEUE_SECONDS * 2.0;
-        let is_clean = self.observed.children.is_empty() && self.observed.pods.is_empty();
-        if let Some(lock) = &self.observed.lock
-            && lock
-                .holder
-                .as_ref()
-                .is_some_and(|(uid, _)| *uid == self.uid())
-        {
-            if is_clean {
-                plan.lock = Some(LockAction::Release {
-                    resource_version: lock.resource_version.clone(),
-                });
-            } else {
-                plan.requeue_seconds = BUSY_REQUEUE_SECONDS;
-            }
+        let locks = self.queue.releases();
+        if self.is_clean() {
+            plan.locks = locks;
+        } else if !locks.is_empty() {
+            plan.requeue_seconds = BUSY_REQUEUE_SECONDS;
         }
         plan
+    }
+
+    /// Whether nothing is left of the benchmark but its ledger.
+    fn is_clean(&self) -> bool {
+        self.observed.children.is_empty() && self.observed.pods.is_empty()
+    }
+
+    /// Pods of other benchmarks on these nodes, or on the way to nobody knows where.
+    fn foreign_pods(&self, nodes: &Nodes) -> Vec<&str> {
+        let is_ours = |node: &str| node == nodes.measured.name || node == nodes.injector.name;
+        self.observed
+            .foreign_pods
+            .iter()
+            .filter(|pod| pod.node.as_deref().is_none_or(is_ours))
+            .map(|pod| pod.name.as_str())
+            .collect()
     }
 
     fn running(
@@ -507,34 +599,6 @@ impl Pass<'_> {
             config: self.config,
             run: self.run,
         }
-    }
-
-    fn uid(&self) -> String {
-        self.benchmark.uid().unwrap_or_default()
-    }
-
-    fn created_unix_seconds(&self) -> f64 {
-        self.benchmark
-            .creation_timestamp()
-            .map_or(0.0, |created| time::unix_seconds(created.0))
-    }
-
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "Kubernetes' timestamps are whole seconds"
-    )]
-    fn place(&self) -> Place {
-        Place {
-            created_unix_seconds: self.created_unix_seconds() as i64,
-            uid: self.uid(),
-        }
-    }
-
-    /// When it got its turn, if it has it.
-    fn started_unix_seconds(&self) -> Option<f64> {
-        let lock = self.observed.lock.as_ref()?;
-        let (holder, _) = lock.holder.as_ref()?;
-        lock.acquired_unix_seconds.filter(|_| *holder == self.uid())
     }
 
     fn all_children(&self) -> Vec<(ChildKind, String)> {

@@ -12,8 +12,8 @@ use super::{
     verdict::{Figures, Judgement, deciding_figure},
 };
 use crate::api::{
-    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Progress,
-    Verdict, reason,
+    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
+    Outcome, Progress, Verdict, reason,
 };
 
 /// Longest message of a condition that Kubernetes accepts is 32768; people read less.
@@ -220,11 +220,26 @@ impl Report<'_> {
             reason: self.reason().to_owned(),
             message: self.message(),
             observed_generation: self.benchmark.metadata.generation,
-            last_transition_time: earlier.map_or_else(
-                || Time(time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH)),
-                |c| c.last_transition_time.clone(),
-            ),
+            last_transition_time: earlier
+                .map_or_else(|| Time(self.since()), |c| c.last_transition_time.clone()),
         }
+    }
+
+    /// When this state began. An end that follows from the ledger began with its last entry, so that a
+    /// wiped status comes back with its times; one that follows from an edit begins now.
+    fn since(&self) -> Timestamp {
+        let now = time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH);
+        let told = self.benchmark.status.as_ref();
+        let is_first_end = matches!(self.state, State::Ended(_))
+            && told.is_none_or(|status| status.verdict.is_none());
+        let finished = |entry: &&FrugalityTrial| {
+            let status = entry.status.as_ref()?;
+            status.finished_at.as_ref()?.parse::<Timestamp>().ok()
+        };
+        let last = self.ledger.entries().iter().filter_map(finished).max();
+        last.filter(|_| is_first_end)
+            .and_then(|last| Timestamp::from_second(last.as_second()).ok())
+            .unwrap_or(now)
     }
 }
 

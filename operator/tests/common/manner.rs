@@ -31,6 +31,8 @@ pub(crate) struct Manner {
     pub(crate) operator_ahead: f64,
     /// Between two passes at most this long; `None`: as the plans ask.
     pub(crate) hurry: Option<f64>,
+    /// Whether two loads on a node at one time are counted instead of stopping the test.
+    pub(crate) overlaps: bool,
 }
 
 impl Default for Manner {
@@ -45,6 +47,7 @@ impl Default for Manner {
             cloud_native_pg: true,
             operator_ahead: 0.0,
             hurry: None,
+            overlaps: false,
         }
     }
 }
@@ -59,10 +62,15 @@ pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
                 .any(|c| c.type_ == reason::COMPLETE && c.status == "True")
     });
     Peer {
-        name: format!("shop/{}", benchmark.name_any()),
+        name: format!(
+            "{}/{}",
+            benchmark.namespace().unwrap(),
+            benchmark.name_any()
+        ),
         uid: benchmark.uid().unwrap(),
         created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
         complete,
+        placement: Some(benchmark.spec.placement.clone()),
     }
 }
 

@@ -4,9 +4,11 @@
 
 pub(crate) mod attempt;
 pub(crate) mod entries;
+pub(crate) mod expected;
 pub(crate) mod judgement;
 pub(crate) mod manner;
 pub(crate) mod objects;
+pub(crate) mod operators;
 pub(crate) mod summary;
 pub(crate) mod truth;
 pub(crate) mod world;

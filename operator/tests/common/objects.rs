@@ -6,6 +6,7 @@ use frugality_operator::{
     api::{LABEL_RUN, LABEL_TRIAL, Role},
     plan::{
         facts::{Child, ChildKind, PodFacts, Termination},
+        nodes::HOSTNAME_LABEL,
         resources::ChildObject,
     },
 };
@@ -17,6 +18,8 @@ pub(crate) struct SimChild {
     pub(crate) facts: Child,
     pub(crate) created: f64,
     pub(crate) gone_at: Option<f64>,
+    /// Node that its pods are to be put on.
+    pub(crate) node: Option<String>,
 }
 
 impl SimChild {
@@ -33,8 +36,28 @@ impl SimChild {
             },
             created: now,
             gone_at: None,
+            node: node_of(object),
         }
     }
+}
+
+fn node_of(object: &ChildObject) -> Option<String> {
+    let object = match object {
+        ChildObject::Deployment(object) => serde_json::to_value(object),
+        ChildObject::Service(object) => serde_json::to_value(object),
+        ChildObject::Job(object) => serde_json::to_value(object),
+        ChildObject::Cluster(object) => serde_json::to_value(object),
+    };
+    let object = object.unwrap();
+    ["/spec/template/spec", "/spec/affinity"]
+        .iter()
+        .filter_map(|path| {
+            object
+                .pointer(path)?
+                .get("nodeSelector")?
+                .get(HOSTNAME_LABEL)
+        })
+        .find_map(|name| name.as_str().map(str::to_owned))
 }
 
 /// A pod, and what will become of it.
@@ -42,6 +65,9 @@ impl SimChild {
 pub(crate) struct SimPod {
     pub(crate) facts: PodFacts,
     pub(crate) owner: (ChildKind, String),
+    pub(crate) node: String,
+    /// When it was created.
+    pub(crate) begin: f64,
     pub(crate) ready_at: Option<f64>,
     pub(crate) ends: Vec<(f64, String, Termination)>,
     pub(crate) gone_at: Option<f64>,
@@ -90,6 +116,8 @@ pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod
             ..PodFacts::default()
         },
         owner: (child.facts.kind, child.facts.name.clone()),
+        node: child.node.clone().unwrap(),
+        begin: child.created,
         ready_at: None,
         ends: Vec::new(),
         gone_at: None,

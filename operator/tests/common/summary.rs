@@ -18,15 +18,21 @@ pub(crate) fn of_plan(plan: &Plan) -> String {
         // Writing to a String can't fail.
         let _ = writeln!(text, "{name:<9}{value}");
     };
-    match &plan.lock {
-        Some(LockAction::Take {
-            resource_version: Some(version),
-        }) => line("lock:", format!("take, replacing version {version}")),
-        Some(LockAction::Take { .. }) => line("lock:", "take the first time".into()),
-        Some(LockAction::Release { resource_version }) => {
-            line("lock:", format!("release version {resource_version}"));
+    for lock in &plan.locks {
+        match lock {
+            LockAction::Take {
+                node,
+                resource_version: Some(version),
+            } => line("lock:", format!("take {node}, replacing version {version}")),
+            LockAction::Take { node, .. } => line("lock:", format!("take {node} the first time")),
+            LockAction::Release {
+                name,
+                resource_version,
+            } => line(
+                "lock:",
+                format!("release {name} version {resource_version}"),
+            ),
         }
-        None => {}
     }
     if let Some(watch) = &plan.watch {
         let meter = watch.meter_ip.as_deref().unwrap_or("no meter");

@@ -91,6 +91,8 @@ pub(crate) struct LoadOn {
     pub(crate) work: Work,
     pub(crate) candidate_pod: String,
     pub(crate) database_pod: Option<String>,
+    /// Nodes that are measured and that inject.
+    pub(crate) nodes: [String; 2],
 }
 
 impl LoadOn {
@@ -115,6 +117,7 @@ impl LoadOn {
             work,
             candidate_pod: pods.0,
             database_pod: pods.1,
+            nodes: ["pi-1".into(), "injector-1".into()],
         }
     }
 

@@ -5,10 +5,14 @@
 use std::collections::BTreeMap;
 
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Role},
+    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, Role},
     plan::{
-        LockAction, Plan, Watch,
-        facts::{ChildKind, ClusterFacts, Config, Lock, NodeFacts, Observed, PREFLIGHT, Session},
+        Action, LockAction, Plan, Watch,
+        facts::{
+            ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, PREFLIGHT,
+            Session,
+        },
+        identity::lock_name,
         ledger::outcome_of,
         plan,
         resources::ChildObject,
@@ -26,7 +30,7 @@ use super::{
     truth::{LoadOn, Work, reading},
 };
 
-/// One benchmark with all that was made for it.
+/// One benchmark with all that was made for it, and what the operator remembers of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) benchmark: FrugalityBenchmark,
@@ -37,6 +41,47 @@ pub(crate) struct Slot {
     pub(crate) watch: Option<Watch>,
     pub(crate) next_pass: f64,
     pub(crate) waiting_since: Option<(String, f64)>,
+    /// What a second operator remembers of it, where there is one.
+    pub(crate) second: Memory,
+}
+
+/// What an operator remembers of a benchmark.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) sessions: BTreeMap<String, Session>,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) next_pass: f64,
+    pub(crate) waiting_since: Option<(String, f64)>,
+}
+
+impl Slot {
+    /// The second operator becomes the first, and the first the second.
+    pub(crate) fn swap_operators(&mut self) {
+        let second = &mut self.second;
+        std::mem::swap(&mut self.sessions, &mut second.sessions);
+        std::mem::swap(&mut self.watch, &mut second.watch);
+        std::mem::swap(&mut self.next_pass, &mut second.next_pass);
+        std::mem::swap(&mut self.waiting_since, &mut second.waiting_since);
+    }
+}
+
+/// What goes wrong at a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The operator dies right after it.
+    Dies,
+    /// It is done, but the operator is told that it failed.
+    LooksFailed,
+}
+
+/// When a pod of a benchmark was on a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) slot: usize,
+    pub(crate) node: String,
+    pub(crate) pod: String,
+    pub(crate) begin: f64,
+    pub(crate) end: f64,
 }
 
 /// The cluster.
@@ -46,30 +91,43 @@ pub(crate) struct World {
     pub(crate) manner: Manner,
     pub(crate) config: Config,
     pub(crate) nodes: Vec<NodeFacts>,
-    pub(crate) lock: Option<Lock>,
+    pub(crate) locks: Vec<Lock>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) loads: Vec<LoadOn>,
+    /// Every pod that has gone.
+    pub(crate) spans: Vec<Span>,
     /// Every reason that the condition `Reconciling` or `Complete` had, in order.
     pub(crate) reasons: Vec<(String, String)>,
+    /// Writes to the API server so far.
+    pub(crate) writes: u32,
+    /// What goes wrong at which write.
+    pub(crate) fault: Option<(u32, Fault)>,
+    /// Loads that began while another was on one of their nodes.
+    pub(crate) overlaps: u32,
     next_scrape: f64,
     names: u32,
+    versions: u32,
+}
+
+/// A node; with a meter where it has an address.
+pub(crate) fn node(name: &str, meter_ip: Option<&str>) -> NodeFacts {
+    NodeFacts {
+        name: name.into(),
+        schedulable: true,
+        labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
+        meter_ip: meter_ip.map(str::to_owned),
+    }
 }
 
 impl World {
     /// A cluster of two nodes with these benchmarks, at [`T0`].
     pub(crate) fn new(benchmarks: impl IntoIterator<Item = FrugalityBenchmark>) -> Self {
-        let node = |name: &str, meter_ip: Option<&str>| NodeFacts {
-            name: name.into(),
-            schedulable: true,
-            labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
-            meter_ip: meter_ip.map(str::to_owned),
-        };
         Self {
             now: T0 + 0.4,
             manner: Manner::default(),
             config: config(),
             nodes: vec![node("injector-1", None), node("pi-1", Some("10.0.0.1"))],
-            lock: None,
+            locks: Vec::new(),
             slots: benchmarks
                 .into_iter()
                 .map(|benchmark| Slot {
@@ -81,12 +139,18 @@ impl World {
                     watch: None,
                     next_pass: T0 + 0.4,
                     waiting_since: None,
+                    second: Memory::default(),
                 })
                 .collect(),
             loads: Vec::new(),
+            spans: Vec::new(),
             reasons: Vec::new(),
+            writes: 0,
+            fault: None,
+            overlaps: 0,
             next_scrape: T0 + 0.5,
-            names: 0,
+            names: 1,
+            versions: 0,
         }
     }
 
@@ -100,17 +164,21 @@ impl World {
                 .filter(move |(other, _)| *other != slot)
                 .map(|(_, slot)| slot)
         };
+        let foreign = |other: &Slot| {
+            let namespace = other.benchmark.namespace().unwrap();
+            let pods = other.pods.iter().filter(|pod| !pod.facts(self.now).ended);
+            pods.map(|pod| ForeignPod {
+                name: format!("{namespace}/{}", pod.facts.name),
+                node: Some(pod.node.clone()),
+            })
+            .collect::<Vec<_>>()
+        };
         Observed {
             peers: others().map(|other| peer(&other.benchmark)).collect(),
-            lock: self.lock.clone(),
+            locks: self.locks.clone(),
             nodes: self.nodes.clone(),
             pods: mine.pods.iter().map(|pod| pod.facts(self.now)).collect(),
-            foreign_pods: others()
-                .flat_map(|other| &other.pods)
-                .map(|pod| pod.facts(self.now))
-                .filter(|pod| !pod.ended)
-                .map(|pod| format!("shop/{}", pod.name))
-                .collect(),
+            foreign_pods: others().flat_map(foreign).collect(),
             children: mine
                 .children
                 .iter()
@@ -119,6 +187,7 @@ impl World {
             database: self.database(mine),
             cloud_native_pg_installed: self.manner.cloud_native_pg,
             trials: mine.trials.clone(),
+            unreadable: Vec::new(),
             sessions: mine.sessions.clone(),
             refused: None,
             waiting_since: mine.waiting_since.clone(),
@@ -143,7 +212,7 @@ impl World {
             ready,
             broken: false,
             phase: phase.into(),
-            hostname: "pi-1".into(),
+            hostname: cluster.node.clone().unwrap(),
         })
     }
 
@@ -182,7 +251,7 @@ impl World {
         self.collect();
     }
 
-    /// One pass, carried out whole.
+    /// One pass, carried out whole, unless something goes wrong on the way.
     pub(crate) fn pass(&mut self, slot: usize) -> Plan {
         let plan = self.plan(slot);
         self.remember_reason(slot, &plan);
@@ -190,7 +259,7 @@ impl World {
         plan
     }
 
-    fn remember_reason(&mut self, slot: usize, plan: &Plan) {
+    pub(crate) fn remember_reason(&mut self, slot: usize, plan: &Plan) {
         let reason = plan
             .status
             .columns
@@ -224,7 +293,7 @@ impl World {
 
     /// Whether every benchmark has ended and nothing is left of it.
     pub(crate) fn is_over(&self) -> bool {
-        self.lock.as_ref().is_none_or(|lock| lock.holder.is_none())
+        self.locks.iter().all(|lock| lock.holder.is_none())
             && self.slots.iter().all(|slot| {
                 peer(&slot.benchmark).complete && slot.children.is_empty() && slot.pods.is_empty()
             })
@@ -240,76 +309,145 @@ impl World {
     }
 
     /// Carries out the first `steps` actions of a plan, in the operator's order; says how many there
-    /// were.
+    /// are.
     pub(crate) fn apply(&mut self, slot: usize, plan: &Plan, steps: usize) -> usize {
-        type Action<'a> = Box<dyn FnOnce(&mut World) + 'a>;
-        let mut actions: Vec<Action<'_>> = Vec::new();
-        if let Some(lock) = &plan.lock {
-            actions.push(Box::new(move |world| world.change_lock(slot, lock)));
-        }
-        actions.push(Box::new(move |world| {
-            world.watch(slot, plan.watch.as_ref());
-        }));
-        if let Some(trial) = &plan.open {
-            actions.push(Box::new(move |world| world.open(slot, trial)));
-        }
-        if let Some((name, record)) = &plan.record {
-            actions.push(Box::new(move |world| {
-                let trials = &mut world.slots[slot].trials;
-                let trial = trials.iter_mut().find(|t| t.name_any() == *name).unwrap();
-                assert!(outcome_of(trial).is_none(), "{name} is rewritten");
-                trial.status = Some((**record).clone());
-            }));
-        }
-        for child in &plan.create {
-            actions.push(Box::new(move |world| world.create(slot, child)));
-        }
-        for (kind, name) in &plan.delete {
-            actions.push(Box::new(move |world| world.delete(slot, *kind, name)));
-        }
-        actions.push(Box::new(move |world| world.tell(slot, plan)));
-        let count = actions.len();
-        for action in actions.into_iter().take(steps) {
-            action(self);
-        }
+        let seen = self.slots[slot].benchmark.clone();
+        let actions = plan.clone().actions(seen.status.as_ref());
         let wait = self
             .manner
             .hurry
             .map_or(plan.requeue_seconds, |most| most.min(plan.requeue_seconds));
         self.slots[slot].next_pass = self.now + wait;
-        count
+        let mut opened = None;
+        for action in actions.iter().take(steps) {
+            if !self.act(slot, &seen, action, &mut opened) {
+                break;
+            }
+        }
+        actions.len()
     }
 
-    fn tell(&mut self, slot: usize, plan: &Plan) {
+    /// One action, as the API server takes it from whoever has seen the benchmark so; false where the
+    /// operator does nothing of the rest.
+    pub(crate) fn act(
+        &mut self,
+        slot: usize,
+        seen: &FrugalityBenchmark,
+        action: &Action,
+        opened: &mut Option<String>,
+    ) -> bool {
+        let goes_on = match action {
+            Action::Watch(watch) => {
+                self.watch(slot, watch.as_ref());
+                return true;
+            }
+            Action::Lock(action) => self.change_lock(slot, action),
+            Action::Open(trial) => {
+                *opened = self.open(slot, trial);
+                opened.is_some()
+            }
+            Action::Record {
+                name,
+                resource_version,
+                status,
+            } => {
+                let version = resource_version.clone().or(opened.take());
+                let new = self.next_version();
+                let trials = &mut self.slots[slot].trials;
+                let trial = trials.iter_mut().find(|t| t.name_any() == *name).unwrap();
+                let is_newest = trial.metadata.resource_version == version;
+                if is_newest {
+                    assert!(outcome_of(trial).is_none(), "{name} is rewritten");
+                    trial.status = Some((**status).clone());
+                    trial.metadata.resource_version = Some(new);
+                }
+                is_newest
+            }
+            Action::Status(status) => {
+                self.tell(slot, seen, status);
+                true
+            }
+            Action::Create(child) => {
+                self.create(slot, child);
+                true
+            }
+            Action::Delete(kind, name) => {
+                self.delete(slot, *kind, name);
+                true
+            }
+            Action::Publish(_) => true,
+        };
+        self.writes += 1;
+        match self.fault {
+            Some((write, fault)) if write == self.writes => {
+                if fault == Fault::Dies {
+                    self.kill_operator();
+                } else {
+                    self.slots[slot].next_pass = self.now + 1.0;
+                }
+                // Of an event that fails the operator makes nothing.
+                fault == Fault::LooksFailed && matches!(action, Action::Publish(_))
+            }
+            _ => goes_on,
+        }
+    }
+
+    fn next_version(&mut self) -> String {
+        self.versions += 1;
+        self.versions.to_string()
+    }
+
+    fn tell(&mut self, slot: usize, seen: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) {
+        let benchmark = &self.slots[slot].benchmark;
+        if benchmark.metadata.resource_version != seen.metadata.resource_version {
+            return;
+        }
+        let version = self.next_version();
         let benchmark = &mut self.slots[slot].benchmark;
-        benchmark.status = Some(plan.status.clone());
-        let told = (
-            benchmark.name_any(),
-            plan.status.conditions[0].reason.clone(),
-        );
+        benchmark.metadata.resource_version = Some(version);
+        benchmark.status = Some(status.clone());
+        let told = (benchmark.name_any(), status.conditions[0].reason.clone());
         if self.reasons.last() != Some(&told) {
             self.reasons.push(told);
         }
     }
 
-    fn change_lock(&mut self, slot: usize, action: &LockAction) {
+    fn change_lock(&mut self, slot: usize, action: &LockAction) -> bool {
         let benchmark = &self.slots[slot].benchmark;
-        let uid = benchmark.uid().unwrap();
-        let now = self.lock.as_ref().map(|lock| lock.resource_version.clone());
-        let (based_on, holder) = match action {
-            LockAction::Take { resource_version } => (
-                resource_version.clone(),
-                Some((uid, format!("shop/{}", benchmark.name_any()))),
-            ),
-            LockAction::Release { resource_version } => (Some(resource_version.clone()), None),
+        let mine = || {
+            let name = format!(
+                "{}/{}",
+                benchmark.namespace().unwrap(),
+                benchmark.name_any()
+            );
+            (benchmark.uid().unwrap(), name)
         };
-        assert_eq!(based_on, now, "no pass runs beside another here");
-        self.names += 1;
-        self.lock = Some(Lock {
+        let (name, based_on, holder) = match action {
+            LockAction::Take {
+                node,
+                resource_version,
+            } => (lock_name(node), resource_version.clone(), Some(mine())),
+            LockAction::Release {
+                name,
+                resource_version,
+            } => (name.clone(), Some(resource_version.clone()), None),
+        };
+        let found = self.locks.iter().position(|lock| lock.name == name);
+        let now = found.map(|index| self.locks[index].resource_version.clone());
+        if based_on != now {
+            return false;
+        }
+        let lock = Lock {
+            name,
             acquired_unix_seconds: holder.as_ref().map(|_| self.now),
             holder,
-            resource_version: self.names.to_string(),
-        });
+            resource_version: self.next_version(),
+        };
+        match found {
+            Some(index) => self.locks[index] = lock,
+            None => self.locks.push(lock),
+        }
+        true
     }
 
     fn watch(&mut self, slot: usize, watch: Option<&Watch>) {
@@ -323,6 +461,7 @@ impl World {
         }
     }
 
+    /// Every operator reads the meters that it watches.
     fn scrape(&mut self) {
         let at = self.now - 0.12;
         let pods: Vec<String> = self
@@ -331,25 +470,44 @@ impl World {
             .flat_map(|slot| &slot.pods)
             .map(|pod| pod.facts.uid.clone())
             .collect();
-        for slot in &mut self.slots {
-            let Some(watch) = &slot.watch else { continue };
-            let session = slot.sessions.entry(watch.trial.clone()).or_default();
-            match (&watch.meter_ip, self.manner.meter) {
+        let (manner, now, loads) = (&self.manner, self.now, &self.loads);
+        let read = |watch: &Option<Watch>, sessions: &mut BTreeMap<String, Session>| {
+            let Some(watch) = watch else { return };
+            let session = sessions.entry(watch.trial.clone()).or_default();
+            match (&watch.meter_ip, manner.meter) {
                 (Some(_), Some(provenance)) => {
                     session.last_error = None;
                     if watch.trial == PREFLIGHT {
                         session.readings = std::sync::Arc::default();
                     }
-                    let mut reading = reading(at, provenance, &self.loads, &pods);
-                    reading.scraped_at_unix_seconds = self.now + self.manner.operator_ahead;
+                    let on_node: Vec<LoadOn> = loads
+                        .iter()
+                        .filter(|load| load.nodes[0] == watch.node)
+                        .cloned()
+                        .collect();
+                    let mut reading = reading(at, provenance, &on_node, &pods);
+                    reading.scraped_at_unix_seconds = now + manner.operator_ahead;
                     std::sync::Arc::make_mut(&mut session.readings).push(reading);
                 }
                 _ => session.last_error = Some("no answer from the meter".into()),
             }
+        };
+        for slot in &mut self.slots {
+            read(&slot.watch, &mut slot.sessions);
+            read(&slot.second.watch, &mut slot.second.sessions);
         }
     }
 
-    fn open(&mut self, slot: usize, trial: &FrugalityTrial) {
+    fn open(&mut self, slot: usize, trial: &FrugalityTrial) -> Option<String> {
+        let exists = |known: &FrugalityTrial| known.name_any() == trial.name_any();
+        if self.slots[slot].trials.iter().any(exists) {
+            return None;
+        }
+        let nodes = |trial: &FrugalityTrial| {
+            let spec = &trial.spec;
+            [spec.measured_node.clone(), spec.injector_node.clone()]
+        };
+        let mine = nodes(trial);
         // An entry of a run that an edit has ended stays as it was.
         let open: Vec<String> = self
             .slots
@@ -361,6 +519,7 @@ impl World {
                     .filter(move |trial| trial.spec.run == run)
             })
             .filter(|trial| trial.spec.block > 0 && outcome_of(trial).is_none())
+            .filter(|trial| nodes(trial).iter().any(|node| mine.contains(node)))
             .map(ResourceExt::name_any)
             .collect();
         assert!(
@@ -370,10 +529,13 @@ impl World {
         );
         let mut trial = trial.clone();
         trial.metadata.creation_timestamp = time::timestamp(self.now.floor()).map(Time);
+        let version = self.next_version();
+        trial.metadata.resource_version = Some(version.clone());
         let trials = &mut self.slots[slot].trials;
         trials.push(trial);
         // The API server lists by name.
         trials.sort_by_key(ResourceExt::name_any);
+        Some(version)
     }
 
     fn create(&mut self, slot: usize, object: &ChildObject) {
@@ -406,6 +568,14 @@ impl World {
                 .push((self.now + 2.5, "seed".into(), ending(&self.manner.seeded)));
         } else {
             let load = self.load(slot, child)?;
+            let is_beside = |other: &&LoadOn| {
+                other.end > self.now && other.nodes.iter().any(|node| load.nodes.contains(node))
+            };
+            if let Some(other) = self.loads.iter().find(is_beside) {
+                let trials = (&load.trial, &other.trial);
+                assert!(self.manner.overlaps, "{trials:?} load one node at one time");
+                self.overlaps += 1;
+            }
             let report = load.report(self.manner.success_share).encode().unwrap();
             pod.ends
                 .push((self.now + 0.8, "prepare".into(), ending(ROWS)));
@@ -420,8 +590,6 @@ impl World {
     fn load(&self, slot: usize, job: &SimChild) -> Option<LoadOn> {
         let slot = &self.slots[slot];
         let name = job.facts.trial.clone()?;
-        let overlapping = self.loads.iter().find(|load| load.end > self.now);
-        assert_eq!(overlapping, None, "{name} begins under another's load");
         let trial = slot.trials.iter().find(|t| t.name_any() == name)?;
         let uid = |role: Role| {
             slot.pods
@@ -429,13 +597,18 @@ impl World {
                 .find(|pod| pod.facts.role == role.as_str() && !pod.facts.deleting)
                 .map(|pod| pod.facts.uid.clone())
         };
-        Some(LoadOn::new(
+        let mut load = LoadOn::new(
             &name,
             self.now + 1.3,
             2.0,
             Work::of(&trial.spec.candidate, trial.spec.block),
             (uid(Role::Candidate)?, uid(Role::Database)),
-        ))
+        );
+        load.nodes = [
+            trial.spec.measured_node.clone(),
+            trial.spec.injector_node.clone(),
+        ];
+        Some(load)
     }
 
     /// Deletes an object as an operator or a stranger does, its pods first.
@@ -475,11 +648,22 @@ impl World {
 
     fn collect(&mut self) {
         let now = self.now;
-        for slot in &mut self.slots {
+        for (index, slot) in self.slots.iter_mut().enumerate() {
             slot.children
                 .retain(|child| child.gone_at.is_none_or(|gone| gone > now));
-            slot.pods
-                .retain(|pod| pod.gone_at.is_none_or(|gone| gone > now));
+            slot.pods.retain(|pod| {
+                let Some(end) = pod.gone_at.filter(|gone| *gone <= now) else {
+                    return true;
+                };
+                self.spans.push(Span {
+                    slot: index,
+                    node: pod.node.clone(),
+                    pod: pod.facts.name.clone(),
+                    begin: pod.begin,
+                    end,
+                });
+                false
+            });
         }
     }
 }

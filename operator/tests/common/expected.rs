@@ -1,0 +1,134 @@
+//! What a run in the world must come to.
+
+use frugality_operator::{
+    api::{CandidateResult, Figure, FrugalityBenchmarkStatus, FrugalityTrial, Outcome, Verdict},
+    plan::ledger::outcome_of,
+};
+
+use super::{
+    assert_near,
+    truth::{self, WINDOW_SECONDS, Work},
+    world::World,
+};
+
+/// The two-sided 95 % quantile of Student's t with 4 degrees of freedom (NIST/SEMATECH 1.3.6.7.2).
+const T_FOUR: f64 = 2.776_445_105;
+
+/// Geometric mean and 95 % interval over the five blocks, by the definition.
+fn expected(of_block: impl Fn(i32) -> f64) -> Figure {
+    let logarithms: Vec<f64> = (1..=5).map(|block| of_block(block).ln()).collect();
+    let mean = logarithms.iter().sum::<f64>() / 5.0;
+    let variance = logarithms.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 4.0;
+    let half = T_FOUR * (variance / 5.0).sqrt();
+    Figure {
+        value: mean.exp(),
+        lower: (mean - half).exp(),
+        upper: (mean + half).exp(),
+    }
+}
+
+#[track_caller]
+fn assert_figure(found: Option<Figure>, expected: Figure) {
+    let found = found.unwrap();
+    assert_near(found.value, expected.value);
+    assert_near(found.lower, expected.lower);
+    assert_near(found.upper, expected.upper);
+}
+
+/// Status of a benchmark.
+pub(crate) fn status(world: &World, slot: usize) -> &FrugalityBenchmarkStatus {
+    world.slots[slot].benchmark.status.as_ref().unwrap()
+}
+
+/// The run ended with its verdict, and every figure is the true one.
+#[track_caller]
+pub(crate) fn assert_truth(status: &FrugalityBenchmarkStatus) {
+    assert_eq!(status.verdict, Some(Verdict::Pass));
+    assert_eq!(status.winner.as_deref(), Some("rust"));
+    assert_eq!(status.results.len(), 2);
+    for result in &status.results {
+        assert_result(result);
+    }
+    for comparison in &status.comparisons {
+        let of = |candidate: &str, block| Work::of(candidate, block).gross_joules();
+        assert_figure(
+            Some(comparison.ratio),
+            expected(|block| of(&comparison.candidate, block) / of(&comparison.against, block)),
+        );
+    }
+}
+
+#[track_caller]
+fn assert_result(result: &CandidateResult) {
+    let expect =
+        |figure: fn(Work) -> f64| expected(|block| figure(Work::of(&result.candidate, block)));
+    assert_eq!(result.trials, 5);
+    assert!(result.withheld.is_empty(), "{:?}", result.withheld);
+    assert_figure(
+        result.requests_per_second,
+        expect(Work::requests_per_second),
+    );
+    assert_figure(
+        result.milliseconds_per_request,
+        expect(|work| work.milliseconds),
+    );
+    assert_figure(result.gross_joules_per_request, expect(Work::gross_joules));
+    assert_figure(result.net_joules_per_request, expect(Work::net_joules));
+    assert_figure(
+        result.attributed_joules_per_request,
+        expect(Work::attributed_joules),
+    );
+    assert_figure(
+        result.cpu_milliseconds_per_request,
+        expect(Work::cpu_milliseconds),
+    );
+    assert_near(
+        result.peak_memory_bytes.unwrap() as f64,
+        truth::WORKING_SET_BYTES,
+    );
+    // No error in n requests says that the share is below 3/n.
+    let errors = result.error_ratio.unwrap();
+    assert!(errors.value == 0.0 && errors.upper > 0.0 && errors.upper < 1e-3);
+}
+
+/// Entries that count, in the order in which they were measured.
+pub(crate) fn measured(world: &World, slot: usize) -> Vec<&FrugalityTrial> {
+    let mut trials: Vec<_> = world.slots[slot]
+        .trials
+        .iter()
+        .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
+        .collect();
+    trials.sort_by(|a, b| start(a).total_cmp(&start(b)));
+    trials
+}
+
+/// When the measured window of an entry began.
+pub(crate) fn start(trial: &FrugalityTrial) -> f64 {
+    trial
+        .status
+        .as_ref()
+        .unwrap()
+        .window
+        .unwrap()
+        .start_unix_seconds
+}
+
+/// Each entry that counts has the true figures, and one load was on for it.
+#[track_caller]
+pub(crate) fn assert_entries(world: &World, slot: usize) {
+    for trial in measured(world, slot) {
+        let status = trial.status.as_ref().unwrap();
+        let work = Work::of(&trial.spec.candidate, trial.spec.block);
+        let energy = status.energy.as_ref().unwrap();
+        assert_near(
+            energy.gross_joules_per_request.unwrap(),
+            work.gross_joules(),
+        );
+        assert_near(energy.net_joules_per_request.unwrap(), work.net_joules());
+        let name = trial.metadata.name.as_ref().unwrap();
+        let loads: Vec<_> = world.loads.iter().filter(|l| l.trial == *name).collect();
+        assert_eq!(loads.len(), 1, "{name}");
+        let window = status.window.unwrap().seconds();
+        assert!((window - WINDOW_SECONDS).abs() < 1e-6);
+    }
+}

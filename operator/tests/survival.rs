@@ -1,0 +1,437 @@
+//! A run survives: the operator dropped after every write to the API server, a status that is wiped,
+//! and two operators at work at once.
+//!
+//! The whole of it takes minutes; without `FRUGALITY_EXHAUSTIVE=1` a sample is tried.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
+mod common;
+
+use common::{
+    T0, edited,
+    expected::{assert_entries, assert_truth, measured, status},
+    operators::{Random, Two},
+    run_of, two, two_with,
+    world::{Fault, World, node},
+};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Verdict, reason},
+    plan::{
+        facts::{ForeignPod, Observed, Unreadable},
+        plan,
+    },
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+fn is_exhaustive() -> bool {
+    std::env::var("FRUGALITY_EXHAUSTIVE").is_ok_and(|value| value == "1")
+}
+
+/// Runs a benchmark to its end once for each of its writes, which the operator does not survive, or
+/// does not hear of.
+fn at_every_write(fault: Fault, first: u32, stride: u32) {
+    let mut world = World::new([two()]);
+    let (mut runs, mut with_voids) = (0, 0);
+    while !world.is_over() {
+        let before = world.clone();
+        let slot = world.wait();
+        world.pass(slot);
+        for write in before.writes + 1..=world.writes {
+            if !is_exhaustive() && write % stride != first {
+                continue;
+            }
+            let mut disturbed = before.clone();
+            disturbed.fault = Some((write, fault));
+            disturbed.run_to_end();
+            assert_truth(status(&disturbed, 0));
+            assert_entries(&disturbed, 0);
+            let lost = status(&disturbed, 0)
+                .progress
+                .as_ref()
+                .unwrap()
+                .void_attempts;
+            assert!(lost <= 1, "write {write}: {lost} attempts are void");
+            with_voids += lost;
+            runs += 1;
+        }
+    }
+    println!(
+        "{fault:?}: {runs} of {} writes, one run each; {with_voids} runs with a void attempt",
+        world.writes
+    );
+    assert!(runs * stride >= world.writes - stride);
+    // An operator that lives keeps its readings, and its attempt.
+    assert_eq!(with_voids > 0, fault == Fault::Dies);
+}
+
+#[test]
+fn an_operator_that_dies_after_any_write_never_gives_another_number() {
+    at_every_write(Fault::Dies, 0, 7);
+}
+
+#[test]
+fn a_write_that_only_looks_failed_is_not_done_twice() {
+    at_every_write(Fault::LooksFailed, 3, 7);
+}
+
+/// Its bytes, without the times that are nowhere else: those of what has not ended, and since when
+/// it has not been `Ready`.
+fn bytes(status: &FrugalityBenchmarkStatus) -> String {
+    let mut status = status.clone();
+    let has_ended = status.verdict.is_some();
+    for condition in &mut status.conditions {
+        if !has_ended || (condition.type_ == reason::READY && condition.status == "False") {
+            condition.last_transition_time = Time(jiff::Timestamp::UNIX_EPOCH);
+        }
+    }
+    serde_json::to_string(&status).unwrap()
+}
+
+#[test]
+fn a_status_wiped_at_any_time_comes_back_the_same() {
+    let mut world = World::new([two()]);
+    while !world.is_over() {
+        let slot = world.wait();
+        let plan = world.plan(slot);
+        let mut wiped = world.clone();
+        wiped.slots[slot].benchmark.status = None;
+        let again = wiped.plan(slot);
+        assert_eq!(bytes(&again.status), bytes(&plan.status));
+        let status = plan.status.clone();
+        assert_eq!(
+            frugality_operator::plan::Plan {
+                status,
+                events: plan.events.clone(),
+                ..again
+            },
+            plan
+        );
+        world.apply(slot, &plan, usize::MAX);
+    }
+}
+
+#[test]
+fn a_wiped_end_comes_back_from_the_ledger_alone_byte_by_byte() {
+    let failed = two_with(&[("/deadline", json!("2m"))]);
+    for benchmark in [two(), failed] {
+        let mut world = World::new([benchmark]);
+        world.run_to_end();
+        let told = status(&world, 0).clone();
+        assert!(told.verdict.is_some());
+        // Hours later, by an operator that remembers nothing.
+        world.slots[0].benchmark.status = None;
+        world.kill_operator();
+        world.advance_to(world.now + 10_000.0);
+        world.pass(0);
+        assert_eq!(bytes(status(&world, 0)), bytes(&told));
+    }
+}
+
+fn two_operators(world: &World, seeds: std::ops::Range<u64>, stale_after_seconds: f64) {
+    let (mut voids, mut overtaken, mut deaths, mut overlaps) = (0, 0, 0, 0);
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let mut world = world.clone();
+        world.manner.overlaps = true;
+        let mut both = Two::new(world, seed, stale_after_seconds);
+        both.run_to_end();
+        for slot in 0..both.world.slots.len() {
+            assert_truth(status(&both.world, slot));
+            assert_entries(&both.world, slot);
+            voids += status(&both.world, slot)
+                .progress
+                .as_ref()
+                .unwrap()
+                .void_attempts;
+        }
+        overtaken += both.overtaken;
+        deaths += both.deaths;
+        overlaps += both.world.overlaps;
+    }
+    println!(
+        "two operators, plans up to {stale_after_seconds} s old: {count} seeds, {overtaken} passes overtaken, {deaths} deaths, {voids} void attempts, {overlaps} late loads"
+    );
+    assert!(overtaken > 0);
+}
+
+fn patient() -> FrugalityBenchmark {
+    two_with(&[("/trials/maxAttempts", json!(20))])
+}
+
+#[test]
+fn two_operators_at_once_do_no_harm() {
+    let seeds = if is_exhaustive() { 0..60 } else { 0..8 };
+    two_operators(&World::new([patient()]), seeds, 10.0);
+}
+
+#[test]
+fn two_operators_share_a_queue() {
+    let seeds = if is_exhaustive() { 0..20 } else { 0..3 };
+    let mut other = patient();
+    other.metadata.name = Some("second".into());
+    other.metadata.uid = Some("second-uid".into());
+    two_operators(&World::new([patient(), other]), seeds, 10.0);
+}
+
+/// Were plans not dropped when they are old, what they make late would still be seen.
+#[test]
+fn writes_that_come_a_minute_late_make_voids_and_no_numbers() {
+    let seeds = if is_exhaustive() {
+        1000..1060
+    } else {
+        1000..1006
+    };
+    two_operators(&World::new([patient()]), seeds, 60.0);
+}
+
+/// A short benchmark in a namespace, that many seconds younger, on that board.
+fn on(namespace: &str, name: &str, younger: f64, measured: &str) -> FrugalityBenchmark {
+    let hostname = |name: &str| -> Value { json!({ "kubernetes.io/hostname": name }) };
+    let mut benchmark = edited(
+        &two(),
+        &[
+            ("/trials/blocks", json!(1)),
+            ("/placement/measuredNodeSelector", hostname(measured)),
+        ],
+    );
+    benchmark.metadata.name = Some(name.into());
+    benchmark.metadata.namespace = Some(namespace.into());
+    benchmark.metadata.uid = Some(format!("{namespace}-{name}-uid"));
+    benchmark.metadata.creation_timestamp =
+        frugality_operator::plan::time::timestamp(T0 + younger).map(Time);
+    benchmark
+}
+
+/// A cluster of boards and injectors.
+fn cluster(benchmarks: Vec<FrugalityBenchmark>, boards: u32, injectors: u32) -> World {
+    let mut world = World::new(benchmarks);
+    let injectors = (1..=injectors).map(|i| node(&format!("injector-{i}"), None));
+    let boards = (1..=boards).map(|i| node(&format!("pi-{i}"), Some(&format!("10.0.0.{i}"))));
+    world.nodes = injectors.chain(boards).collect();
+    world
+}
+
+/// From its first pod to its last.
+fn span(world: &World, slot: usize) -> (f64, f64) {
+    let spans = || world.spans.iter().filter(move |span| span.slot == slot);
+    (
+        spans().map(|span| span.begin).fold(f64::INFINITY, f64::min),
+        spans().map(|span| span.end).fold(0.0, f64::max),
+    )
+}
+
+#[track_caller]
+fn assert_apart_on_each_node(world: &World) {
+    for a in &world.spans {
+        for b in &world.spans {
+            let overlap =
+                a.slot != b.slot && a.node == b.node && a.begin < b.end && b.begin < a.end;
+            assert!(!overlap, "{a:?} {b:?}");
+        }
+    }
+}
+
+#[track_caller]
+fn assert_all_ended(world: &World) {
+    for slot in 0..world.slots.len() {
+        let status = status(world, slot);
+        assert_eq!(status.conditions[0].reason, reason::TOO_FEW_BLOCKS);
+        assert_eq!(status.verdict, Some(Verdict::Inconclusive));
+        assert_entries(world, slot);
+    }
+}
+
+#[test]
+fn three_benchmarks_in_two_namespaces_never_overlap_on_a_node_and_all_end() {
+    let benchmarks = vec![
+        on("shop", "a", 0.0, "pi-1"),
+        on("lab", "b", 1.0, "pi-1"),
+        on("lab", "c", 2.0, "pi-2"),
+    ];
+    let mut world = cluster(benchmarks, 2, 2);
+    world.run_to_end();
+    assert_all_ended(&world);
+    assert_apart_on_each_node(&world);
+    let [a, b, c] = [0, 1, 2].map(|slot| span(&world, slot));
+    assert!(a.1 < b.0, "one after the other on pi-1");
+    assert!(c.0 < a.1, "at the same time on pi-2");
+}
+
+#[test]
+fn where_all_need_one_injector_they_go_by_age() {
+    let benchmarks = vec![
+        on("lab", "c", 2.0, "pi-2"),
+        on("lab", "b", 1.0, "pi-1"),
+        on("shop", "a", 0.0, "pi-2"),
+    ];
+    let mut world = cluster(benchmarks, 2, 1);
+    world.run_to_end();
+    assert_all_ended(&world);
+    assert_apart_on_each_node(&world);
+    let [c, b, a] = [0, 1, 2].map(|slot| span(&world, slot));
+    assert!(a.1 < b.0 && b.1 < c.0);
+}
+
+/// A node that injects for one run is measured by the next one.
+#[test]
+fn boards_that_inject_for_each_other_take_turns() {
+    let benchmarks = vec![
+        on("shop", "a", 0.0, "pi-1"),
+        on("lab", "b", 1.0, "pi-2"),
+        on("lab", "c", 2.0, "pi-3"),
+    ];
+    let mut world = cluster(benchmarks, 3, 0);
+    world.run_to_end();
+    assert_all_ended(&world);
+    assert_apart_on_each_node(&world);
+}
+
+#[test]
+fn any_queue_on_any_cluster_ends_and_never_overlaps_on_a_node() {
+    let seeds = if is_exhaustive() { 0..200 } else { 0..25 };
+    let mut at_once = 0;
+    for seed in seeds.clone() {
+        let mut random = Random(seed);
+        let (boards, injectors) = *random.pick(&[(1, 1), (1, 2), (2, 0), (2, 1), (2, 2), (3, 2)]);
+        let names: Vec<String> = (1..=boards)
+            .map(|i| format!("pi-{i}"))
+            .chain((1..=injectors).map(|i| format!("injector-{i}")))
+            .collect();
+        let count = *random.pick(&[2, 3, 4]);
+        let benchmarks = (0..count).map(|index| {
+            let measured = random.pick(&names[..boards as usize]).clone();
+            let age = *random.pick(&[0.0, 1.0, 2.0]);
+            let namespace = *random.pick(&["shop", "lab"]);
+            let mut benchmark = on(namespace, &format!("b{index}"), age, &measured);
+            let injector = random.pick(&names);
+            if random.uniform() < 0.5 && *injector != measured {
+                let hostname = ("kubernetes.io/hostname".to_owned(), injector.clone());
+                benchmark.spec.placement.injector_node_selector = [hostname].into();
+            }
+            benchmark
+        });
+        let mut world = cluster(benchmarks.collect(), boards, injectors);
+        world.run_to_end();
+        assert_all_ended(&world);
+        assert_apart_on_each_node(&world);
+        let spans: Vec<_> = (0..count).map(|slot| span(&world, slot)).collect();
+        at_once += spans
+            .iter()
+            .enumerate()
+            .flat_map(|(index, a)| spans[..index].iter().map(move |b| (a, b)))
+            .filter(|(a, b)| a.0 < b.1 && b.0 < a.1)
+            .count();
+    }
+    println!("{seeds:?}: {at_once} pairs of runs were on at the same time, on other nodes");
+    assert!(at_once > 0);
+}
+
+#[test]
+fn who_waits_says_for_whom_and_for_which_node() {
+    let benchmarks = vec![on("shop", "a", 0.0, "pi-1"), on("lab", "b", 1.0, "pi-1")];
+    let mut world = cluster(benchmarks, 1, 1);
+    world.run_until("a trial", |world| !measured(world, 0).is_empty());
+    let message = &status(&world, 1).conditions[0].message;
+    assert_eq!(
+        message,
+        "waits for shop/a: node pi-1 works for one benchmark at a time"
+    );
+}
+
+fn under_load() -> World {
+    let mut world = World::new([two()]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    world.wait();
+    world
+}
+
+#[test]
+fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
+    type Change = fn(&mut Observed);
+    let world = under_load();
+    let changes: [(&str, Change); 3] = [
+        ("lab/other", |observed| {
+            observed.foreign_pods = vec![ForeignPod {
+                name: "lab/other".into(),
+                node: Some("pi-1".into()),
+            }];
+        }),
+        ("of-yesterday", |observed| {
+            let mut child = observed.children[0].clone();
+            child.name = "of-yesterday".into();
+            child.run = "12345678".into();
+            observed.children.push(child);
+        }),
+        ("of-another-attempt", |observed| {
+            let mut child = observed.children[0].clone();
+            child.name = "of-another-attempt".into();
+            child.trial = Some("of-another-attempt".into());
+            observed.children.push(child);
+        }),
+    ];
+    for (name, change) in changes {
+        let mut observed = world.observed(0);
+        change(&mut observed);
+        let plan = plan(
+            &world.slots[0].benchmark,
+            &observed,
+            &world.config,
+            world.now,
+        );
+        let (_, record) = plan.record.unwrap();
+        assert_eq!(record.outcome, Some(Outcome::Void), "{name}");
+        assert_eq!(record.reason.as_deref(), Some(reason::OTHER_PODS));
+        assert!(record.message.unwrap().contains(name), "{name}");
+        assert!(plan.delete.is_empty() && plan.create.is_empty());
+    }
+    // On a node that is not the run's it is nobody's neighbour.
+    let mut observed = world.observed(0);
+    observed.foreign_pods = vec![ForeignPod {
+        name: "lab/other".into(),
+        node: Some("pi-2".into()),
+    }];
+    let plan = plan(
+        &world.slots[0].benchmark,
+        &observed,
+        &world.config,
+        world.now,
+    );
+    assert_eq!(plan.record, None);
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_ends_the_run_and_says_so() {
+    let world = under_load();
+    let with_entry_of = |run: Option<String>| {
+        let mut observed = world.observed(0);
+        observed.unreadable = vec![Unreadable {
+            name: "two-b01-rust-1".into(),
+            run,
+            error: "missing field `block`".into(),
+        }];
+        plan(
+            &world.slots[0].benchmark,
+            &observed,
+            &world.config,
+            world.now,
+        )
+    };
+    for run in [None, Some(run_of(&world.slots[0].benchmark))] {
+        let plan = with_entry_of(run);
+        assert_eq!(plan.status.verdict, Some(Verdict::Error));
+        let complete = &plan.status.conditions[0];
+        assert_eq!(complete.reason, reason::LEDGER_UNREADABLE);
+        assert!(
+            complete.message.contains("two-b01-rust-1: missing field")
+                || complete
+                    .message
+                    .contains("two-b01-rust-1 can't be read: missing field `block`")
+        );
+        assert_eq!(plan.status.results, []);
+        // The ledger stays as it is; the nodes are given back.
+        assert_eq!((plan.open, plan.record), (None, None));
+        assert_eq!(plan.delete.len(), world.slots[0].children.len());
+    }
+    assert_eq!(with_entry_of(Some("12345678".into())).status.verdict, None);
+}
