@@ -74,10 +74,6 @@ impl Break {
 
 /// Energy of the node since the meter began, in joules. Nothing here ever decreases.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the unit is part of every quantity's name"
-)]
 pub struct NodeEnergy {
     /// All of it: active + idle.
     pub total_joules: f64,
