@@ -8,8 +8,10 @@
 //! 3. [`report`] carries that result from the injector's pod to the operator;
 //! 4. [`exposition`] and [`reading`] turn Kepler's text into readings;
 //! 5. [`energy`] turns readings and a window into joules, or says why it cannot;
-//! 6. [`statistics`] turns trials into a figure with its interval.
+//! 6. [`attempt`] puts the steps from 2 to 5 together: from a report and readings to one attempt's figures;
+//! 7. [`statistics`] turns trials into a figure with its interval.
 
+pub mod attempt;
 pub mod energy;
 pub mod exposition;
 pub mod fortio;

@@ -7,6 +7,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum Void {
+    /// Fortio did not run to its end.
+    #[error("{how}")]
+    FortioInterrupted {
+        /// Which run, and by what.
+        how: String,
+    },
+    /// The clocks of meter and injector could not be compared closely enough.
+    #[error("{}", clock_offset_unknown(*.uncertainty_seconds, *.limit_seconds))]
+    ClockOffsetUnknown {
+        /// How far the offset may be off, in seconds; absent where there was no answer.
+        uncertainty_seconds: Option<f64>,
+        /// How far it may.
+        limit_seconds: f64,
+    },
     /// The windows are empty, reversed or overlap: a clock or a record is wrong.
     #[error(
         "the idle baseline before, the measured window and the idle baseline after do not follow \
@@ -131,6 +145,8 @@ impl Void {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
+            Self::FortioInterrupted { .. } => "FortioInterrupted",
+            Self::ClockOffsetUnknown { .. } => "ClockOffsetUnknown",
             Self::WindowsOutOfOrder { .. } => "WindowsOutOfOrder",
             Self::MeterMissing { .. } => "MeterMissing",
             Self::MeterFake { .. } => "MeterFake",
@@ -144,5 +160,15 @@ impl Void {
             Self::PodReplaced { .. } => "PodReplaced",
             Self::WindowTooShort { .. } => "WindowTooShort",
         }
+    }
+}
+
+fn clock_offset_unknown(uncertainty_seconds: Option<f64>, limit_seconds: f64) -> String {
+    match uncertainty_seconds {
+        Some(uncertainty_seconds) => format!(
+            "the offset between the clocks of meter and injector is known to {uncertainty_seconds:.3} s only, \
+             and {limit_seconds} s are allowed"
+        ),
+        None => "the injector could not compare its clock with the meter's".to_owned(),
     }
 }

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use frugality_measure::{
-    energy::{AttemptReadings, EnergyFigures, Limits, Window, evaluate},
-    fortio::{RequestFigures, figures},
+    attempt::{self, Assessment, Windows, assess, windows},
+    energy::{EnergyFigures, Limits, Window},
+    fortio::RequestFigures,
     report::{InjectionReport, ReportError},
 };
 
@@ -18,13 +19,9 @@ use crate::{
         facts::{PodFacts, Termination},
         ledger::outcome_of,
         resources::{PREPARE_CONTAINER, expected_rows},
-        settings::TAIL_SECONDS,
         text,
     },
 };
-
-/// Largest uncertainty of the clocks' offset: at a window of 20 s, half a percent.
-const MAX_CLOCK_UNCERTAINTY_SECONDS: f64 = 0.1;
 
 impl Attempt<'_> {
     pub(super) fn after_load(
@@ -44,51 +41,17 @@ impl Attempt<'_> {
                 return self.void(status, reason::INJECTOR_FAILED, &message);
             }
         };
-        if let Some(interrupted) = &report.interrupted {
-            return self.void(status, reason::FORTIO_INTERRUPTED, interrupted);
-        }
-        let offset = match &report.clock {
-            Some(clock) if clock.uncertainty_seconds <= MAX_CLOCK_UNCERTAINTY_SECONDS => {
-                clock.offset_seconds
-            }
-            Some(clock) => {
-                let message = format!(
-                    "the offset between the clocks of meter and injector is known to {} s only, and {MAX_CLOCK_UNCERTAINTY_SECONDS} s are allowed",
-                    text::number(clock.uncertainty_seconds)
-                );
-                return self.void(status, reason::CLOCK_OFFSET_UNKNOWN, &message);
-            }
-            None => {
-                return self.void(
-                    status,
-                    reason::CLOCK_OFFSET_UNKNOWN,
-                    "the injector could not compare its clock with the meter's",
-                );
-            }
-        };
-        let fortio = &report.measured;
-        let measured = Window {
-            start_unix_seconds: fortio.start_unix_seconds + offset,
-            end_unix_seconds: fortio.start_unix_seconds + offset + fortio.duration_seconds,
-        };
-        let load_end = report
-            .tail
-            .as_ref()
-            .map_or(measured.end_unix_seconds + TAIL_SECONDS, |tail| {
-                tail.start_unix_seconds + offset + tail.duration_seconds
-            });
-        let idle_start = load_end + SETTLE_SECONDS;
-        let idle_after = Window {
-            start_unix_seconds: idle_start,
-            end_unix_seconds: idle_start + self.builder.settings.idle_seconds,
+        let windows = match windows(&report, SETTLE_SECONDS, self.builder.settings.idle_seconds) {
+            Ok(windows) => windows,
+            Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
         let last = self.session().and_then(last_reading).unwrap_or_default();
-        let remaining = idle_after.end_unix_seconds - last;
+        let remaining = windows.idle_after.end_unix_seconds - last;
         if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
             return Step::wait("measuring the idle baseline", remaining);
         }
-        status.window = Some(measured);
-        status.idle_after = Some(idle_after);
+        status.window = Some(windows.measured);
+        status.idle_after = Some(windows.idle_after);
         status.images = self
             .pods(Role::Candidate)
             .iter()
@@ -106,48 +69,44 @@ impl Attempt<'_> {
             .terminated
             .get(PREPARE_CONTAINER)
             .and_then(|prepare| database_facts(&prepare.message));
-        self.judge(status, idle_before, measured, idle_after, report)
+        self.judge(status, idle_before, &windows, report)
     }
 
     fn judge(
         &self,
         mut status: FrugalityTrialStatus,
         idle_before: Window,
-        measured: Window,
-        idle_after: Window,
+        windows: &Windows,
         report: InjectionReport,
     ) -> Step {
         if let Some(changed) = self.data_changed(&status) {
             return self.void(status, reason::DATA_CHANGED, &changed);
         }
-        let requests = figures(&report.measured, &self.builder.settings.expected_status);
-        let energy = {
-            let restarted: BTreeSet<String> = self
-                .pods(Role::Candidate)
-                .iter()
-                .filter(|pod| pod.restarts > 0)
-                .map(|pod| pod.uid.clone())
-                .collect();
-            evaluate(&AttemptReadings {
-                readings: self
-                    .session()
-                    .map_or(&[], |session| session.readings.as_slice()),
-                idle_before,
-                measured,
-                idle_after,
-                candidate_pods: &status.candidate_pods.iter().cloned().collect(),
-                database_pods: &status.database_pods.iter().cloned().collect(),
-                restarted_pods: &restarted,
-                successes: requests.successes,
-                limits: Limits::new(self.builder.config.max_node_watts),
-            })
-        };
+        let restarted_pods: BTreeSet<String> = self
+            .pods(Role::Candidate)
+            .iter()
+            .filter(|pod| pod.restarts > 0)
+            .map(|pod| pod.uid.clone())
+            .collect();
+        let assessed = assess(&attempt::Attempt {
+            report: &report,
+            windows,
+            idle_before,
+            readings: self
+                .session()
+                .map_or(&[], |session| session.readings.as_slice()),
+            candidate_pods: &status.candidate_pods.iter().cloned().collect(),
+            database_pods: &status.database_pods.iter().cloned().collect(),
+            restarted_pods: &restarted_pods,
+            expected_status: &self.builder.settings.expected_status,
+            limits: Limits::new(self.builder.config.max_node_watts),
+        });
         status.fortio = Some(report.measured);
         status.warm_up = report.warm_up;
         status.tail = report.tail;
         status.clock = report.clock;
-        let energy = match energy {
-            Ok(energy) => energy,
+        let Assessment { requests, energy } = match assessed {
+            Ok(assessment) => assessment,
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
         if let Some(changed) = self.meter_changed(&energy) {
