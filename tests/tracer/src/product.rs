@@ -104,22 +104,24 @@ fn report(case: &Case, trial: &Trial) -> InjectionReport {
     };
     let offset = case.offset_milliseconds * MILLISECOND + wrong_by;
     let measured_span = LoadSpan::from(&measured);
-    InjectionReport {
-        version: REPORT_VERSION,
-        measured,
-        histogram_dropped: false,
-        warm_up: Some(warm_up),
-        tail: Some(tail),
-        gap_before_measured_seconds: Some(
+    let clock = ClockOffset {
+        offset_seconds: seconds(offset),
+        uncertainty_seconds: seconds(half_trip),
+    };
+    // By the names on the wire: what an older or newer report has besides is then no matter.
+    let report = json!({
+        "version": REPORT_VERSION,
+        "measured": measured,
+        "histogramDropped": false,
+        "askedWarmUpSeconds": 5.0,
+        "askedTailSeconds": 3.0,
+        "warmUp": warm_up,
+        "tail": tail,
+        "gapBeforeMeasuredSeconds":
             measured_span.start_unix_seconds - warm_up.end_unix_seconds(),
-        ),
-        gap_after_measured_seconds: Some(
-            tail.start_unix_seconds - measured_span.end_unix_seconds(),
-        ),
-        interrupted: None,
-        clock: Some(ClockOffset {
-            offset_seconds: seconds(offset),
-            uncertainty_seconds: seconds(half_trip),
-        }),
-    }
+        "gapAfterMeasuredSeconds": tail.start_unix_seconds - measured_span.end_unix_seconds(),
+        "clock": clock,
+        "clockAfter": clock,
+    });
+    serde_json::from_value(report).expect("a report of this form")
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     MILLISECOND, SECOND, Time,
-    cases::{Asked, Case, Edges, Trouble},
+    cases::{Asked, Case, Edges, Meter, Trouble},
     load::{Amount, Candidate, Run},
     schedule::{Chance, Schedule, TRIALS},
 };
@@ -202,45 +202,49 @@ impl Script {
         let idle = i64::try_from(number).unwrap() * IDLE_STEP_MILLIWATTS;
         self.act("footprint", [begin, next], idle, &[]);
         self.act("warmth", [load[1], next], WARMTH_MILLIWATTS, &[]);
+        // Kepler serves no CPU time, so the product looks for the end of the load in the node's power
+        // where that shows it, as an injector on the node makes it do: nothing may hide it then.
+        let load_shows_in_power = case.meter == Meter::Kepler && case.injector_on_node;
+        let settling = if load_shows_in_power {
+            [load[1], load[1]]
+        } else {
+            [load[1], after[0]]
+        };
         for span in [
             [begin, before[0]],
             [before[1], load[0] - SECOND / 2],
-            [load[1], after[0]],
+            settling,
             [after[1], after[1] + 2 * SECOND],
         ] {
             let cpu = [(NEIGHBOUR, 1_500 * MILLISECOND)];
             self.act("neighbour", span, NEIGHBOUR_MILLIWATTS, &cpu);
         }
-        let of_both = |server_milli: i64, database_milli: i64| {
-            let mut cpu = vec![(server.as_str(), server_milli * MILLISECOND)];
+        let of_both = |server_cpu: i64, database_cpu: i64| {
+            let mut cpu = vec![(server.as_str(), server_cpu)];
             if case.database_on_node {
-                cpu.push((DATABASE, database_milli * MILLISECOND));
+                cpu.push((DATABASE, database_cpu));
             }
             cpu
         };
-        self.act(
-            "warm-up",
-            [load[0], steady[0]],
-            WARM_UP_MILLIWATTS,
-            &of_both(2200, 700),
-        );
-        let server_cpu = measured.nanocpus(|one| one.server_cpu);
-        self.act(
-            "plateau",
-            steady,
-            candidate.milliwatts,
-            &[(&server, server_cpu)],
-        );
+        let used_by = |run: &Run| {
+            of_both(
+                run.nanocpus(|one| one.server_cpu),
+                run.nanocpus(|one| one.database_cpu),
+            )
+        };
+        let starting = of_both(2200 * MILLISECOND, 700 * MILLISECOND);
+        self.act("warm-up", [load[0], steady[0]], WARM_UP_MILLIWATTS, &starting);
+        self.act("plateau", steady, candidate.milliwatts, &used_by(&measured));
         if case.database_on_node {
-            let cpu = measured.nanocpus(|one| one.database_cpu);
-            self.act("database", steady, DATABASE_MILLIWATTS, &[(DATABASE, cpu)]);
+            self.act("database", steady, DATABASE_MILLIWATTS, &[]);
         }
-        self.act(
-            "tail",
-            [steady[1], load[1]],
-            TAIL_MILLIWATTS,
-            &of_both(2300, 700),
-        );
+        let ending = [steady[1], load[1]];
+        let milliwatts = if load_shows_in_power {
+            candidate.milliwatts
+        } else {
+            TAIL_MILLIWATTS
+        };
+        self.act("tail", ending, milliwatts, &used_by(&tail));
         let inside = [start + 3 * SECOND / 2, end - 3 * SECOND / 2];
         let mut ripple = inside[0];
         while ripple + RIPPLE_LENGTH < inside[1] {
