@@ -8,7 +8,7 @@ here a second time, from the words of docs/measurement.md. Times are whole nanos
 power is whole milliwatts, CPU use is whole nanoseconds a second, so that sums are exact.
 
 Exit code: 0 all as it should be (green), 1 a wrong figure or a wrong void (red), 2 no judgement.
-With --first, only the first finding is printed, on one line for a table.
+With --first, the first finding ends it and is printed on one line, for a table.
 """
 
 import json
@@ -189,9 +189,10 @@ def main():
                 voids += "void" in trial["claim"]
                 for claimed, true, remark in findings_of(case, trial):
                     red += 1
-                    if first_only and red == 1:
+                    if first_only:
                         print(f"{claimed}\t{true}\t{remark}\t{case['case']}, trial {number}")
-                    elif not first_only and red <= 40:
+                        return 1
+                    if red <= 40:
                         print(f"{case['case']}, trial {number}: {claimed}, truth {true} ({remark})")
     except (ValueError, KeyError, TypeError) as error:
         print(f"the bench's output cannot be judged: {error!r}", file=sys.stderr)

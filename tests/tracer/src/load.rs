@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{
-    MILLISECOND, SECOND, Time,
-    schedule::Chance,
-};
+use crate::{MILLISECOND, SECOND, Time, schedule::Chance};
 
 /// Connections in use.
 const CONNECTIONS: usize = 4;

@@ -215,9 +215,11 @@ impl<'a> World<'a> {
         if self.case.meter == Meter::Own {
             self.own(&mut page);
         } else {
-            let ended = self.script.pods.iter().filter(|pod| {
-                (pod.to..pod.to + 5 * SECOND).contains(&self.read_at)
-            });
+            let ended = self
+                .script
+                .pods
+                .iter()
+                .filter(|pod| (pod.to..pod.to + 5 * SECOND).contains(&self.read_at));
             for pod in ended {
                 page.pod(pod, 1234.5, None, "terminated");
             }

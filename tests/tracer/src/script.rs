@@ -143,12 +143,8 @@ impl Script {
             Edges::Tight => (0, 100 * MILLISECOND),
             Edges::Wide => (3 * SECOND / 2, chance.time(SECOND)),
         };
-        let quiet = |[from, to]: [Time; 2]| {
-            [
-                schedule.before(from - guard),
-                schedule.after(to + guard),
-            ]
-        };
+        let quiet =
+            |[from, to]: [Time; 2]| [schedule.before(from - guard), schedule.after(to + guard)];
 
         let idle_length = match (case.interval_milliseconds, case.edges) {
             (10_000, _) => 29_800 * MILLISECOND,
@@ -233,7 +229,12 @@ impl Script {
             )
         };
         let starting = of_both(2200 * MILLISECOND, 700 * MILLISECOND);
-        self.act("warm-up", [load[0], steady[0]], WARM_UP_MILLIWATTS, &starting);
+        self.act(
+            "warm-up",
+            [load[0], steady[0]],
+            WARM_UP_MILLIWATTS,
+            &starting,
+        );
         self.act("plateau", steady, candidate.milliwatts, &used_by(&measured));
         if case.database_on_node {
             self.act("database", steady, DATABASE_MILLIWATTS, &[]);
