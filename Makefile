@@ -1,6 +1,6 @@
 # make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit e2e survival lab generate images up down clean
+.PHONY: help demo test lint unit tracer e2e survival lab generate images up down clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -16,6 +16,9 @@ lint: ## format, clippy, shellcheck, chart lint
 
 unit: ## the tests that need no cluster
 	hack/test unit
+
+tracer: ## the proof of the energy figures, short form; hack/tracer --whole has all factors
+	hack/tracer
 
 e2e: ## the user's journeys on the cluster in a box
 	hack/test e2e

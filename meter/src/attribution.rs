@@ -8,39 +8,46 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::power::Interval;
-
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
 
 /// The CPU counters of a node and its pods at one time.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Observation {
+pub struct Observation {
     /// Unix time, on the node's clock, at which the counters were read.
-    pub(crate) unix_seconds: f64,
+    pub unix_seconds: f64,
     /// The same moment on the monotonic clock, since the meter began.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// Identity of the node's cgroup: another number is another cgroup, with other counters.
-    pub(crate) node_cgroup: u64,
+    pub node_cgroup: u64,
     /// CPU time of the node's cgroup since that began.
-    pub(crate) node_cpu_nanoseconds: u64,
+    pub node_cpu_nanoseconds: u64,
     /// Every pod that has a cgroup, by UID.
-    pub(crate) pods: BTreeMap<String, PodObservation>,
+    pub pods: BTreeMap<String, PodObservation>,
 }
 
 /// The counters of one pod.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PodObservation {
+pub struct PodObservation {
     /// Identity of the pod's cgroup.
-    pub(crate) cgroup: u64,
+    pub cgroup: u64,
     /// CPU time of the pod's cgroup since that began.
-    pub(crate) cpu_nanoseconds: u64,
+    pub cpu_nanoseconds: u64,
     /// Memory that the kernel cannot easily take back, unknown where it has no files for it.
-    pub(crate) working_set_bytes: Option<u64>,
+    pub working_set_bytes: Option<u64>,
+}
+
+/// What happened on the node between two observations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Time passed on the monotonic clock, in seconds, above 0.
+    pub elapsed_seconds: f64,
+    /// CPU time that the whole node used, in CPU-seconds.
+    pub node_cpu_seconds: f64,
 }
 
 /// Why an observation cannot follow the one before. No energy is made up across such a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Break {
+pub enum Break {
     /// The node's counter is below its last value.
     #[error("the node's CPU counter went back from {from} to {to} ns")]
     WentBack {
@@ -59,72 +66,70 @@ pub(crate) enum Break {
 
 impl Break {
     /// Whether a later observation may follow all the same.
-    pub(crate) fn heals(self) -> bool {
+    #[must_use]
+    pub fn heals(self) -> bool {
         self == Self::NoTime
     }
 }
 
 /// Energy of the node since the meter began, in joules. Nothing here ever decreases.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "the unit is part of every quantity's name"
-)]
-pub(crate) struct NodeEnergy {
+pub struct NodeEnergy {
     /// All of it: active + idle.
-    pub(crate) total_joules: f64,
+    pub total_joules: f64,
     /// In proportion to use.
-    pub(crate) active_joules: f64,
+    pub active_joules: f64,
     /// The residual; not a baseline.
-    pub(crate) idle_joules: f64,
+    pub idle_joules: f64,
     /// Part of active that was used outside pods: kernel, kubelet, container runtime, this meter.
-    pub(crate) system_joules: f64,
+    pub system_joules: f64,
     /// Part of active that pods used which have ended since.
-    pub(crate) ended_pods_joules: f64,
+    pub ended_pods_joules: f64,
 }
 
 /// Mean power and use over the last interval.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rates {
+pub struct Rates {
     /// Node, in watts.
-    pub(crate) total_watts: f64,
+    pub total_watts: f64,
     /// Active part, in watts.
-    pub(crate) active_watts: f64,
+    pub active_watts: f64,
     /// Idle part, in watts.
-    pub(crate) idle_watts: f64,
+    pub idle_watts: f64,
     /// CPU use, 0..=1.
-    pub(crate) usage_ratio: f64,
+    pub usage_ratio: f64,
 }
 
 /// One pod's account.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PodAccount {
+pub struct PodAccount {
     /// Active energy given to the pod since the meter first saw it, in joules.
-    pub(crate) joules: f64,
+    pub joules: f64,
     /// The same over the last interval, in watts; unknown until the pod was seen for one.
-    pub(crate) watts: Option<f64>,
+    pub watts: Option<f64>,
     /// CPU time since the pod began, in nanoseconds.
-    pub(crate) cpu_nanoseconds: u64,
+    pub cpu_nanoseconds: u64,
     /// Working set at the last observation.
-    pub(crate) working_set_bytes: Option<u64>,
+    pub working_set_bytes: Option<u64>,
 }
 
 /// The node's books: what has been counted up to the latest observation.
 #[derive(Clone, Debug)]
-pub(crate) struct Accounts {
+pub struct Accounts {
     cpus: u32,
     latest: Observation,
     /// The node.
-    pub(crate) node: NodeEnergy,
+    pub node: NodeEnergy,
     /// Absent until there are two observations.
-    pub(crate) rates: Option<Rates>,
+    pub rates: Option<Rates>,
     /// The pods that live, by UID.
-    pub(crate) pods: BTreeMap<String, PodAccount>,
+    pub pods: BTreeMap<String, PodAccount>,
 }
 
 impl Accounts {
     /// Begins counting. What pods used before is not counted in joules.
-    pub(crate) fn open(first: Observation, cpus: u32) -> Self {
+    #[must_use]
+    pub fn open(first: Observation, cpus: u32) -> Self {
         let pods = first
             .pods
             .iter()
@@ -148,17 +153,19 @@ impl Accounts {
     }
 
     /// Unix time at which all of this was true.
-    pub(crate) fn reading_unix_seconds(&self) -> f64 {
+    #[must_use]
+    pub fn reading_unix_seconds(&self) -> f64 {
         self.latest.unix_seconds
     }
 
     /// CPU time of the node's cgroup, in seconds.
-    pub(crate) fn node_cpu_seconds(&self) -> f64 {
+    #[must_use]
+    pub fn node_cpu_seconds(&self) -> f64 {
         seconds(self.latest.node_cpu_nanoseconds)
     }
 
     /// Counts the interval up to `now`, whose energy `joules` tells. On a break nothing changes.
-    pub(crate) fn advance(
+    pub fn advance(
         &mut self,
         now: Observation,
         joules: impl FnOnce(Interval) -> f64,
@@ -247,7 +254,8 @@ impl Accounts {
 }
 
 /// Nanoseconds as seconds; exact to the nanosecond up to 104 days of CPU time.
-pub(crate) fn seconds(nanoseconds: u64) -> f64 {
+#[must_use]
+pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / NANOSECONDS_PER_SECOND
 }
 

@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use crate::attribution::Interval;
+
 /// How far a source's joules can be trusted: the provenance of the node's power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Provenance {
@@ -19,15 +21,6 @@ impl Provenance {
             Self::Modelled => "Modelled",
         }
     }
-}
-
-/// What happened on the node between two snapshots.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Interval {
-    /// Time passed on the monotonic clock, in seconds, above 0.
-    pub(crate) elapsed_seconds: f64,
-    /// CPU time that the whole node used, in CPU-seconds.
-    pub(crate) node_cpu_seconds: f64,
 }
 
 /// What joules come from, for the reader of the exposition.

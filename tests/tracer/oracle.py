@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""The tracer bench's oracle: integrates each case's script and judges the product's claims.
+
+    frugality-tracer | python3 tests/tracer/oracle.py [--first]
+
+Standard library only, and no code, constant or file of the product: what a figure means is written
+here a second time, from the words of docs/measurement.md. Times are whole nanoseconds of true time,
+power is whole milliwatts, CPU use is whole nanoseconds a second, so that sums are exact.
+
+Exit code: 0 all as it should be (green), 1 a wrong figure or a wrong void (red), 2 no judgement.
+With --first, the first finding ends it and is printed on one line, for a table.
+"""
+
+import json
+import sys
+from fractions import Fraction
+
+SECOND = 10**9
+
+# What the requests' figures and times may be off by: rounding of times near 2e9 s.
+EXACT = 1e-6
+# Energy with the meter's own timestamps and steady power around a window's ends is exact but for
+# rounding; a tenth of a percent is a twentieth of the least thing that a mutant does.
+STAMPED = 0.001
+# Kepler's counters may be half a second older than their scrape, at either end of a window.
+UNSTAMPED = 0.03
+# With ten seconds between readings, power changes between the readings around a baseline.
+SLOW = 0.05
+
+# Voids that are right where a meter is read so seldom, and in each kind of trouble.
+SLOW_VOIDS = {"WindowTooShort", "MeterStale", "ReadingsInterrupted"}
+VOIDS_BY_TROUBLE = {
+    "slow clock exchange": {"ClockOffsetUnknown"},
+    "no scrapes": {"ReadingsInterrupted"},
+    "counter back": {"CounterDecreased"},
+    "short run": {"WindowTooShort"},
+}
+
+
+def overlap(act, window):
+    """For how long an act lasts within a window."""
+    return max(0, min(act["to"], window[1]) - max(act["from"], window[0]))
+
+
+def joules(acts, window):
+    """Energy of the node: every act's power for as long as it lasts."""
+    return Fraction(sum(act["milliwatts"] * overlap(act, window) for act in acts), 1000 * SECOND)
+
+
+def shared_joules(acts, window, pods, cpus):
+    """What pods are given: at any moment the share of the node's power that their CPU use is of all
+    CPUs (Kepler's formula for ever shorter intervals)."""
+    times = {window[0], window[1]}
+    for act in acts:
+        times.update(t for t in (act["from"], act["to"]) if window[0] < t < window[1])
+    times = sorted(times)
+    total = 0
+    for begin, end in zip(times, times[1:]):
+        on = [act for act in acts if act["from"] <= begin and end <= act["to"]]
+        milliwatts = sum(act["milliwatts"] for act in on)
+        nanocpus = sum(act["nanocpus"].get(pod, 0) for act in on for pod in pods)
+        total += milliwatts * nanocpus * (end - begin)
+    return Fraction(total, 1000 * SECOND * SECOND * cpus)
+
+
+def truth(case, trial):
+    """Every figure of a trial by its definition; None where there must be none."""
+    acts = case["acts"]
+    sent, answered, latencies, codes, server_cpu, database_cpu = [], [], [], [], [], []
+    for at, latency, code, server, database in trial["measured"]:
+        sent.append(at)
+        answered.append(at + latency)
+        latencies.append(latency)
+        codes.append(code)
+        server_cpu.append(server)
+        database_cpu.append(database)
+    expected = set(trial["expected_status"])
+    good = [latency for latency, code in zip(latencies, codes) if code in expected]
+    n = len(good)
+    window = (min(sent), max(answered))
+    length = Fraction(window[1] - window[0], SECOND)
+
+    tail_end = max(at + latency for at, latency, *_ in trial["tail"])
+    idle_from = tail_end + trial["settle"]
+    idle_after = (idle_from, idle_from + trial["idle_length"])
+    before, after = (
+        joules(acts, idle) / Fraction(idle[1] - idle[0], SECOND)
+        for idle in (trial["idle_before"], idle_after)
+    )
+    gross = joules(acts, window)
+    net = gross - length * (before + after) / 2
+    candidate, database = trial["candidate_pods"], trial["database_pods"]
+
+    def share(pods):
+        return shared_joules(acts, window, pods, case["cpus"])
+
+    figures = {
+        "successes": n,
+        "errors": len(codes) - n,
+        "requests_per_second": n / length,
+        "milliseconds_per_request": Fraction(sum(good), n) / 10**6,
+        "node_joules": gross,
+        "idle_before_watts": before,
+        "idle_after_watts": after,
+        "gross_joules_per_request": gross / n,
+        "net_joules_per_request": net / n,
+        "candidate_joules_per_request": share(candidate) / n,
+        "attributed_joules_per_request": share(candidate + database) / n if database else None,
+        "candidate_cpu_seconds_per_request": None,
+        "cpu_seconds_per_request": None,
+    }
+    if case["meter"] == "frugality-meter":  # Kepler serves no CPU time of pods.
+        idle_cpu = sum(
+            act["nanocpus"].get(pod, 0) * overlap(act, window)
+            for act in acts
+            for pod in database
+            if act["what"] == "idle"
+        )
+        server = Fraction(sum(server_cpu), SECOND)
+        both = server + Fraction(sum(database_cpu), SECOND) + Fraction(idle_cpu, SECOND**2)
+        figures["candidate_cpu_seconds_per_request"] = server / n
+        if database:
+            figures["cpu_seconds_per_request"] = both / n
+    return figures
+
+
+def allowed(case, name, true, figures):
+    """By how much a claim may differ from the truth."""
+    if name in ("successes", "errors"):
+        return 0
+    if name in ("requests_per_second", "milliseconds_per_request"):
+        return EXACT * abs(true)
+    if case["meter"] == "kepler":
+        share = UNSTAMPED
+    else:
+        share = STAMPED if case["interval_milliseconds"] <= 1000 else SLOW
+    if name == "net_joules_per_request":  # What is subtracted is off as well as what it is taken from.
+        true = figures["gross_joules_per_request"]
+    return share * abs(true)
+
+
+def findings_of(case, trial):
+    """What is wrong with the claim of a trial."""
+    claim = trial["claim"]
+    may_be_void, may_be_measured = set(), True
+    if case["meter"] == "frugality-meter" and case["interval_milliseconds"] > 1000:
+        may_be_void = SLOW_VOIDS
+    if trial["is_troubled"]:
+        may_be_void, may_be_measured = VOIDS_BY_TROUBLE[case["trouble"]], False
+    if "void" in claim:
+        if claim["void"] not in may_be_void:
+            yield f"void {claim['void']}", "a figure" if may_be_measured else "another void", claim["message"]
+        return
+    if not may_be_measured:
+        yield "figures", "void " + " or ".join(sorted(may_be_void)), case["trouble"]
+        return
+    claims, figures = claim["figures"], truth(case, trial)
+    # The figures that decide come first, so that the first finding says most.
+    for name in sorted(figures, key=lambda name: not name.endswith("joules_per_request")):
+        claimed, true = claims[name], figures[name]
+        if claimed is None and true is None:
+            continue
+        if claimed is None or true is None:
+            yield f"{name} {claimed}", "none" if true is None else f"{float(true):.6g}", "one is missing"
+        # Not written as >, so that a claim that is no number is not let through.
+        elif not abs(Fraction(claimed) - true) <= Fraction(allowed(case, name, true, figures)):
+            off = f"{100 * (claimed / float(true) - 1):+.3g} %" if true else "truth is 0"
+            yield f"{name} {claimed:.6g}", f"{float(true):.6g}", off
+    if case["meter"] == "kepler":
+        # The uncertainty that the product states must cover its own error.
+        claimed, true = claims["node_joules"], float(figures["node_joules"])
+        stated = claims["relative_uncertainty"]
+        if not abs(claimed / true - 1) <= 2 * stated:
+            yield f"node_joules {claimed:.6g}", f"{true:.6g}", f"stated uncertainty {stated:.3g}"
+
+
+def main():
+    first_only = sys.argv[1:] == ["--first"]
+    cases = trials = voids = red = 0
+    try:
+        for line in sys.stdin:
+            case = json.loads(line)
+            case["acts"] = [
+                dict(zip(("what", "from", "to", "milliwatts", "nanocpus"), act)) for act in case["acts"]
+            ]
+            cases += 1
+            for number, trial in enumerate(case["trials"], 1):
+                trials += 1
+                voids += "void" in trial["claim"]
+                for claimed, true, remark in findings_of(case, trial):
+                    red += 1
+                    if first_only:
+                        print(f"{claimed}\t{true}\t{remark}\t{case['case']}, trial {number}")
+                        return 1
+                    if red <= 40:
+                        print(f"{case['case']}, trial {number}: {claimed}, truth {true} ({remark})")
+    except (ValueError, KeyError, TypeError) as error:
+        print(f"the bench's output cannot be judged: {error!r}", file=sys.stderr)
+        return 2
+    if not trials:
+        print("no case was run", file=sys.stderr)
+        return 2
+    if not first_only:
+        print(f"{cases} cases, {trials} trials, {voids} of them void, {red} findings")
+    return 1 if red else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,309 @@
+//! Who adds how many watts and uses how much CPU time, and when.
+//!
+//! No two levels can be taken for one another, nor any sum of few for another: a wrong figure tells
+//! by its size what is in it.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    MILLISECOND, SECOND, Time,
+    cases::{Asked, Case, Edges, Meter, Trouble},
+    load::{Amount, Candidate, Run},
+    schedule::{Chance, Schedule, TRIALS},
+};
+
+/// CPUs of the measured node.
+pub(crate) const CPUS: u32 = 4;
+/// Status codes that count as success.
+pub(crate) const EXPECTED_STATUS: [u16; 1] = [200];
+/// Rest between the end of all load and the idle baseline.
+pub(crate) const SETTLE: Time = 3 * SECOND;
+
+pub(crate) const DATABASE: &str = "uid-database";
+pub(crate) const NEIGHBOUR: &str = "uid-neighbour";
+/// CPU time outside pods.
+pub(crate) const SYSTEM: &str = "system";
+
+const IDLE_MILLIWATTS: i64 = 3000;
+/// By how much the node's idle power grows from one trial to the next.
+const IDLE_STEP_MILLIWATTS: i64 = 170;
+/// By how much it is higher after a load than before.
+const WARMTH_MILLIWATTS: i64 = 20;
+const DATABASE_MILLIWATTS: i64 = 370;
+const INJECTOR_MILLIWATTS: i64 = 11_000;
+const NEIGHBOUR_MILLIWATTS: i64 = 29_000;
+const WARM_UP_MILLIWATTS: i64 = 50_000;
+const TAIL_MILLIWATTS: i64 = 70_000;
+
+/// Short bursts in the measured run, so that power now and then does not tell energy.
+const RIPPLE_MILLIWATTS: i64 = 2000;
+const RIPPLE_LENGTH: Time = 50 * MILLISECOND;
+const RIPPLE_PERIOD: Time = 437 * MILLISECOND;
+
+const CANDIDATES: [Candidate; 2] = [
+    Candidate {
+        name: "a",
+        milliwatts: 1000,
+        latency: 50 * MILLISECOND,
+        error_latency: 15 * MILLISECOND,
+        server_cpu: 18 * MILLISECOND,
+        error_cpu: 9 * MILLISECOND,
+        database_cpu: 6 * MILLISECOND,
+    },
+    Candidate {
+        name: "b",
+        milliwatts: 1600,
+        latency: 80 * MILLISECOND,
+        error_latency: 25 * MILLISECOND,
+        server_cpu: 33 * MILLISECOND,
+        error_cpu: 14 * MILLISECOND,
+        database_cpu: 7 * MILLISECOND,
+    },
+];
+
+/// Somebody's doing for a time, on top of everybody else's.
+#[derive(Clone, Debug)]
+pub(crate) struct Act {
+    pub(crate) what: &'static str,
+    pub(crate) from: Time,
+    pub(crate) to: Time,
+    /// What it adds to the node's power.
+    pub(crate) milliwatts: i64,
+    /// CPU time that pods, or the system, use for it: nanoseconds a second, by UID.
+    pub(crate) nanocpus: BTreeMap<String, i64>,
+}
+
+/// A pod of the measured node and when it lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Pod {
+    pub(crate) uid: String,
+    pub(crate) name: String,
+    pub(crate) namespace: &'static str,
+    pub(crate) from: Time,
+    pub(crate) to: Time,
+}
+
+/// One trial.
+#[derive(Clone, Debug)]
+pub(crate) struct Trial {
+    pub(crate) candidate: Candidate,
+    /// Between these times its readings were taken: those of one session of the operator's.
+    pub(crate) session: [Time; 2],
+    pub(crate) candidate_pods: Vec<String>,
+    pub(crate) database_pods: Vec<String>,
+    pub(crate) idle_before: [Time; 2],
+    pub(crate) warm_up: Run,
+    pub(crate) measured: Run,
+    pub(crate) tail: Run,
+    /// Whether the case's trouble happens in it.
+    pub(crate) is_troubled: bool,
+}
+
+/// A whole run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) acts: Vec<Act>,
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) trials: Vec<Trial>,
+}
+
+impl Script {
+    pub(crate) fn of(case: &Case, schedule: &Schedule) -> Self {
+        let mut script = Self::default();
+        let mut chance = Chance::new(case.seed() ^ 1);
+        let mut now = 2 * SECOND;
+        for number in 0..TRIALS {
+            now = script.trial(case, schedule, number, now, &mut chance);
+        }
+        let always = |milli: i64| milli * MILLISECOND;
+        let mut idle = vec![(SYSTEM, always(60)), (NEIGHBOUR, always(30))];
+        if case.database_on_node {
+            idle.push((DATABASE, always(10)));
+            script.pod(DATABASE, "contacts-1", "shop", [0, now]);
+        }
+        script.pod(NEIGHBOUR, "neighbour", "elsewhere", [0, now]);
+        script.act("idle", [0, now], IDLE_MILLIWATTS, &idle);
+        script
+    }
+
+    /// Writes the trial that begins at `begin`; returns when the next one may.
+    fn trial(
+        &mut self,
+        case: &Case,
+        schedule: &Schedule,
+        number: usize,
+        begin: Time,
+        chance: &mut Chance,
+    ) -> Time {
+        let candidate = CANDIDATES[[0, 1, 1, 0][number]];
+        let is_troubled = number == 1 && case.trouble.is_some();
+        // How far power must be steady beyond a window's ends, and where the window begins behind a
+        // known reading.
+        let (guard, nudge) = match case.edges {
+            Edges::Tight => (0, 100 * MILLISECOND),
+            Edges::Wide => (3 * SECOND / 2, chance.time(SECOND)),
+        };
+        let quiet =
+            |[from, to]: [Time; 2]| [schedule.before(from - guard), schedule.after(to + guard)];
+
+        let idle_length = match (case.interval_milliseconds, case.edges) {
+            (10_000, _) => 29_800 * MILLISECOND,
+            (_, Edges::Tight) => 9_800 * MILLISECOND,
+            (_, Edges::Wide) => 10 * SECOND,
+        };
+        let idle_from = schedule.after(begin + 6 * SECOND) + nudge;
+        let idle_before = [idle_from, idle_from + idle_length];
+        let before = quiet(idle_before);
+
+        let run = |amount, start, chance: &mut Chance| {
+            Run::new(&candidate, amount, case.errors_percent, start, chance)
+        };
+        let warm_up = run(Amount::Duration(5 * SECOND), 0, chance);
+        let earliest = before[1] + 3 * SECOND + warm_up.end();
+        let start = schedule.after(earliest) + nudge;
+        let warm_up = {
+            let end = start - 30 * MILLISECOND;
+            let length = warm_up.end();
+            warm_up.shifted(end - length)
+        };
+        // Just short of a whole number of readings, so that the next one is near the end as well.
+        let asked = match case.asked {
+            Asked::LongDuration => 209_700 * MILLISECOND,
+            _ if is_troubled && case.trouble == Some(Trouble::ShortRun) => 14_700 * MILLISECOND,
+            Asked::Duration | Asked::Count => 20_700 * MILLISECOND,
+        };
+        let amount = match case.asked {
+            Asked::Count => Amount::CountFor(asked),
+            Asked::Duration | Asked::LongDuration => Amount::Duration(asked),
+        };
+        let measured = run(amount, start, chance);
+        let end = measured.end();
+        let tail = run(Amount::Duration(3 * SECOND), end + 25 * MILLISECOND, chance);
+        let load = [warm_up.start(), tail.end()];
+        let steady = quiet([start, end]);
+        let steady = [steady[0].max(load[0]), steady[1].min(load[1])];
+
+        let idle_start = tail.end() + SETTLE;
+        let after = quiet([idle_start, idle_start + idle_length]);
+        let after = [after[0].max(load[1]), after[1]];
+        let next = after[1] + 5 * SECOND;
+
+        let server = format!("uid-{}-{number}", candidate.name);
+        self.pod(
+            &server,
+            &format!("{}-{number}", candidate.name),
+            "shop",
+            [begin + SECOND / 2, next - SECOND],
+        );
+        let idle = i64::try_from(number).unwrap() * IDLE_STEP_MILLIWATTS;
+        self.act("footprint", [begin, next], idle, &[]);
+        self.act("warmth", [load[1], next], WARMTH_MILLIWATTS, &[]);
+        // Kepler serves no CPU time, so the product looks for the end of the load in the node's power
+        // where that shows it, as an injector on the node makes it do: nothing may hide it then.
+        let load_shows_in_power = case.meter == Meter::Kepler && case.injector_on_node;
+        let settling = if load_shows_in_power {
+            [load[1], load[1]]
+        } else {
+            [load[1], after[0]]
+        };
+        for span in [
+            [begin, before[0]],
+            [before[1], load[0] - SECOND / 2],
+            settling,
+            [after[1], after[1] + 2 * SECOND],
+        ] {
+            let cpu = [(NEIGHBOUR, 1_500 * MILLISECOND)];
+            self.act("neighbour", span, NEIGHBOUR_MILLIWATTS, &cpu);
+        }
+        let of_both = |server_cpu: i64, database_cpu: i64| {
+            let mut cpu = vec![(server.as_str(), server_cpu)];
+            if case.database_on_node {
+                cpu.push((DATABASE, database_cpu));
+            }
+            cpu
+        };
+        let used_by = |run: &Run| {
+            of_both(
+                run.nanocpus(|one| one.server_cpu),
+                run.nanocpus(|one| one.database_cpu),
+            )
+        };
+        let starting = of_both(2200 * MILLISECOND, 700 * MILLISECOND);
+        self.act(
+            "warm-up",
+            [load[0], steady[0]],
+            WARM_UP_MILLIWATTS,
+            &starting,
+        );
+        self.act("plateau", steady, candidate.milliwatts, &used_by(&measured));
+        if case.database_on_node {
+            self.act("database", steady, DATABASE_MILLIWATTS, &[]);
+        }
+        let ending = [steady[1], load[1]];
+        let milliwatts = if load_shows_in_power {
+            candidate.milliwatts
+        } else {
+            TAIL_MILLIWATTS
+        };
+        self.act("tail", ending, milliwatts, &used_by(&tail));
+        let inside = [start + 3 * SECOND / 2, end - 3 * SECOND / 2];
+        let mut ripple = inside[0];
+        while ripple + RIPPLE_LENGTH < inside[1] {
+            let span = [ripple, ripple + RIPPLE_LENGTH];
+            self.act("ripple", span, RIPPLE_MILLIWATTS, &[]);
+            ripple += RIPPLE_PERIOD;
+        }
+        if case.injector_on_node {
+            let injector = format!("uid-injector-{number}");
+            let life = [load[0] - SECOND, load[1] + SECOND / 2];
+            self.pod(&injector, &format!("injector-{number}"), "shop", life);
+            let cpu = [(injector.as_str(), 600 * MILLISECOND)];
+            self.act("injector", load, INJECTOR_MILLIWATTS, &cpu);
+        }
+        self.trials.push(Trial {
+            candidate,
+            session: [begin, next],
+            candidate_pods: vec![server],
+            database_pods: if case.database_on_node {
+                vec![DATABASE.to_owned()]
+            } else {
+                Vec::new()
+            },
+            idle_before,
+            warm_up,
+            measured,
+            tail,
+            is_troubled,
+        });
+        next
+    }
+
+    fn act(
+        &mut self,
+        what: &'static str,
+        [from, to]: [Time; 2],
+        milliwatts: i64,
+        cpu: &[(&str, i64)],
+    ) {
+        if from < to {
+            let nanocpus = cpu.iter().map(|(who, rate)| ((*who).to_owned(), *rate));
+            self.acts.push(Act {
+                what,
+                from,
+                to,
+                milliwatts,
+                nanocpus: nanocpus.collect(),
+            });
+        }
+    }
+
+    fn pod(&mut self, uid: &str, name: &str, namespace: &'static str, [from, to]: [Time; 2]) {
+        self.pods.push(Pod {
+            uid: uid.to_owned(),
+            name: name.to_owned(),
+            namespace,
+            from,
+            to,
+        });
+    }
+}
