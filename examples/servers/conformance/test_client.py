@@ -1,8 +1,10 @@
 """A public client, vdirsyncer, finds the address book, copies all of it, and carries changes both ways."""
 
+import concurrent.futures
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,20 +74,31 @@ def in_the_database(postgres: Postgres, name: str) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def book(books: dict[str, Server], name: str, postgres: Postgres):
-    yield books[name]
-    postgres.seed(BOOK_ROWS, database=f"book_{name}")
+def restored(books: dict[str, Server], postgres: Postgres) -> Iterator[dict[str, Server]]:
+    yield books
+    for name in books:
+        postgres.seed(BOOK_ROWS, database=f"book_{name}")
 
 
 def test_a_client_carries_everything_both_ways(
-    book: Server, name: str, postgres: Postgres, tmp_path: Path
+    restored: dict[str, Server], postgres: Postgres, tmp_path: Path
 ) -> None:
-    client = Client(tmp_path, book.port)
+    with concurrent.futures.ThreadPoolExecutor(len(restored)) as threads:
+        runs = [
+            threads.submit(carries_everything_both_ways, server, postgres, tmp_path / name)
+            for name, server in restored.items()
+        ]
+        for run in runs:
+            run.result()
+
+
+def carries_everything_both_ways(book: Server, postgres: Postgres, folder: Path) -> None:
+    client = Client(folder, book.port)
     client.run("discover")
     client.run("sync")
     copied = client.contacts()
     assert len(copied) == BOOK_ROWS
-    assert copied == in_the_database(postgres, name)
+    assert copied == in_the_database(postgres, book.name)
     assert "Copying" not in client.run("sync"), "entity tags tell that nothing has changed"
 
     here, there, gone_here, gone_there = sorted(copied)[:4]
@@ -101,7 +114,7 @@ def test_a_client_carries_everything_both_ways(
     client.run("sync")
 
     after = client.contacts()
-    assert after == in_the_database(postgres, name)
+    assert after == in_the_database(postgres, book.name)
     assert after.keys() == copied.keys() - {gone_here, gone_there} | {"new-here", "new-there"}
     assert b"FN:Changed here\r\n" in after[here]
     assert after[there] == changed

@@ -18,12 +18,9 @@ NO_DATABASE = b"The database does not answer\n"
 
 
 def backends(postgres: Postgres, name: str) -> set[str]:
-    """Process ids of the PostgreSQL backends of one server."""
-    return set(
-        postgres.psql(
-            f"SELECT pid FROM pg_stat_activity WHERE application_name = 'contacts-{name}'"
-        ).splitlines()
-    )
+    """Process ids of the PostgreSQL backends of one kind of server, beside those of its address book."""
+    sql = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = "
+    return set(postgres.psql(f"{sql}'contacts-{name}'").splitlines())
 
 
 @pytest.mark.parametrize(("pool_size", "connections"), [(None, 10), ("3", 3)])

@@ -240,9 +240,13 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
-        """Open a transaction in which no other writes."""
+        """Open a transaction in which no other writes; all of it has as long as one statement."""
         try:
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with (
+                self._pool.acquire() as connection,
+                asyncio.timeout(TIMEOUT_SECONDS),
+                connection.transaction(),
+            ):
                 await connection.execute(LOCK_SQL)
                 yield connection
         except FAILURES as error:

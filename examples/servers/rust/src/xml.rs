@@ -1,6 +1,7 @@
 //! XML in and out: the requests' bodies as a small tree, and the one way in which text is escaped.
 
 use quick_xml::XmlVersion;
+use quick_xml::escape::unescape;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::reader::NsReader;
@@ -104,7 +105,10 @@ pub(crate) fn parse(body: &[u8]) -> Option<Element> {
                     return None;
                 }
                 let namespace = match namespace {
-                    ResolveResult::Bound(Namespace(namespace)) => namespace.to_owned(),
+                    // The reader compares and gives namespaces as they are written.
+                    ResolveResult::Bound(Namespace(namespace)) => {
+                        unescape(namespace).ok()?.into_owned()
+                    }
                     ResolveResult::Unbound => String::new(),
                     ResolveResult::Unknown(_) => return None,
                 };
@@ -226,13 +230,13 @@ mod tests {
 
     #[test]
     fn a_tree_has_names_attributes_and_text() {
-        let body = br#"<?xml version="1.0"?><a:q xmlns:a="DAV:" xmlns="x"><b c="1&amp;2">t&lt;<![CDATA[&]]>&#65;</b></a:q>"#;
+        let body = br#"<?xml version="1.0"?><a:q xmlns:a="DAV:" xmlns="x&amp;"><b c="1&amp;2">t&lt;<![CDATA[&]]>&#65;</b></a:q>"#;
         let root = parse(body).unwrap();
         assert!(root.name.is(DAV, "q"));
-        let child = root.child("x", "b").unwrap();
+        let child = root.child("x&", "b").unwrap();
         assert_eq!(child.attribute("c"), Some("1&2"));
         assert_eq!(child.text, "t<&A");
-        assert_eq!(child.name.empty_element(), "<b xmlns=\"x\"/>");
+        assert_eq!(child.name.empty_element(), "<b xmlns=\"x&amp;\"/>");
     }
 
     #[rstest]
