@@ -13,7 +13,9 @@ CREATE TABLE contacts (
     id integer PRIMARY KEY,
     uid text UNIQUE NOT NULL,
     vcard text NOT NULL,
-    etag text NOT NULL
+    etag text NOT NULL,
+    -- Last segment of the contact's path in the address book; a client may choose another than its UID.
+    name text UNIQUE NOT NULL
 ) WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off);
 
 WITH lists AS (
@@ -129,12 +131,13 @@ vcards AS (
         array_to_string(lines, E'\r\n') || E'\r\n' AS vcard
     FROM cards
 )
-INSERT INTO contacts (id, uid, vcard, etag)
+INSERT INTO contacts (id, uid, vcard, etag, name)
 SELECT
     id,
     uid,
     vcard,
-    md5(vcard)
+    md5(vcard),
+    uid || '.vcf'
 FROM vcards
 ORDER BY id;
 

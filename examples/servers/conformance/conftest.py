@@ -11,6 +11,8 @@ import pytest
 from harness import COMMANDS, Postgres, Server, free_port
 
 ROWS = 10_000
+# Contacts of an address book that the tests write into: more than one page of the servers.
+BOOK_ROWS = 300
 
 # Ended by SIGTERM, pytest would leave the servers behind; interrupted, it ends them.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -68,6 +70,17 @@ def orphans(start: Callable[..., Server]) -> dict[str, Server]:
 @pytest.fixture(scope="session")
 def servers(postgres: Postgres, start: Callable[..., Server]) -> dict[str, Server]:
     servers = {name: start(name, DATABASE_URL=postgres.url()) for name in COMMANDS}
+    return {name: server.wait_ready() for name, server in servers.items()}
+
+
+@pytest.fixture(scope="session")
+def books(postgres: Postgres, start: Callable[..., Server]) -> dict[str, Server]:
+    """Servers with an address book of their own each, equal at the start and written to in the same way."""
+    servers = {}
+    for name in COMMANDS:
+        postgres.create(f"book_{name}")
+        postgres.seed(BOOK_ROWS, database=f"book_{name}")
+        servers[name] = start(name, DATABASE_URL=postgres.url(database=f"book_{name}"))
     return {name: server.wait_ready() for name, server in servers.items()}
 
 

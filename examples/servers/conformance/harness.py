@@ -63,12 +63,12 @@ class Postgres:
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as config:
             config.write(
                 f"listen_addresses = '{LOOPBACK}'\nport = {self.port}\n"
-                f"unix_socket_directories = '{folder}'\nmax_connections = 60\nfsync = off\n"
+                f"unix_socket_directories = '{folder}'\nmax_connections = 90\nfsync = off\n"
                 "log_line_prefix = '%a|'\n"
             )
         self.start()
         self.psql(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'", database="postgres")
-        self.psql(f"CREATE DATABASE {DATABASE} OWNER {ROLE}", database="postgres")
+        self.create(DATABASE)
 
     def _as_user(self) -> dict:
         return {"user": self.user} if os.getuid() == 0 else {}
@@ -83,9 +83,13 @@ class Postgres:
             **self._as_user(),
         )
 
-    def url(self, port: int | None = None) -> str:
+    def url(self, port: int | None = None, *, database: str = DATABASE) -> str:
         quoted = PASSWORD.replace("@", "%40").replace("/", "%2F")
-        return f"postgresql://{ROLE}:{quoted}@{LOOPBACK}:{port or self.port}/{DATABASE}?sslmode=disable"
+        return f"postgresql://{ROLE}:{quoted}@{LOOPBACK}:{port or self.port}/{database}?sslmode=disable"
+
+    def create(self, database: str) -> None:
+        """Make a database of the application's role."""
+        self.psql(f"CREATE DATABASE {database} OWNER {ROLE}", database="postgres")
 
     def start(self) -> None:
         with self.log.open("ab") as log:
@@ -113,9 +117,10 @@ class Postgres:
         done = subprocess.run(command, check=True, input=sql.encode(), stdout=subprocess.PIPE)
         return done.stdout.decode().removesuffix("\n")
 
-    def seed(self, rows: int) -> None:
+    def seed(self, rows: int, *, database: str = DATABASE) -> None:
         """Run the operator's seed as the application's role."""
-        command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", f"rows={rows}", "-f", SEED, self.url()]
+        command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-v", f"rows={rows}", "-f", SEED]
+        command.append(self.url(database=database))
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     @contextlib.contextmanager
@@ -179,10 +184,16 @@ class Server:
     def connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(LOOPBACK, self.port, timeout=20)
 
-    def ask(self, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: str | bytes | None = None,
+    ) -> Answer:
         connection = self.connection()
         try:
-            return ask(connection, path, method, headers)
+            return ask(connection, path, method, headers, body)
         finally:
             connection.close()
 
@@ -203,9 +214,27 @@ def ask(
     path: str,
     method: str = "GET",
     headers: dict[str, str] | None = None,
+    body: str | bytes | None = None,
 ) -> Answer:
-    connection.request(method, path, headers=headers or {})
+    connection.request(method, path, body.encode() if isinstance(body, str) else body, headers or {})
     response = connection.getresponse()
     fields = response.getheaders()
     assert len({name.lower() for name, _ in fields}) == len(fields), f"a header is there twice: {fields}"
     return Answer(response.status, {name.lower(): value for name, value in fields}, response.read())
+
+
+def same(
+    servers: dict[str, Server],
+    path: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    body: str | bytes | None = None,
+) -> Answer:
+    """The one answer of both servers, with every header but the date."""
+    answers = {}
+    for name, server in servers.items():
+        answer = server.ask(path, method, headers, body)
+        assert answer.headers.pop("date", "").endswith(" GMT")
+        answers[name] = answer
+    assert answers["rust"] == answers["python"]
+    return answers["rust"]

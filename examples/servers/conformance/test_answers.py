@@ -7,21 +7,10 @@ import uuid
 import pytest
 
 from conftest import ROWS
-from harness import Answer, Postgres, Server, ask
+from harness import Answer, Postgres, Server, ask, same
 
 Contacts = dict[int, tuple[str, bytes]]
 KEY = "00000006-1234-4abc-8def-0123456789ab"
-
-
-def same(servers: dict[str, Server], path: str, method: str = "GET", headers=None) -> Answer:
-    """The one answer of both servers, with every header but the date."""
-    answers = {}
-    for name, server in servers.items():
-        answer = server.ask(path, method, headers)
-        assert answer.headers.pop("date", "").endswith(" GMT")
-        answers[name] = answer
-    assert answers["rust"] == answers["python"]
-    return answers["rust"]
 
 
 def number_of(key: str) -> int:

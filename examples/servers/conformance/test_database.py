@@ -1,14 +1,16 @@
 """Both servers use the database in the same way, and outlive its absence."""
 
 import concurrent.futures
+import http.client
 import re
+import socket
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from harness import Answer, Postgres, Server, ask, wait_until
+from harness import LOOPBACK, Answer, Postgres, Server, ask, wait_until
 
 SQL = "SELECT etag, vcard FROM contacts WHERE id = $1"
 KEY = "00000006-1234-4abc-8def-0123456789ab"
@@ -16,12 +18,9 @@ NO_DATABASE = b"The database does not answer\n"
 
 
 def backends(postgres: Postgres, name: str) -> set[str]:
-    """Process ids of the PostgreSQL backends of one server."""
-    return set(
-        postgres.psql(
-            f"SELECT pid FROM pg_stat_activity WHERE application_name = 'contacts-{name}'"
-        ).splitlines()
-    )
+    """Process ids of the PostgreSQL backends of one kind of server, beside those of its address book."""
+    sql = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = "
+    return set(postgres.psql(f"{sql}'contacts-{name}'").splitlines())
 
 
 @pytest.mark.parametrize(("pool_size", "connections"), [(None, 10), ("3", 3)])
@@ -119,6 +118,41 @@ def test_a_database_that_hangs_is_given_five_seconds(postgres: Postgres, servers
         for _ in range(30):
             assert server.ask(f"/contacts/{KEY}").status == 200
         wait_until(lambda name=name: len(backends(postgres, name)) <= 10, "no connection too many")
+
+
+def test_a_list_is_cut_where_the_database_fails(postgres: Postgres, servers: dict[str, Server]) -> None:
+    """Half of the address book must not look like all of it."""
+    body = (
+        '<C:addressbook-query xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:carddav">'
+        "<prop><C:address-data/></prop><C:filter/></C:addressbook-query>"
+    )
+    waiting = []
+    for server in servers.values():
+        connection = server.connection()
+        # A client that reads slowly: most of the answer is still to be made when the database stops.
+        connection.sock = socket.socket()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sock.connect((LOOPBACK, server.port))
+        connection.request("REPORT", "/dav/addressbooks/contacts/", body, {"Depth": "1"})
+        response = connection.getresponse()
+        assert (response.status, response.getheader("transfer-encoding")) == (207, "chunked")
+        waiting.append(response)
+    postgres.stop()
+    try:
+        for response in waiting:
+            with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+                response.read()
+        for server in servers.values():
+            assert "an answer was cut" in server.text()
+            assert _essence(server.ask("/dav/addressbooks/contacts/none"))[0] == 503
+            assert _essence(server.ask("/dav/addressbooks/contacts/", "REPORT", None, body))[0] == 207
+            assert (
+                _essence(server.ask("/dav/addressbooks/contacts/", "REPORT", {"Depth": "1"}, body))[0] == 503
+            )
+    finally:
+        postgres.start()
+    for name, server in servers.items():
+        wait_until(lambda server=server: server.ask("/healthz").status == 200, f"{name} is back", 10)
 
 
 def _essence(answer: Answer) -> tuple[int, str, bytes]:

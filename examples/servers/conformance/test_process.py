@@ -22,6 +22,7 @@ URL = "postgresql://app:app@127.0.0.1:1/contacts?sslmode=disable"
         ({"DATABASE_URL": URL.replace("?sslmode=disable", "")}, "sslmode=disable"),
         ({"DATABASE_URL": URL.replace("disable", "require")}, "sslmode=disable"),
         ({"DATABASE_URL": URL, "POOL_SIZE": "0"}, 'POOL_SIZE must be a whole number from 1 to 1000, not "0"'),
+        ({"DATABASE_URL": URL, "BASIC_AUTH": "ann"}, "BASIC_AUTH must be user:password"),
         ({"DATABASE_URL": URL, "PORT": "http"}, 'PORT must be a whole number from 1 to 65535, not "http"'),
     ],
 )

@@ -1,4 +1,4 @@
-"""Candidate server in Python: one vCard out of PostgreSQL for each request.
+"""Candidate server in Python: an address book in PostgreSQL, over HTTP and CardDAV.
 
 What it answers, and why its Rust counterpart answers the same, is in ``examples/servers/README.md``.
 """

@@ -55,7 +55,7 @@ async def serve(settings: Settings) -> int:
 
     server = Server(
         uvicorn.Config(
-            application(database),
+            application(database, settings.credentials),
             backlog=BACKLOG,
             http="httptools",
             ws="none",

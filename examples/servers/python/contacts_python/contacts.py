@@ -1,26 +1,22 @@
-"""The HTTP side: ``/contacts/{key}`` and ``/healthz``."""
+"""The HTTP side: all paths, and what ``/contacts/{key}`` and ``/healthz`` answer."""
 
-import logging
 import re
 
 from starlette.applications import Starlette
 from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from .answers import NO_CONTACT, NO_PATH, contact_response, no_database
+from .authentication import Authentication
 from .database import Database, DatabaseError
-
-log = logging.getLogger(__name__)
+from .dav import AddressBook
 
 UUID = re.compile(r"([0-9a-fA-F]{8})-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
-# What is between quotes in If-None-Match is a tag, what is outside of them is commas and W/.
-QUOTED = re.compile(r'"([^"]*)"')
 
 MALFORMED_KEY = "The key of a contact is a UUID: /contacts/12345678-9abc-def0-1234-56789abcdef0\n"
-NO_CONTACT = "There is no such contact\n"
-NO_DATABASE = "The database does not answer\n"
-NO_PATH = "There is nothing at this path\n"
 NO_METHOD = "Only GET and HEAD are served\n"
 
 
@@ -33,8 +29,8 @@ class AnyConvertor(PathConvertor):
 register_url_convertor("any", AnyConvertor())
 
 
-def application(database: Database) -> Starlette:
-    """Everything that the server answers."""
+def application(database: Database, credentials: str | None) -> Starlette:
+    """Everything that the server answers; where there are credentials, contacts only to who has them."""
 
     async def contact(request: Request) -> Response:
         row = row_of(request.path_params["key"], database.rows)
@@ -43,20 +39,22 @@ def application(database: Database) -> Starlette:
         found = await database.contact(row)
         if found is None:
             return PlainTextResponse(NO_CONTACT, 404)
-        headers = {"etag": f'"{found.etag}"'}
-        if is_known(request.headers.getlist("if-none-match"), found.etag):
-            if request.method == "HEAD":
-                # The length that GET would send (RFC 9110, 8.6), as the Rust server has to say it.
-                headers["content-length"] = str(len(found.vcard.encode()))
-            return Response(status_code=304, headers=headers)
-        return Response(found.vcard, headers=headers, media_type="text/vcard")
+        return contact_response(request, found)
 
     async def health(_request: Request) -> Response:
         await database.check()
         return PlainTextResponse("ok\n")
 
+    guard = [Middleware(Authentication, credentials)] if credentials else None
     app = Starlette(
-        routes=[Route("/contacts/{key:any}", contact), Route("/healthz", health)],
+        routes=[
+            Route("/contacts/{key:any}", contact, middleware=guard),
+            Route("/healthz", health),
+            Route("/dav", AddressBook(database), middleware=guard),
+            Route("/dav/{path:any}", AddressBook(database), middleware=guard),
+            # Where discovery begins (RFC 6764), for every method.
+            Route("/.well-known/carddav", Response(status_code=301, headers={"location": "/dav/"})),
+        ],
         exception_handlers={DatabaseError: _no_database, 404: _not_found, 405: _method_not_allowed},
     )
     app.router.redirect_slashes = False
@@ -72,14 +70,8 @@ def row_of(key: str, rows: int) -> int | None:
     return None if match is None else 1 + int(match[1], 16) % rows
 
 
-def is_known(if_none_match: list[str], etag: str) -> bool:
-    """Whether ``If-None-Match`` names this entity tag (without quotes), compared weakly."""
-    return any(value.strip() == "*" or etag in QUOTED.findall(value) for value in if_none_match)
-
-
-async def _no_database(_request: Request, error: Exception) -> Response:
-    log.error("%s", error)
-    return PlainTextResponse(NO_DATABASE, 503)
+async def _no_database(_request: Request, error: DatabaseError) -> Response:
+    return no_database(error)
 
 
 async def _not_found(_request: Request, _error: Exception) -> Response:

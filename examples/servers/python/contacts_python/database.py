@@ -1,8 +1,11 @@
 """The pool of PostgreSQL connections and the statements sent through it."""
 
 import asyncio
+import contextlib
 import logging
 import sys
+from collections.abc import AsyncIterator, Callable
+from enum import Enum, auto
 from typing import NamedTuple
 
 import asyncpg
@@ -11,6 +14,36 @@ from .settings import Settings
 
 # The one statement of a request for a contact.
 CONTACT_SQL = "SELECT etag, vcard FROM contacts WHERE id = $1"
+# The same by the contact's name in the address book.
+NAMED_SQL = "SELECT etag, vcard FROM contacts WHERE name = $1"
+# A page of the address book. Each page is a statement of its own: no transaction waits for a slow client,
+# and a contact that is there throughout is read exactly once.
+PAGE_SQL = (
+    "SELECT id, name, etag, octet_length(vcard), CASE WHEN $2 THEN vcard ELSE '' END "
+    "FROM contacts WHERE id > $1 ORDER BY id LIMIT 250"
+)
+# Rows of a full page, as PAGE_SQL says.
+PAGE_ROWS = 250
+# Contacts by their names.
+NAMES_SQL = (
+    "SELECT id, name, etag, octet_length(vcard), CASE WHEN $2 THEN vcard ELSE '' END "
+    "FROM contacts WHERE name = ANY($1)"
+)
+# Changes with every change of the address book.
+COLLECTION_TAG_SQL = (
+    "SELECT coalesce(md5(string_agg(name || ' ' || etag, ',' ORDER BY id)), '') FROM contacts"
+)
+# Writers wait for each other, readers for none: what the next statement sees stays true until the commit.
+LOCK_SQL = "LOCK TABLE contacts IN SHARE ROW EXCLUSIVE MODE"
+# What a new contact could be in conflict with.
+SAME_SQL = "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2"
+INSERT_SQL = (
+    "INSERT INTO contacts (id, uid, vcard, etag, name) "
+    "SELECT coalesce(max(id), 0) + 1, $2::text, $3::text, md5($3::text), $1::text FROM contacts "
+    "RETURNING etag"
+)
+UPDATE_SQL = "UPDATE contacts SET vcard = $2::text, etag = md5($2::text) WHERE name = $1 RETURNING etag"
+DELETE_SQL = "DELETE FROM contacts WHERE name = $1"
 # Read once at start-up: the keys are spread over this many rows.
 ROWS_SQL = "SELECT count(*) FROM contacts"
 # What the readiness path runs.
@@ -39,6 +72,44 @@ class Contact(NamedTuple):
     """md5 of the vCard, without quotes."""
     vcard: str
     """The vCard itself."""
+
+
+class Entry(NamedTuple):
+    """A contact on its way into a list."""
+
+    id: int
+    """The primary key."""
+    name: str
+    """The last segment of its path."""
+    etag: str
+    """md5 of the vCard, without quotes."""
+    length: int
+    """The vCard's length in bytes."""
+    vcard: str
+    """The vCard itself, empty where it was not asked for."""
+
+
+class Put(Enum):
+    """What became of a contact that was to be written."""
+
+    CREATED = auto()
+    """It is new."""
+    REPLACED = auto()
+    """It is in the place of an older one."""
+    REFUSED = auto()
+    """It was not written: the conditions of the request do not hold."""
+    CONFLICT = auto()
+    """It was not written: another contact has its UID, or its place is that of another UID."""
+
+
+class Deleted(Enum):
+    """What became of a contact that was to be deleted."""
+
+    GONE = auto()
+    REFUSED = auto()
+    """It is still there: the conditions of the request do not hold."""
+    MISSING = auto()
+    """There was none."""
 
 
 class Database:
@@ -106,6 +177,80 @@ class Database:
         except FAILURES as error:
             raise _failure("the statement failed", error) from error
         return None if record is None else Contact(record["etag"], record["vcard"])
+
+    async def named(self, name: str) -> Contact | None:
+        """Return the contact of this name."""
+        try:
+            record = await self._pool.fetchrow(NAMED_SQL, name)
+        except FAILURES as error:
+            raise _failure("the statement failed", error) from error
+        return None if record is None else Contact(*record)
+
+    async def page(self, after: int, *, vcards: bool) -> list[Entry]:
+        """Return ``PAGE_ROWS`` contacts, or all that are left, whose keys are greater than ``after``."""
+        return await self._entries(PAGE_SQL, after, vcards)
+
+    async def entries_named(self, names: list[str], *, vcards: bool) -> list[Entry]:
+        """Return the contacts of these names, in no order."""
+        return await self._entries(NAMES_SQL, names, vcards)
+
+    async def _entries(self, sql: str, *parameters: object) -> list[Entry]:
+        try:
+            records = await self._pool.fetch(sql, *parameters)
+        except FAILURES as error:
+            raise _failure("the statement failed", error) from error
+        return [Entry(*record) for record in records]
+
+    async def collection_tag(self) -> str:
+        """Return a text that changes with every change of the address book."""
+        try:
+            return await self._pool.fetchval(COLLECTION_TAG_SQL)
+        except FAILURES as error:
+            raise _failure("the statement failed", error) from error
+
+    async def put(
+        self, name: str, uid: str, vcard: str, allowed: Callable[[str | None], bool]
+    ) -> tuple[Put, str]:
+        """Write a contact, if ``allowed`` says so of the entity tag of the one that has its name.
+
+        Return its entity tag too, or the name of the contact that it is in conflict with.
+        """
+        async with self._writing() as connection:
+            current = None
+            for its_name, its_uid, etag in await connection.fetch(SAME_SQL, name, uid):
+                if (its_name, its_uid) != (name, uid):
+                    return Put.CONFLICT, its_name
+                current = etag
+            if not allowed(current):
+                return Put.REFUSED, ""
+            if current is not None:
+                return Put.REPLACED, await connection.fetchval(UPDATE_SQL, name, vcard)
+            return Put.CREATED, await connection.fetchval(INSERT_SQL, name, uid, vcard)
+
+    async def delete(self, name: str, allowed: Callable[[str | None], bool]) -> Deleted:
+        """Delete the contact of this name, if ``allowed`` says so of its entity tag."""
+        async with self._writing() as connection:
+            record = await connection.fetchrow(NAMED_SQL, name)
+            if record is None:
+                return Deleted.MISSING
+            if not allowed(record["etag"]):
+                return Deleted.REFUSED
+            await connection.execute(DELETE_SQL, name)
+            return Deleted.GONE
+
+    @contextlib.asynccontextmanager
+    async def _writing(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
+        """Open a transaction in which no other writes; all of it has as long as one statement."""
+        try:
+            async with (
+                self._pool.acquire() as connection,
+                asyncio.timeout(TIMEOUT_SECONDS),
+                connection.transaction(),
+            ):
+                await connection.execute(LOCK_SQL)
+                yield connection
+        except FAILURES as error:
+            raise _failure("the statement failed", error) from error
 
     async def check(self) -> None:
         """Show that the pool can run a statement."""

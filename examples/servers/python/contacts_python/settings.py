@@ -1,7 +1,7 @@
-"""What the environment says: ``DATABASE_URL``, ``POOL_SIZE``, ``PORT``."""
+"""What the environment says: ``DATABASE_URL``, ``POOL_SIZE``, ``PORT``, ``BASIC_AUTH``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -11,7 +11,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """The server's settings, the same three for every candidate."""
+    """The server's settings, the same for every candidate."""
 
     database_url: str
     """Where the database is and who asks it."""
@@ -19,6 +19,8 @@ class Settings:
     """Connections to the database, all opened at start-up."""
     port: int
     """TCP port of the HTTP server."""
+    credentials: str | None = field(repr=False)
+    """Who may read and write the contacts, ``user:password``; everybody if nobody is named."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
@@ -38,10 +40,16 @@ class Settings:
             raise SettingsError(
                 "DATABASE_URL must say sslmode=disable: the candidates are compared without TLS"
             )
+        pool_size = _number(environment, "POOL_SIZE", default=10, maximum=1000)
+        port = _number(environment, "PORT", default=8080, maximum=65535)
+        credentials = environment.get("BASIC_AUTH")
+        if credentials is not None and credentials.find(":") < 1:
+            raise SettingsError("BASIC_AUTH must be user:password, with a user")
         return cls(
             database_url=url,
-            pool_size=_number(environment, "POOL_SIZE", default=10, maximum=1000),
-            port=_number(environment, "PORT", default=8080, maximum=65535),
+            pool_size=pool_size,
+            port=port,
+            credentials=credentials,
         )
 
 

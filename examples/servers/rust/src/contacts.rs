@@ -1,4 +1,4 @@
-//! The HTTP side: `/contacts/{key}` and `/healthz`.
+//! The HTTP side: all paths, and what `/contacts/{key}` and `/healthz` answer.
 
 use std::sync::Arc;
 
@@ -7,19 +7,33 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 
-use crate::database::{Database, DatabaseError};
+use crate::authentication::{Credentials, authenticate};
+use crate::database::{Contact, Database, DatabaseError};
+use crate::dav::{dav, well_known};
+
+/// What is said where a contact is not.
+pub(crate) const NO_CONTACT: &str = "There is no such contact\n";
 
 const VCARD: HeaderValue = HeaderValue::from_static("text/vcard; charset=utf-8");
 
-/// Everything that the server answers.
-pub(crate) fn router(database: Arc<Database>) -> Router {
+/// Everything that the server answers; where there are credentials, the contacts only to those who have them.
+pub(crate) fn router(database: Arc<Database>, credentials: Option<Credentials>) -> Router {
     let contact = get(contact).fallback(method_not_allowed);
-    Router::new()
+    let mut contacts = Router::new()
         .route("/contacts/", contact.clone())
         .route("/contacts/{*key}", contact)
+        .route("/dav", any(dav))
+        .route("/dav/", any(dav))
+        .route("/dav/{*path}", any(dav));
+    if let Some(credentials) = credentials {
+        contacts = contacts.layer(from_fn_with_state(Arc::new(credentials), authenticate));
+    }
+    contacts
+        .route("/.well-known/carddav", any(well_known))
         .route("/healthz", get(health).fallback(method_not_allowed))
         .fallback(not_found)
         .with_state(database)
@@ -38,23 +52,28 @@ impl From<DatabaseError> for Refusal {
     }
 }
 
+impl IntoResponse for DatabaseError {
+    fn into_response(self) -> Response {
+        tracing::error!("{self}");
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The database does not answer\n",
+        )
+            .into_response()
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         match self {
             Self::MalformedKey => (
                 StatusCode::BAD_REQUEST,
                 "The key of a contact is a UUID: /contacts/12345678-9abc-def0-1234-56789abcdef0\n",
-            ),
-            Self::NoContact => (StatusCode::NOT_FOUND, "There is no such contact\n"),
-            Self::Database(error) => {
-                tracing::error!("{error}");
-                (
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "The database does not answer\n",
-                )
-            }
+            )
+                .into_response(),
+            Self::NoContact => (StatusCode::NOT_FOUND, NO_CONTACT).into_response(),
+            Self::Database(error) => error.into_response(),
         }
-        .into_response()
     }
 }
 
@@ -69,20 +88,29 @@ async fn contact(
         .and_then(|Path(key)| row_of(&key, database.rows()))
         .ok_or(Refusal::MalformedKey)?;
     let contact = database.contact(id).await?.ok_or(Refusal::NoContact)?;
+    Ok(contact_response(
+        request.method(),
+        request.headers(),
+        contact,
+    ))
+}
+
+/// The answer to GET or HEAD of a contact: the contact, or that the client has it already.
+pub(crate) fn contact_response(method: &Method, headers: &HeaderMap, contact: Contact) -> Response {
     let Ok(etag) = HeaderValue::try_from(format!("\"{}\"", contact.etag)) else {
-        return Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response());
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    if is_known(request.headers(), contact.etag.as_bytes()) {
+    if is_known(headers, contact.etag.as_bytes()) {
         let mut response = (StatusCode::NOT_MODIFIED, [(ETAG, etag)]).into_response();
-        if request.method() == Method::HEAD {
+        if method == Method::HEAD {
             // axum would say 0 here; only the length that GET would send is right (RFC 9110, 8.6).
             response
                 .headers_mut()
                 .insert(CONTENT_LENGTH, contact.vcard.len().into());
         }
-        return Ok(response);
+        return response;
     }
-    Ok(([(ETAG, etag), (CONTENT_TYPE, VCARD)], contact.vcard).into_response())
+    ([(ETAG, etag), (CONTENT_TYPE, VCARD)], contact.vcard).into_response()
 }
 
 async fn health(State(database): State<Arc<Database>>) -> Result<&'static str, Refusal> {
@@ -118,7 +146,7 @@ fn row_of(key: &str, rows: u32) -> Option<i32> {
 }
 
 /// Whether `If-None-Match` names this entity tag (without quotes), compared weakly.
-fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
+pub(crate) fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
     headers.get_all(IF_NONE_MATCH).iter().any(|value| {
         let value = value.as_bytes();
         if value.trim_ascii() == b"*" {

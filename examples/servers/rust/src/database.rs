@@ -16,6 +16,29 @@ use crate::settings::Settings;
 
 /// The one statement of a request for a contact.
 const CONTACT_SQL: &str = "SELECT etag, vcard FROM contacts WHERE id = $1";
+/// The same by the contact's name in the address book.
+const NAMED_SQL: &str = "SELECT etag, vcard FROM contacts WHERE name = $1";
+/// A page of the address book. Each page is a statement of its own: no transaction waits for a slow client,
+/// and a contact that is there throughout is read exactly once.
+const PAGE_SQL: &str = "SELECT id, name, etag, octet_length(vcard), CASE WHEN $2 THEN vcard ELSE '' END \
+    FROM contacts WHERE id > $1 ORDER BY id LIMIT 250";
+/// Rows of a full page, as `PAGE_SQL` says.
+pub(crate) const PAGE_ROWS: usize = 250;
+/// Contacts by their names.
+const NAMES_SQL: &str = "SELECT id, name, etag, octet_length(vcard), CASE WHEN $2 THEN vcard ELSE '' END \
+    FROM contacts WHERE name = ANY($1)";
+/// Changes with every change of the address book.
+const COLLECTION_TAG_SQL: &str =
+    "SELECT coalesce(md5(string_agg(name || ' ' || etag, ',' ORDER BY id)), '') FROM contacts";
+/// Writers wait for each other, readers for none: what the next statement sees stays true until the commit.
+const LOCK_SQL: &str = "LOCK TABLE contacts IN SHARE ROW EXCLUSIVE MODE";
+/// What a new contact could be in conflict with.
+const SAME_SQL: &str = "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2";
+const INSERT_SQL: &str = "INSERT INTO contacts (id, uid, vcard, etag, name) \
+    SELECT coalesce(max(id), 0) + 1, $2::text, $3::text, md5($3::text), $1::text FROM contacts RETURNING etag";
+const UPDATE_SQL: &str =
+    "UPDATE contacts SET vcard = $2::text, etag = md5($2::text) WHERE name = $1 RETURNING etag";
+const DELETE_SQL: &str = "DELETE FROM contacts WHERE name = $1";
 /// Read once at start-up: the keys are spread over this many rows.
 const ROWS_SQL: &str = "SELECT count(*) FROM contacts";
 /// What the readiness path runs.
@@ -34,6 +57,41 @@ pub(crate) struct Contact {
     pub(crate) etag: String,
     /// The vCard itself.
     pub(crate) vcard: String,
+}
+
+/// A contact on its way into a list.
+pub(crate) struct Entry {
+    /// The primary key.
+    pub(crate) id: i32,
+    /// The last segment of its path.
+    pub(crate) name: String,
+    /// md5 of the vCard, without quotes.
+    pub(crate) etag: String,
+    /// The vCard's length in bytes.
+    pub(crate) length: i32,
+    /// The vCard itself, empty where it was not asked for.
+    pub(crate) vcard: String,
+}
+
+/// What became of a contact that was to be written.
+pub(crate) enum Put {
+    /// It is new, with this entity tag.
+    Created(String),
+    /// It is in the place of an older one, with this entity tag.
+    Replaced(String),
+    /// It was not written: the conditions of the request do not hold.
+    Refused,
+    /// It was not written: the contact of this name has its UID, or had another UID in its place.
+    Conflict(String),
+}
+
+/// What became of a contact that was to be deleted.
+pub(crate) enum Deleted {
+    Gone,
+    /// It is still there: the conditions of the request do not hold.
+    Refused,
+    /// There was none.
+    Missing,
 }
 
 /// Why the database gave no answer.
@@ -139,6 +197,122 @@ impl Database {
         .transpose()
     }
 
+    /// The contact of this name.
+    pub(crate) async fn named(&self, name: &str) -> Result<Option<Contact>, DatabaseError> {
+        let row = query(self.pool.get().await?, NAMED_SQL, &[&name]).await?;
+        Ok(row
+            .map(|row| {
+                Ok::<_, tokio_postgres::Error>(Contact {
+                    etag: row.try_get(0)?,
+                    vcard: row.try_get(1)?,
+                })
+            })
+            .transpose()?)
+    }
+
+    /// The `PAGE_ROWS` contacts, or the fewer that are left, whose keys are greater than `after`.
+    pub(crate) async fn page(&self, after: i32, vcards: bool) -> Result<Vec<Entry>, DatabaseError> {
+        self.entries(PAGE_SQL, &[&after, &vcards]).await
+    }
+
+    /// The contacts of these names, in no order.
+    pub(crate) async fn entries_named(
+        &self,
+        names: &[&str],
+        vcards: bool,
+    ) -> Result<Vec<Entry>, DatabaseError> {
+        self.entries(NAMES_SQL, &[&names, &vcards]).await
+    }
+
+    async fn entries(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Entry>, DatabaseError> {
+        let client = self.pool.get().await?;
+        let answer = within(async {
+            let statement = client.prepare_cached(sql).await?;
+            client.query(&statement, parameters).await
+        })
+        .await;
+        let rows = checked(client, answer)?;
+        rows.iter().map(|row| Ok(entry(row)?)).collect()
+    }
+
+    /// A text that changes with every change of the address book.
+    pub(crate) async fn collection_tag(&self) -> Result<String, DatabaseError> {
+        let row = query(self.pool.get().await?, COLLECTION_TAG_SQL, &[]).await?;
+        Ok(row.map_or_else(|| Ok(String::new()), |row| row.try_get(0))?)
+    }
+
+    /// Writes a contact, if `allowed` says so of the entity tag of the one that has its name.
+    pub(crate) async fn put(
+        &self,
+        name: &str,
+        uid: &str,
+        vcard: &str,
+        allowed: impl Fn(Option<&str>) -> bool,
+    ) -> Result<Put, DatabaseError> {
+        let mut client = self.pool.get().await?;
+        let answer = within(async {
+            let transaction = client.transaction().await?;
+            transaction.batch_execute(LOCK_SQL).await?;
+            let statement = transaction.prepare_cached(SAME_SQL).await?;
+            let mut current = None;
+            for row in transaction.query(&statement, &[&name, &uid]).await? {
+                let (its_name, its_uid): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+                if its_name != name || its_uid != uid {
+                    return Ok(Put::Conflict(its_name));
+                }
+                current = Some(row.try_get::<_, String>(2)?);
+            }
+            if !allowed(current.as_deref()) {
+                return Ok(Put::Refused);
+            }
+            let put = if current.is_some() {
+                let statement = transaction.prepare_cached(UPDATE_SQL).await?;
+                let row = transaction.query_one(&statement, &[&name, &vcard]).await?;
+                Put::Replaced(row.try_get(0)?)
+            } else {
+                let statement = transaction.prepare_cached(INSERT_SQL).await?;
+                let row = transaction
+                    .query_one(&statement, &[&name, &uid, &vcard])
+                    .await?;
+                Put::Created(row.try_get(0)?)
+            };
+            transaction.commit().await?;
+            Ok(put)
+        })
+        .await;
+        checked(client, answer)
+    }
+
+    /// Deletes the contact of this name, if `allowed` says so of its entity tag.
+    pub(crate) async fn delete(
+        &self,
+        name: &str,
+        allowed: impl Fn(Option<&str>) -> bool,
+    ) -> Result<Deleted, DatabaseError> {
+        let mut client = self.pool.get().await?;
+        let answer = within(async {
+            let transaction = client.transaction().await?;
+            transaction.batch_execute(LOCK_SQL).await?;
+            let statement = transaction.prepare_cached(NAMED_SQL).await?;
+            let Some(row) = transaction.query_opt(&statement, &[&name]).await? else {
+                return Ok(Deleted::Missing);
+            };
+            if !allowed(Some(row.try_get(0)?)) {
+                return Ok(Deleted::Refused);
+            }
+            let statement = transaction.prepare_cached(DELETE_SQL).await?;
+            transaction.execute(&statement, &[&name]).await?;
+            transaction.commit().await?;
+            Ok(Deleted::Gone)
+        })
+        .await;
+        checked(client, answer)
+    }
+
     /// Shows that the pool can run a statement.
     pub(crate) async fn check(&self) -> Result<(), DatabaseError> {
         query(self.pool.get().await?, HEALTH_SQL, &[]).await?;
@@ -173,11 +347,25 @@ async fn query(
         client.query_opt(&statement, parameters).await
     })
     .await;
+    checked(client, answer)
+}
+
+/// Gives the connection back, or closes it: its next user would wait behind the statement that hangs.
+fn checked<T>(client: Object, answer: Result<T, DatabaseError>) -> Result<T, DatabaseError> {
     if matches!(answer, Err(DatabaseError::Timeout)) {
-        // The next user of this connection would wait behind the statement that hangs.
         drop(Object::take(client));
     }
     answer
+}
+
+fn entry(row: &Row) -> Result<Entry, tokio_postgres::Error> {
+    Ok(Entry {
+        id: row.try_get(0)?,
+        name: row.try_get(1)?,
+        etag: row.try_get(2)?,
+        length: row.try_get(3)?,
+        vcard: row.try_get(4)?,
+    })
 }
 
 async fn within<T>(

@@ -1,11 +1,17 @@
-//! Candidate server in Rust: one vCard out of PostgreSQL for each request.
+//! Candidate server in Rust: an address book in PostgreSQL, over HTTP and CardDAV.
 //!
 //! What it answers, and why its Python counterpart answers the same, is in `examples/servers/README.md`.
 //! One thread runs everything, as in the article that the comparison comes from.
 
+mod authentication;
 mod contacts;
 mod database;
+mod dav;
+mod properties;
+mod report;
 mod settings;
+mod vcard;
+mod xml;
 
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
@@ -91,13 +97,13 @@ async fn run() -> Result<(), ServerError> {
     );
 
     let (stopping, stopped) = oneshot::channel();
-    let server =
-        axum::serve(listener, contacts::router(database)).with_graceful_shutdown(async move {
-            stop.received().await;
-            tracing::info!("stopping: finishing the requests in flight");
-            // Nobody listens any more only where the server has already ended.
-            let _ = stopping.send(());
-        });
+    let router = contacts::router(database, settings.credentials);
+    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
+        stop.received().await;
+        tracing::info!("stopping: finishing the requests in flight");
+        // Nobody listens any more only where the server has already ended.
+        let _ = stopping.send(());
+    });
     tokio::select! {
         result = server => result.map_err(ServerError::Serve),
         () = grace(stopped) => {

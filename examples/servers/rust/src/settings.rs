@@ -1,8 +1,10 @@
-//! What the environment says: `DATABASE_URL`, `POOL_SIZE`, `PORT`.
+//! What the environment says: `DATABASE_URL`, `POOL_SIZE`, `PORT`, `BASIC_AUTH`.
 
 use tokio_postgres::config::SslMode;
 
-/// The server's settings, the same three for every candidate.
+use crate::authentication::Credentials;
+
+/// The server's settings, the same for every candidate.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// Where the database is and who asks it.
@@ -11,6 +13,8 @@ pub(crate) struct Settings {
     pub(crate) pool_size: usize,
     /// TCP port of the HTTP server.
     pub(crate) port: u16,
+    /// Who may read and write the contacts; everybody if nobody is named.
+    pub(crate) credentials: Option<Credentials>,
 }
 
 /// An environment variable that is missing or wrong.
@@ -24,6 +28,8 @@ pub(crate) enum SettingsError {
     DatabaseUrl(#[source] tokio_postgres::Error),
     #[error("DATABASE_URL must say sslmode=disable: the candidates are compared without TLS")]
     SslMode,
+    #[error("BASIC_AUTH must be user:password, with a user")]
+    BasicAuth,
     #[error("{name} must be a whole number from 1 to {maximum}, not \"{value}\"")]
     Number {
         name: &'static str,
@@ -61,6 +67,9 @@ impl Settings {
             database,
             pool_size: usize::from(number("POOL_SIZE", 10, 1000)?),
             port: number("PORT", 8080, u16::MAX)?,
+            credentials: variable("BASIC_AUTH")
+                .map(|value| Credentials::of(&value).ok_or(SettingsError::BasicAuth))
+                .transpose()?,
         })
     }
 }
@@ -85,6 +94,7 @@ mod tests {
     fn defaults_are_ten_connections_and_port_8080() {
         let settings = settings(&[("DATABASE_URL", URL)]).unwrap();
         assert_eq!((settings.pool_size, settings.port), (10, 8080));
+        assert!(settings.credentials.is_none());
         assert_eq!(settings.database.get_password(), Some(b"p@ss".as_slice()));
         assert_eq!(settings.database.get_ports(), [5433]);
     }
@@ -96,6 +106,15 @@ mod tests {
     fn any_other_sslmode_is_refused(#[case] url: &str) {
         let error = settings(&[("DATABASE_URL", url)]).unwrap_err();
         assert!(matches!(error, SettingsError::SslMode), "{error}");
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("user")]
+    #[case(":password")]
+    fn credentials_without_a_user_are_refused(#[case] value: &str) {
+        let error = settings(&[("DATABASE_URL", URL), ("BASIC_AUTH", value)]).unwrap_err();
+        assert!(matches!(error, SettingsError::BasicAuth), "{error}");
     }
 
     #[rstest]

@@ -1,0 +1,269 @@
+//! XML in and out: the requests' bodies as a small tree, and the one way in which text is escaped.
+
+use quick_xml::XmlVersion;
+use quick_xml::escape::unescape;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::name::{Namespace, ResolveResult};
+use quick_xml::reader::NsReader;
+
+/// Namespace of WebDAV (RFC 4918).
+pub(crate) const DAV: &str = "DAV:";
+/// Namespace of CardDAV (RFC 6352).
+pub(crate) const CARDDAV: &str = "urn:ietf:params:xml:ns:carddav";
+/// Namespace of the collection tag that calendar and address book clients ask for.
+pub(crate) const CALENDARSERVER: &str = "http://calendarserver.org/ns/";
+
+/// Elements within elements at most; no request needs more than six.
+const DEPTH: usize = 32;
+
+/// An element's or a property's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// The namespace; empty for a name in none.
+    pub(crate) namespace: String,
+    /// The name without a prefix.
+    pub(crate) local: String,
+}
+
+impl Name {
+    /// Whether this is `local` in `namespace`.
+    pub(crate) fn is(&self, namespace: &str, local: &str) -> bool {
+        self.namespace == namespace && self.local == local
+    }
+
+    /// This name as an empty element in an answer; other namespaces than the answer's own are declared in place.
+    pub(crate) fn empty_element(&self) -> String {
+        let local = &self.local;
+        match self.namespace.as_str() {
+            "" => format!("<{local}/>"),
+            DAV => format!("<D:{local}/>"),
+            CARDDAV => format!("<C:{local}/>"),
+            CALENDARSERVER => format!("<S:{local}/>"),
+            other => format!("<{local} xmlns=\"{}\"/>", escape(other)),
+        }
+    }
+}
+
+/// An element of a request's body.
+#[derive(Debug)]
+pub(crate) struct Element {
+    pub(crate) name: Name,
+    /// The attributes without a namespace.
+    attributes: Vec<(String, String)>,
+    /// All character data directly in this element.
+    pub(crate) text: String,
+    pub(crate) children: Vec<Element>,
+}
+
+impl Element {
+    /// The value of an attribute without a namespace.
+    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The first child of this name.
+    pub(crate) fn child(&self, namespace: &str, local: &str) -> Option<&Self> {
+        self.children_named(namespace, local).next()
+    }
+
+    /// The children of this name.
+    pub(crate) fn children_named(
+        &self,
+        namespace: &str,
+        local: &str,
+    ) -> impl Iterator<Item = &Self> {
+        self.children
+            .iter()
+            .filter(move |child| child.name.is(namespace, local))
+    }
+}
+
+/// The root of a well-formed document in UTF-8 without a document type: nothing in it can be expanded.
+/// `None` for anything else.
+pub(crate) fn parse(body: &[u8]) -> Option<Element> {
+    let text = std::str::from_utf8(body).ok()?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.chars().all(is_character) {
+        return None;
+    }
+    let mut reader = NsReader::from_str(text);
+    let config = reader.config_mut();
+    config.expand_empty_elements = true;
+    config.check_comments = true;
+
+    let mut root = None;
+    let mut open: Vec<Element> = Vec::new();
+    let mut at_start = true;
+    loop {
+        let (namespace, event) = reader.read_resolved_event().ok()?;
+        match event {
+            Event::Start(start) => {
+                if root.is_some() || open.len() == DEPTH {
+                    return None;
+                }
+                let namespace = match namespace {
+                    // The reader compares and gives namespaces as they are written.
+                    ResolveResult::Bound(Namespace(namespace)) => {
+                        unescape(namespace).ok()?.into_owned()
+                    }
+                    ResolveResult::Unbound => String::new(),
+                    ResolveResult::Unknown(_) => return None,
+                };
+                let local = start.local_name().as_ref().to_owned();
+                if !is_name(&local) {
+                    return None;
+                }
+                let attributes = attributes(&reader, &start)?;
+                open.push(Element {
+                    name: Name { namespace, local },
+                    attributes,
+                    text: String::new(),
+                    children: Vec::new(),
+                });
+            }
+            Event::End(_) => {
+                let element = open.pop()?;
+                match open.last_mut() {
+                    Some(parent) => parent.children.push(element),
+                    None => root = Some(element),
+                }
+            }
+            Event::Text(text) => {
+                let text = text.xml10_content();
+                match open.last_mut() {
+                    Some(element) => element.text.push_str(&text),
+                    None if text.chars().all(|c| matches!(c, ' ' | '\t' | '\n')) => (),
+                    None => return None,
+                }
+            }
+            Event::CData(text) => open.last_mut()?.text.push_str(&text.xml10_content()),
+            Event::GeneralRef(reference) => {
+                open.last_mut()?.text.push(referenced(&reference)?);
+            }
+            Event::Decl(_) if at_start => (),
+            Event::Comment(_) | Event::PI(_) => (),
+            Event::Eof if open.is_empty() => return root,
+            Event::Eof | Event::DocType(_) | Event::Decl(_) | Event::Empty(_) => return None,
+        }
+        at_start = false;
+    }
+}
+
+fn attributes(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Option<Vec<(String, String)>> {
+    let mut attributes = Vec::new();
+    for attribute in start.attributes() {
+        let attribute = attribute.ok()?;
+        let value = attribute.normalized_value(XmlVersion::Explicit1_0).ok()?;
+        if attribute.value.contains('<') || !value.chars().all(is_character) {
+            return None;
+        }
+        match reader.resolver().resolve_attribute(attribute.key) {
+            (ResolveResult::Unknown(_), _) => return None,
+            (ResolveResult::Unbound, name) if name.as_ref() != "xmlns" => {
+                attributes.push((name.as_ref().to_owned(), value.into_owned()));
+            }
+            _ => (),
+        }
+    }
+    Some(attributes)
+}
+
+/// The character that `&amp;` and its like or `&#13;` stand for.
+fn referenced(reference: &BytesRef<'_>) -> Option<char> {
+    if reference.is_char_ref() {
+        return reference
+            .resolve_char_ref()
+            .ok()
+            .flatten()
+            .filter(|character| is_character(*character));
+    }
+    match reference.xml10_content().as_ref() {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => None,
+    }
+}
+
+/// Whether XML 1.0 can hold this character.
+pub(crate) fn is_character(character: char) -> bool {
+    match character {
+        '\t' | '\n' | '\r' => true,
+        '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => false,
+        _ => true,
+    }
+}
+
+/// Whether a local name can be written into an answer.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic() || !c.is_ascii())
+        && name
+            .chars()
+            .all(|c| matches!(c, '_' | '-' | '.') || c.is_ascii_alphanumeric() || !c.is_ascii())
+}
+
+/// Text as it is written between tags and between quotes. A carriage return would else become a line feed.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + text.len() / 8);
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\r' => escaped.push_str("&#13;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[test]
+    fn a_tree_has_names_attributes_and_text() {
+        let body = br#"<?xml version="1.0"?><a:q xmlns:a="DAV:" xmlns="x&amp;"><b c="1&amp;2">t&lt;<![CDATA[&]]>&#65;</b></a:q>"#;
+        let root = parse(body).unwrap();
+        assert!(root.name.is(DAV, "q"));
+        let child = root.child("x&", "b").unwrap();
+        assert_eq!(child.attribute("c"), Some("1&2"));
+        assert_eq!(child.text, "t<&A");
+        assert_eq!(child.name.empty_element(), "<b xmlns=\"x&amp;\"/>");
+    }
+
+    #[rstest]
+    #[case::nothing("")]
+    #[case::text("text")]
+    #[case::two_roots("<a/><b/>")]
+    #[case::text_after_the_root("<a/>b")]
+    #[case::open("<a>")]
+    #[case::crossed("<a><b></a></b>")]
+    #[case::prefix("<a:b/>")]
+    #[case::prefix_of_an_attribute("<a b:c=''/>")]
+    #[case::attribute_twice("<a b='' b=''/>")]
+    #[case::document_type("<!DOCTYPE a><a/>")]
+    #[case::entity("<a>&b;</a>")]
+    #[case::entity_in_an_attribute("<a b='&c;'/>")]
+    #[case::control_character("<a>\u{1}</a>")]
+    #[case::control_character_by_number("<a>&#1;</a>")]
+    #[case::late_declaration(" <?xml version='1.0'?><a/>")]
+    #[case::name("<1/>")]
+    fn what_is_not_well_formed_is_refused(#[case] body: &str) {
+        assert!(parse(body.as_bytes()).is_none());
+    }
+
+    #[test]
+    fn a_bomb_of_depth_is_refused() {
+        let nested = |depth| "<a>".repeat(depth) + &"</a>".repeat(depth);
+        assert!(parse(nested(DEPTH).as_bytes()).is_some());
+        assert!(parse(nested(DEPTH + 1).as_bytes()).is_none());
+    }
+}
