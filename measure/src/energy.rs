@@ -178,6 +178,10 @@ pub struct EnergyFigures {
     pub timestamp_uncertainty_seconds: f64,
     /// What that does to `node_joules`: its standard uncertainty, as a share of it.
     pub node_joules_relative_uncertainty: f64,
+    /// The meter's own standard uncertainty (type B), as a share of the energy; unknown where the meter
+    /// does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meter_relative_uncertainty: Option<f64>,
     /// The readings that every window's ends were interpolated between, to repeat the arithmetic.
     pub brackets: Brackets,
 }
@@ -303,6 +307,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         interval_seconds: gross.interval_seconds,
         timestamp_uncertainty_seconds: gross.timestamp_uncertainty_seconds,
         node_joules_relative_uncertainty: gross.relative_uncertainty(),
+        meter_relative_uncertainty: None,
         brackets: Brackets {
             idle_before: series.bracket(attempt.idle_before)?,
             measured: series.bracket(attempt.measured)?,

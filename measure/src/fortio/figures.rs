@@ -34,6 +34,9 @@ pub struct RequestFigures {
     /// Share of the asked-for rate that was *not* reached, 0 to 1: 1 − ActualQPS ÷ RequestedQPS. Absent
     /// where the greatest rate was asked for.
     pub shortfall: Option<f64>,
+    /// Mean size of the bodies of the answers, in bytes. Absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_body_bytes: Option<f64>,
 }
 
 /// The figures of `result`, where answers with a code of `expected` are successes.
@@ -77,5 +80,6 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
         shortfall: result
             .requested_rate
             .map(|rate| (1.0 - result.actual_rate / rate).max(0.0)),
+        mean_body_bytes: None,
     }
 }
