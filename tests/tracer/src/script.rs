@@ -91,6 +91,7 @@ pub(crate) struct Trial {
     pub(crate) session: [Time; 2],
     pub(crate) candidate_pods: Vec<String>,
     pub(crate) database_pods: Vec<String>,
+    pub(crate) injector_pods: Vec<String>,
     pub(crate) idle_before: [Time; 2],
     pub(crate) warm_up: Run,
     pub(crate) measured: Run,
@@ -253,12 +254,14 @@ impl Script {
             self.act("ripple", span, RIPPLE_MILLIWATTS, &[]);
             ripple += RIPPLE_PERIOD;
         }
+        let mut injector_pods = Vec::new();
         if case.injector_on_node {
             let injector = format!("uid-injector-{number}");
             let life = [load[0] - SECOND, load[1] + SECOND / 2];
             self.pod(&injector, &format!("injector-{number}"), "shop", life);
             let cpu = [(injector.as_str(), 600 * MILLISECOND)];
             self.act("injector", load, INJECTOR_MILLIWATTS, &cpu);
+            injector_pods.push(injector);
         }
         self.trials.push(Trial {
             candidate,
@@ -273,6 +276,7 @@ impl Script {
             warm_up,
             measured,
             tail,
+            injector_pods,
             is_troubled,
         });
         next
