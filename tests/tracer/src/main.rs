@@ -70,7 +70,7 @@ fn run(case: &Case) -> Value {
     let trials: Vec<Value> = script
         .trials
         .iter()
-        .map(|trial| told(trial, product::claim(case, trial, &scrapes)))
+        .map(|trial| told(trial, &product::claim(case, trial, &scrapes)))
         .collect();
     let acts: Vec<Value> = script
         .acts
@@ -82,7 +82,7 @@ fn run(case: &Case) -> Value {
         "meter": match case.meter { Meter::Own => "frugality-meter", Meter::Kepler => "kepler" },
         "interval_milliseconds": case.interval_milliseconds,
         "edges": match case.edges { Edges::Tight => "tight", Edges::Wide => "wide" },
-        "trouble": case.trouble.map(|trouble| trouble.name()),
+        "trouble": case.trouble.map(cases::Trouble::name),
         "cpus": CPUS,
         "acts": acts,
         "trials": trials,
@@ -90,7 +90,7 @@ fn run(case: &Case) -> Value {
 }
 
 /// What the oracle is told of a trial: facts of the script and the servers' logs, and the claim.
-fn told(trial: &Trial, claim: Value) -> Value {
+fn told(trial: &Trial, claim: &Value) -> Value {
     let log = |run: &load::Run| -> Vec<Value> {
         run.requests
             .iter()
@@ -109,6 +109,7 @@ fn told(trial: &Trial, claim: Value) -> Value {
         "candidate": trial.candidate.name,
         "candidate_pods": trial.candidate_pods,
         "database_pods": trial.database_pods,
+        "injector_pods": trial.injector_pods,
         "expected_status": script::EXPECTED_STATUS,
         "idle_before": trial.idle_before,
         "settle": script::SETTLE,

@@ -55,10 +55,8 @@ impl Schedule {
         let interval = case.interval_milliseconds * MILLISECOND;
         let length = longest(case);
         // Readings of a timer come a little late. The first one is taken when the meter starts.
-        let mut due = (0..)
-            .map(|tick| tick * interval)
-            .take_while(|at| *at < length)
-            .map(|at| at + chance.time(3 * MILLISECOND))
+        let mut due = (0..length / interval)
+            .map(|tick| tick * interval + chance.time(3 * MILLISECOND))
             .collect::<Vec<_>>()
             .into_iter()
             .peekable();

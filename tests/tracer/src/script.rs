@@ -1,7 +1,6 @@
 //! Who adds how many watts and uses how much CPU time, and when.
 //!
-//! No two levels can be taken for one another, nor any sum of few for another: a wrong figure tells
-//! by its size what is in it.
+//! No two levels can be taken for one another: a wrong figure tells by its size what is in it.
 
 use std::collections::BTreeMap;
 
@@ -138,71 +137,59 @@ impl Script {
     ) -> Time {
         let candidate = CANDIDATES[[0, 1, 1, 0][number]];
         let is_troubled = number == 1 && case.trouble.is_some();
-        // How far power must be steady beyond a window's ends, and where the window begins behind a
-        // known reading.
-        let (guard, nudge) = match case.edges {
-            Edges::Tight => (0, 100 * MILLISECOND),
-            Edges::Wide => (3 * SECOND / 2, chance.time(SECOND)),
-        };
-        let quiet =
-            |[from, to]: [Time; 2]| [schedule.before(from - guard), schedule.after(to + guard)];
-
-        let idle_length = match (case.interval_milliseconds, case.edges) {
-            (10_000, _) => 29_800 * MILLISECOND,
-            (_, Edges::Tight) => 9_800 * MILLISECOND,
-            (_, Edges::Wide) => 10 * SECOND,
-        };
-        let idle_from = schedule.after(begin + 6 * SECOND) + nudge;
-        let idle_before = [idle_from, idle_from + idle_length];
-        let before = quiet(idle_before);
-
-        let run = |amount, start, chance: &mut Chance| {
-            Run::new(&candidate, amount, case.errors_percent, start, chance)
-        };
-        let warm_up = run(Amount::Duration(5 * SECOND), 0, chance);
-        let earliest = before[1] + 3 * SECOND + warm_up.end();
-        let start = schedule.after(earliest) + nudge;
-        let warm_up = {
-            let end = start - 30 * MILLISECOND;
-            let length = warm_up.end();
-            warm_up.shifted(end - length)
-        };
-        // Just short of a whole number of readings, so that the next one is near the end as well.
-        let asked = match case.asked {
-            Asked::LongDuration => 209_700 * MILLISECOND,
-            _ if is_troubled && case.trouble == Some(Trouble::ShortRun) => 14_700 * MILLISECOND,
-            Asked::Duration | Asked::Count => 20_700 * MILLISECOND,
-        };
-        let amount = match case.asked {
-            Asked::Count => Amount::CountFor(asked),
-            Asked::Duration | Asked::LongDuration => Amount::Duration(asked),
-        };
-        let measured = run(amount, start, chance);
-        let end = measured.end();
-        let tail = run(Amount::Duration(3 * SECOND), end + 25 * MILLISECOND, chance);
-        let load = [warm_up.start(), tail.end()];
-        let steady = quiet([start, end]);
-        let steady = [steady[0].max(load[0]), steady[1].min(load[1])];
-
-        let idle_start = tail.end() + SETTLE;
-        let after = quiet([idle_start, idle_start + idle_length]);
-        let after = [after[0].max(load[1]), after[1]];
-        let next = after[1] + 5 * SECOND;
-
+        let times = Timeline::of(case, schedule, &candidate, is_troubled, begin, chance);
         let server = format!("uid-{}-{number}", candidate.name);
-        self.pod(
-            &server,
-            &format!("{}-{number}", candidate.name),
-            "shop",
-            [begin + SECOND / 2, next - SECOND],
-        );
-        let idle = i64::try_from(number).unwrap() * IDLE_STEP_MILLIWATTS;
-        self.act("footprint", [begin, next], idle, &[]);
+        let name = format!("{}-{number}", candidate.name);
+        let life = [begin + SECOND / 2, times.next - SECOND];
+        self.pod(&server, &name, "shop", life);
+        self.at_rest(case, &times, number);
+        self.under_load(case, &times, &candidate, &server);
+        let injector = format!("uid-injector-{number}");
+        if case.injector_on_node {
+            let load = times.load;
+            let life = [load[0] - SECOND, load[1] + SECOND / 2];
+            self.pod(&injector, &format!("injector-{number}"), "shop", life);
+            let cpu = [(injector.as_str(), 600 * MILLISECOND)];
+            self.act("injector", load, INJECTOR_MILLIWATTS, &cpu);
+        }
+        let Timeline {
+            idle_before,
+            warm_up,
+            measured,
+            tail,
+            next,
+            ..
+        } = times;
+        let if_there = |is_there: bool, uid: &str| Vec::from_iter(is_there.then(|| uid.to_owned()));
+        self.trials.push(Trial {
+            candidate,
+            session: [begin, next],
+            candidate_pods: vec![server],
+            database_pods: if_there(case.database_on_node, DATABASE),
+            injector_pods: if_there(case.injector_on_node, &injector),
+            idle_before,
+            warm_up,
+            measured,
+            tail,
+            is_troubled,
+        });
+        next
+    }
+
+    /// What the node draws without load, and the neighbour's doings up to both idle baselines.
+    fn at_rest(&mut self, case: &Case, times: &Timeline, number: usize) {
+        let Timeline {
+            begin,
+            before,
+            load,
+            after,
+            next,
+            ..
+        } = *times;
+        let more = i64::try_from(number).unwrap() * IDLE_STEP_MILLIWATTS;
+        self.act("footprint", [begin, next], more, &[]);
         self.act("warmth", [load[1], next], WARMTH_MILLIWATTS, &[]);
-        // Kepler serves no CPU time, so the product looks for the end of the load in the node's power
-        // where that shows it, as an injector on the node makes it do: nothing may hide it then.
-        let load_shows_in_power = case.meter == Meter::Kepler && case.injector_on_node;
-        let settling = if load_shows_in_power {
+        let settling = if load_shows_in_power(case) {
             [load[1], load[1]]
         } else {
             [load[1], after[0]]
@@ -216,8 +203,19 @@ impl Script {
             let cpu = [(NEIGHBOUR, 1_500 * MILLISECOND)];
             self.act("neighbour", span, NEIGHBOUR_MILLIWATTS, &cpu);
         }
+    }
+
+    /// What the candidate and the database do.
+    fn under_load(&mut self, case: &Case, times: &Timeline, candidate: &Candidate, server: &str) {
+        let Timeline {
+            load,
+            steady,
+            measured,
+            tail,
+            ..
+        } = times;
         let of_both = |server_cpu: i64, database_cpu: i64| {
-            let mut cpu = vec![(server.as_str(), server_cpu)];
+            let mut cpu = vec![(server, server_cpu)];
             if case.database_on_node {
                 cpu.push((DATABASE, database_cpu));
             }
@@ -230,56 +228,26 @@ impl Script {
             )
         };
         let starting = of_both(2200 * MILLISECOND, 700 * MILLISECOND);
-        self.act(
-            "warm-up",
-            [load[0], steady[0]],
-            WARM_UP_MILLIWATTS,
-            &starting,
-        );
-        self.act("plateau", steady, candidate.milliwatts, &used_by(&measured));
+        let before = [load[0], steady[0]];
+        self.act("warm-up", before, WARM_UP_MILLIWATTS, &starting);
+        let used = used_by(measured);
+        self.act("plateau", *steady, candidate.milliwatts, &used);
         if case.database_on_node {
-            self.act("database", steady, DATABASE_MILLIWATTS, &[]);
+            self.act("database", *steady, DATABASE_MILLIWATTS, &[]);
         }
-        let ending = [steady[1], load[1]];
-        let milliwatts = if load_shows_in_power {
+        let milliwatts = if load_shows_in_power(case) {
             candidate.milliwatts
         } else {
             TAIL_MILLIWATTS
         };
-        self.act("tail", ending, milliwatts, &used_by(&tail));
-        let inside = [start + 3 * SECOND / 2, end - 3 * SECOND / 2];
-        let mut ripple = inside[0];
-        while ripple + RIPPLE_LENGTH < inside[1] {
+        self.act("tail", [steady[1], load[1]], milliwatts, &used_by(tail));
+        let margin = 3 * SECOND / 2;
+        let mut ripple = measured.start() + margin;
+        while ripple + RIPPLE_LENGTH < measured.end() - margin {
             let span = [ripple, ripple + RIPPLE_LENGTH];
             self.act("ripple", span, RIPPLE_MILLIWATTS, &[]);
             ripple += RIPPLE_PERIOD;
         }
-        let mut injector_pods = Vec::new();
-        if case.injector_on_node {
-            let injector = format!("uid-injector-{number}");
-            let life = [load[0] - SECOND, load[1] + SECOND / 2];
-            self.pod(&injector, &format!("injector-{number}"), "shop", life);
-            let cpu = [(injector.as_str(), 600 * MILLISECOND)];
-            self.act("injector", load, INJECTOR_MILLIWATTS, &cpu);
-            injector_pods.push(injector);
-        }
-        self.trials.push(Trial {
-            candidate,
-            session: [begin, next],
-            candidate_pods: vec![server],
-            database_pods: if case.database_on_node {
-                vec![DATABASE.to_owned()]
-            } else {
-                Vec::new()
-            },
-            idle_before,
-            warm_up,
-            measured,
-            tail,
-            injector_pods,
-            is_troubled,
-        });
-        next
     }
 
     fn act(
@@ -309,5 +277,100 @@ impl Script {
             from,
             to,
         });
+    }
+}
+
+/// Kepler serves no CPU time, so the product looks for the end of the load in the node's power where
+/// that shows it, as an injector on the node makes it do: neither tail nor neighbour may hide it then.
+fn load_shows_in_power(case: &Case) -> bool {
+    case.meter == Meter::Kepler && case.injector_on_node
+}
+
+/// When what happens in a trial.
+#[derive(Clone, Debug)]
+struct Timeline {
+    begin: Time,
+    idle_before: [Time; 2],
+    /// Rest around the first idle baseline.
+    before: [Time; 2],
+    warm_up: Run,
+    measured: Run,
+    tail: Run,
+    /// From the first request to the last answer.
+    load: [Time; 2],
+    /// Steady power around the measured run.
+    steady: [Time; 2],
+    /// Rest around the second idle baseline.
+    after: [Time; 2],
+    next: Time,
+}
+
+impl Timeline {
+    fn of(
+        case: &Case,
+        schedule: &Schedule,
+        candidate: &Candidate,
+        is_troubled: bool,
+        begin: Time,
+        chance: &mut Chance,
+    ) -> Self {
+        // How far power must be steady beyond a window's ends, and where the window begins behind a
+        // known reading.
+        let (guard, nudge) = match case.edges {
+            Edges::Tight => (0, 100 * MILLISECOND),
+            Edges::Wide => (3 * SECOND / 2, chance.time(SECOND)),
+        };
+        let quiet =
+            |[from, to]: [Time; 2]| [schedule.before(from - guard), schedule.after(to + guard)];
+        let idle_length = match (case.interval_milliseconds, case.edges) {
+            (10_000, _) => 29_800 * MILLISECOND,
+            (_, Edges::Tight) => 9_800 * MILLISECOND,
+            (_, Edges::Wide) => 10 * SECOND,
+        };
+        let idle_from = schedule.after(begin + 6 * SECOND) + nudge;
+        let idle_before = [idle_from, idle_from + idle_length];
+        let before = quiet(idle_before);
+
+        let run = |amount, start, chance: &mut Chance| {
+            Run::new(candidate, amount, case.errors_percent, start, chance)
+        };
+        let warm_up = run(Amount::Duration(5 * SECOND), 0, chance);
+        let length = warm_up.end();
+        let start = schedule.after(before[1] + 3 * SECOND + length) + nudge;
+        let warm_up = warm_up.shifted(start - 30 * MILLISECOND - length);
+        let measured = run(asked(case, is_troubled), start, chance);
+        let end = measured.end();
+        let tail = run(Amount::Duration(3 * SECOND), end + 25 * MILLISECOND, chance);
+        let load = [warm_up.start(), tail.end()];
+        let steady = quiet([start, end]);
+
+        let idle_start = load[1] + SETTLE;
+        let after = quiet([idle_start, idle_start + idle_length]);
+        Self {
+            begin,
+            idle_before,
+            before,
+            warm_up,
+            measured,
+            tail,
+            load,
+            steady: [steady[0].max(load[0]), steady[1].min(load[1])],
+            after: [after[0].max(load[1]), after[1]],
+            next: after[1] + 5 * SECOND,
+        }
+    }
+}
+
+/// The amount of the measured run: just short of a whole number of readings, so that the next one is
+/// near its end as well.
+fn asked(case: &Case, is_troubled: bool) -> Amount {
+    let usual = 20_700 * MILLISECOND;
+    match case.asked {
+        _ if is_troubled && case.trouble == Some(Trouble::ShortRun) => {
+            Amount::Duration(14_700 * MILLISECOND)
+        }
+        Asked::Duration => Amount::Duration(usual),
+        Asked::Count => Amount::CountFor(usual),
+        Asked::LongDuration => Amount::Duration(209_700 * MILLISECOND),
     }
 }
