@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::attribution::{Observation, seconds};
-use crate::feed::{Feed, FeedError};
+use crate::cgroup::CgroupError;
+use crate::feed::Feed;
 
 /// One point spans at least this, so that a plug's own delay and the kernel's ticks do not matter.
 const POINT: Duration = Duration::from_secs(5);
@@ -35,12 +36,14 @@ pub(crate) enum CalibrateError {
     Broken(String),
     /// CPU time could not be read.
     #[error(transparent)]
-    Feed(#[from] FeedError),
+    Cgroup(#[from] CgroupError),
     /// A model cannot calibrate itself.
     #[error("calibrate needs an instrument: name one with --power-config")]
     NoInstrument,
     /// Too short.
-    #[error("only {0} points of 5 s came, of which {LEAST_POINTS} are needed: is the instrument answering?")]
+    #[error(
+        "only {0} points of 5 s came, of which {LEAST_POINTS} are needed: is the instrument answering?"
+    )]
     TooFew(usize),
     /// The node was not loaded.
     #[error(
@@ -130,7 +133,10 @@ pub(crate) fn fit(points: &[Point]) -> Result<Fit, CalibrateError> {
     if count < LEAST_POINTS {
         return Err(CalibrateError::TooFew(count));
     }
-    let least = points.iter().map(|it| it.cpus).fold(f64::INFINITY, f64::min);
+    let least = points
+        .iter()
+        .map(|it| it.cpus)
+        .fold(f64::INFINITY, f64::min);
     let most = points.iter().map(|it| it.cpus).fold(0.0, f64::max);
     if most - least < LEAST_RANGE_CPUS {
         return Err(CalibrateError::NoRange { least, most });

@@ -138,7 +138,9 @@ pub(crate) enum SettingsError {
     #[error("cannot tell how many CPUs are online: write --cpus=<number>")]
     UnknownCpus,
     /// Kepler would see a counter that stands still.
-    #[error("--bridge needs --interval=100ms or less: Kepler must never see the counter stand still")]
+    #[error(
+        "--bridge needs --interval=100ms or less: Kepler must never see the counter stand still"
+    )]
     BridgeTooSlow,
     /// What is said about power cannot be used.
     #[error("--power-config: {0}")]

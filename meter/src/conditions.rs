@@ -162,7 +162,11 @@ impl Conditions {
     /// The processor that was throttled longest counts: one alone holds its work up.
     fn observe_processors(&mut self) {
         let mut longest = None;
-        for (file, before) in self.processors.iter_mut().zip(&mut self.throttled_milliseconds) {
+        for (file, before) in self
+            .processors
+            .iter_mut()
+            .zip(&mut self.throttled_milliseconds)
+        {
             let Ok(now) = file.read_unsigned() else {
                 continue;
             };

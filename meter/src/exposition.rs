@@ -76,7 +76,8 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
         ),
     ] {
         if let Some(value) = value {
-            page.gauge(name, help).sample(&[("zone", source.zone)], value);
+            page.gauge(name, help)
+                .sample(&[("zone", source.zone)], value);
         }
     }
 }
@@ -125,12 +126,7 @@ fn conditions(page: &mut Page<'_>, published: &Published) {
     }
 }
 
-fn reading(
-    page: &mut Page<'_>,
-    published: &Published,
-    accounts: &Accounts,
-    now_unix_seconds: f64,
-) {
+fn reading(page: &mut Page<'_>, published: &Published, accounts: &Accounts, now_unix_seconds: f64) {
     let zone = [("zone", published.source.zone)];
     page.gauge(
         "frugality_meter_reading_timestamp_seconds",

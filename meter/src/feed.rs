@@ -12,26 +12,20 @@ use crate::power::supply::{Settled, Supply};
 use crate::power::timeline::Interruption;
 use crate::power::{InstrumentError, LocalInstrument, TrueReading};
 
-/// Why there is nothing new.
+/// What is wrong with the instrument.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FeedError {
-    /// CPU time cannot be read.
-    #[error(transparent)]
-    Cgroup(#[from] CgroupError),
-    /// The instrument gives no reading.
+enum Trouble {
+    /// It gives no reading.
     #[error(transparent)]
     Instrument(#[from] InstrumentError),
-    /// Energy was lost between two readings of the instrument.
+    /// Energy was lost between two of its readings.
     #[error(transparent)]
     Interruption(#[from] Interruption),
-    /// The instrument has not been read since.
-    #[error("no reading of the instrument yet")]
-    Waiting,
 }
 
-impl FeedError {
+impl Trouble {
     /// Whether the next readings can follow the last ones.
-    pub(crate) fn heals(&self) -> bool {
+    fn heals(&self) -> bool {
         !matches!(
             self,
             Self::Interruption(_) | Self::Instrument(InstrumentError::WentBack { .. })
@@ -64,7 +58,7 @@ pub(crate) struct Feed {
     reader: Reader,
     supply: Supply,
     readings: Readings,
-    trouble: Option<FeedError>,
+    trouble: Option<Trouble>,
 }
 
 impl Feed {
@@ -111,10 +105,10 @@ impl Feed {
     }
 
     /// Reads CPU time and what there is of the instrument.
-    pub(crate) fn read(&mut self) -> Result<(), FeedError> {
+    pub(crate) fn read(&mut self) -> Result<(), CgroupError> {
         let observed = self.reader.read().map(|it| self.supply.observe(it));
         self.learn();
-        Ok(observed?)
+        observed
     }
 
     /// The next reading of CPU time whose energy is known.
@@ -125,10 +119,10 @@ impl Feed {
 
     /// Why energy is late, for people.
     pub(crate) fn trouble(&self) -> String {
-        self.trouble
-            .as_ref()
-            .unwrap_or(&FeedError::Waiting)
-            .to_string()
+        self.trouble.as_ref().map_or_else(
+            || "waiting for a new reading of the instrument".to_owned(),
+            ToString::to_string,
+        )
     }
 
     /// Whether what is late can still come.
@@ -160,7 +154,7 @@ impl Feed {
             return;
         }
         let learnt = reading
-            .map_err(FeedError::from)
+            .map_err(Trouble::from)
             .and_then(|reading| Ok(self.supply.learn(reading)?));
         self.trouble = learnt.err();
     }

@@ -25,7 +25,9 @@ fn cpu_seconds_in(stat: &str) -> Option<f64> {
 }
 
 fn resident_bytes_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * BYTES_PER_KIBIBYTE)
 }

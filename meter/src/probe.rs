@@ -31,7 +31,10 @@ pub(crate) async fn report(settings: &Settings) -> String {
         } else {
             " (not made to measure a board)"
         };
-        line("hwmon", &format!("{device}: chip {chip}, label {label}{fit}"));
+        line(
+            "hwmon",
+            &format!("{device}: chip {chip}, label {label}{fit}"),
+        );
     }
     if sensors.is_empty() {
         line("hwmon", &"no sensor with power");

@@ -86,9 +86,7 @@ fn run(arguments: RunArguments) -> Result<(), MeterError> {
 
 /// One thread does everything: a sample takes well under a millisecond, and one stack keeps the
 /// meter small on a board of 1 GB.
-fn on_one_thread(
-    work: impl Future<Output = Result<(), MeterError>>,
-) -> Result<(), MeterError> {
+fn on_one_thread(work: impl Future<Output = Result<(), MeterError>>) -> Result<(), MeterError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
@@ -150,7 +148,8 @@ async fn calibrate(settings: Settings, duration: std::time::Duration) -> Result<
     let chosen = choose(&settings.power, &settings.surroundings)?;
     let uncertainty = chosen.supply.source().relative_uncertainty;
     let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
-    let points = calibrate::measure(Feed::start(reader, chosen), settings.interval, duration).await?;
+    let points =
+        calibrate::measure(Feed::start(reader, chosen), settings.interval, duration).await?;
     print!("{}", calibrate::fit(&points)?.report(uncertainty));
     Ok(())
 }

@@ -6,10 +6,10 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::attribution::{Accounts, Break};
-use crate::bridge::Bridge;
+use crate::bridge::{Bridge, BridgeError};
 use crate::cgroup::CgroupError;
 use crate::conditions::Conditions;
-use crate::feed::{Feed, FeedError};
+use crate::feed::Feed;
 use crate::pods::PodNames;
 use crate::power::Source;
 use crate::power::supply::Settled;
@@ -55,7 +55,7 @@ pub(crate) struct Published {
 #[derive(Debug, thiserror::Error)]
 enum SampleError {
     #[error(transparent)]
-    Feed(#[from] FeedError),
+    Cgroup(#[from] CgroupError),
     #[error(transparent)]
     Break(#[from] Break),
     #[error("{0}")]
@@ -63,15 +63,14 @@ enum SampleError {
     #[error("{0}")]
     Lost(String),
     #[error(transparent)]
-    Bridge(#[from] crate::bridge::BridgeError),
+    Bridge(#[from] BridgeError),
 }
 
 impl SampleError {
     fn into_health(self) -> Health {
         let heals = match &self {
-            Self::Feed(error) => error.heals(),
             Self::Break(reason) => reason.heals(),
-            Self::Late(_) | Self::Bridge(_) => true,
+            Self::Cgroup(_) | Self::Late(_) | Self::Bridge(_) => true,
             Self::Lost(_) => false,
         };
         if heals {
@@ -103,10 +102,7 @@ impl Sampler {
         conditions: Conditions,
         (cpus, interval): (u32, Duration),
     ) -> Result<(Self, Published), CgroupError> {
-        match feed.read() {
-            Err(FeedError::Cgroup(error)) => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        feed.read()?;
         let mut published = Published {
             accounts: None,
             source: feed.supply().source().clone(),
@@ -185,6 +181,7 @@ impl Sampler {
                 Some(accounts) => {
                     let energy = (joules - self.joules).max(0.0);
                     accounts.advance(observation, |_| energy)?;
+                    self.joules = joules;
                     if let Some(bridge) = &mut self.bridge {
                         bridge.write(accounts.node.total_joules)?;
                     }
@@ -192,9 +189,9 @@ impl Sampler {
                 None => {
                     published.start_unix_seconds = observation.unix_seconds;
                     published.accounts = Some(Accounts::open(observation, self.cpus));
+                    self.joules = joules;
                 }
             }
-            self.joules = joules;
         }
         self.describe(published);
         if self.feed.is_broken() {

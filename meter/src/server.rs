@@ -13,8 +13,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::cli::Settings;
-use crate::{cgroup, exposition};
 use crate::sampler::{Health, Published};
+use crate::{cgroup, exposition};
 
 #[derive(Clone)]
 struct Shared {

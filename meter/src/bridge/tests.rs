@@ -3,7 +3,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 fn counter(directory: &Path, zone: &str) -> u64 {
-    let text = fs::read_to_string(directory.join("class/powercap").join(zone).join("energy_uj"));
+    let text = fs::read_to_string(
+        directory
+            .join("class/powercap")
+            .join(zone)
+            .join("energy_uj"),
+    );
     text.unwrap().trim().parse().unwrap()
 }
 
@@ -14,7 +19,10 @@ fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
     let mut bridge = Bridge::open(directory.path(), Provenance::Metered).unwrap();
     let path = directory.path().join("class/powercap").join(zone);
     assert_eq!(fs::read_to_string(path.join("name")).unwrap(), "psys\n");
-    let range: u64 = read_text(&path.join("max_energy_range_uj")).unwrap().parse().unwrap();
+    let range: u64 = read_text(&path.join("max_energy_range_uj"))
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!(range > 1 << 50);
     bridge.write(2.5).unwrap();
     assert_eq!(counter(directory.path(), zone), 2_500_000);

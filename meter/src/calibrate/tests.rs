@@ -17,7 +17,10 @@ fn points(count: u32, most_cpus: f64) -> Vec<Point> {
 #[test]
 fn the_line_and_its_uncertainty_are_those_of_least_squares() {
     let fit = fit(&points(200, 4.0)).unwrap();
-    assert!((fit.idle_watts - 2.7).abs() < 2.0 * fit.idle_uncertainty, "{fit:?}");
+    assert!(
+        (fit.idle_watts - 2.7).abs() < 2.0 * fit.idle_uncertainty,
+        "{fit:?}"
+    );
     assert!((fit.watts_per_cpu - 0.9).abs() < 2.0 * fit.slope_uncertainty);
     assert!((fit.residual_watts - 0.05).abs() < 0.002);
     // s/√Sxx with 200 points evenly on 0, 1, 2, 3, 4: Sxx = 400.
@@ -45,7 +48,10 @@ fn the_values_can_be_used_as_they_are() {
 
 #[test]
 fn too_little_is_no_fit_and_the_error_says_what_to_do() {
-    assert!(matches!(fit(&points(11, 4.0)), Err(CalibrateError::TooFew(11))));
+    assert!(matches!(
+        fit(&points(11, 4.0)),
+        Err(CalibrateError::TooFew(11))
+    ));
     let idle = fit(&points(200, 0.2)).unwrap_err().to_string();
     assert!(idle.contains("load all of its CPUs"), "{idle}");
 }

@@ -86,7 +86,8 @@ fn under_voltage_is_told_by_the_mainline_driver_too_and_newer_kernels_have_anoth
 #[test]
 fn an_x86_processor_counts_its_throttling_itself() {
     let node = node();
-    let file = |cpu| format!("devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_total_time_ms");
+    let file =
+        |cpu| format!("devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_total_time_ms");
     node.write(&file(0), "5000");
     node.write(&file(1), "7000");
     let mut conditions = node.conditions();
@@ -104,7 +105,10 @@ fn temperature_is_the_processor_s_highest_and_frequency_the_mean() {
     let node = node();
     for (zone, kind, temperature) in [(0, "cpu-thermal", "55000"), (1, "nvme", "81000")] {
         node.write(&format!("class/thermal/thermal_zone{zone}/type"), kind);
-        node.write(&format!("class/thermal/thermal_zone{zone}/temp"), temperature);
+        node.write(
+            &format!("class/thermal/thermal_zone{zone}/temp"),
+            temperature,
+        );
     }
     for (policy, kilohertz) in [(0, "600000"), (2, "1800000")] {
         node.write(
@@ -123,7 +127,11 @@ fn a_node_that_tells_nothing_has_no_conditions_and_silence_counts_for_nothing() 
     let empty = node();
     let mut conditions = empty.conditions();
     conditions.observe(Duration::ZERO);
-    assert!(Cause::ALL.iter().all(|cause| conditions.seconds(*cause).is_none()));
+    assert!(
+        Cause::ALL
+            .iter()
+            .all(|cause| conditions.seconds(*cause).is_none())
+    );
     assert_eq!(conditions.temperature_celsius, None);
     assert_eq!(conditions.frequency_hertz, None);
 

@@ -243,7 +243,10 @@ mod tests {
     fn a_board_is_known_by_what_its_kernel_calls_it_and_not_by_half_of_it() {
         let name = |model| by_device_tree(model).map(|board| board.name);
         assert_eq!(name("Raspberry Pi 3 Model B Rev 1.2"), Some("pi-3b"));
-        assert_eq!(name("Raspberry Pi 3 Model B Plus Rev 1.3"), Some("pi-3b-plus"));
+        assert_eq!(
+            name("Raspberry Pi 3 Model B Plus Rev 1.3"),
+            Some("pi-3b-plus")
+        );
         assert_eq!(name("Raspberry Pi Zero 2 W Rev 1.0"), Some("pi-zero-2w"));
         assert_eq!(name("Raspberry Pi 5 Model B Rev 1.0"), Some("pi-5b"));
         assert_eq!(name("Raspberry Pi Compute Module 4 Rev 1.0"), None);

@@ -139,8 +139,7 @@ pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, Cho
 
 /// The order of the automatic choice: what measures the whole board comes first, what measures
 /// most of it next, and a model last. A plug is never found by itself.
-pub(crate) const ORDER: &str =
-    "hwmon sensor made for boards, RAPL, PMIC of a Pi 5 by vcgencmd, model of a board that is known";
+pub(crate) const ORDER: &str = "hwmon sensor made for boards, RAPL, PMIC of a Pi 5 by vcgencmd, model of a board that is known";
 
 const PMIC_INTERVAL: Duration = Duration::from_secs(1);
 const VCGENCMD: &str = "/usr/bin/vcgencmd";
@@ -296,7 +295,13 @@ impl Plan<'_> {
             relative_uncertainty: Some(pmic::RELATIVE_UNCERTAINTY),
             resolution_joules: None,
         });
-        self.metered(source, Instrument::Polled { instrument, interval })
+        self.metered(
+            source,
+            Instrument::Polled {
+                instrument,
+                interval,
+            },
+        )
     }
 
     fn remote(&self, config: &SourceConfig) -> Result<Chosen, ChoiceError> {
@@ -327,7 +332,13 @@ impl Plan<'_> {
                 unit,
             },
         };
-        self.metered(source, Instrument::Polled { instrument, interval })
+        self.metered(
+            source,
+            Instrument::Polled {
+                instrument,
+                interval,
+            },
+        )
     }
 
     fn source(&self, measured: Measured) -> Source {
@@ -349,7 +360,9 @@ impl Plan<'_> {
     fn metered(&self, source: Source, instrument: Instrument) -> Result<Chosen, ChoiceError> {
         let (interval, lag) = match &instrument {
             Instrument::Local(_) => (self.at.interval, Duration::ZERO),
-            Instrument::Polled { interval, .. } => (*interval, *interval * 3 / 2 + self.at.interval),
+            Instrument::Polled { interval, .. } => {
+                (*interval, *interval * 3 / 2 + self.at.interval)
+            }
         };
         let timeline = Timeline::new(interval, source.max_watts);
         let model = self.model()?.map(|(model, _)| model);

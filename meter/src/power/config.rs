@@ -233,8 +233,18 @@ impl NodePower {
         let numbers = [
             ("idleWatts", self.idle_watts, 0.0, "of watts"),
             ("wattsPerCpu", self.watts_per_cpu, 0.0, "of watts"),
-            ("maxWatts", self.max_watts, f64::MIN_POSITIVE, "of watts above 0"),
-            ("relativeUncertainty", self.relative_uncertainty, 0.0, "such as 0.02"),
+            (
+                "maxWatts",
+                self.max_watts,
+                f64::MIN_POSITIVE,
+                "of watts above 0",
+            ),
+            (
+                "relativeUncertainty",
+                self.relative_uncertainty,
+                0.0,
+                "such as 0.02",
+            ),
         ];
         for (field, value, least, expected) in numbers {
             if let Some(value) = value.filter(|value| !(value.is_finite() && *value >= least)) {

@@ -119,7 +119,11 @@ pub(crate) fn choose(
     match (fitting.pop(), fitting.is_empty()) {
         (Some(sensor), true) => Ok(sensor.clone()),
         (found, _) => {
-            let what = if found.is_none() { "no" } else { "more than one" };
+            let what = if found.is_none() {
+                "no"
+            } else {
+                "more than one"
+            };
             let known: Vec<String> = all
                 .iter()
                 .map(|sensor| format!("chip {} label {}", sensor.chip, sensor.label))

@@ -125,7 +125,13 @@ impl Polled {
                 metric,
                 labels,
                 unit,
-            } => in_exposition(&endpoint.get().await?, endpoint.url(), metric, labels, *unit)?,
+            } => in_exposition(
+                &endpoint.get().await?,
+                endpoint.url(),
+                metric,
+                labels,
+                *unit,
+            )?,
             Self::PmicCommand {
                 command,
                 correction,
@@ -185,7 +191,11 @@ fn in_json(
         _ => None,
     });
     found
-        .and_then(|value| value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()))
+        .and_then(|value| {
+            value
+                .as_f64()
+                .or_else(|| value.as_str()?.trim().parse().ok())
+        })
         .and_then(|number| unit.quantity(number))
         .ok_or_else(|| {
             let from = format!("{url} at {}", path.join("."));

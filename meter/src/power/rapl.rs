@@ -34,9 +34,7 @@ pub(crate) fn find(sysfs: &Path) -> Option<Zones> {
         .filter(|directory| directory.join("energy_uj").exists())
         .filter_map(|directory| Some((read_text(&directory.join("name"))?, directory)))
         .collect();
-    zones.sort_by_key(|(name, directory)| {
-        (name.clone(), file_name(directory).contains("mmio"))
-    });
+    zones.sort_by_key(|(name, directory)| (name.clone(), file_name(directory).contains("mmio")));
     zones.dedup_by(|(later, _), (earlier, _)| later == earlier);
     let named = |wanted: fn(&str) -> bool| -> Vec<PathBuf> {
         zones

@@ -52,7 +52,13 @@ impl Truth {
 
     /// A benchmark: idle, then load that hardly varies, a minute each.
     pub(crate) fn benchmark() -> Self {
-        Self::new(|at| if (at / 60.0) as u64 % 2 == 0 { 0.1 } else { 3.6 })
+        Self::new(|at| {
+            if (at / 60.0) as u64 % 2 == 0 {
+                0.1
+            } else {
+                3.6
+            }
+        })
     }
 
     /// Anything but steady: bursts of a half to eight seconds that follow no period.
@@ -174,7 +180,9 @@ fn simulate(
                 next_question += interval.as_secs_f64();
                 set(at);
                 let answer = runtime.block_on(instrument.ask());
-                answer.map(|it| it.map(|(quantity, _)| quantity)).transpose()
+                answer
+                    .map(|it| it.map(|(quantity, _)| quantity))
+                    .transpose()
             }
             Some(Instrument::Polled { .. }) => None,
         };
@@ -195,7 +203,10 @@ fn simulate(
     let (to, last) = *settled.last().unwrap();
     assert!(to - from > 600.0, "only {from} to {to} s are known");
     assert!(settled.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
-    let seconds = settled.iter().step_by(10).zip(settled.iter().skip(10).step_by(10));
+    let seconds = settled
+        .iter()
+        .step_by(10)
+        .zip(settled.iter().skip(10).step_by(10));
     let worst_watts = seconds
         .map(|(a, b)| ((b.1 - a.1) - (truth.joules(b.0) - truth.joules(a.0))) / (b.0 - a.0))
         .fold(0.0, |worst: f64, off| worst.max(off.abs()));

@@ -151,7 +151,10 @@ impl Supply {
                 timeline.forget_before(at);
             }
             let observation = self.waiting.pop_front()?;
-            return Some(Settled { observation, joules });
+            return Some(Settled {
+                observation,
+                joules,
+            });
         }
     }
 

@@ -39,7 +39,11 @@ impl NumberFile {
         let number = self.read()?;
         u64::try_from(number).map_err(|_| {
             let (from, text) = (self.path.display().to_string(), number.to_string());
-            InstrumentError::malformed(from, &text, "number above 0 (is the sensor wired in reverse?)")
+            InstrumentError::malformed(
+                from,
+                &text,
+                "number above 0 (is the sensor wired in reverse?)",
+            )
         })
     }
 
@@ -50,7 +54,9 @@ impl NumberFile {
         };
         let file = match &self.file {
             Some(file) => file,
-            None => self.file.insert(File::open(&self.path).map_err(unreadable)?),
+            None => self
+                .file
+                .insert(File::open(&self.path).map_err(unreadable)?),
         };
         let mut buffer = [0; 64];
         let length = file.read_at(&mut buffer, 0).map_err(unreadable)?;
@@ -64,7 +70,10 @@ impl NumberFile {
 /// The content of a file without its white space; `None` where there is none to be had.
 pub(crate) fn read_text(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
-    Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+    Some(
+        text.trim_matches(|c: char| c.is_whitespace() || c == '\0')
+            .to_owned(),
+    )
 }
 
 /// The entries of a directory in the order of their names; none where it cannot be read.
@@ -81,5 +90,7 @@ pub(crate) fn entries(directory: &Path) -> Vec<PathBuf> {
 
 /// The last part of a path, as text.
 pub(crate) fn file_name(path: &Path) -> &str {
-    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default()
 }

@@ -33,7 +33,9 @@ pub(crate) enum Interruption {
         to_joules: f64,
     },
     /// The instrument's counter leapt.
-    #[error("the instrument's counter rose by {joules} J in {seconds} s, more than the node can draw")]
+    #[error(
+        "the instrument's counter rose by {joules} J in {seconds} s, more than the node can draw"
+    )]
     Leapt {
         /// By how much, in joules.
         joules: f64,
@@ -85,7 +87,11 @@ impl Timeline {
         let TrueReading { at, quantity } = reading;
         let Some(last) = self.anchors.back().copied() else {
             let joules = 0.0;
-            self.anchors.push_back(Anchor { at, joules, quantity });
+            self.anchors.push_back(Anchor {
+                at,
+                joules,
+                quantity,
+            });
             return Ok(());
         };
         if at <= last.at {
@@ -96,7 +102,10 @@ impl Timeline {
             (Quantity::Joules(from_joules), Quantity::Joules(to_joules)) => {
                 let joules = to_joules - from_joules;
                 if joules < 0.0 {
-                    return Err(Interruption::WentBack { from_joules, to_joules });
+                    return Err(Interruption::WentBack {
+                        from_joules,
+                        to_joules,
+                    });
                 }
                 if joules == 0.0 {
                     return Ok(());

@@ -5,7 +5,9 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::power::simulation::{IDLE_WATTS, Outcome, TICK, Truth, WATTS_PER_CPU, run, surroundings};
+use crate::power::simulation::{
+    IDLE_WATTS, Outcome, TICK, Truth, WATTS_PER_CPU, run, surroundings,
+};
 
 const PMIC_TEXT: &str = "\
  3V7_WL_SW_A current(0)=0.00000000A
@@ -90,7 +92,10 @@ fn a_sensor_with_a_counter_is_read_by_it_and_one_without_power_by_volts_and_ampe
     let config = r#"{"source": {"type": "hwmon", "chip": "ina228"}}"#;
     assert_eq!(node.source(config).resolution_joules, Some(1e-6));
     let outcome = node.run(config, &truth, |at| {
-        node.write("sys/class/hwmon/hwmon0/energy1_input", micro(truth.joules(at)));
+        node.write(
+            "sys/class/hwmon/hwmon0/energy1_input",
+            micro(truth.joules(at)),
+        );
     });
     outcome.assert_within(0.000_1);
 
@@ -251,7 +256,10 @@ fn the_pmic_s_text_can_come_from_the_host_as_long_as_it_is_fresh() {
     assert!(pmic.read().is_err());
     fs::write(&file, PMIC_TEXT).unwrap();
     assert!(pmic.read().unwrap().is_some());
-    assert!(pmic.read().unwrap().is_none(), "the same text is no new reading");
+    assert!(
+        pmic.read().unwrap().is_none(),
+        "the same text is no new reading"
+    );
     let old = std::time::SystemTime::now() - Duration::from_secs(60);
     fs::File::options()
         .write(true)
@@ -269,7 +277,10 @@ fn the_automatic_choice_follows_its_order() {
     let auto = r#"{"source": {"type": "auto"}}"#;
     let error = node.choose(auto).unwrap_err().to_string();
     assert!(error.contains("--power-config"), "{error}");
-    node.write("proc/cpuinfo", "processor\t: 0\nModel\t\t: Raspberry Pi 4 Model B Rev 1.4");
+    node.write(
+        "proc/cpuinfo",
+        "processor\t: 0\nModel\t\t: Raspberry Pi 4 Model B Rev 1.4",
+    );
     let model = node.source(auto);
     assert_eq!((model.name, model.board.as_str()), ("board-model", "pi-4b"));
     assert_eq!(model.provenance, Provenance::Modelled);
@@ -278,7 +289,10 @@ fn the_automatic_choice_follows_its_order() {
     node.write("sys/class/hwmon/hwmon0/name", "ina219");
     node.write("sys/class/hwmon/hwmon0/power1_input", 1);
     let sensor = node.source(auto);
-    assert_eq!((sensor.name, sensor.provenance), ("hwmon", Provenance::Metered));
+    assert_eq!(
+        (sensor.name, sensor.provenance),
+        ("hwmon", Provenance::Metered)
+    );
 }
 
 #[test]
@@ -297,15 +311,36 @@ fn what_an_exporter_computes_by_a_model_can_be_called_so() {
 fn a_configuration_that_cannot_be_meant_is_refused_with_what_to_write() {
     let node = Node::new();
     for (config, told) in [
-        (r#"{"source": {"type": "json", "url": "https://plug/", "path": "a", "unit": "W"}}"#, "no TLS"),
-        (r#"{"source": {"type": "json", "url": "plug/x", "path": "a", "unit": "W"}}"#, "http://"),
-        (r#"{"source": {"type": "json", "url": "http://u:p@plug/", "path": "a", "unit": "W"}}"#, "Secret"),
-        (r#"{"source": {"type": "json", "url": "http://plug/", "path": "a", "unit": "VA"}}"#, "kWh"),
+        (
+            r#"{"source": {"type": "json", "url": "https://plug/", "path": "a", "unit": "W"}}"#,
+            "no TLS",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "plug/x", "path": "a", "unit": "W"}}"#,
+            "http://",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "http://u:p@plug/", "path": "a", "unit": "W"}}"#,
+            "Secret",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "http://plug/", "path": "a", "unit": "VA"}}"#,
+            "kWh",
+        ),
         (r#"{"source": {"type": "pmic"}}"#, "command or file"),
         (r#"{"source": {"type": "model"}, "board": "pi-9"}"#, "pi-4b"),
-        (r#"{"source": {"type": "model"}, "board": "pi-4b", "idleWatts": -1}"#, "idleWatts"),
-        (r#"{"source": {"type": "tasmota", "host": "p", "polling": {"intervalSeconds": 0.01}}}"#, "0.1 and 600"),
-        (r#"{"source": {"type": "tasmota", "host": "p", "polling": {"username": "u"}}}"#, "passwordFile"),
+        (
+            r#"{"source": {"type": "model"}, "board": "pi-4b", "idleWatts": -1}"#,
+            "idleWatts",
+        ),
+        (
+            r#"{"source": {"type": "tasmota", "host": "p", "polling": {"intervalSeconds": 0.01}}}"#,
+            "0.1 and 600",
+        ),
+        (
+            r#"{"source": {"type": "tasmota", "host": "p", "polling": {"username": "u"}}}"#,
+            "passwordFile",
+        ),
     ] {
         let error = node.choose(config).unwrap_err().to_string();
         assert!(error.contains(told), "{told} is not in: {error}");
@@ -316,7 +351,10 @@ fn a_configuration_that_cannot_be_meant_is_refused_with_what_to_write() {
         r#"{"source": {"type": "auto"}, "idlewatts": 2}"#,
         r#"{"source": {"type": "tasmota", "host": "p", "polling": {"interval": 5}}}"#,
     ] {
-        assert!(serde_json::from_str::<NodePower>(unknown).is_err(), "{unknown}");
+        assert!(
+            serde_json::from_str::<NodePower>(unknown).is_err(),
+            "{unknown}"
+        );
     }
 }
 
@@ -338,6 +376,9 @@ fn a_model_beside_an_instrument_only_tells_when_energy_was_drawn() {
     let beside = run(&format!(
         r#", "idleWatts": {IDLE_WATTS}, "wattsPerCpu": {WATTS_PER_CPU}"#
     ));
-    assert!((alone.ratio - beside.ratio).abs() < 0.002, "{alone:?} {beside:?}");
+    assert!(
+        (alone.ratio - beside.ratio).abs() < 0.002,
+        "{alone:?} {beside:?}"
+    );
     assert!(TICK < 1.0 && beside.ratio > 0.99 && beside.ratio < 1.01);
 }

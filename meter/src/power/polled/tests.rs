@@ -144,12 +144,15 @@ fn a_counter_read_every_ten_seconds_is_exact_and_a_model_sharpens_it() {
 
 #[test]
 fn power_read_every_ten_seconds_is_as_uncertain_as_it_says() {
-    let config = r#"{"source": {"type": "tasmota", "host": "HOST", "polling": {"intervalSeconds": 10}}}"#;
+    let config =
+        r#"{"source": {"type": "tasmota", "host": "HOST", "polling": {"intervalSeconds": 10}}}"#;
     let tasmota = |truth: &Truth, at: f64| -> Answer {
         let watts = truth.watts(at);
         Some((
             200,
-            format!(r#"{{"StatusSNS":{{"Time":"2024-01-01T00:00:00","ENERGY":{{"Total":3.185,"Power":{watts:.2},"Voltage":229}}}}}}"#),
+            format!(
+                r#"{{"StatusSNS":{{"Time":"2024-01-01T00:00:00","ENERGY":{{"Total":3.185,"Power":{watts:.2},"Voltage":229}}}}}}"#
+            ),
         ))
     };
     let path = "/cm?cmnd=Status%208";
@@ -252,13 +255,17 @@ fn every_failure_says_what_happened() {
         device.answer(move |_, _| Some((200, format!(r#"{{"w": [{wrong}]}}"#))));
         assert!(told(&device).contains("number above 0"), "{wrong}");
     }
-    let exporter = r#"{"source": {"type": "prometheus", "url": "http://HOST/", "metric": "m", "unit": "W"}}"#;
+    let exporter =
+        r#"{"source": {"type": "prometheus", "url": "http://HOST/", "metric": "m", "unit": "W"}}"#;
     device.answer(|_, _| Some((200, "m{a=\"1\"} 2\nm{a=\"2\"} 3\n".into())));
     assert!(ask(exporter, &device).unwrap_err().contains("more labels"));
     device.answer(|_, _| Some((200, "mm 3\n".into())));
     assert!(ask(exporter, &device).unwrap_err().contains("no sample"));
 
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let gone = Device {
         address,
         respond: device.respond,
@@ -272,9 +279,11 @@ fn secrets_come_from_files_and_are_never_told() {
     std::fs::write(&secret, "p&ss word\n").unwrap();
     let file = secret.path().display();
     let device = Device::new(|path, head| {
-        let authorization = head
-            .iter()
-            .find_map(|line| line.to_lowercase().starts_with("authorization").then(|| line.clone()));
+        let authorization = head.iter().find_map(|line| {
+            line.to_lowercase()
+                .starts_with("authorization")
+                .then(|| line.clone())
+        });
         // The request itself is what the test is about.
         Some((
             if authorization.is_some() || path.contains("password=p%26ss%20word") {
@@ -282,7 +291,10 @@ fn secrets_come_from_files_and_are_never_told() {
             } else {
                 403
             },
-            match authorization.as_deref().map(|it| it.rsplit(' ').next().unwrap()) {
+            match authorization
+                .as_deref()
+                .map(|it| it.rsplit(' ').next().unwrap())
+            {
                 Some("dTpwJnNzIHdvcmQ=") => r#"{"w": [1000]}"#.into(),
                 Some("word") => r#"{"w": [2000]}"#.into(),
                 _ => r#"{"StatusSNS": {"ENERGY": {"Power": 3}}}"#.into(),
@@ -304,8 +316,15 @@ fn secrets_come_from_files_and_are_never_told() {
     assert_eq!(ask(&tasmota, &device), Ok(Quantity::Watts(3.0)));
     device.answer(|_, _| Some((403, String::new())));
     let refused = ask(&tasmota, &device).unwrap_err();
-    assert!(refused.contains("403") && !refused.contains("ss"), "{refused}");
+    assert!(
+        refused.contains("403") && !refused.contains("ss"),
+        "{refused}"
+    );
 
     let missing = json(r#""tokenFile": "/nowhere/token""#);
-    assert!(ask(&missing, &device).unwrap_err().contains("/nowhere/token"));
+    assert!(
+        ask(&missing, &device)
+            .unwrap_err()
+            .contains("/nowhere/token")
+    );
 }

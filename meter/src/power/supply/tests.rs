@@ -59,7 +59,10 @@ fn cpu_time_waits_for_the_energy_and_for_its_time() {
     assert_eq!(settled(&mut supply, 19.0), [], "no reading of the plug");
     supply.learn(counted(2.5, 100.0)).unwrap();
     supply.learn(counted(12.5, 200.0)).unwrap();
-    assert_eq!(supply.last_true_reading(), Some(Duration::from_millis(12_500)));
+    assert_eq!(
+        supply.last_true_reading(),
+        Some(Duration::from_millis(12_500))
+    );
     // What lies before the first reading is never known.
     assert_eq!(settled(&mut supply, 19.0), [(3.0, 5.0), (4.0, 15.0)]);
     // The plug is silent: its last reading is the end, however late it is.
@@ -100,7 +103,13 @@ fn a_model_is_known_at_once_and_follows_its_own_truth() {
 #[test]
 fn uncertainties_of_instrument_and_sampling_add_as_squares() {
     let mut supply = plug(0.0);
-    for (at, joules) in [(0.0, 0.0), (10.0, 30.0), (20.0, 80.0), (30.0, 110.0), (40.0, 160.0)] {
+    for (at, joules) in [
+        (0.0, 0.0),
+        (10.0, 30.0),
+        (20.0, 80.0),
+        (30.0, 110.0),
+        (40.0, 160.0),
+    ] {
         supply.learn(counted(at, joules)).unwrap();
     }
     let sampling = supply.instrument.as_ref().unwrap().sampling_uncertainty();

@@ -36,7 +36,13 @@ fn assert_joules(timeline: &Timeline, time: f64, expected: f64) {
 #[test]
 fn a_counter_s_energy_is_shared_out_evenly_between_its_readings() {
     let timeline = timeline(&[joules(1.0, 500.0), joules(11.0, 550.0), joules(21.0, 570.0)]);
-    for (time, expected) in [(1.0, 0.0), (3.0, 10.0), (11.0, 50.0), (16.0, 60.0), (21.0, 70.0)] {
+    for (time, expected) in [
+        (1.0, 0.0),
+        (3.0, 10.0),
+        (11.0, 50.0),
+        (16.0, 60.0),
+        (21.0, 70.0),
+    ] {
         assert_joules(&timeline, time, expected);
     }
 }
@@ -44,7 +50,13 @@ fn a_counter_s_energy_is_shared_out_evenly_between_its_readings() {
 #[test]
 fn power_samples_are_joined_by_straight_lines() {
     let timeline = timeline(&[watts(0.0, 2.0), watts(4.0, 6.0), watts(6.0, 6.0)]);
-    for (time, expected) in [(0.0, 0.0), (2.0, 6.0), (4.0, 16.0), (5.0, 22.0), (6.0, 28.0)] {
+    for (time, expected) in [
+        (0.0, 0.0),
+        (2.0, 6.0),
+        (4.0, 16.0),
+        (5.0, 22.0),
+        (6.0, 28.0),
+    ] {
         assert_joules(&timeline, time, expected);
     }
 }
@@ -102,7 +114,11 @@ fn what_is_lost_between_two_readings_is_an_interruption() {
         Interruption::ChangedKind
     );
     // A counter has counted through the same silence.
-    assert_joules(&timeline(&[joules(0.0, 5.0), joules(300.0, 1505.0)]), 300.0, 1500.0);
+    assert_joules(
+        &timeline(&[joules(0.0, 5.0), joules(300.0, 1505.0)]),
+        300.0,
+        1500.0,
+    );
 }
 
 #[test]
