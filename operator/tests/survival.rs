@@ -155,6 +155,34 @@ fn two_operators(world: &World, seeds: std::ops::Range<u64>, stale_after_seconds
     assert!(overtaken > 0);
 }
 
+/// An operator whose readings began later would end the idle baseline later, under load.
+#[test]
+fn a_record_that_comes_late_replaces_no_idle_baseline() {
+    let mut world = World::new([two()]);
+    let (slot, first) = loop {
+        let slot = world.wait();
+        let plan = world.plan(slot);
+        if plan.record.is_some() {
+            break (slot, plan);
+        }
+        world.apply(slot, &plan, usize::MAX);
+    };
+    let mut late = first.clone();
+    let (_, record) = late.record.as_mut().unwrap();
+    let idle = record.idle_before.as_mut().unwrap();
+    idle.start_unix_seconds += 4.0;
+    idle.end_unix_seconds += 4.0;
+    world.apply(slot, &first, usize::MAX);
+    world.advance_to(world.now + 5.0);
+    world.apply(slot, &late, usize::MAX);
+    let told = world.slots[slot].trials[0].status.as_ref().unwrap();
+    let (_, recorded) = first.record.unwrap();
+    assert_eq!(told.idle_before, recorded.idle_before);
+    world.run_to_end();
+    assert_truth(status(&world, slot));
+    assert_entries(&world, slot);
+}
+
 fn patient() -> FrugalityBenchmark {
     two_with(&[("/trials/maxAttempts", json!(20))])
 }

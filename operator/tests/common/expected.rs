@@ -114,7 +114,8 @@ pub(crate) fn start(trial: &FrugalityTrial) -> f64 {
         .start_unix_seconds
 }
 
-/// Each entry that counts has the true figures, and one load was on for it.
+/// Each entry that counts has the true figures, and from its first idle baseline to its second no
+/// load was on its nodes but its own, once.
 #[track_caller]
 pub(crate) fn assert_entries(world: &World, slot: usize) {
     for trial in measured(world, slot) {
@@ -126,10 +127,18 @@ pub(crate) fn assert_entries(world: &World, slot: usize) {
             work.gross_joules(),
         );
         assert_near(energy.net_joules_per_request.unwrap(), work.net_joules());
-        let name = trial.metadata.name.as_ref().unwrap();
-        let loads: Vec<_> = world.loads.iter().filter(|l| l.trial == *name).collect();
-        assert_eq!(loads.len(), 1, "{name}");
         let window = status.window.unwrap().seconds();
         assert!((window - WINDOW_SECONDS).abs() < 1e-6);
+        let begin = status.idle_before.unwrap().start_unix_seconds;
+        let end = status.idle_after.unwrap().end_unix_seconds;
+        let nodes = [&trial.spec.measured_node, &trial.spec.injector_node];
+        let loads: Vec<_> = world
+            .loads
+            .iter()
+            .filter(|load| load.start < end && begin < load.end)
+            .filter(|load| load.nodes.iter().any(|node| nodes.contains(&node)))
+            .map(|load| load.trial.as_str())
+            .collect();
+        assert_eq!(loads, [trial.metadata.name.as_deref().unwrap()]);
     }
 }
