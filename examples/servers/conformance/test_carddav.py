@@ -222,6 +222,14 @@ def test_a_depth_without_end_is_refused(servers: Servers, path: str, headers: di
         '<propfind xmlns="DAV:"><allprop a="" a=""/></propfind>',
         '<propfind xmlns="DAV:"><allprop a="<"/></propfind>',
         '<propfind xmlns="DAV:"><allprop a=b/></propfind>',
+        '<propfind xmlns="DAV:"a=""><allprop/></propfind>',
+        '<propfind xmlns="DAV:" xmlns:a=""><allprop/></propfind>',
+        '<propfind xmlns="DAV:"><allprop/><a xmlns="b c"/></propfind>',
+        '<propfind xmlns="DAV:"><allprop/><a\ufeff/></propfind>',
+        '<propfind xmlns="DAV:"><allprop/>]]></propfind>',
+        '<?a=b c?><propfind xmlns="DAV:"><allprop/></propfind>',
+        '<?xml version="1.0" a="b"?><propfind xmlns="DAV:"><allprop/></propfind>',
+        '<?xml ver="1.0"?><propfind xmlns="DAV:"><allprop/></propfind>',
         '<propfind xmlns="DAV:"><allprop x:a="b"/></propfind>',
         '<propfind xmlns="DAV:"><allprop/>&nbsp;</propfind>',
         '<propfind xmlns="DAV:"><allprop/>&#0;</propfind>',
@@ -583,7 +591,14 @@ def test_a_uid_is_there_once(books: Servers) -> None:
         answer = same(books, path, "PUT", body=card(uid))
         assert (answer.status, condition(answer)) == (409, f"{C}no-uid-conflict")
         assert ElementTree.fromstring(answer.body).findtext(f".//{D}href") == one_path
+    for path, uid in ((one_path, "twice"), (other_path, "once")):
+        assert same(books, other_path, "PUT", body=card("twice")).status in (201, 204)
+        answer = same(books, path, "PUT", body=card(uid))
+        assert ElementTree.fromstring(answer.body).findtext(f".//{D}href") != path, (
+            "who has the UID comes first"
+        )
     assert same(books, one_path, "DELETE").status == 204
+    assert same(books, other_path, "DELETE").status == 204
     assert same(books, other_path, "PUT", body=card("once")).status == 201
     assert same(books, other_path, "DELETE").status == 204
 

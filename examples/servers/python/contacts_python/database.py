@@ -35,8 +35,8 @@ COLLECTION_TAG_SQL = (
 )
 # Writers wait for each other, readers for none: what the next statement sees stays true until the commit.
 LOCK_SQL = "LOCK TABLE contacts IN SHARE ROW EXCLUSIVE MODE"
-# What a new contact could be in conflict with.
-SAME_SQL = "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2"
+# What a new contact could be in conflict with, first of all the one that has its UID.
+SAME_SQL = "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2 ORDER BY uid = $2 DESC"
 INSERT_SQL = (
     "INSERT INTO contacts (id, uid, vcard, etag, name) "
     "SELECT coalesce(max(id), 0) + 1, $2::text, $3::text, md5($3::text), $1::text FROM contacts "

@@ -32,8 +32,9 @@ const COLLECTION_TAG_SQL: &str =
     "SELECT coalesce(md5(string_agg(name || ' ' || etag, ',' ORDER BY id)), '') FROM contacts";
 /// Writers wait for each other, readers for none: what the next statement sees stays true until the commit.
 const LOCK_SQL: &str = "LOCK TABLE contacts IN SHARE ROW EXCLUSIVE MODE";
-/// What a new contact could be in conflict with.
-const SAME_SQL: &str = "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2";
+/// What a new contact could be in conflict with, first of all the one that has its UID.
+const SAME_SQL: &str =
+    "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2 ORDER BY uid = $2 DESC";
 const INSERT_SQL: &str = "INSERT INTO contacts (id, uid, vcard, etag, name) \
     SELECT coalesce(max(id), 0) + 1, $2::text, $3::text, md5($3::text), $1::text FROM contacts RETURNING etag";
 const UPDATE_SQL: &str =
@@ -188,26 +189,13 @@ impl Database {
     /// The contact with this primary key.
     pub(crate) async fn contact(&self, id: i32) -> Result<Option<Contact>, DatabaseError> {
         let row = query(self.pool.get().await?, CONTACT_SQL, &[&id]).await?;
-        row.map(|row| {
-            Ok(Contact {
-                etag: row.try_get(0)?,
-                vcard: row.try_get(1)?,
-            })
-        })
-        .transpose()
+        Ok(row.map(|row| contact(&row)).transpose()?)
     }
 
     /// The contact of this name.
     pub(crate) async fn named(&self, name: &str) -> Result<Option<Contact>, DatabaseError> {
         let row = query(self.pool.get().await?, NAMED_SQL, &[&name]).await?;
-        Ok(row
-            .map(|row| {
-                Ok::<_, tokio_postgres::Error>(Contact {
-                    etag: row.try_get(0)?,
-                    vcard: row.try_get(1)?,
-                })
-            })
-            .transpose()?)
+        Ok(row.map(|row| contact(&row)).transpose()?)
     }
 
     /// The `PAGE_ROWS` contacts, or the fewer that are left, whose keys are greater than `after`.
@@ -356,6 +344,13 @@ fn checked<T>(client: Object, answer: Result<T, DatabaseError>) -> Result<T, Dat
         drop(Object::take(client));
     }
     answer
+}
+
+fn contact(row: &Row) -> Result<Contact, tokio_postgres::Error> {
+    Ok(Contact {
+        etag: row.try_get(0)?,
+        vcard: row.try_get(1)?,
+    })
 }
 
 fn entry(row: &Row) -> Result<Entry, tokio_postgres::Error> {

@@ -83,9 +83,15 @@ pub(crate) async fn well_known() -> impl IntoResponse {
 
 /// Everything below `/dav`.
 pub(crate) async fn dav(State(database): State<Arc<Database>>, request: Request) -> Response {
-    let path = request.uri().path().to_owned();
-    let Some(resource) = Resource::at(&path) else {
-        let fault = if request.method() == Method::PUT {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path();
+    // What is not read would end the connection, whatever the answer.
+    let body = match read(body).await {
+        Ok(body) => body,
+        Err(fault) => return fault.into_response(),
+    };
+    let Some(resource) = Resource::at(path) else {
+        let fault = if head.method == Method::PUT {
             Fault::Plain(
                 StatusCode::CONFLICT,
                 "Contacts are kept in /dav/addressbooks/contacts/, under names of 1 to 255 bytes\n",
@@ -95,7 +101,7 @@ pub(crate) async fn dav(State(database): State<Arc<Database>>, request: Request)
         };
         return fault.into_response();
     };
-    let mut response = answer(database, &resource, request)
+    let mut response = answer(database, &resource, &head, body)
         .await
         .unwrap_or_else(IntoResponse::into_response);
     if !matches!(resource, Resource::Contact(_))
@@ -111,9 +117,10 @@ pub(crate) async fn dav(State(database): State<Arc<Database>>, request: Request)
 async fn answer(
     database: Arc<Database>,
     resource: &Resource,
-    request: Request,
+    head: &Parts,
+    body: Option<Vec<u8>>,
 ) -> Result<Response, Fault> {
-    match (request.method().as_str(), resource) {
+    match (head.method.as_str(), resource) {
         ("OPTIONS", _) => Ok((
             [
                 (DAV, HeaderValue::from_static("1, 3, addressbook")),
@@ -122,19 +129,13 @@ async fn answer(
             "",
         )
             .into_response()),
-        ("PROPFIND", _) => propfind(database, resource, request).await,
+        ("PROPFIND", _) => propfind(database, resource, &head.headers, body).await,
         ("REPORT", Resource::Book | Resource::Contact(_)) => {
-            report(database, resource, request).await
+            report(database, resource, &head.headers, body).await
         }
-        ("GET" | "HEAD", Resource::Contact(name)) => {
-            let (head, _) = request.into_parts();
-            get(&database, name, &head).await
-        }
-        ("PUT", Resource::Contact(name)) => put(&database, name, request).await,
-        ("DELETE", Resource::Contact(name)) => {
-            let (head, _) = request.into_parts();
-            delete(&database, name, &head.headers).await
-        }
+        ("GET" | "HEAD", Resource::Contact(name)) => get(&database, name, head).await,
+        ("PUT", Resource::Contact(name)) => put(&database, name, &head.headers, body).await,
+        ("DELETE", Resource::Contact(name)) => delete(&database, name, &head.headers).await,
         _ => Err(Fault::Method(resource.allow())),
     }
 }
@@ -147,22 +148,25 @@ async fn get(database: &Database, name: &str, head: &Parts) -> Result<Response, 
     Ok(contact_response(&head.method, &head.headers, contact))
 }
 
-async fn put(database: &Database, name: &str, request: Request) -> Result<Response, Fault> {
+async fn put(
+    database: &Database,
+    name: &str,
+    headers: &HeaderMap,
+    body: Option<Vec<u8>>,
+) -> Result<Response, Fault> {
     let unsupported = || {
         Fault::Condition(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "<C:supported-address-data/>".to_owned(),
         )
     };
-    let (head, body) = request.into_parts();
-    let body = read(body).await?;
-    if head.headers.contains_key(CONTENT_RANGE) {
+    if headers.contains_key(CONTENT_RANGE) {
         return Err(Fault::Plain(
             StatusCode::BAD_REQUEST,
             "A contact is written as a whole\n",
         ));
     }
-    if !is_vcard(&head.headers) {
+    if !is_vcard(headers) {
         return Err(unsupported());
     }
     let body = body.ok_or_else(|| {
@@ -177,7 +181,7 @@ async fn put(database: &Database, name: &str, request: Request) -> Result<Respon
             Fault::Condition(StatusCode::FORBIDDEN, "<C:valid-address-data/>".to_owned())
         }
     })?;
-    let allowed = |etag: Option<&str>| may_change(&head.headers, etag);
+    let allowed = |etag: Option<&str>| may_change(headers, etag);
     let (status, etag) = match database.put(name, &uid, vcard, allowed).await? {
         Put::Created(etag) => (StatusCode::CREATED, etag),
         Put::Replaced(etag) => (StatusCode::NO_CONTENT, etag),
@@ -207,10 +211,10 @@ async fn delete(database: &Database, name: &str, headers: &HeaderMap) -> Result<
 async fn propfind(
     database: Arc<Database>,
     resource: &Resource,
-    request: Request,
+    headers: &HeaderMap,
+    body: Option<Vec<u8>>,
 ) -> Result<Response, Fault> {
-    let (head, body) = request.into_parts();
-    let body = read(body).await?.ok_or(TOO_LARGE)?;
+    let body = body.ok_or(TOO_LARGE)?;
     let wanted = if body.is_empty() {
         Some(Wanted::All(Vec::new()))
     } else {
@@ -222,7 +226,7 @@ async fn propfind(
         StatusCode::BAD_REQUEST,
         "The body of a PROPFIND is a propfind of RFC 4918\n",
     ))?;
-    let depth = depth(&head.headers)?.unwrap_or(Depth::Infinity);
+    let depth = depth(headers)?.unwrap_or(Depth::Infinity);
 
     let mut out = multistatus_begin();
     if let Resource::Contact(name) = resource {
@@ -284,16 +288,16 @@ async fn write_collection(
 async fn report(
     database: Arc<Database>,
     resource: &Resource,
-    request: Request,
+    headers: &HeaderMap,
+    body: Option<Vec<u8>>,
 ) -> Result<Response, Fault> {
-    let (head, body) = request.into_parts();
-    let body = read(body).await?.ok_or(TOO_LARGE)?;
+    let body = body.ok_or(TOO_LARGE)?;
     let root = xml::parse(&body).ok_or(Fault::Plain(
         StatusCode::BAD_REQUEST,
         "The body of a REPORT is XML\n",
     ))?;
     let report = Report::of(&root)?;
-    let depth = depth(&head.headers)?.unwrap_or(Depth::Zero);
+    let depth = depth(headers)?.unwrap_or(Depth::Zero);
     let source = match (report.scope, resource) {
         (Scope::These(hrefs), _) => Source::hrefs(hrefs, resource),
         (Scope::Matching(filter, _), Resource::Contact(name)) => Source::One {

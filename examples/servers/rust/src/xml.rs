@@ -2,7 +2,8 @@
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::unescape;
-use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::events::attributes::Attributes;
+use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 use quick_xml::name::{Namespace, ResolveResult};
 use quick_xml::reader::NsReader;
 
@@ -112,10 +113,10 @@ pub(crate) fn parse(body: &[u8]) -> Option<Element> {
                     ResolveResult::Unbound => String::new(),
                     ResolveResult::Unknown(_) => return None,
                 };
-                let local = start.local_name().as_ref().to_owned();
-                if !is_name(&local) {
+                if !is_name(start.name().as_ref()) {
                     return None;
                 }
+                let local = start.local_name().as_ref().to_owned();
                 let attributes = attributes(&reader, &start)?;
                 open.push(Element {
                     name: Name { namespace, local },
@@ -133,6 +134,9 @@ pub(crate) fn parse(body: &[u8]) -> Option<Element> {
             }
             Event::Text(text) => {
                 let text = text.xml10_content();
+                if text.contains("]]>") {
+                    return None;
+                }
                 match open.last_mut() {
                     Some(element) => element.text.push_str(&text),
                     None if text.chars().all(|c| matches!(c, ' ' | '\t' | '\n')) => (),
@@ -143,21 +147,35 @@ pub(crate) fn parse(body: &[u8]) -> Option<Element> {
             Event::GeneralRef(reference) => {
                 open.last_mut()?.text.push(referenced(&reference)?);
             }
-            Event::Decl(_) if at_start => (),
-            Event::Comment(_) | Event::PI(_) => (),
+            Event::Decl(declaration) if at_start && is_declaration(&declaration) => (),
+            Event::PI(instruction) if is_target(instruction.target()) => (),
+            Event::Comment(_) => (),
             Event::Eof if open.is_empty() => return root,
-            Event::Eof | Event::DocType(_) | Event::Decl(_) | Event::Empty(_) => return None,
+            Event::Eof | Event::DocType(_) | Event::Decl(_) | Event::PI(_) | Event::Empty(_) => {
+                return None;
+            }
         }
         at_start = false;
     }
 }
 
+/// The attributes without a namespace. The reader takes more than XML has, so the rest is looked at here.
 fn attributes(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Option<Vec<(String, String)>> {
     let mut attributes = Vec::new();
+    if !are_apart(start.attributes_raw()) {
+        return None;
+    }
     for attribute in start.attributes() {
         let attribute = attribute.ok()?;
         let value = attribute.normalized_value(XmlVersion::Explicit1_0).ok()?;
-        if attribute.value.contains('<') || !value.chars().all(is_character) {
+        let name = attribute.key.as_ref();
+        if attribute.value.contains('<') || !value.chars().all(is_character) || !is_name(name) {
+            return None;
+        }
+        // A prefix cannot be taken back, and no namespace has a space.
+        if (name.starts_with("xmlns:") && value.is_empty())
+            || ((name == "xmlns" || name.starts_with("xmlns:")) && value.contains(' '))
+        {
             return None;
         }
         match reader.resolver().resolve_attribute(attribute.key) {
@@ -199,12 +217,69 @@ pub(crate) fn is_character(character: char) -> bool {
     }
 }
 
-/// Whether a local name can be written into an answer.
+/// Whether this is a name with at most one prefix.
 fn is_name(name: &str) -> bool {
-    name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic() || !c.is_ascii())
-        && name
-            .chars()
-            .all(|c| matches!(c, '_' | '-' | '.') || c.is_ascii_alphanumeric() || !c.is_ascii())
+    let is_part = |part: &str| {
+        part.starts_with(|c: char| c == '_' || c.is_alphabetic())
+            && part
+                .chars()
+                .all(|c| matches!(c, '_' | '-' | '.' | '\u{b7}') || c.is_alphanumeric())
+    };
+    match name.split_once(':') {
+        Some((prefix, local)) => is_part(prefix) && is_part(local),
+        None => is_part(name),
+    }
+}
+
+/// Whether this can be the name of a processing instruction.
+fn is_target(target: &str) -> bool {
+    is_name(target) && !target.contains(':') && !target.eq_ignore_ascii_case("xml")
+}
+
+/// Whether after each value in quotes there is a space or the end.
+fn are_apart(attributes: &str) -> bool {
+    let mut quote = None;
+    let mut closed = false;
+    for character in attributes.chars() {
+        if closed && !character.is_ascii_whitespace() {
+            return false;
+        }
+        closed = quote == Some(character);
+        if closed {
+            quote = None;
+        } else if quote.is_none() && matches!(character, '"' | '\'') {
+            quote = Some(character);
+        }
+    }
+    true
+}
+
+/// Whether a declaration has a version, perhaps an encoding, which does not matter (what is read is UTF-8),
+/// perhaps `standalone`, and nothing else.
+fn is_declaration(declaration: &BytesDecl<'_>) -> bool {
+    let content: &str = declaration;
+    let mut allowed = ["version", "encoding", "standalone"].into_iter();
+    let in_order = Attributes::new(content, "xml".len()).all(|attribute| {
+        attribute.is_ok_and(|attribute| allowed.any(|name| name == attribute.key.as_ref()))
+    });
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+    };
+    let encoding = declaration.encoding();
+    in_order
+        && are_apart(content)
+        && declaration.version().is_ok_and(|version| is_word(&version))
+        && encoding.is_none_or(|encoding| {
+            encoding.is_ok_and(|encoding| {
+                is_word(&encoding) && encoding.starts_with(|c: char| c.is_ascii_alphabetic())
+            })
+        })
+        && declaration.standalone().is_none_or(|standalone| {
+            standalone.is_ok_and(|standalone| matches!(standalone.as_ref(), "yes" | "no"))
+        })
 }
 
 /// Text as it is written between tags and between quotes. A carriage return would else become a line feed.
@@ -256,6 +331,15 @@ mod tests {
     #[case::control_character_by_number("<a>&#1;</a>")]
     #[case::late_declaration(" <?xml version='1.0'?><a/>")]
     #[case::name("<1/>")]
+    #[case::name_of_an_attribute("<a 1=''/>")]
+    #[case::attributes_together("<a b=''c=''/>")]
+    #[case::prefix_taken_back("<a xmlns:b=''/>")]
+    #[case::space_in_a_namespace("<a xmlns='b c'/>")]
+    #[case::declaration("<?xml ver='1.0'?><a/>")]
+    #[case::declaration_of_more("<?xml version='1.0' a='b'?><a/>")]
+    #[case::instruction("<?a=b c?><a/>")]
+    #[case::end_of_character_data("<a>]]></a>")]
+    #[case::encoding("<?xml version='1.0' encoding='a b'?><a/>")]
     fn what_is_not_well_formed_is_refused(#[case] body: &str) {
         assert!(parse(body.as_bytes()).is_none());
     }
