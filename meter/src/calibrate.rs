@@ -115,10 +115,11 @@ impl Points {
             self.began = Some((at, cpu, joules));
             return;
         };
-        if at - began < POINT {
+        let elapsed = at.saturating_sub(began);
+        if elapsed < POINT {
             return;
         }
-        let elapsed = (at - began).as_secs_f64();
+        let elapsed = elapsed.as_secs_f64();
         self.done.push(Point {
             cpus: seconds(cpu.saturating_sub(began_cpu)) / elapsed,
             watts: (joules - began_joules) / elapsed,

@@ -28,7 +28,6 @@ pub(crate) struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub(crate) enum Command {
     /// Measure this node and serve its metrics until SIGTERM.
     Run(RunArguments),

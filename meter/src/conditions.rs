@@ -121,9 +121,10 @@ impl Conditions {
 
     /// Observes, if it is time to, at `now` since the meter began.
     pub(crate) fn observe(&mut self, now: Duration) {
-        let step = match self.observed {
-            Some(before) if now - before < INTERVAL => return,
-            Some(before) if now - before <= LONGEST_STEP => now - before,
+        let since = self.observed.map(|before| now.saturating_sub(before));
+        let step = match since {
+            Some(since) if since < INTERVAL => return,
+            Some(since) if since <= LONGEST_STEP => since,
             _ => Duration::ZERO,
         };
         self.observed = Some(now);

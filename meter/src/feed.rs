@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use crate::cgroup::{CgroupError, Reader};
 use crate::power::choice::{Chosen, Instrument};
-use crate::power::polled::{self, poll};
+use crate::power::polled::{self, News, poll};
 use crate::power::supply::{Settled, Supply};
 use crate::power::timeline::Interruption;
 use crate::power::{InstrumentError, LocalInstrument, TrueReading};
@@ -39,7 +39,7 @@ enum Readings {
     None,
     Local(Box<dyn LocalInstrument>),
     Polled {
-        queue: mpsc::Receiver<Result<TrueReading, InstrumentError>>,
+        queue: mpsc::Receiver<News>,
         task: JoinHandle<()>,
     },
 }
@@ -149,7 +149,7 @@ impl Feed {
     }
 
     /// Nothing may follow an interruption: what was lost would be missing in silence.
-    fn take(&mut self, reading: Result<TrueReading, InstrumentError>) {
+    fn take(&mut self, reading: News) {
         if self.is_broken() {
             return;
         }

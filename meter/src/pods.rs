@@ -57,7 +57,7 @@ impl PodNames {
         if known < live.len()
             && self
                 .looked
-                .is_none_or(|before| now - before >= LOOK_INTERVAL)
+                .is_none_or(|before| now.saturating_sub(before) >= LOOK_INTERVAL)
         {
             self.looked = Some(now);
             self.look();

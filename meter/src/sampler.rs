@@ -177,20 +177,17 @@ impl Sampler {
         }) = self.feed.next()
         {
             self.settled = observation.elapsed;
-            match &mut published.accounts {
-                Some(accounts) => {
-                    let energy = (joules - self.joules).max(0.0);
-                    accounts.advance(observation, |_| energy)?;
-                    self.joules = joules;
-                    if let Some(bridge) = &mut self.bridge {
-                        bridge.write(accounts.node.total_joules)?;
-                    }
+            if let Some(accounts) = &mut published.accounts {
+                let energy = (joules - self.joules).max(0.0);
+                accounts.advance(observation, |_| energy)?;
+                self.joules = joules;
+                if let Some(bridge) = &mut self.bridge {
+                    bridge.write(accounts.node.total_joules)?;
                 }
-                None => {
-                    published.start_unix_seconds = observation.unix_seconds;
-                    published.accounts = Some(Accounts::open(observation, self.cpus));
-                    self.joules = joules;
-                }
+            } else {
+                published.start_unix_seconds = observation.unix_seconds;
+                published.accounts = Some(Accounts::open(observation, self.cpus));
+                self.joules = joules;
             }
         }
         self.describe(published);

@@ -36,9 +36,8 @@ impl Unit {
             "kW" => (1e3, false),
             "uJ" | "µJ" => (1e-6, true),
             "mJ" => (1e-3, true),
-            "J" => (1.0, true),
+            "J" | "Ws" => (1.0, true),
             "kJ" => (1e3, true),
-            "Ws" => (1.0, true),
             "Wmin" => (60.0, true),
             "mWh" => (3.6, true),
             "Wh" => (3_600.0, true),
@@ -143,12 +142,15 @@ impl Polled {
     }
 }
 
+/// What comes of a question.
+pub(crate) type News = Result<TrueReading, InstrumentError>;
+
 /// Asks every `interval` and sends what comes. Times count from `began`. It ends with its reader.
 pub(crate) async fn poll(
     mut instrument: Polled,
     interval: Duration,
     began: Instant,
-    readings: mpsc::Sender<Result<TrueReading, InstrumentError>>,
+    readings: mpsc::Sender<News>,
 ) {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -169,10 +171,7 @@ pub(crate) async fn poll(
 }
 
 /// A channel of the right size for [`poll`].
-pub(crate) fn queue() -> (
-    mpsc::Sender<Result<TrueReading, InstrumentError>>,
-    mpsc::Receiver<Result<TrueReading, InstrumentError>>,
-) {
+pub(crate) fn queue() -> (mpsc::Sender<News>, mpsc::Receiver<News>) {
     mpsc::channel(QUEUE)
 }
 

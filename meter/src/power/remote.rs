@@ -116,7 +116,9 @@ impl Endpoint {
             url: url.to_owned(),
             reason,
         };
-        let uri: Uri = url.parse().map_err(|_| wrong("it is not a URL"))?;
+        let uri: Uri = url
+            .parse()
+            .map_err(|_| wrong("it is not a URL: write it with http:// in front"))?;
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {

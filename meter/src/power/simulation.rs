@@ -53,7 +53,7 @@ impl Truth {
     /// A benchmark: idle, then load that hardly varies, a minute each.
     pub(crate) fn benchmark() -> Self {
         Self::new(|at| {
-            if (at / 60.0) as u64 % 2 == 0 {
+            if at % 120.0 < 60.0 {
                 0.1
             } else {
                 3.6
@@ -168,7 +168,6 @@ fn simulate(
         let now = Duration::from_secs_f64(at);
         supply.observe(truth.observation(at));
         let reading = match &mut instrument {
-            None => None,
             Some(Instrument::Local(instrument)) => {
                 set(at);
                 Some(instrument.read())
@@ -184,7 +183,7 @@ fn simulate(
                     .map(|it| it.map(|(quantity, _)| quantity))
                     .transpose()
             }
-            Some(Instrument::Polled { .. }) => None,
+            Some(Instrument::Polled { .. }) | None => None,
         };
         match reading.map(|it| it.map(|quantity| TrueReading { at: now, quantity })) {
             Some(Ok(reading)) => {

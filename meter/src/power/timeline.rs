@@ -53,6 +53,10 @@ pub(crate) enum Interruption {
     ChangedKind,
 }
 
+fn seconds_between(from: Duration, to: Duration) -> f64 {
+    to.saturating_sub(from).as_secs_f64()
+}
+
 /// A reading, with the energy from the first one up to it.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
@@ -97,7 +101,7 @@ impl Timeline {
         if at <= last.at {
             return Ok(());
         }
-        let seconds = (at - last.at).as_secs_f64();
+        let seconds = seconds_between(last.at, at);
         let (risen, middle) = match (last.quantity, quantity) {
             (Quantity::Joules(from_joules), Quantity::Joules(to_joules)) => {
                 let joules = to_joules - from_joules;
@@ -116,7 +120,7 @@ impl Timeline {
                 (joules, joules / seconds)
             }
             (Quantity::Watts(from), Quantity::Watts(to)) => {
-                if at - last.at > self.longest_gap {
+                if seconds > self.longest_gap.as_secs_f64() {
                     return Err(Interruption::Gap { seconds });
                 }
                 (f64::midpoint(from, to) * seconds, to)
@@ -162,7 +166,7 @@ impl Timeline {
                 return Some(a.joules + risen * (here / whole).clamp(0.0, 1.0));
             }
         }
-        let (seconds, whole) = ((at - a.at).as_secs_f64(), (b.at - a.at).as_secs_f64());
+        let (seconds, whole) = (seconds_between(a.at, at), seconds_between(a.at, b.at));
         let part = match (a.quantity, b.quantity) {
             (Quantity::Watts(from), Quantity::Watts(to)) => {
                 let watts_here = from + (to - from) * seconds / whole;
@@ -263,7 +267,7 @@ impl Shape {
             return Some(b_joules);
         }
         let &(a_at, a_joules) = self.points.get(after.checked_sub(1)?)?;
-        let share = (at - a_at).as_secs_f64() / (b_at - a_at).as_secs_f64();
+        let share = seconds_between(a_at, at) / seconds_between(a_at, b_at);
         Some(a_joules + (b_joules - a_joules) * share)
     }
 

@@ -1,6 +1,7 @@
 //! Sources on this node, through files as the kernel lays them out.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 
 use tempfile::TempDir;
 
@@ -31,6 +32,19 @@ impl Node {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    /// A file whose number is set often: in place, as the kernel's files never are empty.
+    fn number(&self, path: &str) -> impl Fn(u64) + use<> {
+        self.write(path, format!("{:020}", 0));
+        let file = fs::File::options()
+            .write(true)
+            .open(self.0.path().join(path))
+            .unwrap();
+        move |number| {
+            file.write_all_at(format!("{number:020}").as_bytes(), 0)
+                .unwrap();
+        }
     }
 
     fn surroundings(&self) -> Surroundings {
@@ -69,13 +83,10 @@ fn an_ina226_s_power_is_integrated_to_the_energy_of_ten_minutes() {
     let node = Node::new();
     node.write("sys/class/hwmon/hwmon0/name", "cpu_thermal");
     node.write("sys/class/hwmon/hwmon3/name", "ina226");
-    node.write("sys/class/hwmon/hwmon3/power1_input", 0);
+    let show = node.number("sys/class/hwmon/hwmon3/power1_input");
     for truth in [Truth::benchmark(), Truth::bursts()] {
         let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
-            node.write(
-                "sys/class/hwmon/hwmon3/power1_input",
-                micro(truth.watts(at)),
-            );
+            show(micro(truth.watts(at)));
         });
         outcome.assert_within(0.005);
         assert!(outcome.worst_watts < 0.3, "{outcome:?}");
@@ -88,25 +99,21 @@ fn a_sensor_with_a_counter_is_read_by_it_and_one_without_power_by_volts_and_ampe
     let node = Node::new();
     node.write("sys/class/hwmon/hwmon0/name", "ina228");
     node.write("sys/class/hwmon/hwmon0/power1_input", 1);
-    node.write("sys/class/hwmon/hwmon0/energy1_input", 0);
+    let show = node.number("sys/class/hwmon/hwmon0/energy1_input");
     let config = r#"{"source": {"type": "hwmon", "chip": "ina228"}}"#;
     assert_eq!(node.source(config).resolution_joules, Some(1e-6));
     let outcome = node.run(config, &truth, |at| {
-        node.write(
-            "sys/class/hwmon/hwmon0/energy1_input",
-            micro(truth.joules(at)),
-        );
+        show(micro(truth.joules(at)));
     });
     outcome.assert_within(0.000_1);
 
     node.write("sys/class/hwmon/hwmon1/name", "ina3221");
     node.write("sys/class/hwmon/hwmon1/in2_label", "VIN");
     node.write("sys/class/hwmon/hwmon1/in2_input", 5_000);
-    node.write("sys/class/hwmon/hwmon1/curr2_input", 0);
+    let show = node.number("sys/class/hwmon/hwmon1/curr2_input");
     let config = r#"{"source": {"type": "hwmon", "chip": "ina3221", "label": "VIN"}}"#;
     let outcome = node.run(config, &truth, |at| {
-        let milliamperes = micro(truth.watts(at) / 5.0) / 1000;
-        node.write("sys/class/hwmon/hwmon1/curr2_input", milliamperes);
+        show(micro(truth.watts(at) / 5.0) / 1000);
     });
     outcome.assert_within(0.005);
 }
@@ -117,8 +124,8 @@ fn of_several_sensors_one_must_be_named_and_a_graphics_card_is_none() {
     node.write("sys/class/hwmon/hwmon0/name", "amdgpu");
     node.write("sys/class/hwmon/hwmon0/power1_input", 30_000_000);
     let auto = r#"{"source": {"type": "hwmon"}}"#;
-    let none = node.choose(auto).unwrap_err().to_string();
-    assert!(none.contains("chip amdgpu label 1"), "{none}");
+    let error = node.choose(auto).unwrap_err().to_string();
+    assert!(error.contains("chip amdgpu label 1"), "{error}");
     for device in 1..=2 {
         node.write(&format!("sys/class/hwmon/hwmon{device}/name"), "ina219");
         node.write(&format!("sys/class/hwmon/hwmon{device}/power1_input"), 1);
@@ -138,12 +145,13 @@ fn a_sensor_that_fails_for_a_while_gives_the_energy_between_its_readings() {
     let truth = Truth::benchmark();
     let file = "sys/class/hwmon/hwmon0/power1_input";
     node.write("sys/class/hwmon/hwmon0/name", "ina260");
-    node.write(file, 0);
+    let show = node.number(file);
+    let path = node.0.path().join(file);
     let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
         if (100.0..103.0).contains(&at) {
-            node.write(file, "");
+            fs::write(&path, "").unwrap();
         } else {
-            node.write(file, micro(truth.watts(at)));
+            show(micro(truth.watts(at)));
         }
     });
     assert!(outcome.errors.len() >= 29, "{:?}", outcome.errors);
@@ -186,11 +194,14 @@ fn rapl_packages_are_added_up_through_their_wraps_and_counted_once() {
     rapl_zone(&node, "intel-rapl-mmio:0", "package-0", ranges[0]);
     let config = r#"{"source": {"type": "rapl"}}"#;
     assert_eq!(node.source(config).zone, "package");
+    let show = [0, 1].map(|package| {
+        node.number(&format!(
+            "sys/class/powercap/intel-rapl:{package}/energy_uj"
+        ))
+    });
     let outcome = node.run(config, &truth, |at| {
-        for (package, range) in ranges.into_iter().enumerate() {
-            let microjoules = micro(truth.joules(at) / 2.0) % range;
-            let file = format!("sys/class/powercap/intel-rapl:{package}/energy_uj");
-            node.write(&file, microjoules);
+        for (show, range) in show.iter().zip(ranges) {
+            show(micro(truth.joules(at) / 2.0) % range);
         }
     });
     assert!((outcome.ratio - 1.0).abs() < 1e-6, "{outcome:?}");
