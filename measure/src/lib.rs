@@ -10,6 +10,8 @@
 //! 5. [`energy`] turns readings and a window into joules, or says why it cannot;
 //! 6. [`attempt`] puts the steps from 2 to 5 together: from a report and readings to one attempt's figures;
 //! 7. [`statistics`] turns trials into a figure with its interval.
+//!
+//! [`void`] has every reason for which an attempt does not count.
 
 pub mod attempt;
 pub mod energy;
@@ -19,3 +21,4 @@ pub mod order;
 pub mod reading;
 pub mod report;
 pub mod statistics;
+pub mod void;
