@@ -1,6 +1,6 @@
 # make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit tracer e2e lab generate images up down clean
+.PHONY: help bench demo test lint unit tracer e2e lab generate images up down clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -22,6 +22,9 @@ tracer: ## the proof of the energy figures, short form; hack/tracer --whole has 
 
 e2e: ## the user's journeys on the cluster in a box
 	hack/test e2e
+
+bench: ## what the node meter costs: memory, CPU, time of a scrape
+	hack/bench
 
 lab: ## the cluster in a box tested by itself, in a second box beside
 	hack/lab/selftest

@@ -5,6 +5,7 @@ and frugality-meter: what the chart tells them is then checked against what they
 """
 
 import functools
+import json
 import os
 import re
 import shutil
@@ -401,13 +402,15 @@ def test_the_meter_is_root_without_any_privilege():
     }
 
 
-def test_the_meter_mounts_two_host_paths_and_can_write_to_neither():
+def test_the_meter_mounts_host_paths_for_its_sources_and_can_write_to_none():
     daemonset = meter(*PI)
     sources = {
         v["name"]: v["hostPath"]["path"] for v in daemonset["spec"]["template"]["spec"]["volumes"]
     }
     mounts = container(daemonset)["volumeMounts"]
     assert {sources[m["name"]]: m["mountPath"] for m in mounts} == {
+        "/sys/class": "/host/sys/class",
+        "/sys/devices": "/host/sys/devices",
         "/sys/fs/cgroup": "/host/sys/fs/cgroup",
         "/var/log/pods": "/var/log/pods",
     }
@@ -415,6 +418,129 @@ def test_the_meter_mounts_two_host_paths_and_can_write_to_neither():
         assert mount["readOnly"] is True
         assert mount["recursiveReadOnly"] == "IfPossible"
         assert "mountPropagation" not in mount
+
+
+PLUG = (
+    "--set",
+    "meter.power.nodes.pi-1.source.type=shelly-gen2",
+    "--set",
+    "meter.power.nodes.pi-1.source.host=192.168.1.20",
+)
+AUTO = ("--set", "meter.power.default.source.type=auto")
+GROUP = (
+    "--set",
+    "meter.power.groups[0].name=ina",
+    "--set",
+    "meter.power.groups[0].label=frugality.dev/power=ina226",
+    "--set",
+    "meter.power.groups[0].power.source.type=hwmon",
+)
+
+
+def power_files(*arguments):
+    data = find(render(*arguments), "ConfigMap", "frugality-meter-power")["data"]
+    return {name: json.loads(text) for name, text in data.items()}
+
+
+def test_every_node_finds_what_is_said_about_its_power():
+    assert power_files(*PI, *PLUG) == {
+        "power.json": {
+            "nodes": {"pi-1": {"source": {"type": "shelly-gen2", "host": "192.168.1.20"}}}
+        }
+    }
+    daemonset = meter(*PI, *PLUG)
+    env = environment(daemonset)
+    mounts = {m["name"]: m for m in container(daemonset)["volumeMounts"]}
+    assert env["FRUGALITY_METER_POWER_CONFIG"] == mounts["power"]["mountPath"] + "/power.json"
+    assert mounts["power"]["readOnly"] is True
+    # Nodes of which nothing is said have the board's model.
+    assert env["FRUGALITY_METER_BOARD"] == "pi-4b"
+
+
+def test_without_a_word_about_power_there_is_no_configuration():
+    objects = render(*PI)
+    assert not [o for o in objects if o["kind"] == "ConfigMap"]
+    assert "FRUGALITY_METER_POWER_CONFIG" not in environment(meter(*PI))
+
+
+def test_a_source_for_all_nodes_needs_no_board_and_watts_beside_it_are_refused():
+    assert power_files(*AUTO)["power.json"]["default"] == {"source": {"type": "auto"}}
+    assert "FRUGALITY_METER_IDLE_WATTS" not in environment(meter(*AUTO))
+    assert "below meter.power.default" in refusal(*AUTO, "--set", "meter.idleWatts=2")
+
+
+def test_a_changed_source_restarts_the_meters():
+    def annotation(*arguments):
+        return meter(*arguments)["spec"]["template"]["metadata"]["annotations"]
+
+    other = annotation(*AUTO, "--set", "meter.power.default.maxWatts=12")
+    assert annotation(*AUTO) != other
+
+
+def test_nodes_with_a_label_have_a_meter_of_their_own_and_never_two():
+    objects = render(*PI, *GROUP)
+    rest, group = (
+        find(objects, "DaemonSet", name) for name in ("frugality-meter", "frugality-meter-ina")
+    )
+    assert group["spec"]["template"]["spec"]["nodeSelector"] == {"frugality.dev/power": "ina226"}
+    [term] = rest["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "frugality.dev/power", "operator": "NotIn", "values": ["ina226"]}
+    ]
+    assert environment(group)["FRUGALITY_METER_POWER_CONFIG"].endswith("/ina.json")
+    assert power_files(*PI, *GROUP)["ina.json"]["default"] == {"source": {"type": "hwmon"}}
+    # The operator finds both by the same label.
+    label, value = environment(operator(*PI))["FRUGALITY_METER_SELECTOR"].split("=")
+    for daemonset in (rest, group):
+        labels = daemonset["spec"]["template"]["metadata"]["labels"]
+        assert labels[label] == value
+        assert daemonset["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+@pytest.mark.parametrize(
+    "settings, told",
+    [
+        (GROUP[:4], "needs a name, a label"),
+        ((*GROUP, "--set", "meter.affinity.podAffinity.x=1"), "exclude each other"),
+    ],
+)
+def test_groups_that_would_leave_a_node_without_or_with_two_meters_are_refused(settings, told):
+    assert told in refusal(*PI, *settings)
+
+
+def test_passwords_come_from_a_secret_and_files_of_the_host_are_read_only():
+    daemonset = meter(
+        *PI,
+        *PLUG,
+        "--set",
+        "meter.power.secretName=plugs",
+        "--set",
+        "meter.power.hostDirectories={/run/frugality-pmic}",
+    )
+    volumes = {v["name"]: v for v in daemonset["spec"]["template"]["spec"]["volumes"]}
+    mounts = {m["mountPath"]: m for m in container(daemonset)["volumeMounts"]}
+    secret = mounts["/etc/frugality/secrets"]
+    assert volumes[secret["name"]]["secret"] == {"secretName": "plugs", "defaultMode": 0o400}
+    pmic = mounts["/run/frugality-pmic"]
+    assert volumes[pmic["name"]]["hostPath"]["path"] == "/run/frugality-pmic"
+    assert secret["readOnly"] is True and pmic["readOnly"] is True
+
+
+def test_the_bridge_writes_in_one_directory_ten_times_a_second():
+    daemonset = meter(*PI, "--set", "meter.bridge.enabled=true")
+    env = environment(daemonset)
+    assert env["FRUGALITY_METER_INTERVAL"] == "100ms"
+    [mount] = [m for m in container(daemonset)["volumeMounts"] if not m.get("readOnly")]
+    assert mount["mountPath"] == env["FRUGALITY_METER_BRIDGE"]
+    [volume] = [
+        v
+        for v in daemonset["spec"]["template"]["spec"]["volumes"]
+        if v["name"] == mount["name"]
+    ]
+    assert volume["hostPath"] == {"path": "/run/frugality/kepler", "type": "DirectoryOrCreate"}
+    assert "FRUGALITY_METER_BRIDGE" not in environment(meter(*PI))
 
 
 def test_the_meter_runs_on_every_node_and_is_probed():
@@ -498,13 +624,21 @@ def understood(name):
 
 
 @pytest.mark.parametrize(
-    "settings", [PI, (*GENERIC, "--set", "meter.cpus=1"), KEPLER], ids=["pi", "generic", "kepler"]
+    "settings",
+    [
+        PI,
+        (*GENERIC, "--set", "meter.cpus=1"),
+        KEPLER,
+        (*AUTO, *GROUP, "--set", "meter.bridge.enabled=true"),
+    ],
+    ids=["pi", "generic", "kepler", "sources"],
 )
 def test_the_binaries_know_every_variable_that_the_chart_sets(settings):
     for o in render(*settings):
         if o["kind"] in ("Deployment", "DaemonSet"):
             assert container(o)["args"] == ["run"]
-            unknown = set(environment(o)) - understood(o["metadata"]["name"])
+            name = o["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"]
+            unknown = set(environment(o)) - understood(name)
             assert not unknown, o["metadata"]["name"]
 
 
@@ -513,7 +647,7 @@ def test_the_boards_that_the_chart_names_are_the_boards_that_the_meter_knows():
     known = set(re.findall(r"^([a-z][\w-]+) ", result.stdout, re.MULTILINE)) - {"generic"}
     assert known, result.stdout
     for text in (refusal(), (CHART / "values.yaml").read_text(), (CHART / "README.md").read_text()):
-        assert set(re.findall(r"\bpi-\d\w+(?:-plus)?\b", text)) == known
+        assert set(re.findall(r"\bpi-(?:zero-)?\d\w+(?:-plus)?\b", text)) == known
 
 
 @pytest.mark.parametrize("settings", [PI, GENERIC], ids=["pi", "generic"])
@@ -521,6 +655,7 @@ def test_the_meter_starts_with_what_the_chart_tells_it(settings):
     env = environment(meter(*settings)) | {
         "NODE_NAME": "pi-1",
         "FRUGALITY_METER_CGROUP_FS": "/sys/fs/cgroup",
+        "FRUGALITY_METER_SYSFS": "/sys",
         "FRUGALITY_METER_LISTEN": "127.0.0.1:0",
     }
     with subprocess.Popen(

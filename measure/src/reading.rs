@@ -308,11 +308,12 @@ fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingErr
 }
 
 /// What a zone's path gives away: Kepler's development meter invents paths that no kernel has, and
-/// the node meter marks those of a model. Everything else that Kepler reads is an instrument.
+/// the node meter marks those of a model, in its own `path` and in that of the zone which it writes
+/// for stock Kepler. Everything else that Kepler reads is an instrument.
 fn provenance_of_path(path: &str) -> Provenance {
     if path.contains("/intel-rapl/energy_") {
         Provenance::Fake
-    } else if path.starts_with("model:") {
+    } else if path.starts_with("model:") || path.contains("/frugality-modelled") {
         Provenance::Modelled
     } else {
         Provenance::Metered

@@ -98,6 +98,11 @@ impl Reader {
         })
     }
 
+    /// The moment from which all times count.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
     /// Reads everything once. Only a pod that has just ended may be missing: if any other file
     /// can't be read there is no observation, as a pod that came and went in the meter's eyes
     /// would be given CPU time that it used long before.

@@ -7,10 +7,15 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::power::{BOARDS, BoardModel, GENERIC};
+use crate::power::board::GENERIC;
+use crate::power::choice::Surroundings;
+use crate::power::config::{ConfigError, NodePower, PowerConfig, SourceConfig};
 
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
+/// Kepler refreshes every few seconds or with a scrape, and must find the counter moved on.
+const LONGEST_BRIDGE_INTERVAL: Duration = Duration::from_millis(100);
+const PROCFS: &str = "/proc";
 const ONLINE_CPUS: &str = "/sys/devices/system/cpu/online";
 
 /// Node meter of Frugality: how much energy this node draws, and which pods use it.
@@ -23,10 +28,13 @@ pub(crate) struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub(crate) enum Command {
     /// Measure this node and serve its metrics until SIGTERM.
     Run(RunArguments),
+    /// Tell what this node can measure, and the chart's values for it.
+    Probe(NodeArguments),
+    /// Fit a board's watts to the instrument that is attached, while you load and idle the node.
+    Calibrate(CalibrateArguments),
     /// Print the boards whose power is known, with the source of every number.
     Boards,
 }
@@ -34,12 +42,44 @@ pub(crate) enum Command {
 /// Flags of `run`; each can be an environment variable as well.
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
-    /// Name of the Kubernetes node: the `node_name` of every series.
-    #[arg(long, env = "NODE_NAME")]
-    node_name: String,
+    #[command(flatten)]
+    node: NodeArguments,
     /// Address and port to serve on; 28282 is Kepler's port.
     #[arg(long, env = "FRUGALITY_METER_LISTEN", default_value = "0.0.0.0:28282")]
     listen: SocketAddr,
+    /// Directory to write a powercap tree in, which stock Kepler reads as RAPL when its
+    /// host.sysfs is this directory. Needs an interval of 100ms or less.
+    #[arg(long, env = "FRUGALITY_METER_BRIDGE")]
+    bridge: Option<PathBuf>,
+    /// Least severe message to log: error, warn, info, debug or trace.
+    #[arg(long, env = "FRUGALITY_METER_LOG_LEVEL", default_value = "info")]
+    log_level: LevelFilter,
+    /// Form of the log, on standard error.
+    #[arg(
+        long,
+        env = "FRUGALITY_METER_LOG_FORMAT",
+        value_enum,
+        default_value = "text"
+    )]
+    log_format: LogFormat,
+}
+
+/// Flags of `calibrate`.
+#[derive(Args, Debug)]
+pub(crate) struct CalibrateArguments {
+    #[command(flatten)]
+    node: NodeArguments,
+    /// How long to measure, such as 600s or 3600s.
+    #[arg(long, default_value = "600s", value_parser = parse_duration)]
+    pub(crate) duration: Duration,
+}
+
+/// Flags about the node; each can be an environment variable as well.
+#[derive(Args, Debug)]
+pub(crate) struct NodeArguments {
+    /// Name of the Kubernetes node: the `node_name` of every series.
+    #[arg(long, env = "NODE_NAME")]
+    node_name: String,
     /// Time between two readings, such as `500ms` or `1s`; 50ms to 60s.
     #[arg(long, env = "FRUGALITY_METER_INTERVAL", default_value = "500ms", value_parser = parse_interval)]
     interval: Duration,
@@ -60,9 +100,16 @@ pub(crate) struct RunArguments {
         default_value = "/var/log/pods"
     )]
     pod_logs: PathBuf,
+    /// Where the host's sysfs is mounted, such as /host/sys.
+    #[arg(long, env = "FRUGALITY_METER_SYSFS", default_value = "/sys")]
+    sysfs: PathBuf,
     /// CPUs of the node [default: those that are online].
     #[arg(long, env = "FRUGALITY_METER_CPUS", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Option<u32>,
+    /// JSON file that says where each node's power is read from; see docs/power-on-a-pi.md. A node
+    /// that it does not name uses the board's model.
+    #[arg(long, env = "FRUGALITY_METER_POWER_CONFIG")]
+    power_config: Option<PathBuf>,
     /// Board whose power model to use: `generic`, or one that `frugality-meter boards` lists.
     #[arg(long, env = "FRUGALITY_METER_BOARD", default_value = GENERIC)]
     board: String,
@@ -72,17 +119,6 @@ pub(crate) struct RunArguments {
     /// What one busy CPU of a generic board adds, in watts.
     #[arg(long, env = "FRUGALITY_METER_WATTS_PER_CPU", value_parser = parse_watts)]
     watts_per_cpu: Option<f64>,
-    /// Least severe message to log: error, warn, info, debug or trace.
-    #[arg(long, env = "FRUGALITY_METER_LOG_LEVEL", default_value = "info")]
-    log_level: LevelFilter,
-    /// Form of the log, on standard error.
-    #[arg(
-        long,
-        env = "FRUGALITY_METER_LOG_FORMAT",
-        value_enum,
-        default_value = "text"
-    )]
-    log_format: LogFormat,
 }
 
 /// Form of the log.
@@ -95,27 +131,19 @@ enum LogFormat {
 }
 
 /// Flags that do not go together.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
-    /// The generic board has no numbers of its own.
-    #[error(
-        "the board `generic` needs its two numbers: write --idle-watts=<watts with nothing to do> \
-         and --watts-per-cpu=<(watts with all CPUs busy - idle watts) / CPUs>, or choose a board \
-         from `frugality-meter boards` with --board"
-    )]
-    GenericNeedsWatts,
-    /// A board of the table has its own numbers.
-    #[error(
-        "the board `{0}` has its own watts: leave out --idle-watts and --watts-per-cpu, or write \
-         --board=generic to use yours"
-    )]
-    BoardHasWatts(String),
-    /// Not in the table.
-    #[error("no board `{0}`: write --board=generic or one of {known}", known = known_boards())]
-    UnknownBoard(String),
     /// The kernel does not tell.
     #[error("cannot tell how many CPUs are online: write --cpus=<number>")]
     UnknownCpus,
+    /// Kepler would see a counter that stands still.
+    #[error(
+        "--bridge needs --interval=100ms or less: Kepler must never see the counter stand still"
+    )]
+    BridgeTooSlow,
+    /// What is said about power cannot be used.
+    #[error("--power-config: {0}")]
+    Power(#[from] ConfigError),
 }
 
 /// What the meter runs with.
@@ -123,49 +151,73 @@ pub(crate) enum SettingsError {
 pub(crate) struct Settings {
     pub(crate) node_name: String,
     pub(crate) listen: SocketAddr,
+    pub(crate) bridge: Option<PathBuf>,
     pub(crate) interval: Duration,
     pub(crate) cgroup_fs: PathBuf,
     pub(crate) cgroup_root: String,
     pub(crate) pod_logs: PathBuf,
-    pub(crate) cpus: u32,
-    pub(crate) model: BoardModel,
+    pub(crate) power: NodePower,
+    pub(crate) surroundings: Surroundings,
 }
 
 impl RunArguments {
+    /// Checks what one flag alone cannot tell.
+    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+        if self.bridge.is_some() && self.node.interval > LONGEST_BRIDGE_INTERVAL {
+            return Err(SettingsError::BridgeTooSlow);
+        }
+        Ok(Settings {
+            listen: self.listen,
+            bridge: self.bridge,
+            ..self.node.into_settings()?
+        })
+    }
+}
+
+impl CalibrateArguments {
+    /// The same.
+    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+        self.node.into_settings()
+    }
+}
+
+impl NodeArguments {
     /// Checks what one flag alone cannot tell.
     pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
         let cpus = match self.cpus {
             Some(cpus) => cpus,
             None => online_cpus().ok_or(SettingsError::UnknownCpus)?,
         };
-        let (idle_watts, watts_per_cpu) = self.watts()?;
+        let config = match &self.power_config {
+            Some(path) => PowerConfig::load(path)?,
+            None => PowerConfig::default(),
+        };
+        let power = config
+            .of(&self.node_name)
+            .cloned()
+            .unwrap_or_else(|| NodePower {
+                board: Some(self.board),
+                idle_watts: self.idle_watts,
+                watts_per_cpu: self.watts_per_cpu,
+                ..NodePower::only(SourceConfig::Model {})
+            });
         Ok(Settings {
-            model: BoardModel::new(&self.board, idle_watts, watts_per_cpu, cpus),
             cgroup_root: self.cgroup_root.replace("{node}", &self.node_name),
             node_name: self.node_name,
-            listen: self.listen,
+            // Nobody but `run` listens.
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            bridge: None,
             interval: self.interval,
             cgroup_fs: self.cgroup_fs,
             pod_logs: self.pod_logs,
-            cpus,
+            power,
+            surroundings: Surroundings {
+                sysfs: self.sysfs,
+                procfs: PathBuf::from(PROCFS),
+                cpus,
+                interval: self.interval,
+            },
         })
-    }
-
-    fn watts(&self) -> Result<(f64, f64), SettingsError> {
-        if self.board == GENERIC {
-            return self
-                .idle_watts
-                .zip(self.watts_per_cpu)
-                .ok_or(SettingsError::GenericNeedsWatts);
-        }
-        let board = BOARDS
-            .iter()
-            .find(|board| board.name == self.board)
-            .ok_or_else(|| SettingsError::UnknownBoard(self.board.clone()))?;
-        if self.idle_watts.is_some() || self.watts_per_cpu.is_some() {
-            return Err(SettingsError::BoardHasWatts(self.board.clone()));
-        }
-        Ok((board.idle_watts, board.watts_per_cpu()))
     }
 }
 
@@ -180,15 +232,14 @@ pub(crate) fn start_logging(arguments: &RunArguments) {
     }
 }
 
-fn known_boards() -> String {
-    BOARDS
-        .iter()
-        .map(|board| board.name)
-        .collect::<Vec<_>>()
-        .join(", ")
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .ok()
+        .filter(|interval| (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(interval))
+        .ok_or_else(|| "write a time between 50ms and 60s, such as 500ms or 1s".into())
 }
 
-fn parse_interval(text: &str) -> Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit_seconds) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1e-3),
         (None, Some(number)) => (number, 1.0),
@@ -198,8 +249,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
         .parse()
         .ok()
         .and_then(|number: f64| Duration::try_from_secs_f64(number * unit_seconds).ok())
-        .filter(|interval| (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(interval))
-        .ok_or_else(|| "write a time between 50ms and 60s".into())
+        .ok_or_else(|| "write a number with its unit, such as 500ms or 1s".into())
 }
 
 fn parse_watts(text: &str) -> Result<f64, String> {
@@ -230,38 +280,51 @@ fn count_cpus(list: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::power::PowerSource as _;
+    use crate::power::choice::{ChoiceError, choose};
+    use crate::power::{Provenance, Source};
     use rstest::rstest;
 
-    fn settings(flags: &[&str]) -> Result<Settings, SettingsError> {
-        let line = ["frugality-meter", "run", "--node-name=pi-1", "--cpus=2"];
+    fn settings_of(node: &str, flags: &[&str]) -> Result<Settings, SettingsError> {
+        let line = ["frugality-meter", "run", "--cpus=2", "--node-name", node];
         let Command::Run(arguments) = Cli::parse_from(line.iter().chain(flags)).command else {
             panic!("not a run");
         };
         arguments.into_settings()
     }
 
+    fn settings(flags: &[&str]) -> Result<Settings, SettingsError> {
+        settings_of("pi-1", flags)
+    }
+
+    fn source(flags: &[&str]) -> Result<Source, ChoiceError> {
+        source_of("pi-1", flags)
+    }
+
+    fn source_of(node: &str, flags: &[&str]) -> Result<Source, ChoiceError> {
+        let settings = settings_of(node, flags).unwrap();
+        let chosen = choose(&settings.power, &settings.surroundings)?;
+        Ok(chosen.supply.source().clone())
+    }
+
     #[test]
     fn a_generic_board_must_be_given_its_watts_and_the_error_says_what_to_write() {
-        let error = settings(&[]).unwrap_err().to_string();
+        let error = source(&[]).unwrap_err().to_string();
         assert!(error.contains("--idle-watts") && error.contains("--watts-per-cpu"));
-        assert!(settings(&["--idle-watts=2"]).is_err());
-        let model = settings(&["--idle-watts=2", "--watts-per-cpu=3"])
-            .unwrap()
-            .model;
-        assert!((model.source().max_watts - 8.0).abs() < 1e-12);
+        assert!(source(&["--idle-watts=2"]).is_err());
+        let generic = source(&["--idle-watts=2", "--watts-per-cpu=3"]).unwrap();
+        assert!((generic.max_watts.unwrap() - 8.0).abs() < 1e-12);
+        assert_eq!(generic.provenance, Provenance::Modelled);
+        assert_eq!(generic.relative_uncertainty, None);
     }
 
     #[test]
     fn a_known_board_has_its_own_watts() {
-        let source = settings(&["--board=pi-2b"]).unwrap().model.source();
-        assert_eq!(source.path, "model:pi-2b");
-        assert!((source.max_watts - (3.33 + 2.0 * 0.3675)).abs() < 1e-12);
-        assert_eq!(
-            settings(&["--board=pi-2b", "--idle-watts=2"]),
-            Err(SettingsError::BoardHasWatts("pi-2b".into()))
-        );
-        let unknown = settings(&["--board=pi-9"]).unwrap_err().to_string();
+        let pi = source(&["--board=pi-2b"]).unwrap();
+        assert_eq!(pi.path, "model:pi-2b");
+        assert!((pi.max_watts.unwrap() - (3.33 + 2.0 * 0.3675)).abs() < 1e-12);
+        let both = source(&["--board=pi-2b", "--idle-watts=2"]).unwrap_err();
+        assert!(matches!(both, ChoiceError::BoardHasWatts(board) if board == "pi-2b"));
+        let unknown = source(&["--board=pi-9"]).unwrap_err().to_string();
         assert!(unknown.contains("pi-2b") && unknown.contains("pi-9"));
     }
 
@@ -269,6 +332,34 @@ mod tests {
     fn the_node_s_name_can_be_part_of_its_cgroup() {
         let settings = settings(&["--board=pi-2b", "--cgroup-root=/lab/{node}"]).unwrap();
         assert_eq!(settings.cgroup_root, "/lab/pi-1");
+    }
+
+    #[test]
+    fn a_bridge_must_move_on_ten_times_a_second() {
+        let bridge = ["--board=pi-2b", "--bridge=/run/kepler"];
+        assert!(matches!(
+            settings(&bridge),
+            Err(SettingsError::BridgeTooSlow)
+        ));
+        let fast = [bridge[0], bridge[1], "--interval=100ms"];
+        assert!(settings(&fast).is_ok());
+    }
+
+    #[test]
+    fn a_node_takes_its_own_part_of_the_power_configuration() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(
+            &file,
+            r#"{"default": {"source": {"type": "model"}, "board": "pi-3b"},
+                "nodes": {"pi-1": {"source": {"type": "shelly-gen2", "host": "plug-1"}}}}"#,
+        )
+        .unwrap();
+        let flag = format!("--power-config={}", file.path().display());
+        let plug = source(&[&flag]).unwrap();
+        assert_eq!(plug.path, "http://plug-1/rpc/Switch.GetStatus?id=0");
+        assert_eq!(plug.provenance, Provenance::Metered);
+        let other = source_of("pi-2", &[&flag]).unwrap();
+        assert_eq!(other.path, "model:pi-3b");
     }
 
     #[rstest]

@@ -5,31 +5,41 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::attribution::seconds;
+use crate::attribution::{Accounts, seconds};
 use crate::cli::Settings;
+use crate::conditions::Cause;
+use crate::own_cost;
 use crate::pods::PodName;
-use crate::sampler::Snapshot;
+use crate::sampler::Published;
 
 /// Media type of what [`render`] returns.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Kepler's name for the energy zone that covers a whole board.
-const ZONE: &str = "psys";
-
-/// The whole exposition of a snapshot.
-pub(crate) fn render(settings: &Settings, snapshot: &Snapshot) -> String {
+/// The whole exposition of what is published, as of `now_unix_seconds`.
+pub(crate) fn render(settings: &Settings, published: &Published, now_unix_seconds: f64) -> String {
     let mut page = Page {
-        text: String::with_capacity(4096),
+        text: String::with_capacity(room(published)),
         node: &settings.node_name,
     };
-    meter(&mut page, settings, snapshot);
-    node(&mut page, snapshot);
-    pods(&mut page, snapshot);
+    meter(&mut page, settings, published);
+    own(&mut page);
+    conditions(&mut page, published);
+    if let Some(accounts) = &published.accounts {
+        reading(&mut page, published, accounts, now_unix_seconds);
+        node(&mut page, published, accounts);
+        pods(&mut page, published, accounts);
+    }
     page.text
 }
 
-fn meter(page: &mut Page<'_>, settings: &Settings, snapshot: &Snapshot) {
-    let source = &snapshot.source;
+/// Four samples a pod, each of some 200 bytes, and the rest.
+fn room(published: &Published) -> usize {
+    let pods = published.accounts.as_ref().map_or(0, |it| it.pods.len());
+    8_192 + pods * 832
+}
+
+fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
+    let source = &published.source;
     page.gauge(
         "frugality_meter_info",
         "The meter and what it takes power from.",
@@ -44,31 +54,103 @@ fn meter(page: &mut Page<'_>, settings: &Settings, snapshot: &Snapshot) {
         1,
     );
     page.gauge(
-        "frugality_meter_reading_timestamp_seconds",
-        "Unix time, on the node's clock, at which the counters here were true.",
-    )
-    .sample(&[("zone", ZONE)], snapshot.accounts.reading_unix_seconds());
-    page.gauge(
-        "frugality_meter_start_time_seconds",
-        "Unix time at which the meter began to count.",
-    )
-    .sample(&[], snapshot.start_unix_seconds);
-    page.gauge(
         "frugality_meter_interval_seconds",
         "Time between two readings.",
     )
     .sample(&[], settings.interval.as_secs_f64());
-    page.gauge(
-        "frugality_meter_max_watts",
-        "The most that the source can report for this node.",
-    )
-    .sample(&[("zone", ZONE)], source.max_watts);
+    for (name, help, value) in [
+        (
+            "frugality_meter_max_watts",
+            "The most that the source can report for this node.",
+            source.max_watts,
+        ),
+        (
+            "frugality_meter_energy_relative_uncertainty",
+            "Standard uncertainty of the energy of a minute, as a share of it.",
+            published.relative_uncertainty,
+        ),
+        (
+            "frugality_meter_energy_resolution_joules",
+            "Step of the instrument's counter.",
+            source.resolution_joules,
+        ),
+    ] {
+        if let Some(value) = value {
+            page.gauge(name, help)
+                .sample(&[("zone", source.zone)], value);
+        }
+    }
 }
 
-fn node(page: &mut Page<'_>, snapshot: &Snapshot) {
-    let accounts = &snapshot.accounts;
+fn own(page: &mut Page<'_>) {
+    if let Some(seconds) = own_cost::cpu_seconds() {
+        page.counter(
+            "frugality_meter_cpu_seconds_total",
+            "CPU time of the meter itself.",
+        )
+        .sample(&[], seconds);
+    }
+    if let Some(bytes) = own_cost::resident_bytes() {
+        page.gauge(
+            "frugality_meter_resident_memory_bytes",
+            "Memory of the meter itself.",
+        )
+        .sample(&[], bytes);
+    }
+}
+
+fn conditions(page: &mut Page<'_>, published: &Published) {
+    let conditions = &published.conditions;
+    let mut family = page.counter(
+        "frugality_meter_throttled_seconds_total",
+        "Time for which the node was observed in that state.",
+    );
+    for cause in Cause::ALL {
+        if let Some(seconds) = conditions.seconds(cause) {
+            family.sample(&[("cause", cause.as_str())], seconds);
+        }
+    }
+    if let Some(celsius) = conditions.temperature_celsius {
+        page.gauge(
+            "frugality_meter_node_temperature_celsius",
+            "Temperature of the processor.",
+        )
+        .sample(&[], celsius);
+    }
+    if let Some(hertz) = conditions.frequency_hertz {
+        page.gauge(
+            "frugality_meter_node_frequency_hertz",
+            "Mean frequency of the processors.",
+        )
+        .sample(&[], hertz);
+    }
+}
+
+fn reading(page: &mut Page<'_>, published: &Published, accounts: &Accounts, now_unix_seconds: f64) {
+    let zone = [("zone", published.source.zone)];
+    page.gauge(
+        "frugality_meter_reading_timestamp_seconds",
+        "Unix time, on the node's clock, at which the counters here were true.",
+    )
+    .sample(&zone, accounts.reading_unix_seconds());
+    page.gauge(
+        "frugality_meter_start_time_seconds",
+        "Unix time at which the meter began to count.",
+    )
+    .sample(&[], published.start_unix_seconds);
+    if let Some(at) = published.last_true_reading_unix_seconds {
+        page.gauge(
+            "frugality_meter_last_true_reading_age_seconds",
+            "Age of the last reading of the instrument itself.",
+        )
+        .sample(&zone, (now_unix_seconds - at).max(0.0));
+    }
+}
+
+fn node(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
     let energy = &accounts.node;
-    let labels = [("path", snapshot.source.path.as_str()), ("zone", ZONE)];
+    let source = &published.source;
+    let labels = [("path", source.path.as_str()), ("zone", source.zone)];
     for (name, help, joules) in [
         (
             "kepler_node_cpu_joules_total",
@@ -114,7 +196,7 @@ fn node(page: &mut Page<'_>, snapshot: &Snapshot) {
         )
         .sample(&[], rates.usage_ratio);
     }
-    let zone = [("zone", ZONE)];
+    let zone = [("zone", source.zone)];
     page.counter(
         "frugality_system_cpu_joules_total",
         "Active energy used outside pods.",
@@ -132,11 +214,12 @@ fn node(page: &mut Page<'_>, snapshot: &Snapshot) {
     .sample(&[], accounts.node_cpu_seconds());
 }
 
-fn pods(page: &mut Page<'_>, snapshot: &Snapshot) {
+fn pods(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
+    let zone = published.source.zone;
     let nameless = PodName::default();
     let pods = || {
-        snapshot.accounts.pods.iter().map(|(uid, pod)| {
-            let name = snapshot.names.get(uid).unwrap_or(&nameless);
+        accounts.pods.iter().map(|(uid, pod)| {
+            let name = published.names.get(uid).unwrap_or(&nameless);
             let labels = [
                 ("pod_id", uid.as_str()),
                 ("pod_name", name.name.as_str()),
@@ -146,7 +229,7 @@ fn pods(page: &mut Page<'_>, snapshot: &Snapshot) {
         })
     };
     let kepler = |[id, name, namespace]: [(&'static str, _); 3]| {
-        [id, name, namespace, ("state", "running"), ("zone", ZONE)]
+        [id, name, namespace, ("state", "running"), ("zone", zone)]
     };
 
     let mut family = page.counter(

@@ -1,8 +1,9 @@
 //! Names of pods, from kubelet's log directories: no request to the API, so no rights in it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Namespace and name of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,11 +14,15 @@ pub(crate) struct PodName {
     pub(crate) name: String,
 }
 
+/// The directory is looked into no more often than this for pods without a name.
+const LOOK_INTERVAL: Duration = Duration::from_millis(400);
+
 /// Remembers the names of the pods that live.
 #[derive(Debug)]
 pub(crate) struct PodNames {
     directory: PathBuf,
     known: HashMap<String, PodName>,
+    looked: Option<Duration>,
     unreadable: bool,
 }
 
@@ -27,24 +32,40 @@ impl PodNames {
         Self {
             directory,
             known: HashMap::new(),
+            looked: None,
             unreadable: false,
         }
     }
 
-    /// The names of these pods, as far as they are known. Kubelet makes the log directory a
-    /// moment after the cgroup, so a new pod may get its name one reading later.
-    pub(crate) fn of<'a>(
+    /// The name of a pod, if it is known.
+    pub(crate) fn get(&self, uid: &str) -> Option<&PodName> {
+        self.known.get(uid)
+    }
+
+    /// Looks for the names of these pods and forgets those of others, at `now` since the meter
+    /// began. Kubelet makes the log directory a moment after the cgroup, so a new pod may get its
+    /// name a little later.
+    pub(crate) fn keep<'a>(
         &mut self,
-        uids: impl Iterator<Item = &'a String> + Clone,
-    ) -> HashMap<String, PodName> {
-        if uids.clone().any(|uid| !self.known.contains_key(uid)) {
+        live: impl ExactSizeIterator<Item = &'a String> + Clone,
+        now: Duration,
+    ) {
+        let known = live
+            .clone()
+            .filter(|uid| self.known.contains_key(*uid))
+            .count();
+        if known < live.len()
+            && self
+                .looked
+                .is_none_or(|before| now.saturating_sub(before) >= LOOK_INTERVAL)
+        {
+            self.looked = Some(now);
             self.look();
         }
-        let live: HashMap<String, PodName> = uids
-            .filter_map(|uid| Some((uid.clone(), self.known.get(uid)?.clone())))
-            .collect();
-        self.known.clone_from(&live);
-        live
+        if self.known.len() > known {
+            let live: HashSet<&String> = live.collect();
+            self.known.retain(|uid, _| live.contains(uid));
+        }
     }
 
     fn look(&mut self) {
@@ -87,8 +108,17 @@ mod tests {
     fn a_pod_gets_its_name_once_its_log_directory_is_there_and_keeps_it_while_it_lives() {
         let logs = tempfile::tempdir().unwrap();
         let mut names = PodNames::new(logs.path().to_owned());
-        let echo = String::from("bed27566-8352-495a-8672-08132c7957e6");
-        assert!(names.of([&echo].into_iter()).is_empty());
+        let (echo, etcd) = (
+            String::from("bed27566-8352-495a-8672-08132c7957e6"),
+            String::from("0b5c2e4f"),
+        );
+        let mut now = Duration::ZERO;
+        let mut keep = |names: &mut PodNames, uid: &String| {
+            now += LOOK_INTERVAL;
+            names.keep([uid].into_iter(), now);
+        };
+        keep(&mut names, &echo);
+        assert_eq!(names.get(&echo), None);
 
         let directory = logs.path().join(format!("shop_echo-6bcc_{echo}"));
         fs::create_dir(&directory).unwrap();
@@ -99,15 +129,14 @@ mod tests {
             namespace: "shop".into(),
             name: "echo-6bcc".into(),
         };
-        assert_eq!(names.of([&echo].into_iter())[&echo], expected);
+        keep(&mut names, &echo);
+        assert_eq!(names.get(&echo), Some(&expected));
 
         fs::remove_dir(&directory).unwrap();
-        assert_eq!(names.of([&echo].into_iter())[&echo], expected);
-        let etcd = String::from("0b5c2e4f");
-        assert_eq!(names.of([&etcd].into_iter())[&etcd].name, "etcd-pi-1");
-        assert!(
-            names.of([&echo].into_iter()).is_empty(),
-            "an ended pod's name is forgotten"
-        );
+        keep(&mut names, &echo);
+        assert_eq!(names.get(&echo), Some(&expected));
+        keep(&mut names, &etcd);
+        assert_eq!(names.get(&etcd).unwrap().name, "etcd-pi-1");
+        assert_eq!(names.get(&echo), None, "an ended pod's name is forgotten");
     }
 }

@@ -1,15 +1,36 @@
 //! Where the node's power comes from.
 //!
-//! [`PowerSource`] is the seam: whatever can say how much energy the node drew in an interval.
-//! There is one so far, the [`BoardModel`]: power as a straight line of CPU use.
+//! There are two kinds of source. A **model** ([`board`]) computes energy from CPU time. An
+//! **instrument** measures: it gives either an energy counter or power samples ([`Quantity`]),
+//! from files of this node that are read beside the CPU time ([`hwmon`], [`rapl`]), or from what
+//! is asked now and then ([`polled`]): the network ([`remote`]) or a Pi 5's own chip ([`pmic`]). A [`timeline`] makes of an instrument's readings the node's energy at any moment
+//! between them, and at none after the last; a [`supply`] brings them together with the readings
+//! of CPU time, and with a model that tells how power varied between two slow readings.
+//! [`choice`] finds out which source a node has, [`config`] is what a user says about it.
 
-use std::fmt::Write as _;
+pub(crate) mod board;
+pub(crate) mod choice;
+pub(crate) mod config;
+pub(crate) mod hwmon;
+pub(crate) mod pmic;
+pub(crate) mod polled;
+pub(crate) mod rapl;
+pub(crate) mod remote;
+#[cfg(test)]
+mod simulation;
+pub(crate) mod supply;
+pub(crate) mod sysfs;
+pub(crate) mod timeline;
 
-use crate::attribution::Interval;
+use std::time::Duration;
+
+use serde::Deserialize;
 
 /// How far a source's joules can be trusted: the provenance of the node's power.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) enum Provenance {
+    /// Measured by a physical instrument.
+    Metered,
     /// Computed from CPU use.
     Modelled,
 }
@@ -18,10 +39,16 @@ impl Provenance {
     /// The word that readers of the exposition look for.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
+            Self::Metered => "Metered",
             Self::Modelled => "Modelled",
         }
     }
 }
+
+/// Kepler's name for the energy zone that covers a whole board.
+pub(crate) const BOARD_ZONE: &str = "psys";
+/// Kepler's name for the energy zone that covers the processors alone.
+pub(crate) const PACKAGE_ZONE: &str = "package";
 
 /// What joules come from, for the reader of the exposition.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,187 +57,102 @@ pub(crate) struct Source {
     pub(crate) name: &'static str,
     /// Provenance of the joules.
     pub(crate) provenance: Provenance,
-    /// Board that is measured.
+    /// Board that a model stands for; empty where none is known.
     pub(crate) board: String,
     /// Kepler's `path` label: what the energy is read from.
     pub(crate) path: String,
+    /// Kepler's `zone` label: what the energy covers.
+    pub(crate) zone: &'static str,
     /// The most that the source can report for the node over time, in watts.
-    pub(crate) max_watts: f64,
+    pub(crate) max_watts: Option<f64>,
+    /// Standard uncertainty of the energy as a share of it, but for what lies between two
+    /// readings; unknown where nobody has said.
+    pub(crate) relative_uncertainty: Option<f64>,
+    /// Step of the instrument's counter, in joules.
+    pub(crate) resolution_joules: Option<f64>,
 }
 
-/// Something that knows the node's energy.
-pub(crate) trait PowerSource {
-    /// What it is.
-    fn source(&self) -> Source;
-    /// Energy that the node drew in the interval, in joules, never negative.
-    fn joules(&mut self, interval: Interval) -> f64;
+/// What an instrument tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Quantity {
+    /// Power at the moment of the reading, in watts, not negative.
+    Watts(f64),
+    /// Energy since the instrument began to count, in joules, not negative.
+    Joules(f64),
 }
 
-/// Name of the board whose two numbers the user gives.
-pub(crate) const GENERIC: &str = "generic";
-
-/// A board whose power was measured idle and with all cores busy.
-#[derive(Debug)]
-pub(crate) struct Board {
-    /// Value of `--board`.
-    pub(crate) name: &'static str,
-    /// What it is.
-    pub(crate) title: &'static str,
-    /// Power with nothing to do, in watts.
-    pub(crate) idle_watts: f64,
-    /// Power with every core busy, in watts.
-    pub(crate) full_watts: f64,
-    /// Cores that were busy at `full_watts`.
-    pub(crate) cores: u32,
-    /// Who measured it.
-    pub(crate) source: &'static str,
+/// A reading of the instrument itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TrueReading {
+    /// When it was taken, since the meter began.
+    pub(crate) at: Duration,
+    /// What it told.
+    pub(crate) quantity: Quantity,
 }
 
-impl Board {
-    /// Slope of the model in watts per busy CPU: (full − idle) / cores.
-    pub(crate) fn watts_per_cpu(&self) -> f64 {
-        (self.full_watts - self.idle_watts) / f64::from(self.cores)
-    }
-}
-
-const PI_DRAMBLE: &str = "J. Geerling, Raspberry Pi Dramble, \"Power Consumption Benchmarks\": idle, and 4 busy cores (stress --cpu 4)";
-
-/// The boards known by name. Two boards of one model differ by tens of percent with their
-/// supply, their peripherals and their revision: the table is for lack of a meter.
-pub(crate) const BOARDS: &[Board] = &[
-    Board {
-        name: "pi-2b",
-        title: "Raspberry Pi 2 Model B",
-        idle_watts: 3.33,
-        full_watts: 4.8,
-        cores: 4,
-        source: "P. Montens, \"Erlang: cluster ARM Pi2 contre une VM Xeon\", 2016: idle and full load, slightly overclocked",
+/// Why an instrument gave no reading. The next one may.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstrumentError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// What was read.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
     },
-    Board {
-        name: "pi-3b",
-        title: "Raspberry Pi 3 Model B",
-        idle_watts: 1.4,
-        full_watts: 3.7,
-        cores: 4,
-        source: PI_DRAMBLE,
+    /// What was read is not what such an instrument says.
+    #[error("{from} says {text:?}, which is no {expected}")]
+    Malformed {
+        /// What was read.
+        from: String,
+        /// What it said, cut short.
+        text: String,
+        /// What should have been there.
+        expected: &'static str,
     },
-    Board {
-        name: "pi-3b-plus",
-        title: "Raspberry Pi 3 Model B+",
-        idle_watts: 1.9,
-        full_watts: 5.1,
-        cores: 4,
-        source: PI_DRAMBLE,
+    /// A counter fell though it does not wrap there.
+    #[error("the counter {path} went back from {from} to {to} µJ, and not by a wrap")]
+    WentBack {
+        /// The counter.
+        path: String,
+        /// Its last value, in microjoules.
+        from: u64,
+        /// Its value now, in microjoules.
+        to: u64,
     },
-    Board {
-        name: "pi-4b",
-        title: "Raspberry Pi 4 Model B",
-        idle_watts: 2.7,
-        full_watts: 6.4,
-        cores: 4,
-        source: PI_DRAMBLE,
+    /// What is refreshed by somebody else has not been.
+    #[error("{path} was last written {seconds:.0} s ago")]
+    Old {
+        /// The file.
+        path: String,
+        /// Its age, in seconds.
+        seconds: f64,
     },
-];
-
-/// The table that `frugality-meter boards` prints.
-pub(crate) fn boards_table() -> String {
-    let mut table = String::from(
-        "Modelled power: P = idle watts + watts per CPU x (CPU-seconds used per second)\n\n",
-    );
-    let _ = writeln!(
-        table,
-        "{:<12} {:<24} {:>6} {:>7} {:>6} {:>10}  SOURCE",
-        "BOARD", "", "IDLE W", "FULL W", "CORES", "W PER CPU"
-    );
-    for board in BOARDS {
-        let _ = writeln!(
-            table,
-            "{:<12} {:<24} {:>6} {:>7} {:>6} {:>10.4}  {}",
-            board.name,
-            board.title,
-            board.idle_watts,
-            board.full_watts,
-            board.cores,
-            board.watts_per_cpu(),
-            board.source
-        );
-    }
-    let _ = writeln!(
-        table,
-        "{:<12} {:<24} {:>6} {:>7} {:>6} {:>10}  yours: --idle-watts and --watts-per-cpu",
-        GENERIC, "any other board", "-", "-", "-", "-"
-    );
-    table
+    /// The device could not be asked.
+    #[error(transparent)]
+    Remote(#[from] remote::RemoteError),
 }
 
-/// P = `idle_watts` + `watts_per_cpu` × (ΔCPU / Δt), integrated exactly: the energy of an
-/// interval follows from its length and its CPU time alone, so no load between two snapshots
-/// is missed and the length of the interval does not matter.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BoardModel {
-    board: String,
-    idle_watts: f64,
-    watts_per_cpu: f64,
-    cpus: u32,
-}
-
-impl BoardModel {
-    /// A model of a node with `cpus` CPUs. Both coefficients must be finite and not negative.
-    pub(crate) fn new(board: &str, idle_watts: f64, watts_per_cpu: f64, cpus: u32) -> Self {
-        Self {
-            board: board.to_owned(),
-            idle_watts,
-            watts_per_cpu,
-            cpus,
+impl InstrumentError {
+    /// What `from` said is not understood.
+    pub(crate) fn malformed(from: impl Into<String>, text: &str, expected: &'static str) -> Self {
+        const LONGEST: usize = 80;
+        Self::Malformed {
+            from: from.into(),
+            text: text.chars().take(LONGEST).collect(),
+            expected,
         }
     }
 }
 
-impl PowerSource for BoardModel {
-    fn source(&self) -> Source {
-        Source {
-            name: "board-model",
-            provenance: Provenance::Modelled,
-            board: self.board.clone(),
-            path: format!("model:{}", self.board),
-            max_watts: self.idle_watts + self.watts_per_cpu * f64::from(self.cpus),
-        }
-    }
-
-    fn joules(&mut self, interval: Interval) -> f64 {
-        self.idle_watts * interval.elapsed_seconds + self.watts_per_cpu * interval.node_cpu_seconds
-    }
+/// An instrument that is read from files of this node, at the same moment as the CPU time.
+pub(crate) trait LocalInstrument: std::fmt::Debug + Send {
+    /// Reads it once.
+    fn read(&mut self) -> Result<Quantity, InstrumentError>;
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pi_2b_draws_its_measured_power_idle_and_fully_busy() {
-        let pi = BOARDS.iter().find(|board| board.name == "pi-2b").unwrap();
-        let mut model = BoardModel::new(pi.name, pi.idle_watts, pi.watts_per_cpu(), 4);
-        let second_with = |node_cpu_seconds| Interval {
-            elapsed_seconds: 1.0,
-            node_cpu_seconds,
-        };
-        assert!((model.joules(second_with(0.0)) - 3.33).abs() < 1e-12);
-        assert!((model.joules(second_with(4.0)) - 4.8).abs() < 1e-12);
-        assert!((model.source().max_watts - 4.8).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_table_names_every_board_its_slope_and_its_source() {
-        let table = boards_table();
-        for board in BOARDS {
-            let row = table
-                .lines()
-                .find(|line| line.starts_with(&format!("{} ", board.name)))
-                .unwrap();
-            assert!(row.contains(&format!("{:.4}", board.watts_per_cpu())));
-            assert!(row.ends_with(board.source));
-            assert!(board.full_watts > board.idle_watts);
-        }
-        assert!(table.contains("--idle-watts"));
-    }
+/// A power or an energy must be a number, and no node gives any back.
+pub(crate) fn valid(value: f64) -> Option<f64> {
+    (value.is_finite() && value >= 0.0).then_some(value)
 }

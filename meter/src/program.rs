@@ -7,19 +7,36 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::cli::{self, Cli, Command, RunArguments};
+use crate::bridge::{Bridge, BridgeError};
+use crate::calibrate::{self, CalibrateError};
+use crate::cgroup::{CgroupError, Reader};
+use crate::cli::{self, Cli, Command, RunArguments, Settings, SettingsError};
+use crate::conditions::Conditions;
+use crate::feed::Feed;
+use crate::pods::PodNames;
+use crate::power::board::boards_table;
+use crate::power::choice::{ChoiceError, choose};
 use crate::sampler::Sampler;
-use crate::{cgroup, power, server};
+use crate::{probe, server};
 
 /// Why the meter could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 enum MeterError {
     /// The flags contradict each other or leave something out.
     #[error(transparent)]
-    Settings(#[from] cli::SettingsError),
-    /// The first snapshot could not be taken.
+    Settings(#[from] SettingsError),
+    /// There is nothing to take power from.
     #[error(transparent)]
-    FirstSnapshot(#[from] cgroup::CgroupError),
+    Choice(#[from] ChoiceError),
+    /// CPU time could not be read.
+    #[error(transparent)]
+    FirstReading(#[from] CgroupError),
+    /// Kepler's tree could not be made.
+    #[error(transparent)]
+    Bridge(#[from] BridgeError),
+    /// There is nothing to fit.
+    #[error(transparent)]
+    Calibrate(#[from] CalibrateError),
     /// The listen address is not to be had.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -36,8 +53,19 @@ enum MeterError {
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(arguments) => run(arguments),
+        Command::Probe(arguments) => arguments
+            .into_settings()
+            .map_err(MeterError::from)
+            .and_then(|settings| on_one_thread(probe(settings))),
+        Command::Calibrate(arguments) => {
+            let duration = arguments.duration;
+            arguments
+                .into_settings()
+                .map_err(MeterError::from)
+                .and_then(|settings| on_one_thread(calibrate(settings, duration)))
+        }
         Command::Boards => {
-            print!("{}", power::boards_table());
+            print!("{}", boards_table());
             Ok(())
         }
     };
@@ -50,42 +78,78 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// One thread does everything: a sample takes well under a millisecond, and one stack keeps the
-/// meter small on a board of 1 GB.
 fn run(arguments: RunArguments) -> Result<(), MeterError> {
     cli::start_logging(&arguments);
     let settings = arguments.into_settings()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(measure_and_serve(settings))
+    on_one_thread(measure_and_serve(settings))
 }
 
-async fn measure_and_serve(settings: cli::Settings) -> Result<(), MeterError> {
+/// One thread does everything: a sample takes well under a millisecond, and one stack keeps the
+/// meter small on a board of 1 GB.
+fn on_one_thread(work: impl Future<Output = Result<(), MeterError>>) -> Result<(), MeterError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(work)
+}
+
+async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let (mut sampler, first) = Sampler::start(&settings, settings.model.clone())?;
-    let listener =
-        TcpListener::bind(settings.listen)
-            .await
-            .map_err(|source| MeterError::Listen {
-                address: settings.listen,
-                source,
-            })?;
+    let chosen = choose(&settings.power, &settings.surroundings)?;
+    let source = chosen.supply.source().clone();
+    let bridge = settings
+        .bridge
+        .as_deref()
+        .map(|directory| Bridge::open(directory, source.provenance))
+        .transpose()?;
+    let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
+    let (mut sampler, first) = Sampler::start(
+        Feed::start(reader, chosen),
+        bridge,
+        PodNames::new(settings.pod_logs.clone()),
+        Conditions::find(&settings.surroundings.sysfs),
+        (settings.surroundings.cpus, settings.interval),
+    )?;
+    let listener = listen(&settings).await?;
     tracing::info!(
         address = %listener.local_addr()?,
         node = settings.node_name,
-        cpus = settings.cpus,
+        cpus = settings.surroundings.cpus,
+        source = source.name,
+        path = source.path,
         "serving"
     );
     let (publish, published) = watch::channel(first);
     // Ending this future ends the process: open keep-alive connections are not waited for, as a
     // scrape that is cut off is a scrape that is not used.
     tokio::select! {
-        () = sampler.run(settings.interval, publish) => {}
+        () = sampler.run(publish) => {}
         outcome = server::serve(listener, settings, published) => outcome?,
         _ = terminate.recv() => tracing::info!("SIGTERM, stopping"),
         _ = interrupt.recv() => tracing::info!("SIGINT, stopping"),
     }
+    Ok(())
+}
+
+async fn listen(settings: &Settings) -> Result<TcpListener, MeterError> {
+    let address = settings.listen;
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| MeterError::Listen { address, source })
+}
+
+async fn probe(settings: Settings) -> Result<(), MeterError> {
+    print!("{}", probe::report(&settings).await);
+    Ok(())
+}
+
+async fn calibrate(settings: Settings, duration: std::time::Duration) -> Result<(), MeterError> {
+    let chosen = choose(&settings.power, &settings.surroundings)?;
+    let uncertainty = chosen.supply.source().relative_uncertainty;
+    let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
+    let points =
+        calibrate::measure(Feed::start(reader, chosen), settings.interval, duration).await?;
+    print!("{}", calibrate::fit(&points)?.report(uncertainty));
     Ok(())
 }

@@ -13,8 +13,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::cli::Settings;
-use crate::exposition;
 use crate::sampler::{Health, Published};
+use crate::{cgroup, exposition};
 
 #[derive(Clone)]
 struct Shared {
@@ -46,13 +46,11 @@ pub(crate) async fn serve(
     axum::serve(listener, router).await
 }
 
-/// The last good snapshot, however old: its own timestamp tells.
+/// The last good reading, however old: its own timestamp tells.
 async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
-    let snapshot = Arc::clone(&shared.published.borrow().snapshot);
-    (
-        [(header::CONTENT_TYPE, exposition::CONTENT_TYPE)],
-        exposition::render(&shared.settings, &snapshot),
-    )
+    let now = cgroup::unix_seconds(SystemTime::now());
+    let page = exposition::render(&shared.settings, &shared.published.borrow(), now);
+    ([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], page)
 }
 
 /// The node's clock, for whoever must compare it with another.

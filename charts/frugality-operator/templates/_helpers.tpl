@@ -29,14 +29,18 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- $given = append $given (printf "meter.%s" .) }}
 {{- end }}
 {{- end }}
-{{- if and (eq .Values.meter.board "generic") $missing }}
+{{- if and (eq .Values.meter.board "generic") (not .Values.meter.power.default) $missing }}
 {{- fail (printf `
 
 The node meter does not know how much power your nodes draw: no %s is set.
 Write one of these:
 
+  --set meter.power.default.source.type=auto
+      a sensor that is wired to the node, or else the model of the board, if it is known;
+      a plug is named in meter.power too (docs/power-on-a-pi.md);
+
   --set meter.board=pi-4b
-      a Raspberry Pi whose power is known: pi-2b, pi-3b, pi-3b-plus or pi-4b;
+      the model of a Raspberry Pi: pi-zero-2w, pi-2b, pi-3b, pi-3b-plus, pi-4b or pi-5b;
 
   --set meter.idleWatts=2.7 --set meter.wattsPerCpu=0.925
       any other board, with your own figures: watts with nothing to do, and
@@ -52,5 +56,20 @@ Write one of these:
 The board %s has its own watts: leave out %s,
 or write --set meter.board=generic to use yours.
 ` .Values.meter.board (join " and " $given)) }}
+{{- end }}
+{{- if and .Values.meter.power.default $given }}
+{{- fail (printf `
+
+Where meter.power.default says what power is read from, %s are not used:
+write idleWatts and wattsPerCpu below meter.power.default.
+` (join " and " $given)) }}
+{{- end }}
+{{- range .Values.meter.power.groups }}
+{{- if not (and .name .power (regexMatch "^[^=]+=[^=]+$" (.label | default ""))) }}
+{{- fail "Each of meter.power.groups needs a name, a label such as frugality.dev/power=plug, and power." }}
+{{- end }}
+{{- end }}
+{{- if and .Values.meter.power.groups .Values.meter.affinity }}
+{{- fail "meter.power.groups and meter.affinity exclude each other: the groups' labels decide which meter runs on a node." }}
 {{- end }}
 {{- end }}

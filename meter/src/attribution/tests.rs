@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::power::{BoardModel, PowerSource};
+use crate::power::board::BoardModel;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -29,7 +29,7 @@ fn observation(at_milliseconds: u64, node_cpu: u64, pods: &[(&str, u64, u64)]) -
 
 /// 2 W idle, 3 W per CPU, two CPUs.
 fn advance(accounts: &mut Accounts, now: Observation) -> Result<(), Break> {
-    let mut model = BoardModel::new("generic", 2.0, 3.0, 2);
+    let model = BoardModel::new("generic", 2.0, 3.0, 2);
     accounts.advance(now, |interval| model.joules(interval))
 }
 
@@ -195,7 +195,7 @@ proptest! {
         watts_per_cpu in 0.0..20.0,
         cpus in 1_u32..8,
     ) {
-        let mut model = BoardModel::new("generic", idle_watts, watts_per_cpu, cpus);
+        let model = BoardModel::new("generic", idle_watts, watts_per_cpu, cpus);
         let mut accounts = Accounts::open(observation(0, 0, &[]), cpus);
         let (mut at, mut node_cpu, mut cgroups) = (0, 0, 100);
         let mut live: HashMap<&str, (u64, u64)> = HashMap::new();

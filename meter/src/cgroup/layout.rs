@@ -111,15 +111,33 @@ pub(crate) struct PodCgroup {
 /// | cgroupfs | `kubepods/{,burstable/,besteffort/}pod<UID>` |
 /// | systemd | `kubepods.slice/{,kubepods-<qos>.slice/}kubepods-{,<qos>-}pod<UID with _>.slice` |
 ///
-/// Static pods are among them; their UID is the hash that kubelet made of their manifest.
+/// Static pods are among them; their UID is the hash that kubelet made of their manifest. A kubelet
+/// with a cgroup root of its own, as in nodes that are containers, has all of this below
+/// `kubelet` or `kubelet.slice`, where systemd's names begin with `kubelet-`.
 pub(crate) fn list_pods(node: &Path) -> Result<Vec<PodCgroup>, CgroupError> {
     let mut pods = Vec::new();
-    for (parent, _) in directories(node)? {
-        if parent == "kubepods" || parent.ends_with("kubepods.slice") {
-            list_level(node, &PathBuf::from(parent), true, &mut pods)?;
+    for (name, _) in directories(node)? {
+        if is_kubepods(&name) {
+            list_level(node, &PathBuf::from(name), true, &mut pods)?;
+        } else if KUBELET_ROOTS.contains(&name.as_str()) {
+            let root = PathBuf::from(name);
+            let below = match directories(&node.join(&root)) {
+                Err(error) if error.is_gone() => Vec::new(),
+                other => other?,
+            };
+            for (name, _) in below.iter().filter(|(name, _)| is_kubepods(name)) {
+                list_level(node, &root.join(name), true, &mut pods)?;
+            }
         }
     }
     Ok(pods)
+}
+
+/// Kubelet's `--cgroup-root`, where it is not the node's own root.
+const KUBELET_ROOTS: [&str; 2] = ["kubelet", "kubelet.slice"];
+
+fn is_kubepods(name: &str) -> bool {
+    name == "kubepods" || name.ends_with("kubepods.slice")
 }
 
 fn list_level(

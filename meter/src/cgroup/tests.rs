@@ -37,6 +37,18 @@ fn systemd() -> [(&'static str, String); 4] {
     ]
 }
 
+/// A kubelet whose `--cgroup-root` is `/kubelet`, as in nodes that are containers.
+fn below_kubelet() -> [(&'static str, String); 4] {
+    cgroupfs().map(|(uid, path)| (uid, format!("kubelet/{path}")))
+}
+
+fn below_kubelet_slice() -> [(&'static str, String); 4] {
+    systemd().map(|(uid, path)| {
+        let path = path.replace("kubepods", "kubelet-kubepods");
+        (uid, format!("kubelet.slice/{path}"))
+    })
+}
+
 fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
@@ -74,6 +86,8 @@ fn v2(fs: &Path, cgroup: &str, nanoseconds: u64) {
 #[case::v1_below_a_root("cpuacct", cgroupfs(), "/lab/pi-1")]
 #[case::v2_cgroupfs("", cgroupfs(), "/")]
 #[case::v2_systemd("", systemd(), "/")]
+#[case::v1_below_kubelet("cpuacct", below_kubelet(), "/")]
+#[case::v2_below_kubelet("", below_kubelet_slice(), "/")]
 #[case::v2_beside_v1("unified", systemd(), "/lab/pi-1")]
 fn node_and_pods_are_found_with_their_cpu_time_and_memory(
     #[case] cpu: &str,
@@ -95,6 +109,7 @@ fn node_and_pods_are_found_with_their_cpu_time_and_memory(
     // Neighbours that are no pods.
     put("system.slice", 9);
     put("podman", 9);
+    put("kubelet/kubelet", 9);
     for (index, (_, cgroup)) in pods.iter().enumerate() {
         put(cgroup, (index as u64 + 1) * 1_000_000);
     }

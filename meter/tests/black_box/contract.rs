@@ -107,3 +107,13 @@ fn the_operator_s_reader_understands_all_of_it() {
     assert_eq!(pod.working_set_bytes, Some(8_000.0));
     assert!(pod.joules.is_some());
 }
+
+#[test]
+fn kepler_fed_by_the_bridge_tells_what_its_joules_are() {
+    let of_zone = |zone: &str| {
+        let text = KEPLER.replace("powercap/intel-rapl:0", &format!("powercap/{zone}"));
+        read(&text, "pi-1", None, 1.0).unwrap().meter.provenance
+    };
+    assert_eq!(of_zone("frugality-modelled:0"), Provenance::Modelled);
+    assert_eq!(of_zone("frugality-metered:0"), Provenance::Metered);
+}

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,29 @@ impl Node {
         write("memory.usage_in_bytes", format!("{usage}\n"));
     }
 
+    /// A file of the node's sysfs.
+    pub(crate) fn set_sysfs(&self, path: &str, text: &str) {
+        let path = self.sysfs().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    pub(crate) fn sysfs(&self) -> PathBuf {
+        self.directory.path().join("sys")
+    }
+
+    /// A configuration of the node's power, as a flag.
+    pub(crate) fn power(&self, config: &str) -> String {
+        let path = self.directory.path().join("power.json");
+        fs::write(&path, config).unwrap();
+        format!("--power-config={}", path.display())
+    }
+
+    /// A place for what the meter writes.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.directory.path().join("scratch")
+    }
+
     pub(crate) fn name_pod(&self, namespace: &str, name: &str, uid: &str) {
         fs::create_dir(self.pod_logs().join(format!("{namespace}_{name}_{uid}"))).unwrap();
     }
@@ -93,6 +117,8 @@ impl Meter {
             .args(["--interval=50ms", "--listen=127.0.0.1:0"])
             .arg("--pod-logs")
             .arg(node.pod_logs())
+            .arg("--sysfs")
+            .arg(node.sysfs())
             .args(flags)
             .stderr(Stdio::piped())
             .spawn()
@@ -195,6 +221,43 @@ impl Drop for Meter {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A plug that answers every request with the same text, until it is unplugged.
+pub(crate) struct Plug {
+    pub(crate) address: SocketAddr,
+    body: Arc<Mutex<Option<String>>>,
+}
+
+impl Plug {
+    pub(crate) fn new(body: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Mutex::new(Some(body.to_owned())));
+        let body = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let Some(text) = body.lock().unwrap().clone() else {
+                    continue;
+                };
+                let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                while lines.next().is_some_and(|line| !line.is_empty()) {}
+                let length = text.len();
+                let _ = write!(
+                    &stream,
+                    "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}"
+                );
+            }
+        });
+        Self {
+            address,
+            body: shared,
+        }
+    }
+
+    pub(crate) fn set(&self, body: Option<&str>) {
+        *self.body.lock().unwrap() = body.map(str::to_owned);
     }
 }
 

@@ -7,3 +7,4 @@
 mod contract;
 mod harness;
 mod journeys;
+mod sources;

@@ -56,6 +56,7 @@ fn judged(case: &Case, trial: &Trial, scrapes: &[Scraped]) -> Result<Value, Void
         candidate_pods: &uids(&trial.candidate_pods),
         database_pods: &uids(&trial.database_pods),
         restarted_pods: &BTreeSet::new(),
+        injector_pods: &uids(&trial.injector_pods),
         expected_status: &EXPECTED_STATUS,
         limits: Limits::new(MAX_NODE_WATTS),
     })?;

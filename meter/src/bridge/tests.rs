@@ -1,0 +1,68 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+fn counter(directory: &Path, zone: &str) -> u64 {
+    let text = fs::read_to_string(
+        directory
+            .join("class/powercap")
+            .join(zone)
+            .join("energy_uj"),
+    );
+    text.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let zone = "frugality-metered:0";
+    let mut bridge = Bridge::open(directory.path(), Provenance::Metered).unwrap();
+    let path = directory.path().join("class/powercap").join(zone);
+    assert_eq!(fs::read_to_string(path.join("name")).unwrap(), "psys\n");
+    let range: u64 = read_text(&path.join("max_energy_range_uj"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(range > 1 << 50);
+    bridge.write(2.5).unwrap();
+    assert_eq!(counter(directory.path(), zone), 2_500_000);
+    drop(bridge);
+
+    let mut bridge = Bridge::open(directory.path(), Provenance::Metered).unwrap();
+    assert_eq!(counter(directory.path(), zone), 2_500_000);
+    bridge.write(1.0).unwrap();
+    assert_eq!(counter(directory.path(), zone), 3_500_000);
+    let files: Vec<_> = crate::power::sysfs::entries(&path);
+    assert_eq!(files.len(), 3, "{files:?}");
+}
+
+#[test]
+fn the_zone_s_path_tells_what_the_joules_are() {
+    let directory = tempfile::tempdir().unwrap();
+    Bridge::open(directory.path(), Provenance::Metered).unwrap();
+    Bridge::open(directory.path(), Provenance::Modelled).unwrap();
+    let zones = crate::power::sysfs::entries(&directory.path().join("class/powercap"));
+    assert_eq!(zones.len(), 1, "two zones would be read as two counters");
+    assert!(zones[0].ends_with("frugality-modelled:0"));
+}
+
+#[test]
+fn a_reader_never_sees_an_empty_or_falling_counter() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bridge = Bridge::open(directory.path(), Provenance::Metered).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut last = 0;
+            while !done.load(Ordering::Relaxed) {
+                let now = counter(directory.path(), "frugality-metered:0");
+                assert!(now >= last, "{now} after {last}");
+                last = now;
+            }
+        });
+        for step in 1..2_000 {
+            bridge.write(f64::from(step) * 0.3).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}

@@ -1,0 +1,208 @@
+//! Fits the two numbers of a board's model to an instrument that is attached to it.
+//!
+//! While the user lets the node idle and loads it, the instrument's power is noted beside the CPU
+//! time in use. Ordinary least squares gives the line P = idle watts + watts per CPU × CPUs in use
+//! (Draper and Smith, Applied Regression Analysis, ch. 1); the scatter about it is how uncertain
+//! the model's power is on this board.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::attribution::{Observation, seconds};
+use crate::cgroup::CgroupError;
+use crate::feed::Feed;
+
+/// One point spans at least this, so that a plug's own delay and the kernel's ticks do not matter.
+const POINT: Duration = Duration::from_secs(5);
+/// Fewer points make no fit.
+const LEAST_POINTS: usize = 12;
+/// CPUs in use must differ by this at least, else there is no slope to see.
+const LEAST_RANGE_CPUS: f64 = 0.5;
+
+/// CPUs in use and power over one span of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// CPU time used per time.
+    pub(crate) cpus: f64,
+    /// Mean power, in watts.
+    pub(crate) watts: f64,
+}
+
+/// Why there is no fit.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CalibrateError {
+    /// Energy was lost.
+    #[error("the measurement broke off: {0}")]
+    Broken(String),
+    /// CPU time could not be read.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// A model cannot calibrate itself.
+    #[error("calibrate needs an instrument: name one with --power-config")]
+    NoInstrument,
+    /// Too short.
+    #[error(
+        "only {0} points of 5 s came, of which {LEAST_POINTS} are needed: is the instrument answering?"
+    )]
+    TooFew(usize),
+    /// The node was not loaded.
+    #[error(
+        "between {least:.2} and {most:.2} CPUs were in use: let the node idle for half of the time \
+         and load all of its CPUs for the other, in turns"
+    )]
+    NoRange {
+        /// Least CPUs in use.
+        least: f64,
+        /// Most CPUs in use.
+        most: f64,
+    },
+}
+
+/// The line, and how well it fits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fit {
+    /// Power with nothing to do, in watts.
+    pub(crate) idle_watts: f64,
+    /// What one busy CPU adds, in watts.
+    pub(crate) watts_per_cpu: f64,
+    /// Standard uncertainty of `idle_watts`.
+    pub(crate) idle_uncertainty: f64,
+    /// Standard uncertainty of `watts_per_cpu`.
+    pub(crate) slope_uncertainty: f64,
+    /// Standard deviation of the points about the line, in watts.
+    pub(crate) residual_watts: f64,
+    /// Mean power of the points, in watts.
+    pub(crate) mean_watts: f64,
+    /// How many points.
+    pub(crate) points: usize,
+}
+
+/// Notes points for as long as is asked.
+pub(crate) async fn measure(
+    mut feed: Feed,
+    interval: Duration,
+    duration: Duration,
+) -> Result<Vec<Point>, CalibrateError> {
+    if !feed.has_instrument() {
+        return Err(CalibrateError::NoInstrument);
+    }
+    let mut ticks = tokio::time::interval(interval);
+    let mut points = Points::default();
+    while feed.now() < duration + feed.supply().lag() {
+        ticks.tick().await;
+        feed.read()?;
+        if feed.is_broken() {
+            return Err(CalibrateError::Broken(feed.trouble()));
+        }
+        while let Some(settled) = feed.next() {
+            points.add(&settled.observation, settled.joules);
+        }
+    }
+    Ok(points.done)
+}
+
+/// The points so far, and where the next one began.
+#[derive(Debug, Default)]
+struct Points {
+    done: Vec<Point>,
+    began: Option<(Duration, u64, f64)>,
+}
+
+impl Points {
+    fn add(&mut self, observation: &Observation, joules: f64) {
+        let (at, cpu) = (observation.elapsed, observation.node_cpu_nanoseconds);
+        let Some((began, began_cpu, began_joules)) = self.began else {
+            self.began = Some((at, cpu, joules));
+            return;
+        };
+        let elapsed = at.saturating_sub(began);
+        if elapsed < POINT {
+            return;
+        }
+        let elapsed = elapsed.as_secs_f64();
+        self.done.push(Point {
+            cpus: seconds(cpu.saturating_sub(began_cpu)) / elapsed,
+            watts: (joules - began_joules) / elapsed,
+        });
+        self.began = Some((at, cpu, joules));
+    }
+}
+
+/// The line of least squares.
+pub(crate) fn fit(points: &[Point]) -> Result<Fit, CalibrateError> {
+    let count = points.len();
+    if count < LEAST_POINTS {
+        return Err(CalibrateError::TooFew(count));
+    }
+    let least = points
+        .iter()
+        .map(|it| it.cpus)
+        .fold(f64::INFINITY, f64::min);
+    let most = points.iter().map(|it| it.cpus).fold(0.0, f64::max);
+    if most - least < LEAST_RANGE_CPUS {
+        return Err(CalibrateError::NoRange { least, most });
+    }
+    let n = count as f64;
+    let mean_cpus = points.iter().map(|it| it.cpus).sum::<f64>() / n;
+    let mean_watts = points.iter().map(|it| it.watts).sum::<f64>() / n;
+    let sxx: f64 = points.iter().map(|it| (it.cpus - mean_cpus).powi(2)).sum();
+    let sxy: f64 = points
+        .iter()
+        .map(|it| (it.cpus - mean_cpus) * (it.watts - mean_watts))
+        .sum();
+    let watts_per_cpu = sxy / sxx;
+    let idle_watts = mean_watts - watts_per_cpu * mean_cpus;
+    let squares: f64 = points
+        .iter()
+        .map(|it| (it.watts - idle_watts - watts_per_cpu * it.cpus).powi(2))
+        .sum();
+    // Two numbers were fitted.
+    let residual_watts = (squares / (n - 2.0)).sqrt();
+    Ok(Fit {
+        idle_watts,
+        watts_per_cpu,
+        idle_uncertainty: residual_watts * (1.0 / n + mean_cpus.powi(2) / sxx).sqrt(),
+        slope_uncertainty: residual_watts / sxx.sqrt(),
+        residual_watts,
+        mean_watts,
+        points: count,
+    })
+}
+
+impl Fit {
+    /// How far the model's power is off on this board, as a share of it: the scatter about the
+    /// line, and the instrument's own uncertainty, as independent.
+    fn relative_uncertainty(&self, instrument: Option<f64>) -> f64 {
+        (self.residual_watts / self.mean_watts).hypot(instrument.unwrap_or(0.0))
+    }
+
+    /// The fit for people, with the chart's values.
+    pub(crate) fn report(&self, instrument: Option<f64>) -> String {
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "# {} points: {:.3} ± {:.3} W idle, {:.3} ± {:.3} W per CPU, {:.3} W about the line (standard uncertainties)",
+            self.points,
+            self.idle_watts,
+            self.idle_uncertainty,
+            self.watts_per_cpu,
+            self.slope_uncertainty,
+            self.residual_watts,
+        );
+        if instrument.is_none() {
+            text.push_str("# the instrument's own uncertainty is not known, and not included\n");
+        }
+        let _ = write!(
+            text,
+            "meter:\n  power:\n    default:\n      source: {{type: model}}\n      board: generic\n      \
+             idleWatts: {:.4}\n      wattsPerCpu: {:.4}\n      relativeUncertainty: {:.4}\n",
+            self.idle_watts,
+            self.watts_per_cpu,
+            self.relative_uncertainty(instrument),
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;

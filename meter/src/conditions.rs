@@ -1,0 +1,253 @@
+//! What a node does to itself while it is measured: throttling, under-voltage, temperature,
+//! frequency. Each is absent where the node does not tell it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::power::sysfs::{NumberFile, entries, file_name, read_text};
+
+/// Conditions change over seconds, and reading them wakes processors.
+const INTERVAL: Duration = Duration::from_millis(900);
+/// Steps between two observations further apart are not known to have been throttled.
+const LONGEST_STEP: Duration = Duration::from_secs(10);
+
+/// Why a processor is slower than it could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The supply gives too little voltage.
+    UnderVoltage,
+    /// The firmware holds the frequency down.
+    FrequencyCapped,
+    /// The processor is being throttled.
+    Throttled,
+    /// The soft temperature limit is reached.
+    SoftTemperatureLimit,
+}
+
+impl Cause {
+    /// All of them, in the order of the firmware's bits.
+    pub(crate) const ALL: [Self; 4] = [
+        Self::UnderVoltage,
+        Self::FrequencyCapped,
+        Self::Throttled,
+        Self::SoftTemperatureLimit,
+    ];
+
+    /// The label's value.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::UnderVoltage => "under_voltage",
+            Self::FrequencyCapped => "frequency_capped",
+            Self::Throttled => "throttled",
+            Self::SoftTemperatureLimit => "soft_temperature_limit",
+        }
+    }
+}
+
+/// Reads a node's conditions and adds up how long each lasted.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    firmware: Option<Firmware>,
+    under_voltage: Option<NumberFile>,
+    processors: Vec<NumberFile>,
+    throttled_milliseconds: Vec<Option<u64>>,
+    temperatures: Vec<NumberFile>,
+    frequencies: Vec<NumberFile>,
+    observed: Option<Duration>,
+    seconds: [Option<f64>; 4],
+    /// Highest temperature of the processor, in °C.
+    pub(crate) temperature_celsius: Option<f64>,
+    /// Mean frequency of the processors, in hertz.
+    pub(crate) frequency_hertz: Option<f64>,
+}
+
+/// The file `get_throttled` of the Raspberry Pi's firmware driver: a hexadecimal number whose bits
+/// 0 to 3 are what is now and 16 to 19 what has been.
+#[derive(Debug)]
+struct Firmware {
+    path: PathBuf,
+    been: u32,
+}
+
+impl Conditions {
+    /// Looks for what this node tells.
+    pub(crate) fn find(sysfs: &Path) -> Self {
+        let numbers = |paths: Vec<PathBuf>| -> Vec<NumberFile> {
+            paths
+                .into_iter()
+                .filter(|path| path.is_file())
+                .map(NumberFile::new)
+                .collect()
+        };
+        let processors: Vec<PathBuf> = entries(&sysfs.join("devices/system/cpu"))
+            .iter()
+            .map(|cpu| cpu.join("thermal_throttle/core_throttle_total_time_ms"))
+            .collect();
+        let frequencies: Vec<PathBuf> = entries(&sysfs.join("devices/system/cpu/cpufreq"))
+            .iter()
+            .map(|policy| policy.join("scaling_cur_freq"))
+            .collect();
+        let processors = numbers(processors);
+        Self {
+            firmware: firmware(sysfs),
+            under_voltage: under_voltage(sysfs).map(NumberFile::new),
+            throttled_milliseconds: vec![None; processors.len()],
+            processors,
+            temperatures: numbers(thermal_zones(sysfs)),
+            frequencies: numbers(frequencies),
+            observed: None,
+            seconds: [None; 4],
+            temperature_celsius: None,
+            frequency_hertz: None,
+        }
+    }
+
+    /// What was found, for people.
+    pub(crate) fn found(&self) -> Vec<String> {
+        let path = |file: &NumberFile| file.path().display().to_string();
+        let firmware = self.firmware.iter().map(|it| it.path.display().to_string());
+        firmware
+            .chain(self.under_voltage.iter().map(path))
+            .chain(self.processors.first().map(path))
+            .chain(self.temperatures.iter().map(path))
+            .chain(self.frequencies.iter().map(path))
+            .collect()
+    }
+
+    /// How long a condition was observed so far, in seconds; `None` where the node does not tell.
+    pub(crate) fn seconds(&self, cause: Cause) -> Option<f64> {
+        self.seconds[cause as usize]
+    }
+
+    /// Observes, if it is time to, at `now` since the meter began.
+    pub(crate) fn observe(&mut self, now: Duration) {
+        let since = self.observed.map(|before| now.saturating_sub(before));
+        let step = match since {
+            Some(since) if since < INTERVAL => return,
+            Some(since) if since <= LONGEST_STEP => since,
+            _ => Duration::ZERO,
+        };
+        self.observed = Some(now);
+        self.observe_firmware(step.as_secs_f64());
+        self.observe_processors();
+        self.temperature_celsius = self
+            .temperatures
+            .iter_mut()
+            .filter_map(|file| Some(file.read().ok()? as f64 / 1e3))
+            .max_by(f64::total_cmp);
+        let hertz: Vec<f64> = self
+            .frequencies
+            .iter_mut()
+            .filter_map(|file| Some(file.read_unsigned().ok()? as f64 * 1e3))
+            .collect();
+        self.frequency_hertz =
+            (!hertz.is_empty()).then(|| hertz.iter().sum::<f64>() / hertz.len() as f64);
+    }
+
+    /// A condition counts for the whole step if it is there at its end, or came and went within.
+    fn observe_firmware(&mut self, step_seconds: f64) {
+        if let Some(firmware) = &mut self.firmware
+            && let Some(bits) = firmware.read()
+        {
+            for cause in Cause::ALL {
+                let there = bits & (1 << (cause as u32)) != 0;
+                self.count(cause, there, step_seconds);
+            }
+        } else if let Some(file) = &mut self.under_voltage
+            && let Ok(alarm) = file.read()
+        {
+            self.count(Cause::UnderVoltage, alarm != 0, step_seconds);
+        }
+    }
+
+    /// The processor that was throttled longest counts: one alone holds its work up.
+    fn observe_processors(&mut self) {
+        let mut longest = None;
+        for (file, before) in self
+            .processors
+            .iter_mut()
+            .zip(&mut self.throttled_milliseconds)
+        {
+            let Ok(now) = file.read_unsigned() else {
+                continue;
+            };
+            let risen = before.map_or(0, |before| now.saturating_sub(before));
+            *before = Some(now);
+            longest = longest.max(Some(risen));
+        }
+        if let Some(milliseconds) = longest {
+            self.count(Cause::Throttled, true, milliseconds as f64 / 1e3);
+        }
+    }
+
+    fn count(&mut self, cause: Cause, there: bool, seconds: f64) {
+        let total = self.seconds[cause as usize].get_or_insert(0.0);
+        if there {
+            *total += seconds;
+        }
+    }
+}
+
+impl Firmware {
+    /// Bits 0 to 3: what is now, or was at some time since the last reading.
+    fn read(&mut self) -> Option<u32> {
+        let bits = parse_throttled(&read_text(&self.path)?)?;
+        let been = bits >> 16;
+        let newly = been & !self.been;
+        self.been = been;
+        Some((bits | newly) & 0xf)
+    }
+}
+
+fn parse_throttled(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+}
+
+/// `devices/platform/soc/soc:firmware` on most boards, `devices/platform/soc@…/soc@…:firmware` on
+/// newer kernels.
+fn firmware(sysfs: &Path) -> Option<Firmware> {
+    let path = entries(&sysfs.join("devices/platform"))
+        .iter()
+        .filter(|device| file_name(device).starts_with("soc"))
+        .flat_map(|soc| entries(soc))
+        .filter(|device| file_name(device).ends_with(":firmware"))
+        .map(|device| device.join("get_throttled"))
+        .find(|path| path.is_file())?;
+    // What has been before the meter began is not its to count.
+    let been = parse_throttled(&read_text(&path)?)? >> 16;
+    Some(Firmware { path, been })
+}
+
+/// The alarm of the mainline driver `raspberrypi-hwmon`, which tells under-voltage alone.
+fn under_voltage(sysfs: &Path) -> Option<PathBuf> {
+    entries(&sysfs.join("class/hwmon"))
+        .into_iter()
+        .find(|device| read_text(&device.join("name")).as_deref() == Some("rpi_volt"))
+        .map(|device| device.join("in0_lcrit_alarm"))
+        .filter(|path| path.is_file())
+}
+
+/// Those of the processor, else all.
+fn thermal_zones(sysfs: &Path) -> Vec<PathBuf> {
+    let zones: Vec<PathBuf> = entries(&sysfs.join("class/thermal"))
+        .into_iter()
+        .filter(|zone| file_name(zone).starts_with("thermal_zone"))
+        .collect();
+    let of_processor: Vec<PathBuf> = zones
+        .iter()
+        .filter(|zone| {
+            read_text(&zone.join("type"))
+                .is_some_and(|kind| kind.contains("cpu") || kind.contains("x86_pkg"))
+        })
+        .cloned()
+        .collect();
+    let chosen = if of_processor.is_empty() {
+        zones
+    } else {
+        of_processor
+    };
+    chosen.into_iter().map(|zone| zone.join("temp")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+struct Node(TempDir);
+
+impl Node {
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    fn conditions(&self) -> Conditions {
+        Conditions::find(self.0.path())
+    }
+}
+
+fn node() -> Node {
+    Node(TempDir::new().unwrap())
+}
+
+fn assert_near(told: Option<f64>, expected: f64) {
+    let told = told.unwrap();
+    assert!((told - expected).abs() < 1e-9, "{told} is not {expected}");
+}
+
+#[test]
+fn the_firmware_s_bits_are_counted_while_they_are_set_or_were_between_two_looks() {
+    let node = node();
+    // Under-voltage has been, long before the meter began.
+    let file = "devices/platform/soc/soc:firmware/get_throttled";
+    node.write(file, "10000");
+    let mut conditions = node.conditions();
+    let mut look = |at, bits: &str| {
+        node.write(file, bits);
+        conditions.observe(Duration::from_secs(at));
+        Cause::ALL.map(|cause| conditions.seconds(cause).unwrap())
+    };
+    let all = [
+        look(0, "10000"),
+        look(1, "10000"),
+        // Throttled, and at the soft limit.
+        look(2, "d000c"),
+        // Back to normal, but the frequency was capped for a moment.
+        look(4, "f0000"),
+        look(5, "f0000"),
+    ];
+    let expected = [
+        [0.0; 4],
+        [0.0; 4],
+        [0.0, 0.0, 1.0, 1.0],
+        [0.0, 2.0, 1.0, 1.0],
+        [0.0, 2.0, 1.0, 1.0],
+    ];
+    for (told, expected) in all.iter().zip(&expected) {
+        for (told, expected) in told.iter().zip(expected) {
+            assert!((told - expected).abs() < 1e-9, "{all:?}");
+        }
+    }
+}
+
+#[test]
+fn under_voltage_is_told_by_the_mainline_driver_too_and_newer_kernels_have_another_path() {
+    let node = node();
+    node.write("class/hwmon/hwmon0/name", "cpu_thermal");
+    node.write("class/hwmon/hwmon1/name", "rpi_volt");
+    node.write("class/hwmon/hwmon1/in0_lcrit_alarm", "1");
+    let mut conditions = node.conditions();
+    conditions.observe(Duration::ZERO);
+    conditions.observe(Duration::from_secs(2));
+    assert_near(conditions.seconds(Cause::UnderVoltage), 2.0);
+    assert_eq!(conditions.seconds(Cause::Throttled), None);
+
+    node.write(
+        "devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled",
+        "0",
+    );
+    let mut conditions = node.conditions();
+    conditions.observe(Duration::ZERO);
+    assert_near(conditions.seconds(Cause::Throttled), 0.0);
+}
+
+#[test]
+fn an_x86_processor_counts_its_throttling_itself() {
+    let node = node();
+    let file =
+        |cpu| format!("devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_total_time_ms");
+    node.write(&file(0), "5000");
+    node.write(&file(1), "7000");
+    let mut conditions = node.conditions();
+    conditions.observe(Duration::ZERO);
+    assert_near(conditions.seconds(Cause::Throttled), 0.0);
+    node.write(&file(0), "5300");
+    node.write(&file(1), "7900");
+    conditions.observe(Duration::from_secs(1));
+    assert_near(conditions.seconds(Cause::Throttled), 0.9);
+    assert_eq!(conditions.seconds(Cause::UnderVoltage), None);
+}
+
+#[test]
+fn temperature_is_the_processor_s_highest_and_frequency_the_mean() {
+    let node = node();
+    for (zone, kind, temperature) in [(0, "cpu-thermal", "55000"), (1, "nvme", "81000")] {
+        node.write(&format!("class/thermal/thermal_zone{zone}/type"), kind);
+        node.write(
+            &format!("class/thermal/thermal_zone{zone}/temp"),
+            temperature,
+        );
+    }
+    for (policy, kilohertz) in [(0, "600000"), (2, "1800000")] {
+        node.write(
+            &format!("devices/system/cpu/cpufreq/policy{policy}/scaling_cur_freq"),
+            kilohertz,
+        );
+    }
+    let mut conditions = node.conditions();
+    conditions.observe(Duration::ZERO);
+    assert_near(conditions.temperature_celsius, 55.0);
+    assert_near(conditions.frequency_hertz, 1.2e9);
+}
+
+#[test]
+fn a_node_that_tells_nothing_has_no_conditions_and_silence_counts_for_nothing() {
+    let empty = node();
+    let mut conditions = empty.conditions();
+    conditions.observe(Duration::ZERO);
+    assert!(
+        Cause::ALL
+            .iter()
+            .all(|cause| conditions.seconds(*cause).is_none())
+    );
+    assert_eq!(conditions.temperature_celsius, None);
+    assert_eq!(conditions.frequency_hertz, None);
+
+    let node = node();
+    node.write("devices/platform/soc/soc:firmware/get_throttled", "4");
+    let mut conditions = node.conditions();
+    conditions.observe(Duration::ZERO);
+    conditions.observe(Duration::from_secs(3_600));
+    assert_near(conditions.seconds(Cause::Throttled), 0.0);
+}

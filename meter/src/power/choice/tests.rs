@@ -1,0 +1,395 @@
+//! Sources on this node, through files as the kernel lays them out.
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::power::simulation::{
+    IDLE_WATTS, Outcome, TICK, Truth, WATTS_PER_CPU, run, surroundings,
+};
+
+const PMIC_TEXT: &str = "\
+ 3V7_WL_SW_A current(0)=0.00000000A
+   3V3_SYS_A current(1)=0.10000000A
+  VDD_CORE_A current(7)=2.00000000A
+ 3V7_WL_SW_V volt(8)=3.79999600V
+   3V3_SYS_V volt(9)=3.30000000V
+  VDD_CORE_V volt(15)=0.90000000V
+     EXT5V_V volt(24)=5.06788000V
+      BATT_V volt(25)=3.01110800V
+";
+
+struct Node(TempDir);
+
+impl Node {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn write(&self, path: &str, text: impl std::fmt::Display) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    /// A file whose number is set often: in place, as the kernel's files never are empty.
+    fn number(&self, path: &str) -> impl Fn(u64) + use<> {
+        self.write(path, format!("{:020}", 0));
+        let file = fs::File::options()
+            .write(true)
+            .open(self.0.path().join(path))
+            .unwrap();
+        move |number| {
+            file.write_all_at(format!("{number:020}").as_bytes(), 0)
+                .unwrap();
+        }
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        surroundings(self.0.path())
+    }
+
+    fn choose(&self, config: &str) -> Result<Chosen, ChoiceError> {
+        choose(&power(config), &self.surroundings())
+    }
+
+    fn source(&self, config: &str) -> Source {
+        self.choose(config).unwrap().supply.source().clone()
+    }
+
+    fn run(&self, config: &str, truth: &Truth, set: impl FnMut(f64)) -> Outcome {
+        run(&power(config), &self.surroundings(), truth, set)
+    }
+}
+
+fn power(config: &str) -> NodePower {
+    serde_json::from_str(config).unwrap()
+}
+
+fn micro(value: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "as the kernel does"
+    )]
+    let whole = (value * 1e6) as u64;
+    whole
+}
+
+#[test]
+fn an_ina226_s_power_is_integrated_to_the_energy_of_ten_minutes() {
+    let node = Node::new();
+    node.write("sys/class/hwmon/hwmon0/name", "cpu_thermal");
+    node.write("sys/class/hwmon/hwmon3/name", "ina226");
+    let show = node.number("sys/class/hwmon/hwmon3/power1_input");
+    for truth in [Truth::benchmark(), Truth::bursts()] {
+        let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
+            show(micro(truth.watts(at)));
+        });
+        outcome.assert_within(0.005);
+        assert!(outcome.worst_watts < 0.3, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_sensor_with_a_counter_is_read_by_it_and_one_without_power_by_volts_and_amperes() {
+    let truth = Truth::bursts();
+    let node = Node::new();
+    node.write("sys/class/hwmon/hwmon0/name", "ina228");
+    node.write("sys/class/hwmon/hwmon0/power1_input", 1);
+    let show = node.number("sys/class/hwmon/hwmon0/energy1_input");
+    let config = r#"{"source": {"type": "hwmon", "chip": "ina228"}}"#;
+    assert_eq!(node.source(config).resolution_joules, Some(1e-6));
+    let outcome = node.run(config, &truth, |at| {
+        show(micro(truth.joules(at)));
+    });
+    outcome.assert_within(0.000_1);
+
+    node.write("sys/class/hwmon/hwmon1/name", "ina3221");
+    node.write("sys/class/hwmon/hwmon1/in2_label", "VIN");
+    node.write("sys/class/hwmon/hwmon1/in2_input", 5_000);
+    let show = node.number("sys/class/hwmon/hwmon1/curr2_input");
+    let config = r#"{"source": {"type": "hwmon", "chip": "ina3221", "label": "VIN"}}"#;
+    let outcome = node.run(config, &truth, |at| {
+        show(micro(truth.watts(at) / 5.0) / 1000);
+    });
+    outcome.assert_within(0.005);
+}
+
+#[test]
+fn of_several_sensors_one_must_be_named_and_a_graphics_card_is_none() {
+    let node = Node::new();
+    node.write("sys/class/hwmon/hwmon0/name", "amdgpu");
+    node.write("sys/class/hwmon/hwmon0/power1_input", 30_000_000);
+    let auto = r#"{"source": {"type": "hwmon"}}"#;
+    let error = node.choose(auto).unwrap_err().to_string();
+    assert!(error.contains("chip amdgpu label 1"), "{error}");
+    for device in 1..=2 {
+        node.write(&format!("sys/class/hwmon/hwmon{device}/name"), "ina219");
+        node.write(&format!("sys/class/hwmon/hwmon{device}/power1_input"), 1);
+        node.write(
+            &format!("sys/class/hwmon/hwmon{device}/power1_label"),
+            format!("rail{device}"),
+        );
+    }
+    assert!(node.choose(auto).is_err());
+    let named = r#"{"source": {"type": "hwmon", "label": "rail2"}}"#;
+    assert!(node.source(named).path.ends_with("hwmon2/power1_input"));
+}
+
+#[test]
+fn a_sensor_that_fails_for_a_while_gives_the_energy_between_its_readings() {
+    let node = Node::new();
+    let truth = Truth::benchmark();
+    let file = "sys/class/hwmon/hwmon0/power1_input";
+    node.write("sys/class/hwmon/hwmon0/name", "ina260");
+    let show = node.number(file);
+    let path = node.0.path().join(file);
+    let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
+        if (100.0..103.0).contains(&at) {
+            fs::write(&path, "").unwrap();
+        } else {
+            show(micro(truth.watts(at)));
+        }
+    });
+    assert!(outcome.errors.len() >= 29, "{:?}", outcome.errors);
+    assert!(outcome.errors[0].contains(file), "{:?}", outcome.errors);
+    outcome.assert_within(0.005);
+}
+
+#[test]
+fn a_sensor_wired_in_reverse_is_told_of_and_not_believed() {
+    let node = Node::new();
+    node.write("sys/class/hwmon/hwmon0/name", "ina219");
+    node.write("sys/class/hwmon/hwmon0/power1_input", -4_000_000);
+    let Some(Instrument::Local(mut sensor)) = node
+        .choose(r#"{"source": {"type": "hwmon"}}"#)
+        .unwrap()
+        .instrument
+    else {
+        panic!("no sensor");
+    };
+    let error = sensor.read().unwrap_err().to_string();
+    assert!(error.contains("reverse"), "{error}");
+}
+
+fn rapl_zone(node: &Node, directory: &str, name: &str, range: u64) {
+    let zone = format!("sys/class/powercap/{directory}");
+    node.write(&format!("{zone}/name"), name);
+    node.write(&format!("{zone}/energy_uj"), 0);
+    node.write(&format!("{zone}/max_energy_range_uj"), range);
+}
+
+#[test]
+fn rapl_packages_are_added_up_through_their_wraps_and_counted_once() {
+    let node = Node::new();
+    let truth = Truth::bursts();
+    // Small ranges, so that both wrap several times in ten minutes.
+    let ranges = [300_000_000, 470_000_000];
+    rapl_zone(&node, "intel-rapl:0", "package-0", ranges[0]);
+    rapl_zone(&node, "intel-rapl:0:0", "core", ranges[0]);
+    rapl_zone(&node, "intel-rapl:1", "package-1", ranges[1]);
+    rapl_zone(&node, "intel-rapl-mmio:0", "package-0", ranges[0]);
+    let config = r#"{"source": {"type": "rapl"}}"#;
+    assert_eq!(node.source(config).zone, "package");
+    let show = [0, 1].map(|package| {
+        node.number(&format!(
+            "sys/class/powercap/intel-rapl:{package}/energy_uj"
+        ))
+    });
+    let outcome = node.run(config, &truth, |at| {
+        for (show, range) in show.iter().zip(ranges) {
+            show(micro(truth.joules(at) / 2.0) % range);
+        }
+    });
+    assert!((outcome.ratio - 1.0).abs() < 1e-6, "{outcome:?}");
+    assert_eq!(outcome.errors, [""; 0]);
+}
+
+#[test]
+fn the_whole_platform_is_preferred_and_a_counter_set_back_is_no_wrap() {
+    let node = Node::new();
+    rapl_zone(&node, "intel-rapl:0", "package-0", 262_143_328_850);
+    rapl_zone(&node, "intel-rapl:1", "psys", 262_143_328_850);
+    let config = r#"{"source": {"type": "rapl"}}"#;
+    let source = node.source(config);
+    assert_eq!(source.zone, "psys");
+    assert!(source.path.ends_with("intel-rapl:1"));
+    let Some(Instrument::Local(mut rapl)) = node.choose(config).unwrap().instrument else {
+        panic!("no RAPL");
+    };
+    let file = "sys/class/powercap/intel-rapl:1/energy_uj";
+    node.write(file, 80_000_000);
+    assert_eq!(rapl.read().unwrap(), super::super::Quantity::Joules(0.0));
+    node.write(file, 85_000_000);
+    assert_eq!(rapl.read().unwrap(), super::super::Quantity::Joules(5.0));
+    // Kepler would now see 262 kJ.
+    node.write(file, 80_000_000);
+    let error = rapl.read().unwrap_err().to_string();
+    assert!(error.contains("went back"), "{error}");
+}
+
+#[test]
+fn the_pmic_s_rails_are_summed_and_corrected() {
+    let expected = 1.1451 * (0.1 * 3.3 + 2.0 * 0.9) + 0.5879;
+    let told = pmic::watts(PMIC_TEXT, Correction::default()).unwrap();
+    assert!((told - expected).abs() < 1e-9, "{told}");
+    // A rail whose voltage is missing would be left out of the sum in silence.
+    let torn = PMIC_TEXT.replace("   3V3_SYS_V volt(9)=3.30000000V\n", "");
+    assert_eq!(pmic::watts(&torn, Correction::default()), None);
+    assert_eq!(pmic::watts("error=1", Correction::default()), None);
+}
+
+#[test]
+fn the_pmic_is_read_through_its_command_for_ten_minutes() {
+    let node = Node::new();
+    let truth = Truth::benchmark();
+    let file = node.0.path().join("adc");
+    let config = format!(
+        r#"{{"source": {{"type": "pmic", "command": ["cat", {file:?}], "slope": 1.0, "offsetWatts": 0.5}}}}"#
+    );
+    let outcome = node.run(&config, &truth, |at| {
+        let amperes = truth.watts(at) - 0.5;
+        let text = format!("X_A current(0)={amperes:.6}A\nX_V volt(1)=1.0V\nBATT_V volt(2)=3.0V");
+        fs::write(&file, text).unwrap();
+    });
+    outcome.assert_within(0.005);
+    assert_eq!(node.source(&config).relative_uncertainty, Some(0.05));
+}
+
+#[test]
+fn the_pmic_s_text_can_come_from_the_host_as_long_as_it_is_fresh() {
+    let node = Node::new();
+    let file = node.0.path().join("adc");
+    let mut pmic = PmicFile::new(file.clone(), Correction::default());
+    assert!(pmic.read().is_err());
+    fs::write(&file, PMIC_TEXT).unwrap();
+    assert!(pmic.read().unwrap().is_some());
+    assert!(
+        pmic.read().unwrap().is_none(),
+        "the same text is no new reading"
+    );
+    let old = std::time::SystemTime::now() - Duration::from_secs(60);
+    fs::File::options()
+        .write(true)
+        .open(&file)
+        .unwrap()
+        .set_modified(old)
+        .unwrap();
+    let error = pmic.read().unwrap_err().to_string();
+    assert!(error.contains("60 s ago"), "{error}");
+}
+
+#[test]
+fn the_automatic_choice_follows_its_order() {
+    let node = Node::new();
+    let auto = r#"{"source": {"type": "auto"}}"#;
+    let error = node.choose(auto).unwrap_err().to_string();
+    assert!(error.contains("--power-config"), "{error}");
+    node.write(
+        "proc/cpuinfo",
+        "processor\t: 0\nModel\t\t: Raspberry Pi 4 Model B Rev 1.4",
+    );
+    let model = node.source(auto);
+    assert_eq!((model.name, model.board.as_str()), ("board-model", "pi-4b"));
+    assert_eq!(model.provenance, Provenance::Modelled);
+    rapl_zone(&node, "intel-rapl:0", "package-0", 1);
+    assert_eq!(node.source(auto).name, "rapl");
+    node.write("sys/class/hwmon/hwmon0/name", "ina219");
+    node.write("sys/class/hwmon/hwmon0/power1_input", 1);
+    let sensor = node.source(auto);
+    assert_eq!(
+        (sensor.name, sensor.provenance),
+        ("hwmon", Provenance::Metered)
+    );
+}
+
+#[test]
+fn what_an_exporter_computes_by_a_model_can_be_called_so() {
+    let node = Node::new();
+    let source = node.source(
+        r#"{"source": {"type": "prometheus", "url": "http://exporter:9100/metrics", "metric": "m", "unit": "W"},
+            "provenance": "Modelled", "maxWatts": 15, "relativeUncertainty": 0.2}"#,
+    );
+    assert_eq!(source.provenance, Provenance::Modelled);
+    assert_eq!(source.max_watts, Some(15.0));
+    assert_eq!(source.relative_uncertainty, Some(0.2));
+}
+
+#[test]
+fn a_configuration_that_cannot_be_meant_is_refused_with_what_to_write() {
+    let node = Node::new();
+    for (config, told) in [
+        (
+            r#"{"source": {"type": "json", "url": "https://plug/", "path": "a", "unit": "W"}}"#,
+            "no TLS",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "plug/x", "path": "a", "unit": "W"}}"#,
+            "http://",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "http://u:p@plug/", "path": "a", "unit": "W"}}"#,
+            "Secret",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "http://plug/", "path": "a", "unit": "VA"}}"#,
+            "kWh",
+        ),
+        (r#"{"source": {"type": "pmic"}}"#, "command or file"),
+        (r#"{"source": {"type": "model"}, "board": "pi-9"}"#, "pi-4b"),
+        (
+            r#"{"source": {"type": "model"}, "board": "pi-4b", "idleWatts": -1}"#,
+            "idleWatts",
+        ),
+        (
+            r#"{"source": {"type": "tasmota", "host": "p", "polling": {"intervalSeconds": 0.01}}}"#,
+            "0.1 and 600",
+        ),
+        (
+            r#"{"source": {"type": "tasmota", "host": "p", "polling": {"username": "u"}}}"#,
+            "passwordFile",
+        ),
+    ] {
+        let error = node.choose(config).unwrap_err().to_string();
+        assert!(error.contains(told), "{told} is not in: {error}");
+    }
+    for unknown in [
+        r#"{"source": {"type": "ina219"}}"#,
+        r#"{"source": {"type": "rapl", "zone": "core"}}"#,
+        r#"{"source": {"type": "auto"}, "idlewatts": 2}"#,
+        r#"{"source": {"type": "tasmota", "host": "p", "polling": {"interval": 5}}}"#,
+    ] {
+        assert!(
+            serde_json::from_str::<NodePower>(unknown).is_err(),
+            "{unknown}"
+        );
+    }
+}
+
+#[test]
+fn a_model_beside_an_instrument_only_tells_when_energy_was_drawn() {
+    let node = Node::new();
+    let truth = Truth::bursts();
+    let file = node.0.path().join("adc");
+    let run = |model: &str| {
+        let config = format!(
+            r#"{{"source": {{"type": "pmic", "command": ["cat", {file:?}], "slope": 1.0, "offsetWatts": 0.0}}{model}}}"#
+        );
+        node.run(&config, &truth, |at| {
+            let text = format!("X_A current(0)={:.6}A\nX_V volt(1)=1.0V", truth.watts(at));
+            fs::write(&file, text).unwrap();
+        })
+    };
+    let alone = run("");
+    let beside = run(&format!(
+        r#", "idleWatts": {IDLE_WATTS}, "wattsPerCpu": {WATTS_PER_CPU}"#
+    ));
+    assert!(
+        (alone.ratio - beside.ratio).abs() < 0.002,
+        "{alone:?} {beside:?}"
+    );
+    assert!(TICK < 1.0 && beside.ratio > 0.99 && beside.ratio < 1.01);
+}

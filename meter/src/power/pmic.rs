@@ -1,0 +1,123 @@
+//! The power management chip of a Raspberry Pi 5, through the text of `vcgencmd pmic_read_adc`.
+//!
+//! The chip tells voltage and current of twelve rails behind it. What feeds USB devices, HATs and
+//! NVMe drives from 5 V does not pass it and is not seen, and neither are the losses of the
+//! converters. The correction is a line that was fitted to a USB-C power meter on one board
+//! (jfikar/RPi5-power, README: watts = 1.1451 × sum + 0.5879), for which no residual was
+//! published.
+//!
+//! The raw mailbox of `/dev/vcio` needs an `ioctl` for which no safe interface exists, and this
+//! workspace forbids unsafe code: the text comes from the command itself, or from a file that
+//! the host writes, which needs no right to the device.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use super::{InstrumentError, Quantity};
+
+/// Slope of the published correction, without a unit.
+pub(crate) const SLOPE: f64 = 1.1451;
+/// Offset of the published correction, in watts.
+pub(crate) const OFFSET_WATTS: f64 = 0.5879;
+/// One board's fit without a residual, applied to another board: a judgement, not a measurement.
+pub(crate) const RELATIVE_UNCERTAINTY: f64 = 0.05;
+/// The host should write once a second; a file this old is of a writer that has ended.
+const OLDEST: Duration = Duration::from_secs(5);
+
+/// The line that makes the board's power of the sum over the rails.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Correction {
+    /// Factor.
+    pub(crate) slope: f64,
+    /// In watts.
+    pub(crate) offset_watts: f64,
+}
+
+impl Default for Correction {
+    fn default() -> Self {
+        Self {
+            slope: SLOPE,
+            offset_watts: OFFSET_WATTS,
+        }
+    }
+}
+
+/// The board's power from the command's text: Σ volts × amperes over the rails that have both,
+/// corrected. Rails with a voltage alone are the input and the clock's battery.
+pub(crate) fn watts(text: &str, correction: Correction) -> Option<f64> {
+    let values = |suffix: &'static str| {
+        text.lines().filter_map(move |line| {
+            let (rail, value) = line.trim().split_once(' ')?;
+            let rail = rail.strip_suffix(suffix)?;
+            let number = value.split_once('=')?.1.trim().trim_end_matches(['A', 'V']);
+            Some((rail, number.parse::<f64>().ok()?))
+        })
+    };
+    let mut rails = 0;
+    let mut sum = 0.0;
+    for (rail, amperes) in values("_A") {
+        let (_, volts) = values("_V").find(|(other, _)| *other == rail)?;
+        sum += volts * amperes;
+        rails += 1;
+    }
+    super::valid(sum * correction.slope + correction.offset_watts).filter(|_| rails > 0)
+}
+
+/// The text in a file that the host keeps writing.
+#[derive(Debug)]
+pub(crate) struct PmicFile {
+    path: PathBuf,
+    correction: Correction,
+    seen: Option<SystemTime>,
+}
+
+impl PmicFile {
+    /// The file is not looked at before the first reading.
+    pub(crate) fn new(path: PathBuf, correction: Correction) -> Self {
+        Self {
+            path,
+            correction,
+            seen: None,
+        }
+    }
+}
+
+impl PmicFile {
+    /// What the host wrote last and how old that is; `None` where it was read before.
+    pub(crate) fn read(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
+        let path = self.path.display().to_string();
+        let unreadable = |source| InstrumentError::Unreadable {
+            path: path.clone(),
+            source,
+        };
+        let written = fs::metadata(&self.path)
+            .and_then(|metadata| metadata.modified())
+            .map_err(unreadable)?;
+        let age = SystemTime::now()
+            .duration_since(written)
+            .unwrap_or_default();
+        if age > OLDEST {
+            let seconds = age.as_secs_f64();
+            return Err(InstrumentError::Old { path, seconds });
+        }
+        if self.seen == Some(written) {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&self.path).map_err(unreadable)?;
+        let quantity = quantity(&path, &text, self.correction)?;
+        self.seen = Some(written);
+        Ok(Some((quantity, age)))
+    }
+}
+
+/// The same as [`watts`], with an error that says what came instead.
+pub(crate) fn quantity(
+    from: &str,
+    text: &str,
+    correction: Correction,
+) -> Result<Quantity, InstrumentError> {
+    watts(text, correction)
+        .map(Quantity::Watts)
+        .ok_or_else(|| InstrumentError::malformed(from, text, "output of vcgencmd pmic_read_adc"))
+}

@@ -1,0 +1,268 @@
+//! Instruments that are asked now and then: they are elsewhere, or cost too much to be read with
+//! every sample.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+use super::pmic::{self, Correction, PmicFile};
+use super::remote::Endpoint;
+use super::{InstrumentError, Quantity, TrueReading, valid};
+
+/// Tries before a reading is given up: radio links lose a packet now and then.
+const TRIES: u32 = 2;
+/// Readings that wait to be fetched; there is one a second at most, and they are fetched more often.
+const QUEUE: usize = 64;
+
+/// What a number means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Unit {
+    /// Watts or joules for one of it.
+    factor: f64,
+    is_energy: bool,
+}
+
+impl Unit {
+    /// By its symbol.
+    pub(crate) fn parse(symbol: &str) -> Option<Self> {
+        let (factor, is_energy) = match symbol {
+            "mW" => (1e-3, false),
+            "W" => (1.0, false),
+            "kW" => (1e3, false),
+            "uJ" | "µJ" => (1e-6, true),
+            "mJ" => (1e-3, true),
+            "J" | "Ws" => (1.0, true),
+            "kJ" => (1e3, true),
+            "Wmin" => (60.0, true),
+            "mWh" => (3.6, true),
+            "Wh" => (3_600.0, true),
+            "kWh" => (3_600_000.0, true),
+            _ => return None,
+        };
+        Some(Self { factor, is_energy })
+    }
+
+    /// The units that [`Unit::parse`] knows.
+    pub(crate) const KNOWN: &'static str =
+        "mW, W, kW (power), uJ, mJ, J, kJ, Ws, Wmin, mWh, Wh, kWh (an energy counter)";
+
+    fn quantity(self, number: f64) -> Option<Quantity> {
+        let value = valid(number * self.factor)?;
+        Some(if self.is_energy {
+            Quantity::Joules(value)
+        } else {
+            Quantity::Watts(value)
+        })
+    }
+}
+
+/// What is asked.
+#[derive(Debug)]
+pub(crate) enum Polled {
+    /// A number somewhere in a JSON document.
+    Json {
+        /// Where the document is.
+        endpoint: Endpoint,
+        /// Names and indices that lead to the number.
+        path: Vec<String>,
+        /// What it means.
+        unit: Unit,
+    },
+    /// A sample of a Prometheus exposition.
+    Prometheus {
+        /// Where the exposition is.
+        endpoint: Endpoint,
+        /// The metric.
+        metric: String,
+        /// Labels that the one sample must have.
+        labels: BTreeMap<String, String>,
+        /// What its value means.
+        unit: Unit,
+    },
+    /// A command that prints what `vcgencmd pmic_read_adc` does.
+    PmicCommand {
+        /// Program and arguments.
+        command: Vec<String>,
+        /// To the board's power.
+        correction: Correction,
+        /// How long it may take.
+        timeout: Duration,
+    },
+    /// A file in which the host keeps that text.
+    PmicFile(PmicFile),
+}
+
+impl Polled {
+    /// Asks once more if the first answer was none. `None`: nothing new since the last time.
+    pub(crate) async fn ask(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
+        let mut tries = 1;
+        loop {
+            match self.ask_once().await {
+                Err(InstrumentError::Remote(_)) if tries < TRIES => tries += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// What it tells, and how old that is. A device's answer was true in the middle between
+    /// question and answer.
+    async fn ask_once(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
+        let asked = Instant::now();
+        let quantity = match self {
+            Self::Json {
+                endpoint,
+                path,
+                unit,
+            } => in_json(&endpoint.get().await?, endpoint.url(), path, *unit)?,
+            Self::Prometheus {
+                endpoint,
+                metric,
+                labels,
+                unit,
+            } => in_exposition(
+                &endpoint.get().await?,
+                endpoint.url(),
+                metric,
+                labels,
+                *unit,
+            )?,
+            Self::PmicCommand {
+                command,
+                correction,
+                timeout,
+            } => pmic_command(command, *correction, *timeout).await?,
+            Self::PmicFile(file) => return file.read(),
+        };
+        Ok(Some((quantity, asked.elapsed() / 2)))
+    }
+}
+
+/// What comes of a question.
+pub(crate) type News = Result<TrueReading, InstrumentError>;
+
+/// Asks every `interval` and sends what comes. Times count from `began`. It ends with its reader.
+pub(crate) async fn poll(
+    mut instrument: Polled,
+    interval: Duration,
+    began: Instant,
+    readings: mpsc::Sender<News>,
+) {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let outcome = match instrument.ask().await {
+            Ok(None) => continue,
+            Ok(Some((quantity, age))) => Ok(TrueReading {
+                at: began.elapsed().saturating_sub(age),
+                quantity,
+            }),
+            Err(error) => Err(error),
+        };
+        if readings.send(outcome).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A channel of the right size for [`poll`].
+pub(crate) fn queue() -> (mpsc::Sender<News>, mpsc::Receiver<News>) {
+    mpsc::channel(QUEUE)
+}
+
+/// The number at a path such as `meters.0.power`; devices write numbers as text now and then.
+fn in_json(
+    text: &str,
+    url: &str,
+    path: &[String],
+    unit: Unit,
+) -> Result<Quantity, InstrumentError> {
+    let root: Value = serde_json::from_str(text)
+        .map_err(|_| InstrumentError::malformed(url, text, "JSON document"))?;
+    let found = path.iter().try_fold(&root, |value, step| match value {
+        Value::Object(fields) => fields.get(step),
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        _ => None,
+    });
+    found
+        .and_then(|value| {
+            value
+                .as_f64()
+                .or_else(|| value.as_str()?.trim().parse().ok())
+        })
+        .and_then(|number| unit.quantity(number))
+        .ok_or_else(|| {
+            let from = format!("{url} at {}", path.join("."));
+            let text = found.map_or_else(|| "nothing".to_owned(), Value::to_string);
+            InstrumentError::malformed(from, &text, "number above 0")
+        })
+}
+
+/// The one sample of the metric that has the labels. Only the metric's own lines are parsed: a
+/// page of an exporter is large.
+fn in_exposition(
+    text: &str,
+    url: &str,
+    metric: &str,
+    labels: &BTreeMap<String, String>,
+    unit: Unit,
+) -> Result<Quantity, InstrumentError> {
+    let lines: String = text
+        .split_inclusive('\n')
+        .filter(|line| {
+            line.strip_prefix(metric)
+                .is_some_and(|rest| rest.starts_with(['{', ' ', '\t']))
+        })
+        .collect();
+    let wrong = |text: &str, expected| {
+        InstrumentError::malformed(format!("{url} under {metric}"), text, expected)
+    };
+    let samples = frugality_measure::exposition::parse(&lines)
+        .map_err(|_| wrong(&lines, "Prometheus exposition"))?;
+    let mut fitting = samples.iter().filter(|sample| {
+        labels
+            .iter()
+            .all(|(name, value)| sample.label(name) == Some(value))
+    });
+    match (fitting.next(), fitting.next()) {
+        (Some(sample), None) => unit
+            .quantity(sample.value)
+            .ok_or_else(|| wrong(&sample.value.to_string(), "number above 0")),
+        (None, _) => Err(wrong("nothing", "sample with these labels")),
+        (Some(_), Some(_)) => Err(wrong(&lines, "single sample: write more labels")),
+    }
+}
+
+async fn pmic_command(
+    command: &[String],
+    correction: Correction,
+    timeout: Duration,
+) -> Result<Quantity, InstrumentError> {
+    let from = command.join(" ");
+    let failed = |source| InstrumentError::Unreadable {
+        path: from.clone(),
+        source,
+    };
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| InstrumentError::malformed("the command", "", "program"))?;
+    let running = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(timeout, running)
+        .await
+        .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))?
+        .map_err(failed)?;
+    pmic::quantity(&from, &String::from_utf8_lossy(&output.stdout), correction)
+}
+
+#[cfg(test)]
+mod tests;

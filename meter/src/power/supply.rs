@@ -1,0 +1,171 @@
+//! Brings together the readings of CPU time and those of a power source. Pure.
+//!
+//! A reading of CPU time waits here until the node's energy at that moment is known, and for as
+//! long as the instrument's readings usually take to come (the lag), so that what is published
+//! moves on evenly although the instrument is slow.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::board::BoardModel;
+use super::timeline::{Interruption, Shape, Timeline};
+use super::{Source, TrueReading};
+use crate::attribution::{Interval, Observation, seconds};
+
+/// The most readings of CPU time that wait; when more come, those in between are given up: the
+/// counters in the next one have all that theirs had.
+const MOST_WAITING: usize = 512;
+
+/// A reading of CPU time whose energy is known.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// The reading.
+    pub(crate) observation: Observation,
+    /// The node's energy from some moment on up to it, in joules; never falls.
+    pub(crate) joules: f64,
+}
+
+/// A power source and what waits for it.
+#[derive(Debug)]
+pub(crate) struct Supply {
+    source: Source,
+    model: Option<BoardModel>,
+    modelled_joules: f64,
+    last_cpu: Option<(Duration, u64)>,
+    instrument: Option<Timeline>,
+    shape: Shape,
+    lag: Duration,
+    waiting: VecDeque<Observation>,
+}
+
+impl Supply {
+    /// Energy from a model alone, known at once.
+    pub(crate) fn modelled(source: Source, model: BoardModel) -> Self {
+        Self::new(source, Some(model), None, Duration::ZERO)
+    }
+
+    /// Energy from an instrument whose readings come up to `lag` late; a model, where there is
+    /// one, tells how power varied between them.
+    pub(crate) fn metered(
+        source: Source,
+        timeline: Timeline,
+        model: Option<BoardModel>,
+        lag: Duration,
+    ) -> Self {
+        Self::new(source, model, Some(timeline), lag)
+    }
+
+    fn new(
+        source: Source,
+        model: Option<BoardModel>,
+        instrument: Option<Timeline>,
+        lag: Duration,
+    ) -> Self {
+        Self {
+            source,
+            model,
+            modelled_joules: 0.0,
+            last_cpu: None,
+            instrument,
+            shape: Shape::default(),
+            lag,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// What the joules come from.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// How late what is published usually is.
+    pub(crate) fn lag(&self) -> Duration {
+        self.lag
+    }
+
+    /// When the instrument was last read; `None` for a model, and before the first reading.
+    pub(crate) fn last_true_reading(&self) -> Option<Duration> {
+        self.instrument.as_ref()?.ends()
+    }
+
+    /// Standard uncertainty of the energy of a minute as a share of it: the source's own, and
+    /// what may have happened between two readings, as independent.
+    pub(crate) fn relative_uncertainty(&self) -> Option<f64> {
+        let sampling = self
+            .instrument
+            .as_ref()
+            .map_or(0.0, Timeline::sampling_uncertainty);
+        Some(self.source.relative_uncertainty?.hypot(sampling))
+    }
+
+    /// Takes a reading of CPU time.
+    pub(crate) fn observe(&mut self, observation: Observation) {
+        let (at, cpu) = (observation.elapsed, observation.node_cpu_nanoseconds);
+        if let Some(model) = &self.model {
+            // A counter that went back ends the counting further on; here it must only not
+            // count as energy.
+            if let Some((last_at, last_cpu)) = self.last_cpu {
+                self.modelled_joules += model.joules(Interval {
+                    elapsed_seconds: at.saturating_sub(last_at).as_secs_f64(),
+                    node_cpu_seconds: seconds(cpu.saturating_sub(last_cpu)),
+                });
+            }
+            self.last_cpu = Some((at, cpu));
+            self.shape.push(at, self.modelled_joules);
+        }
+        if self.waiting.len() >= MOST_WAITING {
+            self.waiting.pop_back();
+        }
+        self.waiting.push_back(observation);
+    }
+
+    /// Takes a reading of the instrument.
+    pub(crate) fn learn(&mut self, reading: TrueReading) -> Result<(), Interruption> {
+        match &mut self.instrument {
+            Some(timeline) => timeline.push(reading),
+            None => Ok(()),
+        }
+    }
+
+    /// The next reading of CPU time whose energy is known, and whose time has come at `now`.
+    pub(crate) fn settle(&mut self, now: Duration) -> Option<Settled> {
+        loop {
+            let at = self.waiting.front()?.elapsed;
+            if at + self.lag > now {
+                return None;
+            }
+            let joules = match &self.instrument {
+                None => self.shape.joules_at(at),
+                Some(timeline) if timeline.begins()? > at => {
+                    // Before the first reading nothing is known, and never will be.
+                    self.waiting.pop_front();
+                    continue;
+                }
+                Some(timeline) => {
+                    let shape = self.model.is_some().then_some(&self.shape);
+                    timeline.joules_at(at, shape)
+                }
+            }?;
+            self.shape.forget_before(self.needed_from(at));
+            if let Some(timeline) = &mut self.instrument {
+                timeline.forget_before(at);
+            }
+            let observation = self.waiting.pop_front()?;
+            return Some(Settled {
+                observation,
+                joules,
+            });
+        }
+    }
+
+    /// The shape is needed from the reading of the instrument before `at`.
+    fn needed_from(&self, at: Duration) -> Duration {
+        self.instrument
+            .as_ref()
+            .and_then(|timeline| timeline.last_before(at))
+            .unwrap_or(at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

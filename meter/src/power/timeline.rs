@@ -1,0 +1,283 @@
+//! From an instrument's readings to the node's energy at any moment between them. Pure.
+//!
+//! Between two readings energy is interpolated, never made up: what an energy counter rose by is
+//! what is shared out between its two readings, and power samples are joined by straight lines
+//! (the trapezoidal rule). After the last reading there is no energy yet.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Quantity, TrueReading};
+
+/// The time that the stated uncertainty is for, in seconds: a measured window is about as long.
+const REFERENCE_SECONDS: f64 = 60.0;
+/// Power samples further apart than this many of the instrument's intervals, and than
+/// [`LEAST_GAP`], say nothing about what was drawn between them.
+const MOST_INTERVALS: u32 = 3;
+const LEAST_GAP: Duration = Duration::from_secs(5);
+/// Nobody fetches energy that has been known for this many readings; those in between are then
+/// given up, which loses how power varied and not a joule.
+const MOST_KEPT: usize = 1024;
+/// What no node that a cluster measures this way draws; a counter that rises faster has leapt.
+const MOST_WATTS: f64 = 5_000.0;
+
+/// Why no energy can be told from here on: what lies between two readings is lost.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum Interruption {
+    /// The instrument began to count anew.
+    #[error("the instrument's counter went back from {from_joules} to {to_joules} J")]
+    WentBack {
+        /// Last value, in joules.
+        from_joules: f64,
+        /// Value now, in joules.
+        to_joules: f64,
+    },
+    /// The instrument's counter leapt.
+    #[error(
+        "the instrument's counter rose by {joules} J in {seconds} s, more than the node can draw"
+    )]
+    Leapt {
+        /// By how much, in joules.
+        joules: f64,
+        /// In how long, in seconds.
+        seconds: f64,
+    },
+    /// Too long without a power sample.
+    #[error("{seconds:.1} s without a power sample, and the instrument does not count energy")]
+    Gap {
+        /// How long, in seconds.
+        seconds: f64,
+    },
+    /// Energy and power took turns.
+    #[error("the instrument changed between telling power and energy")]
+    ChangedKind,
+}
+
+fn seconds_between(from: Duration, to: Duration) -> f64 {
+    to.saturating_sub(from).as_secs_f64()
+}
+
+/// A reading, with the energy from the first one up to it.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    at: Duration,
+    joules: f64,
+    quantity: Quantity,
+}
+
+/// The readings that are still of use, oldest first.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    anchors: VecDeque<Anchor>,
+    longest_gap: Duration,
+    most_watts: f64,
+    spread: Spread,
+}
+
+impl Timeline {
+    /// For an instrument that is read every `interval`, on a node that draws at most `max_watts`.
+    pub(crate) fn new(interval: Duration, max_watts: Option<f64>) -> Self {
+        Self {
+            anchors: VecDeque::new(),
+            longest_gap: (interval * MOST_INTERVALS).max(LEAST_GAP),
+            most_watts: max_watts.unwrap_or(MOST_WATTS),
+            spread: Spread::default(),
+        }
+    }
+
+    /// Takes a reading. One that is not after the last is of no use, and a counter that stands
+    /// still has only not made its next step yet: neither changes anything.
+    pub(crate) fn push(&mut self, reading: TrueReading) -> Result<(), Interruption> {
+        let TrueReading { at, quantity } = reading;
+        let Some(last) = self.anchors.back().copied() else {
+            let joules = 0.0;
+            self.anchors.push_back(Anchor {
+                at,
+                joules,
+                quantity,
+            });
+            return Ok(());
+        };
+        if at <= last.at {
+            return Ok(());
+        }
+        let seconds = seconds_between(last.at, at);
+        let (risen, middle) = match (last.quantity, quantity) {
+            (Quantity::Joules(from_joules), Quantity::Joules(to_joules)) => {
+                let joules = to_joules - from_joules;
+                if joules < 0.0 {
+                    return Err(Interruption::WentBack {
+                        from_joules,
+                        to_joules,
+                    });
+                }
+                if joules == 0.0 {
+                    return Ok(());
+                }
+                if joules > self.most_watts * (seconds + 1.0) {
+                    return Err(Interruption::Leapt { joules, seconds });
+                }
+                (joules, joules / seconds)
+            }
+            (Quantity::Watts(from), Quantity::Watts(to)) => {
+                if seconds > self.longest_gap.as_secs_f64() {
+                    return Err(Interruption::Gap { seconds });
+                }
+                (f64::midpoint(from, to) * seconds, to)
+            }
+            _ => return Err(Interruption::ChangedKind),
+        };
+        self.spread.add(middle, seconds);
+        if self.anchors.len() >= MOST_KEPT {
+            self.anchors.pop_back();
+        }
+        self.anchors.push_back(Anchor {
+            at,
+            joules: last.joules + risen,
+            quantity,
+        });
+        Ok(())
+    }
+
+    /// The time from which energy is known.
+    pub(crate) fn begins(&self) -> Option<Duration> {
+        self.anchors.front().map(|anchor| anchor.at)
+    }
+
+    /// The last reading: the time up to which energy is known.
+    pub(crate) fn ends(&self) -> Option<Duration> {
+        self.anchors.back().map(|anchor| anchor.at)
+    }
+
+    /// Energy from the first reading of all up to `at`; `None` outside the readings. `shape` tells
+    /// how the energy of a model grew: where it did between two readings, theirs grew likewise.
+    pub(crate) fn joules_at(&self, at: Duration, shape: Option<&Shape>) -> Option<f64> {
+        let after = self.anchors.partition_point(|anchor| anchor.at < at);
+        let b = self.anchors.get(after)?;
+        if b.at == at {
+            return Some(b.joules);
+        }
+        let a = self.anchors.get(after.checked_sub(1)?)?;
+        let risen = b.joules - a.joules;
+        // A model that began later than the first reading has no shape for the time before.
+        if let Some((shape, from)) = shape.and_then(|it| Some((it, it.joules_at(a.at)?))) {
+            let (here, whole) = (shape.joules_at(at)? - from, shape.joules_at(b.at)? - from);
+            if whole > 0.0 {
+                return Some(a.joules + risen * (here / whole).clamp(0.0, 1.0));
+            }
+        }
+        let (seconds, whole) = (seconds_between(a.at, at), seconds_between(a.at, b.at));
+        let part = match (a.quantity, b.quantity) {
+            (Quantity::Watts(from), Quantity::Watts(to)) => {
+                let watts_here = from + (to - from) * seconds / whole;
+                f64::midpoint(from, watts_here) * seconds
+            }
+            _ => risen * seconds / whole,
+        };
+        Some(a.joules + part.clamp(0.0, risen))
+    }
+
+    /// The last reading that is not after `at`.
+    pub(crate) fn last_before(&self, at: Duration) -> Option<Duration> {
+        let after = self.anchors.partition_point(|anchor| anchor.at <= at);
+        Some(self.anchors.get(after.checked_sub(1)?)?.at)
+    }
+
+    /// Forgets what no time from `at` on needs.
+    pub(crate) fn forget_before(&mut self, at: Duration) {
+        while self.anchors.get(1).is_some_and(|second| second.at <= at) {
+            self.anchors.pop_front();
+        }
+    }
+
+    /// Standard uncertainty of the energy of a minute for its being read only now and then, as a
+    /// share of it.
+    pub(crate) fn sampling_uncertainty(&self) -> f64 {
+        let is_counter = self
+            .anchors
+            .back()
+            .is_some_and(|anchor| matches!(anchor.quantity, Quantity::Joules(_)));
+        self.spread.uncertainty(is_counter)
+    }
+}
+
+/// How power has varied from one reading to the next over the last minute or so: running means,
+/// older readings counting less and less.
+#[derive(Debug, Default)]
+struct Spread {
+    last_watts: Option<f64>,
+    mean_watts: f64,
+    mean_square_step: f64,
+    mean_seconds: f64,
+}
+
+impl Spread {
+    fn add(&mut self, watts: f64, seconds: f64) {
+        let Some(last) = self.last_watts.replace(watts) else {
+            (self.mean_watts, self.mean_seconds) = (watts, seconds);
+            return;
+        };
+        let weight = (seconds / REFERENCE_SECONDS).min(1.0);
+        let towards = |mean: &mut f64, value: f64| *mean += (value - *mean) * weight;
+        towards(&mut self.mean_watts, watts);
+        towards(&mut self.mean_seconds, seconds);
+        towards(&mut self.mean_square_step, (watts - last).powi(2));
+    }
+
+    /// With σ² half of the mean square of the steps (von Neumann 1941) and n readings a minute:
+    ///
+    /// - the mean of n samples is uncertain by σ/√n;
+    /// - a counter's total is exact at its readings, and only the two ends of a window lie between
+    ///   two of them: there power may be off by σ for up to one interval, evenly distributed, so
+    ///   each end is uncertain by σ × interval/√12 and both by σ/(n·√6) of the window.
+    fn uncertainty(&self, is_counter: bool) -> f64 {
+        if self.mean_watts <= 0.0 || self.mean_seconds <= 0.0 {
+            return 0.0;
+        }
+        let sigma = (self.mean_square_step / 2.0).sqrt() / self.mean_watts;
+        let readings = (REFERENCE_SECONDS / self.mean_seconds).max(1.0);
+        if is_counter {
+            sigma / (readings * 6_f64.sqrt())
+        } else {
+            sigma / readings.sqrt()
+        }
+    }
+}
+
+/// How the energy of a model grew, from one reading of CPU time to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Shape {
+    points: VecDeque<(Duration, f64)>,
+}
+
+impl Shape {
+    /// The model's energy up to `at`, which is after all times before.
+    pub(crate) fn push(&mut self, at: Duration, joules: f64) {
+        if self.points.len() >= MOST_KEPT {
+            self.points.pop_back();
+        }
+        self.points.push_back((at, joules));
+    }
+
+    /// The model's energy up to `at`; `None` outside the readings of CPU time.
+    pub(crate) fn joules_at(&self, at: Duration) -> Option<f64> {
+        let after = self.points.partition_point(|(time, _)| *time < at);
+        let &(b_at, b_joules) = self.points.get(after)?;
+        if b_at == at {
+            return Some(b_joules);
+        }
+        let &(a_at, a_joules) = self.points.get(after.checked_sub(1)?)?;
+        let share = seconds_between(a_at, at) / seconds_between(a_at, b_at);
+        Some(a_joules + (b_joules - a_joules) * share)
+    }
+
+    /// Forgets what no time from `at` on needs.
+    pub(crate) fn forget_before(&mut self, at: Duration) {
+        while self.points.get(1).is_some_and(|(second, _)| *second <= at) {
+            self.points.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Tells what a node can measure.
+
+use std::fmt::{Display, Write as _};
+
+use crate::cgroup::Reader;
+use crate::cli::Settings;
+use crate::conditions::Conditions;
+use crate::power::board::by_device_tree;
+use crate::power::choice::{Chosen, Instrument, ORDER, choose, device_tree_model};
+use crate::power::config::{NodePower, SourceConfig};
+use crate::power::hwmon;
+use crate::power::rapl;
+use crate::power::{InstrumentError, Quantity};
+
+/// What was found, and the chart's values for it.
+pub(crate) async fn report(settings: &Settings) -> String {
+    let mut text = String::new();
+    let at = &settings.surroundings;
+    let mut line = |what: &str, found: &dyn Display| {
+        let _ = writeln!(text, "# {what:<16} {found}");
+    };
+    let model = device_tree_model(at);
+    line("board", &model.as_deref().unwrap_or("not told"));
+    line("CPUs", &at.cpus);
+
+    let sensors = hwmon::find(&at.sysfs);
+    for sensor in &sensors {
+        let (chip, label, device) = (&sensor.chip, &sensor.label, hwmon::device(sensor));
+        let fit = if sensor.is_for_boards() {
+            ""
+        } else {
+            " (not made to measure a board)"
+        };
+        line(
+            "hwmon",
+            &format!("{device}: chip {chip}, label {label}{fit}"),
+        );
+    }
+    if sensors.is_empty() {
+        line("hwmon", &"no sensor with power");
+    }
+    match rapl::find(&at.sysfs) {
+        Some(zones) => line("RAPL", &format!("zone {}", zones.zone)),
+        None => line("RAPL", &"none"),
+    }
+    let conditions = Conditions::find(&at.sysfs).found();
+    if conditions.is_empty() {
+        line("conditions", &"none");
+    }
+    for path in conditions {
+        line("conditions", &path);
+    }
+    match Reader::new(&settings.cgroup_fs, &settings.cgroup_root)
+        .and_then(|mut reader| reader.read())
+    {
+        Ok(observation) => line("pods", &observation.pods.len()),
+        Err(error) => line("pods", &error),
+    }
+
+    let automatic = NodePower::only(SourceConfig::Auto {});
+    let chosen = match settings.power.source {
+        SourceConfig::Model {} => choose(&automatic, at).map(|chosen| (chosen, "auto")),
+        _ => choose(&settings.power, at).map(|chosen| (chosen, "as configured")),
+    };
+    line("order of auto", &ORDER);
+    let (chosen, how) = match chosen {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            line("power", &error);
+            return text;
+        }
+    };
+    let source = chosen.supply.source().clone();
+    line(
+        "power",
+        &format!(
+            "{} ({}), {}, zone {}, {how}",
+            source.name,
+            source.path,
+            source.provenance.as_str(),
+            source.zone
+        ),
+    );
+    if let Some(uncertainty) = source.relative_uncertainty {
+        line("uncertainty", &format!("{:.1} %", uncertainty * 100.0));
+    }
+    match first_reading(chosen).await {
+        Some(Ok(Quantity::Watts(watts))) => line("now", &format!("{watts:.3} W")),
+        Some(Ok(Quantity::Joules(joules))) => line("now", &format!("{joules:.3} J counted")),
+        Some(Err(error)) => line("now", &error),
+        None => {}
+    }
+    if how == "auto" {
+        let board = model.as_deref().and_then(by_device_tree);
+        let _ = write!(text, "{}", values(source.name, board.map(|it| it.name)));
+    }
+    text
+}
+
+async fn first_reading(chosen: Chosen) -> Option<Result<Quantity, InstrumentError>> {
+    match chosen.instrument? {
+        Instrument::Local(mut instrument) => Some(instrument.read()),
+        Instrument::Polled { mut instrument, .. } => instrument
+            .ask()
+            .await
+            .map(|answer| answer.map(|(quantity, _)| quantity))
+            .transpose(),
+    }
+}
+
+fn values(source: &str, board: Option<&str>) -> String {
+    let mut text = match source {
+        "board-model" => String::from("meter:\n"),
+        // A container has no vcgencmd: let the host write what it prints, once a second.
+        "pmic" => String::from(
+            "meter:\n  power:\n    default:\n      source: {type: pmic, file: /run/frugality-pmic/adc}\n",
+        ),
+        _ => format!("meter:\n  power:\n    default:\n      source: {{type: {source}}}\n"),
+    };
+    if source == "board-model"
+        && let Some(board) = board
+    {
+        let _ = writeln!(text, "  board: {board}");
+    }
+    text
+}

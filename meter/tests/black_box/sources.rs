@@ -1,0 +1,182 @@
+//! Where the joules come from, as a scraper and stock Kepler see it.
+
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use frugality_measure::reading::{Provenance, read};
+
+use crate::harness::{Meter, Node, Page, Plug};
+
+const POD: &str = "bed27566-8352-495a-8672-08132c7957e6";
+const AGE: &str = "frugality_meter_last_true_reading_age_seconds";
+
+fn joules(page: &Page) -> f64 {
+    page.value("kepler_node_cpu_joules_total", &[])
+}
+
+#[test]
+fn a_wired_sensor_is_found_and_its_power_is_metered() {
+    let node = Node::new();
+    node.set_sysfs("class/hwmon/hwmon1/name", "ina226");
+    node.set_sysfs("class/hwmon/hwmon1/power1_input", "4000000");
+    node.set_sysfs("class/thermal/thermal_zone0/type", "cpu-thermal");
+    node.set_sysfs("class/thermal/thermal_zone0/temp", "48500");
+    node.set_sysfs("devices/platform/soc/soc:firmware/get_throttled", "50000");
+    let power = node.power(r#"{"default": {"source": {"type": "auto"}, "maxWatts": 12}}"#);
+    let meter = Meter::start(&node, &[&power]);
+    let before = meter.scrape_until("a reading", |page| {
+        !page.values("kepler_node_cpu_watts", &[]).is_empty()
+            && !page
+                .values("frugality_meter_node_temperature_celsius", &[])
+                .is_empty()
+    });
+    sleep(Duration::from_millis(300));
+    let after = meter.scrape();
+    let watts = (joules(&after) - joules(&before)) / (after.timestamp() - before.timestamp());
+    assert!((watts - 4.0).abs() < 0.01, "{watts} W");
+
+    let info = [("source", "hwmon"), ("provenance", "Metered")];
+    after.value("frugality_meter_info", &info);
+    let zone = [("zone", "psys")];
+    assert!(after.value(AGE, &zone) < 1.0);
+    assert!((after.value("frugality_meter_max_watts", &zone) - 12.0).abs() < 1e-9);
+    let uncertainty = after.value("frugality_meter_energy_relative_uncertainty", &zone);
+    assert!((uncertainty - 0.006).abs() < 1e-3, "{uncertainty}");
+    assert!(
+        after
+            .values("frugality_meter_energy_resolution_joules", &[])
+            .is_empty()
+    );
+    let celsius = after.value("frugality_meter_node_temperature_celsius", &[]);
+    assert!((celsius - 48.5).abs() < 1e-9);
+    for cause in [
+        "under_voltage",
+        "frequency_capped",
+        "throttled",
+        "soft_temperature_limit",
+    ] {
+        let seconds = after.value(
+            "frugality_meter_throttled_seconds_total",
+            &[("cause", cause)],
+        );
+        assert!(seconds.abs() < 1e-9, "{cause}");
+    }
+    assert!(after.value("frugality_meter_resident_memory_bytes", &[]) > 1e5);
+    assert_eq!(after.types["frugality_meter_cpu_seconds_total"], "counter");
+}
+
+#[test]
+fn a_plug_is_metered_and_ages_when_it_is_unplugged_and_goes_on_when_it_is_back() {
+    let node = Node::new();
+    let cgroup = format!("kubepods/pod{POD}");
+    node.set_cpu(&cgroup, 0);
+    let plug = Plug::new(r#"{"apower": 5.0}"#);
+    let power = node.power(&format!(
+        r#"{{"nodes": {{"pi-1": {{"source": {{"type": "shelly-gen2", "host": "{}",
+            "polling": {{"intervalSeconds": 0.1, "timeoutSeconds": 0.2}}}}}}}}}}"#,
+        plug.address
+    ));
+    let meter = Meter::start(&node, &[&power]);
+    meter.wait_for_status("/readyz", 200);
+    let (_, text) = meter.get("/metrics");
+    let reading = read(&text, "pi-1", None, 1.0).unwrap();
+    assert_eq!(reading.meter.provenance, Provenance::Metered);
+    assert_eq!(reading.meter.source, "shelly-gen2");
+    let page = Page::parse(&text);
+    // Never beyond the plug's own last reading.
+    assert!(page.value(AGE, &[]) < 2.0);
+
+    plug.set(None);
+    let reason = meter.wait_for_status("/readyz", 503);
+    assert!(reason.contains(&plug.address.to_string()), "{reason}");
+    let aging = meter.scrape();
+    sleep(Duration::from_millis(300));
+    let still = meter.scrape();
+    assert!((still.timestamp() - aging.timestamp()).abs() < 1e-9);
+    assert!((joules(&still) - joules(&aging)).abs() < 1e-9);
+    assert!(still.value(AGE, &[]) >= aging.value(AGE, &[]) + 0.25);
+    assert_eq!(meter.get("/healthz").0, 200);
+
+    plug.set(Some(r#"{"apower": 5.0}"#));
+    meter.wait_for_status("/readyz", 200);
+    let back = meter.scrape();
+    let watts = (joules(&back) - joules(&aging)) / (back.timestamp() - aging.timestamp());
+    assert!((watts - 5.0).abs() < 0.01, "{watts} W");
+}
+
+#[test]
+fn a_plug_that_begins_to_count_anew_ends_the_counting() {
+    let node = Node::new();
+    let plug = Plug::new(r#"{"total": 900.0}"#);
+    let power = node.power(&format!(
+        r#"{{"default": {{"source": {{"type": "json", "url": "http://{}/", "path": "total", "unit": "J",
+            "polling": {{"intervalSeconds": 0.1}}}}}}}}"#,
+        plug.address
+    ));
+    let meter = Meter::start(&node, &[&power]);
+    let reason = meter.wait_for_status("/readyz", 503);
+    assert!(reason.contains("waiting for a new reading"), "{reason}");
+    let (_, text) = meter.get("/metrics");
+    assert!(
+        !text.contains("kepler_"),
+        "no joules before the first reading"
+    );
+    for step in 1..20 {
+        plug.set(Some(&format!(r#"{{"total": {}}}"#, 900 + step)));
+        sleep(Duration::from_millis(50));
+    }
+    meter.wait_for_status("/readyz", 200);
+    plug.set(Some(r#"{"total": 3.0}"#));
+    let reason = meter.wait_for_status("/healthz", 503);
+    assert!(reason.contains("went back"), "{reason}");
+}
+
+#[test]
+fn stock_kepler_finds_a_counter_that_follows_the_meter_s() {
+    let node = Node::new();
+    let bridge = format!("--bridge={}", node.scratch().display());
+    let meter = Meter::start(&node, &["--board=pi-2b", &bridge]);
+    let zone = node.scratch().join("class/powercap/frugality-modelled:0");
+    let counter = || -> f64 {
+        let text = fs::read_to_string(zone.join("energy_uj")).unwrap();
+        text.trim().parse::<f64>().unwrap() / 1e6
+    };
+    meter.scrape_until("some energy", |page| joules(page) > 1.0);
+    let (before, own, after) = (counter(), joules(&meter.scrape()), counter());
+    assert!(
+        before <= own + 1e-5 && own <= after + 1e-5,
+        "{before} {own} {after}"
+    );
+    drop(meter);
+    let left = counter();
+    let meter = Meter::start(&node, &["--board=pi-2b", &bridge]);
+    meter.scrape_until("some energy", |page| joules(page) > 0.5);
+    assert!(counter() >= left + 0.4);
+}
+
+#[test]
+fn probe_tells_what_the_node_has_and_the_values_for_it() {
+    let node = Node::new();
+    node.set_sysfs("class/hwmon/hwmon1/name", "ina219");
+    node.set_sysfs("class/hwmon/hwmon1/power1_input", "3250000");
+    let output = Command::new(env!("CARGO_BIN_EXE_frugality-meter"))
+        .env_clear()
+        .args(["probe", "--node-name=pi-1", "--cpus=2", "--sysfs"])
+        .arg(node.sysfs())
+        .arg("--cgroup-fs")
+        .arg(node.cgroup_fs())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "hwmon1: chip ina219",
+        "Metered",
+        "3.250 W",
+        "source: {type: hwmon}",
+    ] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+}
