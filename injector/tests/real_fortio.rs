@@ -154,6 +154,13 @@ fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
     assert!((5.0..15.0).contains(&latency), "{latency}");
     assert!((2.0..2.5).contains(&measured.duration_seconds));
 
+    let asked = (report.asked_warm_up_seconds, report.asked_tail_seconds);
+    assert_eq!(asked, (1.0, 1.0));
+    let throttled = report.throttled_seconds;
+    assert!(
+        throttled.is_none_or(|seconds| seconds >= 0.0),
+        "{throttled:?}"
+    );
     assert!(warm_up.end_unix_seconds() <= measured.start_unix_seconds);
     assert!(measured.end_unix_seconds() <= tail.start_unix_seconds);
     for gap in [
@@ -343,16 +350,19 @@ fn a_fortio_that_is_not_there_is_a_failure() {
 }
 
 #[test]
-fn the_clocks_are_compared_before_the_load() {
+fn the_clocks_are_compared_before_the_load_and_after_it() {
     let target = Target::start(Duration::from_millis(1), OK);
     let clock_url = target.url("/time");
     let arguments = format!("--connections 1 --requests 20 --clock-url {clock_url}");
     let ended = run("clock", &target.url("/"), &arguments);
-    let clock = ended.report(0).clock.unwrap();
-    let error = (clock.offset_seconds - target::CLOCK_OFFSET_SECONDS).abs();
-    assert!(error <= clock.uncertainty_seconds + 1e-5, "{clock:?}");
-    assert!((0.0..0.1).contains(&clock.uncertainty_seconds), "{clock:?}");
-    assert_eq!(target.clock_requests(), 8);
+    let report = ended.report(0);
+    for clock in [report.clock, report.clock_after] {
+        let clock = clock.unwrap();
+        let error = (clock.offset_seconds - target::CLOCK_OFFSET_SECONDS).abs();
+        assert!(error <= clock.uncertainty_seconds + 1e-5, "{clock:?}");
+        assert!((0.0..0.1).contains(&clock.uncertainty_seconds), "{clock:?}");
+    }
+    assert_eq!(target.clock_requests(), 16);
 }
 
 #[test]
@@ -364,7 +374,8 @@ fn a_meter_that_does_not_answer_leaves_the_offset_unknown() {
     ] {
         let arguments = format!("--connections 1 --requests 20 --clock-url {url}");
         let ended = run(name, &target.url("/"), &arguments);
-        assert_eq!(ended.report(0).clock, None);
+        let report = ended.report(0);
+        assert_eq!((report.clock, report.clock_after), (None, None));
         assert!(
             ended.stderr().contains("clock: not compared"),
             "{}",

@@ -6,6 +6,11 @@
 //! kubelet's housekeeping every 10 s, a scrape by the metrics server every 15 s, and its other pods.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "some thousand requests"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,7 +109,6 @@ struct Times {
     idle_before: Window,
     load: Window,
     measured: Window,
-    idle_after: Window,
     end: f64,
 }
 
@@ -121,7 +125,6 @@ impl Scene {
             idle_before: window(3.0, self.baseline_seconds),
             load: window(warm_up, load_end - warm_up),
             measured: window(measured, self.window_seconds),
-            idle_after: window(load_end + 3.0, self.baseline_seconds),
             end: T0 + load_end + 3.0 + self.baseline_seconds + 6.0,
         }
     }
@@ -299,7 +302,7 @@ impl Scene {
     }
 }
 
-const ATTEMPTS: u32 = 20;
+const ATTEMPTS: u32 = 10;
 
 fn within(window: Window, at: f64) -> bool {
     (window.start_unix_seconds..window.end_unix_seconds).contains(&at)
@@ -439,23 +442,20 @@ fn a_candidate_that_heats_its_board_is_never_void() {
 
 #[test]
 fn a_noisy_pi_is_void_for_what_is_wrong_with_it() {
-    for (trouble, reason) in [
-        (Trouble::Neighbour, "NeighbourActive"),
-        (Trouble::WeakSupply, "UnderVoltage"),
-        (Trouble::HotBefore, "NodeThrottled"),
-        (Trouble::HalfWay, "HalfWindowDrift"),
-        (Trouble::Stays, "BaselineDrift"),
-    ] {
+    let cases: [(Trouble, &[&str]); 5] = [
+        (Trouble::Neighbour, &["NeighbourActive"]),
+        (Trouble::WeakSupply, &["UnderVoltage"]),
+        (Trouble::HotBefore, &["NodeThrottled"]),
+        // Beside much work for packets, its sum may be too much as well.
+        (Trouble::HalfWay, &["HalfWindowDrift", "NeighbourActive"]),
+        (Trouble::Stays, &["BaselineDrift", "NeighbourActive"]),
+    ];
+    for (trouble, reasons) in cases {
         for (name, scene) in scenes(trouble) {
             let voids = scene.voids();
             println!("{trouble:?}, {name}: {voids:?} of {ATTEMPTS}");
-            assert_eq!(
-                voids.values().sum::<u32>(),
-                ATTEMPTS,
-                "{trouble:?}, {name}: {voids:?}"
-            );
-            let right = voids.get(reason).copied().unwrap_or_default();
-            assert!(10 * right >= 9 * ATTEMPTS, "{trouble:?}, {name}: {voids:?}");
+            let right: u32 = reasons.iter().filter_map(|reason| voids.get(reason)).sum();
+            assert_eq!(right, ATTEMPTS, "{trouble:?}, {name}: {voids:?}");
         }
     }
 }

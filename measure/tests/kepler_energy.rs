@@ -41,6 +41,15 @@ fn read(file: &str) -> Reading {
 /// Files 1 to 4: the first second of the first is the baseline before, the last of the last the
 /// one after; in between is what is measured.
 fn measure(files: &[&str], measured: Window) -> Result<EnergyFigures, Void> {
+    measure_beside(&[INJECTOR], files, measured)
+}
+
+/// The same with these pods as the injector's.
+fn measure_beside(
+    injector_pods: &[&str],
+    files: &[&str],
+    measured: Window,
+) -> Result<EnergyFigures, Void> {
     let readings: Vec<Reading> = files.iter().map(|file| read(file)).collect();
     let start = truth(files[0]).at_unix_seconds;
     let end = truth(files[files.len() - 1]).at_unix_seconds;
@@ -58,7 +67,7 @@ fn measure(files: &[&str], measured: Window) -> Result<EnergyFigures, Void> {
         candidate_pods: &BTreeSet::from([SERVER.to_owned()]),
         database_pods: &BTreeSet::new(),
         restarted_pods: &BTreeSet::new(),
-        injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),
+        injector_pods: &injector_pods.iter().map(ToString::to_string).collect(),
         tail: None,
         successes: 500_000,
         limits: Limits {
@@ -182,6 +191,26 @@ fn a_meter_that_stood_still_reset_its_pods() {
         message.contains("from 79.373684 down to 0.000000"),
         "{message}"
     );
+}
+
+#[test]
+fn a_meter_that_goes_on_after_a_standstill_is_whole_again() {
+    let files = ["6-meter-stood-still", "7-after-standstill"];
+    let figures = measure(&files, between(files[0], files[1])).unwrap();
+    let joules = truth(files[1]).joules - truth(files[0]).joules;
+    assert_within(figures.node_joules, joules, 0.01);
+    // The server counts from 0 again, and what it was given is the rise alone.
+    assert_within(figures.attributed.unwrap().candidate_joules, 0.017_85, 0.01);
+}
+
+#[test]
+fn an_injector_on_the_measured_node_is_a_neighbour_unless_it_is_known() {
+    // At rest in the first baseline it is not yet there, in the second not any more.
+    let whole = between(ORDINARY[0], ORDINARY[2]);
+    assert!(measure(&ORDINARY, whole).is_ok());
+    let void = measure_beside(&[], &ORDINARY, whole).unwrap_err();
+    assert_eq!(void.reason(), "NeighbourActive");
+    assert!(void.to_string().contains(INJECTOR), "{void}");
 }
 
 #[test]

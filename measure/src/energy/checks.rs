@@ -84,14 +84,14 @@ const PODS_SLACK_JOULES: f64 = 0.1;
 /// The largest share of the net energy that one step of the meter's counter may be. A counter is up
 /// to a step behind at either end, evenly distributed: u = step·√(2/12) (JCGM 100:2008, 4.3.7), so
 /// this keeps it below a thousandth, where nobody need take account of it.
-pub(super) const MAX_STEP_SHARE: f64 = 0.002;
+const MAX_STEP_SHARE: f64 = 0.002;
 
 /// A counter that stood still between more than this share of the readings is one of large steps, and
 /// not one whose source was late now and then.
 const STILL_SHARE: f64 = 0.05;
 
 /// No node draws less, so a counter that has not moved for longer than this takes for one step is
-/// dead. A Raspberry Pi that is switched off draws about as much.
+/// dead.
 const LEAST_WATTS: f64 = 0.1;
 
 /// How much longer than the meter's true interval the median time between scrapes may be.

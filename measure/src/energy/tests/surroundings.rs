@@ -226,7 +226,7 @@ fn heat_that_the_candidate_made_is_an_outcome() {
         let mut lab = Lab::read_every(1.0);
         draws_more(&mut lab, 340.0, 430.0, |seconds| watts * seconds);
         lab.change(-2.0, 80.0, |reading| {
-            reading.temperature_celsius = Some(45.0)
+            reading.temperature_celsius = Some(45.0);
         });
         lab.change(340.0, 430.0, |reading| {
             reading.temperature_celsius = Some(45.0 + kelvin);

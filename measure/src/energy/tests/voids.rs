@@ -123,7 +123,7 @@ fn meter_too_coarse_by_its_own_word() {
     let lab = |step: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.change(-2.0, 430.0, |reading| {
-            reading.resolution_joules = Some(step)
+            reading.resolution_joules = Some(step);
         });
         lab
     };
