@@ -173,7 +173,8 @@ impl Fit {
     /// How far the model's power is off on this board, as a share of it: the scatter about the
     /// line, and the instrument's own uncertainty, as independent.
     fn relative_uncertainty(&self, instrument: Option<f64>) -> f64 {
-        (self.residual_watts / self.mean_watts).hypot(instrument.unwrap_or(0.0))
+        let scatter = self.residual_watts / self.mean_watts;
+        (scatter.powi(2) + instrument.unwrap_or(0.0).powi(2)).sqrt()
     }
 
     /// The fit for people, with the chart's values.

@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use self::counters::CpuCounter;
-use self::layout::{Layout, PodCgroup, Tree};
+use self::counters::{CpuCounter, MemoryFiles};
+use self::layout::{Layout, Listing, PodCgroup, Tree};
 use crate::attribution::{Observation, PodObservation};
 
 /// A reading of clock and counter that took longer was interrupted, and is tried again.
@@ -65,6 +65,9 @@ impl CgroupError {
 pub(crate) struct Reader {
     layout: Layout,
     began: Instant,
+    /// Stays open, as those of the pods.
+    node: Option<CpuCounter>,
+    listing: Option<Listing>,
     /// By identity of the cgroup.
     pods: HashMap<u64, OpenPod>,
     memory_read: Instant,
@@ -76,6 +79,7 @@ struct OpenPod {
     /// Stays open: the less time between the node's counter and the last pod's, the better they
     /// fit together.
     cpu: CpuCounter,
+    memory: Option<MemoryFiles>,
     /// As last read.
     working_set_bytes: Option<u64>,
 }
@@ -93,6 +97,8 @@ impl Reader {
         Ok(Self {
             layout,
             began,
+            node: None,
+            listing: None,
             pods: HashMap::new(),
             memory_read: began,
         })
@@ -107,14 +113,24 @@ impl Reader {
     /// can't be read there is no observation, as a pod that came and went in the meter's eyes
     /// would be given CPU time that it used long before.
     pub(crate) fn read(&mut self) -> Result<Observation, CgroupError> {
-        let cgroups = layout::list_pods(&self.layout.cpu.root)?;
-        self.follow(&cgroups)?;
         let Tree { version, root } = &self.layout.cpu;
-        let node = CpuCounter::open(root, *version)?;
+        let listing = match self.listing.take() {
+            Some(listing) if listing.is_current(Instant::now()) => listing,
+            _ => {
+                let listing = Listing::of(root)?;
+                follow(&mut self.pods, &self.layout, &listing.pods)?;
+                listing
+            }
+        };
+        let node = match self.node.take().filter(CpuCounter::is_current) {
+            Some(node) => node,
+            None => CpuCounter::open(root, *version)?,
+        };
         let (unix_seconds, at, node_cpu_nanoseconds) = read_beside_the_clock(&node)?;
 
         let mut pods = BTreeMap::new();
-        for cgroup in &cgroups {
+        let mut all_there = true;
+        for cgroup in &listing.pods {
             let Some(pod) = self.pods.get(&cgroup.identity) else {
                 continue;
             };
@@ -127,47 +143,28 @@ impl Reader {
                         working_set_bytes: None,
                     });
                 }
-                Err(error) if error.is_gone() => {}
+                Err(error) if error.is_gone() => all_there = false,
                 Err(error) => return Err(error),
             }
         }
-        self.read_memory(&cgroups, at);
+        self.read_memory(&listing.pods, at);
         for observation in pods.values_mut() {
             observation.working_set_bytes = self
                 .pods
                 .get(&observation.cgroup)
                 .and_then(|pod| pod.working_set_bytes);
         }
+        let node_cgroup = node.identity();
+        self.node = Some(node);
+        // Another may have come for one that has gone.
+        self.listing = Some(listing).filter(|_| all_there);
         Ok(Observation {
             unix_seconds,
             elapsed: at - self.began,
-            node_cgroup: node.identity(),
+            node_cgroup,
             node_cpu_nanoseconds,
             pods,
         })
-    }
-
-    /// Opens the counters of pods that are new and closes those of pods that are gone.
-    fn follow(&mut self, cgroups: &[PodCgroup]) -> Result<(), CgroupError> {
-        let present: HashSet<u64> = cgroups.iter().map(|cgroup| cgroup.identity).collect();
-        self.pods.retain(|identity, _| present.contains(identity));
-        let Tree { version, root } = &self.layout.cpu;
-        for cgroup in cgroups {
-            if let Entry::Vacant(entry) = self.pods.entry(cgroup.identity) {
-                match CpuCounter::open(&root.join(&cgroup.path), *version) {
-                    Ok(cpu) => {
-                        let working_set_bytes = self.layout.working_set_bytes(cgroup);
-                        entry.insert(OpenPod {
-                            cpu,
-                            working_set_bytes,
-                        });
-                    }
-                    Err(error) if error.is_gone() => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Reads the memory of all pods if that is due.
@@ -178,16 +175,55 @@ impl Reader {
         self.memory_read = now;
         for cgroup in cgroups {
             if let Some(pod) = self.pods.get_mut(&cgroup.identity) {
-                pod.working_set_bytes = self.layout.working_set_bytes(cgroup);
+                pod.read_memory(&self.layout, cgroup);
             }
         }
     }
 }
 
-impl Layout {
-    fn working_set_bytes(&self, pod: &PodCgroup) -> Option<u64> {
-        let Tree { version, root } = &self.memory;
-        counters::working_set_bytes(&root.join(&pod.path), *version)
+/// Opens the counters of pods that are new and closes those of pods that are gone.
+fn follow(
+    pods: &mut HashMap<u64, OpenPod>,
+    layout: &Layout,
+    cgroups: &[PodCgroup],
+) -> Result<(), CgroupError> {
+    let present: HashSet<u64> = cgroups.iter().map(|cgroup| cgroup.identity).collect();
+    pods.retain(|identity, _| present.contains(identity));
+    let Tree { version, root } = &layout.cpu;
+    for cgroup in cgroups {
+        if let Entry::Vacant(entry) = pods.entry(cgroup.identity) {
+            match CpuCounter::open(&root.join(&cgroup.path), *version) {
+                Ok(cpu) => {
+                    let mut pod = OpenPod {
+                        cpu,
+                        memory: None,
+                        working_set_bytes: None,
+                    };
+                    pod.read_memory(layout, cgroup);
+                    entry.insert(pod);
+                }
+                Err(error) if error.is_gone() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
+}
+
+impl OpenPod {
+    /// Files that are not there may come later.
+    fn read_memory(&mut self, layout: &Layout, cgroup: &PodCgroup) {
+        let Tree { version, root } = &layout.memory;
+        if self.memory.is_none() {
+            self.memory = MemoryFiles::open(&root.join(&cgroup.path), *version);
+        }
+        self.working_set_bytes = self
+            .memory
+            .as_ref()
+            .and_then(MemoryFiles::working_set_bytes);
+        if self.working_set_bytes.is_none() {
+            self.memory = None;
+        }
     }
 }
 

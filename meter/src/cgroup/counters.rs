@@ -1,7 +1,6 @@
 //! The files of one cgroup.
 
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +34,11 @@ impl CpuCounter {
         })
     }
 
+    /// Whether the cgroup at the path is still the one that was opened.
+    pub(crate) fn is_current(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|it| it.ino() == self.identity)
+    }
+
     /// A number that no other cgroup's counter has had since the machine started.
     pub(crate) fn identity(&self) -> u64 {
         self.identity
@@ -63,21 +67,46 @@ impl CpuCounter {
     }
 }
 
-/// Usage − inactive file cache, as kubelet computes the working set: what would be missing if
-/// it were taken away. `None` where the cgroup does not tell: unknown is not 0.
-pub(crate) fn working_set_bytes(directory: &Path, version: Version) -> Option<u64> {
-    let (usage_file, inactive_file) = match version {
-        Version::V1 => ("memory.usage_in_bytes", "total_inactive_file"),
-        Version::V2 => ("memory.current", "inactive_file"),
-    };
-    let usage: u64 = read(directory, usage_file).ok()?.trim().parse().ok()?;
-    let inactive = value_of(&read(directory, "memory.stat").ok()?, inactive_file)?;
-    // The two files are read one after the other, so cache may seem to exceed usage.
-    Some(usage.saturating_sub(inactive))
+/// The open memory files of a cgroup.
+#[derive(Debug)]
+pub(crate) struct MemoryFiles {
+    usage: File,
+    stat: File,
+    inactive: &'static str,
 }
 
-fn read(directory: &Path, file: &str) -> io::Result<String> {
-    fs::read_to_string(directory.join(file))
+/// The largest `memory.stat` that is looked into; the kernel's are under half of it.
+const LARGEST_STAT: usize = 8192;
+
+impl MemoryFiles {
+    /// Opens them; `None` where the cgroup has none.
+    pub(crate) fn open(directory: &Path, version: Version) -> Option<Self> {
+        let (usage, inactive) = match version {
+            Version::V1 => ("memory.usage_in_bytes", "total_inactive_file"),
+            Version::V2 => ("memory.current", "inactive_file"),
+        };
+        let open = |file| File::open(directory.join(file)).ok();
+        Some(Self {
+            usage: open(usage)?,
+            stat: open("memory.stat")?,
+            inactive,
+        })
+    }
+
+    /// Usage − inactive file cache, as kubelet computes the working set: what would be missing if
+    /// it were taken away. `None` where the cgroup does not tell: unknown is not 0.
+    pub(crate) fn working_set_bytes(&self) -> Option<u64> {
+        let mut buffer = [0; LARGEST_STAT];
+        let usage: u64 = read(&self.usage, &mut buffer)?.trim().parse().ok()?;
+        let inactive = value_of(read(&self.stat, &mut buffer)?, self.inactive)?;
+        // The two files are read one after the other, so cache may seem to exceed usage.
+        Some(usage.saturating_sub(inactive))
+    }
+}
+
+fn read<'b>(file: &File, buffer: &'b mut [u8]) -> Option<&'b str> {
+    let length = file.read_at(buffer, 0).ok()?;
+    std::str::from_utf8(&buffer[..length]).ok()
 }
 
 /// The value of a line `key value`.

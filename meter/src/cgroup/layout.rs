@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirEntryExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::CgroupError;
 
@@ -104,33 +105,104 @@ pub(crate) struct PodCgroup {
     pub(crate) identity: u64,
 }
 
-/// Finds the pods of a node:
-///
-/// | driver | path from the node's cgroup |
-/// |---|---|
-/// | cgroupfs | `kubepods/{,burstable/,besteffort/}pod<UID>` |
-/// | systemd | `kubepods.slice/{,kubepods-<qos>.slice/}kubepods-{,<qos>-}pod<UID with _>.slice` |
-///
-/// Static pods are among them; their UID is the hash that kubelet made of their manifest. A kubelet
-/// with a cgroup root of its own, as in nodes that are containers, has all of this below
-/// `kubelet` or `kubelet.slice`, where systemd's names begin with `kubelet-`.
-pub(crate) fn list_pods(node: &Path) -> Result<Vec<PodCgroup>, CgroupError> {
-    let mut pods = Vec::new();
-    for (name, _) in directories(node)? {
-        if is_kubepods(&name) {
-            list_level(node, &PathBuf::from(name), true, &mut pods)?;
-        } else if KUBELET_ROOTS.contains(&name.as_str()) {
-            let root = PathBuf::from(name);
-            let below = match directories(&node.join(&root)) {
-                Err(error) if error.is_gone() => Vec::new(),
-                other => other?,
-            };
-            for (name, _) in below.iter().filter(|(name, _)| is_kubepods(name)) {
-                list_level(node, &root.join(name), true, &mut pods)?;
+/// The pods of a node, and how to tell that there are others now.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// The pods.
+    pub(crate) pods: Vec<PodCgroup>,
+    /// Every directory that was looked into, with the number of its links.
+    directories: Vec<(PathBuf, u64)>,
+    listed: Instant,
+}
+
+/// A listing is never older than this.
+const LONGEST_LISTING: Duration = Duration::from_secs(1);
+/// The least links of a directory whose file system counts its subdirectories in them.
+const LEAST_LINKS: u64 = 2;
+
+impl Listing {
+    /// Finds the pods of a node:
+    ///
+    /// | driver | path from the node's cgroup |
+    /// |---|---|
+    /// | cgroupfs | `kubepods/{,burstable/,besteffort/}pod<UID>` |
+    /// | systemd | `kubepods.slice/{,kubepods-<qos>.slice/}kubepods-{,<qos>-}pod<UID with _>.slice` |
+    ///
+    /// Static pods are among them; their UID is the hash that kubelet made of their manifest. A
+    /// kubelet with a cgroup root of its own, as in nodes that are containers, has all of this
+    /// below `kubelet` or `kubelet.slice`, where systemd's names begin with `kubelet-`.
+    pub(crate) fn of(node: &Path) -> Result<Self, CgroupError> {
+        let mut listing = Self {
+            pods: Vec::new(),
+            directories: Vec::new(),
+            listed: Instant::now(),
+        };
+        for (name, _) in listing.look_into(node, Path::new(""))? {
+            if is_kubepods(&name) {
+                listing.add_level(node, &PathBuf::from(name), true)?;
+            } else if KUBELET_ROOTS.contains(&name.as_str()) {
+                let root = PathBuf::from(name);
+                for (name, _) in listing.look_into_or_nothing(node, &root)? {
+                    if is_kubepods(&name) {
+                        listing.add_level(node, &root.join(name), true)?;
+                    }
+                }
             }
         }
+        Ok(listing)
     }
-    Ok(pods)
+
+    /// Whether the pods are still the same: a cgroup file system counts the subdirectories of a
+    /// directory in its links, which costs less to ask than to read the directories. Where one pod
+    /// has come and another gone, the open counter of the one that went tells.
+    pub(crate) fn is_current(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.listed) < LONGEST_LISTING
+            && self.directories.iter().all(|(path, links)| {
+                *links >= LEAST_LINKS && fs::metadata(path).is_ok_and(|it| it.nlink() == *links)
+            })
+    }
+
+    fn add_level(
+        &mut self,
+        node: &Path,
+        level: &Path,
+        has_qos_classes: bool,
+    ) -> Result<(), CgroupError> {
+        for (name, identity) in self.look_into_or_nothing(node, level)? {
+            let path = level.join(&name);
+            if let Some(uid) = pod_uid(&name) {
+                self.pods.push(PodCgroup {
+                    uid,
+                    path,
+                    identity,
+                });
+            } else if has_qos_classes && is_qos_class(&name) {
+                self.add_level(node, &path, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directories in a directory; none if it was removed since its parent was listed.
+    fn look_into_or_nothing(
+        &mut self,
+        node: &Path,
+        below: &Path,
+    ) -> Result<Vec<(String, u64)>, CgroupError> {
+        match self.look_into(node, below) {
+            Err(error) if error.is_gone() => Ok(Vec::new()),
+            other => other,
+        }
+    }
+
+    fn look_into(&mut self, node: &Path, below: &Path) -> Result<Vec<(String, u64)>, CgroupError> {
+        let path = node.join(below);
+        // Before it is read: what comes in between makes the listing old.
+        let links = fs::metadata(&path).map_or(0, |it| it.nlink());
+        let found = directories(&path)?;
+        self.directories.push((path, links));
+        Ok(found)
+    }
 }
 
 /// Kubelet's `--cgroup-root`, where it is not the node's own root.
@@ -138,32 +210,6 @@ const KUBELET_ROOTS: [&str; 2] = ["kubelet", "kubelet.slice"];
 
 fn is_kubepods(name: &str) -> bool {
     name == "kubepods" || name.ends_with("kubepods.slice")
-}
-
-fn list_level(
-    node: &Path,
-    level: &Path,
-    has_qos_classes: bool,
-    pods: &mut Vec<PodCgroup>,
-) -> Result<(), CgroupError> {
-    let entries = match directories(&node.join(level)) {
-        // Removed since its parent was listed.
-        Err(error) if error.is_gone() => return Ok(()),
-        other => other?,
-    };
-    for (name, identity) in entries {
-        let path = level.join(&name);
-        if let Some(uid) = pod_uid(&name) {
-            pods.push(PodCgroup {
-                uid,
-                path,
-                identity,
-            });
-        } else if has_qos_classes && is_qos_class(&name) {
-            list_level(node, &path, false, pods)?;
-        }
-    }
-    Ok(())
 }
 
 fn is_qos_class(name: &str) -> bool {

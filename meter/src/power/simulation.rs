@@ -52,13 +52,7 @@ impl Truth {
 
     /// A benchmark: idle, then load that hardly varies, a minute each.
     pub(crate) fn benchmark() -> Self {
-        Self::new(|at| {
-            if at % 120.0 < 60.0 {
-                0.1
-            } else {
-                3.6
-            }
-        })
+        Self::new(|at| if at % 120.0 < 60.0 { 0.1 } else { 3.6 })
     }
 
     /// Anything but steady: bursts of a half to eight seconds that follow no period.

@@ -95,7 +95,8 @@ impl Supply {
             .instrument
             .as_ref()
             .map_or(0.0, Timeline::sampling_uncertainty);
-        Some(self.source.relative_uncertainty?.hypot(sampling))
+        let own = self.source.relative_uncertainty?;
+        Some((own.powi(2) + sampling.powi(2)).sqrt())
     }
 
     /// Takes a reading of CPU time.
