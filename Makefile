@@ -1,6 +1,6 @@
 # make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit e2e lab generate images up down clean
+.PHONY: help demo test lint unit e2e accuracy fuzz lab generate images up down clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -19,6 +19,12 @@ unit: ## the tests that need no cluster
 
 e2e: ## the user's journeys on the cluster in a box
 	hack/test e2e
+
+accuracy: ## known joules, false winners, power and coverage, as tables (FRUGALITY_SEED=n repeats one)
+	cargo run --quiet --profile checked --locked -p frugality-accuracy --bin accuracy
+
+fuzz: ## a million damaged inputs for each parser of foreign text
+	cargo run --quiet --profile checked --locked -p frugality-accuracy --bin fuzz
 
 lab: ## the cluster in a box tested by itself, in a second box beside
 	hack/lab/selftest
