@@ -16,9 +16,9 @@ use frugality_operator::{
 use serde_json::json;
 
 use crate::{Error, experiment::Experiment, parallel, random::Random};
-pub(crate) use attempt::{clean_reading, fortio_json};
 pub use attempt::clean_attempt;
 use attempt::{Trial, carry_out, stated};
+pub(crate) use attempt::{clean_reading, fortio_json};
 use draw::{Case, Fault, STRATA};
 pub use report::Summary;
 

@@ -96,7 +96,8 @@ impl Node {
             deviation = remembered * deviation + fresh * random.normal();
             let loaded_seconds = loaded_seconds(timeline, at);
             idle += power.idle_watts * (1.0 + 0.01 * random.normal()) * STEP_SECONDS;
-            load += power.load_watts * (1.0 + power.load_noise * deviation).max(0.0) * loaded_seconds;
+            load +=
+                power.load_watts * (1.0 + power.load_noise * deviation).max(0.0) * loaded_seconds;
             sums.push((idle, load));
             at += STEP_SECONDS;
         }
@@ -247,7 +248,11 @@ impl Meter {
     pub fn text(&self, node: &Node, pods: &Pods, shown: &Shown) -> String {
         let mut page = Page {
             text: String::with_capacity(2048),
-            zone: if self.kind == Kind::Kepler { "package" } else { "psys" },
+            zone: if self.kind == Kind::Kepler {
+                "package"
+            } else {
+                "psys"
+            },
         };
         let (idle, load) = node.joules_until(shown.observed_at);
         let step = |joules: f64| {
@@ -257,7 +262,11 @@ impl Meter {
         let path = match self.kind {
             Kind::Kepler => {
                 // Writing to a String can't fail.
-                let _ = writeln!(page.text, "kepler_build_info{{version=\"{}\"}} 1", shown.version);
+                let _ = writeln!(
+                    page.text,
+                    "kepler_build_info{{version=\"{}\"}} 1",
+                    shown.version
+                );
                 "/sys/class/powercap/intel-rapl:0"
             }
             Kind::NodeMeter | Kind::Untimed => {
@@ -267,12 +276,19 @@ impl Meter {
         };
         let total = step(idle + load) + shown.extra_joules;
         page.node("kepler_node_cpu_joules_total", path, total);
-        page.node("kepler_node_cpu_active_joules_total", path, step(load) + shown.extra_joules);
+        page.node(
+            "kepler_node_cpu_active_joules_total",
+            path,
+            step(load) + shown.extra_joules,
+        );
         page.node("kepler_node_cpu_idle_joules_total", path, step(idle));
         let cpu_seconds = |joules: f64| joules * CPU_SECONDS_PER_JOULE;
         if self.kind != Kind::Kepler {
             let own = IDLE_CPU_SHARE * (shown.observed_at - crate::experiment::T0);
-            page.bare("frugality_node_cpu_seconds_total", cpu_seconds(load) + own.max(0.0));
+            page.bare(
+                "frugality_node_cpu_seconds_total",
+                cpu_seconds(load) + own.max(0.0),
+            );
         }
         for (uid, share) in pods.all() {
             let uid = if shown.replaced_pods && uid.starts_with("candidate") {
@@ -302,9 +318,15 @@ impl Meter {
         page.bare("frugality_meter_start_time_seconds", shown.meter_start);
         if self.kind == Kind::NodeMeter {
             page.bare("frugality_meter_interval_seconds", self.interval_seconds);
-            page.zoned("frugality_meter_reading_timestamp_seconds", shown.observed_at);
+            page.zoned(
+                "frugality_meter_reading_timestamp_seconds",
+                shown.observed_at,
+            );
         }
-        page.zoned("frugality_meter_energy_resolution_joules", self.resolution_joules);
+        page.zoned(
+            "frugality_meter_energy_resolution_joules",
+            self.resolution_joules,
+        );
         if let Some(share) = self.relative_uncertainty {
             page.zoned("frugality_meter_energy_relative_uncertainty", share);
         }
@@ -348,7 +370,10 @@ impl Page {
             "kepler_pod_cpu_joules_total{{{labels},state=\"running\",zone=\"{zone}\"}} {joules}"
         );
         if let Some(seconds) = cpu_seconds {
-            let _ = writeln!(self.text, "frugality_pod_cpu_seconds_total{{{labels}}} {seconds}");
+            let _ = writeln!(
+                self.text,
+                "frugality_pod_cpu_seconds_total{{{labels}}} {seconds}"
+            );
             let _ = writeln!(
                 self.text,
                 "frugality_pod_memory_working_set_bytes{{{labels}}} 20000000"

@@ -12,7 +12,12 @@ const SEED: u64 = 20_261_121;
 #[test]
 fn joules_of_known_nodes_are_right_or_void() {
     let summary = energy::measure(SEED, 300).unwrap();
-    assert_eq!(summary.failures(), Vec::<String>::new(), "\n{}", summary.text());
+    assert_eq!(
+        summary.failures(),
+        Vec::<String>::new(),
+        "\n{}",
+        summary.text()
+    );
     // Most runs do get a figure: a meter that is void all the time would be right too.
     assert!(summary.runs() > 150, "\n{}", summary.text());
 }
@@ -20,7 +25,12 @@ fn joules_of_known_nodes_are_right_or_void() {
 #[test]
 fn winners_and_intervals_are_as_often_right_as_they_say() {
     let summary = trials::measure(&Contest::new().unwrap(), SEED, 2000).unwrap();
-    assert_eq!(summary.failures(), Vec::<String>::new(), "\n{}", summary.text());
+    assert_eq!(
+        summary.failures(),
+        Vec::<String>::new(),
+        "\n{}",
+        summary.text()
+    );
 }
 
 #[test]
@@ -29,7 +39,11 @@ fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
     for parser in Parser::ALL {
         let corpus = Corpus::read(parser).unwrap();
         let summary = fuzz::run(parser, &corpus, SEED, 20_000).unwrap();
-        assert!(summary.failures.is_empty(), "{parser:?} {:?}", summary.failures);
+        assert!(
+            summary.failures.is_empty(),
+            "{parser:?} {:?}",
+            summary.failures
+        );
         // Damage that is always refused, or never, would show nothing.
         let refused: u64 = summary
             .ends
@@ -39,6 +53,10 @@ fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
             .sum();
         let share = refused as f64 / summary.inputs as f64;
         assert!((0.1..0.9).contains(&share), "{parser:?}: {share}");
-        assert!(summary.ends.contains_key("Measured, Pass"), "{:?}", summary.ends);
+        assert!(
+            summary.ends.contains_key("Measured, Pass"),
+            "{:?}",
+            summary.ends
+        );
     }
 }

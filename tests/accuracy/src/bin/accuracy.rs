@@ -20,7 +20,7 @@ struct Arguments {
     #[arg(long, env = "FRUGALITY_SEED")]
     seed: Option<u64>,
     /// Virtual nodes.
-    #[arg(long, default_value_t = 2_000)]
+    #[arg(long, default_value_t = 1_500)]
     cases: u64,
     /// Runs of two candidates, for each true ratio.
     #[arg(long, default_value_t = 40_000)]

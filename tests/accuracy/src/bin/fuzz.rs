@@ -40,7 +40,11 @@ fn main() -> ExitCode {
     quiet_panics();
     let mut failed = false;
     for parser in Parser::ALL {
-        if arguments.only.as_deref().is_some_and(|only| only != parser.name()) {
+        if arguments
+            .only
+            .as_deref()
+            .is_some_and(|only| only != parser.name())
+        {
             continue;
         }
         let begun = Instant::now();
@@ -94,5 +98,9 @@ fn tell(parser: Parser, summary: &Summary, seconds: f64) {
 /// The beginning of an input; `--keep` keeps all of it.
 fn shown(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
-    text.chars().take(400).collect::<String>().escape_debug().to_string()
+    text.chars()
+        .take(400)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
 }

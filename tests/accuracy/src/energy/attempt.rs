@@ -266,7 +266,11 @@ fn readings(
         let since = |wanted: Fault| fault == Some(wanted) && before > middle;
         let shown = Shown {
             observed_at: before,
-            meter_start: if since(Fault::Restart) { middle } else { T0 - 3600.0 },
+            meter_start: if since(Fault::Restart) {
+                middle
+            } else {
+                T0 - 3600.0
+            },
             extra_joules: if since(Fault::Wrap) {
                 5513.0
             } else if since(Fault::Loss) {
@@ -274,7 +278,11 @@ fn readings(
             } else {
                 0.0
             },
-            version: if since(Fault::Update) { "0.2.0" } else { "0.1.0" },
+            version: if since(Fault::Update) {
+                "0.2.0"
+            } else {
+                "0.1.0"
+            },
             provenance: if fault == Some(Fault::Fake) {
                 "Fake"
             } else {

@@ -119,7 +119,10 @@ impl Case {
             0 => 120.0,
             some => long_enough[random.below(some)],
         };
-        let relative_uncertainty = random.of([None, Some(0.001), Some(0.003), Some(0.01)]);
+        // Stock Kepler states no accuracy.
+        let relative_uncertainty = random
+            .of([None, Some(0.001), Some(0.003), Some(0.01)])
+            .filter(|_| kind != Kind::Kepler);
         // A data sheet gives limits, within which every error is as likely (JCGM 100:2008, 4.3.7). A
         // meter that states nothing is taken at its word: its joules are the truth.
         let limit = 3.0_f64.sqrt() * relative_uncertainty.unwrap_or_default();

@@ -31,7 +31,10 @@ impl Summary {
     /// The 95th percentile of |error| in attempts whose meter allows 1 %.
     #[must_use]
     pub fn error_p95_where_allowed(&self) -> Option<f64> {
-        quantile(&gross(&self.attempts(|found| found.allows_one_percent)), 0.95)
+        quantile(
+            &gross(&self.attempts(|found| found.allows_one_percent)),
+            0.95,
+        )
     }
 
     /// The share of attempts whose error is within the U that their records state.
@@ -55,7 +58,10 @@ impl Summary {
     /// Runs with a figure.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.found.iter().filter(|found| found.run.is_some()).count()
+        self.found
+            .iter()
+            .filter(|found| found.run.is_some())
+            .count()
     }
 
     /// What does not keep to what is promised.
@@ -76,16 +82,25 @@ impl Summary {
         }
         let within = self.share_within_stated();
         if within.is_nan() || within < MIN_COVERAGE {
-            failures.push(format!("|error| within the stated U in {} of attempts", percent(within)));
+            failures.push(format!(
+                "|error| within the stated U in {} of attempts",
+                percent(within)
+            ));
         }
         let (of_trials, of_candidate) = self.share_of_runs_held();
         if of_trials.is_nan() || of_trials < MIN_COVERAGE {
-            failures.push(format!("status' interval holds the trials' energy in {} of runs", percent(of_trials)));
+            failures.push(format!(
+                "status' interval holds the trials' energy in {} of runs",
+                percent(of_trials)
+            ));
         }
         // This share's expectation is 95 % itself where nothing but the trials' spread counts.
         let slack = 4.0 * (0.05 * 0.95 / self.runs().max(1) as f64).sqrt();
         if of_candidate.is_nan() || of_candidate < MIN_COVERAGE - slack {
-            failures.push(format!("status' interval holds the candidate's energy in {} of runs", percent(of_candidate)));
+            failures.push(format!(
+                "status' interval holds the candidate's energy in {} of runs",
+                percent(of_candidate)
+            ));
         }
         failures
     }
@@ -94,14 +109,27 @@ impl Summary {
     #[must_use]
     pub fn text(&self) -> String {
         let mut table = Table::new([
-            "meter", "cases", "ended void", "attempts", "|error| p50", "p95", "max", "net p95", "U p50", "within U",
+            "meter",
+            "cases",
+            "ended void",
+            "attempts",
+            "|error| p50",
+            "p95",
+            "max",
+            "net p95",
+            "U p50",
+            "within U",
         ]);
         let row = |name: &str, chosen: &dyn Fn(&Found) -> bool, table: &mut Table| {
             let cases: Vec<_> = self.found.iter().filter(|found| chosen(found)).collect();
             let attempts = self.attempts(chosen);
             let errors = gross(&attempts);
             let at = |errors: &[f64], q: f64| quantile(errors, q).map_or("–".to_owned(), percent);
-            let net: Vec<f64> = attempts.iter().filter_map(|a| a.net).map(f64::abs).collect();
+            let net: Vec<f64> = attempts
+                .iter()
+                .filter_map(|a| a.net)
+                .map(f64::abs)
+                .collect();
             let stated: Vec<f64> = attempts.iter().map(|a| a.stated).collect();
             let is_invalid = |found: &&&Found| found.verdict == Verdict::Invalid;
             let within = if attempts.is_empty() {
@@ -125,14 +153,21 @@ impl Summary {
         for (index, stratum) in STRATA.iter().enumerate() {
             row(stratum.name, &|found| found.stratum == index, &mut table);
         }
-        row("where it allows 1 %", &|found| found.allows_one_percent, &mut table);
+        row(
+            "where it allows 1 %",
+            &|found| found.allows_one_percent,
+            &mut table,
+        );
         row("all", &|_| true, &mut table);
 
         let mut voids: BTreeMap<&str, usize> = BTreeMap::new();
         for reason in self.found.iter().flat_map(|found| &found.voids) {
             *voids.entry(reason).or_default() += 1;
         }
-        let voids: Vec<_> = voids.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        let voids: Vec<_> = voids
+            .iter()
+            .map(|(reason, n)| format!("{n} {reason}"))
+            .collect();
         let runs: Vec<_> = self.found.iter().filter_map(|found| found.run).collect();
         let (of_trials, of_candidate) = self.share_of_runs_held();
         let of = |value: fn(&super::RunError) -> f64, q: f64| {

@@ -90,7 +90,9 @@ impl Chain {
     ) -> Result<String, String> {
         let start = reading.at_unix_seconds();
         let mut readings: Vec<Reading> = if random.chance(0.7) {
-            (0..READINGS).map(|n| later(reading, f64::from(n))).collect()
+            (0..READINGS)
+                .map(|n| later(reading, f64::from(n)))
+                .collect()
         } else {
             (0..READINGS)
                 .map(|n| self.reading_at(start + f64::from(n)))

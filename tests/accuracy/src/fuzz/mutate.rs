@@ -2,33 +2,74 @@
 
 use crate::random::Random;
 
-/// Numbers that break arithmetic.
-const EXTREMES: [&str; 30] = [
-    "0", "-0", "-0.0", "1", "-1", "0.5", "NaN", "-NaN", "nan", "Inf", "+Inf", "-Inf", "inf",
-    "infinity", "1e308", "-1e308", "1.7976931348623157e308", "1e309", "1e-308", "5e-324",
-    "9007199254740993", "9223372036854775807", "9223372036854775808", "18446744073709551615",
-    "18446744073709551616", "-9223372036854775808", "4294967296", "2147483648", "1e15", "65536",
+/// Numbers that break arithmetic, and what is none.
+const WORDS: [&str; 8] = [
+    "NaN", "-NaN", "nan", "Inf", "+Inf", "-Inf", "inf", "infinity",
+];
+/// The same that are numbers in every format.
+const EXTREMES: [&str; 22] = [
+    "0",
+    "-0",
+    "-0.0",
+    "1",
+    "-1",
+    "0.5",
+    "1e308",
+    "-1e308",
+    "1.7976931348623157e308",
+    "1e309",
+    "1e-308",
+    "5e-324",
+    "9007199254740993",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551615",
+    "18446744073709551616",
+    "-9223372036854775808",
+    "4294967296",
+    "2147483648",
+    "1e15",
+    "65536",
 ];
 /// Texts in place of a label's or a field's value.
 const TEXTS: [&str; 14] = [
-    "", "pi-1", "running", "terminated", "psys", "package", "Metered", "Modelled", "Fake", "max",
-    "20s", "\\\\", "\\\"", "é\u{1F980}",
+    "",
+    "pi-1",
+    "running",
+    "terminated",
+    "psys",
+    "package",
+    "Metered",
+    "Modelled",
+    "Fake",
+    "max",
+    "20s",
+    "\\\\",
+    "\\\"",
+    "é\u{1F980}",
 ];
 /// The longest input: a scrape of a small cluster, and far more than a termination message.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Damages a text in one to four places. `other` lends pieces.
+/// Damages a text in one to four places. `other` lends pieces. Half of all texts keep their form, for
+/// a parser refuses most of the others before it has seen much.
 pub(super) fn damage(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let times = 1 + random.below(4);
+    let keeps_form = random.chance(0.5);
     for _ in 0..times {
+        if keeps_form {
+            replace_number(input, &EXTREMES, random);
+            continue;
+        }
         match random.below(12) {
             0 => flip_bit(input, random),
             1 => replace_byte(input, random),
             2 => remove(input, random),
             3 => repeat(input, random),
             4 => splice(input, other, random),
-            5..=7 => replace_number(input, random),
-            8 => replace_quoted(input, random),
+            5 => replace_number(input, &EXTREMES, random),
+            6 => replace_number(input, &WORDS, random),
+            7 | 8 => replace_quoted(input, random),
             9 => repeat_line(input, random),
             10 => drop_line(input, random),
             _ => truncate(input, random),
@@ -88,8 +129,8 @@ fn truncate(input: &mut Vec<u8>, random: &mut Random) {
     input.truncate(keep);
 }
 
-/// Replaces a number, found from a random place on, by an extreme one or by one nearby.
-fn replace_number(input: &mut Vec<u8>, random: &mut Random) {
+/// Replaces a number, found from a random place on, by one of `others` or by one nearby.
+fn replace_number(input: &mut Vec<u8>, others: &[&str], random: &mut Random) {
     let from = random.below(input.len());
     let Some(start) = (from..input.len()).find(|at| {
         let follows = at
@@ -101,11 +142,14 @@ fn replace_number(input: &mut Vec<u8>, random: &mut Random) {
         return;
     };
     let is_part = |byte: &u8| byte.is_ascii_digit() || b".eE+-".contains(byte);
-    let length = input[start..].iter().take_while(|byte| is_part(byte)).count();
+    let length = input[start..]
+        .iter()
+        .take_while(|byte| is_part(byte))
+        .count();
     let old = String::from_utf8_lossy(&input[start..start + length]).into_owned();
     let new = match (random.below(3), old.parse::<f64>()) {
         (0, Ok(value)) => nearby(value, random),
-        _ => random.of(EXTREMES).to_owned(),
+        _ => others[random.below(others.len())].to_owned(),
     };
     input.splice(start..start + length, new.into_bytes());
 }

@@ -151,7 +151,9 @@ impl Target {
             Ok(report) => report,
         };
         require(not_finite(&report), "a report")?;
-        let again = report.encode().map(|message| InjectionReport::decode(&message));
+        let again = report
+            .encode()
+            .map(|message| InjectionReport::decode(&message));
         if let Ok(Err(error)) = again {
             return Err(format!("a report that was read is not read again: {error}"));
         }
@@ -180,6 +182,9 @@ pub(super) fn refused(error: &impl std::fmt::Debug) -> String {
 
 pub(super) fn require(problem: Option<String>, what: &str) -> Result<(), String> {
     problem.map_or(Ok(()), |field| {
-        Err(format!("{what} has a number that is none: {}", chain::last_field(&field)))
+        Err(format!(
+            "{what} has a number that is none: {}",
+            chain::last_field(&field)
+        ))
     })
 }
