@@ -3,12 +3,13 @@
 use std::fmt::Display;
 
 use frugality_measure::{
-    fortio::{FortioResult, argv, parse},
+    fortio::{Amount, FortioResult, argv, parse},
     report::{ClockOffset, Failure, InjectionReport, LoadSpan, REPORT_VERSION},
 };
 
 use crate::{
     arguments::{Plan, Run},
+    cgroup::throttled_seconds,
     process::{Ended, Output, Process, Stop, Watch},
 };
 
@@ -19,12 +20,19 @@ pub(crate) struct Outcome {
     measured: FortioResult,
     tail: Option<LoadSpan>,
     interrupted: Option<String>,
+    asked_warm_up_seconds: f64,
+    asked_tail_seconds: f64,
+    throttled_seconds: Option<f64>,
     /// Fortio's own JSON of the measured run, on one line.
     pub(crate) json_line: String,
 }
 
 impl Outcome {
-    pub(crate) fn report(&self, clock: Option<ClockOffset>) -> InjectionReport {
+    pub(crate) fn report(
+        &self,
+        clock: Option<ClockOffset>,
+        clock_after: Option<ClockOffset>,
+    ) -> InjectionReport {
         let measured = LoadSpan::from(&self.measured);
         let gap = |before: LoadSpan, after: LoadSpan| {
             let gap = after.start_unix_seconds - before.end_unix_seconds();
@@ -35,12 +43,16 @@ impl Outcome {
             version: REPORT_VERSION,
             measured: self.measured.clone(),
             histogram_dropped: false,
+            asked_warm_up_seconds: self.asked_warm_up_seconds,
+            asked_tail_seconds: self.asked_tail_seconds,
             warm_up: self.warm_up,
             tail: self.tail,
             gap_before_measured_seconds: self.warm_up.map(|warm_up| gap(warm_up, measured)),
             gap_after_measured_seconds: self.tail.map(|tail| gap(measured, tail)),
             interrupted: self.interrupted.clone(),
             clock,
+            clock_after,
+            throttled_seconds: self.throttled_seconds,
         }
     }
 }
@@ -57,6 +69,7 @@ pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure>
     }
 
     let mut process = start(&plan.measured, plan)?;
+    let throttled_before = throttled_seconds();
     let warm_up = warm_up.and_then(|(run, (process, ended))| span(run, process.output(), &ended));
     let ended = wait(&plan.measured, &mut process, plan, watch)?;
 
@@ -66,6 +79,9 @@ pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure>
         Some(run) if whole => Some((run, start(run, plan)?)),
         _ => None,
     };
+    let throttled_seconds = throttled_before
+        .zip(throttled_seconds())
+        .map(|(before, after)| after - before);
     let json = process.output();
     let measured = measured(&json, &ended);
     if let Ok(result) = &measured {
@@ -90,8 +106,19 @@ pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure>
         measured,
         tail: tail_span,
         interrupted,
+        asked_warm_up_seconds: asked_seconds(plan.warm_up.as_ref()),
+        asked_tail_seconds: asked_seconds(plan.tail.as_ref()),
+        throttled_seconds,
         json_line: json.stdout.lines().map(str::trim).collect(),
     })
+}
+
+/// The length of a run beside the measured one, 0 for none.
+fn asked_seconds(run: Option<&Run>) -> f64 {
+    match run.map(|run| run.settings.amount) {
+        Some(Amount::DurationSeconds(seconds)) => seconds,
+        _ => 0.0,
+    }
 }
 
 fn start(run: &Run, plan: &Plan) -> Result<Process, Failure> {

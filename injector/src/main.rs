@@ -10,6 +10,7 @@
 //! termination message.
 
 mod arguments;
+mod cgroup;
 mod clock;
 mod load;
 mod process;
@@ -22,7 +23,7 @@ use std::{
 
 use arguments::{Cli, Command, RunArguments};
 use clap::Parser;
-use frugality_measure::report::Failure;
+use frugality_measure::report::{ClockOffset, Failure};
 use process::Watch;
 
 const NO_MEASURED_RUN: u8 = 1;
@@ -66,34 +67,36 @@ fn report(arguments: &RunArguments) -> (String, u8) {
         Ok(watch) => watch,
         Err(error) => return failed(&Failure::of(&error), NO_MEASURED_RUN),
     };
-    let clock = arguments
-        .clock_url
-        .as_deref()
-        .and_then(|url| match clock::compare(url) {
-            Ok(offset) => {
-                eprintln!(
-                    "clock: the meter's is {:+.6} s from this one, ± {:.6} s",
-                    offset.offset_seconds, offset.uncertainty_seconds
-                );
-                Some(offset)
-            }
-            Err(error) => {
-                eprintln!("clock: not compared: {error}");
-                None
-            }
-        });
+    let clock = compare_clocks(arguments);
     let outcome = match load::put_on(&plan, &mut watch) {
         Ok(outcome) => outcome,
         Err(failure) => return failed(&failure, NO_MEASURED_RUN),
     };
+    let report = outcome.report(clock, compare_clocks(arguments));
     if let Err(error) = writeln!(io::stdout(), "{}", outcome.json_line) {
         eprintln!("the measured run's JSON could not be printed: {error}");
     }
-    let report = outcome.report(clock);
     match report.encode() {
         Ok(message) if report.interrupted.is_some() => (message, INTERRUPTED),
         Ok(message) => (message, 0),
         Err(error) => failed(&Failure::of(&error), NO_MEASURED_RUN),
+    }
+}
+
+/// How far the meter's clock is from this one; `None` where there is no meter to ask, or no answer.
+fn compare_clocks(arguments: &RunArguments) -> Option<ClockOffset> {
+    match clock::compare(arguments.clock_url.as_deref()?) {
+        Ok(offset) => {
+            eprintln!(
+                "clock: the meter's is {:+.6} s from this one, ± {:.6} s",
+                offset.offset_seconds, offset.uncertainty_seconds
+            );
+            Some(offset)
+        }
+        Err(error) => {
+            eprintln!("clock: not compared: {error}");
+            None
+        }
     }
 }
 

@@ -1,15 +1,16 @@
 //! One attempt, from the injector's report and the readings to its figures, or to the reason why
 //! there are none.
 
+mod load;
+
 use std::collections::BTreeSet;
 
-use crate::energy::{AttemptReadings, EnergyFigures, Limits, Void, Window, evaluate};
+use crate::energy::{AttemptReadings, EnergyFigures, Limits, Tail, Window, evaluate};
 use crate::fortio::{RequestFigures, figures};
 use crate::reading::Reading;
 use crate::report::{InjectionReport, LoadSpan};
-
-/// Largest uncertainty of the clocks' offset: at a window of 20 s, half a percent.
-pub const MAX_CLOCK_UNCERTAINTY_SECONDS: f64 = 0.1;
+use crate::void::Void;
+pub use load::MAX_CLOCK_ERROR_SECONDS;
 
 /// Where an attempt's windows lie, all in the meter's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,26 +26,16 @@ pub struct Windows {
 }
 
 /// The windows that a report tells of: the idle baseline begins `settle_seconds` after the end of
-/// all load and lasts `idle_seconds`. Void where Fortio was interrupted, or where the clocks of
-/// meter and injector could not be compared.
+/// all load and lasts `idle_seconds`. Void where they cannot be told: Fortio was interrupted, load was
+/// missing around the measured run, or the clocks of meter and injector could not be compared or moved.
 pub fn windows(
     report: &InjectionReport,
     settle_seconds: f64,
     idle_seconds: f64,
 ) -> Result<Windows, Void> {
-    if let Some(how) = &report.interrupted {
-        return Err(Void::FortioInterrupted { how: how.clone() });
-    }
-    let uncertainty_seconds = report.clock.map(|clock| clock.uncertainty_seconds);
-    let Some(clock) = report
-        .clock
-        .filter(|clock| clock.uncertainty_seconds <= MAX_CLOCK_UNCERTAINTY_SECONDS)
-    else {
-        return Err(Void::ClockOffsetUnknown {
-            uncertainty_seconds,
-            limit_seconds: MAX_CLOCK_UNCERTAINTY_SECONDS,
-        });
-    };
+    load::whole(report)?;
+    let clock = load::clocks(report)?;
+    load::steady(report)?;
     let window = |span: LoadSpan| {
         let start_unix_seconds = span.start_unix_seconds + clock.offset_seconds;
         Window {
@@ -84,6 +75,8 @@ pub struct Attempt<'a> {
     pub database_pods: &'a BTreeSet<String>,
     /// UIDs of measured pods whose own containers ended during the attempt: the candidate's doing.
     pub restarted_pods: &'a BTreeSet<String>,
+    /// UIDs of the injector's pods; empty where it has a node of its own.
+    pub injector_pods: &'a BTreeSet<String>,
     /// Status codes that count as success.
     pub expected_status: &'a [u16],
     /// What the readings must keep to.
@@ -102,6 +95,8 @@ pub struct Assessment {
 /// The figures of an attempt, or why they cannot be trusted.
 pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
     let requests = figures(&attempt.report.measured, attempt.expected_status);
+    load::not_throttled(attempt.report)?;
+    load::paced_by_target(&requests)?;
     let energy = evaluate(&AttemptReadings {
         readings: attempt.readings,
         idle_before: attempt.idle_before,
@@ -110,8 +105,48 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
         candidate_pods: attempt.candidate_pods,
         database_pods: attempt.database_pods,
         restarted_pods: attempt.restarted_pods,
+        injector_pods: attempt.injector_pods,
+        tail: tail(attempt),
         successes: requests.successes,
         limits: attempt.limits,
     })?;
     Ok(Assessment { requests, energy })
+}
+
+/// The load after the measured window, with how much of it there was.
+fn tail(attempt: &Attempt<'_>) -> Option<Tail> {
+    let measured = LoadSpan::from(&attempt.report.measured).requests_per_second()?;
+    let tail = attempt.report.tail?.requests_per_second()?;
+    Some(Tail {
+        window: attempt.windows.tail?,
+        relative_load: tail / measured,
+    })
+}
+
+/// The largest share by which the mean length of a candidate's answers may differ between its trials:
+/// other data or another program would answer otherwise.
+const MAX_BODY_DIFFERENCE: f64 = 0.01;
+
+/// Beyond that share, by how many standard errors: where each request asks for another row, means over
+/// few of them differ by chance.
+const BODY_STANDARD_ERRORS: f64 = 3.0;
+
+/// Whether a candidate answers as it did in an earlier trial of the run; that the data behind it, or
+/// the program, were changed from outside. Not asked where a trial had errors, whose bodies are others.
+pub fn same_answers(now: &RequestFigures, earlier: &RequestFigures) -> Result<(), Void> {
+    let (Some(mean_bytes), Some(earlier_bytes)) = (now.mean_body_bytes, earlier.mean_body_bytes)
+    else {
+        return Ok(());
+    };
+    let error = |figures: &RequestFigures| figures.mean_body_standard_error_bytes.unwrap_or(0.0);
+    let allowed_bytes = (MAX_BODY_DIFFERENCE * earlier_bytes)
+        .max(BODY_STANDARD_ERRORS * error(now).hypot(error(earlier)));
+    if (mean_bytes - earlier_bytes).abs() > allowed_bytes {
+        return Err(Void::ResponsesDiffer {
+            mean_bytes,
+            earlier_bytes,
+            allowed_bytes,
+        });
+    }
+    Ok(())
 }

@@ -12,17 +12,18 @@
 
 mod baseline;
 mod checks;
+mod conditions;
 mod counters;
-mod void;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::reading::{MeterIdentity, PodReading, Provenance, Reading};
+pub use crate::void::Void;
 use baseline::{Gross, Net};
 use checks::Evidence;
-pub use void::Void;
+pub use conditions::Conditions;
 
 /// An interval of time, in Unix seconds of the readings' clock: the measured node's where the meter
 /// tells its time, else the scraper's.
@@ -98,10 +99,24 @@ pub struct AttemptReadings<'a> {
     /// attempt. A crash is the candidate's doing, an outcome and never void: the node's energy
     /// stands, only these pods' counters may be lost.
     pub restarted_pods: &'a BTreeSet<String>,
+    /// UIDs of the injector's pods, which count neither to the boundary nor to its neighbours; empty
+    /// where it has a node of its own.
+    pub injector_pods: &'a BTreeSet<String>,
+    /// The load after the measured window, where it is known.
+    pub tail: Option<Tail>,
     /// Responses with an expected code in the measured window.
     pub successes: u64,
     /// What the readings must keep to.
     pub limits: Limits,
+}
+
+/// The load between the measured window and the settling before the second idle baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tail {
+    /// When it was on, in the readings' clock.
+    pub window: Window,
+    /// Its requests per second over those of the measured run.
+    pub relative_load: f64,
 }
 
 /// Room for the rounding of times near 10⁹ s, so that a window of exactly the least length passes.
@@ -178,6 +193,13 @@ pub struct EnergyFigures {
     pub timestamp_uncertainty_seconds: f64,
     /// What that does to `node_joules`: its standard uncertainty, as a share of it.
     pub node_joules_relative_uncertainty: f64,
+    /// Standard uncertainty of the node's energy as a share of it, by the meter's own word: from its
+    /// data sheet or its model's calibration, and common to all trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meter_relative_uncertainty: Option<f64>,
+    /// Temperature, clock and throttling of the node, where the meter tells them.
+    #[serde(default)]
+    pub conditions: Conditions,
     /// The readings that every window's ends were interpolated between, to repeat the arithmetic.
     pub brackets: Brackets,
 }
@@ -264,16 +286,7 @@ pub fn evaluate(attempt: &AttemptReadings<'_>) -> Result<EnergyFigures, Void> {
 
 fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
     let Evidence { attempt, series } = evidence;
-    let gross = Gross {
-        node_joules: series.node_joules(attempt.measured)?,
-        window_seconds: attempt.measured.seconds(),
-        idle_before_watts: series.node_joules(attempt.idle_before)? / attempt.idle_before.seconds(),
-        idle_after_watts: series.node_joules(attempt.idle_after)? / attempt.idle_after.seconds(),
-        idle_before_seconds: attempt.idle_before.seconds(),
-        idle_after_seconds: attempt.idle_after.seconds(),
-        interval_seconds: series.interval_seconds(),
-        timestamp_uncertainty_seconds: series.timestamp_uncertainty_seconds(),
-    };
+    let gross = Gross::of(evidence)?;
     let net = Net::of(&gross);
     let by_pod = ByPod::of(evidence);
     let last = series.last();
@@ -303,6 +316,8 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         interval_seconds: gross.interval_seconds,
         timestamp_uncertainty_seconds: gross.timestamp_uncertainty_seconds,
         node_joules_relative_uncertainty: gross.relative_uncertainty(),
+        meter_relative_uncertainty: series.max_of(|reading| reading.relative_uncertainty),
+        conditions: Conditions::of(evidence),
         brackets: Brackets {
             idle_before: series.bracket(attempt.idle_before)?,
             measured: series.bracket(attempt.measured)?,

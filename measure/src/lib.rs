@@ -10,6 +10,8 @@
 //! 5. [`energy`] turns readings and a window into joules, or says why it cannot;
 //! 6. [`attempt`] puts the steps from 2 to 5 together: from a report and readings to one attempt's figures;
 //! 7. [`statistics`] turns trials into a figure with its interval.
+//!
+//! [`void`] has every reason for which an attempt does not count.
 
 pub mod attempt;
 pub mod energy;
@@ -19,6 +21,7 @@ pub mod order;
 pub mod reading;
 pub mod report;
 pub mod statistics;
+pub mod void;
 
 /// Every foreign number must be below this: 2⁵³, beyond which a double no longer holds every whole
 /// number. A counter that large would stand still by rounding, and with smaller ones no sum, difference or

@@ -71,7 +71,7 @@ pub struct PodReading {
 }
 
 /// One observation of a node's meter and its pods' counters. Made by [`read`], every number in it
-/// is finite and not negative.
+/// is finite and, but for the temperature, not negative.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reading {
@@ -97,6 +97,26 @@ pub struct Reading {
     pub idle_joules: Option<f64>,
     /// CPU time of the whole node so far, in seconds.
     pub node_cpu_seconds: Option<f64>,
+    /// For how long the node was seen in a state that slows it down, in seconds by cause:
+    /// `under_voltage`, `frequency_capped`, `throttled`, `soft_temperature_limit`. Empty where the
+    /// meter does not tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub throttled_seconds: BTreeMap<String, f64>,
+    /// Temperature of the node's processor, in degrees Celsius.
+    #[serde(default)]
+    pub temperature_celsius: Option<f64>,
+    /// Clock of the node's processor, in hertz.
+    #[serde(default)]
+    pub frequency_hertz: Option<f64>,
+    /// Standard uncertainty of the node's energy as a share of it, of the instrument or the model.
+    #[serde(default)]
+    pub relative_uncertainty: Option<f64>,
+    /// Step of the instrument's counter, in joules; unknown where it integrates power.
+    #[serde(default)]
+    pub resolution_joules: Option<f64>,
+    /// Age of the last reading of the instrument itself, in seconds.
+    #[serde(default)]
+    pub source_age_seconds: Option<f64>,
     /// The running pods by UID. Pods that have ended are not among them.
     pub pods: BTreeMap<String, PodReading>,
 }
@@ -206,6 +226,12 @@ pub fn read(
         active_joules: scrape.number(series::NODE_ACTIVE_JOULES, &by_zone)?,
         idle_joules: scrape.number(series::NODE_IDLE_JOULES, &by_zone)?,
         node_cpu_seconds: scrape.number(series::NODE_CPU_SECONDS, &[])?,
+        throttled_seconds: throttled_seconds(&scrape)?,
+        temperature_celsius: scrape.temperature(series::NODE_TEMPERATURE)?,
+        frequency_hertz: scrape.number(series::NODE_FREQUENCY, &[])?,
+        relative_uncertainty: scrape.number(series::ENERGY_RELATIVE_UNCERTAINTY, &by_zone)?,
+        resolution_joules: scrape.number(series::ENERGY_RESOLUTION, &by_zone)?,
+        source_age_seconds: scrape.number(series::LAST_TRUE_READING_AGE, &by_zone)?,
         pods: pods(&scrape, &zone)?,
         zone,
     })
@@ -291,6 +317,21 @@ fn provenance_of_path(path: &str) -> Provenance {
     } else {
         Provenance::Metered
     }
+}
+
+/// The times in each state that slows the node down.
+fn throttled_seconds(scrape: &Scrape<'_>) -> Result<BTreeMap<String, f64>, ReadingError> {
+    let mut seconds = BTreeMap::new();
+    for sample in scrape.all(series::THROTTLED_SECONDS) {
+        let cause = sample.label("cause").unwrap_or_default().to_owned();
+        let value = series::valid_sample(sample)?;
+        if seconds.insert(cause, value).is_some() {
+            return Err(ReadingError::Ambiguous {
+                series: series::describe(sample),
+            });
+        }
+    }
+    Ok(seconds)
 }
 
 /// The running pods with every counter that is served for them.

@@ -35,6 +35,12 @@ pub struct InjectionReport {
     /// Whether the buckets of `measured`'s two histograms were left out to keep within the limit. Counts,
     /// sums and percentiles are always whole.
     pub histogram_dropped: bool,
+    /// The load that was asked for before the measured run, in seconds; 0 for none.
+    #[serde(default)]
+    pub asked_warm_up_seconds: f64,
+    /// Likewise after it.
+    #[serde(default)]
+    pub asked_tail_seconds: f64,
     /// The load before the measured run; absent where none was asked for, or it left no result.
     pub warm_up: Option<LoadSpan>,
     /// The load after the measured run; absent likewise.
@@ -49,6 +55,11 @@ pub struct InjectionReport {
     /// The meter's clock compared with the injector's, shortly before the warm-up; absent where no meter
     /// answered.
     pub clock: Option<ClockOffset>,
+    /// The same right after the tail.
+    pub clock_after: Option<ClockOffset>,
+    /// For how long the injector's CPU was throttled in the measured run, in seconds, by its own
+    /// cgroup; absent where that does not tell.
+    pub throttled_seconds: Option<f64>,
 }
 
 /// When load was on, by the clock of the injector's node.
@@ -81,6 +92,13 @@ impl LoadSpan {
     #[must_use]
     pub fn end_unix_seconds(&self) -> f64 {
         self.start_unix_seconds + self.duration_seconds
+    }
+
+    /// All requests over the length; absent where there was none.
+    #[must_use]
+    pub fn requests_per_second(&self) -> Option<f64> {
+        (self.requests > 0 && self.duration_seconds > 0.0)
+            .then(|| self.requests as f64 / self.duration_seconds)
     }
 }
 

@@ -9,6 +9,7 @@ use frugality_measure::reading::{self, Provenance, Reading};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kepler-v0.11.4");
 const SERVER: &str = "bed27566-8352-495a-8672-08132c7957e6";
+const INJECTOR: &str = "8bcd67cf-5338-4db6-a3e3-0512ae806712";
 
 /// What was true when a file was read.
 struct Truth {
@@ -57,6 +58,8 @@ fn measure(files: &[&str], measured: Window) -> Result<EnergyFigures, Void> {
         candidate_pods: &BTreeSet::from([SERVER.to_owned()]),
         database_pods: &BTreeSet::new(),
         restarted_pods: &BTreeSet::new(),
+        injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),
+        tail: None,
         successes: 500_000,
         limits: Limits {
             max_reading_gap_seconds: 20.0,
@@ -209,6 +212,8 @@ fn a_fake_meter_gives_no_figure() {
         candidate_pods: &BTreeSet::from([SERVER.to_owned()]),
         database_pods: &BTreeSet::new(),
         restarted_pods: &BTreeSet::new(),
+        injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),
+        tail: None,
         successes: 1,
         limits: Limits::new(12.0),
     })

@@ -17,6 +17,8 @@ fn report(measured: FortioResult) -> InjectionReport {
         version: REPORT_VERSION,
         measured,
         histogram_dropped: false,
+        asked_warm_up_seconds: 5.0,
+        asked_tail_seconds: 3.0,
         warm_up: Some(LoadSpan {
             start_unix_seconds: span.start_unix_seconds - 5.1,
             ..span
@@ -32,6 +34,11 @@ fn report(measured: FortioResult) -> InjectionReport {
             offset_seconds: -0.001_23,
             uncertainty_seconds: 0.000_35,
         }),
+        clock_after: Some(ClockOffset {
+            offset_seconds: -0.001_27,
+            uncertainty_seconds: 0.000_31,
+        }),
+        throttled_seconds: Some(0.012_345),
     }
 }
 

@@ -202,7 +202,11 @@ impl Reader {
             }
             Err(error) => {
                 warn!(trial = watch.trial, node = watch.node, %error, "no reading");
-                entry.session.last_error = Some(error.to_string());
+                let text = error.to_string();
+                if let ScrapeError::Reading(ReadingError::NoNodeSeries { .. }) = error {
+                    entry.session.without_power = Some(text.clone());
+                }
+                entry.session.last_error = Some(text);
             }
         }
     }

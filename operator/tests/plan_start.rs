@@ -104,6 +104,28 @@ fn a_meter_that_does_not_answer_is_waited_for_and_then_invalid() {
 }
 
 #[test]
+fn a_meter_that_answers_without_power_is_told_apart_from_one_that_does_not() {
+    let world = preflight(two(), None);
+    let missing = "the meter serves no kepler_node_cpu_joules_total for the node pi-1";
+    let ended = planned(&world, 60.1, |observed| {
+        for session in observed.sessions.values_mut() {
+            session.last_error = Some(missing.into());
+            session.without_power = Some(missing.into());
+        }
+    });
+    assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
+    assert_eq!(reason_of(&ended), reason::NO_POWER_METRICS);
+    assert!(ended.status.conditions[0].message.contains(missing));
+    // It did so once, and does not answer now.
+    let silent = planned(&world, 60.1, |observed| {
+        for session in observed.sessions.values_mut() {
+            session.without_power = Some(missing.into());
+        }
+    });
+    assert_eq!(reason_of(&silent), reason::METER_MISSING);
+}
+
+#[test]
 fn one_lost_reading_while_the_database_starts_is_no_missing_meter() {
     let mut world = World::new([two()]);
     world.manner.database_ready = Some(100.0);

@@ -18,9 +18,10 @@ use frugality_measure::{
     report::{ClockOffset, Failure},
 };
 use frugality_operator::{
-    api::{Outcome, Role, reason},
+    api::{FrugalityTrialStatus, Outcome, Role, reason},
     plan::{
-        facts::{ChildKind, Termination},
+        Plan,
+        facts::{ChildKind, Observed, Termination},
         plan,
     },
 };
@@ -191,6 +192,190 @@ fn clocks_that_cannot_be_compared_make_the_attempt_void() {
     };
     assert_void(&known_to(0.11), reason::CLOCK_OFFSET_UNKNOWN);
     assert_eq!(record(&known_to(0.1)).outcome, Some(Outcome::Measured));
+}
+
+#[test]
+fn clocks_that_moved_make_the_attempt_void() {
+    let moved = |seconds: f64| {
+        reported(|report| {
+            if let Some(clock) = &mut report.clock_after {
+                clock.offset_seconds += seconds;
+            }
+        })
+    };
+    assert_void(&moved(0.11), "ClockStepped");
+    let plan = moved(0.09);
+    assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
+    // A step shows in the record even where it is small enough.
+    let offsets = [record(&plan).clock, record(&plan).clock_after];
+    let [before, after] = offsets.map(|clock| clock.unwrap().offset_seconds);
+    assert!((after - before - 0.09).abs() < 1e-9);
+}
+
+#[test]
+fn an_injector_that_was_kept_from_its_cpu_makes_the_attempt_void() {
+    // 1 % of 20.012 s.
+    let throttled = |seconds| reported(|report| report.throttled_seconds = seconds);
+    assert_void(&throttled(Some(0.201)), "InjectorThrottled");
+    for seconds in [Some(0.2), Some(0.0), None] {
+        let plan = throttled(seconds);
+        assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
+        assert_eq!(record(&plan).injector_throttled_seconds, seconds);
+    }
+}
+
+#[test]
+fn an_injector_that_set_the_pace_makes_the_attempt_void() {
+    // Four connections over 20.012 s.
+    let waited = |share: f64, rate: Option<f64>| {
+        reported(|report| {
+            report.measured.latency.sum_seconds = share * 4.0 * 20.012;
+            report.measured.requested_rate = rate;
+        })
+    };
+    assert_void(&waited(0.89, None), "InjectorStarved");
+    assert_eq!(record(&waited(0.91, None)).outcome, Some(Outcome::Measured));
+    let reached = record(&reported(|_| ()))
+        .fortio
+        .as_ref()
+        .unwrap()
+        .actual_rate;
+    // A rate that is reached leaves connections idle; one that is missed by a busy target is an outcome.
+    let fixed = |share: f64, reached_share: f64| waited(share, Some(reached / reached_share));
+    for (share, reached_share) in [(0.3, 1.0), (0.3, 0.991), (0.91, 0.5)] {
+        let plan = fixed(share, reached_share);
+        assert_eq!(
+            record(&plan).outcome,
+            Some(Outcome::Measured),
+            "{share} {reached_share}"
+        );
+    }
+    let plan = fixed(0.3, 0.98);
+    assert_void(&plan, "InjectorStarved");
+    let message = record(&plan).message.as_ref().unwrap();
+    assert!(
+        message.starts_with("2.0 % of the rate were not reached"),
+        "{message}"
+    );
+}
+
+#[test]
+fn load_that_was_not_steady_makes_the_attempt_void() {
+    assert_void(&reported(|report| report.tail = None), "LoadNotSteady");
+    let gap = |seconds| reported(|report| report.gap_after_measured_seconds = Some(seconds));
+    // The slowest answer took 0.1 s.
+    assert_void(&gap(0.61), "LoadNotSteady");
+    assert_eq!(record(&gap(0.59)).outcome, Some(Outcome::Measured));
+}
+
+#[test]
+fn a_load_that_the_node_did_not_see_makes_the_attempt_void() {
+    // By the injector's clock it ended some seconds later than by the node's; a reading a second lets
+    // the step be told to 2 s.
+    let late = |seconds: f64| {
+        reported(|report| {
+            for clock in [&mut report.clock, &mut report.clock_after] {
+                clock.as_mut().unwrap().offset_seconds += seconds;
+            }
+        })
+    };
+    assert_eq!(record(&late(-1.8)).outcome, Some(Outcome::Measured));
+    assert_void(&late(-2.2), "LoadNotSeen");
+}
+
+#[test]
+fn a_meter_that_answers_without_power_makes_the_attempt_void() {
+    let missing = "the meter serves no kepler_node_cpu_joules_total for the node pi-1";
+    // From the first reading on, or for some seconds under load.
+    let mut world = after("waiting for the server to be ready");
+    world.manner.meter = None;
+    world.advance_to(world.now + 40.0);
+    let answer = |observed: &mut Observed| {
+        for session in observed.sessions.values_mut() {
+            session.without_power = Some(missing.into());
+            session.last_error = Some(missing.into());
+        }
+    };
+    let never = changed(&world, |observed| {
+        answer(observed);
+        for session in observed.sessions.values_mut() {
+            session.readings = Arc::default();
+        }
+    });
+    assert_void(&never, reason::NO_POWER_METRICS);
+
+    let mut world = after("load is on");
+    let back = world.now + 7.0;
+    world.manner.meter = None;
+    world.advance_to(back);
+    world.manner.meter = Some(Provenance::Metered);
+    world.advance_to(world.loads[0].end + 11.0);
+    let gap = changed(&world, answer);
+    assert_void(&gap, reason::NO_POWER_METRICS);
+    let message = record(&gap).message.as_ref().unwrap();
+    assert!(message.starts_with(missing), "{message}");
+    assert!(
+        message.contains("the readings were interrupted"),
+        "{message}"
+    );
+    // A meter that did so only before the attempt's first reading costs nothing.
+    let whole = changed(&load_over(), answer);
+    assert_eq!(record(&whole).outcome, Some(Outcome::Measured));
+}
+
+/// What the attempt's end looks like after another trial of a candidate with this record.
+fn after_a_trial_of(candidate: &str, change: impl Fn(&mut FrugalityTrialStatus)) -> Plan {
+    let mut world = World::new([two()]);
+    world.run_until("its second load", |world| {
+        let of_candidate = world
+            .loads
+            .iter()
+            .filter(|load| load.trial.contains(candidate));
+        of_candidate.count() == 2
+    });
+    world.advance_to(world.loads.last().unwrap().end + 11.0);
+    changed(&world, |observed| {
+        for trial in &mut observed.trials {
+            let measured = |status: &&mut FrugalityTrialStatus| status.outcome.is_some();
+            if let Some(status) = trial.status.as_mut().filter(measured)
+                && trial.spec.candidate == candidate
+            {
+                change(status);
+            }
+        }
+    })
+}
+
+#[test]
+fn an_image_that_changed_makes_the_attempt_void() {
+    for container in ["server", "database", "injector"] {
+        let plan = after_a_trial_of("rust", |status| {
+            let digest = status.images.get_mut(container).unwrap();
+            *digest = "sha256:another".into();
+        });
+        assert_void(&plan, reason::IMAGE_CHANGED);
+        let message = record(&plan).message.as_ref().unwrap();
+        assert!(message.contains(container), "{message}");
+    }
+    // A container that an earlier trial did not have is no other image.
+    let plan = after_a_trial_of("rust", |status| {
+        status.images.remove("server");
+    });
+    assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
+}
+
+#[test]
+fn answers_of_another_length_make_the_attempt_void() {
+    // Bodies of 1000 bytes.
+    let earlier = |bytes: f64| {
+        after_a_trial_of("rust", |status| {
+            let requests = status.requests.as_mut().unwrap();
+            assert_eq!(requests.mean_body_bytes, Some(1000.0));
+            requests.mean_body_bytes = Some(bytes);
+        })
+    };
+    assert_void(&earlier(980.0), "ResponsesDiffer");
+    assert_eq!(record(&earlier(995.0)).outcome, Some(Outcome::Measured));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The idle baseline, what is left above it, and whether that can be told from nothing.
 
-use super::ROUNDING_SECONDS;
+use super::checks::Evidence;
+use super::{ROUNDING_SECONDS, Void};
 
 /// What net energy is computed from.
 pub(super) struct Gross {
@@ -30,6 +31,22 @@ const DETECTION_FACTOR: f64 = 3.29;
 const MIN_IDLE_INTERVALS: f64 = 2.0;
 
 impl Gross {
+    pub(super) fn of(evidence: &Evidence<'_>) -> Result<Self, Void> {
+        let Evidence { attempt, series } = evidence;
+        Ok(Self {
+            node_joules: series.node_joules(attempt.measured)?,
+            window_seconds: attempt.measured.seconds(),
+            idle_before_watts: series.node_joules(attempt.idle_before)?
+                / attempt.idle_before.seconds(),
+            idle_after_watts: series.node_joules(attempt.idle_after)?
+                / attempt.idle_after.seconds(),
+            idle_before_seconds: attempt.idle_before.seconds(),
+            idle_after_seconds: attempt.idle_after.seconds(),
+            interval_seconds: series.interval_seconds(),
+            timestamp_uncertainty_seconds: series.timestamp_uncertainty_seconds(),
+        })
+    }
+
     /// Standard uncertainty of an energy relative to it, from not knowing the exact times of its two
     /// ends. Each time lies anywhere within ±δ: u = δ/√3 (JCGM 100:2008, 4.3.7), and the ends are
     /// independent, at the window's mean power: u(E)/E = √2·u/T.

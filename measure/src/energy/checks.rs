@@ -1,5 +1,8 @@
 //! The questions that readings must answer before anything is computed from them, in order.
 
+mod surroundings;
+
+use super::baseline::{Gross, Net};
 use super::counters::Series;
 use super::{AttemptReadings, ROUNDING_SECONDS, Void};
 use crate::reading::{Provenance, Reading};
@@ -19,13 +22,24 @@ impl<'a> Evidence<'a> {
             series: series.ok_or(Void::MeterMissing {})?,
         })
     }
+
+    /// Namespace, name and UID of a pod, as far as any reading knows it.
+    fn pod_name(&self, uid: &str) -> String {
+        let mut readings = self.series.readings().iter();
+        let known = readings.find_map(|reading| reading.pods.get(uid));
+        known.map_or_else(
+            || uid.to_owned(),
+            |pod| format!("{}/{} ({uid})", pod.namespace, pod.name),
+        )
+    }
 }
 
 type Check = fn(&Evidence<'_>) -> Result<(), Void>;
 
 /// Causes come before their effects: a meter that restarted is named as such, and not by the
-/// counters that fell with it.
-const CHECKS: [Check; 11] = [
+/// counters that fell with it; clocks that are wrong, and not by the idle baseline that they moved
+/// into the load.
+const CHECKS: [Check; 18] = [
     windows_in_order,
     meter_is_genuine,
     meter_moves_on,
@@ -37,6 +51,13 @@ const CHECKS: [Check; 11] = [
     readings_uninterrupted,
     pods_all_the_time,
     window_long_enough,
+    counter_fine_enough,
+    surroundings::load_seen_where_told,
+    surroundings::voltage_held,
+    surroundings::cool_before_load,
+    surroundings::neighbours_quiet,
+    surroundings::halves_alike,
+    surroundings::baselines_alike,
 ];
 
 /// Asks every question; the first that fails is the reason.
@@ -59,6 +80,19 @@ const KEPLER_STALENESS_SECONDS: f64 = 0.5;
 /// other: a share of it and an amount in joules.
 const PODS_MARGIN: f64 = 1.02;
 const PODS_SLACK_JOULES: f64 = 0.1;
+
+/// The largest share of the net energy that one step of the meter's counter may be. A counter is up
+/// to a step behind at either end, evenly distributed: u = step·√(2/12) (JCGM 100:2008, 4.3.7), so
+/// this keeps it below a thousandth, where nobody need take account of it.
+pub(super) const MAX_STEP_SHARE: f64 = 0.002;
+
+/// A counter that stood still between more than this share of the readings is one of large steps, and
+/// not one whose source was late now and then.
+const STILL_SHARE: f64 = 0.05;
+
+/// No node draws less, so a counter that has not moved for longer than this takes for one step is
+/// dead. A Raspberry Pi that is switched off draws about as much.
+const LEAST_WATTS: f64 = 0.1;
 
 /// How much longer than the meter's true interval the median time between scrapes may be.
 const SCRAPE_JITTER: f64 = 1.05;
@@ -102,14 +136,25 @@ fn meter_is_genuine(evidence: &Evidence<'_>) -> Result<(), Void> {
     }
 }
 
-/// The meter takes new readings while it is scraped. No node draws nothing, so a counter that
-/// stands still is as dead as a timestamp that does.
+/// The meter takes new readings while it is scraped, and its source gives it new ones. No node draws
+/// nothing, so a counter that stands still is as dead as a timestamp that does; only one of known,
+/// large steps may stand for a while.
 fn meter_moves_on(evidence: &Evidence<'_>) -> Result<(), Void> {
     let limit_seconds = evidence.attempt.limits.max_reading_gap_seconds;
     let stands_still = |a: &Reading, b: &Reading| {
+        let seconds = b.scraped_at_unix_seconds - a.scraped_at_unix_seconds;
         (a.meter_unix_seconds.is_some() && a.meter_unix_seconds == b.meter_unix_seconds)
-            || a.node_joules.total_cmp(&b.node_joules).is_eq()
+            || (a.node_joules.total_cmp(&b.node_joules).is_eq()
+                && b.resolution_joules
+                    .is_none_or(|step| step < LEAST_WATTS * seconds))
     };
+    let age = evidence.series.max_of(|reading| reading.source_age_seconds);
+    if let Some(seconds) = age.filter(|seconds| *seconds > limit_seconds) {
+        return Err(Void::MeterStale {
+            seconds,
+            limit_seconds,
+        });
+    }
     let mut since: Option<&Reading> = None;
     for scrape in evidence.series.scrapes() {
         match since {
@@ -327,14 +372,7 @@ fn pods_all_the_time(evidence: &Evidence<'_>) -> Result<(), Void> {
             .filter(|uid| !attempt.restarted_pods.contains(*uid))
         {
             if !reading.pods.contains_key(uid) {
-                let known = series
-                    .readings()
-                    .iter()
-                    .find_map(|reading| reading.pods.get(uid));
-                let pod = known.map_or_else(
-                    || uid.clone(),
-                    |pod| format!("{}/{} ({uid})", pod.namespace, pod.name),
-                );
+                let pod = evidence.pod_name(uid);
                 let at_unix_seconds = reading.at_unix_seconds();
                 return Err(Void::PodReplaced {
                     pod,
@@ -364,4 +402,39 @@ fn window_long_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
         });
     }
     Ok(())
+}
+
+/// The meter's counter moves in small enough steps: those that it tells, else the smallest seen
+/// where it often stood still between two readings, as a counter of fine steps does not.
+fn counter_fine_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let series = &evidence.series;
+    let seen = || {
+        let rises: Vec<f64> = series
+            .steps()
+            .map(|(a, b)| b.node_joules - a.node_joules)
+            .collect();
+        let moving: Vec<f64> = rises.iter().copied().filter(|rise| *rise > 0.0).collect();
+        let still = (rises.len() - moving.len()) as f64;
+        let is_coarse = still > STILL_SHARE * rises.len() as f64;
+        moving.into_iter().reduce(f64::min).filter(|_| is_coarse)
+    };
+    let told = series.max_of(|reading| reading.resolution_joules);
+    let Some(resolution_joules) = told.or_else(seen) else {
+        return Ok(());
+    };
+    let joules = deciding_joules(&Gross::of(evidence)?);
+    if resolution_joules > MAX_STEP_SHARE * joules {
+        return Err(Void::MeterTooCoarse {
+            resolution_joules,
+            joules,
+            limit_share: MAX_STEP_SHARE,
+        });
+    }
+    Ok(())
+}
+
+/// The energy that an error is compared with: the net energy; where that can't be told from 0, and
+/// so stands in no figure, the gross.
+fn deciding_joules(gross: &Gross) -> f64 {
+    Net::of(gross).joules.unwrap_or(gross.node_joules)
 }

@@ -1,6 +1,6 @@
 //! Counters over time: which readings count, and what a counter was between two of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Bracket, ReadingMark, Void, Window};
 use crate::reading::{PodReading, Reading};
@@ -149,6 +149,72 @@ impl<'a> Series<'a> {
         pods.iter()
             .map(|uid| self.delta(window, |reading| counter(reading.pods.get(uid)?)))
             .sum()
+    }
+
+    /// By how much a counter of every pod rose over a window, linear between readings. Unlike
+    /// [`Series::pods_delta`] it knows pods that came or went: one that appears counts from its
+    /// beginning, one that has ended up to its last reading, one that fell from 0 again.
+    pub(super) fn pods_used(
+        &self,
+        window: Window,
+        counter: impl Fn(&PodReading) -> Option<f64>,
+    ) -> BTreeMap<&'a str, f64> {
+        let mut last = BTreeMap::new();
+        let counts = |reading: &'a Reading| {
+            let pods = reading.pods.iter();
+            pods.filter_map(|(uid, pod)| Some((uid.as_str(), counter(pod)?)))
+                .collect::<Vec<_>>()
+        };
+        if let Some(first) = self.readings.first() {
+            last.extend(counts(first));
+        }
+        let mut used = BTreeMap::new();
+        for (earlier, later) in self.steps() {
+            let (from, to) = (earlier.at_unix_seconds(), later.at_unix_seconds());
+            let inside = to.min(window.end_unix_seconds) - from.max(window.start_unix_seconds);
+            let share = (inside / (to - from)).max(0.0);
+            for (uid, count) in counts(later) {
+                let before = last.insert(uid, count).filter(|before| *before <= count);
+                if share > 0.0 {
+                    *used.entry(uid).or_default() += share * (count - before.unwrap_or(0.0));
+                }
+            }
+        }
+        used
+    }
+
+    /// Mean power between every two readings inside a window, in watts.
+    pub(super) fn watts(&self, window: Window) -> Vec<f64> {
+        let inside = |reading: &Reading| {
+            let at = reading.at_unix_seconds();
+            window.start_unix_seconds <= at && at <= window.end_unix_seconds
+        };
+        self.steps()
+            .filter(|(a, b)| inside(a) && inside(b))
+            .map(|(a, b)| {
+                (b.node_joules - a.node_joules) / (b.at_unix_seconds() - a.at_unix_seconds())
+            })
+            .collect()
+    }
+
+    /// For how long the node was slowed down in a window, in seconds by cause.
+    pub(super) fn throttled_seconds(&self, window: Window) -> BTreeMap<String, f64> {
+        self.last
+            .throttled_seconds
+            .keys()
+            .filter_map(|cause| {
+                let of = |reading: &Reading| reading.throttled_seconds.get(cause).copied();
+                Some((cause.clone(), self.delta(window, of)?))
+            })
+            .collect()
+    }
+
+    /// The largest of what the readings say of something.
+    pub(super) fn max_of(&self, value: impl Fn(&Reading) -> Option<f64>) -> Option<f64> {
+        self.readings
+            .iter()
+            .filter_map(|reading| value(reading))
+            .reduce(f64::max)
     }
 
     /// Whether a pod's counters do not run through the whole window: it is missing from a reading

@@ -34,6 +34,13 @@ pub struct RequestFigures {
     /// Share of the asked-for rate that was *not* reached, 0 to 1: 1 − ActualQPS ÷ RequestedQPS. Absent
     /// where the greatest rate was asked for.
     pub shortfall: Option<f64>,
+    /// Mean length of the answers' bodies, in bytes. Fortio does not part the sizes of successes and
+    /// errors, so it is absent in a run with errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_body_bytes: Option<f64>,
+    /// Its standard error: the lengths' standard deviation over √N.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_body_standard_error_bytes: Option<f64>,
 }
 
 /// The figures of `result`, where answers with a code of `expected` are successes.
@@ -61,6 +68,9 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
     } else {
         BTreeMap::new()
     };
+    let sizes = result
+        .response_sizes
+        .filter(|_| as_fortio_counts && errors == 0);
     RequestFigures {
         requests,
         successes,
@@ -77,5 +87,8 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
         shortfall: result
             .requested_rate
             .map(|rate| (1.0 - result.actual_rate / rate).max(0.0)),
+        mean_body_bytes: sizes.and_then(|sizes| Some(sizes.mean_bytes - sizes.mean_header_bytes?)),
+        mean_body_standard_error_bytes: sizes
+            .and_then(|sizes| Some(sizes.standard_deviation_bytes? / (successes as f64).sqrt())),
     }
 }

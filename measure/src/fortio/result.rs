@@ -97,6 +97,12 @@ pub struct ResponseSizes {
     pub max_bytes: f64,
     /// The mean.
     pub mean_bytes: f64,
+    /// The standard deviation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_deviation_bytes: Option<f64>,
+    /// The mean of the headers alone. Fortio counts none for an answer that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_header_bytes: Option<f64>,
 }
 
 /// Why a text is no result to build on.
@@ -197,7 +203,7 @@ pub fn parse(json: &str) -> Result<FortioResult, FortioError> {
         error_latency: histogram(raw.errors_duration_histogram)?,
         codes,
         sockets: raw.socket_count,
-        response_sizes: response_sizes(raw.sizes.as_ref())?,
+        response_sizes: response_sizes(raw.sizes.as_ref(), raw.header_sizes.as_ref())?,
         version: raw.version,
         url: raw.url,
         labels: raw.labels,
@@ -230,6 +236,8 @@ struct Raw {
     ret_codes: BTreeMap<String, u64>,
     #[serde(default)]
     sizes: Option<RawSizes>,
+    #[serde(default)]
+    header_sizes: Option<RawSizes>,
     #[serde(default)]
     socket_count: u64,
     #[serde(default, rename = "error")]
@@ -272,6 +280,7 @@ struct RawSizes {
     min: f64,
     max: f64,
     avg: f64,
+    std_dev: f64,
 }
 
 fn value(field: &'static str, value: &dyn std::fmt::Display) -> FortioError {
@@ -347,7 +356,10 @@ fn histogram(raw: RawHistogram) -> Result<Histogram, FortioError> {
     })
 }
 
-fn response_sizes(raw: Option<&RawSizes>) -> Result<Option<ResponseSizes>, FortioError> {
+fn response_sizes(
+    raw: Option<&RawSizes>,
+    headers: Option<&RawSizes>,
+) -> Result<Option<ResponseSizes>, FortioError> {
     let Some(raw) = raw.filter(|raw| raw.count > 0) else {
         return Ok(None);
     };
@@ -355,6 +367,10 @@ fn response_sizes(raw: Option<&RawSizes>) -> Result<Option<ResponseSizes>, Forti
         min_bytes: not_negative("Sizes.Min", raw.min)?,
         max_bytes: not_negative("Sizes.Max", raw.max)?,
         mean_bytes: not_negative("Sizes.Avg", raw.avg)?,
+        standard_deviation_bytes: Some(not_negative("Sizes.StdDev", raw.std_dev)?),
+        mean_header_bytes: headers
+            .map(|headers| not_negative("HeaderSizes.Avg", headers.avg))
+            .transpose()?,
     }))
 }
 

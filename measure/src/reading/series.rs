@@ -12,6 +12,12 @@ pub(super) const METER_READING_TIMESTAMP: &str = "frugality_meter_reading_timest
 pub(super) const METER_START: &str = "frugality_meter_start_time_seconds";
 pub(super) const METER_INTERVAL: &str = "frugality_meter_interval_seconds";
 pub(super) const METER_MAX_WATTS: &str = "frugality_meter_max_watts";
+pub(super) const THROTTLED_SECONDS: &str = "frugality_meter_throttled_seconds_total";
+pub(super) const NODE_TEMPERATURE: &str = "frugality_meter_node_temperature_celsius";
+pub(super) const NODE_FREQUENCY: &str = "frugality_meter_node_frequency_hertz";
+pub(super) const ENERGY_RELATIVE_UNCERTAINTY: &str = "frugality_meter_energy_relative_uncertainty";
+pub(super) const ENERGY_RESOLUTION: &str = "frugality_meter_energy_resolution_joules";
+pub(super) const LAST_TRUE_READING_AGE: &str = "frugality_meter_last_true_reading_age_seconds";
 pub(super) const NODE_CPU_SECONDS: &str = "frugality_node_cpu_seconds_total";
 pub(super) const POD_CPU_SECONDS: &str = "frugality_pod_cpu_seconds_total";
 pub(super) const POD_WORKING_SET: &str = "frugality_pod_memory_working_set_bytes";
@@ -53,6 +59,21 @@ impl Scrape<'_> {
         wanted: &[(&str, &str)],
     ) -> Result<Option<f64>, ReadingError> {
         self.one(name, wanted)?.map(valid_sample).transpose()
+    }
+
+    /// The same of a temperature, which may be below 0.
+    pub(super) fn temperature(&self, name: &str) -> Result<Option<f64>, ReadingError> {
+        let Some(sample) = self.one(name, &[])? else {
+            return Ok(None);
+        };
+        if sample.value.is_finite() {
+            Ok(Some(sample.value))
+        } else {
+            Err(ReadingError::InvalidValue {
+                series: describe(sample),
+                value: sample.value,
+            })
+        }
     }
 
     /// Whether anything in the text is the node meter's own.

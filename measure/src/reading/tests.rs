@@ -13,6 +13,13 @@ frugality_meter_reading_timestamp_seconds{node_name="pi-1",zone="psys"} 17952369
 frugality_meter_start_time_seconds{node_name="pi-1"} 1795230000.5
 frugality_meter_interval_seconds{node_name="pi-1"} 1
 frugality_meter_max_watts{node_name="pi-1",zone="psys"} 4.8
+frugality_meter_throttled_seconds_total{node_name="pi-1",cause="under_voltage"} 0
+frugality_meter_throttled_seconds_total{node_name="pi-1",cause="throttled"} 12.5
+frugality_meter_node_temperature_celsius{node_name="pi-1"} -3.5
+frugality_meter_node_frequency_hertz{node_name="pi-1"} 1.5e9
+frugality_meter_energy_relative_uncertainty{node_name="pi-1",zone="psys"} 0.03
+frugality_meter_energy_resolution_joules{node_name="pi-1",zone="psys"} 0.25
+frugality_meter_last_true_reading_age_seconds{node_name="pi-1",zone="psys"} 0.75
 frugality_node_cpu_seconds_total{node_name="pi-1"} 49.5
 frugality_pod_cpu_seconds_total{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop"} 12.5
 frugality_pod_memory_working_set_bytes{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop"} 1048576
@@ -63,6 +70,15 @@ fn reads_all_that_the_node_meter_serves() {
         active_joules: Some(40.25),
         idle_joules: Some(60.25),
         node_cpu_seconds: Some(49.5),
+        throttled_seconds: BTreeMap::from([
+            ("throttled".to_owned(), 12.5),
+            ("under_voltage".to_owned(), 0.0),
+        ]),
+        temperature_celsius: Some(-3.5),
+        frequency_hertz: Some(1.5e9),
+        relative_uncertainty: Some(0.03),
+        resolution_joules: Some(0.25),
+        source_age_seconds: Some(0.75),
         pods: BTreeMap::from([("u1".to_owned(), pod)]),
     };
     assert_eq!(reading, expected);

@@ -45,6 +45,8 @@ pub const NO_MEASURED_NODE: &str = "NoMeasuredNode";
 pub const NO_INJECTOR_NODE: &str = "NoInjectorNode";
 /// No meter runs on the measured node.
 pub const METER_MISSING: &str = "MeterMissing";
+/// The meter answers, but without power metrics; void where it happens in an attempt.
+pub const NO_POWER_METRICS: &str = "NoPowerMetrics";
 /// Power is computed from CPU use, and the spec does not let that decide a budget.
 pub const MODELLED_POWER_NOT_ALLOWED: &str = "ModelledPowerNotAllowed";
 /// CloudNativePG is not installed in the cluster.
@@ -85,6 +87,8 @@ pub const INJECTOR_FAILED: &str = "InjectorFailed";
 pub const CLOCK_OFFSET_UNKNOWN: &str = "ClockOffsetUnknown";
 /// Void: rows or digest differ from what was seeded.
 pub const DATA_CHANGED: &str = "DataChanged";
+/// Void: an image's digest is not that of the run's earlier trials.
+pub const IMAGE_CHANGED: &str = "ImageChanged";
 /// Measured: the attempt passed every check.
 pub const MEASURED: &str = "Measured";
 

@@ -179,6 +179,13 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub clock: Option<ClockOffset>,
+    /// The same right after the tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub clock_after: Option<ClockOffset>,
+    /// For how long the injector's CPU was throttled in the measured run, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injector_throttled_seconds: Option<f64>,
     /// Texts for `kubectl get`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<TrialColumns>,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
 
-use crate::api::FrugalityTrial;
+use crate::api::{FrugalityTrial, reason};
 
 /// Settings of the operator that decisions depend on. They come from its command line, never from
 /// a benchmark.
@@ -190,8 +190,24 @@ pub struct Session {
     pub started_unix_seconds: f64,
     /// Why the newest scrape failed, if it did.
     pub last_error: Option<String>,
+    /// What was missing, the last time that the meter answered without power metrics, if it ever did.
+    pub without_power: Option<String>,
     /// Whether the trial's injector Job has been seen since reading began.
     pub injector_seen: bool,
+}
+
+impl Session {
+    /// Why the newest scrape gave no reading, if it did: reason code and words.
+    #[must_use]
+    pub fn no_reading(&self) -> Option<(&'static str, &str)> {
+        let error = self.last_error.as_deref()?;
+        let reason = if self.without_power.as_deref() == Some(error) {
+            reason::NO_POWER_METRICS
+        } else {
+            reason::METER_MISSING
+        };
+        Some((reason, error))
+    }
 }
 
 /// The API server refused an object.

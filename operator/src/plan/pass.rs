@@ -117,11 +117,11 @@ impl Pass<'_> {
         let watch = self.watch(PREFLIGHT, nodes);
         let session = self.observed.sessions.get(PREFLIGHT);
         let Some(reading) = session.and_then(|session| session.readings.last()) else {
-            let mut plan = match session.and_then(|session| session.last_error.as_ref()) {
-                Some(error) => self.not_possible(
+            let mut plan = match session.and_then(facts::Session::no_reading) {
+                Some((reason, error)) => self.not_possible(
                     Some(nodes),
                     Verdict::Invalid,
-                    reason::METER_MISSING,
+                    reason,
                     format!(
                         "the meter on node {} gives no reading: {error}",
                         nodes.measured.name

@@ -40,6 +40,8 @@ use crate::{
 const SEED_CONTACTS: &str = include_str!("../seed-contacts.sql");
 /// Table of the built-in address book.
 const CONTACTS_TABLE: &str = "contacts";
+/// Container of a candidate's server.
+pub const SERVER_CONTAINER: &str = "server";
 /// Container that sends the load.
 pub const INJECTOR_CONTAINER: &str = "injector";
 /// Container that makes the database ready for a trial.
@@ -210,7 +212,7 @@ impl Builder<'_> {
         }
         env.extend(candidate.env.iter().map(|e| literal(&e.name, &e.value)));
         let container = Container {
-            name: "server".into(),
+            name: SERVER_CONTAINER.into(),
             image: Some(candidate.image.clone()),
             args: (!candidate.args.is_empty()).then(|| candidate.args.clone()),
             env: Some(env),

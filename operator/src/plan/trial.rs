@@ -155,10 +155,10 @@ impl Attempt<'_> {
                 return Step::wait("waiting for the meter's first reading", 1.0);
             };
             if self.now_unix_seconds - session.started_unix_seconds > READING_PATIENCE_SECONDS
-                && let Some(error) = &session.last_error
+                && let Some((reason, error)) = session.no_reading()
             {
                 let message = format!("the meter has given no reading: {error}");
-                return self.void(status, reason::METER_MISSING, &message);
+                return self.void(status, reason, &message);
             }
             return Step::wait("waiting for the meter's first reading", 1.0);
         };
@@ -169,11 +169,9 @@ impl Attempt<'_> {
         let remaining = end - self.session().and_then(last_reading).unwrap_or(first);
         if remaining > 0.0 {
             if self.silent_seconds() > READING_PATIENCE_SECONDS {
-                return self.void(
-                    status,
-                    reason::READINGS_INTERRUPTED,
-                    &format!("the meter has shown nothing new for {READING_PATIENCE_SECONDS} s"),
-                );
+                let message =
+                    format!("the meter has shown nothing new for {READING_PATIENCE_SECONDS} s");
+                return self.without_readings(status, reason::READINGS_INTERRUPTED, &message);
             }
             return Step::wait("measuring the idle baseline", remaining);
         }
@@ -352,6 +350,25 @@ impl Attempt<'_> {
 
     fn void(&self, status: FrugalityTrialStatus, reason: &str, message: &str) -> Step {
         self.end(status, Outcome::Void, reason, message)
+    }
+
+    /// Void for want of readings: by its own name where the meter answered all the same.
+    fn without_readings(
+        &self,
+        status: FrugalityTrialStatus,
+        reason: &'static str,
+        message: &str,
+    ) -> Step {
+        match self
+            .session()
+            .and_then(|session| session.without_power.as_ref())
+        {
+            Some(missing) => {
+                let message = format!("{missing}, though it answers; {message}");
+                self.void(status, reason::NO_POWER_METRICS, &message)
+            }
+            None => self.void(status, reason, message),
+        }
     }
 
     fn fail(&self, status: FrugalityTrialStatus, reason: &str, message: &str) -> Step {

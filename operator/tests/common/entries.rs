@@ -1,7 +1,7 @@
 //! Entries of the ledger with figures of one's own choosing, for the tests of the verdict.
 
 use frugality_measure::{
-    energy::{Attributed, Bracket, Brackets, CpuSeconds, EnergyFigures, ReadingMark},
+    energy::{Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, ReadingMark},
     fortio::RequestFigures,
     reading::Provenance,
 };
@@ -132,6 +132,8 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
             error_rate: Some(trial.errors as f64 / (trial.successes + trial.errors) as f64),
             occupancy: Some(0.99),
             shortfall: None,
+            mean_body_bytes: None,
+            mean_body_standard_error_bytes: None,
         }),
         energy: Some(energy(trial)),
         ..FrugalityTrialStatus::default()
@@ -188,6 +190,8 @@ fn energy(trial: &Trial) -> EnergyFigures {
         interval_seconds: 1.0,
         timestamp_uncertainty_seconds: 0.0,
         node_joules_relative_uncertainty: 0.0,
+        meter_relative_uncertainty: None,
+        conditions: Conditions::default(),
         brackets: Brackets {
             idle_before: bracket,
             measured: bracket,

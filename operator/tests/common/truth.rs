@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use frugality_measure::{
     energy::Window,
-    fortio::{Amount, FortioResult, Histogram},
+    fortio::{Amount, FortioResult, Histogram, ResponseSizes},
     reading::{MeterIdentity, PodReading, Provenance, Reading},
     report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
 };
@@ -122,30 +122,40 @@ impl LoadOn {
         self.work.watts * (at.min(self.end) - self.start).max(0.0)
     }
 
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "some thousand requests"
+    )]
     /// What the injector leaves, in the time of its own clock. Of the requests, this share is
     /// answered as expected and the rest with 500.
     pub(crate) fn report(&self, success_share: f64) -> InjectionReport {
         let own = |at: f64| at - CLOCK_OFFSET_SECONDS;
+        let measured = self.measured;
         let span = |start: f64, end: f64| LoadSpan {
             start_unix_seconds: own(start),
             duration_seconds: end - start,
-            requests: 100,
+            requests: (self.work.requests_per_second() * (end - start)) as u64,
             errors: 0,
         };
-        let measured = self.measured;
+        let clock = Some(ClockOffset {
+            offset_seconds: CLOCK_OFFSET_SECONDS,
+            uncertainty_seconds: 0.002,
+        });
         InjectionReport {
             version: REPORT_VERSION,
             measured: fortio(self.work, own(measured.start_unix_seconds), success_share),
             histogram_dropped: true,
+            asked_warm_up_seconds: measured.start_unix_seconds - self.start,
+            asked_tail_seconds: self.end - measured.end_unix_seconds,
             warm_up: Some(span(self.start, measured.start_unix_seconds)),
             tail: Some(span(measured.end_unix_seconds, self.end)),
             gap_before_measured_seconds: Some(0.0),
             gap_after_measured_seconds: Some(0.0),
             interrupted: None,
-            clock: Some(ClockOffset {
-                offset_seconds: CLOCK_OFFSET_SECONDS,
-                uncertainty_seconds: 0.002,
-            }),
+            clock,
+            clock_after: clock,
+            throttled_seconds: Some(0.0),
         }
     }
 }
@@ -184,7 +194,13 @@ fn fortio(work: Work, start_unix_seconds: f64, success_share: f64) -> FortioResu
             .filter(|(_, count)| *count > 0)
             .collect(),
         sockets: 4,
-        response_sizes: None,
+        response_sizes: Some(ResponseSizes {
+            min_bytes: 1300.0,
+            max_bytes: 1500.0,
+            mean_bytes: 1400.0,
+            standard_deviation_bytes: Some(20.0),
+            mean_header_bytes: Some(400.0),
+        }),
     }
 }
 
@@ -247,6 +263,12 @@ pub(crate) fn reading(
         active_joules: Some(load_joules),
         idle_joules: Some(idle_joules),
         node_cpu_seconds: Some(CPU_SECONDS_PER_JOULE * load_joules),
+        throttled_seconds: BTreeMap::new(),
+        temperature_celsius: None,
+        frequency_hertz: None,
+        relative_uncertainty: None,
+        resolution_joules: None,
+        source_age_seconds: None,
         pods: pods
             .iter()
             .map(|uid| (uid.clone(), of_pod(uid)))

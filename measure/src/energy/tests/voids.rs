@@ -3,14 +3,14 @@
 use super::*;
 
 #[track_caller]
-fn assert_void(lab: &Lab, reason: &str) -> String {
+pub(super) fn assert_void(lab: &Lab, reason: &str) -> String {
     let void = lab.evaluate().expect_err("the attempt should be void");
     assert_eq!(void.reason(), reason, "{void}");
     void.to_string()
 }
 
 #[track_caller]
-fn assert_counted(lab: &Lab) -> EnergyFigures {
+pub(super) fn assert_counted(lab: &Lab) -> EnergyFigures {
     lab.evaluate().unwrap_or_else(|void| panic!("{void}"))
 }
 
@@ -101,6 +101,65 @@ fn meter_stale_with_a_timestamp_that_moves_on() {
         };
     });
     assert_void(&lab, "MeterStale");
+}
+
+#[test]
+fn meter_stale_by_the_age_of_its_source() {
+    // The timestamps move on, the instrument behind them was not read.
+    let lab = |age: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(200.0, 201.0, |reading| {
+            reading.source_age_seconds = Some(age);
+        });
+        lab
+    };
+    assert_void(&lab(5.1), "MeterStale");
+    assert_true_figures(&assert_counted(&lab(5.0)));
+}
+
+#[test]
+fn meter_too_coarse_by_its_own_word() {
+    // The net energy is 1100 J.
+    let lab = |step: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-2.0, 430.0, |reading| {
+            reading.resolution_joules = Some(step)
+        });
+        lab
+    };
+    assert_true_figures(&assert_counted(&lab(2.2)));
+    assert_eq!(
+        assert_void(&lab(2.21), "MeterTooCoarse"),
+        "the meter counts in steps of 2.210000 J, which is more than 0.2 % of 1100.000 J"
+    );
+}
+
+#[test]
+fn meter_too_coarse_as_seen() {
+    // A plug that counts tenths of a watt-second, or hundredths of a watt-hour.
+    let lab = |step: f64, told: Option<f64>| {
+        let mut lab = Lab::read_every(1.0);
+        lab.limits.max_node_watts = 100.0;
+        lab.change(-2.0, 430.0, |reading| {
+            reading.node_joules = (reading.node_joules / step).floor() * step;
+            reading.resolution_joules = told;
+        });
+        lab
+    };
+    assert_counted(&lab(0.1, None));
+    // At 3 W idle it stands still for a second of four.
+    assert_void(&lab(4.0, None), "MeterTooCoarse");
+    // One that stands still for longer than readings may be apart is no dead one if it says why.
+    assert_void(&lab(36.0, Some(36.0)), "MeterTooCoarse");
+    assert_void(&lab(36.0, None), "MeterStale");
+}
+
+#[test]
+fn a_source_that_was_late_once_is_no_coarse_meter() {
+    let mut lab = Lab::read_every(1.0);
+    let before = truth(19.63, 1.0).node_joules;
+    lab.change(20.0, 21.0, |reading| reading.node_joules = before);
+    assert_counted(&lab);
 }
 
 #[test]

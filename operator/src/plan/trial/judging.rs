@@ -4,21 +4,25 @@
 use std::collections::BTreeSet;
 
 use frugality_measure::{
-    attempt::{self, Assessment, Windows, assess, windows},
+    attempt::{self, Assessment, Windows, assess, same_answers, windows},
     energy::{EnergyFigures, Limits, Window},
     fortio::RequestFigures,
     report::{InjectionReport, ReportError},
+    void::Void,
 };
 
 use super::{
     Attempt, READING_PATIENCE_SECONDS, SETTLE_SECONDS, Step, database_facts, last_reading,
 };
 use crate::{
-    api::{DecidingFigure, FrugalityTrialStatus, Outcome, Role, TrialColumns, reason},
+    api::{
+        DecidingFigure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Role, TrialColumns,
+        reason,
+    },
     plan::{
         facts::{PodFacts, Termination},
         ledger::outcome_of,
-        resources::{PREPARE_CONTAINER, expected_rows},
+        resources::{PREPARE_CONTAINER, SERVER_CONTAINER, expected_rows},
         text,
     },
 };
@@ -79,6 +83,9 @@ impl Attempt<'_> {
         windows: &Windows,
         report: InjectionReport,
     ) -> Step {
+        if let Some(changed) = self.image_changed(&status) {
+            return self.void(status, reason::IMAGE_CHANGED, &changed);
+        }
         if let Some(changed) = self.data_changed(&status) {
             return self.void(status, reason::DATA_CHANGED, &changed);
         }
@@ -98,6 +105,11 @@ impl Attempt<'_> {
             candidate_pods: &status.candidate_pods.iter().cloned().collect(),
             database_pods: &status.database_pods.iter().cloned().collect(),
             restarted_pods: &restarted_pods,
+            injector_pods: &self
+                .pods(Role::Injector)
+                .into_iter()
+                .map(|pod| pod.uid)
+                .collect(),
             expected_status: &self.builder.settings.expected_status,
             limits: Limits::new(self.builder.config.max_node_watts),
         });
@@ -105,12 +117,24 @@ impl Attempt<'_> {
         status.warm_up = report.warm_up;
         status.tail = report.tail;
         status.clock = report.clock;
+        status.clock_after = report.clock_after;
+        status.injector_throttled_seconds = report.throttled_seconds;
         let Assessment { requests, energy } = match assessed {
             Ok(assessment) => assessment,
+            Err(void @ (Void::MeterMissing {} | Void::ReadingsInterrupted { .. })) => {
+                return self.without_readings(status, void.reason(), &void.to_string());
+            }
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
         if let Some(changed) = self.meter_changed(&energy) {
             return self.void(status, "MeterChanged", &changed);
+        }
+        let of_candidate = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
+        let earlier = self
+            .measured_before(of_candidate)
+            .find_map(|status| status.requests.as_ref());
+        if let Some(Err(void)) = earlier.map(|earlier| same_answers(&requests, earlier)) {
+            return self.void(status, void.reason(), &void.to_string());
         }
         status.columns = Some(columns(&requests, &energy));
         let message = match requests.errors {
@@ -120,6 +144,30 @@ impl Attempt<'_> {
         status.requests = Some(requests);
         status.energy = Some(energy);
         self.end(status, Outcome::Measured, reason::MEASURED, &message)
+    }
+
+    /// Digests of images that differ from those of the run's earlier trials: the candidate's from its
+    /// own, all others from any.
+    fn image_changed(&self, now: &FrugalityTrialStatus) -> Option<String> {
+        let differs = |earlier: &FrugalityTrialStatus, is_compared: &dyn Fn(&str) -> bool| {
+            now.images.iter().find_map(|(container, digest)| {
+                let before = earlier.images.get(container)?;
+                (is_compared(container) && before != digest).then(|| {
+                    format!(
+                        "the image of {container} is {digest}, and was {before} in earlier trials"
+                    )
+                })
+            })
+        };
+        let own = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
+        let of_candidate = self
+            .measured_before(own)
+            .find_map(|earlier| differs(earlier, &|container| container == SERVER_CONTAINER));
+        let of_others = || {
+            self.measured_before(|_| true)
+                .find_map(|earlier| differs(earlier, &|container| container != SERVER_CONTAINER))
+        };
+        of_candidate.or_else(of_others)
     }
 
     /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,
@@ -140,7 +188,7 @@ impl Attempt<'_> {
             ));
         }
         let earlier = self
-            .measured_before()
+            .measured_before(|_| true)
             .find_map(|status| status.database.as_ref())?;
         (now != earlier).then(|| {
             format!(
@@ -153,7 +201,7 @@ impl Attempt<'_> {
     /// Joules of different meters are never averaged.
     fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
         let earlier = self
-            .measured_before()
+            .measured_before(|_| true)
             .find_map(|status| status.energy.as_ref())?;
         let words = |energy: &EnergyFigures| {
             let meter = &energy.meter;
@@ -176,12 +224,16 @@ impl Attempt<'_> {
         })
     }
 
-    /// The run's trials that count so far.
-    fn measured_before(&self) -> impl Iterator<Item = &FrugalityTrialStatus> {
+    /// The run's trials that count so far, those of a kind.
+    fn measured_before(
+        &self,
+        is_meant: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> impl Iterator<Item = &FrugalityTrialStatus> {
         self.observed
             .trials
             .iter()
             .filter(|trial| trial.spec.run == self.trial.spec.run)
+            .filter(move |trial| is_meant(&trial.spec))
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
     }

@@ -1,0 +1,72 @@
+//! Under which conditions the node worked: for the record, and for people who compare runs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Window;
+use super::checks::Evidence;
+use super::counters::Series;
+use crate::reading::Reading;
+
+/// Temperature, clock and throttling of the node. What the meter does not tell is unknown.
+///
+/// Throttling that begins under load is the candidate's own heat: an outcome, which stands here and
+/// voids nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Conditions {
+    /// Mean temperature over the idle baseline before the load, in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_before_celsius: Option<f64>,
+    /// The highest temperature of the measured window, in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_celsius: Option<f64>,
+    /// Mean temperature over the idle baseline after the load, in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_after_celsius: Option<f64>,
+    /// Mean clock over the measured window, in hertz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_hertz: Option<f64>,
+    /// The lowest clock of the measured window, in hertz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_hertz: Option<f64>,
+    /// For how long of the measured window the node was slowed down, in seconds by cause.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub throttled_seconds: BTreeMap<String, f64>,
+}
+
+impl Conditions {
+    pub(super) fn of(evidence: &Evidence<'_>) -> Self {
+        let Evidence { attempt, series } = evidence;
+        let celsius = |window| values(series, window, |reading| reading.temperature_celsius);
+        let hertz = values(series, attempt.measured, |reading| reading.frequency_hertz);
+        Self {
+            idle_before_celsius: mean(&celsius(attempt.idle_before)),
+            peak_celsius: celsius(attempt.measured).into_iter().reduce(f64::max),
+            idle_after_celsius: mean(&celsius(attempt.idle_after)),
+            mean_hertz: mean(&hertz),
+            least_hertz: hertz.into_iter().reduce(f64::min),
+            throttled_seconds: series.throttled_seconds(attempt.measured),
+        }
+    }
+}
+
+/// What the readings inside a window say of something.
+fn values(
+    series: &Series<'_>,
+    window: Window,
+    value: impl Fn(&Reading) -> Option<f64>,
+) -> Vec<f64> {
+    let inside = window.start_unix_seconds..=window.end_unix_seconds;
+    series
+        .readings()
+        .iter()
+        .filter(|reading| inside.contains(&reading.at_unix_seconds()))
+        .filter_map(|reading| value(reading))
+        .collect()
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,361 @@
+//! What else goes on around the load: what is void for it, and what falls just short.
+
+use super::voids::{assert_counted, assert_void};
+use super::*;
+
+/// CPU seconds, and the joules of the lab's formula with them, that a pod uses more in a span.
+fn busier(lab: &mut Lab, uid: &'static str, from: f64, to: f64, cpus: f64) {
+    lab.change(-2.0, 430.0, |reading| {
+        let seconds = (reading.at_unix_seconds() - T0).clamp(from, to) - from;
+        let joules = 2.0 * cpus * seconds;
+        reading.node_joules += joules;
+        for counter in [&mut reading.active_joules, &mut reading.node_cpu_seconds] {
+            *counter.as_mut().unwrap() += joules;
+        }
+        *reading.node_cpu_seconds.as_mut().unwrap() += cpus * seconds - joules;
+        let pod = reading
+            .pods
+            .entry(uid.to_owned())
+            .or_insert_with(|| PodReading {
+                name: uid.to_owned(),
+                namespace: "kube-system".to_owned(),
+                joules: Some(0.0),
+                cpu_seconds: Some(0.0),
+                working_set_bytes: None,
+            });
+        *pod.joules.as_mut().unwrap() += joules;
+        *pod.cpu_seconds.as_mut().unwrap() += cpus * seconds;
+    });
+}
+
+/// More power than the counters of active energy and pods know of.
+fn draws_more(lab: &mut Lab, from: f64, to: f64, watts: impl Fn(f64) -> f64) {
+    lab.change(from, to, |reading| {
+        reading.node_joules += watts(reading.at_unix_seconds() - T0 - from);
+    });
+    let last = watts(to - from);
+    if to < 422.0 {
+        lab.change(to, 430.0, |reading| reading.node_joules += last);
+    }
+}
+
+#[test]
+fn a_neighbour_that_works_in_the_window_is_named() {
+    // The boundary uses 2.25 CPUs in the window, so 0.1125 are allowed; the neighbour of the lab
+    // already uses 0.05 of them.
+    let lab = |cpus: f64| {
+        let mut lab = Lab::read_every(1.0);
+        busier(&mut lab, "backup-uid", 100.0, 320.0, cpus);
+        lab
+    };
+    assert_counted(&lab(0.062));
+    assert_eq!(
+        assert_void(&lab(0.063), "NeighbourActive"),
+        "neighbours used 0.113 CPUs more in the measured window than in the idle baselines, where \
+         0.113 are allowed: kube-system/backup-uid (backup-uid) 0.063, shop/neighbour (neighbour-uid) 0.050"
+    );
+}
+
+#[test]
+fn a_neighbour_that_always_works_is_in_the_baselines() {
+    let mut lab = Lab::read_every(1.0);
+    lab.limits.max_node_watts = 20.0;
+    busier(&mut lab, "always-uid", -2.0, 430.0, 1.5);
+    assert_near_some(assert_counted(&lab).net_joules, 1100.0);
+}
+
+#[test]
+fn a_small_load_leaves_its_neighbours_a_tenth_of_a_cpu() {
+    let lab = |cpus: f64| {
+        let mut lab = Lab::read_every(1.0);
+        // The boundary uses a tenth of what it did: 0.225 CPUs.
+        lab.change(-2.0, 430.0, |reading| {
+            for uid in [CANDIDATE, DATABASE] {
+                let pod = reading.pods.get_mut(uid).unwrap();
+                pod.cpu_seconds = pod.cpu_seconds.map(|seconds| seconds / 10.0);
+            }
+            reading.node_cpu_seconds = None;
+            reading.pods.remove(NEIGHBOUR);
+        });
+        lab.change(-2.0, 430.0, |reading| reading.node_cpu_seconds = Some(0.0));
+        busier(&mut lab, "backup-uid", 100.0, 320.0, cpus);
+        lab
+    };
+    assert_counted(&lab(0.099));
+    assert_void(&lab(0.101), "NeighbourActive");
+}
+
+#[test]
+fn a_neighbour_that_comes_and_goes_within_the_window_is_counted() {
+    // 40 s of one CPU, in 220 s: 0.18 CPUs.
+    let mut lab = Lab::read_every(1.0);
+    busier(&mut lab, "job-uid", 150.0, 190.0, 1.0);
+    for (from, to) in [(-2.0, 150.0), (191.0, 430.0)] {
+        lab.change(from, to, |reading| {
+            reading.pods.remove("job-uid");
+        });
+    }
+    let message = assert_void(&lab, "NeighbourActive");
+    assert!(
+        message.contains("kube-system/job-uid (job-uid) 0.18"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_injector_on_the_measured_node_is_no_neighbour() {
+    let mut lab = Lab::read_every(1.0);
+    busier(&mut lab, "injector-uid", 80.0, 340.0, 1.0);
+    assert_void(&lab, "NeighbourActive");
+    lab.injector_pods = pods(&["injector-uid"]);
+    assert_counted(&lab);
+}
+
+#[test]
+fn work_outside_of_pods_may_grow_with_the_load() {
+    // Interrupts and packets: half a CPU, and half of the boundary's 2.25. The lab itself leaves 0.2.
+    let lab = |cpus: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-2.0, 430.0, |reading| {
+            let seconds = (reading.at_unix_seconds() - T0).clamp(80.0, 340.0) - 80.0;
+            *reading.node_cpu_seconds.as_mut().unwrap() += cpus * seconds;
+        });
+        lab
+    };
+    assert_counted(&lab(1.42));
+    let message = assert_void(&lab(1.43), "NeighbourActive");
+    assert!(message.contains("processes outside of pods"), "{message}");
+}
+
+#[test]
+fn a_neighbour_is_seen_where_only_joules_are_served() {
+    // By joules: a neighbour's share of the node's energy, of which the boundary has 56 %.
+    let lab = |cpus: f64| {
+        let mut lab = Lab::read_every(1.0);
+        busier(&mut lab, "backup-uid", 100.0, 320.0, cpus);
+        let mut lab = lab.into_stock_kepler();
+        lab.change(-2.0, 430.0, |reading| {
+            reading.node_cpu_seconds = None;
+            for pod in reading.pods.values_mut() {
+                pod.cpu_seconds = None;
+            }
+        });
+        lab
+    };
+    assert_counted(&lab(0.05));
+    let message = assert_void(&lab(0.1), "NeighbourActive");
+    assert!(message.contains("of the node more"), "{message}");
+}
+
+#[test]
+fn others_that_work_in_one_half_only_are_seen() {
+    // Active energy that no pod has, in the second half; the node draws 8 W, so 0.8 W may differ.
+    let lab = |watts: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(210.0, 430.0, |reading| {
+            let seconds = (reading.at_unix_seconds() - T0).min(320.0) - 210.0;
+            *reading.active_joules.as_mut().unwrap() += watts * seconds;
+        });
+        lab
+    };
+    assert_counted(&lab(0.79));
+    let message = assert_void(&lab(0.81), "HalfWindowDrift");
+    assert!(
+        message.starts_with("others than the measured pods drew 0.50")
+            && message.ends_with("and a difference of 0.800 W is allowed"),
+        "{message}"
+    );
+    // What a pod used before it crashed may be counted as nobody's.
+    let mut crashed = lab(0.81);
+    crashed.restarted_pods = pods(&[CANDIDATE]);
+    assert_counted(&crashed);
+}
+
+#[test]
+fn a_candidate_that_works_in_one_half_only_is_an_outcome() {
+    let mut lab = Lab::read_every(1.0);
+    busier(&mut lab, CANDIDATE, 210.0, 320.0, 1.0);
+    assert_counted(&lab);
+}
+
+#[test]
+fn idle_baselines_that_differ_by_more_than_chance_are_void() {
+    // net = 1100 − 110·w, and 5 % of that is as much as 110·w at w = 0.476 W.
+    let lab = |watts: f64| {
+        let mut lab = Lab::read_every(1.0);
+        draws_more(&mut lab, 340.0, 430.0, |seconds| watts * seconds);
+        lab
+    };
+    assert_near_some(assert_counted(&lab(0.47)).net_joules, 1100.0 - 110.0 * 0.47);
+    let message = assert_void(&lab(0.48), "BaselineDrift");
+    assert!(
+        message.starts_with("the node drew 3.000 W idle before the load and 3.480 W after it"),
+        "{message}"
+    );
+    // Where the net energy can't be told from 0 anyway, what is left is the gross: 66 J and 69.6 J, of
+    // which the difference is 3 J and 4.8 J.
+    let small = |watts| Lab {
+        measured: window(360.0, 380.0),
+        idle_after: window(390.0, 420.0),
+        ..lab(watts)
+    };
+    assert!(assert_counted(&small(0.3)).net_withheld.is_some());
+    assert_void(&small(0.48), "BaselineDrift");
+}
+
+#[test]
+fn idle_baselines_that_differ_by_chance_count() {
+    // Bursts of 30 W in one of ten seconds: the mean of a baseline of 60 s is known to 1.2 W, and a
+    // difference of less than three times 1.66 W may be chance.
+    let lab = |watts: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.limits.max_node_watts = 50.0;
+        draws_more(&mut lab, -2.0, 430.0, |seconds| {
+            (seconds / 10.0).floor() * 30.0
+        });
+        draws_more(&mut lab, 340.0, 430.0, |seconds| watts * seconds);
+        lab
+    };
+    assert_counted(&lab(4.8));
+    assert_void(&lab(5.2), "BaselineDrift");
+}
+
+#[test]
+fn heat_that_the_candidate_made_is_an_outcome() {
+    let lab = |watts: f64, kelvin: f64| {
+        let mut lab = Lab::read_every(1.0);
+        draws_more(&mut lab, 340.0, 430.0, |seconds| watts * seconds);
+        lab.change(-2.0, 80.0, |reading| {
+            reading.temperature_celsius = Some(45.0)
+        });
+        lab.change(340.0, 430.0, |reading| {
+            reading.temperature_celsius = Some(45.0 + kelvin);
+        });
+        lab
+    };
+    // 20 K more explain 0.6 W of 3 W.
+    let figures = assert_counted(&lab(0.9, 20.0));
+    assert_near_some(figures.conditions.idle_before_celsius, 45.0);
+    assert_near_some(figures.conditions.idle_after_celsius, 65.0);
+    assert_void(&lab(1.2, 20.0), "BaselineDrift");
+    assert_void(&lab(0.9, 0.0), "BaselineDrift");
+    // A board that got warmer does not draw less for it.
+    assert_void(&lab(-0.9, 20.0), "BaselineDrift");
+}
+
+#[test]
+fn under_voltage_at_any_time_is_void() {
+    let lab = |from: f64, seconds: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-2.0, 430.0, |reading| {
+            let at = reading.at_unix_seconds() - T0;
+            let so_far = 17.0 + (at - from).clamp(0.0, seconds);
+            reading
+                .throttled_seconds
+                .insert("under_voltage".to_owned(), so_far);
+        });
+        lab
+    };
+    assert_true_figures(&assert_counted(&lab(0.0, 0.0)));
+    for from in [10.0, 70.0, 200.0, 350.0, 400.0] {
+        assert_eq!(
+            assert_void(&lab(from, 1.5), "UnderVoltage"),
+            "the node was under-voltage for 1.500 s of the attempt"
+        );
+    }
+    assert_counted(&lab(425.0, 1.5));
+}
+
+#[test]
+fn a_node_that_was_throttled_before_the_load_is_void_and_under_load_is_an_outcome() {
+    for cause in ["frequency_capped", "throttled", "soft_temperature_limit"] {
+        let lab = |from: f64| {
+            let mut lab = Lab::read_every(1.0);
+            lab.change(-2.0, 430.0, |reading| {
+                let seconds = (reading.at_unix_seconds() - T0 - from).clamp(0.0, 20.0);
+                reading.throttled_seconds.insert(cause.to_owned(), seconds);
+                reading.frequency_hertz = Some(1.8e9 - 1e7 * seconds);
+            });
+            lab
+        };
+        let message = assert_void(&lab(30.0), "NodeThrottled");
+        assert!(
+            message.contains(cause) && message.contains("20.000 s"),
+            "{message}"
+        );
+        let conditions = assert_counted(&lab(200.0)).conditions;
+        assert_near(conditions.throttled_seconds[cause], 20.0);
+        assert_near_some(conditions.least_hertz, 1.6e9);
+    }
+}
+
+#[test]
+fn the_load_must_end_where_the_injectors_clock_says() {
+    // It ends at 340 s. By a clock that is wrong by some seconds, all windows lie elsewhere.
+    let lab = |wrong: f64| {
+        let mut lab = Lab::read_every(0.25);
+        lab.tail = Some(Tail {
+            window: window(320.0 + wrong, 340.0 + wrong),
+            relative_load: 1.0,
+        });
+        lab.measured = window(100.0 + wrong, 320.0 + wrong);
+        lab
+    };
+    assert_true_figures(&assert_counted(&lab(0.0)));
+    for wrong in [0.49, -0.49] {
+        assert_counted(&lab(wrong));
+    }
+    for wrong in [0.51, -0.51, 6.0] {
+        let message = assert_void(&lab(wrong), "LoadNotSeen");
+        assert!(
+            message.contains("CPU use of the measured pods fell at 1795237240.000"),
+            "{message}"
+        );
+    }
+    // A tail of half the load ends where it ends as well.
+    let halved = |relative_load: f64| {
+        let mut lab = lab(0.0);
+        for uid in [CANDIDATE, DATABASE] {
+            lab.change(320.0, 430.0, |reading| {
+                let pod = reading.pods.get_mut(uid).unwrap();
+                let at = (reading.scraped_at_unix_seconds - 0.3 - T0).min(340.0);
+                let share = if uid == CANDIDATE { 0.6 } else { 0.3 };
+                *pod.cpu_seconds.as_mut().unwrap() -= share * 2.5 * (at - 320.0) * 0.4;
+            });
+        }
+        lab.tail = lab.tail.map(|tail| Tail {
+            relative_load,
+            ..tail
+        });
+        lab
+    };
+    assert_counted(&halved(0.6));
+    assert_void(&halved(1.0), "LoadNotSeen");
+    // A candidate that failed in the tail shows no step: that is its own doing.
+    assert_counted(&halved(0.4));
+}
+
+#[test]
+fn the_nodes_power_shows_the_load_where_no_cpu_time_is_served() {
+    let lab = |idle_watts: f64, wrong: f64| {
+        let mut lab = Lab::read_every(0.25);
+        lab.change(-2.0, 430.0, |reading| {
+            let seconds = reading.at_unix_seconds() - T0;
+            reading.node_joules -= (3.0 - idle_watts) * seconds;
+            reading.node_cpu_seconds = None;
+            for pod in reading.pods.values_mut() {
+                pod.cpu_seconds = None;
+            }
+        });
+        lab.tail = Some(Tail {
+            window: window(320.0 + wrong, 340.0 + wrong),
+            relative_load: 1.0,
+        });
+        lab
+    };
+    assert_counted(&lab(1.0, 0.4));
+    let message = assert_void(&lab(1.0, 0.6), "LoadNotSeen");
+    assert!(message.contains("the node's power fell"), "{message}");
+    // A step from 3 W to 8 W is not three times.
+    assert_counted(&lab(3.0, 0.6));
+}

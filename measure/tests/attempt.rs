@@ -1,0 +1,257 @@
+//! From the injector's report to windows and figures, and what of the report makes an attempt void.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
+
+use std::collections::BTreeSet;
+
+use frugality_measure::attempt::{Attempt, assess, same_answers, windows};
+use frugality_measure::energy::{Limits, Window};
+use frugality_measure::fortio::{RequestFigures, figures, parse};
+use frugality_measure::report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION};
+
+const SETTLE_SECONDS: f64 = 3.0;
+const IDLE_SECONDS: f64 = 30.0;
+
+/// A run of 0.662 s whose slowest answer took less than 5 ms, with 5 s before and 3 s after it.
+fn report() -> InjectionReport {
+    let measured = parse(include_str!("data/fortio-sample.json")).unwrap();
+    let span = LoadSpan::from(&measured);
+    let clock = Some(ClockOffset {
+        offset_seconds: -1200.5,
+        uncertainty_seconds: 0.002,
+    });
+    InjectionReport {
+        version: REPORT_VERSION,
+        histogram_dropped: false,
+        asked_warm_up_seconds: 5.0,
+        asked_tail_seconds: 3.0,
+        warm_up: Some(LoadSpan {
+            start_unix_seconds: span.start_unix_seconds - 5.02,
+            duration_seconds: 5.0,
+            ..span
+        }),
+        tail: Some(LoadSpan {
+            start_unix_seconds: span.end_unix_seconds() + 0.02,
+            duration_seconds: 3.0,
+            ..span
+        }),
+        gap_before_measured_seconds: Some(0.02),
+        gap_after_measured_seconds: Some(0.02),
+        interrupted: None,
+        clock,
+        clock_after: clock,
+        throttled_seconds: None,
+        measured,
+    }
+}
+
+/// The reason for which a changed report has no windows, or none.
+fn reason(change: impl Fn(&mut InjectionReport)) -> Option<(&'static str, String)> {
+    let mut report = report();
+    change(&mut report);
+    let void = windows(&report, SETTLE_SECONDS, IDLE_SECONDS).err()?;
+    Some((void.reason(), void.to_string()))
+}
+
+#[track_caller]
+fn assert_void(reason: Option<(&'static str, String)>, code: &str, words: &str) {
+    let (found, message) = reason.unwrap();
+    assert_eq!(found, code, "{message}");
+    assert!(message.contains(words), "{message}");
+}
+
+#[track_caller]
+fn assert_near(value: f64, expected: f64) {
+    assert!((value - expected).abs() < 1e-5, "{value} is not {expected}");
+}
+
+#[test]
+fn the_windows_are_in_the_meters_clock_however_far_that_is() {
+    let report = report();
+    let windows = windows(&report, SETTLE_SECONDS, IDLE_SECONDS).unwrap();
+    let start = report.measured.start_unix_seconds - 1200.5;
+    let end = start + report.measured.duration_seconds;
+    assert_near(windows.measured.start_unix_seconds, start);
+    assert_near(windows.measured.end_unix_seconds, end);
+    assert_near(windows.warm_up.unwrap().start_unix_seconds, start - 5.02);
+    let tail = windows.tail.unwrap();
+    assert_near(tail.start_unix_seconds, end + 0.02);
+    assert_near(
+        windows.idle_after.start_unix_seconds,
+        end + 0.02 + 3.0 + 3.0,
+    );
+    assert_near(windows.idle_after.seconds(), 30.0);
+}
+
+#[test]
+fn load_that_was_asked_for_must_have_been_there() {
+    let without_warm_up = |report: &mut InjectionReport| {
+        report.warm_up = None;
+        report.gap_before_measured_seconds = None;
+    };
+    assert_void(
+        reason(without_warm_up),
+        "LoadNotSteady",
+        "the warm-up left no result",
+    );
+    assert_void(
+        reason(|report| report.tail = None),
+        "LoadNotSteady",
+        "the tail left no result",
+    );
+    let not_asked = reason(|report| {
+        without_warm_up(report);
+        report.asked_warm_up_seconds = 0.0;
+    });
+    assert_eq!(not_asked, None);
+}
+
+#[test]
+fn a_gap_in_the_load_is_void_and_a_slow_answer_is_none() {
+    for at in [0, 1] {
+        let with_gap = |gap: f64, slowest: f64| {
+            reason(|report| {
+                report.measured.latency.max_seconds = slowest;
+                let gaps = [
+                    &mut report.gap_before_measured_seconds,
+                    &mut report.gap_after_measured_seconds,
+                ];
+                *gaps.into_iter().nth(at).unwrap() = Some(gap);
+            })
+        };
+        assert_eq!(with_gap(0.5, 0.0), None);
+        assert_void(with_gap(0.51, 0.0), "LoadNotSteady", "0.510 s without load");
+        assert_eq!(with_gap(2.4, 2.0), None);
+        assert_void(with_gap(2.6, 2.0), "LoadNotSteady", "2.500 s are allowed");
+    }
+}
+
+#[test]
+fn a_clock_that_was_stepped_is_void() {
+    let moved = |seconds: f64| {
+        reason(|report| {
+            let clock = report.clock_after.as_mut().unwrap();
+            clock.offset_seconds += seconds;
+        })
+    };
+    for seconds in [0.099, -0.099] {
+        assert_eq!(moved(seconds), None);
+    }
+    for seconds in [0.101, -0.101, 3600.0] {
+        assert_void(moved(seconds), "ClockStepped", "moved by");
+    }
+    // One that was set back between two runs, and forth again before the last comparison.
+    let overlap =
+        |seconds: f64| reason(|report| report.gap_after_measured_seconds = Some(-seconds));
+    assert_eq!(overlap(0.09), None);
+    assert_void(overlap(0.11), "ClockStepped", "moved by 0.110 s");
+}
+
+#[test]
+fn clocks_must_be_known_before_and_after() {
+    let clocks: [fn(&mut InjectionReport) -> &mut Option<ClockOffset>; 2] =
+        [|report| &mut report.clock, |report| &mut report.clock_after];
+    for clock in clocks {
+        let known_to = |seconds: f64| {
+            reason(|report| clock(report).as_mut().unwrap().uncertainty_seconds = seconds)
+        };
+        assert_eq!(known_to(0.1), None);
+        assert_void(known_to(0.11), "ClockOffsetUnknown", "0.110 s only");
+        let unknown = reason(|report| *clock(report) = None);
+        assert_void(unknown, "ClockOffsetUnknown", "could not compare");
+    }
+}
+
+#[test]
+fn fortio_that_was_interrupted_has_no_windows() {
+    let interrupted = reason(|report| report.interrupted = Some("tail: SIGTERM".into()));
+    assert_void(interrupted, "FortioInterrupted", "tail: SIGTERM");
+}
+
+/// The reason for which a changed report has no figures; there are no readings, so it has one.
+fn reason_of_figures(change: impl Fn(&mut InjectionReport)) -> &'static str {
+    let mut report = report();
+    change(&mut report);
+    let windows = windows(&report, SETTLE_SECONDS, IDLE_SECONDS).unwrap();
+    let end_unix_seconds = windows.warm_up.unwrap().start_unix_seconds - 3.0;
+    let none = BTreeSet::new();
+    let void = assess(&Attempt {
+        report: &report,
+        windows: &windows,
+        idle_before: Window {
+            start_unix_seconds: end_unix_seconds - IDLE_SECONDS,
+            end_unix_seconds,
+        },
+        readings: &[],
+        candidate_pods: &none,
+        database_pods: &none,
+        restarted_pods: &none,
+        injector_pods: &none,
+        expected_status: &[200],
+        limits: Limits::new(12.0),
+    });
+    void.unwrap_err().reason()
+}
+
+#[test]
+fn an_injector_must_have_its_cpu() {
+    // 1 % of 0.662 s.
+    let throttled = |seconds| reason_of_figures(|report| report.throttled_seconds = seconds);
+    assert_eq!(throttled(Some(0.0067)), "InjectorThrottled");
+    for seconds in [Some(0.0066), Some(0.0), None] {
+        assert_eq!(throttled(seconds), "MeterMissing");
+    }
+}
+
+#[test]
+fn an_injector_that_is_throttled_is_named_before_what_it_does_to_the_load() {
+    let starve = |report: &mut InjectionReport| report.measured.latency.sum_seconds /= 2.0;
+    assert_eq!(reason_of_figures(starve), "InjectorStarved");
+    let both = |report: &mut InjectionReport| {
+        starve(report);
+        report.throttled_seconds = Some(0.3);
+    };
+    assert_eq!(reason_of_figures(both), "InjectorThrottled");
+}
+
+#[test]
+fn the_body_of_an_answer_is_what_its_headers_leave() {
+    let of = |text: &str| figures(&parse(text).unwrap(), &[200]);
+    // The echo server answers without a body.
+    let empty = of(include_str!("data/fortio-sample.json"));
+    assert_eq!(empty.mean_body_bytes, Some(0.0));
+    // Sizes of errors are among the sizes.
+    let failing = of(include_str!("data/fortio/one-in-five-fails.json"));
+    assert_eq!(failing.mean_body_bytes, None);
+}
+
+fn answers(mean: f64, standard_error: f64) -> RequestFigures {
+    RequestFigures {
+        mean_body_bytes: Some(mean),
+        mean_body_standard_error_bytes: Some(standard_error),
+        ..figures(
+            &parse(include_str!("data/fortio-sample.json")).unwrap(),
+            &[200],
+        )
+    }
+}
+
+#[test]
+fn answers_of_another_length_are_void() {
+    let earlier = answers(1000.0, 0.0);
+    assert_eq!(same_answers(&answers(1010.0, 0.0), &earlier), Ok(()));
+    for mean in [1010.1, 989.9, 0.0] {
+        let void = same_answers(&answers(mean, 0.0), &earlier).unwrap_err();
+        assert_eq!(void.reason(), "ResponsesDiffer");
+    }
+    // Few answers that each have another length: 3·√(10² + 10²) = 42.4.
+    let (few, other) = (answers(1000.0, 10.0), answers(1042.0, 10.0));
+    assert_eq!(same_answers(&other, &few), Ok(()));
+    assert!(same_answers(&answers(1043.0, 10.0), &few).is_err());
+    // Where one is unknown there is nothing to compare.
+    let unknown = RequestFigures {
+        mean_body_bytes: None,
+        ..answers(0.0, 0.0)
+    };
+    assert_eq!(same_answers(&unknown, &earlier), Ok(()));
+}
