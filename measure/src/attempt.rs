@@ -107,6 +107,10 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
         restarted_pods: attempt.restarted_pods,
         injector_pods: attempt.injector_pods,
         tail: tail(attempt),
+        clock_uncertainty_seconds: attempt
+            .report
+            .clock
+            .map_or(0.0, |clock| clock.uncertainty_seconds),
         successes: requests.successes,
         limits: attempt.limits,
     })?;

@@ -60,6 +60,7 @@ fn measure(files: &[&str], measured: Window) -> Result<EnergyFigures, Void> {
         restarted_pods: &BTreeSet::new(),
         injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),
         tail: None,
+        clock_uncertainty_seconds: 0.0,
         successes: 500_000,
         limits: Limits {
             max_reading_gap_seconds: 20.0,
@@ -214,6 +215,7 @@ fn a_fake_meter_gives_no_figure() {
         restarted_pods: &BTreeSet::new(),
         injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),
         tail: None,
+        clock_uncertainty_seconds: 0.0,
         successes: 1,
         limits: Limits::new(12.0),
     })

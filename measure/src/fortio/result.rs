@@ -307,7 +307,7 @@ fn requested_amount(raw: &Raw) -> Result<Amount, FortioError> {
         .parse::<SignedDuration>()
         .ok()
         .map(|duration| duration.as_secs_f64())
-        .filter(|seconds| *seconds > 0.0)
+        .filter(|seconds| *seconds > 0.0 && *seconds < NUMBERS_END)
         .map(Amount::DurationSeconds)
         .ok_or_else(|| value("RequestedDuration", &raw.requested_duration))
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::{
     attempt::{Attempt, assess, windows},
-    energy::{EnergyFigures, Limits, Void},
+    energy::{EnergyFigures, Limits},
     fortio,
     reading::{self, Reading},
     report::InjectionReport,
+    void::Void,
 };
 use frugality_operator::{
     api::{FrugalityTrialStatus, Outcome},
@@ -144,6 +145,7 @@ fn judged(
             candidate_pods: &candidate_pods,
             database_pods: &database_pods,
             restarted_pods: &BTreeSet::new(),
+            injector_pods: &BTreeSet::new(),
             expected_status: &[200],
             limits: Limits::new(MAX_NODE_WATTS),
         })
@@ -195,16 +197,20 @@ fn report(
         case.clock_uncertainty
     };
     let offset = case.clock_offset + random.between(-uncertainty, uncertainty);
+    let clock = json!({"offsetSeconds": offset, "uncertaintySeconds": uncertainty});
     let report: InjectionReport = serde_json::from_value(json!({
         "version": frugality_measure::report::REPORT_VERSION,
         "measured": measured,
         "histogramDropped": true,
+        "askedWarmUpSeconds": timeline.warm_up.seconds(),
+        "askedTailSeconds": timeline.tail.seconds(),
         "warmUp": span(timeline.warm_up),
         "tail": span(timeline.tail),
         "gapBeforeMeasuredSeconds": case.gap_seconds,
         "gapAfterMeasuredSeconds": case.gap_seconds,
         "interrupted": (fault == Some(Fault::Interrupted)).then_some("the measured run, by SIGTERM"),
-        "clock": {"offsetSeconds": offset, "uncertaintySeconds": uncertainty},
+        "clock": clock,
+        "clockAfter": clock,
     }))?;
     Ok(InjectionReport::decode(&report.encode()?)?)
 }
@@ -212,12 +218,15 @@ fn report(
 /// What Fortio writes about such a run.
 #[must_use]
 pub(crate) fn fortio_json(start: f64, seconds: f64, requests: u64, errors: u64) -> String {
+    const CONNECTIONS: u32 = 4;
+    // The connections wait for answers nearly all the time: the target sets the pace.
+    let latency = 0.98 * f64::from(CONNECTIONS) * seconds / requests as f64;
     let histogram = |count: u64| {
         json!({
-            "Count": count, "Min": 0.001, "Max": 0.02, "Sum": count as f64 * 0.004, "Avg": 0.004,
-            "StdDev": 0.001,
-            "Data": [{"Start": 0.001, "End": 0.02, "Percent": 100, "Count": count}],
-            "Percentiles": [{"Percentile": 50, "Value": 0.004}],
+            "Count": count, "Min": latency / 2.0, "Max": latency * 2.0,
+            "Sum": count as f64 * latency, "Avg": latency, "StdDev": latency / 4.0,
+            "Data": [{"Start": latency / 2.0, "End": latency * 2.0, "Percent": 100, "Count": count}],
+            "Percentiles": [{"Percentile": 50, "Value": latency}],
         })
     };
     let codes: BTreeMap<&str, u64> = [("200", requests - errors), ("500", errors)]
@@ -229,9 +238,9 @@ pub(crate) fn fortio_json(start: f64, seconds: f64, requests: u64, errors: u64) 
         "RunType": "HTTP", "Labels": "", "StartTime": start.unwrap_or_default(),
         "RequestedQPS": "max", "RequestedDuration": format!("{}s", seconds.floor()),
         "ActualQPS": requests as f64 / seconds, "ActualDuration": count(seconds * 1e9),
-        "NumThreads": 4, "Version": "1.69.5", "DurationHistogram": histogram(requests),
+        "NumThreads": CONNECTIONS, "Version": "1.69.5", "DurationHistogram": histogram(requests),
         "ErrorsDurationHistogram": histogram(errors), "Exactly": 0,
-        "URL": "http://one:8080/", "RetCodes": codes, "SocketCount": 4,
+        "URL": "http://one:8080/", "RetCodes": codes, "SocketCount": CONNECTIONS,
     })
     .to_string()
 }
@@ -307,5 +316,6 @@ fn count(amount: f64) -> u64 {
 
 /// The twofold standard uncertainty that a record states of its energy, as a share of it.
 pub(super) fn stated(energy: &EnergyFigures) -> f64 {
-    2.0 * energy.node_joules_relative_uncertainty
+    let meter = energy.meter_relative_uncertainty.unwrap_or_default();
+    2.0 * energy.node_joules_relative_uncertainty.hypot(meter)
 }

@@ -63,9 +63,10 @@ impl Chain {
             })
         };
         let measured = fortio::parse(&fortio_json(T0, WINDOW_SECONDS, 10_000, 10))?;
+        let clock = json!({"offsetSeconds": 0, "uncertaintySeconds": 0.001});
         let report = json!({
             "version": frugality_measure::report::REPORT_VERSION, "measured": measured,
-            "histogramDropped": true, "clock": {"offsetSeconds": 0, "uncertaintySeconds": 0.001},
+            "histogramDropped": true, "clock": clock, "clockAfter": clock,
         });
         Ok(Self {
             experiment: Experiment::new(json!({
@@ -149,6 +150,7 @@ impl Chain {
                 candidate_pods,
                 database_pods,
                 restarted_pods: &BTreeSet::new(),
+                injector_pods: &BTreeSet::new(),
                 expected_status: &[200],
                 limits: Limits::new(MAX_NODE_WATTS),
             })

@@ -132,16 +132,20 @@ impl Target {
         require(not_finite(&result), "Fortio's result")?;
         let requests = figures(&result, &[200]);
         require(not_finite(&requests), "the figures of requests")?;
+        let clock = json!({"offsetSeconds": 0.75, "uncertaintySeconds": 0.001});
         let report = json!({
             "version": REPORT_VERSION, "measured": result, "histogramDropped": false,
-            "clock": {"offsetSeconds": 0.75, "uncertaintySeconds": 0.001},
+            "clock": clock, "clockAfter": clock,
         });
         let report: InjectionReport =
             serde_json::from_value(report).map_err(|error| format!("a report: {error}"))?;
         match report.encode() {
             // A version or a URL may be of any length.
             Err(error) => Ok(refused(&error)),
-            Ok(message) => self.report(&message),
+            Ok(message) => match InjectionReport::decode(&message) {
+                Ok(report) => self.chain.of_report(&report),
+                Err(error) => Err(format!("what Fortio wrote is no report: {error}")),
+            },
         }
     }
 
