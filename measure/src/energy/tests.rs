@@ -238,7 +238,7 @@ fn what_the_windows_ends_cost_is_stated() {
     for reading in unsteady.readings.iter_mut().step_by(2) {
         reading.node_joules += 0.5;
     }
-    let variance = 0.25 * (219.0 - 1.0 / 219.0) / 218.0;
+    let variance: f64 = 0.25 * (219.0 - 1.0 / 219.0) / 218.0;
     let of_ends = 2.0 * variance * 0.37 * 0.63;
     assert_near(stated_joules(&unsteady), of_ends.sqrt());
     unsteady.clock_uncertainty_seconds = 0.1;
