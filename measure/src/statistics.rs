@@ -4,6 +4,17 @@
 //! Formulas: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2 (confidence limits of a
 //! mean); of logarithms where the figure is a ratio scale (joules, seconds), after which the limits
 //! are transformed back, so that they are never negative.
+//!
+//! What is concluded from intervals: [`sequential`] for repeated looks, [`equivalence`] for a tie,
+//! [`multiplicity`] for several claims, [`uncertainty`] for the meter's own accuracy, [`control`] for the
+//! noise floor, [`position`] for the places within the blocks.
+
+pub mod control;
+pub mod equivalence;
+pub mod multiplicity;
+pub mod position;
+pub mod sequential;
+pub mod uncertainty;
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};

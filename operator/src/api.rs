@@ -16,8 +16,8 @@ pub use benchmark::{
 };
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{
-    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, Figure,
-    FrugalityBenchmarkStatus, Progress, Verdict,
+    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, Expanded, Figure,
+    FrugalityBenchmarkStatus, Look, NoiseFloor, Progress, Verdict,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,
@@ -29,6 +29,8 @@ pub const GROUP: &str = "frugality.dev";
 pub const LABEL_BENCHMARK_UID: &str = "frugality.dev/benchmark-uid";
 /// Label on every child: ID of the run that it belongs to.
 pub const LABEL_RUN: &str = "frugality.dev/run";
+/// Label on an entry of the ledger: ID of what was measured, which a re-run leaves as it is.
+pub const LABEL_MEASUREMENT: &str = "frugality.dev/measurement";
 /// Label on the children of one attempt: name of its `FrugalityTrial`.
 pub const LABEL_TRIAL: &str = "frugality.dev/trial";
 /// Label on every child: what it is for; see [`Role`].

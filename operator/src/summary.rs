@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    api::{CandidateResult, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus},
+    api::{CandidateResult, Expanded, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus},
     plan::text,
 };
 
@@ -68,6 +68,10 @@ fn row(result: &CandidateResult, power: &str) -> Vec<String> {
                 value: f.value * 1000.0,
                 lower: f.lower * 1000.0,
                 upper: f.upper * 1000.0,
+                expanded: f.expanded.map(|e| Expanded {
+                    lower: e.lower * 1000.0,
+                    upper: e.upper * 1000.0,
+                }),
             })
         })
     };
@@ -95,6 +99,12 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         Some(winner) => notes.push(format!(
             "winner: {winner}, by {deciding} joules per request"
         )),
+        None if status.tie == Some(true) => notes.push(format!(
+            "a tie: shown to be equal by {deciding} joules per request"
+        )),
+        None if status.results.len() > 1 && status.comparisons.is_empty() => {
+            notes.push("no winner: not compared".into());
+        }
         None if status.results.len() > 1 => {
             notes.push(format!(
                 "no winner: not separated by {deciding} joules per request"
@@ -128,10 +138,15 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
                 .map(|why| format!("withheld for {}: {why}", result.candidate)),
         );
     }
-    notes.push(
-        "± and [ ] are 95 % t-intervals over trials; they do not cover the meter's own accuracy"
-            .into(),
-    );
+    if let Some(floor) = &status.noise_floor {
+        notes.push(format!(
+            "noise floor {} %: {} against itself is {}",
+            text::number(100.0 * floor.share),
+            floor.candidate,
+            text::ratio(&floor.ratio)
+        ));
+    }
+    notes.push(intervals(status));
     if let Some(meter) = &status.meter {
         notes.push(format!(
             "power: {} by {meter} on node {}; load from node {}{}",
@@ -146,6 +161,25 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// What the intervals are.
+fn intervals(status: &FrugalityBenchmarkStatus) -> String {
+    let confidence = status.look.map_or(0.95, |look| look.confidence);
+    let percent = (confidence * 1000.0).round() / 10.0;
+    let has_meter = status.results.iter().any(|result| {
+        result
+            .gross_joules_per_request
+            .or(result.net_joules_per_request)
+            .or(result.attributed_joules_per_request)
+            .is_some_and(|figure| figure.expanded.is_some())
+    });
+    let meter = if has_meter {
+        "those of joules cover the meter's own accuracy too, and ratios have no need to"
+    } else {
+        "they do not cover the meter's own accuracy"
+    };
+    format!("± and [ ] are {percent} % t-intervals over trials; {meter}")
 }
 
 /// Columns as wide as their widest cell, two spaces apart.

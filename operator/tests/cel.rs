@@ -116,6 +116,85 @@ fn budgets_name_a_candidate() {
 }
 
 #[test]
+fn looks_ascend_and_end_with_the_blocks() {
+    let of = |trials: Value| [("spec/trials", trials)];
+    let message = "trials.looks must ascend";
+    let good = json!({"blocks": 20, "looks": [10, 15, 20]});
+    for looks in [
+        json!([15, 10, 20]),
+        json!([10, 10, 20]),
+        json!([10, 25, 20]),
+    ] {
+        let bad = json!({"blocks": 20, "looks": looks});
+        rule(message, &of(bad), &of(good.clone()));
+    }
+    let message = "trials.looks must end with trials.blocks";
+    // 10 is also what stands there when blocks are left out.
+    let left_out = json!({"blocks": 10, "looks": [10, 15, 20]});
+    let other = json!({"blocks": 15, "looks": [10, 15, 20]});
+    rule(message, &of(other.clone()), &of(good));
+    rule(message, &of(other), &of(left_out));
+}
+
+#[test]
+fn the_control_is_a_candidate() {
+    let of = |name: &str| [("spec/trials", json!({"blocks": 10, "control": name}))];
+    rule(
+        "trials.control must name a candidate",
+        &of("serve"),
+        &of("server"),
+    );
+}
+
+#[test]
+fn a_ratio_has_another_candidate() {
+    let of = |budget: Value| {
+        [
+            (
+                "spec/candidates",
+                json!([
+                    {"name": "server", "image": "example.org/server:2"},
+                    {"name": "before", "image": "example.org/server:1"},
+                ]),
+            ),
+            ("spec/budgets", json!([budget])),
+        ]
+    };
+    let good = json!({"candidate": "server", "maxEnergyRatio": "1.05", "against": "before"});
+    let message = "maxEnergyRatio and against go together";
+    rule(
+        message,
+        &of(json!({"candidate": "server", "maxEnergyRatio": "1.05"})),
+        &of(good.clone()),
+    );
+    rule(
+        message,
+        &of(json!({"candidate": "server", "maxErrorRatio": "0.1", "against": "before"})),
+        &of(good.clone()),
+    );
+    for name in ["server", "nobody"] {
+        let mut bad = good.clone();
+        bad["against"] = json!(name);
+        rule(
+            "a budget's against must name another candidate",
+            &of(bad),
+            &of(good.clone()),
+        );
+    }
+    let mut bad = good.clone();
+    bad["maxEnergyRatio"] = json!("0.0");
+    rule("maxEnergyRatio must be above 0", &of(bad), &of(good));
+}
+
+#[test]
+fn a_tie_has_a_width() {
+    let of = |share: &str| [("spec/energy", json!({"tieWithin": share}))];
+    let message = "energy.tieWithin is a share above 0 and up to 1";
+    rule(message, &of("0.0"), &of("0.001"));
+    rule(message, &of("1.1"), &of("1"));
+}
+
+#[test]
 fn budgets_limit_something() {
     let message = "a budget needs at least one of";
     for limit in [

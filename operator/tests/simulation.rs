@@ -34,6 +34,7 @@ fn expected(of_block: impl Fn(i32) -> f64) -> Figure {
         value: mean.exp(),
         lower: (mean - half).exp(),
         upper: (mean + half).exp(),
+        expanded: None,
     }
 }
 

@@ -37,7 +37,7 @@ struct Lab {
     restarted_pods: BTreeSet<String>,
     injector_pods: BTreeSet<String>,
     tail: Option<Tail>,
-    clock_uncertainty_seconds: f64,
+    ends: Ends,
     successes: u64,
     limits: Limits,
 }
@@ -60,7 +60,7 @@ impl Lab {
             restarted_pods: BTreeSet::new(),
             injector_pods: BTreeSet::new(),
             tail: None,
-            clock_uncertainty_seconds: 0.0,
+            ends: Ends::default(),
             successes: 1000,
             limits: Limits::new(12.0),
         }
@@ -77,7 +77,7 @@ impl Lab {
             restarted_pods: &self.restarted_pods,
             injector_pods: &self.injector_pods,
             tail: self.tail,
-            clock_uncertainty_seconds: self.clock_uncertainty_seconds,
+            ends: self.ends,
             successes: self.successes,
             limits: self.limits,
         }
@@ -241,9 +241,16 @@ fn what_the_windows_ends_cost_is_stated() {
     let variance: f64 = 0.25 * (219.0 - 1.0 / 219.0) / 218.0;
     let of_ends = 2.0 * variance * 0.37 * 0.63;
     assert_near(stated_joules(&unsteady), of_ends.sqrt());
-    unsteady.clock_uncertainty_seconds = 0.1;
+    unsteady.ends.clock_uncertainty_seconds = 0.1;
     let of_clock = 2.0 * variance * 0.01 / 3.0;
     assert_near(stated_joules(&unsteady), (of_ends + of_clock).sqrt());
+
+    // 5 W of load are missing for 50 ms before the window and for 20 ms after it.
+    let mut gaps = Lab::read_every(1.0);
+    gaps.ends.gap_before_seconds = 0.05;
+    gaps.ends.gap_after_seconds = 0.02;
+    let of_gaps = 5.0 * (0.05 * 0.95 + 0.02 * 0.98) / 3.0_f64.sqrt();
+    assert_near(stated_joules(&gaps), of_gaps);
 }
 
 #[test]

@@ -42,6 +42,8 @@ use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration};
 #[x_kube(
     validation = Rule::new("!has(self.budgets) || self.budgets.size() == 0 || self.trials.blocks >= 5").message("budgets need spec.trials.blocks of at least 5: fewer trials give no interval worth gating on"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, self.candidates.exists(c, c.name == b.candidate))").message("every budget must name a candidate of spec.candidates"),
+    validation = Rule::new("!has(self.budgets) || self.budgets.all(b, !has(b.against) || (b.against != b.candidate && self.candidates.exists(c, c.name == b.against)))").message("a budget's against must name another candidate of spec.candidates"),
+    validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
 )]
 pub struct FrugalityBenchmarkSpec {
     /// The contestants, 1 to 16. One alone is judged against its budgets only.
@@ -325,6 +327,10 @@ pub struct Request {
     #[serde(default = "default_expected_status")]
     #[schemars(length(min = 1, max = 8), inner(range(min = 200, max = 299)), extend("x-kubernetes-list-type" = "set"))]
     pub expected_status: Vec<i32>,
+    /// Whether candidates are compared though the mean size of their answers differs by more than 1 %,
+    /// as where the smaller answer is what was improved. Judges the same trials anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub responses_may_differ: bool,
 }
 
 fn default_expected_status() -> Vec<i32> {
@@ -409,11 +415,29 @@ impl Default for Load {
 /// How often each candidate is tried.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!has(self.looks) || [1, 2, 3, 4, 5, 6, 7].all(i, i >= self.looks.size() || self.looks[i - 1] < self.looks[i])").message("trials.looks must ascend, for example [10, 15, 20]"),
+    validation = Rule::new("!has(self.looks) || self.looks.size() == 0 || self.blocks == 10 || self.looks[self.looks.size() - 1] == self.blocks").message("trials.looks must end with trials.blocks: leave blocks out, or make it the last look"),
+)]
 pub struct Trials {
     /// Passes over all candidates; each gives one trial of each. Fewer than 5 are not reported.
     #[serde(default = "default_blocks")]
     #[schemars(range(min = 1, max = 50))]
     pub blocks: i32,
+    /// Numbers of blocks, ascending and each at least 5, after which the run is judged and ends if that
+    /// decides: with budgets once Pass or Fail is certain, without once there is a winner or a tie. The
+    /// last one stands for `blocks`, which need not be given. Each look is at a stricter level, such that
+    /// all of them together are wrong no oftener than one: for `[10, 15, 20]` its intervals are of 97.7 %
+    /// instead of 95 %.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(range(min = 5, max = 50)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub looks: Vec<i32>,
+    /// Name of a candidate that takes part twice, the second time under a hidden name (an A/A control).
+    /// What it differs from itself by is the noise floor, and a ratio budget closer to 1 is refused. The
+    /// second one is neither shown among the candidates nor judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 15))]
+    pub control: Option<String>,
     /// Seed of the random order of the candidates within the blocks.
     #[serde(default = "default_seed")]
     #[schemars(range(min = 0))]
@@ -448,6 +472,8 @@ impl Default for Trials {
     fn default() -> Self {
         Self {
             blocks: default_blocks(),
+            looks: Vec::new(),
+            control: None,
             seed: default_seed(),
             max_attempts: default_max_attempts(),
             idle_baseline: default_idle_baseline(),
@@ -500,12 +526,21 @@ pub struct Energy {
     /// and time in truth, not on measured watts.
     #[serde(default)]
     pub allow_modelled: bool,
+    /// Share by which candidates may differ and still be called equal, for example `"0.05"`: there is a
+    /// tie where every ratio is shown to lie within 1/1.05 and 1.05. Without it there is never a tie, for
+    /// that no difference was found does not show that there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("double(self) > 0.0 && double(self) <= 1.0").message("energy.tieWithin is a share above 0 and up to 1, for example 0.05"))]
+    pub tie_within: Option<Decimal>,
 }
 
 /// Limits for one candidate; each is met only if the whole interval of the figure keeps to it.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = Rule::new("has(self.maxJoulesPerRequest) || has(self.maxMillisecondsPerRequest) || has(self.minRequestsPerSecond) || has(self.maxErrorRatio)").message("a budget needs at least one of maxJoulesPerRequest, maxMillisecondsPerRequest, minRequestsPerSecond and maxErrorRatio"))]
+#[x_kube(
+    validation = Rule::new("has(self.maxJoulesPerRequest) || has(self.maxMillisecondsPerRequest) || has(self.minRequestsPerSecond) || has(self.maxErrorRatio) || has(self.maxEnergyRatio)").message("a budget needs at least one of maxJoulesPerRequest, maxMillisecondsPerRequest, minRequestsPerSecond, maxErrorRatio and maxEnergyRatio"),
+    validation = Rule::new("has(self.maxEnergyRatio) == has(self.against)").message("maxEnergyRatio and against go together: the candidate's figure over that of against"),
+)]
 pub struct Budget {
     /// Candidate that the limits are for.
     #[schemars(length(min = 1, max = 15))]
@@ -523,6 +558,16 @@ pub struct Budget {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) <= 1.0").message("maxErrorRatio is a share from 0 to 1, for example 0.01"))]
     pub max_error_ratio: Option<Decimal>,
+    /// Largest ratio of the candidate's deciding figure to that of `against`, paired by block; for example
+    /// `"1.05"` for at most 5 % more energy than the release before. One that is closer to 1 than the noise
+    /// floor of `trials.control` is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("double(self) > 0.0").message("maxEnergyRatio must be above 0, for example 1.05"))]
+    pub max_energy_ratio: Option<Decimal>,
+    /// The other candidate of `maxEnergyRatio`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 15))]
+    pub against: Option<String>,
 }
 
 /// Which nodes take part. Without selectors: the first ready node with a meter is measured

@@ -21,6 +21,10 @@ pub const BUDGET_EXCEEDED: &str = "BudgetExceeded";
 pub const BUDGET_WITHIN_UNCERTAINTY: &str = "BudgetWithinUncertainty";
 /// The figure that a budget limits could not be determined.
 pub const FIGURE_WITHHELD: &str = "FigureWithheld";
+/// A budget on a ratio is closer to 1 than what the control differs from itself by.
+pub const BUDGET_BELOW_NOISE_FLOOR: &str = "BudgetBelowNoiseFloor";
+/// The candidates' answers differ in size: what they cost is not compared.
+pub const RESPONSES_DIFFER: &str = "ResponsesDiffer";
 /// Fewer blocks than a report needs.
 pub const TOO_FEW_BLOCKS: &str = "TooFewBlocks";
 

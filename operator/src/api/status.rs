@@ -38,6 +38,10 @@ pub struct FrugalityBenchmarkStatus {
     /// Candidate that beats every other by an interval that excludes 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
+    /// True where all candidates are shown to differ by less than `energy.tieWithin`; there is no winner
+    /// then. Absent otherwise: neither winner nor tie is "not separated".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tie: Option<bool>,
     /// For people: what is being done. Never read by the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
@@ -65,6 +69,21 @@ pub struct FrugalityBenchmarkStatus {
     /// Figure that decided winner and joule budgets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deciding_figure: Option<DecidingFigure>,
+    /// The look at which the run ended, and the confidence of all intervals here. Without `trials.looks`
+    /// there is one look, after all blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look: Option<Look>,
+    /// What the control differs from itself by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_floor: Option<NoiseFloor>,
+    /// Runs with these very settings that are in the ledger, this one included. Above 1, the verdict is
+    /// one of several tries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<i32>,
+    /// What a reader of the figures must know beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub notes: Vec<String>,
     /// Figures by point and candidate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["point", "candidate"]))]
@@ -100,16 +119,66 @@ pub struct Progress {
     pub current: Option<String>,
 }
 
-/// A figure with its 95 % interval over trials.
+/// One of the numbers of blocks after which a run is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Look {
+    /// Which one, from 1.
+    pub number: i32,
+    /// Of how many.
+    pub of: i32,
+    /// Blocks that it rests on.
+    pub blocks: i32,
+    /// Confidence of each interval, as a share: 0.95 for one look, more for each of several.
+    pub confidence: f64,
+}
+
+/// What a candidate differs from itself by, from an A/A control.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NoiseFloor {
+    /// Candidate that took part twice.
+    pub candidate: String,
+    /// Its figure over its own under the hidden name, paired by block; 1 is expected.
+    pub ratio: Figure,
+    /// The larger distance of the interval's ends from 1, as a share: 0.02 means that ratios from 1/1.02
+    /// to 1.02 can't be told from 1.
+    pub share: f64,
+}
+
+/// A figure with its interval over trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Figure {
     /// Geometric mean over the trials (for the error ratio: arithmetic mean).
     pub value: f64,
-    /// Lower end of the 95 % t-interval.
+    /// Lower end of the t-interval, of the confidence that `status.look` has.
     pub lower: f64,
-    /// Upper end of the 95 % t-interval.
+    /// Upper end of the t-interval.
     pub upper: f64,
+    /// The interval with the meter's own accuracy in it, for joules of a meter that tells it. Budgets are
+    /// decided on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expanded: Option<Expanded>,
+}
+
+/// Ends of an interval that covers spread and meter: value·exp(±U), U² = (t·u_A)² + (2·u_B)².
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Expanded {
+    /// Lower end.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+}
+
+impl Figure {
+    /// The ends that decide: with the meter's accuracy where it is known, else of the spread alone.
+    #[must_use]
+    pub fn bounds(&self) -> (f64, f64) {
+        self.expanded
+            .map_or((self.lower, self.upper), |e| (e.lower, e.upper))
+    }
 }
 
 /// Figures of one candidate at one point. A figure that can't be trusted is absent.
@@ -168,6 +237,9 @@ pub struct Comparison {
     pub ratio: Figure,
     /// Whether the interval excludes 1.
     pub separated: bool,
+    /// Whether the ratio is shown to be within `energy.tieWithin` of 1; absent without that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equivalent: Option<bool>,
 }
 
 /// What became of a limit.
@@ -177,8 +249,10 @@ pub enum BudgetOutcome {
     Met,
     /// The whole interval breaks the limit.
     Exceeded,
-    /// The limit lies inside the interval.
+    /// The limit lies inside the interval, or is broken too narrowly to be told among several limits.
     Undecided,
+    /// The limit is closer to 1 than the noise floor.
+    BelowNoiseFloor,
     /// There is no trustworthy figure to compare.
     Withheld,
 }

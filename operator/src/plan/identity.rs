@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::api::FrugalityBenchmark;
+use crate::api::{FrugalityBenchmark, Request};
 
 /// Annotation whose value starts a new run when it changes.
 pub const RERUN_ANNOTATION: &str = "frugality.dev/rerun";
@@ -16,13 +16,29 @@ pub const RERUN_ANNOTATION: &str = "frugality.dev/rerun";
 /// deciding figure are judged on the same trials and so are left out.
 #[must_use]
 pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
+    let rerun = benchmark.annotations().get(RERUN_ANNOTATION);
+    id(benchmark, rerun.map(String::as_str))
+}
+
+/// ID of what is measured: as [`run_id`], but the same for all re-runs.
+#[must_use]
+pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
+    id(benchmark, None)
+}
+
+fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
     let spec = &benchmark.spec;
+    let request = Request {
+        // Judged on the same trials.
+        responses_may_differ: false,
+        ..spec.request.clone()
+    };
     let identity = json!({
         "uid": benchmark.uid(),
-        "rerun": benchmark.annotations().get(RERUN_ANNOTATION),
+        "rerun": rerun,
         "candidates": spec.candidates,
         "database": spec.database,
-        "request": spec.request,
+        "request": request,
         "load": spec.load,
         "trials": spec.trials,
         "placement": spec.placement,

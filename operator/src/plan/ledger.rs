@@ -1,7 +1,11 @@
 //! What the ledger says is done, and what comes next.
 
+use std::collections::BTreeSet;
+
+use kube::ResourceExt;
+
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialSpec, Outcome},
+    api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome},
     plan::settings::Settings,
 };
 
@@ -9,6 +13,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Ledger<'a> {
     entries: Vec<&'a FrugalityTrial>,
+    tries: usize,
 }
 
 /// What the ledger asks for.
@@ -48,7 +53,14 @@ impl<'a> Ledger<'a> {
             .filter(|trial| trial.spec.run == run)
             .collect();
         entries.sort_by_key(|entry| key(&entry.spec));
-        Self { entries }
+        let tries = tries(run, entries.first().copied(), trials);
+        Self { entries, tries }
+    }
+
+    /// Runs that measured the same, this one included: a re-run token starts another one.
+    #[must_use]
+    pub fn tries(&self) -> usize {
+        self.tries
     }
 
     /// Every entry, in the order of blocks, attempts and positions.
@@ -98,10 +110,17 @@ impl<'a> Ledger<'a> {
             .collect()
     }
 
-    /// What comes next. A void attempt repeats its whole block (design: a block is the unit that
+    /// What comes next. The order of its blocks is the run's own, however many of them are judged at
+    /// first. A void attempt repeats its whole block (design: a block is the unit that
     /// pairs candidates, so its trials must be neighbours in time).
     #[must_use]
     pub fn next(&self, settings: &Settings) -> Next<'a> {
+        self.next_within(settings, settings.blocks)
+    }
+
+    /// What comes next for the first `blocks` blocks to be valid.
+    #[must_use]
+    pub fn next_within(&self, settings: &Settings, blocks: usize) -> Next<'a> {
         if let Some(failed) = self
             .entries
             .iter()
@@ -109,7 +128,7 @@ impl<'a> Ledger<'a> {
         {
             return Next::Failed(failed);
         }
-        for (index, order) in settings.order().iter().enumerate() {
+        for (index, order) in settings.order().iter().take(blocks).enumerate() {
             let block = i32::try_from(index + 1).unwrap_or(i32::MAX);
             let newest = self.newest_attempt(block);
             if let Some(open) = newest.iter().find(|e| outcome_of(e).is_none()) {
@@ -144,8 +163,25 @@ fn start(settings: &Settings, order: &[usize], block: i32, attempt: i32, done: u
         block,
         attempt,
         position: i32::try_from(done + 1).unwrap_or(i32::MAX),
-        candidate: settings.candidates[order[done]].clone(),
+        candidate: settings.entrants()[order[done]].to_owned(),
     }
+}
+
+/// Counts the runs of the measurement that `first` is an entry of. A run without a single measured trial
+/// has told nothing and is no try.
+fn tries(run: &str, first: Option<&FrugalityTrial>, trials: &[FrugalityTrial]) -> usize {
+    let measurement = |trial: &FrugalityTrial| trial.labels().get(LABEL_MEASUREMENT).cloned();
+    let Some(this) = first.and_then(measurement) else {
+        return 1;
+    };
+    let others: BTreeSet<&str> = trials
+        .iter()
+        .filter(|trial| trial.spec.run != run)
+        .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
+        .filter(|trial| measurement(trial).as_ref() == Some(&this))
+        .map(|trial| trial.spec.run.as_str())
+        .collect();
+    1 + others.len()
 }
 
 fn key(spec: &FrugalityTrialSpec) -> (i32, i32, i32) {

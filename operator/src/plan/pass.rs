@@ -282,7 +282,7 @@ impl Pass<'_> {
             .spec
             .candidates
             .iter()
-            .find(|candidate| candidate.name == trial.spec.candidate);
+            .find(|candidate| candidate.name == settings.candidate_of(&trial.spec.candidate));
         let Some(candidate) = candidate else {
             // The run's ID covers the candidates, so an entry of this run names one of them.
             return self.fail(

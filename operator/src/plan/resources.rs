@@ -31,7 +31,7 @@ use super::{
 use crate::{
     api::{
         Candidate, Database, FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec,
-        LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, Role, Seed,
+        LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, Role, Seed,
     },
     cnpg,
 };
@@ -109,8 +109,13 @@ impl Builder<'_> {
     /// A new entry of the ledger.
     #[must_use]
     pub fn trial(&self, name: &str, spec: FrugalityTrialSpec) -> FrugalityTrial {
+        let mut metadata = self.metadata(name, None, None);
+        metadata.labels.get_or_insert_default().insert(
+            LABEL_MEASUREMENT.to_owned(),
+            identity::measurement_id(self.benchmark),
+        );
         FrugalityTrial {
-            metadata: self.metadata(name, None, None),
+            metadata,
             spec,
             status: None,
         }

@@ -1,10 +1,13 @@
 //! A benchmark's spec, parsed: what admission could not check is checked here, and everything
 //! after this works on numbers.
 
-use frugality_measure::fortio::Amount;
+use frugality_measure::{fortio::Amount, statistics::sequential::nominal_level};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::api::{Boundary, DecidingFigure, FrugalityBenchmarkSpec, HumanDuration, QuantityError};
+use super::identity::hex_digest;
+use crate::api::{
+    Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, QuantityError,
+};
 
 /// Window where the spec names neither duration nor requests.
 const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
@@ -12,6 +15,10 @@ const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
 /// Load after the measured window, so that its end lies inside steady load. Longer than the
 /// largest clock offset that passes the checks, and than a meter's interval.
 pub const TAIL_SECONDS: f64 = 3.0;
+
+/// Chance of an interval to miss the true value, and of all looks together to call something different
+/// that is not.
+pub const ERROR: f64 = 0.05;
 
 /// A spec that can't be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +34,19 @@ pub enum SettingsError {
     /// A rate that is neither `Max` nor a positive number.
     #[error("load.rate must be Max or a whole number of requests per second, not `{0}`")]
     Rate(String),
+    /// Looks that do not ascend.
+    #[error(
+        "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
+    )]
+    Looks,
+    /// A control or a budget's `against` that is no candidate.
+    #[error("{field} must name a candidate of spec.candidates, not `{name}`")]
+    NoCandidate {
+        /// Field of the spec.
+        field: &'static str,
+        /// What it names.
+        name: String,
+    },
 }
 
 /// A limit on a figure.
@@ -40,6 +60,8 @@ pub enum Quantity {
     RequestsPerSecond,
     /// Share of requests without an expected answer.
     ErrorRatio,
+    /// Deciding figure over another candidate's.
+    EnergyRatio,
 }
 
 impl Quantity {
@@ -51,6 +73,7 @@ impl Quantity {
             Self::MillisecondsPerRequest => "maxMillisecondsPerRequest",
             Self::RequestsPerSecond => "minRequestsPerSecond",
             Self::ErrorRatio => "maxErrorRatio",
+            Self::EnergyRatio => "maxEnergyRatio",
         }
     }
 
@@ -62,6 +85,7 @@ impl Quantity {
             Self::MillisecondsPerRequest => "ms/request",
             Self::RequestsPerSecond => "requests/s",
             Self::ErrorRatio => "errors/request",
+            Self::EnergyRatio => "J/request",
         }
     }
 
@@ -81,6 +105,26 @@ pub struct Limit {
     pub quantity: Quantity,
     /// Limit, in the unit of the quantity.
     pub value: f64,
+    /// The other candidate of a ratio.
+    pub against: Option<String>,
+}
+
+/// A number of blocks after which the run is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// Which one, from 1.
+    pub number: usize,
+    /// Blocks that it rests on.
+    pub blocks: usize,
+}
+
+/// A candidate that takes part twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// Its name.
+    pub candidate: String,
+    /// Its other name, which tells nobody who it is.
+    pub hidden: String,
 }
 
 /// A spec in numbers.
@@ -100,8 +144,20 @@ pub struct Settings {
     pub timeout_seconds: f64,
     /// Codes that count as success.
     pub expected_status: Vec<u16>,
-    /// Blocks.
+    /// Blocks, at most: those of the last look.
     pub blocks: usize,
+    /// When the run is judged, ascending; at least one, and the last one after all blocks.
+    pub looks: Vec<Look>,
+    /// Two-sided error of each interval, such that all looks together have [`ERROR`].
+    pub level: f64,
+    /// Error of each of the two one-sided tests for a tie, such that all looks together have [`ERROR`].
+    pub tie_level: f64,
+    /// Share by which candidates may differ and still be called equal.
+    pub tie_within: Option<f64>,
+    /// The A/A control.
+    pub control: Option<Control>,
+    /// Whether candidates are compared whose answers differ in size.
+    pub responses_may_differ: bool,
     /// Tries at a block.
     pub max_attempts: i32,
     /// Seed of the order.
@@ -132,7 +188,29 @@ impl Settings {
             (None, Some(duration)) => Amount::DurationSeconds(seconds("load.duration", duration)?),
             (None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
         };
+        let looks = looks(spec)?;
+        let counts: Vec<usize> = looks.iter().map(|look| look.blocks).collect();
+        let level = |overall: f64| match counts.as_slice() {
+            [_] => Ok(overall),
+            several => nominal_level(several, overall).ok_or(SettingsError::Looks),
+        };
+        let tie_within = match &spec.energy.tie_within {
+            None => None,
+            Some(share) => Some(number("energy.tieWithin", share)?),
+        };
         Ok(Self {
+            level: level(ERROR)?,
+            // Two one-sided tests at 5 % are an interval of 90 %.
+            tie_level: if tie_within.is_some() {
+                level(2.0 * ERROR)? / 2.0
+            } else {
+                ERROR
+            },
+            tie_within,
+            control: control(spec)?,
+            responses_may_differ: spec.request.responses_may_differ,
+            blocks: counts.last().copied().unwrap_or_default(),
+            looks,
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
             amount,
             rate,
@@ -145,7 +223,6 @@ impl Settings {
                 .iter()
                 .filter_map(|code| u16::try_from(*code).ok())
                 .collect(),
-            blocks: usize::try_from(spec.trials.blocks).unwrap_or_default(),
             max_attempts: spec.trials.max_attempts,
             seed: spec.trials.seed.unsigned_abs(),
             idle_seconds: seconds("trials.idleBaseline", &spec.trials.idle_baseline)?,
@@ -167,16 +244,87 @@ impl Settings {
     /// Whether a joule decides a budget.
     #[must_use]
     pub fn gates_on_joules(&self) -> bool {
-        self.limits
-            .iter()
-            .any(|limit| limit.quantity == Quantity::JoulesPerRequest)
+        self.limits.iter().any(|limit| {
+            matches!(
+                limit.quantity,
+                Quantity::JoulesPerRequest | Quantity::EnergyRatio
+            )
+        })
     }
 
-    /// Order of the candidates in each block.
+    /// Names of all that take part in a block: the candidates, and the control's hidden name.
+    #[must_use]
+    pub fn entrants(&self) -> Vec<&str> {
+        let hidden = self.control.iter().map(|control| control.hidden.as_str());
+        let names = self.candidates.iter().map(String::as_str);
+        names.chain(hidden).collect()
+    }
+
+    /// The candidate that takes part under a name.
+    #[must_use]
+    pub fn candidate_of<'a>(&'a self, entrant: &'a str) -> &'a str {
+        match &self.control {
+            Some(control) if control.hidden == entrant => &control.candidate,
+            _ => entrant,
+        }
+    }
+
+    /// Order of the entrants in each block. More blocks continue the same plan.
     #[must_use]
     pub fn order(&self) -> Vec<Vec<usize>> {
-        frugality_measure::order::blocks(self.candidates.len(), self.blocks, self.seed)
+        frugality_measure::order::blocks(self.entrants().len(), self.blocks, self.seed)
     }
+}
+
+fn looks(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Look>, SettingsError> {
+    let counts = match spec.trials.looks.as_slice() {
+        [] => std::slice::from_ref(&spec.trials.blocks),
+        looks => {
+            if looks[0] < 5 || looks.windows(2).any(|pair| pair[0] >= pair[1]) {
+                return Err(SettingsError::Looks);
+            }
+            looks
+        }
+    };
+    Ok((1..)
+        .zip(counts)
+        .map(|(number, blocks)| Look {
+            number,
+            blocks: usize::try_from(*blocks).unwrap_or_default(),
+        })
+        .collect())
+}
+
+/// The hidden name is a hash, and no candidate's.
+fn control(spec: &FrugalityBenchmarkSpec) -> Result<Option<Control>, SettingsError> {
+    let Some(candidate) = &spec.trials.control else {
+        return Ok(None);
+    };
+    let is_taken = |name: &str| spec.candidates.iter().any(|c| c.name == name);
+    if !is_taken(candidate) {
+        return Err(no_candidate("trials.control", candidate));
+    }
+    let hidden = (0..)
+        .map(|salt: u32| format!("{candidate} {} {salt}", spec.trials.seed))
+        .map(|text| format!("c{}", hex_digest(text.as_bytes(), 4)))
+        .find(|name| !is_taken(name));
+    Ok(hidden.map(|hidden| Control {
+        candidate: candidate.clone(),
+        hidden,
+    }))
+}
+
+fn no_candidate(field: &'static str, name: &str) -> SettingsError {
+    SettingsError::NoCandidate {
+        field,
+        name: name.to_owned(),
+    }
+}
+
+fn number(field: &'static str, decimal: &Decimal) -> Result<f64, SettingsError> {
+    decimal
+        .number()
+        .map_err(|source| SettingsError::Quantity { field, source })
 }
 
 fn rate(rate: &IntOrString) -> Result<Option<f64>, SettingsError> {
@@ -194,6 +342,14 @@ fn seconds(field: &'static str, duration: &HumanDuration) -> Result<f64, Setting
         .map_err(|source| SettingsError::Quantity { field, source })
 }
 
+fn against(spec: &FrugalityBenchmarkSpec, budget: &Budget) -> Result<String, SettingsError> {
+    let name = budget.against.clone().unwrap_or_default();
+    if name == budget.candidate || !spec.candidates.iter().any(|c| c.name == name) {
+        return Err(no_candidate("budgets.against", &name));
+    }
+    Ok(name)
+}
+
 fn limits(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Limit>, SettingsError> {
     let mut limits = Vec::new();
     for budget in &spec.budgets {
@@ -205,15 +361,18 @@ fn limits(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Limit>, SettingsError> {
             ),
             (Quantity::RequestsPerSecond, &budget.min_requests_per_second),
             (Quantity::ErrorRatio, &budget.max_error_ratio),
+            (Quantity::EnergyRatio, &budget.max_energy_ratio),
         ] {
             let Some(decimal) = decimal else { continue };
+            let against = match quantity {
+                Quantity::EnergyRatio => Some(against(spec, budget)?),
+                _ => None,
+            };
             limits.push(Limit {
                 candidate: budget.candidate.clone(),
                 quantity,
-                value: decimal.number().map_err(|source| SettingsError::Quantity {
-                    field: quantity.field(),
-                    source,
-                })?,
+                value: number(quantity.field(), decimal)?,
+                against,
             });
         }
     }

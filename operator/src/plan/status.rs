@@ -78,6 +78,11 @@ impl Report<'_> {
             conditions: self.conditions(),
             verdict,
             winner: figures.and_then(|f| f.winner.clone()),
+            tie: figures.and_then(|f| f.tie.then_some(true)),
+            look: figures.and_then(|f| f.look),
+            noise_floor: figures.and_then(|f| f.noise_floor.clone()),
+            tries: figures.map(|f| i32::try_from(f.tries).unwrap_or(i32::MAX)),
+            notes: figures.map(|f| f.notes.clone()).unwrap_or_default(),
             phase: Some(self.phase().to_owned()),
             run: Some(self.run.to_owned()),
             shared_node: measured
@@ -86,7 +91,7 @@ impl Report<'_> {
                 .map(|(m, i)| m == i),
             measured_node: measured,
             injector_node: injector,
-            progress: self.progress(),
+            progress: self.progress(figures),
             provenance: figures.and_then(|f| f.provenance).map(|p| p.to_string()),
             meter: figures.and_then(|f| f.meter.clone()),
             deciding_figure: figures.and_then(|f| f.deciding),
@@ -120,17 +125,23 @@ impl Report<'_> {
         }
     }
 
-    fn progress(&self) -> Option<Progress> {
+    /// A run that a look has ended planned no more than that.
+    fn progress(&self, figures: Option<&Figures>) -> Option<Progress> {
         let settings = self.settings?;
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+        let entrants = settings.entrants();
+        let blocks = figures
+            .and_then(|f| usize::try_from(f.look?.blocks).ok())
+            .unwrap_or(settings.blocks);
+        let mut valid = self.ledger.valid();
+        valid.truncate(blocks);
         Some(Progress {
-            trials_done: count(self.ledger.valid().concat().len()),
-            trials_planned: count(settings.blocks * settings.candidates.len()),
+            trials_done: count(valid.concat().len()),
+            trials_planned: count(blocks * entrants.len()),
             void_attempts: count(
-                settings
-                    .candidates
+                entrants
                     .iter()
-                    .map(|candidate| self.ledger.count(candidate, Outcome::Void))
+                    .map(|entrant| self.ledger.count(entrant, Outcome::Void))
                     .sum(),
             ),
             current: self.current.clone(),
@@ -140,7 +151,7 @@ impl Report<'_> {
     fn columns(&self, figures: Option<&Figures>) -> Columns {
         let mut columns = Columns {
             trials: self
-                .progress()
+                .progress(figures)
                 .map(|p| format!("{}/{}", p.trials_done, p.trials_planned)),
             reason: Some(self.reason().to_owned()),
             message: Some(self.message()),
@@ -151,12 +162,11 @@ impl Report<'_> {
         };
         columns.power = figures.provenance.map(|p| p.to_string());
         if !figures.comparisons.is_empty() {
-            columns.winner = Some(
-                figures
-                    .winner
-                    .clone()
-                    .unwrap_or_else(|| "not separated".into()),
-            );
+            columns.winner = Some(match &figures.winner {
+                Some(winner) => winner.clone(),
+                None if figures.tie => "tie".into(),
+                None => "not separated".into(),
+            });
         }
         let shown = match (&figures.winner, figures.results.as_slice()) {
             (Some(winner), results) => results.iter().find(|r| r.candidate == *winner),

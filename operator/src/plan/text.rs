@@ -24,10 +24,12 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A figure with half its interval, rounded alike: `0.00412±0.00020`.
+/// A figure with half its interval, rounded alike: `0.00412±0.00020`. The interval has the meter's
+/// accuracy in it where that is known.
 #[must_use]
 pub fn figure(figure: &Figure) -> String {
-    let half = (figure.upper - figure.lower) / 2.0;
+    let (lower, upper) = figure.bounds();
+    let half = (upper - lower) / 2.0;
     let value = number(figure.value);
     let decimals = value.split_once('.').map_or(0, |(_, digits)| digits.len());
     if value.contains('e') {
@@ -61,6 +63,7 @@ pub fn ratio(ratio: &Figure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Expanded;
 
     #[test]
     fn numbers_have_three_digits_and_no_noise() {
@@ -86,7 +89,16 @@ mod tests {
             value: 0.004_123,
             lower: 0.003_9,
             upper: 0.004_3,
+            expanded: None,
         };
         assert_eq!(figure(&f), "0.00412±0.00020");
+        let with_meter = Figure {
+            expanded: Some(Expanded {
+                lower: 0.003_7,
+                upper: 0.004_5,
+            }),
+            ..f
+        };
+        assert_eq!(figure(&with_meter), "0.00412±0.00040");
     }
 }

@@ -1,25 +1,25 @@
 //! From the ledger to the verdict.
 
 mod budgets;
+mod comparisons;
+mod evidence;
 
-use frugality_measure::{
-    reading::Provenance,
-    statistics::{Estimate, arithmetic_mean, geometric_mean, paired_ratio},
-};
+use frugality_measure::reading::Provenance;
 
 use super::{
     identity::hex_digest,
     ledger::{Ledger, Next},
-    settings::Settings,
+    settings::{Look, Quantity, Settings},
 };
 use crate::api::{
-    Boundary, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
-    FrugalityTrial, FrugalityTrialStatus, Outcome, Verdict, reason,
+    self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
+    FrugalityTrial, NoiseFloor, Verdict, reason,
 };
-use budgets::budget;
+use budgets::budgets;
+use comparisons::told;
+use evidence::Evidence;
+pub use evidence::joules;
 
-/// Share of repetitions in which an interval is to hold the true value.
-pub const CONFIDENCE: f64 = 0.95;
 /// Blocks below which nothing is reported: with fewer, a t-interval says next to nothing.
 pub const MIN_BLOCKS: usize = 5;
 
@@ -47,6 +47,18 @@ pub struct Figures {
     pub budgets: Vec<BudgetResult>,
     /// Candidate that beats every other.
     pub winner: Option<String>,
+    /// Whether all candidates are shown to be equal.
+    pub tie: bool,
+    /// Why candidates were not compared, if they were not.
+    pub not_compared: Option<String>,
+    /// The look that the figures are of.
+    pub look: Option<api::Look>,
+    /// What the control differs from itself by.
+    pub noise_floor: Option<NoiseFloor>,
+    /// Runs that measured the same, this one included.
+    pub tries: usize,
+    /// What a reader must know beside the figures.
+    pub notes: Vec<String>,
     /// Figure that decides: the spec's, or attributed joules where the injector shared the node.
     pub deciding: Option<DecidingFigure>,
     /// Where the power came from: the worst of all trials.
@@ -108,55 +120,106 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             ),
         ));
     }
-    match ledger.next(settings) {
-        Next::Open(_) | Next::Start(_) => None,
-        Next::Failed(trial) => Some(without_figures(
-            Verdict::Error,
-            reason_of(trial).unwrap_or_default(),
-            message_of(trial),
-        )),
-        Next::Exhausted(trial) => Some(without_figures(
-            Verdict::Invalid,
-            reason::TOO_MANY_VOID_ATTEMPTS,
-            format!(
-                "block {} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
-                trial.spec.block,
-                trial.spec.attempt,
-                reason_of(trial).unwrap_or_default(),
-                trial.spec.candidate,
-                message_of(trial)
-            ),
-        )),
-        Next::Finished => Some(decide(settings, ledger)),
+    // The first look that decides ends the run, and whatever was measured after it (under budgets that
+    // were edited since) does not count.
+    for (index, look) in settings.looks.iter().enumerate() {
+        let is_last = index + 1 == settings.looks.len();
+        match ledger.next_within(settings, look.blocks) {
+            Next::Open(_) | Next::Start(_) => return None,
+            Next::Failed(trial) => {
+                return Some(without_figures(
+                    Verdict::Error,
+                    reason_of(trial).unwrap_or_default(),
+                    message_of(trial),
+                ));
+            }
+            Next::Exhausted(trial) => return Some(exhausted(trial)),
+            Next::Finished => {
+                let judgement = decide(settings, ledger, *look);
+                if is_last || is_certain(&judgement) {
+                    return Some(judgement);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Whether a look decides: with budgets, where it is a Pass or a Fail; without, where there is a winner
+/// or a tie; and where nothing that more blocks could bring would change the end.
+fn is_certain(judgement: &Judgement) -> bool {
+    match judgement.reason.as_str() {
+        reason::BUDGET_WITHIN_UNCERTAINTY | reason::BUDGET_BELOW_NOISE_FLOOR => false,
+        reason::NO_BUDGETS => judgement
+            .figures
+            .as_ref()
+            .is_some_and(|figures| figures.tie || figures.winner.is_some()),
+        _ => true,
     }
 }
 
-fn decide(settings: &Settings, ledger: &Ledger<'_>) -> Judgement {
-    let figures = figures(settings, ledger);
-    if settings.blocks < MIN_BLOCKS {
+fn exhausted(trial: &FrugalityTrial) -> Judgement {
+    without_figures(
+        Verdict::Invalid,
+        reason::TOO_MANY_VOID_ATTEMPTS,
+        format!(
+            "block {} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
+            trial.spec.block,
+            trial.spec.attempt,
+            reason_of(trial).unwrap_or_default(),
+            trial.spec.candidate,
+            message_of(trial)
+        ),
+    )
+}
+
+fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
+    if look.blocks < MIN_BLOCKS {
         return without_figures(
             Verdict::Inconclusive,
             reason::TOO_FEW_BLOCKS,
             format!(
                 "{} blocks were measured and {MIN_BLOCKS} are the least that is reported; write spec.trials.blocks: {MIN_BLOCKS} or more (kubectl get fbt shows the single trials)",
-                settings.blocks
+                look.blocks
             ),
         );
     }
+    let figures = figures(settings, ledger, look);
     let modelled = figures.provenance == Some(Provenance::Modelled);
     if modelled && settings.gates_on_joules() && !settings.allow_modelled {
         return modelled_not_allowed();
     }
-    let (verdict, reason, mut message) = verdict(&figures);
+    let (verdict, reason, message) = verdict(&figures);
+    let mut parts = Vec::new();
+    if figures.tries > 1 {
+        parts.push(format!(
+            "one of {} runs with these settings: {message}",
+            figures.tries
+        ));
+    } else {
+        parts.push(message);
+    }
+    if settings.looks.len() > 1 {
+        parts.push(format!(
+            "Look {} of {}, after {} of at most {} blocks: every interval is of {:.1} %",
+            look.number,
+            settings.looks.len(),
+            look.blocks,
+            settings.blocks,
+            100.0 * (1.0 - settings.level)
+        ));
+    }
     if modelled {
-        message.push_str(
-            ". Power is modelled from CPU use: joules here compare CPU-seconds and time, not measured watts",
+        parts.push(
+            "Power is modelled from CPU use: joules here compare CPU-seconds and time, not measured watts"
+                .into(),
         );
     }
+    parts.extend(figures.notes.iter().map(|note| format!("Note: {note}")));
     Judgement {
         verdict,
         reason: reason.to_owned(),
-        message,
+        message: parts.join(". "),
         figures: Some(figures),
     }
 }
@@ -167,7 +230,7 @@ pub fn modelled_not_allowed() -> Judgement {
     without_figures(
         Verdict::Invalid,
         reason::MODELLED_POWER_NOT_ALLOWED,
-        "a budget limits joules, and the measured node's power is modelled from CPU use, not measured; connect a meter, drop maxJoulesPerRequest, or write spec.energy.allowModelled: true to gate on the model",
+        "a budget limits joules, and the measured node's power is modelled from CPU use, not measured; connect a meter, drop maxJoulesPerRequest and maxEnergyRatio, or write spec.energy.allowModelled: true to gate on the model",
     )
 }
 
@@ -182,6 +245,7 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     };
     let exceeded = of(BudgetOutcome::Exceeded);
     let withheld = of(BudgetOutcome::Withheld);
+    let below_floor = of(BudgetOutcome::BelowNoiseFloor);
     let undecided = of(BudgetOutcome::Undecided);
     if !exceeded.is_empty() {
         (Verdict::Fail, reason::BUDGET_EXCEEDED, exceeded.join("; "))
@@ -196,20 +260,35 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             ),
         )
     } else if !withheld.is_empty() {
+        // What keeps a limit on one candidate from being judged weighs more than what keeps two apart.
+        let is_all_ratios = figures
+            .budgets
+            .iter()
+            .filter(|b| b.outcome == BudgetOutcome::Withheld)
+            .all(|b| b.limit == Quantity::EnergyRatio.field());
+        let reason = if is_all_ratios && figures.not_compared.is_some() {
+            reason::RESPONSES_DIFFER
+        } else {
+            reason::FIGURE_WITHHELD
+        };
+        (Verdict::Inconclusive, reason, withheld.join("; "))
+    } else if !below_floor.is_empty() {
         (
             Verdict::Inconclusive,
-            reason::FIGURE_WITHHELD,
-            withheld.join("; "),
+            reason::BUDGET_BELOW_NOISE_FLOOR,
+            below_floor.join("; "),
         )
     } else if !undecided.is_empty() {
         (
             Verdict::Inconclusive,
             reason::BUDGET_WITHIN_UNCERTAINTY,
             format!(
-                "{}; raise spec.trials.blocks, which measures anew",
+                "{}; raise spec.trials.blocks (or the last of looks), which measures anew",
                 undecided.join("; ")
             ),
         )
+    } else if let (true, Some(why)) = (figures.budgets.is_empty(), &figures.not_compared) {
+        (Verdict::Inconclusive, reason::RESPONSES_DIFFER, why.clone())
     } else if figures.budgets.is_empty() {
         (
             Verdict::Pass,
@@ -225,40 +304,40 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     }
 }
 
-fn figures(settings: &Settings, ledger: &Ledger<'_>) -> Figures {
-    let blocks = ledger.valid();
-    let counted: Vec<_> = blocks.concat();
-    let is_shared = counted
-        .iter()
-        .any(|e| e.spec.measured_node == e.spec.injector_node);
-    let settings = &Settings {
-        deciding: if is_shared {
-            DecidingFigure::Attributed
-        } else {
-            settings.deciding
-        },
-        ..settings.clone()
-    };
+fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
+    let evidence = Evidence::at(look, settings, ledger);
+    let counted: Vec<_> = evidence.blocks.concat();
     let results: Vec<_> = settings
         .candidates
         .iter()
-        .map(|candidate| result(settings, ledger, &counted, candidate, is_shared))
+        .map(|candidate| evidence.result(candidate))
         .collect();
-    let comparisons = comparisons(settings, &blocks);
-    let winner = winner(settings, &comparisons);
+    let comparisons = evidence.comparisons();
+    let tie = evidence.is_tie(&comparisons);
+    let winner = evidence.winner(&comparisons).filter(|_| !tie);
+    let noise_floor = evidence.noise_floor();
     let worst = counted
         .iter()
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
+    let comparisons = told(comparisons, winner.as_deref(), evidence.deciding, &results);
+    let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     Figures {
-        winner: winner.clone(),
-        deciding: Some(settings.deciding),
-        budgets: settings
-            .limits
-            .iter()
-            .map(|limit| budget(settings, &results, limit))
-            .collect(),
-        comparisons: told(comparisons, winner.as_deref(), settings, &results),
+        deciding: Some(evidence.deciding),
+        budgets: budgets(&evidence, noise_floor.as_ref()),
+        notes: evidence.notes(&comparisons, noise_floor.as_ref()),
+        not_compared: evidence.not_compared(),
+        look: Some(api::Look {
+            number: count(look.number),
+            of: count(settings.looks.len()),
+            blocks: count(look.blocks),
+            confidence: 1.0 - settings.level,
+        }),
+        tries: ledger.tries(),
+        winner,
+        tie,
+        noise_floor,
+        comparisons,
         results,
         provenance: worst.map(|energy| energy.provenance),
         meter: worst.map(|energy| {
@@ -272,164 +351,6 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>) -> Figures {
     }
 }
 
-fn result(
-    settings: &Settings,
-    ledger: &Ledger<'_>,
-    counted: &[&FrugalityTrial],
-    candidate: &str,
-    is_shared: bool,
-) -> CandidateResult {
-    let trials: Vec<&FrugalityTrialStatus> = counted
-        .iter()
-        .filter(|e| e.spec.candidate == candidate)
-        .filter_map(|e| e.status.as_ref())
-        .collect();
-    let mut withheld = Vec::new();
-    let mut figure = |name: &str, value: &dyn Fn(&FrugalityTrialStatus) -> Option<f64>| {
-        let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial)).collect();
-        let estimate = values.and_then(|values| geometric_mean(&values, CONFIDENCE));
-        if estimate.is_none() {
-            withheld.push(withheld_because(name, &trials, value, is_shared));
-        }
-        estimate.map(Figure::from)
-    };
-    let requests_per_second = figure("requests/s", &|t| t.requests.as_ref()?.requests_per_second);
-    let milliseconds_per_request = figure("ms/request", &|t| t.requests.as_ref()?.ms_per_request);
-    let gross_joules_per_request = figure("gross joules", &|t| {
-        joules(t, DecidingFigure::Gross, settings.boundary).filter(|_| !is_shared)
-    });
-    let net_joules_per_request = figure("net joules", &|t| {
-        joules(t, DecidingFigure::Net, settings.boundary).filter(|_| !is_shared)
-    });
-    let attributed_joules_per_request = figure("attributed joules", &|t| {
-        joules(t, DecidingFigure::Attributed, settings.boundary)
-    });
-    let cpu_milliseconds_per_request = figure("CPU time", &|t| {
-        let cpu = t.energy.as_ref()?.cpu.as_ref()?;
-        let seconds = if covers_database(t, settings.boundary) {
-            cpu.candidate_and_database_seconds_per_request
-        } else {
-            cpu.candidate_seconds_per_request
-        };
-        seconds.map(|seconds| seconds * 1000.0)
-    });
-    let requests: u64 = trials
-        .iter()
-        .filter_map(|t| t.requests.as_ref())
-        .map(|r| r.requests)
-        .sum();
-    let errors: Option<Vec<f64>> = trials
-        .iter()
-        .map(|t| t.requests.as_ref()?.error_rate)
-        .collect();
-    CandidateResult {
-        point: settings.point.clone(),
-        candidate: candidate.to_owned(),
-        trials: i32::try_from(trials.len()).unwrap_or(i32::MAX),
-        void_attempts: i32::try_from(ledger.count(candidate, Outcome::Void)).unwrap_or(i32::MAX),
-        requests_per_second,
-        milliseconds_per_request,
-        gross_joules_per_request,
-        net_joules_per_request,
-        attributed_joules_per_request,
-        cpu_milliseconds_per_request,
-        error_ratio: errors
-            .and_then(|errors| arithmetic_mean(&errors, CONFIDENCE))
-            .map(|estimate| Figure {
-                value: estimate.value,
-                lower: estimate.lower.max(0.0),
-                // Without any error the t-interval is empty; 3/n is the 95 % bound then (Hanley and
-                // Lippman-Hand, JAMA 249:1743, 1983).
-                upper: if estimate.value > 0.0 {
-                    estimate.upper.min(1.0)
-                } else {
-                    3.0 / requests.max(3) as f64
-                },
-            }),
-        peak_memory_bytes: trials
-            .iter()
-            .map(|t| t.energy.as_ref()?.candidate_peak_working_set_bytes)
-            .collect::<Option<Vec<f64>>>()
-            .and_then(|peaks| peaks.into_iter().reduce(f64::max))
-            .map(whole),
-        withheld,
-    }
-}
-
-fn withheld_because(
-    name: &str,
-    trials: &[&FrugalityTrialStatus],
-    value: &dyn Fn(&FrugalityTrialStatus) -> Option<f64>,
-    is_shared: bool,
-) -> String {
-    if is_shared && matches!(name, "gross joules" | "net joules") {
-        return format!("{name}: the injector ran on the measured node and is part of its energy");
-    }
-    let missing = trials.iter().filter(|trial| value(trial).is_none()).count();
-    let why = trials
-        .iter()
-        .filter_map(|trial| trial.energy.as_ref())
-        .find_map(|energy| match name {
-            "net joules" => energy.net_withheld.clone(),
-            "attributed joules" | "CPU time" => energy.pods_withheld.clone(),
-            _ => None,
-        })
-        .map(|why| format!(": {why}"))
-        .unwrap_or_default();
-    format!(
-        "{name} missing in {missing} of {} trials{why}",
-        trials.len()
-    )
-}
-
-/// Joules per request of one trial, by definition.
-#[must_use]
-pub fn joules(
-    trial: &FrugalityTrialStatus,
-    figure: DecidingFigure,
-    boundary: Boundary,
-) -> Option<f64> {
-    let energy = trial.energy.as_ref()?;
-    match figure {
-        DecidingFigure::Gross => energy.gross_joules_per_request,
-        DecidingFigure::Net => energy.net_joules_per_request,
-        DecidingFigure::Attributed => {
-            let attributed = energy.attributed.as_ref()?;
-            if covers_database(trial, boundary) {
-                attributed.candidate_and_database_joules_per_request
-            } else {
-                attributed.candidate_joules_per_request
-            }
-        }
-    }
-}
-
-/// Without a database the boundary is the candidate alone.
-fn covers_database(trial: &FrugalityTrialStatus, boundary: Boundary) -> bool {
-    boundary == Boundary::CandidateAndDatabase && !trial.database_pods.is_empty()
-}
-
-/// The comparisons that are told: those of the winner, else those of the least figure. All pairs of
-/// sixteen candidates would not fit a status.
-fn told(
-    comparisons: Vec<Comparison>,
-    winner: Option<&str>,
-    settings: &Settings,
-    results: &[CandidateResult],
-) -> Vec<Comparison> {
-    let figure = |result: &CandidateResult| deciding_figure(result, settings.deciding);
-    let least = results
-        .iter()
-        .filter_map(|result| Some((figure(result)?.value, result.candidate.as_str())))
-        .min_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate);
-    let subject = winner.or(least);
-    comparisons
-        .into_iter()
-        .filter(|c| Some(c.candidate.as_str()) == subject)
-        .collect()
-}
-
 /// The figure that decides.
 #[must_use]
 pub fn deciding_figure(result: &CandidateResult, deciding: DecidingFigure) -> Option<Figure> {
@@ -438,48 +359,6 @@ pub fn deciding_figure(result: &CandidateResult, deciding: DecidingFigure) -> Op
         DecidingFigure::Net => result.net_joules_per_request,
         DecidingFigure::Attributed => result.attributed_joules_per_request,
     }
-}
-
-fn comparisons(settings: &Settings, blocks: &[Vec<&FrugalityTrial>]) -> Vec<Comparison> {
-    let value = |block: &[&FrugalityTrial], candidate: &str| -> Option<f64> {
-        let trial = block.iter().find(|e| e.spec.candidate == candidate)?;
-        joules(trial.status.as_ref()?, settings.deciding, settings.boundary)
-    };
-    let mut comparisons = Vec::new();
-    for candidate in &settings.candidates {
-        for against in settings.candidates.iter().filter(|c| *c != candidate) {
-            let pairs: Option<Vec<(f64, f64)>> = blocks
-                .iter()
-                .map(|block| Some((value(block, candidate)?, value(block, against)?)))
-                .collect();
-            let ratio = pairs.and_then(|pairs| paired_ratio(&pairs, CONFIDENCE));
-            if let Some(ratio) = ratio {
-                comparisons.push(Comparison {
-                    point: settings.point.clone(),
-                    candidate: candidate.clone(),
-                    against: against.clone(),
-                    separated: ratio.upper < 1.0 || ratio.lower > 1.0,
-                    ratio: ratio.into(),
-                });
-            }
-        }
-    }
-    comparisons
-}
-
-fn winner(settings: &Settings, comparisons: &[Comparison]) -> Option<String> {
-    let others = settings.candidates.len().saturating_sub(1);
-    settings
-        .candidates
-        .iter()
-        .find(|candidate| {
-            let beaten = comparisons
-                .iter()
-                .filter(|c| c.candidate == **candidate && c.ratio.upper < 1.0)
-                .count();
-            others > 0 && beaten == others
-        })
-        .cloned()
 }
 
 fn successes(trial: &FrugalityTrial) -> Option<u64> {
@@ -521,22 +400,4 @@ fn message_of(trial: &FrugalityTrial) -> String {
         .as_ref()
         .and_then(|status| status.message.clone())
         .unwrap_or_default()
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "bytes of memory are far below 2^53"
-)]
-fn whole(bytes: f64) -> i64 {
-    bytes as i64
-}
-
-impl From<Estimate> for Figure {
-    fn from(estimate: Estimate) -> Self {
-        Self {
-            value: estimate.value,
-            lower: estimate.lower,
-            upper: estimate.upper,
-        }
-    }
 }

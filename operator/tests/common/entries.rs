@@ -7,7 +7,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome},
-    plan::{Plan, facts::Observed, identity, plan},
+    plan::{Plan, facts::Observed, identity, plan, settings::Settings},
 };
 use kube::ResourceExt;
 
@@ -25,6 +25,8 @@ pub(crate) struct Trial {
     pub(crate) errors: u64,
     pub(crate) successes: u64,
     pub(crate) provenance: Provenance,
+    pub(crate) meter_uncertainty: Option<f64>,
+    pub(crate) body_bytes: Option<f64>,
 }
 
 impl Default for Trial {
@@ -39,6 +41,8 @@ impl Default for Trial {
             errors: 0,
             successes: 1000,
             provenance: Provenance::Metered,
+            meter_uncertainty: None,
+            body_bytes: None,
         }
     }
 }
@@ -63,6 +67,25 @@ pub(crate) fn ledger(
             let position = i32::try_from(index + 1).unwrap();
             let mut entry = entry(benchmark, block, position, 1, &candidate.name);
             entry.status = Some(measured(benchmark, &of(block, &candidate.name)));
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+/// A ledger in the run's own order, the control under its hidden name included: for each block, place
+/// (from 1) and entrant what `of` says.
+pub(crate) fn ordered_ledger(
+    benchmark: &FrugalityBenchmark,
+    of: impl Fn(i32, i32, &str) -> Trial,
+) -> Vec<FrugalityTrial> {
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let entrants = settings.entrants();
+    let mut entries = Vec::new();
+    for (block, order) in (1..).zip(settings.order()) {
+        for (place, index) in (1..).zip(order) {
+            let mut entry = entry(benchmark, block, place, 1, entrants[index]);
+            entry.status = Some(measured(benchmark, &of(block, place, entrants[index])));
             entries.push(entry);
         }
     }
@@ -132,7 +155,7 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
             error_rate: Some(trial.errors as f64 / (trial.successes + trial.errors) as f64),
             occupancy: Some(0.99),
             shortfall: None,
-            mean_body_bytes: None,
+            mean_body_bytes: trial.body_bytes,
             mean_body_standard_error_bytes: None,
         }),
         energy: Some(energy(trial)),
@@ -190,7 +213,7 @@ fn energy(trial: &Trial) -> EnergyFigures {
         interval_seconds: 1.0,
         timestamp_uncertainty_seconds: 0.0,
         node_joules_relative_uncertainty: 0.0,
-        meter_relative_uncertainty: None,
+        meter_relative_uncertainty: trial.meter_uncertainty,
         conditions: Conditions::default(),
         brackets: Brackets {
             idle_before: bracket,

@@ -4,9 +4,9 @@
 
 use frugality_operator::{
     api::{Figure, FrugalityTrialStatus, Outcome},
-    plan::verdict::CONFIDENCE,
+    plan::settings::ERROR,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Error, energy,
@@ -21,6 +21,8 @@ use crate::{
 pub const TRIAL_CV: f64 = 0.03;
 /// Blocks of each run.
 pub const BLOCKS: usize = 10;
+/// Numbers of blocks after which a run of several looks is judged.
+pub const LOOKS: [usize; 3] = [10, 15, 20];
 /// True gross energy of the second candidate, in joules per request.
 const TRUE_JOULES: f64 = 0.01;
 /// Share of attempts that a cause outside the candidate makes void.
@@ -116,6 +118,8 @@ struct Told {
     ratio_held: bool,
     /// Whether the second candidate's interval holds its true energy.
     candidate_held: bool,
+    /// Blocks that the judgement rests on.
+    blocks: i32,
 }
 
 /// A benchmark of two candidates, and an attempt to take every other field from.
@@ -128,15 +132,25 @@ pub struct Contest {
 const NAMES: [&str; 2] = ["first", "second"];
 
 impl Contest {
-    /// Two candidates over [`BLOCKS`] blocks.
+    /// Two candidates over [`BLOCKS`] blocks, judged once.
     pub fn new() -> Result<Self, Error> {
+        Self::over(&json!({"blocks": BLOCKS, "maxAttempts": 20}))
+    }
+
+    /// Two candidates, judged at each of [`LOOKS`] until there is a winner.
+    pub fn with_looks() -> Result<Self, Error> {
+        let last = LOOKS[LOOKS.len() - 1];
+        Self::over(&json!({"looks": LOOKS, "blocks": last, "maxAttempts": 20}))
+    }
+
+    fn over(trials: &Value) -> Result<Self, Error> {
         let candidate = |name| json!({"name": name, "image": format!("example.org/{name}:1")});
         let pattern = energy::clean_attempt()?;
         Ok(Self {
             experiment: Experiment::new(json!({
                 "candidates": NAMES.map(candidate),
                 "request": {"path": "/"},
-                "trials": {"blocks": BLOCKS, "maxAttempts": 20},
+                "trials": trials,
             }))?,
             // Of what the judgement needs: the ledger's digest over Fortio's result takes longer than
             // all the statistics.
@@ -186,6 +200,7 @@ impl Contest {
                 .and_then(|winner| NAMES.iter().position(|name| *name == winner)),
             ratio_held: holds(comparison.ratio, true_ratio),
             candidate_held: holds(gross, TRUE_JOULES),
+            blocks: second.trials,
         })
     }
 
@@ -225,6 +240,79 @@ fn ratio_number(ratio: f64) -> u64 {
         .iter()
         .position(|r| r.total_cmp(&ratio).is_eq())
         .unwrap_or_default() as u64
+}
+
+/// What came of runs of several looks.
+#[derive(Clone, Debug)]
+pub struct Looks {
+    runs: u64,
+    /// By ratio, in the order of the table: share of runs with a winner (the right one, where there is
+    /// one), and the mean number of blocks that they took.
+    by_ratio: [(f64, f64); 3],
+}
+
+/// Section of the random numbers of runs of several looks.
+const LOOKS_NOISE: u64 = 50;
+
+/// Carries out `runs` runs of equal candidates with several looks, and an eighth of that of different
+/// ones.
+pub fn measure_looks(seed: u64, runs: u64) -> Result<Looks, Error> {
+    let contest = Contest::with_looks()?;
+    let noise = (LOOKS_NOISE, Noise::Independent);
+    let of = |ratio: f64, runs: u64, winner: Option<usize>| {
+        let told = contest.runs(noise, ratio, runs, seed)?;
+        let is_right = |told: &Told| match winner {
+            None => told.winner.is_some(),
+            right => told.winner == right,
+        };
+        let blocks = told.iter().map(|told| f64::from(told.blocks)).sum::<f64>();
+        Ok::<_, Error>((share(told.iter(), is_right), blocks / told.len() as f64))
+    };
+    let [equal, more, less] = RATIOS;
+    Ok(Looks {
+        runs,
+        by_ratio: [
+            of(equal, runs, None)?,
+            of(more, runs.div_ceil(8), Some(1))?,
+            of(less, runs.div_ceil(8), Some(0))?,
+        ],
+    })
+}
+
+impl Looks {
+    /// What does not keep to what is promised: all looks together have the error of one.
+    #[must_use]
+    pub fn failures(&self) -> Vec<String> {
+        let false_winners = self.by_ratio[0].0;
+        let (low, high) = FALSE_WINNERS;
+        let room = room(ERROR, self.runs, (high - low) / 2.0);
+        if (low - room..=high + room).contains(&false_winners) {
+            Vec::new()
+        } else {
+            let found = percent(false_winners);
+            vec![format!("false winners over all looks: {found}")]
+        }
+    }
+
+    /// The section as text for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut table = Table::new(["true ratio", "runs", "told a winner", "mean blocks"]);
+        for (ratio, (winners, blocks)) in RATIOS.iter().zip(self.by_ratio) {
+            let runs = if ratio.total_cmp(&1.0).is_eq() {
+                self.runs
+            } else {
+                self.runs.div_ceil(8)
+            };
+            table.row([
+                format!("{ratio:.2}"),
+                runs.to_string(),
+                percent(winners),
+                format!("{blocks:.1}"),
+            ]);
+        }
+        table.text()
+    }
 }
 
 /// One row of the table.
@@ -298,7 +386,7 @@ fn room(share: f64, runs: u64, band: f64) -> f64 {
 /// The exact power for a ratio, under what the intervals assume.
 #[must_use]
 pub fn exact_power(ratio: f64) -> f64 {
-    power(ratio, TRIAL_CV, BLOCKS, CONFIDENCE).unwrap_or(f64::NAN)
+    power(ratio, TRIAL_CV, BLOCKS, 1.0 - ERROR).unwrap_or(f64::NAN)
 }
 
 impl Row {
@@ -376,11 +464,11 @@ impl Summary {
         table.row([
             "exact, as the intervals assume".to_owned(),
             "–".to_owned(),
-            percent(1.0 - CONFIDENCE),
+            percent(ERROR),
             percent(exact_power(1.05)),
             percent(exact_power(0.95)),
-            percent(CONFIDENCE),
-            percent(CONFIDENCE),
+            percent(1.0 - ERROR),
+            percent(1.0 - ERROR),
             String::new(),
         ]);
         for row in &self.rows {

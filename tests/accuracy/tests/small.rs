@@ -34,6 +34,12 @@ fn winners_and_intervals_are_as_often_right_as_they_say() {
 }
 
 #[test]
+fn looks_together_are_as_often_wrong_as_one() {
+    let looks = trials::measure_looks(SEED, 2000).unwrap();
+    assert_eq!(looks.failures(), Vec::<String>::new(), "\n{}", looks.text());
+}
+
+#[test]
 fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
     fuzz::quiet_panics();
     for parser in Parser::ALL {

@@ -1,115 +1,210 @@
 //! Limits against figures: decided on the bound of the interval, never on its middle.
+//!
+//! Met by all is a conclusion that needs every claim and so no correction; one exceeded is enough for a
+//! Fail, and so the more limits there are, the stricter each is asked (Holm).
 
-use super::deciding_figure;
+use frugality_measure::statistics::{control::is_below_floor, multiplicity::holm};
+
+use super::evidence::Evidence;
 use crate::{
-    api::{BudgetOutcome, BudgetResult, CandidateResult, Figure},
+    api::{BudgetOutcome, BudgetResult, Figure, NoiseFloor},
     plan::{
-        settings::{Limit, Quantity, Settings},
+        settings::{Limit, Quantity},
         text,
     },
 };
 
-/// What became of one limit.
-pub(super) fn budget(
-    settings: &Settings,
-    results: &[CandidateResult],
-    limit: &Limit,
-) -> BudgetResult {
-    let figure = results
+/// What became of every limit.
+pub(super) fn budgets(evidence: &Evidence<'_>, floor: Option<&NoiseFloor>) -> Vec<BudgetResult> {
+    let settings = evidence.settings;
+    let judged: Vec<Judged<'_>> = settings
+        .limits
         .iter()
-        .find(|result| result.candidate == limit.candidate)
-        .and_then(|result| match limit.quantity {
-            Quantity::JoulesPerRequest => deciding_figure(result, settings.deciding),
-            Quantity::MillisecondsPerRequest => result.milliseconds_per_request,
-            Quantity::RequestsPerSecond => result.requests_per_second,
-            Quantity::ErrorRatio => result.error_ratio,
-        });
-    let outcome = match figure {
-        None => BudgetOutcome::Withheld,
-        Some(figure) => {
-            let (keeps, breaks) = if limit.quantity.is_minimum() {
-                (figure.lower > limit.value, figure.upper < limit.value)
-            } else if limit.quantity == Quantity::ErrorRatio {
-                // A limit of 0 asks for a run without any error, which can be seen; that the true
-                // share is 0 can never be shown.
-                let is_none_as_asked = limit.value == 0.0 && figure.value == 0.0;
-                (
-                    is_none_as_asked || figure.upper <= limit.value,
-                    figure.lower > limit.value,
-                )
-            } else {
-                (figure.upper < limit.value, figure.lower > limit.value)
-            };
-            match (keeps, breaks) {
-                (true, _) => BudgetOutcome::Met,
-                (_, true) => BudgetOutcome::Exceeded,
-                _ => BudgetOutcome::Undecided,
-            }
+        .map(|limit| Judged {
+            evidence,
+            limit,
+            is_below_floor: limit.quantity == Quantity::EnergyRatio
+                && floor.is_some_and(|f| is_below_floor(limit.value, f.share.ln_1p())),
+            has_no_floor: limit.quantity == Quantity::EnergyRatio
+                && settings.control.is_some()
+                && floor.is_none(),
+        })
+        .collect();
+    // An interval's error is half at each end.
+    let exceeded = holm(judged.len(), settings.level / 2.0, |index, level| {
+        judged[index].is_broken(2.0 * level)
+    });
+    judged
+        .iter()
+        .zip(exceeded)
+        .map(|(limit, is_exceeded)| limit.result(is_exceeded))
+        .collect()
+}
+
+struct Judged<'a> {
+    evidence: &'a Evidence<'a>,
+    limit: &'a Limit,
+    is_below_floor: bool,
+    /// A control was asked for, and has no figure.
+    has_no_floor: bool,
+}
+
+impl Judged<'_> {
+    fn figure(&self, level: f64) -> Option<Figure> {
+        let limit = self.limit;
+        match &limit.against {
+            _ if self.has_no_floor => None,
+            Some(against) => self.evidence.ratio(&limit.candidate, against, level),
+            None => self
+                .evidence
+                .limited(&limit.candidate, limit.quantity, level),
         }
-    };
-    BudgetResult {
-        candidate: limit.candidate.clone(),
-        limit: limit.quantity.field().to_owned(),
-        limit_value: limit.value,
-        message: budget_message(settings, limit, figure, outcome),
-        figure,
-        outcome,
+    }
+
+    /// Whether the whole interval of two-sided error `level` breaks the limit.
+    fn is_broken(&self, level: f64) -> bool {
+        let limit = self.limit.value;
+        !self.is_below_floor
+            && self.figure(level).is_some_and(|figure| {
+                let (lower, upper) = figure.bounds();
+                if self.limit.quantity.is_minimum() {
+                    upper < limit
+                } else {
+                    lower > limit
+                }
+            })
+    }
+
+    fn is_kept(&self, figure: &Figure) -> bool {
+        let limit = self.limit.value;
+        let (lower, upper) = figure.bounds();
+        match self.limit.quantity {
+            Quantity::RequestsPerSecond => lower > limit,
+            // A limit of 0 asks for a run without any error, which can be seen; that the true share is 0
+            // can never be shown.
+            Quantity::ErrorRatio => upper <= limit || (limit == 0.0 && figure.value == 0.0),
+            _ => upper < limit,
+        }
+    }
+
+    fn result(&self, is_exceeded: bool) -> BudgetResult {
+        let figure = self.figure(self.evidence.settings.level);
+        let outcome = match &figure {
+            None => BudgetOutcome::Withheld,
+            Some(_) if self.is_below_floor => BudgetOutcome::BelowNoiseFloor,
+            Some(figure) if self.is_kept(figure) => BudgetOutcome::Met,
+            Some(_) if is_exceeded => BudgetOutcome::Exceeded,
+            Some(_) => BudgetOutcome::Undecided,
+        };
+        BudgetResult {
+            candidate: self.limit.candidate.clone(),
+            limit: self.limit.quantity.field().to_owned(),
+            limit_value: self.limit.value,
+            message: self.message(figure.as_ref(), outcome),
+            figure,
+            outcome,
+        }
+    }
+
+    fn message(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
+        let limit = self.limit;
+        let word = match limit.quantity {
+            Quantity::JoulesPerRequest | Quantity::EnergyRatio => {
+                format!("{} ", self.evidence.deciding.word())
+            }
+            _ => String::new(),
+        };
+        let unit = limit.quantity.unit();
+        let side = if limit.quantity.is_minimum() {
+            "least"
+        } else {
+            "most"
+        };
+        let found = figure.map_or_else(
+            || format!("no trustworthy figure in {word}{unit}"),
+            |f| {
+                let (lower, upper) = f.bounds();
+                let covers = if f.expanded.is_some() {
+                    ", the meter's accuracy included"
+                } else {
+                    ""
+                };
+                format!(
+                    "{} [{}–{}{covers}] {word}{unit}",
+                    text::number(f.value),
+                    text::number(lower),
+                    text::number(upper)
+                )
+            },
+        );
+        let of = match &limit.against {
+            None => limit.candidate.clone(),
+            Some(against) => format!("{} / {against}", limit.candidate),
+        };
+        let relation = match outcome {
+            BudgetOutcome::Met => "keeps to",
+            BudgetOutcome::Exceeded => "breaks",
+            BudgetOutcome::Undecided => "does not decide",
+            BudgetOutcome::BelowNoiseFloor | BudgetOutcome::Withheld => "for",
+        };
+        format!(
+            "{of}: {found} {relation} the budget of at {side} {}{}",
+            text::number(limit.value),
+            self.remark(figure, outcome)
+        )
+    }
+
+    fn remark(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
+        let settings = self.evidence.settings;
+        match (outcome, figure) {
+            (BudgetOutcome::BelowNoiseFloor, _) => {
+                ", which is closer to 1 than the noise floor".into()
+            }
+            (BudgetOutcome::Undecided, Some(_)) if self.is_broken(settings.level) => format!(
+                " (it is broken at this interval's confidence, not at the one that {} limits ask for)",
+                settings.limits.len()
+            ),
+            (BudgetOutcome::Undecided, Some(figure)) => {
+                more_blocks(self.evidence.blocks.len(), figure, self.limit.value)
+            }
+            (BudgetOutcome::Met | BudgetOutcome::Exceeded, _)
+                if self.limit.against.is_some() && settings.control.is_none() =>
+            {
+                " (without trials.control the noise floor is not known)".into()
+            }
+            (BudgetOutcome::Withheld, _) => self
+                .limit
+                .against
+                .as_ref()
+                .and_then(|against| {
+                    self.evidence
+                        .responses_differ(&self.limit.candidate, against)
+                })
+                .map(|why| format!(": {why}"))
+                .unwrap_or_default(),
+            _ => String::new(),
+        }
     }
 }
 
-fn budget_message(
-    settings: &Settings,
-    limit: &Limit,
-    figure: Option<Figure>,
-    outcome: BudgetOutcome,
-) -> String {
-    let word = match limit.quantity {
-        Quantity::JoulesPerRequest => format!("{} ", settings.deciding.word()),
-        _ => String::new(),
-    };
-    let unit = limit.quantity.unit();
-    let side = if limit.quantity.is_minimum() {
-        "least"
-    } else {
-        "most"
-    };
-    let found = figure.map_or_else(
-        || format!("no trustworthy figure in {word}{unit}"),
-        |f| {
-            format!(
-                "{} [{}–{}] {word}{unit}",
-                text::number(f.value),
-                text::number(f.lower),
-                text::number(f.upper)
-            )
-        },
-    );
-    let relation = match outcome {
-        BudgetOutcome::Met => "keeps to",
-        BudgetOutcome::Exceeded => "breaks",
-        BudgetOutcome::Undecided => "does not decide",
-        BudgetOutcome::Withheld => "for",
-    };
-    let more = match (outcome, figure) {
-        (BudgetOutcome::Undecided, Some(f)) => more_blocks(settings.blocks, &f, limit.value),
-        _ => String::new(),
-    };
-    format!(
-        "{}: {found} {relation} the budget of at {side} {}{more}",
-        limit.candidate,
-        text::number(limit.value)
-    )
-}
-
-/// Blocks that would decide, if figure and spread stayed as they are: the interval's half length
-/// falls with the square root of the number of trials.
+/// Blocks that would decide, if figure and spread stayed as they are: the interval's half length falls
+/// with the square root of the number of trials, and the meter's part of it does not.
 fn more_blocks(blocks: usize, figure: &Figure, limit: f64) -> String {
-    let half = if limit > figure.value {
-        figure.upper - figure.value
-    } else {
-        figure.value - figure.lower
+    let half = |lower: f64, upper: f64| {
+        if limit > figure.value {
+            upper - figure.value
+        } else {
+            figure.value - lower
+        }
     };
-    let needed = blocks as f64 * (half / (limit - figure.value)).powi(2);
+    let (lower, upper) = figure.bounds();
+    let of_trials = half(figure.lower, figure.upper).powi(2);
+    let of_meter = half(lower, upper).powi(2) - of_trials;
+    let room = (limit - figure.value).powi(2) - of_meter;
+    if room <= 0.0 && figure.expanded.is_some() {
+        return " (no number of blocks would: the meter is not accurate enough)".into();
+    }
+    let needed = blocks as f64 * of_trials / room;
     let more = (needed - blocks as f64).ceil().max(1.0);
     if more < 1000.0 {
         format!(" (about {more:.0} more blocks would)")

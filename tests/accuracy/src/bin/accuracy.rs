@@ -69,8 +69,18 @@ fn sections(arguments: &Arguments, seed: u64) -> Result<Vec<String>, Error> {
     print!("{}", trials.text());
     println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
 
+    let begun = Instant::now();
+    println!(
+        "\n3. Winners where a run is judged after {:?} blocks and ends with the first\n",
+        trials::LOOKS
+    );
+    let looks = trials::measure_looks(seed, arguments.runs)?;
+    print!("{}", looks.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
     let mut failures = energy.failures();
     failures.extend(trials.failures());
+    failures.extend(looks.failures());
     Ok(failures)
 }
 

@@ -61,19 +61,20 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The reason code that must come of it.
-    pub(super) fn reason(self) -> &'static str {
+    /// The reason codes of which one must come of it.
+    pub(super) fn reasons(self) -> &'static [&'static str] {
         match self {
-            Self::Restart => "MeterRestarted",
-            Self::Update => "MeterChanged",
-            Self::Wrap => "EnergyBeyondNode",
-            Self::Loss => "CounterDecreased",
-            Self::StandStill => "MeterStale",
-            Self::Silence => "ReadingsInterrupted",
-            Self::Replaced => "PodReplaced",
-            Self::Clock => "ClockOffsetUnknown",
-            Self::Interrupted => "FortioInterrupted",
-            Self::Fake => "MeterFake",
+            Self::Restart => &["MeterRestarted"],
+            Self::Update => &["MeterChanged"],
+            Self::Wrap => &["EnergyBeyondNode"],
+            Self::Loss => &["CounterDecreased"],
+            // A counter of large steps may stand still for a while: what is missing then is a reading.
+            Self::StandStill => &["MeterStale", "ReadingsInterrupted"],
+            Self::Silence => &["ReadingsInterrupted"],
+            Self::Replaced => &["PodReplaced"],
+            Self::Clock => &["ClockOffsetUnknown"],
+            Self::Interrupted => &["FortioInterrupted"],
+            Self::Fake => &["MeterFake"],
         }
     }
 }
@@ -128,7 +129,7 @@ impl Case {
         let limit = 3.0_f64.sqrt() * relative_uncertainty.unwrap_or_default();
         let resolution_joules = match kind {
             Kind::Kepler => 6.1e-5,
-            Kind::NodeMeter | Kind::Untimed => random.of([1e-6, 1e-3, 0.1, 1.0]),
+            Kind::NodeMeter | Kind::Untimed => random.of([1e-6, 1e-6, 1e-3, 0.01, 0.02, 0.1]),
         };
         let idle_watts = random.between(1.5, 6.0);
         Self {

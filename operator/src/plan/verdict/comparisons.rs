@@ -1,0 +1,218 @@
+//! Candidates against each other and against themselves, always paired by block. What a meter's gain is
+//! wrong by is in both figures of a pair and cancels, so that no ratio carries the meter's accuracy.
+
+use frugality_measure::statistics::{
+    control::noise_floor as floor_of, equivalence::is_equivalent, paired_ratio,
+    position::position_effect,
+};
+
+use super::evidence::Evidence;
+use crate::{
+    api::{CandidateResult, Comparison, DecidingFigure, Figure, NoiseFloor},
+    plan::text,
+};
+
+/// Answers whose mean sizes differ by more than this share are not the same work.
+const RESPONSE_SHARE: f64 = 0.01;
+/// Chance of a place effect to be reported where there is none.
+const POSITION_LEVEL: f64 = 0.01;
+
+impl Evidence<'_> {
+    /// One entrant's deciding figure and another's, block by block.
+    fn pairs(&self, one: &str, other: &str) -> Option<Vec<(f64, f64)>> {
+        let value = |block: &[&crate::api::FrugalityTrial], name: &str| {
+            let trial = block.iter().find(|e| e.spec.candidate == name)?;
+            self.decides(trial)
+        };
+        self.blocks
+            .iter()
+            .map(|block| Some((value(block, one)?, value(block, other)?)))
+            .collect()
+    }
+
+    /// The ratio of two candidates, with an interval of two-sided error `level`. None where a figure is
+    /// missing, or where their answers differ.
+    pub(super) fn ratio(&self, one: &str, other: &str, level: f64) -> Option<Figure> {
+        if self.responses_differ(one, other).is_some() {
+            return None;
+        }
+        paired_ratio(&self.pairs(one, other)?, 1.0 - level).map(Figure::from)
+    }
+
+    /// Every candidate against every other.
+    pub(super) fn comparisons(&self) -> Vec<Comparison> {
+        let settings = self.settings;
+        let mut comparisons = Vec::new();
+        for candidate in &settings.candidates {
+            for against in settings.candidates.iter().filter(|c| *c != candidate) {
+                let Some(ratio) = self.ratio(candidate, against, settings.level) else {
+                    continue;
+                };
+                let equivalent = settings.tie_within.and_then(|within| {
+                    let pairs = self.pairs(candidate, against)?;
+                    is_equivalent(&pairs, within, settings.tie_level)
+                });
+                comparisons.push(Comparison {
+                    point: settings.point.clone(),
+                    candidate: candidate.clone(),
+                    against: against.clone(),
+                    separated: ratio.upper < 1.0 || ratio.lower > 1.0,
+                    equivalent,
+                    ratio,
+                });
+            }
+        }
+        comparisons
+    }
+
+    /// Whether every candidate is shown to be as good as every other.
+    pub(super) fn is_tie(&self, comparisons: &[Comparison]) -> bool {
+        let candidates = self.settings.candidates.len();
+        candidates > 1
+            && comparisons.len() == candidates * (candidates - 1)
+            && comparisons.iter().all(|c| c.equivalent == Some(true))
+    }
+
+    /// The candidate that beats every other. All of its claims must hold, so that none needs correction.
+    pub(super) fn winner(&self, comparisons: &[Comparison]) -> Option<String> {
+        let candidates = &self.settings.candidates;
+        candidates
+            .iter()
+            .find(|candidate| {
+                let beaten = comparisons
+                    .iter()
+                    .filter(|c| c.candidate == **candidate && c.ratio.upper < 1.0)
+                    .count();
+                candidates.len() > 1 && beaten == candidates.len() - 1
+            })
+            .cloned()
+    }
+
+    /// What the control differs from itself by.
+    pub(super) fn noise_floor(&self) -> Option<NoiseFloor> {
+        let control = self.settings.control.as_ref()?;
+        let pairs = self.pairs(&control.candidate, &control.hidden)?;
+        let estimate = paired_ratio(&pairs, 1.0 - self.settings.level)?;
+        Some(NoiseFloor {
+            candidate: control.candidate.clone(),
+            share: floor_of(&estimate)?.exp_m1(),
+            ratio: estimate.into(),
+        })
+    }
+
+    /// Why two candidates are not compared, if their answers differ in size and the spec does not allow
+    /// it. Sizes that nobody knows are not compared.
+    pub(super) fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
+        if self.settings.responses_may_differ {
+            return None;
+        }
+        let (first, second) = (self.body_bytes(one)?, self.body_bytes(other)?);
+        let (most, least) = (first.max(second), first.min(second));
+        (most > least * (1.0 + RESPONSE_SHARE)).then(|| {
+            format!(
+                "{one} answers with {} bytes on average and {other} with {}, which is not the same work: not compared; make the answers equal, or write spec.request.responsesMayDiffer: true",
+                text::number(first),
+                text::number(second)
+            )
+        })
+    }
+
+    fn body_bytes(&self, candidate: &str) -> Option<f64> {
+        let sizes: Option<Vec<f64>> = self
+            .trials(candidate)
+            .iter()
+            .map(|trial| trial.requests.as_ref()?.mean_body_bytes)
+            .collect();
+        let sizes = sizes.filter(|sizes| !sizes.is_empty())?;
+        Some(sizes.iter().sum::<f64>() / sizes.len() as f64)
+    }
+
+    /// The first two candidates that are not compared, and why.
+    pub(super) fn not_compared(&self) -> Option<String> {
+        let names = &self.settings.candidates;
+        names.iter().enumerate().find_map(|(index, one)| {
+            names[index + 1..]
+                .iter()
+                .find_map(|other| self.responses_differ(one, other))
+        })
+    }
+
+    /// What a reader must know beside the figures.
+    pub(super) fn notes(
+        &self,
+        comparisons: &[Comparison],
+        floor: Option<&NoiseFloor>,
+    ) -> Vec<String> {
+        let mut notes: Vec<String> = self.not_compared().into_iter().collect();
+        notes.extend(self.position_note());
+        let Some(floor) = floor else {
+            return notes;
+        };
+        if floor.ratio.lower > 1.0 || floor.ratio.upper < 1.0 {
+            notes.push(format!(
+                "the control differs from itself ({} / {0} is {}): something other than the candidates moves the figures",
+                floor.candidate,
+                text::ratio(&floor.ratio)
+            ));
+        }
+        let is_within =
+            |c: &&Comparison| c.separated && c.ratio.value.ln().abs() < floor.share.ln_1p();
+        notes.extend(comparisons.iter().find(is_within).map(|c| {
+            format!(
+                "{} / {} is closer to 1 than the noise floor of {} %",
+                c.candidate,
+                c.against,
+                text::number(100.0 * floor.share)
+            )
+        }));
+        notes
+    }
+
+    fn position_note(&self) -> Option<String> {
+        let entrants = self.settings.entrants();
+        let blocks: Option<Vec<Vec<(usize, f64)>>> = self
+            .blocks
+            .iter()
+            .map(|block| {
+                block
+                    .iter()
+                    .map(|trial| {
+                        let index = entrants.iter().position(|e| *e == trial.spec.candidate)?;
+                        Some((index, self.decides(trial)?))
+                    })
+                    .collect()
+            })
+            .collect();
+        let effect = position_effect(&blocks?)?;
+        (effect.p < POSITION_LEVEL).then(|| {
+            format!(
+                "the place within a block matters (F test, p = {}; the dearest place costs {} % more than the cheapest): the order balances it, but something carries over from trial to trial",
+                text::number(effect.p),
+                text::number(100.0 * (effect.ratio - 1.0))
+            )
+        })
+    }
+}
+
+/// The comparisons that are told: those of the winner, else those of the least figure. All pairs of
+/// sixteen candidates would not fit a status.
+pub(super) fn told(
+    comparisons: Vec<Comparison>,
+    winner: Option<&str>,
+    deciding: DecidingFigure,
+    results: &[CandidateResult],
+) -> Vec<Comparison> {
+    let least = results
+        .iter()
+        .filter_map(|result| {
+            let figure = super::deciding_figure(result, deciding)?;
+            Some((figure.value, result.candidate.as_str()))
+        })
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate);
+    let subject = winner.or(least);
+    comparisons
+        .into_iter()
+        .filter(|c| Some(c.candidate.as_str()) == subject)
+        .collect()
+}

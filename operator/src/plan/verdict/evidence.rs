@@ -1,0 +1,295 @@
+//! The trials that a judgement rests on, and each candidate's figures from them.
+
+use frugality_measure::statistics::{
+    Estimate, arithmetic_mean, geometric_mean, uncertainty::expanded,
+};
+
+use crate::{
+    api::{
+        Boundary, CandidateResult, DecidingFigure, Expanded, Figure, FrugalityTrial,
+        FrugalityTrialStatus, Outcome,
+    },
+    plan::{
+        ledger::Ledger,
+        settings::{Look, Quantity, Settings},
+    },
+};
+
+/// What is measured in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    RequestsPerSecond,
+    MillisecondsPerRequest,
+    Joules(DecidingFigure),
+    CpuMilliseconds,
+}
+
+impl Measure {
+    fn name(self) -> &'static str {
+        match self {
+            Self::RequestsPerSecond => "requests/s",
+            Self::MillisecondsPerRequest => "ms/request",
+            Self::Joules(DecidingFigure::Gross) => "gross joules",
+            Self::Joules(DecidingFigure::Net) => "net joules",
+            Self::Joules(DecidingFigure::Attributed) => "attributed joules",
+            Self::CpuMilliseconds => "CPU time",
+        }
+    }
+
+    /// Whether it is of the whole node, so that an injector on it would be measured too.
+    fn is_of_node(self) -> bool {
+        matches!(
+            self,
+            Self::Joules(DecidingFigure::Gross | DecidingFigure::Net)
+        )
+    }
+}
+
+/// The valid trials of the blocks that a look rests on.
+pub(super) struct Evidence<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) ledger: &'a Ledger<'a>,
+    /// Block by block, in the order of their places.
+    pub(super) blocks: Vec<Vec<&'a FrugalityTrial>>,
+    /// Whether the injector ran on the measured node.
+    pub(super) is_shared: bool,
+    /// Figure that decides: the spec's, or attributed joules where the injector shared the node.
+    pub(super) deciding: DecidingFigure,
+}
+
+impl<'a> Evidence<'a> {
+    pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Self {
+        let mut blocks = ledger.valid();
+        blocks.truncate(look.blocks);
+        let is_shared = blocks
+            .iter()
+            .flatten()
+            .any(|e| e.spec.measured_node == e.spec.injector_node);
+        Self {
+            settings,
+            ledger,
+            blocks,
+            is_shared,
+            deciding: if is_shared {
+                DecidingFigure::Attributed
+            } else {
+                settings.deciding
+            },
+        }
+    }
+
+    pub(super) fn trials(&self, entrant: &str) -> Vec<&'a FrugalityTrialStatus> {
+        self.blocks
+            .iter()
+            .flatten()
+            .filter(|e| e.spec.candidate == entrant)
+            .filter_map(|e| e.status.as_ref())
+            .collect()
+    }
+
+    fn value(&self, trial: &FrugalityTrialStatus, measure: Measure) -> Option<f64> {
+        let boundary = self.settings.boundary;
+        if self.is_shared && measure.is_of_node() {
+            return None;
+        }
+        match measure {
+            Measure::RequestsPerSecond => trial.requests.as_ref()?.requests_per_second,
+            Measure::MillisecondsPerRequest => trial.requests.as_ref()?.ms_per_request,
+            Measure::Joules(which) => joules(trial, which, boundary),
+            Measure::CpuMilliseconds => {
+                let cpu = trial.energy.as_ref()?.cpu.as_ref()?;
+                let seconds = if covers_database(trial, boundary) {
+                    cpu.candidate_and_database_seconds_per_request
+                } else {
+                    cpu.candidate_seconds_per_request
+                };
+                seconds.map(|seconds| seconds * 1000.0)
+            }
+        }
+    }
+
+    /// The deciding figure of a trial.
+    pub(super) fn decides(&self, trial: &FrugalityTrial) -> Option<f64> {
+        self.value(trial.status.as_ref()?, Measure::Joules(self.deciding))
+    }
+
+    /// A figure with an interval of two-sided error `level`; none where any trial lacks it.
+    pub(super) fn figure(&self, entrant: &str, measure: Measure, level: f64) -> Option<Figure> {
+        let trials = self.trials(entrant);
+        let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
+        let estimate = geometric_mean(&values?, 1.0 - level)?;
+        let meter = match measure {
+            Measure::Joules(_) => meter_uncertainty(&trials),
+            _ => None,
+        };
+        Some(Figure {
+            expanded: meter
+                .and_then(|meter| expanded(&estimate, meter))
+                .map(|bounds| Expanded {
+                    lower: bounds.lower,
+                    upper: bounds.upper,
+                }),
+            ..Figure::from(estimate)
+        })
+    }
+
+    /// Share of requests without an expected answer.
+    pub(super) fn error_ratio(&self, entrant: &str, level: f64) -> Option<Figure> {
+        let trials = self.trials(entrant);
+        let shares: Option<Vec<f64>> = trials
+            .iter()
+            .map(|t| t.requests.as_ref()?.error_rate)
+            .collect();
+        let requests: u64 = trials
+            .iter()
+            .filter_map(|t| t.requests.as_ref())
+            .map(|r| r.requests)
+            .sum();
+        let estimate = arithmetic_mean(&shares?, 1.0 - level)?;
+        // Without any error the t-interval is empty; 3/n is the 95 % bound then (Hanley and
+        // Lippman-Hand, JAMA 249:1743, 1983), −ln(level) of n in general.
+        let none_seen = (-level.ln()).max(3.0) / requests.max(3) as f64;
+        Some(Figure {
+            value: estimate.value,
+            lower: estimate.lower.max(0.0),
+            upper: if estimate.value > 0.0 {
+                estimate.upper.min(1.0)
+            } else {
+                none_seen.min(1.0)
+            },
+            expanded: None,
+        })
+    }
+
+    /// The figure that a limit is for, unless it is a ratio.
+    pub(super) fn limited(&self, candidate: &str, what: Quantity, level: f64) -> Option<Figure> {
+        let measure = match what {
+            Quantity::JoulesPerRequest => Measure::Joules(self.deciding),
+            Quantity::MillisecondsPerRequest => Measure::MillisecondsPerRequest,
+            Quantity::RequestsPerSecond => Measure::RequestsPerSecond,
+            Quantity::ErrorRatio => return self.error_ratio(candidate, level),
+            Quantity::EnergyRatio => return None,
+        };
+        self.figure(candidate, measure, level)
+    }
+
+    /// All figures of a candidate.
+    pub(super) fn result(&self, candidate: &str) -> CandidateResult {
+        let trials = self.trials(candidate);
+        let level = self.settings.level;
+        let mut withheld = Vec::new();
+        let mut figure = |measure: Measure| {
+            let figure = self.figure(candidate, measure, level);
+            if figure.is_none() {
+                withheld.push(self.withheld_because(measure, &trials));
+            }
+            figure
+        };
+        CandidateResult {
+            point: self.settings.point.clone(),
+            candidate: candidate.to_owned(),
+            trials: i32::try_from(trials.len()).unwrap_or(i32::MAX),
+            void_attempts: i32::try_from(self.ledger.count(candidate, Outcome::Void))
+                .unwrap_or(i32::MAX),
+            requests_per_second: figure(Measure::RequestsPerSecond),
+            milliseconds_per_request: figure(Measure::MillisecondsPerRequest),
+            gross_joules_per_request: figure(Measure::Joules(DecidingFigure::Gross)),
+            net_joules_per_request: figure(Measure::Joules(DecidingFigure::Net)),
+            attributed_joules_per_request: figure(Measure::Joules(DecidingFigure::Attributed)),
+            cpu_milliseconds_per_request: figure(Measure::CpuMilliseconds),
+            error_ratio: self.error_ratio(candidate, level),
+            peak_memory_bytes: trials
+                .iter()
+                .map(|t| t.energy.as_ref()?.candidate_peak_working_set_bytes)
+                .collect::<Option<Vec<f64>>>()
+                .and_then(|peaks| peaks.into_iter().reduce(f64::max))
+                .map(whole),
+            withheld,
+        }
+    }
+
+    fn withheld_because(&self, measure: Measure, trials: &[&FrugalityTrialStatus]) -> String {
+        let name = measure.name();
+        if self.is_shared && measure.is_of_node() {
+            return format!(
+                "{name}: the injector ran on the measured node and is part of its energy"
+            );
+        }
+        let missing = trials
+            .iter()
+            .filter(|trial| self.value(trial, measure).is_none())
+            .count();
+        let why = trials
+            .iter()
+            .filter_map(|trial| trial.energy.as_ref())
+            .find_map(|energy| match measure {
+                Measure::Joules(DecidingFigure::Net) => energy.net_withheld.clone(),
+                Measure::Joules(DecidingFigure::Attributed) | Measure::CpuMilliseconds => {
+                    energy.pods_withheld.clone()
+                }
+                _ => None,
+            })
+            .map(|why| format!(": {why}"))
+            .unwrap_or_default();
+        format!(
+            "{name} missing in {missing} of {} trials{why}",
+            trials.len()
+        )
+    }
+}
+
+/// The meter's relative standard uncertainty: the largest of the trials, if each has one.
+fn meter_uncertainty(trials: &[&FrugalityTrialStatus]) -> Option<f64> {
+    trials
+        .iter()
+        .map(|t| t.energy.as_ref()?.meter_relative_uncertainty)
+        .collect::<Option<Vec<f64>>>()?
+        .into_iter()
+        .reduce(f64::max)
+}
+
+/// Joules per request of one trial, by definition.
+#[must_use]
+pub fn joules(
+    trial: &FrugalityTrialStatus,
+    figure: DecidingFigure,
+    boundary: Boundary,
+) -> Option<f64> {
+    let energy = trial.energy.as_ref()?;
+    match figure {
+        DecidingFigure::Gross => energy.gross_joules_per_request,
+        DecidingFigure::Net => energy.net_joules_per_request,
+        DecidingFigure::Attributed => {
+            let attributed = energy.attributed.as_ref()?;
+            if covers_database(trial, boundary) {
+                attributed.candidate_and_database_joules_per_request
+            } else {
+                attributed.candidate_joules_per_request
+            }
+        }
+    }
+}
+
+/// Without a database the boundary is the candidate alone.
+fn covers_database(trial: &FrugalityTrialStatus, boundary: Boundary) -> bool {
+    boundary == Boundary::CandidateAndDatabase && !trial.database_pods.is_empty()
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "bytes of memory are far below 2^53"
+)]
+fn whole(bytes: f64) -> i64 {
+    bytes as i64
+}
+
+impl From<Estimate> for Figure {
+    fn from(estimate: Estimate) -> Self {
+        Self {
+            value: estimate.value,
+            lower: estimate.lower,
+            upper: estimate.upper,
+            expanded: None,
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What may be said of the figures: with a meter that tells its accuracy, with several limits, of
+//! candidates that are equal, that answer differently, that were tried before, or whose place mattered.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
+mod common;
+
+use common::{
+    assert_near,
+    entries::{Trial, factor, judged, ledger, ordered_ledger},
+    judgement::{UPPER, assert_ended, budgets, status, usual},
+    two, two_with,
+};
+use frugality_operator::{
+    api::{BudgetOutcome, FrugalityBenchmark, LABEL_MEASUREMENT, Verdict, reason},
+    plan::identity,
+};
+use serde_json::{Value, json};
+
+fn with_meter(uncertainty: f64) -> impl Fn(i32, &str) -> Trial {
+    move |block, candidate| Trial {
+        meter_uncertainty: Some(uncertainty),
+        ..usual(block, candidate)
+    }
+}
+
+#[test]
+fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
+    let status = status(&two(), with_meter(0.03)).status;
+    let result = &status.results[0];
+    // √((1.963243 · 0.01)² + (2 · 0.03)²) = 0.0631299
+    let end = 0.063_129_9_f64.exp();
+    for figure in [
+        result.gross_joules_per_request.unwrap(),
+        result.net_joules_per_request.unwrap(),
+        result.attributed_joules_per_request.unwrap(),
+    ] {
+        assert_near(figure.upper, figure.value * UPPER);
+        let expanded = figure.expanded.unwrap();
+        assert_near(expanded.upper, figure.value * end);
+        assert_near(expanded.lower, figure.value / end);
+    }
+    assert_eq!(result.requests_per_second.unwrap().expanded, None);
+    assert_eq!(result.milliseconds_per_request.unwrap().expanded, None);
+    // The same meter measured both: what its gain is wrong by cancels.
+    assert_eq!(status.comparisons[0].ratio.expanded, None);
+    let columns = status.columns.unwrap();
+    assert_eq!(columns.energy.as_deref(), Some("0.0100±0.0006 gross"));
+}
+
+#[test]
+fn a_meter_that_tells_its_accuracy_in_some_trials_only_has_not_told_it() {
+    let plan = status(&two(), |block, candidate| Trial {
+        meter_uncertainty: (block > 1).then_some(0.03),
+        ..usual(block, candidate)
+    });
+    let figure = plan.status.results[0].gross_joules_per_request.unwrap();
+    assert_eq!(figure.expanded, None);
+}
+
+#[test]
+fn joule_budgets_are_decided_on_the_bound_with_the_meter() {
+    let end = 0.063_129_9_f64.exp();
+    for (limit, outcome) in [
+        (0.01 / end * 0.9999, BudgetOutcome::Exceeded),
+        (0.01 / end * 1.0001, BudgetOutcome::Undecided),
+        (0.01 * end * 0.9999, BudgetOutcome::Undecided),
+        (0.01 * end * 1.0001, BudgetOutcome::Met),
+    ] {
+        let limit = json!({ "maxJoulesPerRequest": format!("{limit:.9}") });
+        let plan = status(&budgets(&limit), with_meter(0.03));
+        assert_eq!(plan.status.budgets[0].outcome, outcome, "{limit}");
+    }
+    let undecided = |limit: &str, meter: f64| {
+        let benchmark = budgets(&json!({ "maxJoulesPerRequest": limit }));
+        status(&benchmark, with_meter(meter)).status.budgets[0]
+            .message
+            .clone()
+    };
+    let message = undecided("0.0105", 0.03);
+    assert!(
+        message.contains("the meter's accuracy included")
+            && message.ends_with("(no number of blocks would: the meter is not accurate enough)"),
+        "{message}"
+    );
+    let message = undecided("0.0105", 0.023);
+    assert!(message.contains("more blocks would)"), "{message}");
+}
+
+#[test]
+fn a_fail_among_several_limits_needs_a_wider_margin() {
+    // Broken by the whole 95 % interval, and by no wider one.
+    let narrowly = format!("{:.9}", 10.0 / UPPER * 0.9999);
+    let alone = budgets(&json!({ "maxMillisecondsPerRequest": narrowly }));
+    let plan = status(&alone, usual);
+    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+
+    let mut limits = json!({
+        "maxMillisecondsPerRequest": narrowly,
+        "maxJoulesPerRequest": "0.02", "maxErrorRatio": "0.1",
+    });
+    let plan = status(&budgets(&limits), usual);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        reason::BUDGET_WITHIN_UNCERTAINTY,
+    );
+    let found = &plan.status.budgets[1];
+    assert_eq!(found.outcome, BudgetOutcome::Undecided);
+    assert!(found.message.contains("3 limits"), "{}", found.message);
+
+    // What is broken beyond doubt leaves fewer to share the error with: here all are.
+    limits["maxJoulesPerRequest"] = json!("0.001");
+    limits["maxErrorRatio"] = json!("0");
+    let failing = |block: i32, candidate: &str| Trial {
+        errors: 500,
+        successes: 500,
+        ..usual(block, candidate)
+    };
+    let plan = status(&budgets(&limits), failing);
+    let outcomes: Vec<_> = plan.status.budgets.iter().map(|b| b.outcome).collect();
+    assert_eq!(outcomes, [BudgetOutcome::Exceeded; 3]);
+}
+
+#[test]
+fn that_all_limits_are_met_needs_no_wider_margin() {
+    let narrowly = format!("{:.9}", 10.0 * UPPER * 1.0001);
+    let limits = json!({
+        "maxMillisecondsPerRequest": narrowly,
+        "maxJoulesPerRequest": "0.02", "maxErrorRatio": "0.1",
+    });
+    assert_ended(
+        &status(&budgets(&limits), usual),
+        Verdict::Pass,
+        reason::BUDGETS_MET,
+    );
+}
+
+/// Candidates that differ by this ratio with a spread of 0.01.
+fn nearly(ratio: f64) -> impl Fn(i32, &str) -> Trial {
+    move |block, candidate| Trial {
+        gross: match candidate {
+            "rust" => 0.01 * ratio * factor(block, 0.01),
+            _ => 0.01,
+        },
+        ..Trial::default()
+    }
+}
+
+fn tie_within(share: &str) -> FrugalityBenchmark {
+    two_with(&[("/energy/tieWithin", json!(share))])
+}
+
+#[test]
+fn a_tie_is_shown_and_never_assumed() {
+    // The 90 % interval ends at exp(t₄ · 0.01 · √2.5 / √5) with t₄ = 2.131847, which is exp(0.0150744).
+    let end = 0.015_074_4_f64.exp();
+    let column = |benchmark: &FrugalityBenchmark, ratio: f64| {
+        let status = status(benchmark, nearly(ratio)).status;
+        (status.columns.unwrap().winner.unwrap(), status.tie)
+    };
+    let tie = ("tie".to_owned(), Some(true));
+    let not_separated = ("not separated".to_owned(), None);
+    assert_eq!(column(&tie_within("0.05"), 1.0), tie);
+    assert_eq!(
+        column(&tie_within("0.05"), 1.05 / end * 0.9999),
+        ("tie".into(), Some(true))
+    );
+    assert_eq!(
+        column(&tie_within("0.05"), end / 1.05 * 1.0001),
+        ("tie".into(), Some(true))
+    );
+    assert_eq!(column(&tie_within("0.01"), 1.0), not_separated);
+    assert_eq!(column(&two(), 1.0), not_separated);
+    assert_eq!(column(&tie_within("0.05"), 0.9).0, "rust");
+    // Told apart, and shown to be too close to matter.
+    assert_eq!(column(&two(), 0.98).0, "rust");
+    assert_eq!(column(&tie_within("0.05"), 0.98), tie);
+    // On the other side of the bound.
+    assert_eq!(column(&tie_within("0.05"), 1.05 / end * 1.0001).1, None);
+}
+
+fn answering(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
+    move |block, candidate| Trial {
+        body_bytes: Some(if candidate == "rust" { rust } else { python }),
+        ..usual(block, candidate)
+    }
+}
+
+#[test]
+fn candidates_that_answer_differently_are_not_compared() {
+    let plan = status(&two(), answering(1000.0, 1010.1));
+    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+    assert_eq!(
+        (&plan.status.winner, plan.status.comparisons.len()),
+        (&None, 0)
+    );
+    let message = plan
+        .status
+        .columns
+        .as_ref()
+        .unwrap()
+        .message
+        .as_ref()
+        .unwrap();
+    assert!(
+        message.contains("rust answers with 1000 bytes on average and python with 1010"),
+        "{message}"
+    );
+    // Each one's own figures stand.
+    assert!(plan.status.results[0].gross_joules_per_request.is_some());
+
+    let same = status(&two(), answering(1000.0, 1009.9));
+    assert_eq!(same.status.winner.as_deref(), Some("rust"));
+    let allowed = two_with(&[("/request/responsesMayDiffer", json!(true))]);
+    let plan = status(&allowed, answering(1000.0, 2000.0));
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+}
+
+#[test]
+fn a_candidates_own_limits_are_judged_whatever_the_others_answer() {
+    let plan = status(
+        &budgets(&json!({"maxJoulesPerRequest": "0.02"})),
+        answering(1000.0, 2000.0),
+    );
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_eq!(plan.status.comparisons, []);
+    let message = plan
+        .status
+        .columns
+        .as_ref()
+        .unwrap()
+        .message
+        .as_ref()
+        .unwrap();
+    assert!(message.contains("not compared"), "{message}");
+
+    let ratio = json!({"maxEnergyRatio": "1.5", "against": "python"});
+    let plan = status(&budgets(&ratio), answering(1000.0, 2000.0));
+    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+}
+
+#[test]
+fn earlier_tries_are_disclosed() {
+    let benchmark = two();
+    let measurement = identity::measurement_id(&benchmark);
+    let labelled = |run: Option<&str>, measurement: &str| {
+        let mut trials = ledger(&benchmark, usual);
+        for trial in &mut trials {
+            trial
+                .metadata
+                .labels
+                .get_or_insert_default()
+                .insert(LABEL_MEASUREMENT.into(), measurement.into());
+            if let Some(run) = run {
+                trial.spec.run = run.into();
+            }
+        }
+        trials
+    };
+    let mut trials = labelled(None, &measurement);
+    let alone = judged(&benchmark, trials.clone()).status;
+    assert_eq!(alone.tries, Some(1));
+    trials.extend(labelled(Some("11111111"), &measurement));
+    trials.extend(labelled(Some("22222222"), &measurement));
+    // Another spec, and a run that failed before it measured anything, are no tries.
+    trials.extend(labelled(Some("33333333"), "another"));
+    let mut failed = labelled(Some("44444444"), &measurement);
+    failed.truncate(1);
+    failed[0].status = None;
+    trials.extend(failed);
+    let status = judged(&benchmark, trials).status;
+    assert_eq!(status.tries, Some(3));
+    let message = status.columns.unwrap().message.unwrap();
+    assert!(
+        message.starts_with("one of 3 runs with these settings: "),
+        "{message}"
+    );
+    assert_eq!(status.results, alone.results);
+}
+
+#[test]
+fn a_place_that_matters_is_told() {
+    let benchmark = two_with(&[("/trials/blocks", json!(10))]);
+    let with = |effect: f64| {
+        let trials = ordered_ledger(&benchmark, |block, place, entrant| {
+            let times = if entrant == "python" { 3.0 } else { 1.0 };
+            let late = if place == 2 { effect } else { 1.0 };
+            let noise = factor(block, if entrant == "python" { 0.002 } else { -0.002 });
+            Trial {
+                gross: 0.01 * times * late * noise,
+                ..Trial::default()
+            }
+        });
+        judged(&benchmark, trials).status
+    };
+    assert_eq!(with(1.0).notes, Vec::<String>::new());
+    let status = with(1.05);
+    assert_eq!(status.notes.len(), 1);
+    assert!(status.notes[0].contains("the place within a block matters"));
+    let message = status.columns.unwrap().message.unwrap();
+    assert!(message.contains("the place within a block matters"));
+    // Balanced: the winner is the same, and so is the ratio, nearly.
+    assert_eq!(status.winner.as_deref(), Some("rust"));
+}
+
+#[test]
+fn what_there_is_nothing_to_say_of_is_absent() {
+    let value = serde_json::to_value(status(&two(), with_meter(0.03)).status).unwrap();
+    assert!(!value["look"].is_null() && value["tries"] == Value::from(1));
+    assert!(value.get("notes").is_none() && value.get("noiseFloor").is_none());
+}

@@ -1,0 +1,215 @@
+//! The A/A control, and budgets on a ratio, which it limits.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
+mod common;
+
+use common::{
+    assert_near,
+    entries::{Trial, factor, judged, ordered_ledger},
+    judgement::{UPPER, assert_ended, status, usual},
+    two_with,
+    world::World,
+};
+use frugality_operator::{
+    api::{BudgetOutcome, FrugalityBenchmark, Outcome, Verdict, reason},
+    plan::{
+        Plan,
+        settings::{Settings, SettingsError},
+    },
+};
+use serde_json::json;
+
+fn ratio_budget(limit: &str, control: bool) -> FrugalityBenchmark {
+    let budget = json!([{"candidate": "rust", "maxEnergyRatio": limit, "against": "python"}]);
+    let mut changes = vec![("/budgets", budget)];
+    if control {
+        changes.push(("/trials/control", json!("rust")));
+    }
+    two_with(&changes)
+}
+
+/// Rust at 1.02 times python's figure, and the control with a spread of 0.01 around `own`.
+fn run(benchmark: &FrugalityBenchmark, own: f64) -> Plan {
+    let trials = ordered_ledger(benchmark, |block, _, entrant| Trial {
+        gross: match entrant {
+            "rust" => 0.0102 * factor(block, 0.01),
+            "python" => 0.01 * factor(block, 0.008),
+            _ => 0.0102 * own,
+        },
+        ..Trial::default()
+    });
+    judged(benchmark, trials)
+}
+
+#[test]
+fn the_control_is_measured_and_neither_shown_nor_judged() {
+    let benchmark = two_with(&[("/trials/control", json!("rust"))]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let hidden = &settings.control.as_ref().unwrap().hidden;
+    assert!(!hidden.contains("rust") && hidden.len() <= 15, "{hidden}");
+    // It costs next to nothing, and does not win.
+    let plan = run(&benchmark, 0.001);
+    let shown: Vec<_> = plan.status.results.iter().map(|r| &r.candidate).collect();
+    assert_eq!(shown, ["rust", "python"]);
+    assert_eq!(plan.status.winner.as_deref(), Some("python"));
+    assert!(
+        !serde_json::to_string(&plan.status.comparisons)
+            .unwrap()
+            .contains(hidden.as_str())
+    );
+    let columns = plan.status.columns.unwrap();
+    assert_eq!(columns.trials.as_deref(), Some("15/15"));
+}
+
+#[test]
+fn the_noise_floor_is_the_far_end_of_the_controls_interval() {
+    let benchmark = two_with(&[("/trials/control", json!("rust"))]);
+    let floor = run(&benchmark, 1.0).status.noise_floor.unwrap();
+    assert_eq!(floor.candidate, "rust");
+    assert_near(floor.ratio.value, 1.0);
+    assert_near(1.0 + floor.share, UPPER);
+    // Off by 3 %, the far end counts, and it is said.
+    let plan = run(&benchmark, 1.0 / 1.03);
+    assert_near(1.0 + plan.status.noise_floor.unwrap().share, 1.03 * UPPER);
+    assert!(
+        plan.status
+            .notes
+            .iter()
+            .any(|n| n.contains("the control differs from itself")),
+        "{:?}",
+        plan.status.notes
+    );
+    let message = plan.status.columns.unwrap().message.unwrap();
+    assert!(
+        message.contains("the control differs from itself"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_ratio_budget_is_decided_on_the_bound() {
+    // ln rust − ln python has a spread of 0.002, so that the interval is 1.02 · exp(±1.963243 · 0.002).
+    let end = (1.963_243_f64 * 0.002).exp();
+    for (limit, outcome) in [
+        (1.02 / end - 1e-5, BudgetOutcome::Exceeded),
+        (1.02 / end + 1e-5, BudgetOutcome::Undecided),
+        (1.02 * end - 1e-5, BudgetOutcome::Undecided),
+        (1.02 * end + 1e-5, BudgetOutcome::Met),
+    ] {
+        let plan = run(&ratio_budget(&format!("{limit:.7}"), false), 1.0);
+        assert_eq!(plan.status.budgets[0].outcome, outcome, "{limit}");
+    }
+    let plan = run(&ratio_budget("1.05", false), 1.0);
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    let message = &plan.status.budgets[0].message;
+    assert_eq!(
+        message,
+        "rust / python: 1.02 [1.02–1.02] gross J/request keeps to the budget of at most 1.05 (without trials.control the noise floor is not known)"
+    );
+}
+
+#[test]
+fn a_ratio_budget_closer_to_one_than_the_noise_floor_is_refused() {
+    for (limit, verdict, reason) in [
+        (
+            "1.0197",
+            Verdict::Inconclusive,
+            reason::BUDGET_BELOW_NOISE_FLOOR,
+        ),
+        ("1", Verdict::Inconclusive, reason::BUDGET_BELOW_NOISE_FLOOR),
+        (
+            "0.981",
+            Verdict::Inconclusive,
+            reason::BUDGET_BELOW_NOISE_FLOOR,
+        ),
+        ("0.98", Verdict::Fail, reason::BUDGET_EXCEEDED),
+        ("1.05", Verdict::Pass, reason::BUDGETS_MET),
+    ] {
+        let plan = run(&ratio_budget(limit, true), 1.0);
+        assert_ended(&plan, verdict, reason);
+    }
+    let plan = run(&ratio_budget("1", true), 1.0);
+    let found = &plan.status.budgets[0];
+    assert_eq!(found.outcome, BudgetOutcome::BelowNoiseFloor);
+    assert!(found.message.contains("closer to 1 than the noise floor"));
+}
+
+#[test]
+fn a_winner_within_the_noise_floor_is_noted() {
+    let benchmark = two_with(&[("/trials/control", json!("rust"))]);
+    let trials = ordered_ledger(&benchmark, |block, _, entrant| Trial {
+        gross: match entrant {
+            "python" => 0.0101 * factor(block, 0.01),
+            "rust" => 0.01 * factor(block, 0.01),
+            _ => 0.01,
+        },
+        ..Trial::default()
+    });
+    let status = judged(&benchmark, trials).status;
+    assert_eq!(status.winner.as_deref(), Some("rust"));
+    assert!(
+        status
+            .notes
+            .iter()
+            .any(|n| n.contains("closer to 1 than the noise floor")),
+        "{:?}",
+        status.notes
+    );
+}
+
+#[test]
+fn the_control_must_be_a_candidate_and_a_ratio_needs_another() {
+    let refused =
+        |path: &str, value| Settings::parse(&two_with(&[(path, value)]).spec).unwrap_err();
+    assert_eq!(
+        refused("/trials/control", json!("go")),
+        SettingsError::NoCandidate {
+            field: "trials.control",
+            name: "go".into()
+        }
+    );
+    for against in ["go", "rust"] {
+        let budget = json!([{"candidate": "rust", "maxEnergyRatio": "1", "against": against}]);
+        assert_eq!(
+            refused("/budgets", budget),
+            SettingsError::NoCandidate {
+                field: "budgets.against",
+                name: against.into()
+            }
+        );
+    }
+}
+
+#[test]
+fn modelled_joules_need_leave_to_decide_a_ratio() {
+    let modelled = |block: i32, candidate: &str| Trial {
+        provenance: frugality_measure::reading::Provenance::Modelled,
+        ..usual(block, candidate)
+    };
+    let plan = status(&ratio_budget("1.05", false), modelled);
+    assert_ended(&plan, Verdict::Invalid, reason::MODELLED_POWER_NOT_ALLOWED);
+}
+
+#[test]
+fn a_whole_run_measures_the_control_as_another_candidate() {
+    let benchmark = two_with(&[("/trials/control", json!("python"))]);
+    let mut world = World::new([benchmark]);
+    world.run_until("a verdict", |world| {
+        let status = world.slots[0].benchmark.status.as_ref();
+        status.is_some_and(|status| status.verdict.is_some())
+    });
+    let slot = &world.slots[0];
+    let status = slot.benchmark.status.as_ref().unwrap();
+    assert_eq!(status.winner.as_deref(), Some("rust"));
+    let measured = slot
+        .trials
+        .iter()
+        .filter(|t| t.status.as_ref().unwrap().outcome == Some(Outcome::Measured))
+        .count();
+    assert_eq!(measured, 15);
+    // The control works exactly as python does.
+    let floor = status.noise_floor.as_ref().unwrap();
+    assert_near(floor.ratio.value, 1.0);
+    assert!(floor.share < 1e-3, "{}", floor.share);
+}

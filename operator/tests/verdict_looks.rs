@@ -1,0 +1,200 @@
+//! Looks at a run that goes on: it ends at the first one that decides, and not before.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
+mod common;
+
+use common::{
+    assert_near,
+    entries::{Trial, factor, judged, ledger},
+    judgement::{assert_ended, status, usual},
+    run_of, two, two_with,
+};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
+    plan::{
+        Plan,
+        ledger::{Ledger, Next},
+        settings::{Settings, SettingsError},
+    },
+};
+use serde_json::{Value, json};
+
+/// Looks after 5, 10 and 15 blocks.
+fn three_looks(more: &[(&str, Value)]) -> FrugalityBenchmark {
+    let trials = json!({"blocks": 15, "looks": [5, 10, 15], "seed": 7, "idleBaseline": "5s"});
+    let mut changes = vec![("/trials", trials)];
+    changes.extend(more.iter().cloned());
+    two_with(&changes)
+}
+
+/// The entries of the first blocks.
+fn first(
+    benchmark: &FrugalityBenchmark,
+    blocks: i32,
+    of: impl Fn(i32, &str) -> Trial,
+) -> Vec<FrugalityTrial> {
+    let mut trials = ledger(benchmark, of);
+    trials.retain(|trial| trial.spec.block <= blocks);
+    trials
+}
+
+/// Python needs this much more than rust, which is not to be seen in five blocks if it is little.
+fn apart(ratio: f64) -> impl Fn(i32, &str) -> Trial {
+    move |block, candidate| match candidate {
+        "python" => Trial {
+            gross: 0.01 * ratio,
+            ..Trial::default()
+        },
+        _ => Trial {
+            gross: 0.01 * factor(block, 0.01),
+            ..Trial::default()
+        },
+    }
+}
+
+fn look(plan: &Plan) -> (i32, i32, i32) {
+    let look = plan.status.look.unwrap();
+    (look.number, look.of, look.blocks)
+}
+
+#[test]
+fn the_first_look_that_decides_ends_the_run() {
+    let benchmark = three_looks(&[]);
+    let plan = judged(&benchmark, first(&benchmark, 5, usual));
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_eq!(look(&plan), (1, 3, 5));
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    let columns = plan.status.columns.as_ref().unwrap();
+    assert_eq!(columns.trials.as_deref(), Some("10/10"));
+    let message = columns.message.as_ref().unwrap();
+    assert!(
+        message.contains("Look 1 of 3, after 5 of at most 15 blocks: every interval is of 97."),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_look_that_does_not_decide_is_followed_by_more_blocks() {
+    let benchmark = three_looks(&[]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    for blocks in [4, 5, 9, 10, 14] {
+        let trials = first(&benchmark, blocks, apart(1.0));
+        assert_eq!(judged(&benchmark, trials.clone()).status.verdict, None);
+        let run = run_of(&benchmark);
+        let Next::Start(start) = Ledger::of(&run, &trials).next(&settings) else {
+            panic!("nothing is started after {blocks} blocks");
+        };
+        assert_eq!((start.block, start.position), (blocks + 1, 1));
+    }
+    let plan = status(&benchmark, apart(1.0));
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_eq!(look(&plan), (3, 3, 15));
+    assert_eq!(plan.status.winner, None);
+}
+
+#[test]
+fn a_look_is_stricter_than_an_only_one() {
+    // Just beyond the end of a 95 % interval of five blocks, exp(1.963243 · 0.01): enough for one look.
+    let close = || apart(1.0201);
+    let one = status(&two(), close());
+    assert_eq!(one.status.winner.as_deref(), Some("rust"));
+    assert_near(one.status.look.unwrap().confidence, 0.95);
+    let benchmark = three_looks(&[]);
+    assert_eq!(
+        judged(&benchmark, first(&benchmark, 5, close()))
+            .status
+            .verdict,
+        None
+    );
+    let plan = judged(&benchmark, first(&benchmark, 10, close()));
+    assert_eq!(look(&plan), (2, 3, 10));
+    let confidence = plan.status.look.unwrap().confidence;
+    assert!(confidence > 0.975 && confidence < 0.985, "{confidence}");
+}
+
+#[test]
+fn with_budgets_a_look_decides_once_every_limit_is_certain() {
+    let with = |limit: &str| {
+        three_looks(&[(
+            "/budgets",
+            json!([{"candidate": "rust", "maxJoulesPerRequest": limit}]),
+        )])
+    };
+    for (limit, verdict) in [("0.02", Verdict::Pass), ("0.005", Verdict::Fail)] {
+        let benchmark = with(limit);
+        // The candidates themselves are not separated.
+        let plan = judged(&benchmark, first(&benchmark, 5, apart(1.0)));
+        assert_eq!(plan.status.verdict, Some(verdict));
+        assert_eq!((look(&plan), &plan.status.winner), ((1, 3, 5), &None));
+    }
+    // There is a winner, but the limit is inside its interval.
+    let benchmark = with("0.01");
+    for blocks in [5, 10] {
+        let plan = judged(&benchmark, first(&benchmark, blocks, usual));
+        assert_eq!(plan.status.verdict, None, "{blocks}");
+    }
+    let plan = status(&benchmark, usual);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        reason::BUDGET_WITHIN_UNCERTAINTY,
+    );
+    assert_eq!(look(&plan), (3, 3, 15));
+}
+
+#[test]
+fn what_was_measured_after_the_look_that_decides_does_not_count() {
+    let benchmark = three_looks(&[]);
+    let ended = judged(&benchmark, first(&benchmark, 5, usual)).status;
+    let with_more = judged(
+        &benchmark,
+        first(&benchmark, 10, |block, candidate| Trial {
+            gross: if block > 5 {
+                9.0
+            } else {
+                usual(block, candidate).gross
+            },
+            ..usual(block, candidate)
+        }),
+    )
+    .status;
+    assert_eq!(with_more.results, ended.results);
+    assert_eq!(with_more.ledger_digest, ended.ledger_digest);
+}
+
+#[test]
+fn looks_continue_the_order_of_one_plan() {
+    let of = |trials: Value| Settings::parse(&two_with(&[("/trials", trials)]).spec).unwrap();
+    let long = of(json!({"looks": [5, 10, 15], "seed": 7}));
+    let short = of(json!({"blocks": 5, "seed": 7}));
+    assert_eq!(long.blocks, 15);
+    assert_eq!(long.order()[..5], short.order());
+}
+
+#[test]
+fn looks_that_do_not_ascend_are_no_looks() {
+    for looks in [json!([10, 5]), json!([10, 10]), json!([4, 10])] {
+        let spec = two_with(&[("/trials", json!({ "looks": looks }))]).spec;
+        assert_eq!(Settings::parse(&spec), Err(SettingsError::Looks), "{looks}");
+    }
+}
+
+#[test]
+fn a_new_run_is_what_measures_anew() {
+    let of = |path: &str, value: Value| run_of(&two_with(&[(path, value)]));
+    let plain = run_of(&two());
+    assert_ne!(of("/trials/looks", json!([5])), plain);
+    assert_ne!(of("/trials/control", json!("rust")), plain);
+    assert_eq!(of("/request/responsesMayDiffer", json!(true)), plain);
+    assert_eq!(of("/energy/tieWithin", json!("0.05")), plain);
+    // Specs without the newer fields keep the runs that they had.
+    let spec = serde_json::to_value(two().spec).unwrap();
+    let keys =
+        |part: &str| -> Vec<String> { spec[part].as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(
+        keys("trials"),
+        ["blocks", "idleBaseline", "maxAttempts", "seed"]
+    );
+    assert_eq!(keys("request"), ["expectedStatus", "method", "path"]);
+}
