@@ -1,6 +1,6 @@
 # make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test lint unit tracer e2e survival lab generate images up down clean
+.PHONY: help bench demo test lint unit tracer e2e survival accuracy fuzz lab generate images up down clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,12 @@ survival: ## a run that is disturbed in every way, on the cluster in a box: half
 
 bench: ## what the node meter costs: memory, CPU, time of a scrape
 	hack/bench
+
+accuracy: ## known joules, false winners, power and coverage, as tables (FRUGALITY_SEED=n repeats one)
+	cargo run --quiet --release --locked -p frugality-accuracy --bin accuracy
+
+fuzz: ## a million damaged inputs for each parser of foreign text
+	cargo run --quiet --release --locked -p frugality-accuracy --bin fuzz
 
 lab: ## the cluster in a box tested by itself, in a second box beside
 	hack/lab/selftest

@@ -5,7 +5,7 @@ mod load;
 
 use std::collections::BTreeSet;
 
-use crate::energy::{AttemptReadings, EnergyFigures, Limits, Tail, Window, evaluate};
+use crate::energy::{AttemptReadings, Ends, EnergyFigures, Limits, Tail, Window, evaluate};
 use crate::fortio::{RequestFigures, figures};
 use crate::reading::Reading;
 use crate::report::{InjectionReport, LoadSpan};
@@ -107,10 +107,20 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
         restarted_pods: attempt.restarted_pods,
         injector_pods: attempt.injector_pods,
         tail: tail(attempt),
+        ends: ends(attempt.report),
         successes: requests.successes,
         limits: attempt.limits,
     })?;
     Ok(Assessment { requests, energy })
+}
+
+/// What the injector says of the measured run's ends.
+fn ends(report: &InjectionReport) -> Ends {
+    Ends {
+        clock_uncertainty_seconds: report.clock.map_or(0.0, |clock| clock.uncertainty_seconds),
+        gap_before_seconds: report.gap_before_measured_seconds.unwrap_or(0.0).max(0.0),
+        gap_after_seconds: report.gap_after_measured_seconds.unwrap_or(0.0).max(0.0),
+    }
 }
 
 /// The load after the measured window, with how much of it there was.

@@ -14,6 +14,7 @@ mod baseline;
 mod checks;
 mod conditions;
 mod counters;
+mod ends;
 
 use std::collections::BTreeSet;
 
@@ -104,6 +105,8 @@ pub struct AttemptReadings<'a> {
     pub injector_pods: &'a BTreeSet<String>,
     /// The load after the measured window, where it is known.
     pub tail: Option<Tail>,
+    /// What is known of the measured window's ends.
+    pub ends: Ends,
     /// Responses with an expected code in the measured window.
     pub successes: u64,
     /// What the readings must keep to.
@@ -117,6 +120,17 @@ pub struct Tail {
     pub window: Window,
     /// Its requests per second over those of the measured run.
     pub relative_load: f64,
+}
+
+/// What is known of the measured window's ends, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ends {
+    /// How far the window may lie off: the uncertainty of the clocks' offset.
+    pub clock_uncertainty_seconds: f64,
+    /// Without load right before the window.
+    pub gap_before_seconds: f64,
+    /// Without load right after it.
+    pub gap_after_seconds: f64,
 }
 
 /// Room for the rounding of times near 10⁹ s, so that a window of exactly the least length passes.
@@ -191,7 +205,9 @@ pub struct EnergyFigures {
     /// By how much a reading's time may be off, in seconds: 0 with the meter's own timestamps,
     /// else half of the longest time between two scrapes.
     pub timestamp_uncertainty_seconds: f64,
-    /// What that does to `node_joules`: its standard uncertainty, as a share of it.
+    /// Standard uncertainty of `node_joules` as a share of it, from the window's ends: times of readings
+    /// that may be off, clocks that are compared to some accuracy only, power that is not steady between
+    /// readings, gaps in the load, and the counter's steps. The meter's own accuracy is not in it.
     pub node_joules_relative_uncertainty: f64,
     /// Standard uncertainty of the node's energy as a share of it, by the meter's own word: from its
     /// data sheet or its model's calibration, and common to all trials.
@@ -315,7 +331,9 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         largest_gap_seconds: series.largest_gap_seconds(),
         interval_seconds: gross.interval_seconds,
         timestamp_uncertainty_seconds: gross.timestamp_uncertainty_seconds,
-        node_joules_relative_uncertainty: gross.relative_uncertainty(),
+        node_joules_relative_uncertainty: gross
+            .relative_uncertainty()
+            .hypot(ends::relative_uncertainty(evidence, &gross)),
         meter_relative_uncertainty: series.max_of(|reading| reading.relative_uncertainty),
         conditions: Conditions::of(evidence),
         brackets: Brackets {

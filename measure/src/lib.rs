@@ -22,3 +22,8 @@ pub mod reading;
 pub mod report;
 pub mod statistics;
 pub mod void;
+
+/// Every foreign number must be below this: 2⁵³, beyond which a double no longer holds every whole
+/// number. A counter that large would stand still by rounding, and with smaller ones no sum, difference or
+/// product that is made here overflows.
+pub(crate) const NUMBERS_END: f64 = 9_007_199_254_740_992.0;

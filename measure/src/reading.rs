@@ -163,7 +163,7 @@ pub enum ReadingError {
         /// The series' name and what it was looked up by.
         series: String,
     },
-    /// A number is negative, infinite or not a number.
+    /// A number is negative, not a number, or 2⁵³ and more.
     #[error("{series} is {value}, which it cannot be")]
     InvalidValue {
         /// The series' name and what it was looked up by.

@@ -10,9 +10,10 @@ use std::io::{Read, Write};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
 use thiserror::Error;
 
-use crate::fortio::FortioResult;
+use crate::{NUMBERS_END, fortio::FortioResult};
 
 /// Most bytes that Kubernetes keeps of a termination message.
 pub const LIMIT_BYTES: usize = 4096;
@@ -211,7 +212,29 @@ impl InjectionReport {
         if header.version != REPORT_VERSION {
             return Err(ReportError::Version(header.version));
         }
-        serde_json::from_slice(&json).map_err(|error| refuse(error.to_string()))
+        let document: Value =
+            serde_json::from_slice(&json).map_err(|error| refuse(error.to_string()))?;
+        if let Some(number) = too_large(&document) {
+            return Err(refuse(format!("it has the number {number}")));
+        }
+        let report: Self =
+            serde_json::from_value(document).map_err(|error| refuse(error.to_string()))?;
+        let checked = report.measured.check();
+        checked.map_err(|error| refuse(error.to_string()))?;
+        Ok(report)
+    }
+}
+
+/// A number that no time, count or amount of a report can have.
+fn too_large(document: &Value) -> Option<&Number> {
+    match document {
+        Value::Number(number) => {
+            let is_usual = |value: f64| value.abs() < NUMBERS_END;
+            (!number.as_f64().is_some_and(is_usual)).then_some(number)
+        }
+        Value::Array(items) => items.iter().find_map(too_large),
+        Value::Object(fields) => fields.values().find_map(too_large),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
     }
 }
 

@@ -206,6 +206,8 @@ fn a_missing_field_is_refused(#[case] pointer: &str) {
 #[case("/StartTime", json!("yesterday"))]
 #[case("/NumThreads", json!(0))]
 #[case("/DurationHistogram/Sum", json!(-0.1))]
+#[case::milliseconds_would_overflow("/DurationHistogram/Sum", json!(1e308))]
+#[case("/SocketCount", json!(u64::MAX))]
 #[case("/DurationHistogram/Sum", json!(null))]
 #[case("/DurationHistogram/Count", json!(-20000))]
 #[case("/ErrorsDurationHistogram/Sum", json!(3.0))]
@@ -223,6 +225,7 @@ fn an_impossible_value_is_refused(#[case] pointer: &str, #[case] value: Value) {
 #[case::count("/DurationHistogram/Count", json!(19999))]
 #[case::failures("/RetCodes", json!({"200": 19999, "-1": 1}))]
 #[case::buckets("/DurationHistogram/Data", json!(null))]
+#[case::sum_beyond_any_count("/RetCodes", json!({"200": u64::MAX, "-1": 20001}))]
 fn counts_that_do_not_add_up_are_refused(#[case] pointer: &str, #[case] value: Value) {
     let error = parse(&damaged(pointer, Some(value))).unwrap_err();
     assert!(

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use frugality_measure::energy::{AttemptReadings, EnergyFigures, Limits, Void, Window, evaluate};
+use frugality_measure::energy::{
+    AttemptReadings, Ends, EnergyFigures, Limits, Void, Window, evaluate,
+};
 use frugality_measure::reading::{self, Provenance, Reading};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kepler-v0.11.4");
@@ -69,6 +71,7 @@ fn measure_beside(
         restarted_pods: &BTreeSet::new(),
         injector_pods: &injector_pods.iter().map(ToString::to_string).collect(),
         tail: None,
+        ends: Ends::default(),
         successes: 500_000,
         limits: Limits {
             max_reading_gap_seconds: 20.0,
@@ -243,6 +246,7 @@ fn a_fake_meter_gives_no_figure() {
         restarted_pods: &BTreeSet::new(),
         injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),
         tail: None,
+        ends: Ends::default(),
         successes: 1,
         limits: Limits::new(12.0),
     })

@@ -231,6 +231,34 @@ fn a_report_of_another_version_is_refused_as_such() {
     ));
 }
 
+/// A report as no injector writes one, though it has every field: figures would divide by 0 or overflow.
+#[test]
+fn a_report_that_no_figure_can_be_made_of_is_refused() {
+    let whole = report(parse(include_str!("data/fortio-sample.json")).unwrap());
+    let damaged: [fn(&mut InjectionReport); 6] = [
+        |report| report.measured.threads = 0,
+        |report| report.measured.duration_seconds = 0.0,
+        |report| report.measured.requested_rate = Some(0.0),
+        |report| report.measured.latency.count += 1,
+        |report| report.measured.latency.sum_seconds = 1e308,
+        |report| {
+            report.tail = report.tail.map(|tail| LoadSpan {
+                start_unix_seconds: -1e300,
+                ..tail
+            })
+        },
+    ];
+    for damage in damaged {
+        let mut report = whole.clone();
+        damage(&mut report);
+        let decoded = InjectionReport::decode(&report.encode().unwrap());
+        assert!(
+            matches!(decoded, Err(ReportError::NotAReport { .. })),
+            "{decoded:?}"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_makes_decoding_panic(text in ".*") {

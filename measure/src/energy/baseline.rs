@@ -47,6 +47,12 @@ impl Gross {
         })
     }
 
+    /// Mean power of the window above the idle baselines, in watts; 0 where it is below them.
+    pub(super) fn load_watts(&self) -> f64 {
+        let idle_watts = f64::midpoint(self.idle_before_watts, self.idle_after_watts);
+        (self.node_joules / self.window_seconds - idle_watts).max(0.0)
+    }
+
     /// Standard uncertainty of an energy relative to it, from not knowing the exact times of its two
     /// ends. Each time lies anywhere within ±δ: u = δ/√3 (JCGM 100:2008, 4.3.7), and the ends are
     /// independent, at the window's mean power: u(E)/E = √2·u/T.

@@ -37,6 +37,7 @@ struct Lab {
     restarted_pods: BTreeSet<String>,
     injector_pods: BTreeSet<String>,
     tail: Option<Tail>,
+    ends: Ends,
     successes: u64,
     limits: Limits,
 }
@@ -59,6 +60,7 @@ impl Lab {
             restarted_pods: BTreeSet::new(),
             injector_pods: BTreeSet::new(),
             tail: None,
+            ends: Ends::default(),
             successes: 1000,
             limits: Limits::new(12.0),
         }
@@ -75,6 +77,7 @@ impl Lab {
             restarted_pods: &self.restarted_pods,
             injector_pods: &self.injector_pods,
             tail: self.tail,
+            ends: self.ends,
             successes: self.successes,
             limits: self.limits,
         }
@@ -214,6 +217,40 @@ fn every_figure_is_the_truth() {
     assert_eq!(figures.readings_used, 422);
     assert_near(figures.timestamp_uncertainty_seconds, 0.0);
     assert_near(figures.node_joules_relative_uncertainty, 0.0);
+}
+
+/// The window's ends lie 0.37 s and 0.63 s from the readings around them.
+#[test]
+fn what_the_windows_ends_cost_is_stated() {
+    let stated_joules = |lab: &Lab| {
+        let figures = lab.unchecked().unwrap();
+        figures.node_joules_relative_uncertainty * figures.node_joules
+    };
+    let mut coarse = Lab::read_every(1.0);
+    coarse.change(-2.0, 425.0, |reading| {
+        reading.resolution_joules = Some(0.25)
+    });
+    let of_steps = 0.25 * (2.0 / 12.0 * (0.37_f64.powi(2) + 0.63_f64.powi(2))).sqrt();
+    assert_near(stated_joules(&coarse), of_steps);
+
+    // Power of 8.5 W and 7.5 W by turns, in the window's 219 steps from reading to reading.
+    let mut unsteady = Lab::read_every(1.0);
+    for reading in unsteady.readings.iter_mut().step_by(2) {
+        reading.node_joules += 0.5;
+    }
+    let variance: f64 = 0.25 * (219.0 - 1.0 / 219.0) / 218.0;
+    let of_ends = 2.0 * variance * 0.37 * 0.63;
+    assert_near(stated_joules(&unsteady), of_ends.sqrt());
+    unsteady.ends.clock_uncertainty_seconds = 0.1;
+    let of_clock = 2.0 * variance * 0.01 / 3.0;
+    assert_near(stated_joules(&unsteady), (of_ends + of_clock).sqrt());
+
+    // 5 W of load are missing for 50 ms before the window and for 20 ms after it.
+    let mut gaps = Lab::read_every(1.0);
+    gaps.ends.gap_before_seconds = 0.05;
+    gaps.ends.gap_after_seconds = 0.02;
+    let of_gaps = 5.0 * (0.05 * 0.95 + 0.02 * 0.98) / 3.0_f64.sqrt();
+    assert_near(stated_joules(&gaps), of_gaps);
 }
 
 #[test]

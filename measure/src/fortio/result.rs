@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Amount;
+use crate::NUMBERS_END;
 
 /// What Fortio observed in one run, in one unit for one thing. Only [`parse`] makes it from Fortio's
 /// JSON; its own serialised form is what the ledger keeps.
@@ -182,7 +183,7 @@ pub fn parse(json: &str) -> Result<FortioResult, FortioError> {
         text => Some(
             text.parse()
                 .ok()
-                .filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
+                .filter(|rate: &f64| *rate > 0.0 && *rate < NUMBERS_END)
                 .ok_or_else(|| value("RequestedQPS", &text))?,
         ),
     };
@@ -207,7 +208,7 @@ pub fn parse(json: &str) -> Result<FortioResult, FortioError> {
         url: raw.url,
         labels: raw.labels,
     };
-    check_counts(&result)?;
+    result.check()?;
     Ok(result)
 }
 
@@ -290,7 +291,7 @@ fn value(field: &'static str, value: &dyn std::fmt::Display) -> FortioError {
 }
 
 fn not_negative(field: &'static str, number: f64) -> Result<f64, FortioError> {
-    if number.is_finite() && number >= 0.0 {
+    if (0.0..NUMBERS_END).contains(&number) {
         Ok(number)
     } else {
         Err(value(field, &number))
@@ -306,7 +307,7 @@ fn requested_amount(raw: &Raw) -> Result<Amount, FortioError> {
         .parse::<SignedDuration>()
         .ok()
         .map(|duration| duration.as_secs_f64())
-        .filter(|seconds| *seconds > 0.0)
+        .filter(|seconds| *seconds > 0.0 && *seconds < NUMBERS_END)
         .map(Amount::DurationSeconds)
         .ok_or_else(|| value("RequestedDuration", &raw.requested_duration))
 }
@@ -324,7 +325,7 @@ fn histogram(raw: RawHistogram) -> Result<Histogram, FortioError> {
             })
         })
         .collect::<Result<Vec<_>, FortioError>>()?;
-    let in_buckets = buckets.iter().map(|bucket| bucket.count).sum();
+    let in_buckets = total(buckets.iter().map(|bucket| bucket.count));
     if in_buckets != raw.count {
         return Err(FortioError::CountsDisagree {
             what: "a histogram's Count",
@@ -373,41 +374,61 @@ fn response_sizes(
     }))
 }
 
-/// A result whose counts of the same requests differ is no base for any figure.
-fn check_counts(result: &FortioResult) -> Result<(), FortioError> {
-    let by_code: u64 = result.codes.values().sum();
-    if by_code != result.latency.count {
-        return Err(FortioError::CountsDisagree {
-            what: "DurationHistogram.Count",
-            count: result.latency.count,
-            other_what: "the sum over RetCodes",
-            other_count: by_code,
-        });
+/// The sum of counts, which nothing keeps from being larger than any count can be.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+impl FortioResult {
+    /// Whether figures can be made of it, whoever wrote it down: counts of the same requests agree, and
+    /// what is divided by is above 0.
+    pub(crate) fn check(&self) -> Result<(), FortioError> {
+        let requested = match self.requested {
+            Amount::Requests(requests) => requests,
+            Amount::DurationSeconds(_) => 0,
+        };
+        for (field, count) in [
+            ("DurationHistogram.Count", self.latency.count),
+            ("SocketCount", self.sockets),
+            ("Exactly", requested),
+        ] {
+            if count as f64 >= NUMBERS_END {
+                return Err(value(field, &count));
+            }
+        }
+        let by_code = total(self.codes.values().copied());
+        if by_code != self.latency.count {
+            return Err(FortioError::CountsDisagree {
+                what: "DurationHistogram.Count",
+                count: self.latency.count,
+                other_what: "the sum over RetCodes",
+                other_count: by_code,
+            });
+        }
+        let failures = self.codes.iter().filter(|(code, _)| !is_success(**code));
+        let failed = total(failures.map(|(_, count)| *count));
+        if failed != self.error_latency.count {
+            return Err(FortioError::CountsDisagree {
+                what: "ErrorsDurationHistogram.Count",
+                count: self.error_latency.count,
+                other_what: "the sum over the RetCodes of failures",
+                other_count: failed,
+            });
+        }
+        let (all, errors) = (self.latency.sum_seconds, self.error_latency.sum_seconds);
+        // Both are sums of the same numbers in another order: equal but for rounding where all failed.
+        if errors > all * (1.0 + 1e-9) {
+            return Err(value("ErrorsDurationHistogram.Sum", &errors));
+        }
+        if self.latency.count > 0 && self.duration_seconds <= 0.0 {
+            return Err(value("ActualDuration", &self.duration_seconds));
+        }
+        if self.latency.count > 0 && self.threads == 0 {
+            return Err(value("NumThreads", &self.threads));
+        }
+        match self.requested_rate {
+            Some(rate) if rate <= 0.0 => Err(value("RequestedQPS", &rate)),
+            _ => Ok(()),
+        }
     }
-    let failed: u64 = result
-        .codes
-        .iter()
-        .filter(|(code, _)| !is_success(**code))
-        .map(|(_, count)| count)
-        .sum();
-    if failed != result.error_latency.count {
-        return Err(FortioError::CountsDisagree {
-            what: "ErrorsDurationHistogram.Count",
-            count: result.error_latency.count,
-            other_what: "the sum over the RetCodes of failures",
-            other_count: failed,
-        });
-    }
-    let (all, errors) = (result.latency.sum_seconds, result.error_latency.sum_seconds);
-    // Both are sums of the same numbers in another order: equal but for rounding where all failed.
-    if errors > all * (1.0 + 1e-9) {
-        return Err(value("ErrorsDurationHistogram.Sum", &errors));
-    }
-    if result.latency.count > 0 && result.duration_seconds <= 0.0 {
-        return Err(value("ActualDuration", &result.duration_seconds));
-    }
-    if result.latency.count > 0 && result.threads == 0 {
-        return Err(value("NumThreads", &result.threads));
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The series that a reading is made of, and how one of them is found in a scrape.
 
 use super::ReadingError;
-use crate::exposition::Sample;
+use crate::{NUMBERS_END, exposition::Sample};
 
 pub(super) const NODE_JOULES: &str = "kepler_node_cpu_joules_total";
 pub(super) const NODE_ACTIVE_JOULES: &str = "kepler_node_cpu_active_joules_total";
@@ -115,9 +115,9 @@ pub(super) fn valid_sample(sample: &Sample) -> Result<f64, ReadingError> {
     valid(sample.value, || describe(sample))
 }
 
-/// No counter, time or amount of this product is negative, infinite or not a number.
+/// No counter, time or amount of this product is negative, not a number, or as large as that.
 pub(super) fn valid(value: f64, series: impl FnOnce() -> String) -> Result<f64, ReadingError> {
-    if value.is_finite() && value >= 0.0 {
+    if (0.0..NUMBERS_END).contains(&value) {
         Ok(value)
     } else {
         Err(ReadingError::InvalidValue {

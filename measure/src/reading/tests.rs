@@ -179,7 +179,7 @@ fn an_answer_without_power_is_no_reading() {
 
 #[test]
 fn numbers_that_no_counter_has_are_refused() {
-    for bad in ["NaN", "+Inf", "-0.001"] {
+    for bad in ["NaN", "+Inf", "-0.001", "1e16", "1e308"] {
         for good in [
             "100.5",
             "40.25",

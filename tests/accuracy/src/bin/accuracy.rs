@@ -1,0 +1,92 @@
+//! `make accuracy`: how far the figures can be trusted, as tables; fails where they do not keep to
+//! what is promised.
+
+use std::{
+    process::ExitCode,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use clap::Parser;
+use frugality_accuracy::{
+    Error, energy,
+    trials::{self, Contest},
+};
+
+/// Virtual nodes and runs whose truth is known, through the code of a real run.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Seed of everything that is drawn; from the time where none is given. The same seed gives the
+    /// same numbers.
+    #[arg(long, env = "FRUGALITY_SEED")]
+    seed: Option<u64>,
+    /// Virtual nodes.
+    #[arg(long, default_value_t = 1_500)]
+    cases: u64,
+    /// Runs of two candidates, for each true ratio.
+    #[arg(long, default_value_t = 40_000)]
+    runs: u64,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let seed = arguments.seed.unwrap_or_else(seed_of_now);
+    println!("seed {seed} (repeat with FRUGALITY_SEED={seed})");
+    match sections(&arguments, seed) {
+        Ok(failures) if failures.is_empty() => {
+            println!("\nall of it keeps to what is promised");
+            ExitCode::SUCCESS
+        }
+        Ok(failures) => {
+            for failure in failures {
+                println!("\nFAILED {failure}");
+            }
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            println!("\nFAILED {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn sections(arguments: &Arguments, seed: u64) -> Result<Vec<String>, Error> {
+    let begun = Instant::now();
+    println!(
+        "\n1. Joules per request of {} virtual nodes whose energy is known\n",
+        arguments.cases
+    );
+    let energy = energy::measure(seed, arguments.cases)?;
+    print!("{}", energy.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
+    let begun = Instant::now();
+    println!(
+        "\n2. Winners, power and intervals: 2 candidates, {} blocks, {} % from trial to trial\n",
+        trials::BLOCKS,
+        100.0 * trials::TRIAL_CV
+    );
+    let trials = trials::measure(&Contest::new()?, seed, arguments.runs)?;
+    print!("{}", trials.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
+    let begun = Instant::now();
+    println!(
+        "\n3. Winners where a run is judged after {:?} blocks and ends with the first\n",
+        trials::LOOKS
+    );
+    let looks = trials::measure_looks(seed, arguments.runs)?;
+    print!("{}", looks.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
+    let mut failures = energy.failures();
+    failures.extend(trials.failures());
+    failures.extend(looks.failures());
+    Ok(failures)
+}
+
+/// A seed that nobody has chosen.
+fn seed_of_now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}

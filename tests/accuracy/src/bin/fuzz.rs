@@ -1,0 +1,106 @@
+//! `make fuzz`: damaged input for every parser of foreign text.
+
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use clap::Parser as _;
+use frugality_accuracy::{
+    Error,
+    fuzz::{Corpus, Parser, Summary, quiet_panics, run},
+};
+
+/// Damaged input for the parsers of foreign text: no panic, and no number that is none in a status.
+#[derive(Debug, clap::Parser)]
+struct Arguments {
+    /// Seed of the damage; from the time where none is given.
+    #[arg(long, env = "FRUGALITY_SEED")]
+    seed: Option<u64>,
+    /// Inputs for each parser.
+    #[arg(long, default_value_t = 1_000_000)]
+    inputs: u64,
+    /// Only this parser: exposition, fortio or report.
+    #[arg(long)]
+    only: Option<String>,
+    /// Keep an input in the corpus for each end that none of it came to, and for each failure.
+    #[arg(long)]
+    keep: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let seed = arguments.seed.unwrap_or_else(|| {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs())
+    });
+    println!("seed {seed} (repeat with FRUGALITY_SEED={seed})");
+    quiet_panics();
+    let mut failed = false;
+    for parser in Parser::ALL {
+        if arguments
+            .only
+            .as_deref()
+            .is_some_and(|only| only != parser.name())
+        {
+            continue;
+        }
+        let begun = Instant::now();
+        match one(parser, seed, &arguments) {
+            Ok(summary) => {
+                tell(parser, &summary, begun.elapsed().as_secs_f64());
+                failed |= !summary.failures.is_empty();
+            }
+            Err(error) => {
+                println!("\nFAILED {error}");
+                failed = true;
+            }
+        }
+    }
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        println!("\nno panic, and no number that is none in a status");
+        ExitCode::SUCCESS
+    }
+}
+
+fn one(parser: Parser, seed: u64, arguments: &Arguments) -> Result<Summary, Error> {
+    let corpus = Corpus::read(parser)?;
+    let summary = run(parser, &corpus, seed, arguments.inputs)?;
+    if arguments.keep {
+        let kept: Vec<PathBuf> =
+            corpus.keep(summary.news.values().chain(summary.failures.values()))?;
+        for path in kept {
+            println!("kept {}", path.display());
+        }
+    }
+    Ok(summary)
+}
+
+fn tell(parser: Parser, summary: &Summary, seconds: f64) {
+    println!(
+        "\n{}: {} inputs in {seconds:.0} s",
+        parser.name(),
+        summary.inputs
+    );
+    for (end, count) in &summary.ends {
+        println!("  {count:>9}  {end}");
+    }
+    for (failure, input) in &summary.failures {
+        println!("  FAILED {failure}");
+        println!("         {} bytes: {}", input.len(), shown(input));
+    }
+}
+
+/// The beginning of an input; `--keep` keeps all of it.
+fn shown(input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    text.chars()
+        .take(400)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
+}

@@ -1,0 +1,194 @@
+//! What is stratified, and what is drawn.
+
+use crate::{
+    node::{Kind, Meter, Pods, Power},
+    random::Random,
+};
+
+/// A stratum: what the meter is, and how often it looks (in seconds).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stratum {
+    pub(super) name: &'static str,
+    kind: Kind,
+    interval_seconds: f64,
+}
+
+const fn stratum(name: &'static str, kind: Kind, interval_seconds: f64) -> Stratum {
+    Stratum {
+        name,
+        kind,
+        interval_seconds,
+    }
+}
+
+/// From meters that look ten times a second to one that looks too seldom for any window here.
+pub(super) const STRATA: [Stratum; 10] = [
+    stratum("own times, every 0.1 s", Kind::NodeMeter, 0.1),
+    stratum("own times, every 0.5 s", Kind::NodeMeter, 0.5),
+    stratum("own times, every 1 s", Kind::NodeMeter, 1.0),
+    stratum("own times, every 2 s", Kind::NodeMeter, 2.0),
+    stratum("own times, every 4 s", Kind::NodeMeter, 4.0),
+    stratum("own times, every 10 s", Kind::NodeMeter, 10.0),
+    stratum("no times, every 0.1 s", Kind::Untimed, 0.1),
+    stratum("no times, every 1 s", Kind::Untimed, 1.0),
+    stratum("no times, every 3 s", Kind::Untimed, 3.0),
+    stratum("Kepler, when scraped", Kind::Kepler, 5.0),
+];
+
+/// What disturbs an attempt from outside the candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The meter restarts under load and counts anew.
+    Restart,
+    /// Another version of the meter answers under load.
+    Update,
+    /// A wrapped counter: thousands of joules too much.
+    Wrap,
+    /// The counter loses a few joules.
+    Loss,
+    /// The same counters for longer than is allowed.
+    StandStill,
+    /// No answer for longer than is allowed.
+    Silence,
+    /// The candidate's pods are others under load.
+    Replaced,
+    /// The injector could not compare its clock closely.
+    Clock,
+    /// Fortio was interrupted.
+    Interrupted,
+    /// The meter invents its numbers.
+    Fake,
+}
+
+impl Fault {
+    /// The reason codes of which one must come of it.
+    pub(super) fn reasons(self) -> &'static [&'static str] {
+        match self {
+            Self::Restart => &["MeterRestarted"],
+            Self::Update => &["MeterChanged"],
+            Self::Wrap => &["EnergyBeyondNode"],
+            Self::Loss => &["CounterDecreased"],
+            // A counter of large steps may stand still for a while: what is missing then is a reading.
+            Self::StandStill => &["MeterStale", "ReadingsInterrupted"],
+            Self::Silence => &["ReadingsInterrupted"],
+            Self::Replaced => &["PodReplaced"],
+            Self::Clock => &["ClockOffsetUnknown"],
+            Self::Interrupted => &["FortioInterrupted"],
+            Self::Fake => &["MeterFake"],
+        }
+    }
+}
+
+/// A node, its meter and its candidate.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) meter: Meter,
+    pub(super) power: Power,
+    pub(super) pods: Pods,
+    pub(super) window_seconds: f64,
+    pub(super) idle_seconds: f64,
+    /// Without load between Fortio's runs.
+    pub(super) gap_seconds: f64,
+    /// Answers per second, all of them.
+    pub(super) rate: f64,
+    pub(super) error_share: f64,
+    /// From trial to trial, in logarithms of the rate.
+    pub(super) trial_cv: f64,
+    /// The meter's clock less the injector's.
+    pub(super) clock_offset: f64,
+    pub(super) clock_uncertainty: f64,
+    /// Block and fault.
+    pub(super) fault: Option<(i32, Fault)>,
+}
+
+impl Case {
+    pub(super) fn draw(stratum: usize, random: &mut Random) -> Self {
+        let Stratum {
+            kind,
+            interval_seconds,
+            ..
+        } = STRATA[stratum];
+        let windows = [20.0, 30.0, 60.0, 120.0];
+        // One case in ten asks for a window that may be too short for its meter.
+        let least = if random.chance(0.1) {
+            20.0
+        } else {
+            20.0 * interval_seconds
+        };
+        let long_enough: Vec<f64> = windows.into_iter().filter(|w| *w >= least).collect();
+        let window_seconds = match long_enough.len() {
+            0 => 120.0,
+            some => long_enough[random.below(some)],
+        };
+        // Stock Kepler states no accuracy.
+        let relative_uncertainty = random
+            .of([None, Some(0.001), Some(0.003), Some(0.01)])
+            .filter(|_| kind != Kind::Kepler);
+        // A data sheet gives limits, within which every error is as likely (JCGM 100:2008, 4.3.7). A
+        // meter that states nothing is taken at its word: its joules are the truth.
+        let limit = 3.0_f64.sqrt() * relative_uncertainty.unwrap_or_default();
+        let resolution_joules = match kind {
+            Kind::Kepler => 6.1e-5,
+            Kind::NodeMeter | Kind::Untimed => random.of([1e-6, 1e-6, 1e-3, 0.01, 0.02, 0.1]),
+        };
+        let idle_watts = random.between(1.5, 6.0);
+        Self {
+            meter: Meter {
+                kind,
+                interval_seconds,
+                gain: 1.0 + random.between(-limit, limit),
+                relative_uncertainty,
+                resolution_joules,
+                begun_joules: random.between(0.0, 1e6),
+            },
+            power: Power {
+                idle_watts,
+                load_watts: idle_watts * random.between(0.1, 2.0),
+                load_noise: random.of([0.0, 0.02, 0.1]),
+                noise_seconds: random.of([0.1, 1.0, 5.0]),
+            },
+            pods: Pods::new(1 + random.below(3), random.below(2), random.below(10)),
+            window_seconds: window_seconds + random.between(0.0, 0.05),
+            idle_seconds: random.of([10.0, 20.0]),
+            gap_seconds: random.between(0.015, 0.05),
+            rate: random.between(50.0, 8000.0),
+            error_share: random.of([0.0, 0.0, 0.01, 0.3]),
+            trial_cv: random.of([0.0, 0.01, 0.03]),
+            clock_offset: random.between(-30.0, 30.0),
+            clock_uncertainty: random.between(0.0005, 0.09),
+            fault: random.chance(0.3).then(|| {
+                let faults = [
+                    Fault::Update,
+                    Fault::Wrap,
+                    Fault::Loss,
+                    Fault::StandStill,
+                    Fault::Silence,
+                    Fault::Replaced,
+                    Fault::Clock,
+                    Fault::Interrupted,
+                    Fault::Fake,
+                    Fault::Restart,
+                ];
+                // Stock Kepler tells neither when it began nor, but by a path, that it is fake.
+                let known = if kind == Kind::Kepler { 8 } else { 10 };
+                let block = i32::try_from(1 + random.below(5)).unwrap_or(1);
+                (block, faults[random.below(known)])
+            }),
+        }
+    }
+
+    /// Gross joules per successful request of the candidate.
+    pub(super) fn true_gross(&self) -> f64 {
+        (self.power.idle_watts + self.power.load_watts) / (self.rate * (1.0 - self.error_share))
+    }
+
+    /// Whether the meter alone keeps an error below 1 %: it says when its counters were true (or is
+    /// asked at that moment), is accurate to 0.3 %, and its counter's step is at most a thousandth
+    /// of the window's energy.
+    pub(super) fn allows_one_percent(&self) -> bool {
+        let joules = (self.power.idle_watts + self.power.load_watts) * self.window_seconds;
+        self.meter.kind != Kind::Untimed
+            && self.meter.relative_uncertainty.unwrap_or_default() <= 0.003
+            && self.meter.resolution_joules <= 0.001 * joules
+    }
+}

@@ -1,0 +1,279 @@
+//! From what a parser accepted to the status, as an attempt of a run would go.
+
+use std::collections::BTreeSet;
+
+use frugality_measure::{
+    attempt::{Attempt, assess, windows},
+    energy::{Limits, Window},
+    fortio,
+    reading::Reading,
+    report::InjectionReport,
+};
+use frugality_operator::{
+    api::{FrugalityTrial, FrugalityTrialStatus, Outcome},
+    plan::ledger::Start,
+};
+use serde_json::{Value, json};
+
+use super::{
+    finite::{names_none, not_finite},
+    targets::require,
+};
+use crate::{
+    Error,
+    energy::{self, fortio_json},
+    experiment::{Experiment, MAX_NODE_WATTS, T0, record},
+    random::Random,
+};
+
+/// Length of the idle baselines.
+const IDLE_SECONDS: f64 = 5.0;
+/// Length of the measured window.
+const WINDOW_SECONDS: f64 = 20.0;
+/// Rest between the load and the second baseline.
+const SETTLE_SECONDS: f64 = 3.0;
+/// Readings from before the first baseline to after the second, one a second.
+const READINGS: u32 = 40;
+/// When the measured window begins, in seconds from the first reading.
+const WINDOW_START: f64 = 9.0;
+/// Power of the pretended node.
+const WATTS: f64 = 4.0;
+
+/// A run whose every attempt is as the one in question.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    experiment: Experiment,
+    /// An attempt with every field.
+    pattern: FrugalityTrialStatus,
+    /// A report of a window of [`WINDOW_SECONDS`].
+    report: InjectionReport,
+    /// A reading of an undisturbed node meter.
+    reading: Reading,
+}
+
+const NAMES: [&str; 2] = ["one", "two"];
+
+impl Chain {
+    pub(super) fn new() -> Result<Self, Error> {
+        let candidate = |name| json!({"name": name, "image": format!("example.org/{name}:1")});
+        let budget = |name| {
+            json!({
+                "candidate": name, "maxJoulesPerRequest": "0.02", "maxMillisecondsPerRequest": "5",
+                "minRequestsPerSecond": "100", "maxErrorRatio": "0.01",
+            })
+        };
+        let measured = fortio::parse(&fortio_json(T0, WINDOW_SECONDS, 10_000, 10))?;
+        let clock = json!({"offsetSeconds": 0, "uncertaintySeconds": 0.001});
+        let report = json!({
+            "version": frugality_measure::report::REPORT_VERSION, "measured": measured,
+            "histogramDropped": true, "clock": clock, "clockAfter": clock,
+        });
+        Ok(Self {
+            experiment: Experiment::new(json!({
+                "candidates": NAMES.map(candidate),
+                "request": {"path": "/"},
+                "trials": {"blocks": 5, "maxAttempts": 1},
+                "budgets": NAMES.map(budget),
+                "energy": {"allowModelled": true},
+            }))?,
+            pattern: energy::clean_attempt()?,
+            report: serde_json::from_value(report)?,
+            reading: energy::clean_reading()?,
+        })
+    }
+
+    /// An attempt that is measured by a meter whose readings are as this one, or in which only one or
+    /// two are.
+    pub(super) fn of_reading(
+        &self,
+        reading: &Reading,
+        random: &mut Random,
+    ) -> Result<String, String> {
+        let start = reading.at_unix_seconds();
+        let mut readings: Vec<Reading> = if random.chance(0.7) {
+            (0..READINGS)
+                .map(|n| later(reading, f64::from(n)))
+                .collect()
+        } else {
+            (0..READINGS)
+                .map(|n| self.reading_at(start + f64::from(n)))
+                .collect()
+        };
+        if random.chance(0.3) {
+            let at = random.below(readings.len());
+            let mut odd = reading.clone();
+            let moved = f64::from(u32::try_from(at).unwrap_or_default());
+            odd.meter_unix_seconds = odd.meter_unix_seconds.map(|time| time + moved);
+            odd.scraped_at_unix_seconds += moved;
+            readings[at] = odd;
+        }
+        let mut report = self.report.clone();
+        report.measured.start_unix_seconds = start + WINDOW_START;
+        let uids: Vec<&String> = reading.pods.keys().collect();
+        let pods = |n: usize| uids.get(n).map(|uid| (*uid).clone()).into_iter().collect();
+        self.end(&report, start, &readings, &pods(0), &pods(1))
+    }
+
+    /// An attempt whose injector left this report.
+    pub(super) fn of_report(&self, report: &InjectionReport) -> Result<String, String> {
+        let offset = report.clock.map_or(0.0, |clock| clock.offset_seconds);
+        let start = report.measured.start_unix_seconds + offset - WINDOW_START;
+        let readings: Vec<Reading> = (0..READINGS)
+            .map(|n| self.reading_at(start + f64::from(n)))
+            .collect();
+        let pods = self.reading.pods.keys().take(1).cloned().collect();
+        self.end(report, start, &readings, &pods, &BTreeSet::new())
+    }
+
+    fn reading_at(&self, at: f64) -> Reading {
+        later(&self.reading, at - self.reading.at_unix_seconds())
+    }
+
+    fn end(
+        &self,
+        report: &InjectionReport,
+        start: f64,
+        readings: &[Reading],
+        candidate_pods: &BTreeSet<String>,
+        database_pods: &BTreeSet<String>,
+    ) -> Result<String, String> {
+        let idle_before = Window {
+            start_unix_seconds: start + 1.5,
+            end_unix_seconds: start + 1.5 + IDLE_SECONDS,
+        };
+        let assessed = windows(report, SETTLE_SECONDS, IDLE_SECONDS).and_then(|windows| {
+            assess(&Attempt {
+                report,
+                windows: &windows,
+                idle_before,
+                readings,
+                candidate_pods,
+                database_pods,
+                restarted_pods: &BTreeSet::new(),
+                injector_pods: &BTreeSet::new(),
+                expected_status: &[200],
+                limits: Limits::new(MAX_NODE_WATTS),
+            })
+        });
+        let (end, status) = match assessed {
+            Err(void) => {
+                let message = void.to_string();
+                (
+                    void.reason().to_owned(),
+                    record(Outcome::Void, void.reason(), message),
+                )
+            }
+            Ok(assessment) => {
+                require(not_finite(&assessment), "an assessment")?;
+                let status = FrugalityTrialStatus {
+                    requests: Some(assessment.requests),
+                    energy: Some(assessment.energy),
+                    fortio: Some(report.measured.clone()),
+                    candidate_pods: candidate_pods.iter().cloned().collect(),
+                    database_pods: database_pods.iter().cloned().collect(),
+                    ..record(Outcome::Measured, "Measured", String::new())
+                };
+                ("Measured".to_owned(), status)
+            }
+        };
+        self.status(&status, &|| has_such_word(readings, report))
+            .map(|verdict| format!("{end}, {verdict}"))
+    }
+
+    /// The verdict of a run whose every attempt has this record but for the first, which is ordinary.
+    fn status(
+        &self,
+        record: &FrugalityTrialStatus,
+        is_foreign: &dyn Fn() -> bool,
+    ) -> Result<String, String> {
+        let ledger = serde_json::to_string(record).map_err(|error| error.to_string())?;
+        serde_json::from_str::<FrugalityTrialStatus>(&ledger)
+            .map_err(|error| format!("a record that was written is not read again: {error}"))?;
+        let mut entries: Vec<FrugalityTrial> = Vec::new();
+        for block in 1..=5 {
+            for (position, candidate) in (1..).zip(NAMES) {
+                let start = Start {
+                    block,
+                    position,
+                    attempt: 1,
+                    candidate: candidate.to_owned(),
+                };
+                let mut entry = self.experiment.entry(&start);
+                let is_ordinary = record.outcome == Some(Outcome::Measured) && position == 2;
+                entry.status = Some(if is_ordinary {
+                    self.pattern.clone()
+                } else {
+                    record.clone()
+                });
+                entries.push(entry);
+            }
+        }
+        let status = self.experiment.status(entries);
+        require(not_finite(&status), "the status")?;
+        let json = serde_json::to_value(&status).map_err(|error| error.to_string())?;
+        words(&json, is_foreign)?;
+        Ok(status
+            .verdict
+            .map_or("running".to_owned(), |verdict| format!("{verdict:?}")))
+    }
+}
+
+/// The same reading some seconds later, on a node that draws [`WATTS`].
+fn later(reading: &Reading, seconds: f64) -> Reading {
+    let mut reading = reading.clone();
+    let more = |counter: &mut Option<f64>, rate: f64| {
+        if let Some(counter) = counter {
+            *counter += rate * seconds;
+        }
+    };
+    reading.scraped_at_unix_seconds += seconds;
+    more(&mut reading.meter_unix_seconds, 1.0);
+    reading.node_joules += WATTS * seconds;
+    more(&mut reading.active_joules, WATTS / 2.0);
+    more(&mut reading.idle_joules, WATTS / 2.0);
+    more(&mut reading.node_cpu_seconds, 1.0);
+    let share = 0.9 / reading.pods.len().max(1) as f64;
+    for pod in reading.pods.values_mut() {
+        more(&mut pod.joules, share * WATTS / 2.0);
+        more(&mut pod.cpu_seconds, share);
+    }
+    reading
+}
+
+/// Whether a text of foreign origin, which may hold any word, has one that looks like a number that
+/// is none.
+fn has_such_word(readings: &[Reading], report: &InjectionReport) -> bool {
+    let of_reading = |reading: &Reading| {
+        let meter = &reading.meter;
+        let own = [&meter.version, &meter.source, &reading.zone].into_iter();
+        let pods = reading.pods.iter();
+        own.chain(&meter.board)
+            .chain(pods.flat_map(|(uid, pod)| [uid, &pod.name, &pod.namespace]))
+            .any(|text| names_none(text))
+    };
+    report.interrupted.as_deref().is_some_and(names_none) || readings.iter().any(of_reading)
+}
+
+/// No text of the status may tell of a number that is none, unless a foreign text has that word.
+fn words(json: &Value, is_foreign: &dyn Fn() -> bool) -> Result<(), String> {
+    match json {
+        Value::Null => Err("the status has null where a number belongs".to_owned()),
+        Value::String(text) if names_none(text) && !is_foreign() => {
+            let shape = text.chars().filter(|c| !c.is_ascii_digit()).take(120);
+            Err(format!("the status says: {}", shape.collect::<String>()))
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| words(item, is_foreign)),
+        Value::Object(fields) => fields
+            .values()
+            .try_for_each(|field| words(field, is_foreign)),
+        _ => Ok(()),
+    }
+}
+
+/// The name of the field that a text ends with.
+pub(super) fn last_field(text: &str) -> &str {
+    text.rsplit([',', '{', '['])
+        .map(str::trim)
+        .find(|part| part.contains(':'))
+        .unwrap_or(text)
+}

@@ -1,0 +1,194 @@
+//! The parsers, and what is done with what they accept.
+
+use std::io::Write as _;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use flate2::{Compression, write::GzEncoder};
+use frugality_measure::{
+    fortio::{self, figures},
+    reading,
+    report::{InjectionReport, REPORT_VERSION},
+};
+use serde_json::json;
+
+use super::{
+    Corpus,
+    chain::{self, Chain},
+    finite::not_finite,
+    mutate::damage,
+};
+use crate::{
+    Error,
+    experiment::{MEASURED_NODE, T0},
+    random::Random,
+};
+
+/// A parser of foreign text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parser {
+    /// The meters' exposition.
+    Exposition,
+    /// Fortio's JSON.
+    Fortio,
+    /// The injector's report.
+    Report,
+}
+
+impl Parser {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Exposition, Self::Fortio, Self::Report];
+
+    /// Its name, which is that of its corpus' folder.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exposition => "exposition",
+            Self::Fortio => "fortio",
+            Self::Report => "report",
+        }
+    }
+}
+
+/// A parser with all that follows it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    parser: Parser,
+    chain: Chain,
+}
+
+impl Target {
+    /// The way from this parser to the status.
+    pub fn new(parser: Parser) -> Result<Self, Error> {
+        Ok(Self {
+            parser,
+            chain: Chain::new()?,
+        })
+    }
+
+    /// An input: one of the corpus, damaged.
+    pub(super) fn damaged(&self, corpus: &Corpus, random: &mut Random) -> Vec<u8> {
+        let inputs = corpus.inputs();
+        let any = |random: &mut Random| {
+            let input = inputs.get(random.below(inputs.len()));
+            input.map(Vec::as_slice).unwrap_or_default()
+        };
+        let mut input = any(random).to_vec();
+        let other = any(random);
+        if self.parser != Parser::Report {
+            damage(&mut input, other, random);
+            return input;
+        }
+        // A report's damage comes before it is packed: hardly any packed text survives damage.
+        if random.chance(0.9) {
+            damage(&mut input, other, random);
+        }
+        if random.chance(0.0005) {
+            input.extend(std::iter::repeat_n(b' ', 3 << 20));
+        }
+        let mut input = self.packed(&input);
+        if random.chance(0.1) {
+            damage(&mut input, other, random);
+        }
+        input
+    }
+
+    /// An input of the corpus as the parser gets it: reports are kept unpacked. A failure's message
+    /// and texts that are no JSON go as they are.
+    pub(super) fn packed(&self, input: &[u8]) -> Vec<u8> {
+        let is_report = self.parser == Parser::Report && input.starts_with(b"{\"version\"");
+        if is_report {
+            packed(input).into_bytes()
+        } else {
+            input.to_vec()
+        }
+    }
+
+    /// How an input ends, or what must not be.
+    pub(super) fn attempt(&self, input: &[u8], random: &mut Random) -> Result<String, String> {
+        let text = String::from_utf8_lossy(input);
+        match self.parser {
+            Parser::Exposition => self.exposition(&text, random),
+            Parser::Fortio => self.fortio(&text),
+            Parser::Report => self.report(&text),
+        }
+    }
+
+    fn exposition(&self, text: &str, random: &mut Random) -> Result<String, String> {
+        let zone = random.of([None, None, Some("package"), Some("psys")]);
+        match reading::read(text, MEASURED_NODE, zone, T0) {
+            Err(error) => Ok(refused(&error)),
+            Ok(reading) => {
+                require(not_finite(&reading), "a reading")?;
+                self.chain.of_reading(&reading, random)
+            }
+        }
+    }
+
+    fn fortio(&self, text: &str) -> Result<String, String> {
+        let result = match fortio::parse(text) {
+            Err(error) => return Ok(refused(&error)),
+            Ok(result) => result,
+        };
+        require(not_finite(&result), "Fortio's result")?;
+        let requests = figures(&result, &[200]);
+        require(not_finite(&requests), "the figures of requests")?;
+        let clock = json!({"offsetSeconds": 0.75, "uncertaintySeconds": 0.001});
+        let report = json!({
+            "version": REPORT_VERSION, "measured": result, "histogramDropped": false,
+            "clock": clock, "clockAfter": clock,
+        });
+        let report: InjectionReport =
+            serde_json::from_value(report).map_err(|error| format!("a report: {error}"))?;
+        match report.encode() {
+            // A version or a URL may be of any length.
+            Err(error) => Ok(refused(&error)),
+            Ok(message) => match InjectionReport::decode(&message) {
+                Ok(report) => self.chain.of_report(&report),
+                Err(error) => Err(format!("what Fortio wrote is no report: {error}")),
+            },
+        }
+    }
+
+    fn report(&self, text: &str) -> Result<String, String> {
+        let report = match InjectionReport::decode(text) {
+            Err(error) => return Ok(refused(&error)),
+            Ok(report) => report,
+        };
+        require(not_finite(&report), "a report")?;
+        let again = report
+            .encode()
+            .map(|message| InjectionReport::decode(&message));
+        if let Ok(Err(error)) = again {
+            return Err(format!("a report that was read is not read again: {error}"));
+        }
+        self.chain.of_report(&report)
+    }
+}
+
+/// As the injector packs it.
+fn packed(json: &[u8]) -> String {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    // Writing to memory can't fail; an empty text would be refused.
+    let bytes = packed.write_all(json).and_then(|()| packed.finish());
+    BASE64_STANDARD.encode(bytes.unwrap_or_default())
+}
+
+/// The kind of an error: the first word of its `Debug` form, and that of what it carries.
+pub(super) fn refused(error: &impl std::fmt::Debug) -> String {
+    let text = format!("{error:?}");
+    let words: Vec<_> = text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase()))
+        .take(1)
+        .collect();
+    format!("refused: {}", words.join(" "))
+}
+
+pub(super) fn require(problem: Option<String>, what: &str) -> Result<(), String> {
+    problem.map_or(Ok(()), |field| {
+        Err(format!(
+            "{what} has a number that is none: {}",
+            chain::last_field(&field)
+        ))
+    })
+}

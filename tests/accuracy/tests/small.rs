@@ -1,0 +1,68 @@
+//! What `make accuracy` and `make fuzz` show, in a form that takes seconds: with fewer cases, bands
+//! are wider by what chance needs.
+
+use frugality_accuracy::{
+    energy,
+    fuzz::{self, Corpus, Parser},
+    trials::{self, Contest},
+};
+
+const SEED: u64 = 20_261_121;
+
+#[test]
+fn joules_of_known_nodes_are_right_or_void() {
+    let summary = energy::measure(SEED, 300).unwrap();
+    assert_eq!(
+        summary.failures(),
+        Vec::<String>::new(),
+        "\n{}",
+        summary.text()
+    );
+    // Most runs do get a figure: a meter that is void all the time would be right too.
+    assert!(summary.runs() > 150, "\n{}", summary.text());
+}
+
+#[test]
+fn winners_and_intervals_are_as_often_right_as_they_say() {
+    let summary = trials::measure(&Contest::new().unwrap(), SEED, 2000).unwrap();
+    assert_eq!(
+        summary.failures(),
+        Vec::<String>::new(),
+        "\n{}",
+        summary.text()
+    );
+}
+
+#[test]
+fn looks_together_are_as_often_wrong_as_one() {
+    let looks = trials::measure_looks(SEED, 2000).unwrap();
+    assert_eq!(looks.failures(), Vec::<String>::new(), "\n{}", looks.text());
+}
+
+#[test]
+fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
+    fuzz::quiet_panics();
+    for parser in Parser::ALL {
+        let corpus = Corpus::read(parser).unwrap();
+        let summary = fuzz::run(parser, &corpus, SEED, 20_000).unwrap();
+        assert!(
+            summary.failures.is_empty(),
+            "{parser:?} {:?}",
+            summary.failures
+        );
+        // Damage that is always refused, or never, would show nothing.
+        let refused: u64 = summary
+            .ends
+            .iter()
+            .filter(|(end, _)| end.starts_with("refused"))
+            .map(|(_, count)| count)
+            .sum();
+        let share = refused as f64 / summary.inputs as f64;
+        assert!((0.1..0.9).contains(&share), "{parser:?}: {share}");
+        assert!(
+            summary.ends.contains_key("Measured, Pass"),
+            "{:?}",
+            summary.ends
+        );
+    }
+}
