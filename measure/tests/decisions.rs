@@ -235,14 +235,32 @@ fn the_noise_floor_is_the_end_farther_from_one() {
         upper,
         trials: 5,
     };
-    assert_close(noise_floor(&control(0.9, 1.05)).unwrap(), -0.9_f64.ln(), 1e-12);
-    assert_close(noise_floor(&control(0.99, 1.05)).unwrap(), 1.05_f64.ln(), 1e-12);
+    assert_close(
+        noise_floor(&control(0.9, 1.05)).unwrap(),
+        -0.9_f64.ln(),
+        1e-12,
+    );
+    assert_close(
+        noise_floor(&control(0.99, 1.05)).unwrap(),
+        1.05_f64.ln(),
+        1e-12,
+    );
     // A control that differs from itself has a floor too: its far end.
-    assert_close(noise_floor(&control(1.01, 1.03)).unwrap(), 1.03_f64.ln(), 1e-12);
+    assert_close(
+        noise_floor(&control(1.01, 1.03)).unwrap(),
+        1.03_f64.ln(),
+        1e-12,
+    );
     assert_eq!(noise_floor(&control(0.0, 1.0)), None);
     assert_eq!(noise_floor(&control(-1.0, 1.0)), None);
     let floor = 1.05_f64.ln();
-    for (limit, below) in [(1.0, true), (1.049, true), (1.051, false), (0.953, true), (0.952, false)] {
+    for (limit, below) in [
+        (1.0, true),
+        (1.049, true),
+        (1.051, false),
+        (0.953, true),
+        (0.952, false),
+    ] {
         assert_eq!(is_below_floor(limit, floor), below, "{limit}");
     }
 }

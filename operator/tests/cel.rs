@@ -120,7 +120,11 @@ fn looks_ascend_and_end_with_the_blocks() {
     let of = |trials: Value| [("spec/trials", trials)];
     let message = "trials.looks must ascend";
     let good = json!({"blocks": 20, "looks": [10, 15, 20]});
-    for looks in [json!([15, 10, 20]), json!([10, 10, 20]), json!([10, 25, 20])] {
+    for looks in [
+        json!([15, 10, 20]),
+        json!([10, 10, 20]),
+        json!([10, 25, 20]),
+    ] {
         let bad = json!({"blocks": 20, "looks": looks});
         rule(message, &of(bad), &of(good.clone()));
     }

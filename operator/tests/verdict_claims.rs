@@ -162,8 +162,14 @@ fn a_tie_is_shown_and_never_assumed() {
     let tie = ("tie".to_owned(), Some(true));
     let not_separated = ("not separated".to_owned(), None);
     assert_eq!(column(&tie_within("0.05"), 1.0), tie);
-    assert_eq!(column(&tie_within("0.05"), 1.05 / end * 0.9999), ("tie".into(), Some(true)));
-    assert_eq!(column(&tie_within("0.05"), end / 1.05 * 1.0001), ("tie".into(), Some(true)));
+    assert_eq!(
+        column(&tie_within("0.05"), 1.05 / end * 0.9999),
+        ("tie".into(), Some(true))
+    );
+    assert_eq!(
+        column(&tie_within("0.05"), end / 1.05 * 1.0001),
+        ("tie".into(), Some(true))
+    );
     assert_eq!(column(&tie_within("0.01"), 1.0), not_separated);
     assert_eq!(column(&two(), 1.0), not_separated);
     assert_eq!(column(&tie_within("0.05"), 0.9).0, "rust");
@@ -185,8 +191,18 @@ fn answering(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
 fn candidates_that_answer_differently_are_not_compared() {
     let plan = status(&two(), answering(1000.0, 1010.1));
     assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
-    assert_eq!((&plan.status.winner, plan.status.comparisons.len()), (&None, 0));
-    let message = plan.status.columns.as_ref().unwrap().message.as_ref().unwrap();
+    assert_eq!(
+        (&plan.status.winner, plan.status.comparisons.len()),
+        (&None, 0)
+    );
+    let message = plan
+        .status
+        .columns
+        .as_ref()
+        .unwrap()
+        .message
+        .as_ref()
+        .unwrap();
     assert!(
         message.contains("rust answers with 1000 bytes on average and python with 1010"),
         "{message}"
@@ -209,7 +225,14 @@ fn a_candidates_own_limits_are_judged_whatever_the_others_answer() {
     );
     assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
     assert_eq!(plan.status.comparisons, []);
-    let message = plan.status.columns.as_ref().unwrap().message.as_ref().unwrap();
+    let message = plan
+        .status
+        .columns
+        .as_ref()
+        .unwrap()
+        .message
+        .as_ref()
+        .unwrap();
     assert!(message.contains("not compared"), "{message}");
 
     let ratio = json!({"maxEnergyRatio": "1.5", "against": "python"});

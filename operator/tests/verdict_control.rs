@@ -71,17 +71,20 @@ fn the_noise_floor_is_the_far_end_of_the_controls_interval() {
     assert_near(1.0 + floor.share, UPPER);
     // Off by 3 %, the far end counts, and it is said.
     let plan = run(&benchmark, 1.0 / 1.03);
-    assert_near(
-        1.0 + plan.status.noise_floor.unwrap().share,
-        1.03 * UPPER,
-    );
+    assert_near(1.0 + plan.status.noise_floor.unwrap().share, 1.03 * UPPER);
     assert!(
-        plan.status.notes.iter().any(|n| n.contains("the control differs from itself")),
+        plan.status
+            .notes
+            .iter()
+            .any(|n| n.contains("the control differs from itself")),
         "{:?}",
         plan.status.notes
     );
     let message = plan.status.columns.unwrap().message.unwrap();
-    assert!(message.contains("the control differs from itself"), "{message}");
+    assert!(
+        message.contains("the control differs from itself"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -109,9 +112,17 @@ fn a_ratio_budget_is_decided_on_the_bound() {
 #[test]
 fn a_ratio_budget_closer_to_one_than_the_noise_floor_is_refused() {
     for (limit, verdict, reason) in [
-        ("1.0197", Verdict::Inconclusive, reason::BUDGET_BELOW_NOISE_FLOOR),
+        (
+            "1.0197",
+            Verdict::Inconclusive,
+            reason::BUDGET_BELOW_NOISE_FLOOR,
+        ),
         ("1", Verdict::Inconclusive, reason::BUDGET_BELOW_NOISE_FLOOR),
-        ("0.981", Verdict::Inconclusive, reason::BUDGET_BELOW_NOISE_FLOOR),
+        (
+            "0.981",
+            Verdict::Inconclusive,
+            reason::BUDGET_BELOW_NOISE_FLOOR,
+        ),
         ("0.98", Verdict::Fail, reason::BUDGET_EXCEEDED),
         ("1.05", Verdict::Pass, reason::BUDGETS_MET),
     ] {
@@ -138,7 +149,10 @@ fn a_winner_within_the_noise_floor_is_noted() {
     let status = judged(&benchmark, trials).status;
     assert_eq!(status.winner.as_deref(), Some("rust"));
     assert!(
-        status.notes.iter().any(|n| n.contains("closer to 1 than the noise floor")),
+        status
+            .notes
+            .iter()
+            .any(|n| n.contains("closer to 1 than the noise floor")),
         "{:?}",
         status.notes
     );
@@ -146,7 +160,8 @@ fn a_winner_within_the_noise_floor_is_noted() {
 
 #[test]
 fn the_control_must_be_a_candidate_and_a_ratio_needs_another() {
-    let refused = |path: &str, value| Settings::parse(&two_with(&[(path, value)]).spec).unwrap_err();
+    let refused =
+        |path: &str, value| Settings::parse(&two_with(&[(path, value)]).spec).unwrap_err();
     assert_eq!(
         refused("/trials/control", json!("go")),
         SettingsError::NoCandidate {
@@ -173,11 +188,7 @@ fn modelled_joules_need_leave_to_decide_a_ratio() {
         ..usual(block, candidate)
     };
     let plan = status(&ratio_budget("1.05", false), modelled);
-    assert_ended(
-        &plan,
-        Verdict::Invalid,
-        reason::MODELLED_POWER_NOT_ALLOWED,
-    );
+    assert_ended(&plan, Verdict::Invalid, reason::MODELLED_POWER_NOT_ALLOWED);
 }
 
 #[test]

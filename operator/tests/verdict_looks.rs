@@ -102,7 +102,9 @@ fn a_look_is_stricter_than_an_only_one() {
     assert_near(one.status.look.unwrap().confidence, 0.95);
     let benchmark = three_looks(&[]);
     assert_eq!(
-        judged(&benchmark, first(&benchmark, 5, close())).status.verdict,
+        judged(&benchmark, first(&benchmark, 5, close()))
+            .status
+            .verdict,
         None
     );
     let plan = judged(&benchmark, first(&benchmark, 10, close()));
@@ -148,7 +150,11 @@ fn what_was_measured_after_the_look_that_decides_does_not_count() {
     let with_more = judged(
         &benchmark,
         first(&benchmark, 10, |block, candidate| Trial {
-            gross: if block > 5 { 9.0 } else { usual(block, candidate).gross },
+            gross: if block > 5 {
+                9.0
+            } else {
+                usual(block, candidate).gross
+            },
             ..usual(block, candidate)
         }),
     )
@@ -184,9 +190,8 @@ fn a_new_run_is_what_measures_anew() {
     assert_eq!(of("/energy/tieWithin", json!("0.05")), plain);
     // Specs without the newer fields keep the runs that they had.
     let spec = serde_json::to_value(two().spec).unwrap();
-    let keys = |part: &str| -> Vec<String> {
-        spec[part].as_object().unwrap().keys().cloned().collect()
-    };
+    let keys =
+        |part: &str| -> Vec<String> { spec[part].as_object().unwrap().keys().cloned().collect() };
     assert_eq!(
         keys("trials"),
         ["blocks", "idleBaseline", "maxAttempts", "seed"]

@@ -73,7 +73,11 @@ pub fn position_effect(blocks: &[Vec<(usize, f64)>]) -> Option<PositionEffect> {
                         .zip(&times[column])
                         .map(|(a, b)| a * b)
                         .sum();
-                    if row == column { n - shared / n } else { -shared / n }
+                    if row == column {
+                        n - shared / n
+                    } else {
+                        -shared / n
+                    }
                 })
                 .collect()
         })

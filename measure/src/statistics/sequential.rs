@@ -90,7 +90,9 @@ fn stays_within(level: f64, looks: &[usize], rules: &Rules) -> Option<f64> {
             .map(|r| {
                 let chance = turns
                     .iter()
-                    .map(|(turn, weight)| weight * swings.chance(r * turn, next, &after, &rules.swing))
+                    .map(|(turn, weight)| {
+                        weight * swings.chance(r * turn, next, &after, &rules.swing)
+                    })
                     .sum();
                 (r, chance)
             })
@@ -131,7 +133,10 @@ fn turns(n: usize, more: usize, rule: &[(f64, f64)]) -> Vec<(f64, f64)> {
         .map(|(angle, weight)| (angle.cos(), weight * density(angle)))
         .collect();
     let whole: f64 = weights.iter().map(|(_, weight)| weight).sum();
-    weights.into_iter().map(|(cos, w)| (cos, w / whole)).collect()
+    weights
+        .into_iter()
+        .map(|(cos, w)| (cos, w / whole))
+        .collect()
 }
 
 /// The distribution of θ.

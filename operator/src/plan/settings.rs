@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::identity::hex_digest;
 use crate::api::{
-    Boundary, Budget, Decimal, DecidingFigure, FrugalityBenchmarkSpec, HumanDuration, QuantityError,
+    Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, QuantityError,
 };
 
 /// Window where the spec names neither duration nor requests.
@@ -35,7 +35,9 @@ pub enum SettingsError {
     #[error("load.rate must be Max or a whole number of requests per second, not `{0}`")]
     Rate(String),
     /// Looks that do not ascend.
-    #[error("trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]")]
+    #[error(
+        "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
+    )]
     Looks,
     /// A control or a budget's `against` that is no candidate.
     #[error("{field} must name a candidate of spec.candidates, not `{name}`")]

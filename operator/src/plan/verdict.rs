@@ -288,11 +288,7 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             ),
         )
     } else if let (true, Some(why)) = (figures.budgets.is_empty(), &figures.not_compared) {
-        (
-            Verdict::Inconclusive,
-            reason::RESPONSES_DIFFER,
-            why.clone(),
-        )
+        (Verdict::Inconclusive, reason::RESPONSES_DIFFER, why.clone())
     } else if figures.budgets.is_empty() {
         (
             Verdict::Pass,
@@ -324,12 +320,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
         .iter()
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
-    let comparisons = told(
-        comparisons,
-        winner.as_deref(),
-        evidence.deciding,
-        &results,
-    );
+    let comparisons = told(comparisons, winner.as_deref(), evidence.deciding, &results);
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     Figures {
         deciding: Some(evidence.deciding),

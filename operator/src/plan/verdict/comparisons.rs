@@ -155,9 +155,8 @@ impl Evidence<'_> {
                 text::ratio(&floor.ratio)
             ));
         }
-        let is_within = |c: &&Comparison| {
-            c.separated && c.ratio.value.ln().abs() < floor.share.ln_1p()
-        };
+        let is_within =
+            |c: &&Comparison| c.separated && c.ratio.value.ln().abs() < floor.share.ln_1p();
         notes.extend(comparisons.iter().find(is_within).map(|c| {
             format!(
                 "{} / {} is closer to 1 than the noise floor of {} %",
