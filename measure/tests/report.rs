@@ -59,7 +59,10 @@ fn long_tailed() -> InjectionReport {
     let mut report = report(parse(include_str!("data/fortio-sample.json")).unwrap());
     let mut noise = noise();
     let result = &mut report.measured;
-    for histogram in [&mut result.latency, &mut result.error_latency] {
+    for (histogram, most) in [
+        (&mut result.latency, 10_000_000),
+        (&mut result.error_latency, 1_000_000),
+    ] {
         let mut start_seconds = 0.000_018_587;
         histogram.buckets = (0..64)
             .map(|_| {
@@ -67,7 +70,7 @@ fn long_tailed() -> InjectionReport {
                 let bucket = Bucket {
                     start_seconds,
                     end_seconds,
-                    count: noise() % 10_000_000,
+                    count: noise() % most,
                 };
                 start_seconds = end_seconds;
                 bucket
@@ -81,6 +84,8 @@ fn long_tailed() -> InjectionReport {
             })
             .to_vec();
     }
+    let failed = result.error_latency.count;
+    result.codes = [(200, result.latency.count - failed), (500, failed)].into();
     report
 }
 

@@ -14,6 +14,8 @@ pub(super) const METER_INTERVAL: &str = "frugality_meter_interval_seconds";
 pub(super) const METER_MAX_WATTS: &str = "frugality_meter_max_watts";
 pub(super) const THROTTLED_SECONDS: &str = "frugality_meter_throttled_seconds_total";
 pub(super) const NODE_TEMPERATURE: &str = "frugality_meter_node_temperature_celsius";
+/// From absolute zero to where no board works any more, in degrees Celsius.
+const CELSIUS: std::ops::Range<f64> = -273.15..1000.0;
 pub(super) const NODE_FREQUENCY: &str = "frugality_meter_node_frequency_hertz";
 pub(super) const ENERGY_RELATIVE_UNCERTAINTY: &str = "frugality_meter_energy_relative_uncertainty";
 pub(super) const ENERGY_RESOLUTION: &str = "frugality_meter_energy_resolution_joules";
@@ -66,7 +68,7 @@ impl Scrape<'_> {
         let Some(sample) = self.one(name, &[])? else {
             return Ok(None);
         };
-        if sample.value.is_finite() {
+        if CELSIUS.contains(&sample.value) {
             Ok(Some(sample.value))
         } else {
             Err(ReadingError::InvalidValue {

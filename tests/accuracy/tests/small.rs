@@ -60,7 +60,7 @@ fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
         let share = refused as f64 / summary.inputs as f64;
         assert!((0.1..0.9).contains(&share), "{parser:?}: {share}");
         assert!(
-            summary.ends.contains_key("Measured, Pass"),
+            summary.ends.keys().any(|end| end.starts_with("Measured")),
             "{:?}",
             summary.ends
         );

@@ -71,7 +71,8 @@ impl Fault {
             // A counter of large steps may stand still for a while: what is missing then is a reading.
             Self::StandStill => &["MeterStale", "ReadingsInterrupted"],
             Self::Silence => &["ReadingsInterrupted"],
-            Self::Replaced => &["PodReplaced"],
+            // A meter that is read rarely is asked about its own age before its pods.
+            Self::Replaced => &["PodReplaced", "MeterStale"],
             Self::Clock => &["ClockOffsetUnknown"],
             Self::Interrupted => &["FortioInterrupted"],
             Self::Fake => &["MeterFake"],
