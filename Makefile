@@ -29,8 +29,10 @@ survival: ## a run that is disturbed in every way, on the cluster in a box: half
 bench: ## what the node meter costs: memory, CPU, time of a scrape
 	hack/bench
 
-accuracy: ## known joules, false winners, power and coverage, as tables (FRUGALITY_SEED=n repeats one)
+accuracy: ## known joules, false winners, power, coverage; a death after every write; the whole tracer bench
 	cargo run --quiet --release --locked -p frugality-accuracy --bin accuracy
+	FRUGALITY_EXHAUSTIVE=1 cargo test --quiet --release --locked -p frugality-operator --test survival -- --nocapture
+	hack/tracer --whole
 
 fuzz: ## a million damaged inputs for each parser of foreign text
 	cargo run --quiet --release --locked -p frugality-accuracy --bin fuzz

@@ -14,7 +14,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DynamicObject, ListParams},
+    api::{ApiResource, DynamicObject, ListParams},
     core::DeserializeGuard,
 };
 use serde::de::DeserializeOwned;
@@ -77,7 +77,9 @@ pub async fn observe(
     let everything = ListParams::default();
 
     let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(client.clone());
-    let trials = Api::<DeserializeGuard<FrugalityTrial>>::namespaced(client.clone(), &namespace);
+    // Not behind a DeserializeGuard: it reads by way of a form in which a map's keys can't be numbers.
+    let entries = ApiResource::erase::<FrugalityTrial>(&());
+    let trials = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &entries);
     let leases = Api::<Lease>::namespaced(client.clone(), &places.namespace);
     let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
     let pods = Api::<Pod>::all(client.clone());
@@ -242,19 +244,17 @@ async fn clusters(
 }
 
 /// One entry that can't be read must not hide the others, nor be passed over.
-fn read(trials: Vec<DeserializeGuard<FrugalityTrial>>) -> (Vec<FrugalityTrial>, Vec<Unreadable>) {
+fn read(entries: Vec<DynamicObject>) -> (Vec<FrugalityTrial>, Vec<Unreadable>) {
     let (mut read, mut unreadable) = (Vec::new(), Vec::new());
-    for guard in trials {
-        match guard.0 {
+    for entry in entries {
+        let name = entry.name_any();
+        let run = entry.labels().get(LABEL_RUN).cloned();
+        match entry.try_parse() {
             Ok(trial) => read.push(trial),
-            Err(invalid) => unreadable.push(Unreadable {
-                name: invalid.metadata.name.clone().unwrap_or_default(),
-                run: invalid
-                    .metadata
-                    .labels
-                    .as_ref()
-                    .and_then(|labels| labels.get(LABEL_RUN).cloned()),
-                error: invalid.error,
+            Err(error) => unreadable.push(Unreadable {
+                name,
+                run,
+                error: error.to_string(),
             }),
         }
     }
@@ -452,12 +452,16 @@ mod tests {
             "benchmark": "b", "run": "r", "point": "c4-max", "block": 1, "position": 1, "attempt": 1,
             "candidate": "rust", "measuredNode": "pi-1", "injectorNode": "injector-1", "seed": 7,
         });
+        // Its codes are a map whose keys are numbers.
+        let sample = include_str!("../../measure/tests/data/fortio-sample.json");
+        let fortio = frugality_measure::fortio::parse(sample).unwrap();
         let entry = |name: &str, spec: &serde_json::Value| {
             let object = json!({
                 "apiVersion": "frugality.dev/v1alpha1",
                 "kind": "FrugalityTrial",
                 "metadata": { "name": name, "labels": { LABEL_RUN: "r" } },
                 "spec": spec,
+                "status": { "fortio": fortio },
             });
             serde_json::from_value(object).unwrap()
         };
@@ -467,6 +471,8 @@ mod tests {
         ]);
         assert_eq!(trials.len(), 1);
         assert_eq!(trials[0].name_any(), "good");
+        let told = trials[0].status.as_ref().unwrap().fortio.as_ref().unwrap();
+        assert!(told.codes.contains_key(&200));
         assert_eq!(unreadable.len(), 1);
         assert_eq!(
             (unreadable[0].name.as_str(), unreadable[0].run.as_deref()),
