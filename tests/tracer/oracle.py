@@ -8,7 +8,8 @@ here a second time, from the words of docs/measurement.md. Times are whole nanos
 power is whole milliwatts, CPU use is whole nanoseconds a second, so that sums are exact.
 
 Exit code: 0 all as it should be (green), 1 a wrong figure or a wrong void (red), 2 no judgement.
-With --first, the first finding ends it and is printed on one line, for a table.
+With --first, the first wrong figure ends it and is printed on one line, for a table; where there is
+none, the first wrong void.
 """
 
 import json
@@ -177,6 +178,7 @@ def findings_of(case, trial):
 def main():
     first_only = sys.argv[1:] == ["--first"]
     cases = trials = voids = red = 0
+    wrong_void = None
     try:
         for line in sys.stdin:
             case = json.loads(line)
@@ -189,10 +191,13 @@ def main():
                 voids += "void" in trial["claim"]
                 for claimed, true, remark in findings_of(case, trial):
                     red += 1
-                    if first_only:
-                        print(f"{claimed}\t{true}\t{remark}\t{case['case']}, trial {number}")
+                    row = f"{claimed}\t{true}\t{remark}\t{case['case']}, trial {number}"
+                    if first_only and "void" in trial["claim"]:
+                        wrong_void = wrong_void or row
+                    elif first_only:
+                        print(row)
                         return 1
-                    if red <= 40:
+                    elif red <= 40:
                         print(f"{case['case']}, trial {number}: {claimed}, truth {true} ({remark})")
     except (ValueError, KeyError, TypeError) as error:
         print(f"the bench's output cannot be judged: {error!r}", file=sys.stderr)
@@ -200,6 +205,8 @@ def main():
     if not trials:
         print("no case was run", file=sys.stderr)
         return 2
+    if wrong_void:
+        print(wrong_void)
     if not first_only:
         print(f"{cases} cases, {trials} trials, {voids} of them void, {red} findings")
     return 1 if red else 0
