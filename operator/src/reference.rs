@@ -1,5 +1,8 @@
 //! The API reference as Markdown, made from the same definitions as the CRDs.
 
+// Writing to a String never fails.
+use std::fmt::Write as _;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
@@ -20,14 +23,15 @@ pub fn markdown<'a>(definitions: impl IntoIterator<Item = &'a CustomResourceDefi
             let Some(schema) = schema else { continue };
             let short = spec.names.short_names.iter().flatten().next();
             let short = short.map(|name| format!(", short `{name}`"));
-            text.push_str(&format!(
+            _ = write!(
+                text,
                 "\n## {} (`{}/{}`{})\n\n{}\n",
                 spec.names.kind,
                 spec.group,
                 version.name,
                 short.unwrap_or_default(),
                 one_line(schema.description.as_deref().unwrap_or_default()),
-            ));
+            );
             text.push_str(&rules(schema));
             for part in ["spec", "status"] {
                 if let Some(schema) = schema.properties.as_ref().and_then(|p| p.get(part)) {
@@ -42,7 +46,7 @@ pub fn markdown<'a>(definitions: impl IntoIterator<Item = &'a CustomResourceDefi
 /// A section for an object, then one for each object within it.
 fn object(text: &mut String, path: &str, schema: &JSONSchemaProps) {
     let description = one_line(schema.description.as_deref().unwrap_or_default());
-    text.push_str(&format!("\n### {path}\n\n{description}\n"));
+    _ = write!(text, "\n### {path}\n\n{description}\n");
     text.push_str(&rules(schema));
     text.push_str("\n| field | type | default | meaning |\n|---|---|---|---|\n");
     let required = schema.required.as_deref().unwrap_or_default();
@@ -56,13 +60,14 @@ fn object(text: &mut String, path: &str, schema: &JSONSchemaProps) {
         let mut meaning = one_line(property.description.as_deref().unwrap_or_default());
         for rule in property.x_kubernetes_validations.iter().flatten() {
             if let Some(message) = &rule.message {
-                meaning.push_str(&format!(" *{}.*", escape(message)));
+                _ = write!(meaning, " *{}.*", escape(message));
             }
         }
-        text.push_str(&format!(
-            "| `{name}` | {} | {default} | {meaning} |\n",
+        _ = writeln!(
+            text,
+            "| `{name}` | {} | {default} | {meaning} |",
             kind(property)
-        ));
+        );
     }
     for (name, property) in properties {
         let (suffix, inner) = match (&property.items, &property.additional_properties) {

@@ -228,7 +228,7 @@ fn what_the_windows_ends_cost_is_stated() {
     };
     let mut coarse = Lab::read_every(1.0);
     coarse.change(-2.0, 425.0, |reading| {
-        reading.resolution_joules = Some(0.25)
+        reading.resolution_joules = Some(0.25);
     });
     let of_steps = 0.25 * (2.0 / 12.0 * (0.37_f64.powi(2) + 0.63_f64.powi(2))).sqrt();
     assert_near(stated_joules(&coarse), of_steps);
