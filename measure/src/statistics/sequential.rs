@@ -84,23 +84,23 @@ fn stays_within(level: f64, looks: &[usize], rules: &Rules) -> Option<f64> {
     for (index, pair) in looks.windows(2).enumerate().rev() {
         let (now, next) = (edges[index], edges[index + 1]);
         let turns = turns(pair[0], pair[1] - pair[0], &rules.turn);
-        let swings = Swing::of(pair[0], pair[1] - pair[0]);
+        let swings = Swing::of(pair[0], pair[1] - pair[0], &rules.swing);
         let by_r = chebyshev(now, rules.r_nodes)
             .into_iter()
-            .map(|r| {
+            .map(|(r, weight)| {
                 let chance = turns
                     .iter()
-                    .map(|(turn, weight)| {
-                        weight * swings.chance(r * turn, next, &after, &rules.swing)
+                    .map(|(turn, share)| {
+                        share * swings.chance(r * turn, next, &after, &rules.swing)
                     })
                     .sum();
-                (r, chance)
+                (r, weight, chance)
             })
             .collect();
         after = Chances::ByR(by_r);
     }
     // The first look is a step like the others, from nothing: r = √n·sin θ.
-    Some(Swing::of(0, looks[0]).chance(0.0, edges[0], &after, &rules.swing))
+    Some(Swing::of(0, looks[0], &rules.swing).chance(0.0, edges[0], &after, &rules.swing))
 }
 
 /// The largest |r| of n differences for which |t| is within its two-sided `level`.
@@ -147,16 +147,23 @@ struct Swing {
     reach: f64,
     /// Beyond this there is nothing to count.
     farthest: f64,
+    /// What the density comes to, from end to end.
+    whole: f64,
 }
 
 impl Swing {
-    fn of(n: usize, more: usize) -> Self {
+    fn of(n: usize, more: usize, rule: &[(f64, f64)]) -> Self {
         let exponent = (n + more - 2) as f64;
-        Self {
+        let mut swing = Self {
             exponent,
             reach: (more as f64).sqrt(),
             farthest: FRAC_PI_2.min(WIDTHS / exponent.max(1.0).sqrt()),
-        }
+            whole: 1.0,
+        };
+        swing.whole = over(-swing.farthest, swing.farthest, rule)
+            .map(|(angle, weight)| weight * swing.density(angle))
+            .sum();
+        swing
     }
 
     /// Chance that r·cos θ + √m·sin θ is within ±`edge` and all goes well after, for r ≥ 0.
@@ -184,10 +191,7 @@ impl Swing {
                 .sum()
         })
         .sum();
-        let whole: f64 = over(-self.farthest, self.farthest, rule)
-            .map(|(angle, weight)| weight * self.density(angle))
-            .sum();
-        stays / whole
+        stays / self.whole
     }
 
     fn density(&self, angle: f64) -> f64 {
@@ -199,36 +203,35 @@ impl Swing {
 enum Chances {
     /// There are no more looks.
     Certain,
-    /// At the nodes of [`chebyshev`].
-    ByR(Vec<(f64, f64)>),
+    /// Nodes and weights of [`chebyshev`], and the chance there.
+    ByR(Vec<(f64, f64, f64)>),
 }
 
 impl Chances {
     /// Barycentric interpolation (J.-P. Berrut and L. N. Trefethen, SIAM Review 46 (2004), 501–517,
-    /// equation 5.3).
+    /// equations 4.2 and 5.3).
     fn at(&self, r: f64) -> f64 {
         let Self::ByR(nodes) = self else { return 1.0 };
         let (mut above, mut below) = (0.0, 0.0);
-        for (index, (node, chance)) in nodes.iter().enumerate() {
-            if (r - node).abs() < 1e-12 {
+        for (node, weight, chance) in nodes {
+            let distance = r - node;
+            if distance.abs() < 1e-12 {
                 return *chance;
             }
-            let angle = PI * (2.0 * index as f64 + 1.0) / (2.0 * nodes.len() as f64);
-            let sign = if index % 2 == 0 { 1.0 } else { -1.0 };
-            let weight = sign * angle.sin() / (r - node);
-            above += weight * chance;
-            below += weight;
+            above += weight / distance * chance;
+            below += weight / distance;
         }
         above / below
     }
 }
 
-/// Chebyshev's nodes of the first kind from 0 to `edge`.
-fn chebyshev(edge: f64, count: usize) -> Vec<f64> {
+/// Chebyshev's nodes of the first kind from 0 to `edge`, with their weights in an interpolation.
+fn chebyshev(edge: f64, count: usize) -> Vec<(f64, f64)> {
     (0..count)
         .map(|index| {
             let angle = PI * (2.0 * index as f64 + 1.0) / (2.0 * count as f64);
-            edge * f64::midpoint(1.0, angle.cos())
+            let sign = if index % 2 == 0 { 1.0 } else { -1.0 };
+            (edge * f64::midpoint(1.0, angle.cos()), sign * angle.sin())
         })
         .collect()
 }

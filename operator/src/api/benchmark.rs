@@ -27,7 +27,7 @@ use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration};
     doc = "What a request costs in joules: candidates, load, budgets, and the verdict.",
     validation = Rule::new("self.metadata.name.size() <= 30 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be a DNS label of at most 30 characters that begins with a letter, because the names of all that the benchmark creates begin with it"),
     printcolumn(name = "Verdict", type_ = "string", json_path = ".status.verdict", description = "Pass, Fail, Inconclusive, Invalid or Error; blank while running"),
-    printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other"),
+    printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other; tie where all are shown to be equal; else not separated"),
     printcolumn(name = "Ratio", type_ = "string", json_path = ".status.columns.ratio", description = "Winner's figure over the next best, with its interval"),
     printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy", description = "Winner's energy per successful request, and which joule it is"),
     printcolumn(name = "Req/s", type_ = "string", json_path = ".status.columns.rate", description = "Winner's successful requests per second"),

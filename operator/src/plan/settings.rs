@@ -81,11 +81,10 @@ impl Quantity {
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
-            Self::JoulesPerRequest => "J/request",
+            Self::JoulesPerRequest | Self::EnergyRatio => "J/request",
             Self::MillisecondsPerRequest => "ms/request",
             Self::RequestsPerSecond => "requests/s",
             Self::ErrorRatio => "errors/request",
-            Self::EnergyRatio => "J/request",
         }
     }
 
@@ -189,11 +188,7 @@ impl Settings {
             (None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
         };
         let looks = looks(spec)?;
-        let counts: Vec<usize> = looks.iter().map(|look| look.blocks).collect();
-        let level = |overall: f64| match counts.as_slice() {
-            [_] => Ok(overall),
-            several => nominal_level(several, overall).ok_or(SettingsError::Looks),
-        };
+        let level = |overall| level_of(&looks, overall).ok_or(SettingsError::Looks);
         let tie_within = match &spec.energy.tie_within {
             None => None,
             Some(share) => Some(number("energy.tieWithin", share)?),
@@ -209,7 +204,7 @@ impl Settings {
             tie_within,
             control: control(spec)?,
             responses_may_differ: spec.request.responses_may_differ,
-            blocks: counts.last().copied().unwrap_or_default(),
+            blocks: looks.last().map_or(0, |look| look.blocks),
             looks,
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
             amount,
@@ -252,6 +247,12 @@ impl Settings {
         })
     }
 
+    /// Two-sided error of an interval at each look such that all looks together have `overall`.
+    #[must_use]
+    pub fn level_of_looks(&self, overall: f64) -> Option<f64> {
+        level_of(&self.looks, overall)
+    }
+
     /// Names of all that take part in a block: the candidates, and the control's hidden name.
     #[must_use]
     pub fn entrants(&self) -> Vec<&str> {
@@ -273,6 +274,16 @@ impl Settings {
     #[must_use]
     pub fn order(&self) -> Vec<Vec<usize>> {
         frugality_measure::order::blocks(self.entrants().len(), self.blocks, self.seed)
+    }
+}
+
+fn level_of(looks: &[Look], overall: f64) -> Option<f64> {
+    match looks {
+        [_] => Some(overall),
+        several => {
+            let blocks: Vec<usize> = several.iter().map(|look| look.blocks).collect();
+            nominal_level(&blocks, overall)
+        }
     }
 }
 
@@ -304,8 +315,9 @@ fn control(spec: &FrugalityBenchmarkSpec) -> Result<Option<Control>, SettingsErr
     if !is_taken(candidate) {
         return Err(no_candidate("trials.control", candidate));
     }
-    let hidden = (0..)
-        .map(|salt: u32| format!("{candidate} {} {salt}", spec.trials.seed))
+    // One more than there are candidates: one of them is free.
+    let hidden = (0..=spec.candidates.len())
+        .map(|salt| format!("{candidate} {} {salt}", spec.trials.seed))
         .map(|text| format!("c{}", hex_digest(text.as_bytes(), 4)))
         .find(|name| !is_taken(name));
     Ok(hidden.map(|hidden| Control {

@@ -59,7 +59,7 @@ impl Report<'_> {
     #[must_use]
     pub fn status(&self) -> FrugalityBenchmarkStatus {
         let (verdict, figures) = match self.state {
-            State::Ended(judgement) => (Some(judgement.verdict), judgement.figures.as_ref()),
+            State::Ended(judgement) => (Some(judgement.verdict), judgement.figures.as_deref()),
             State::Running { .. } => (None, None),
         };
         let begun = self

@@ -33,7 +33,7 @@ pub struct Judgement {
     /// For people, with numbers.
     pub message: String,
     /// The figures, unless the verdict withholds them.
-    pub figures: Option<Figures>,
+    pub figures: Option<Box<Figures>>,
 }
 
 /// What was found.
@@ -220,7 +220,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
         verdict,
         reason: reason.to_owned(),
         message: parts.join(". "),
-        figures: Some(figures),
+        figures: Some(Box::new(figures)),
     }
 }
 

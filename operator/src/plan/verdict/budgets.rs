@@ -9,7 +9,7 @@ use super::evidence::Evidence;
 use crate::{
     api::{BudgetOutcome, BudgetResult, Figure, NoiseFloor},
     plan::{
-        settings::{Limit, Quantity},
+        settings::{ERROR, Limit, Quantity},
         text,
     },
 };
@@ -30,9 +30,12 @@ pub(super) fn budgets(evidence: &Evidence<'_>, floor: Option<&NoiseFloor>) -> Ve
                 && floor.is_none(),
         })
         .collect();
-    // An interval's error is half at each end.
-    let exceeded = holm(judged.len(), settings.level / 2.0, |index, level| {
-        judged[index].is_broken(2.0 * level)
+    // An interval's error is half at each end; each limit's share of it is spread over the looks (Y. Ye,
+    // A. Li, L. Liu and B. Yao, Statistics in Medicine 32 (2013), 1112–1124).
+    let exceeded = holm(judged.len(), ERROR / 2.0, |index, share| {
+        settings
+            .level_of_looks(2.0 * share)
+            .is_some_and(|level| judged[index].is_broken(level))
     });
     judged
         .iter()
