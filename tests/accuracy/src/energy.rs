@@ -62,6 +62,9 @@ struct RunError {
     holds_candidate: bool,
     /// Half of the interval, as a share.
     stated: f64,
+    /// Whether the interval has the meter's accuracy in it: only then is it meant to hold what is true,
+    /// else what this meter would show.
+    is_expanded: bool,
 }
 
 /// Measures `cases` nodes.
@@ -164,5 +167,6 @@ fn run_error(figure: Figure, trials: &[f64], candidate: f64) -> RunError {
         holds_trials: holds(mean),
         holds_candidate: holds(candidate),
         stated: (upper - lower) / 2.0 / figure.value,
+        is_expanded: figure.expanded.is_some(),
     }
 }

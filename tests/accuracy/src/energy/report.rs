@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use frugality_operator::api::Verdict;
 
-use super::{AttemptError, Found, draw::STRATA};
+use super::{AttemptError, Found, RunError, draw::STRATA};
 use crate::table::{Table, percent};
 
 /// The greatest error that 95 % of attempts may have where the meter allows it.
@@ -43,16 +43,10 @@ impl Summary {
         within_stated(&self.attempts(|_| true))
     }
 
-    /// The share of runs whose status' interval holds the energy per request of their trials, and of
-    /// the candidate that these are a sample of.
-    #[must_use]
-    pub fn share_of_runs_held(&self) -> (f64, f64) {
-        let runs: Vec<_> = self.found.iter().filter_map(|found| found.run).collect();
-        let share = |held: usize| held as f64 / runs.len() as f64;
-        (
-            share(runs.iter().filter(|run| run.holds_trials).count()),
-            share(runs.iter().filter(|run| run.holds_candidate).count()),
-        )
+    /// The runs with a figure that has the meter's accuracy in it, and those whose figure has not.
+    fn by_statement(&self) -> (Vec<RunError>, Vec<RunError>) {
+        let runs = self.found.iter().filter_map(|found| found.run);
+        runs.partition(|run| run.is_expanded)
     }
 
     /// Runs with a figure.
@@ -87,20 +81,19 @@ impl Summary {
                 percent(within)
             ));
         }
-        let (of_trials, of_candidate) = self.share_of_runs_held();
-        if of_trials.is_nan() || of_trials < MIN_COVERAGE {
-            failures.push(format!(
-                "status' interval holds the trials' energy in {} of runs",
-                percent(of_trials)
-            ));
-        }
-        // This share's expectation is 95 % itself where nothing but the trials' spread counts.
-        let slack = 4.0 * (0.05 * 0.95 / self.runs().max(1) as f64).sqrt();
-        if of_candidate.is_nan() || of_candidate < MIN_COVERAGE - slack {
-            failures.push(format!(
-                "status' interval holds the candidate's energy in {} of runs",
-                percent(of_candidate)
-            ));
+        let (stated, _) = self.by_statement();
+        for (whose, held) in [
+            ("trials'", held(&stated, |run| run.holds_trials)),
+            ("candidate's", held(&stated, |run| run.holds_candidate)),
+        ] {
+            // This share's expectation is 95 % itself where nothing but the trials' spread counts.
+            let slack = 4.0 * (0.05 * 0.95 / stated.len().max(1) as f64).sqrt();
+            if held.is_nan() || held < MIN_COVERAGE - slack {
+                let share = percent(held);
+                failures.push(format!(
+                    "the {whose} energy within the stated U in {share} of runs"
+                ));
+            }
         }
         failures
     }
@@ -168,28 +161,44 @@ impl Summary {
             .iter()
             .map(|(reason, n)| format!("{n} {reason}"))
             .collect();
-        let runs: Vec<_> = self.found.iter().filter_map(|found| found.run).collect();
-        let (of_trials, of_candidate) = self.share_of_runs_held();
-        let of = |value: fn(&super::RunError) -> f64, q: f64| {
-            let values: Vec<f64> = runs.iter().map(|run| value(run).abs()).collect();
-            quantile(&values, q).map_or("–".to_owned(), percent)
-        };
         let mut text = table.text();
         // Writing to a String can't fail.
-        let _ = writeln!(text, "\n  void attempts: {}", voids.join(", "));
-        let _ = writeln!(
-            text,
-            "  {} runs of 5 blocks: |error| of the figure p50 {} p95 {}; its interval's half p50 {};\n  \
-             the interval holds the trials' energy in {}, the candidate's in {} of them",
-            runs.len(),
-            of(|run| run.of_trials, 0.5),
-            of(|run| run.of_trials, 0.95),
-            of(|run| run.stated, 0.5),
-            percent(of_trials),
-            percent(of_candidate),
-        );
+        let _ = writeln!(text, "\n  void attempts: {}\n", voids.join(", "));
+        let mut table = Table::new([
+            "runs of 5 blocks",
+            "runs",
+            "|error| p50",
+            "p95",
+            "U p50",
+            "trials within U",
+            "candidate within U",
+        ]);
+        let (stated, silent) = self.by_statement();
+        for (name, runs) in [
+            ("meter tells its accuracy", stated),
+            ("it does not", silent),
+        ] {
+            let of = |value: fn(&RunError) -> f64, q: f64| {
+                let values: Vec<f64> = runs.iter().map(|run| value(run).abs()).collect();
+                quantile(&values, q).map_or("–".to_owned(), percent)
+            };
+            table.row([
+                name.to_owned(),
+                runs.len().to_string(),
+                of(|run| run.of_trials, 0.5),
+                of(|run| run.of_trials, 0.95),
+                of(|run| run.stated, 0.5),
+                percent(held(&runs, |run| run.holds_trials)),
+                percent(held(&runs, |run| run.holds_candidate)),
+            ]);
+        }
+        text.push_str(&table.text());
         text
     }
+}
+
+fn held(runs: &[RunError], holds: impl Fn(&RunError) -> bool) -> f64 {
+    runs.iter().filter(|run| holds(run)).count() as f64 / runs.len() as f64
 }
 
 fn gross(attempts: &[AttemptError]) -> Vec<f64> {
