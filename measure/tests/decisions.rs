@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Reference {
-    sequential: Vec<Looks>,
+    sequential: Vec<Sequential>,
     equivalence: Vec<Equivalence>,
     holm: Vec<Claims>,
     positions: Vec<Positions>,
@@ -25,7 +25,7 @@ struct Reference {
 }
 
 #[derive(Deserialize)]
-struct Looks {
+struct Sequential {
     looks: Vec<usize>,
     overall: f64,
     level: f64,

@@ -250,7 +250,7 @@ fn a_report_that_no_figure_can_be_made_of_is_refused() {
             report.tail = report.tail.map(|tail| LoadSpan {
                 start_unix_seconds: -1e300,
                 ..tail
-            })
+            });
         },
     ];
     for damage in damaged {

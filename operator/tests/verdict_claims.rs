@@ -15,7 +15,7 @@ use frugality_operator::{
     api::{BudgetOutcome, FrugalityBenchmark, LABEL_MEASUREMENT, Verdict, reason},
     plan::identity,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn with_meter(uncertainty: f64) -> impl Fn(i32, &str) -> Trial {
     move |block, candidate| Trial {
@@ -307,6 +307,6 @@ fn a_place_that_matters_is_told() {
 #[test]
 fn what_there_is_nothing_to_say_of_is_absent() {
     let value = serde_json::to_value(status(&two(), with_meter(0.03)).status).unwrap();
-    assert!(!value["look"].is_null() && value["tries"] == Value::from(1));
+    assert!(!value["look"].is_null() && value["tries"] == 1);
     assert!(value.get("notes").is_none() && value.get("noiseFloor").is_none());
 }

@@ -73,7 +73,6 @@ sequential = [
     {"looks": looks, "overall": overall, "level": simulated(looks, overall), "tolerance": 0.01}
     for looks in LOOKS
     for overall in (0.05, 0.1)
-    if overall == 0.05 or looks[1] - looks[0] >= 3
 ] + [
     {"looks": looks, "overall": overall, "level": known_spread(looks, overall), "tolerance": 0.001}
     for looks in LARGE

@@ -69,7 +69,7 @@ struct RunError {
 
 /// Measures `cases` nodes.
 pub fn measure(seed: u64, cases: u64) -> Result<Summary, Error> {
-    let experiment = Experiment::new(json!({
+    let experiment = Experiment::new(&json!({
         "candidates": [{"name": "one", "image": "example.org/one:1"}],
         "request": {"path": "/"},
         "trials": {"blocks": BLOCKS, "maxAttempts": 2},

@@ -43,7 +43,7 @@ pub struct Ended {
 
 impl Experiment {
     /// A benchmark of this spec.
-    pub fn new(spec: Value) -> Result<Self, Error> {
+    pub fn new(spec: &Value) -> Result<Self, Error> {
         let benchmark: FrugalityBenchmark = serde_json::from_value(json!({
             "apiVersion": "frugality.dev/v1alpha1",
             "kind": "FrugalityBenchmark",

@@ -18,7 +18,7 @@ impl Table {
     }
 
     /// Adds a row.
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub fn row<const N: usize>(&mut self, cells: &[String; N]) {
         self.rows.push(cells.to_vec());
     }
 
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn columns_are_aligned() {
         let mut table = Table::new(["what", "n", "why"]);
-        table.row(["one".into(), "5".into(), "a".into()]);
-        table.row(["thirteen".into(), "13".into(), "longer".into()]);
+        table.row(&["one".into(), "5".into(), "a".into()]);
+        table.row(&["thirteen".into(), "13".into(), "longer".into()]);
         assert_eq!(
             table.text(),
             "  what       n  why\n  one        5  a\n  thirteen  13  longer\n"

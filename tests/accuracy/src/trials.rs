@@ -147,7 +147,7 @@ impl Contest {
         let candidate = |name| json!({"name": name, "image": format!("example.org/{name}:1")});
         let pattern = energy::clean_attempt()?;
         Ok(Self {
-            experiment: Experiment::new(json!({
+            experiment: Experiment::new(&json!({
                 "candidates": NAMES.map(candidate),
                 "request": {"path": "/"},
                 "trials": trials,
@@ -304,7 +304,7 @@ impl Looks {
             } else {
                 self.runs.div_ceil(8)
             };
-            table.row([
+            table.row(&[
                 format!("{ratio:.2}"),
                 runs.to_string(),
                 percent(winners),
@@ -461,7 +461,7 @@ impl Summary {
             "candidate held",
             "what that does",
         ]);
-        table.row([
+        table.row(&[
             "exact, as the intervals assume".to_owned(),
             "–".to_owned(),
             percent(ERROR),
@@ -473,7 +473,7 @@ impl Summary {
         ]);
         for row in &self.rows {
             let departures = row.departures();
-            table.row([
+            table.row(&[
                 row.name.to_owned(),
                 format!("3 x {}", row.runs),
                 percent(row.false_winners),

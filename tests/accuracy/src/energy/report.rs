@@ -130,7 +130,7 @@ impl Summary {
             } else {
                 percent(within_stated(&attempts))
             };
-            table.row([
+            table.row(&[
                 name.to_owned(),
                 cases.len().to_string(),
                 cases.iter().filter(is_invalid).count().to_string(),
@@ -182,7 +182,7 @@ impl Summary {
                 let values: Vec<f64> = runs.iter().map(|run| value(run).abs()).collect();
                 quantile(&values, q).map_or("–".to_owned(), percent)
             };
-            table.row([
+            table.row(&[
                 name.to_owned(),
                 runs.len().to_string(),
                 of(|run| run.of_trials, 0.5),

@@ -69,7 +69,7 @@ impl Chain {
             "histogramDropped": true, "clock": clock, "clockAfter": clock,
         });
         Ok(Self {
-            experiment: Experiment::new(json!({
+            experiment: Experiment::new(&json!({
                 "candidates": NAMES.map(candidate),
                 "request": {"path": "/"},
                 "trials": {"blocks": 5, "maxAttempts": 1},
