@@ -31,7 +31,7 @@ bench: ## what the node meter costs: memory, CPU, time of a scrape
 
 accuracy: ## known joules, false winners, power, coverage; a death after every write; the whole tracer bench
 	cargo run --quiet --release --locked -p frugality-accuracy --bin accuracy
-	FRUGALITY_EXHAUSTIVE=1 cargo test --quiet --release --locked -p frugality-operator --test survival -- --nocapture
+	FRUGALITY_EXHAUSTIVE=1 cargo test --quiet --release --locked -p frugality-operator --test all -- --nocapture survival::
 	hack/tracer --whole
 
 fuzz: ## a million damaged inputs for each parser of foreign text

@@ -2,10 +2,9 @@
 //! it, with its message, and one just inside. The rule of `load.rate` alone uses a function (`type`)
 //! that only an API server has; it is left to the tests on a cluster.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
-use kube::{CustomResourceExt, core::cel::Validator};
+use kube::CustomResourceExt;
+use kube_cel::Validator;
 use serde_json::{Value, json};
 
 fn schema<K: CustomResourceExt>() -> Value {

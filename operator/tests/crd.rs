@@ -1,7 +1,5 @@
 //! The CRDs: what the cluster is given is what the types say, and what a user writes is read so.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
 use std::path::{Path, PathBuf};
 
 use frugality_operator::{

@@ -1,15 +1,11 @@
 //! The ledger as JSON and CSV.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
 use std::{
     io::Write,
     process::{Command, Stdio},
 };
 
-use common::{T0, entries, two};
+use crate::common::{T0, entries, two};
 use frugality_operator::{
     api::{FrugalityTrial, Outcome},
     export::{Format, export},

@@ -1,12 +1,8 @@
 //! One attempt, from fresh pods to its entry in the ledger; and all that makes it void or fail.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::{
+use crate::common::{
     T0,
     attempt::{after, changed, load_over, record, run_to, said},
     manner::pod_in,

@@ -1,10 +1,6 @@
 //! A run as a whole: how it ends, what an edit of the spec does to it, and what is left of it.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     T0, edited, run_of,
     summary::{of_plan, of_status},
     two, two_with,

@@ -1,11 +1,7 @@
 //! From a benchmark's creation to its first trial: what must be right, whose turn it is, and the
 //! database.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{T0, manner::pod_in, summary::of_plan, two, two_with, world::World};
+use crate::common::{T0, manner::pod_in, summary::of_plan, two, two_with, world::World};
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Role, Verdict, reason},

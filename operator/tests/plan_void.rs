@@ -1,12 +1,8 @@
 //! What makes an attempt void: causes outside the candidate, each with its reason.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::{
+use crate::common::{
     attempt::{after, assert_void, changed, load_over, record, reported, said, second_trial},
     manner::{ROWS, pod_in},
     summary::of_plan,

@@ -1,11 +1,7 @@
 //! Whole runs in a world whose truth is known: from the first pass to the verdict, undisturbed and
 //! beside another benchmark.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     expected::{assert_truth, measured, start, status},
     run_of, summary,
     truth::WINDOW_SECONDS,
@@ -178,7 +174,9 @@ fn the_one_that_waits_says_for_whom() {
     world.run_until("a trial", |world| {
         world.slots.iter().any(|slot| !slot.trials.is_empty())
     });
-    world.run_until("a look of the other", |world| world.now > common::T0 + 60.0);
+    world.run_until("a look of the other", |world| {
+        world.now > crate::common::T0 + 60.0
+    });
     let texts: Vec<String> = (0..2)
         .map(|slot| summary::of_status(status(&world, slot)))
         .collect();

@@ -3,11 +3,7 @@
 //!
 //! The whole of it takes minutes; without `FRUGALITY_EXHAUSTIVE=1` a sample is tried.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     T0, edited,
     expected::{assert_entries, assert_truth, measured, status},
     operators::{Random, Two},

@@ -1,10 +1,6 @@
 //! From a ledger to conditions, verdict, figures and columns.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     entries::{Trial, entry, factor, judged, ledger, without_figures},
     judgement::{UPPER, assert_ended, assert_no_number, budgets, rounded, status, usual},
     of_yaml, summary, two, two_with,

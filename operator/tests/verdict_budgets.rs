@@ -1,10 +1,6 @@
 //! Budgets: each is decided on the bound of its figure, never on the figure itself.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     entries::Trial,
     judgement::{UPPER, assert_ended, budgets, status, usual},
     summary,

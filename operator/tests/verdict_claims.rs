@@ -1,11 +1,7 @@
 //! What may be said of the figures: with a meter that tells its accuracy, with several limits, of
 //! candidates that are equal, that answer differently, that were tried before, or whose place mattered.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     assert_near,
     entries::{Trial, factor, judged, ledger, ordered_ledger},
     judgement::{UPPER, assert_ended, budgets, status, usual},

@@ -1,10 +1,6 @@
 //! The A/A control, and budgets on a ratio, which it limits.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     assert_near,
     entries::{Trial, factor, judged, ordered_ledger},
     judgement::{UPPER, assert_ended, status, usual},

@@ -1,10 +1,6 @@
 //! Looks at a run that goes on: it ends at the first one that decides, and not before.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
-
-mod common;
-
-use common::{
+use crate::common::{
     assert_near,
     entries::{Trial, factor, judged, ledger},
     judgement::{assert_ended, status, usual},

@@ -1,7 +1,5 @@
 //! What the tests of the decisions share: benchmarks, a world to plan in, and plans as text.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
-
 pub(crate) mod attempt;
 pub(crate) mod entries;
 pub(crate) mod expected;

@@ -79,7 +79,6 @@ pub(crate) enum Fault {
 pub(crate) struct Span {
     pub(crate) slot: usize,
     pub(crate) node: String,
-    pub(crate) pod: String,
     pub(crate) begin: f64,
     pub(crate) end: f64,
 }
@@ -658,7 +657,6 @@ impl World {
                 self.spans.push(Span {
                     slot: index,
                     node: pod.node.clone(),
-                    pod: pod.facts.name.clone(),
                     begin: pod.begin,
                     end,
                 });

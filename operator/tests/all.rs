@@ -1,0 +1,33 @@
+//! The operator's tests as one program: each of its own would be compiled and linked with all of the
+//! Kubernetes client again.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+
+mod cel;
+mod common;
+mod crd;
+mod export;
+mod plan_attempt;
+mod plan_run;
+mod plan_start;
+mod plan_void;
+mod simulation;
+mod survival;
+mod verdict;
+mod verdict_budgets;
+mod verdict_claims;
+mod verdict_control;
+mod verdict_looks;
+
+/// Without a line above, a file's tests would not be run.
+#[test]
+fn every_file_beside_this_one_is_part_of_it() {
+    let this = include_str!("all.rs");
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap();
+    for file in files {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "all") {
+            assert!(this.contains(&format!("mod {module};")), "{name}");
+        }
+    }
+}
