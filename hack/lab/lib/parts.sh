@@ -117,8 +117,10 @@ part_release() {
 go_build() {
   local part=$1 binary=$2 target=$3
   cd "$LAB_HOME/parts/$part" || return
-  GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=$(part_cgo "$part") \
-    go build -trimpath -buildvcs=false -ldflags "$(part_ldflags "$part")" -o "$target.part" "${BINARY_PACKAGE[$binary]}" &&
+  # A quarter less to compute: less garbage collection in the compiler, and no debugging information,
+  # which the linker would leave out anyway.
+  GOFLAGS=-mod=readonly GOWORK=off GOGC=400 CGO_ENABLED=$(part_cgo "$part") \
+    go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags "$(part_ldflags "$part")" -o "$target.part" "${BINARY_PACKAGE[$binary]}" &&
     case $part in cloudnative-pg | local-path-provisioner) part_release "$part" "${target%/*}" ;; esac &&
     mv "$target.part" "$target"
 }
