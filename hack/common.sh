@@ -37,3 +37,16 @@ need_packages() {
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
+
+# python_tools: those of the tests, in a folder of this checkout.
+python_tools() {
+  need_packages python3-venv
+  local venv=build/venv stamp=build/venv/.requirements
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
+  cmp -s tests/requirements.txt "$stamp" || {
+    say "installing the tests' Python packages"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
+    cp tests/requirements.txt "$stamp"
+  }
+  export PATH=$ROOT/$venv/bin:$PATH
+}

@@ -1,112 +1,37 @@
-"""Renders the chart as a user would and checks what would reach the cluster.
+"""Renders the chart as a user would and checks what would reach the cluster."""
 
-HELM is the helm binary to use. FRUGALITY_BIN_DIR, where set, is a directory with frugality-operator
-and frugality-meter: what the chart tells them is then checked against what they understand.
-"""
-
-import functools
 import json
-import os
 import re
 import shutil
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
 import yaml
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-CHART = REPOSITORY / "charts" / "frugality-operator"
-BINARIES = os.environ.get("FRUGALITY_BIN_DIR")
-
-NAMESPACE = "frugality-system"
-# Rendered for a cluster of this version; a helm built from source has no useful default.
-KUBERNETES = ("--kube-version", "1.35.4")
-PI = ("--set", "meter.board=pi-4b")
-GENERIC = ("--set", "meter.idleWatts=0", "--set", "meter.wattsPerCpu=1.5")
-KEPLER = ("--set", "meter.enabled=false")
-
-
-def run(*command):
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-
-
-def helm(*arguments):
-    program = os.environ.get("HELM")
-    if not program:
-        pytest.fail("set HELM to the path of a helm 3 binary", pytrace=False)
-    return run(program, *arguments)
-
-
-@functools.cache
-def template(*arguments, chart=CHART):
-    # A later flag wins over an earlier one.
-    return helm(
-        "template",
-        "frugality",
-        str(chart),
-        "--namespace",
-        NAMESPACE,
-        "--include-crds",
-        *KUBERNETES,
-        *arguments,
-    )
-
-
-def render(*arguments, chart=CHART):
-    result = template(*arguments, chart=chart)
-    assert result.returncode == 0, result.stderr
-    return [document for document in yaml.safe_load_all(result.stdout) if document]
-
-
-def refusal(*arguments):
-    result = template(*arguments)
-    assert result.returncode != 0, "the chart was rendered"
-    return result.stderr
-
-
-def find(objects, kind, name):
-    [found] = [o for o in objects if o["kind"] == kind and o["metadata"]["name"] == name]
-    return found
-
-
-def container(workload):
-    [found] = workload["spec"]["template"]["spec"]["containers"]
-    return found
-
-
-def environment(workload):
-    """What is set literally; fields of the pod are in brackets."""
-    return {
-        e["name"]: e.get("value") or f"[{e['valueFrom']['fieldRef']['fieldPath']}]"
-        for e in container(workload)["env"]
-    }
-
-
-def operator(*arguments):
-    return find(render(*arguments), "Deployment", "frugality-operator")
-
-
-def meter(*arguments):
-    return find(render(*arguments), "DaemonSet", "frugality-meter")
-
-
-def flat(rules):
-    """Rules as a set of single rights, so that neither order nor grouping matters."""
-    return {
-        (group, resource, verb, name)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-        for name in rule.get("resourceNames", [None])
-    }
-
-
-def rights(group, resource, verbs, name=None):
-    return {(group, resource, verb, name) for verb in verbs.split()}
-
+from rendered import (
+    AUTO,
+    CHART,
+    GENERIC,
+    GROUP,
+    KEPLER,
+    KUBERNETES,
+    NAMESPACE,
+    PI,
+    PLUG,
+    REPOSITORY,
+    binary,
+    container,
+    environment,
+    find,
+    flat,
+    helm,
+    meter,
+    operator,
+    refusal,
+    render,
+    rights,
+    run,
+)
 
 # ---- packaging ----------------------------------------------------------------------------------
 
@@ -120,15 +45,34 @@ def test_lint_is_clean(settings):
     assert "[WARNING]" not in result.stdout and "[ERROR]" not in result.stdout, result.stdout
 
 
-def test_the_crds_are_the_generated_ones_and_come_with_the_chart():
-    generated = {p.name: p.read_text() for p in (REPOSITORY / "crds").glob("*.yaml")}
-    assert set(generated) == {"frugalitybenchmarks.yaml", "frugalitytrials.yaml"}
-    packed = {p.name: p.read_text() for p in (CHART / "crds").glob("*.yaml")}
-    assert packed == generated, "generate the CRDs again: crds/ and the chart's crds/ differ"
-    rendered = {
-        o["metadata"]["name"] for o in render(*PI) if o["kind"] == "CustomResourceDefinition"
+def definitions(*arguments):
+    return {
+        o["metadata"]["name"]: o
+        for o in render(*PI, *arguments)
+        if o["kind"] == "CustomResourceDefinition"
     }
-    assert rendered == {"frugalitybenchmarks.frugality.dev", "frugalitytrials.frugality.dev"}
+
+
+def test_the_definitions_are_the_generated_ones_and_are_upgraded_and_kept():
+    generated = {
+        o["metadata"]["name"]: o
+        for o in (yaml.safe_load(p.read_text()) for p in (REPOSITORY / "crds").glob("*.yaml"))
+    }
+    assert set(generated) == {"frugalitybenchmarks.frugality.dev", "frugalitytrials.frugality.dev"}
+    rendered = definitions()
+    assert {name: o["spec"] for name, o in rendered.items()} == {
+        name: o["spec"] for name, o in generated.items()
+    }, "generate the CRDs again: crds/ and the chart's files/crds/ differ"
+    for o in rendered.values():
+        # Helm deletes what lacks this with the release, and all benchmarks with it.
+        assert o["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+        assert o["metadata"]["labels"]["app.kubernetes.io/part-of"] == "frugality"
+    # Helm never upgrades what is in this folder.
+    assert not (CHART / "crds").exists()
+
+
+def test_the_definitions_may_be_left_to_somebody_else():
+    assert definitions("--set", "crds.install=false") == {}
 
 
 def test_a_cluster_too_old_for_the_validation_rules_is_refused():
@@ -144,7 +88,13 @@ def test_a_field_that_the_cluster_does_not_know_is_not_sent(version, recursive):
 
 
 def test_everything_is_in_the_release_s_namespace():
-    cluster_wide = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+    cluster_wide = {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
     for o in render(*PI):
         if o["kind"] not in cluster_wide:
             assert o["metadata"]["namespace"] == NAMESPACE, o["kind"]
@@ -152,27 +102,39 @@ def test_everything_is_in_the_release_s_namespace():
             assert subject["namespace"] == NAMESPACE
 
 
-@pytest.mark.parametrize(
-    "settings, energy", [(PI, "pi-4b"), (KEPLER, "namespace kepler")], ids=["pi", "kepler"]
-)
-def test_notes_say_what_to_do_next(settings, energy, tmp_path):
-    # Helm renders notes on a cluster only: here they are made the value of a template.
+def notes(tmp_path, *settings):
+    """Helm renders notes on a cluster only: here they are made the value of a template."""
     chart = tmp_path / "chart"
     shutil.copytree(CHART, chart)
-    notes = chart / "templates" / "NOTES.txt"
-    text = notes.read_text()
-    notes.unlink()
+    file = chart / "templates" / "NOTES.txt"
+    text = file.read_text()
+    file.unlink()
     (chart / "templates" / "notes.yaml").write_text(
         '{{ define "notes" }}'
         + text
         + '{{ end }}{kind: Notes, metadata: {name: x}, text: {{ include "notes" . | toJson }}}'
     )
-    shown = find(render(*settings, chart=chart), "Notes", "x")["text"]
+    return find(render(*settings, chart=chart), "Notes", "x")["text"]
+
+
+@pytest.mark.parametrize(
+    "settings, energy", [(PI, "pi-4b"), (KEPLER, "namespace kepler")], ids=["pi", "kepler"]
+)
+def test_notes_say_what_to_do_next(settings, energy, tmp_path):
+    shown = notes(tmp_path, *settings)
     assert f"kubectl --namespace {NAMESPACE} rollout status deployment/frugality-operator" in shown
+    assert f"helm test frugality --namespace {NAMESPACE}" in shown
     assert energy in shown
     assert "kubectl get frugalitybenchmarks" in shown
+    assert "--clusterrole=frugality-edit" in shown
     # No cluster, so no CloudNativePG.
     assert "CloudNativePG was not found" in shown
+    assert "crds/" not in shown
+
+
+def test_notes_say_that_the_definitions_are_left_to_the_user(tmp_path):
+    shown = notes(tmp_path, *PI, "--set", "crds.install=false")
+    assert "kubectl apply --server-side -f crds/" in shown
 
 
 def test_a_new_chart_with_the_same_images_restarts_nothing(tmp_path):
@@ -255,11 +217,111 @@ def test_users_edit_benchmarks_and_only_read_the_ledger():
             label.removeprefix(aggregated) for label in labels if label.startswith(aggregated)
         } == to
     every = "create delete deletecollection get list patch update watch"
-    assert flat(edit["rules"]) == rights("frugality.dev", "frugalitybenchmarks", every)
+    assert flat(edit["rules"]) == (
+        rights("frugality.dev", "frugalitybenchmarks", every)
+        | rights("frugality.dev", "frugalitytrials", "get list watch")
+    )
     assert flat(view["rules"]) == (
         rights("frugality.dev", "frugalitybenchmarks", "get list watch")
         | rights("frugality.dev", "frugalitytrials", "get list watch")
     )
+
+
+# ---- what every pod may do ----------------------------------------------------------------------
+
+
+def pods(*arguments):
+    """Every pod that the chart makes, by the name of what makes it."""
+    return {
+        o["metadata"]["name"]: o["spec"] if o["kind"] == "Pod" else o["spec"]["template"]["spec"]
+        for o in render(*arguments)
+        if o["kind"] in ("Pod", "Deployment", "DaemonSet", "Job")
+    }
+
+
+@pytest.mark.parametrize("name", ["frugality-operator", "frugality-operator-test"])
+def test_all_pods_but_the_meter_satisfy_the_restricted_standard(name):
+    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and more.
+    pod = pods(*PI)[name]
+    context = pod["securityContext"]
+    assert not {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"} & set(pod)
+    assert context["runAsNonRoot"] is True
+    assert context["runAsUser"] == 65532
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    [main] = pod["containers"]
+    assert main["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert all("hostPort" not in port for port in main.get("ports", []))
+
+
+def test_there_are_no_other_pods():
+    assert set(pods(*PI)) == {
+        "frugality-operator",
+        "frugality-operator-test",
+        "frugality-meter",
+    }
+
+
+def mebibytes(pod, kind):
+    [main] = pod["containers"]
+    amount = main["resources"][kind]["memory"]
+    assert amount.endswith("Mi")
+    return int(amount.removesuffix("Mi"))
+
+
+def test_all_of_it_fits_a_board_with_1_gb():
+    every = pods(*PI).values()
+    # k3s' server alone takes about half of such a board.
+    assert sum(mebibytes(pod, "requests") for pod in every) <= 64
+    assert sum(mebibytes(pod, "limits") for pod in every) <= 256
+
+
+@pytest.mark.parametrize(
+    "settings, allowed",
+    [
+        ((), ["ghcr.io/cloudnative-pg/postgresql", "ghcr.io/cloudnative-pg/"]),
+        (("--set", "database.image=registry:5000/pg:16@sha256:0a"), ["registry:5000/pg"]),
+        (("--set", "database.allowedImages={example.com/pg}"), ["example.com/pg"]),
+    ],
+)
+def test_images_of_the_database_are_of_the_default_s_repository_or_allowed(settings, allowed):
+    policy = find(render(*PI, *settings), "ValidatingAdmissionPolicy", "frugality-database-images")
+    expressions = {v["name"]: v["expression"] for v in policy["spec"]["variables"]}
+    assert set(allowed) <= set(json.loads(expressions["allowed"]))
+
+
+def test_a_cluster_without_admission_policies_is_given_none():
+    kinds = {o["kind"] for o in render(*PI, "--kube-version", "1.29.0")}
+    assert not {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} & kinds
+
+
+# ---- helm test ----------------------------------------------------------------------------------
+
+
+def test_helm_test_asks_the_operator_s_service_without_any_rights():
+    objects = render(*PI)
+    pod, account = (
+        find(objects, kind, "frugality-operator-test") for kind in ("Pod", "ServiceAccount")
+    )
+    for o in (pod, account):
+        annotations = o["metadata"]["annotations"]
+        assert annotations["helm.sh/hook"] == "test"
+        assert "hook-succeeded" in annotations["helm.sh/hook-delete-policy"]
+    assert pod["spec"]["serviceAccountName"] == account["metadata"]["name"]
+    assert int(account["metadata"]["annotations"]["helm.sh/hook-weight"]) < 0
+    service = find(objects, "Service", "frugality-operator")
+    [port] = service["spec"]["ports"]
+    [main] = pod["spec"]["containers"]
+    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    assert main["args"] == ["check", f"--url=http://{host}:{port['port']}"]
+    assert main["image"] == container(operator(*PI))["image"]
+    # The Service must not take it for an operator, nor may it run where is measured.
+    assert not service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    template = operator(*PI)["spec"]["template"]["spec"]
+    assert pod["spec"]["affinity"] == template["affinity"]
 
 
 # ---- the operator -------------------------------------------------------------------------------
@@ -269,20 +331,6 @@ def test_there_is_never_more_than_one_operator():
     spec = operator(*PI)["spec"]
     assert spec["replicas"] == 1
     assert spec["strategy"] == {"type": "Recreate"}
-
-
-def test_the_operator_s_pod_satisfies_the_restricted_standard():
-    pod = operator(*PI)["spec"]["template"]["spec"]
-    context, inner = pod["securityContext"], container(operator(*PI))["securityContext"]
-    assert not {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"} & set(pod)
-    assert context["runAsNonRoot"] is True
-    assert context["runAsUser"] == 65532
-    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert inner["allowPrivilegeEscalation"] is False
-    assert inner["capabilities"] == {"drop": ["ALL"]}
-    assert inner["readOnlyRootFilesystem"] is True
-    assert not {"privileged", "runAsUser", "runAsNonRoot", "seccompProfile"} & set(inner)
-    assert all("hostPort" not in port for port in container(operator(*PI))["ports"])
 
 
 def test_the_operator_is_probed_and_its_service_reaches_it():
@@ -336,7 +384,7 @@ def test_the_operator_reads_a_kepler_that_is_there_already():
 
 def test_what_the_operator_is_told():
     env = environment(
-        operator(*PI, "--set", "injector.image.tag=7", "--set", "energy.maxNodeWatts=12.5")
+        operator(*PI, "--set-string", "injector.image.tag=7", "--set", "energy.maxNodeWatts=12.5")
     )
     assert env["POD_NAMESPACE"] == "[metadata.namespace]"
     assert env["POD_NAME"] == "[metadata.name]"
@@ -419,23 +467,6 @@ def test_the_meter_mounts_host_paths_for_its_sources_and_can_write_to_none():
         assert "mountPropagation" not in mount
 
 
-PLUG = (
-    "--set",
-    "meter.power.nodes.pi-1.source.type=shelly-gen2",
-    "--set",
-    "meter.power.nodes.pi-1.source.host=192.168.1.20",
-)
-AUTO = ("--set", "meter.power.default.source.type=auto")
-GROUP = (
-    "--set",
-    "meter.power.groups[0].name=ina",
-    "--set",
-    "meter.power.groups[0].label=frugality.dev/power=ina226",
-    "--set",
-    "meter.power.groups[0].power.source.type=hwmon",
-)
-
-
 def power_files(*arguments):
     data = find(render(*arguments), "ConfigMap", "frugality-meter-power")["data"]
     return {name: json.loads(text) for name, text in data.items()}
@@ -501,7 +532,7 @@ def test_nodes_with_a_label_have_a_meter_of_their_own_and_never_two():
 @pytest.mark.parametrize(
     "settings, told",
     [
-        (GROUP[:4], "needs a name, a label"),
+        (GROUP[:4], "missing property 'power'"),
         ((*GROUP, "--set", "meter.affinity.podAffinity.x=1"), "exclude each other"),
     ],
 )
@@ -534,9 +565,7 @@ def test_the_bridge_writes_in_one_directory_ten_times_a_second():
     [mount] = [m for m in container(daemonset)["volumeMounts"] if not m.get("readOnly")]
     assert mount["mountPath"] == env["FRUGALITY_METER_BRIDGE"]
     [volume] = [
-        v
-        for v in daemonset["spec"]["template"]["spec"]["volumes"]
-        if v["name"] == mount["name"]
+        v for v in daemonset["spec"]["template"]["spec"]["volumes"] if v["name"] == mount["name"]
     ]
     assert volume["hostPath"] == {"path": "/run/frugality/kepler", "type": "DirectoryOrCreate"}
     assert "FRUGALITY_METER_BRIDGE" not in environment(meter(*PI))
@@ -610,12 +639,6 @@ def test_nodes_that_share_a_machine_have_cgroups_and_logs_of_their_own(path, mou
 # ---- the binaries -------------------------------------------------------------------------------
 
 
-def binary(name):
-    if not BINARIES:
-        pytest.skip("FRUGALITY_BIN_DIR is not set")
-    return str(Path(BINARIES).resolve() / name)
-
-
 def understood(name):
     result = run(binary(name), "run", "--help")
     assert result.returncode == 0, result.stderr
@@ -645,7 +668,9 @@ def test_the_boards_that_the_chart_names_are_the_boards_that_the_meter_knows():
     result = run(binary("frugality-meter"), "boards")
     known = set(re.findall(r"^([a-z][\w-]+) ", result.stdout, re.MULTILINE)) - {"generic"}
     assert known, result.stdout
-    for text in (refusal(), (CHART / "values.yaml").read_text(), (CHART / "README.md").read_text()):
+    texts = [refusal()]
+    texts += [(CHART / f).read_text() for f in ("values.yaml", "values.schema.json", "README.md")]
+    for text in texts:
         assert set(re.findall(r"\bpi-(?:zero-)?\d\w+(?:-plus)?\b", text)) == known
 
 

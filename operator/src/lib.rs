@@ -6,6 +6,7 @@
 //!
 //! - [`api`]: the resource, its status, the ledger, and the reason codes;
 //! - [`plan`]: every decision, as pure functions;
+//! - [`check`]: whether an installation works;
 //! - [`cnpg`]: the few fields of CloudNativePG that matter here;
 //! - [`crd`]: the definitions that a cluster needs;
 //! - [`export`]: the ledger as JSON or CSV;
@@ -16,6 +17,7 @@
 
 pub mod api;
 pub mod apply;
+pub mod check;
 pub mod cnpg;
 pub mod controller;
 pub mod crd;

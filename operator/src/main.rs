@@ -11,6 +11,7 @@ use std::{
 use clap::{Parser, Subcommand, ValueEnum};
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial},
+    check::{CheckError, check},
     controller, crd,
     export::{ExportError, Format, export},
     metrics::Metrics,
@@ -53,6 +54,16 @@ enum Command {
     /// namespaces, benchmarks and time. Fields are named as in the ledger, with their units; an
     /// unknown figure is null or empty, never 0.
     Export(Export),
+    /// Say whether an installation works: the operator answers, and the API server knows every field of
+    /// this version's resources. helm test runs it in the cluster.
+    Check {
+        /// The operator's address.
+        #[arg(
+            long,
+            default_value = "http://frugality-operator.frugality-system.svc:8080"
+        )]
+        url: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -138,7 +149,7 @@ enum Failure {
     #[error(transparent)]
     Crd(#[from] crd::CrdError),
     #[error(
-        "the cluster does not know frugality.dev's resources ({0}); apply the chart's crds/ first"
+        "the cluster does not know frugality.dev's resources ({0}); install the chart with crds.install=true, or apply crds/ first"
     )]
     NoCrd(#[source] Box<kube::Error>),
     #[error("cannot read standard input: {0}")]
@@ -159,6 +170,8 @@ enum Failure {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error(transparent)]
+    Check(#[from] CheckError),
     #[error("--log: {0}")]
     Log(#[from] tracing_subscriber::filter::ParseError),
 }
@@ -178,6 +191,7 @@ async fn main() -> ExitCode {
         } => crd::write(&folder).map_err(Failure::from),
         Command::Summarize => summarize(),
         Command::Export(options) => export_ledger(&options),
+        Command::Check { url } => check_installation(&url).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -195,9 +209,7 @@ async fn run(options: Run) -> Result<(), Failure> {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().init(),
     }
-    let client = Client::try_default()
-        .await
-        .map_err(|source| Failure::Client(Box::new(source)))?;
+    let client = client().await?;
     let metrics = Metrics::default();
     let ready = Arc::new(AtomicBool::new(false));
     let reader = Reader::new(options.meter_port)?;
@@ -272,6 +284,20 @@ fn export_ledger(options: &Export) -> Result<(), Failure> {
         ),
     };
     written.map_err(|source| Failure::Write { path, source })
+}
+
+async fn client() -> Result<Client, Failure> {
+    Client::try_default()
+        .await
+        .map_err(|source| Failure::Client(Box::new(source)))
+}
+
+async fn check_installation(url: &str) -> Result<(), Failure> {
+    check(&client().await?, url).await?;
+    println!(
+        "the operator at {url} is ready, and the API server knows all that this version knows"
+    );
+    Ok(())
 }
 
 /// The API server answers and knows both resources.

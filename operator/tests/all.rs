@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
 
 mod cel;
+mod check;
 mod common;
 mod crd;
 mod export;

@@ -17,7 +17,7 @@ fn root() -> PathBuf {
 
 #[test]
 fn the_files_are_what_the_types_generate() {
-    for folder in ["crds", "charts/frugality-operator/crds"] {
+    for folder in ["crds", "charts/frugality-operator/files/crds"] {
         for (name, definition) in definitions() {
             let path = root().join(folder).join(name);
             let file = std::fs::read_to_string(&path).unwrap_or_default();

@@ -18,6 +18,39 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{ printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion | toString) }}
 {{- end }}
 
+{{/* What the restricted Pod Security Standard asks of a pod. */}}
+{{- define "frugality.restrictedPod" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* What it asks of a container, and a root file system that nobody writes to. */}}
+{{- define "frugality.restrictedContainer" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Where the operator's pods run: off the measured node. */}}
+{{- define "frugality.operatorPlacement" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* Stops where the power of the board is not known, or said twice: no joule is made up. */}}
 {{- define "frugality.checkMeter" -}}
 {{- $missing := list }}
@@ -63,11 +96,6 @@ or write --set meter.board=generic to use yours.
 Where meter.power.default says what power is read from, %s are not used:
 write idleWatts and wattsPerCpu below meter.power.default.
 ` (join " and " $given)) }}
-{{- end }}
-{{- range .Values.meter.power.groups }}
-{{- if not (and .name .power (regexMatch "^[^=]+=[^=]+$" (.label | default ""))) }}
-{{- fail "Each of meter.power.groups needs a name, a label such as frugality.dev/power=plug, and power." }}
-{{- end }}
 {{- end }}
 {{- if and .Values.meter.power.groups .Values.meter.affinity }}
 {{- fail "meter.power.groups and meter.affinity exclude each other: the groups' labels decide which meter runs on a node." }}
