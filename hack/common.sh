@@ -25,6 +25,34 @@ need_toolchains() {
   command -v go >/dev/null || die "go is not in PATH: install Go 1.25 or newer (https://go.dev/dl)"
 }
 
+# architecture_of MACHINE: what images call it; MACHINE as `uname -m` prints it.
+architecture_of() {
+  case $1 in
+    x86_64) echo amd64 ;;
+    aarch64 | arm64) echo arm64 ;;
+    *) die "there are no images for $1: only for x86_64 and aarch64 (a Raspberry Pi needs a 64-bit system)" ;;
+  esac
+}
+
+# need_rust_for ARCHITECTURE: what compiles Rust for another architecture than this machine's. Sets
+# RUST_TARGET to rustc's name of it. Linked with Debian's cross compiler, so that the C library is
+# the one of the images, as on the architecture itself.
+need_rust_for() {
+  local gnu linker
+  case $1 in
+    amd64) gnu=x86_64-linux-gnu ;;
+    arm64) gnu=aarch64-linux-gnu ;;
+  esac
+  RUST_TARGET=${gnu/-linux/-unknown-linux}
+  need_packages "gcc-${gnu/_/-}" "libc6-dev-$1-cross"
+  linker=CARGO_TARGET_${RUST_TARGET//-/_}_LINKER
+  export "${linker^^}=$gnu-gcc"
+  [[ ! -d $(rustc --print target-libdir --target "$RUST_TARGET") ]] || return 0
+  command -v rustup >/dev/null || die "this Rust has no standard library for $RUST_TARGET, and there is no rustup to add it"
+  say "rustup target add $RUST_TARGET"
+  rustup --quiet target add "$RUST_TARGET" || die "rustup cannot fetch the standard library for $RUST_TARGET"
+}
+
 # need_packages PACKAGE...: Debian packages, installed if missing.
 need_packages() {
   local missing=() package
