@@ -11,9 +11,11 @@ VERSION=$(awk -F'"' '/^\[workspace.package\]/{on=1} on && /^version/{print $2; e
 # say TEXT: a line about progress, with the seconds since the script began.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 
-# die TEXT: ends the script.
+# die TEXT [REMEDY]...: ends the script.
 die() {
-  printf 'error: %s\n' "$*" >&2
+  printf 'error: %s\n' "$1" >&2
+  shift
+  (($# == 0)) || printf '       %s\n' "$@" >&2
   exit 1
 }
 
@@ -63,5 +65,6 @@ need_packages() {
   ((EUID == 0)) || die "these Debian packages are missing, and only root can install them: ${missing[*]}"
   say "installing ${missing[*]}"
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  # Run level 1 keeps a package from starting a server of its own.
+  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }

@@ -29,7 +29,7 @@ problem() {
 own_cluster_check() {
   local tool answer
   for tool in kubectl helm; do
-    command -v "$tool" >/dev/null || die "$tool is not in PATH; hack/lab/lab build $tool builds one, and hack/lab/lab part $tool says where"
+    command -v "$tool" >/dev/null || die "$tool is not in PATH" "hack/lab/lab build $tool builds one, and hack/lab/lab part $tool says where it is."
   done
   answer=$(own_kubectl version 2>&1) || die "the cluster does not answer: ${answer##*$'\n'}"
   say "the cluster: $(own_kubectl config view --minify --output 'jsonpath={.contexts[0].name} at {.clusters[0].cluster.server}')"
@@ -131,14 +131,20 @@ own_cluster_install() {
   say "the operator is ready"
 }
 
+# What no waiting will put right.
+HOPELESS='ErrImageNeverPull|ErrImagePull|ImagePullBackOff|InvalidImageName|CrashLoopBackOff|CreateContainerConfigError'
+
 rolled_out() {
+  local deadline=$((SECONDS + 300)) why=""
   say "waiting for $1"
-  own_kubectl --namespace frugality-system rollout status "$1" --timeout=5m >/dev/null && return
-  own_kubectl --namespace frugality-system get pods --output wide >&2
-  own_kubectl --namespace frugality-system get pods --output \
-    'jsonpath={range .items[*]}{range .status.containerStatuses[*]}{.state.waiting.reason}{" "}{.state.waiting.message}{"\n"}{end}{end}' |
-    sort -u >&2
-  die "$1 is not ready after 5 minutes, for the reason above. ErrImagePull: see --registry in hack/demo --help"
+  until own_kubectl --namespace frugality-system rollout status "$1" --timeout=5s >/dev/null 2>&1; do
+    why=$(own_kubectl --namespace frugality-system get pods --output \
+      'jsonpath={range .items[*]}{range .status.containerStatuses[*]}{.state.waiting.reason}: {.state.waiting.message}{"\n"}{end}{end}' | grep -E "^($HOPELESS)" | sort -u) || true
+    [[ -z $why ]] || die "$1 does not start: $why" \
+      "Where the nodes get the images is said by --registry (hack/demo --help), or by image, injector and meter in --values."
+    ((SECONDS < deadline)) || die "$1 is not ready after 5 minutes" \
+      "See: kubectl ${KUBE_FLAGS[*]} --namespace frugality-system describe pods"
+  done
 }
 
 own_cluster_farewell() {
