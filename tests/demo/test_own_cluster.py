@@ -97,8 +97,8 @@ def demo(tmp_path: Path) -> Callable[..., Demo]:
         ({"deployments": ""}, "missing: a CloudNativePG operator that is available"),
         ({"storageclasses": ""}, "missing: a default StorageClass"),
         (
-            {"node*pi": "\n".join(IMAGES[:3])},
-            f"missing: images localhost/frugality/…:{VERSION} in the node pi-2: contacts-rust contacts-python",
+            {"node*pi": "\n".join(IMAGES[:3] + IMAGES[4:])},
+            f"missing: images localhost/frugality/…:{VERSION} in the node pi-2: contacts-rust",
         ),
     ],
 )

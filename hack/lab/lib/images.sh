@@ -123,10 +123,13 @@ save_image() {
 push_archives() {
   local reference=$1 tls=$2 archive list=localhost/frugality/push:$$ status=0
   shift 2
-  lab_buildah manifest create "$list" &&
-    for archive; do lab_buildah manifest add "$list" "docker-archive:$archive" || return; done &&
-    lab_buildah manifest push --all --tls-verify="$tls" "$list" "docker://$reference" || status=$?
-  lab_buildah manifest rm "$list" || true
+  lab_buildah manifest create "$list" || return
+  for archive; do
+    lab_buildah manifest add "$list" "docker-archive:$archive" || status=$?
+  done
+  ((status != 0)) ||
+    lab_buildah manifest push --all --format v2s2 --tls-verify="$tls" "$list" "docker://$reference" || status=$?
+  lab_buildah manifest rm "$list"
   return "$status"
 }
 
