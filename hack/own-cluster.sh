@@ -3,10 +3,11 @@
 # is missing at once, install the chart. To be sourced.
 
 OWN_NAMESPACE=frugality-demo
-REGISTRY=localhost/frugality
+REGISTRY=""
 KUBE_FLAGS=()
 CHART_FLAGS=()
 SHARE_NODE=0
+INSTALLED=0
 PROBLEMS=0
 
 own_kubectl() { command kubectl "${KUBE_FLAGS[@]}" "$@"; }
@@ -33,6 +34,7 @@ own_cluster_check() {
   done
   answer=$(own_kubectl version 2>&1) || die "the cluster does not answer: ${answer##*$'\n'}"
   say "the cluster: $(own_kubectl config view --minify --output 'jsonpath={.contexts[0].name} at {.clusters[0].cluster.server}')"
+  look_at_release
   check_version "$answer"
   check_rights
   check_nodes
@@ -89,10 +91,25 @@ check_storage() {
     "Mark one: kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"
 }
 
-installed() { own_helm status frugality >/dev/null 2>&1; }
+# What is installed keeps its images, and the candidates come from where the operator does.
+look_at_release() {
+  local image=""
+  if own_helm status frugality >/dev/null 2>&1; then
+    INSTALLED=1
+    image=$(own_kubectl --namespace frugality-system get deployment frugality-operator --output 'jsonpath={.spec.template.spec.containers[0].image}')
+  fi
+  if [[ -n $REGISTRY || $INSTALLED == 0 ]]; then
+    REGISTRY=${REGISTRY:-localhost/frugality}
+    CHART_IMAGES=(--set "image.repository=$REGISTRY/operator" --set "injector.image.repository=$REGISTRY/injector"
+      --set "meter.image.repository=$REGISTRY/meter")
+  else
+    REGISTRY=${image%/*}
+    CHART_IMAGES=()
+  fi
+}
 
 check_power() {
-  ((${#CHART_FLAGS[@]})) || installed || problem "what the nodes' power is read from" \
+  ((${#CHART_FLAGS[@]} || INSTALLED)) || problem "what the nodes' power is read from" \
     "--board pi-4b for a model of the board (frugality-meter boards lists them), or" \
     "--values FILE with your meters, as docs/power-on-a-pi.md describes."
 }
@@ -116,12 +133,15 @@ check_images() {
 }
 
 own_cluster_install() {
-  say "installing the chart into frugality-system"
-  # Helm leaves CRDs alone on an upgrade.
-  own_kubectl apply --server-side --force-conflicts --filename crds/ >/dev/null
-  own_helm upgrade --install frugality charts/frugality-operator --create-namespace --reset-then-reuse-values \
-    --set "image.repository=$REGISTRY/operator" --set "injector.image.repository=$REGISTRY/injector" \
-    --set "meter.image.repository=$REGISTRY/meter" "${CHART_FLAGS[@]}" >/dev/null
+  if ((INSTALLED && ${#CHART_FLAGS[@]} + ${#CHART_IMAGES[@]} == 0)); then
+    say "the chart is installed already, and used as it is"
+  else
+    say "installing the chart into frugality-system"
+    # Helm leaves CRDs alone on an upgrade.
+    own_kubectl apply --server-side --force-conflicts --filename crds/ >/dev/null
+    own_helm upgrade --install frugality charts/frugality-operator --create-namespace --reset-then-reuse-values \
+      "${CHART_IMAGES[@]}" "${CHART_FLAGS[@]}" >/dev/null
+  fi
   rolled_out deployment/frugality-operator
   # With meter.enabled=false there is a Kepler instead.
   if own_kubectl --namespace frugality-system get daemonset/frugality-meter >/dev/null 2>&1; then

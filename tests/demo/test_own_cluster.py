@@ -27,6 +27,7 @@ CLUSTER: dict[str, str | None] = {
     "*get*node*pi-*": "\n".join(IMAGES),
     "*get*crd*clusters.postgresql.cnpg.io*": "crd",
     "*get*deployments*cloudnative-pg*": "1",
+    "*get*deployment*frugality-operator*": f"registry.example.org/f/operator:{VERSION}",
     "*get*storageclasses*": "local-path",
     "*apply*": None,
 }
@@ -111,7 +112,16 @@ def test_what_is_missing_is_told_before_anything_is_changed(
 def test_power_is_asked_for_where_the_chart_is_not_installed(demo: Callable[..., Demo]) -> None:
     assert "missing: what the nodes' power is read from" in demo().run("--context", "pis")
     told = demo(installed=True, storageclasses="").run("--context", "pis")
+    assert "missing: a default StorageClass" in told
     assert "missing: what the nodes' power is read from" not in told
+
+
+def test_candidates_come_from_where_the_operator_does_that_is_installed(demo: Callable[..., Demo]) -> None:
+    no_image_in_the_nodes = {"node*pi": "", "storageclasses": ""}
+    told = demo(installed=True, **no_image_in_the_nodes).run("--context", "pis")
+    assert told.count("missing: ") == 1
+    told = demo(**no_image_in_the_nodes).run("--context", "pis", "--board", "pi-4b")
+    assert told.count("missing: ") == 3
 
 
 def test_everything_that_is_missing_is_told_at_once(demo: Callable[..., Demo]) -> None:
