@@ -58,18 +58,18 @@ check_rights() {
   done
 }
 
-# Names of the nodes that take pods, in NODES.
+# Names of the nodes that a benchmark may use, in NODES: ready, and without a taint that keeps pods off.
 check_nodes() {
-  local name architecture ready off
+  local name architecture ready taints
   NODES=()
-  while IFS=$'\t' read -r name architecture ready off; do
-    [[ $ready == True && -z $off ]] || continue
+  while IFS=$'\t' read -r name architecture ready taints; do
+    [[ $ready == True && " $taints" != *" No"* ]] || continue
     NODES+=("$name")
     [[ $architecture == amd64 || $architecture == arm64 ]] ||
       problem "an architecture of $name that there are images for; it is $architecture" "amd64 and arm64; a Raspberry Pi needs a 64-bit system."
-  done < <(own_kubectl get nodes --output 'jsonpath={range .items[*]}{.metadata.name}{"\t"}{.status.nodeInfo.architecture}{"\t"}{.status.conditions[?(@.type=="Ready")].status}{"\t"}{.spec.unschedulable}{"\n"}{end}')
+  done < <(own_kubectl get nodes --output 'jsonpath={range .items[*]}{.metadata.name}{"\t"}{.status.nodeInfo.architecture}{"\t"}{.status.conditions[?(@.type=="Ready")].status}{"\t"}{.spec.taints[*].effect}{"\n"}{end}')
   ((${#NODES[@]} >= 2 || (SHARE_NODE && ${#NODES[@]} == 1))) ||
-    problem "two nodes that are ready, one to measure and one to send the load; ready: ${NODES[*]:-none}" \
+    problem "two nodes that are ready and untainted, one to measure and one to send the load; there are: ${NODES[*]:-none}" \
       "Add a node, or let the two share one with --share-node."
 }
 
