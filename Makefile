@@ -1,11 +1,11 @@
 # make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
 .DEFAULT_GOAL := help
-.PHONY: help bench demo test lint unit tracer e2e survival accuracy fuzz lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival accuracy fuzz lab generate images up down clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: ## a cluster in a box, the chart, examples/rust-vs-python.yaml, the verdict
+demo: ## a cluster in a box, the chart, examples/rust-vs-python.yaml, the verdict; hack/demo --help for your own cluster
 	hack/demo
 
 test: ## everything that CI runs, end to end on the cluster in a box included
@@ -43,8 +43,11 @@ lab: ## the cluster in a box tested by itself, in a second box beside
 generate: ## write what is generated from the Rust types: CRDs, API reference
 	hack/generate
 
-images: ## build every image of this repository
-	hack/images
+images: ## every image for amd64 and arm64, as build/ARCH/IMAGE.tar; hack/images --help for one, a push, k3s
+	hack/images --arch all
+
+arm64: ## images for a Raspberry Pi, run under emulation, imported and pushed
+	hack/test arm64
 
 up: ## start the cluster in a box with the operator in it
 	hack/install

@@ -11,9 +11,11 @@ VERSION=$(awk -F'"' '/^\[workspace.package\]/{on=1} on && /^version/{print $2; e
 # say TEXT: a line about progress, with the seconds since the script began.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 
-# die TEXT: ends the script.
+# die TEXT [REMEDY]...: ends the script.
 die() {
-  printf 'error: %s\n' "$*" >&2
+  printf 'error: %s\n' "$1" >&2
+  shift
+  (($# == 0)) || printf '       %s\n' "$@" >&2
   exit 1
 }
 
@@ -23,6 +25,34 @@ kubectl() { "$LAB" kubectl "$@"; }
 need_toolchains() {
   command -v cargo >/dev/null || die "cargo is not in PATH: install Rust 1.89 or newer (https://rustup.rs)"
   command -v go >/dev/null || die "go is not in PATH: install Go 1.25 or newer (https://go.dev/dl)"
+}
+
+# architecture_of MACHINE: what images call it; MACHINE as `uname -m` prints it.
+architecture_of() {
+  case $1 in
+    x86_64) echo amd64 ;;
+    aarch64 | arm64) echo arm64 ;;
+    *) die "there are no images for $1: only for x86_64 and aarch64 (a Raspberry Pi needs a 64-bit system)" ;;
+  esac
+}
+
+# need_rust_for ARCHITECTURE: what compiles Rust for another architecture than this machine's. Sets
+# RUST_TARGET to rustc's name of it. Linked with Debian's cross compiler, so that the C library is
+# the one of the images, as on the architecture itself.
+need_rust_for() {
+  local gnu linker
+  case $1 in
+    amd64) gnu=x86_64-linux-gnu ;;
+    arm64) gnu=aarch64-linux-gnu ;;
+  esac
+  RUST_TARGET=${gnu/-linux/-unknown-linux}
+  need_packages "gcc-${gnu/_/-}" "libc6-dev-$1-cross"
+  linker=CARGO_TARGET_${RUST_TARGET//-/_}_LINKER
+  export "${linker^^}=$gnu-gcc"
+  [[ ! -d $(rustc --print target-libdir --target "$RUST_TARGET") ]] || return 0
+  command -v rustup >/dev/null || die "this Rust has no standard library for $RUST_TARGET, and there is no rustup to add it"
+  say "rustup target add $RUST_TARGET"
+  rustup --quiet target add "$RUST_TARGET" || die "rustup cannot fetch the standard library for $RUST_TARGET"
 }
 
 # need_packages PACKAGE...: Debian packages, installed if missing.
@@ -35,7 +65,8 @@ need_packages() {
   ((EUID == 0)) || die "these Debian packages are missing, and only root can install them: ${missing[*]}"
   say "installing ${missing[*]}"
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  # Run level 1 keeps a package from starting a server of its own.
+  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # python_tools: those of the tests, in a folder of this checkout.

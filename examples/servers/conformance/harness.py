@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import os
 import pwd
+import shlex
 import signal
 import socket
 import subprocess
@@ -21,7 +22,7 @@ ROLE, PASSWORD, DATABASE = "app", "p@ss/word", "contacts"
 SEED = Path(os.environ["SEED_SQL"])
 COMMANDS = {
     "rust": [os.environ["CONTACTS_RUST"]],
-    "python": [os.environ["CONTACTS_PYTHON"], "-m", "contacts_python"],
+    "python": shlex.split(os.environ["CONTACTS_PYTHON_SERVER"]),
 }
 
 

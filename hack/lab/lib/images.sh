@@ -71,14 +71,14 @@ bootstrap_base() {
   local rootfs=$LAB_IMAGES_DIR/base-rootfs.tar status=0
   # As the image of that name: no recommended packages, no documentation, no package lists. And no
   # sources: a build is given the machine's.
-  debian_sources | mmdebstrap --variant=minbase \
+  debian_sources | mmdebstrap --variant=minbase --architectures="$(image_architecture)" \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-include=/usr/share/locale/locale.alias' \
     --aptopt='APT::Install-Recommends "false"' \
     --customize-hook='rm -f "$1/etc/apt/sources.list" "$1/etc/hostname" "$1/etc/apt/apt.conf.d/99mmdebstrap"' \
     "$LAB_BASE_SUITE" "$rootfs" - &&
-    lab_buildah build --layers --force-rm --pull-never -f "$LAB_HOME/images/base.Dockerfile" -t "$LAB_BASE_IMAGE" "$LAB_IMAGES_DIR" || status=$?
+    lab_buildah build --arch "$(image_architecture)" --layers --force-rm --pull-never -f "$LAB_HOME/images/base.Dockerfile" -t "$LAB_BASE_IMAGE" "$LAB_IMAGES_DIR" || status=$?
   rm -f "$rootfs"
   return "$status"
 }
@@ -92,10 +92,10 @@ ensure_base_image() {
 
 run_build() {
   local dockerfile=$1 name=$2 context=$3 architecture
-  architecture=$(dpkg --print-architecture)
+  architecture=$(image_architecture)
   build_configuration
   local configuration=$LAB_IMAGES_DIR/configuration
-  lab_buildah build --layers --force-rm --pull-never --network host --build-arg "TARGETARCH=$architecture" \
+  lab_buildah build --arch "$architecture" --layers --force-rm --pull-never --network host --build-arg "TARGETARCH=$architecture" \
     --volume "$configuration/sources.list.d:/etc/apt/sources.list.d:ro" \
     --volume "$configuration/apt.conf:/etc/apt/apt.conf:ro" \
     --volume "$configuration/pip.conf:/etc/pip.conf:ro" \
@@ -111,6 +111,40 @@ build_image() {
   [[ -d $context ]] || die "the build context $context is not a directory"
   ! grep -qi "^FROM .*$LAB_BASE_IMAGE" "$dockerfile" || ensure_base_image
   step "build $name" run_build "$dockerfile" "$name" "$context" || die "the image $name cannot be built from $dockerfile"
+}
+
+# save_image NAME FILE: in the form that `docker load`, `ctr images import`, skopeo and crane take.
+save_image() {
+  rm -f "$2.part"
+  step "write ${2##*/}" lab_buildah push --quiet "$1" "docker-archive:$2.part:$1" && mv "$2.part" "$2"
+}
+
+# push_archives REFERENCE TLS ARCHIVE...: as one image, of as many architectures as there are archives.
+push_archives() {
+  local reference=$1 tls=$2 archive list=localhost/frugality/push:$$ status=0
+  shift 2
+  lab_buildah manifest create "$list" || return
+  for archive; do
+    lab_buildah manifest add "$list" "docker-archive:$archive" || status=$?
+  done
+  ((status != 0)) ||
+    lab_buildah manifest push --all --format v2s2 --tls-verify="$tls" "$list" "docker://$reference" || status=$?
+  lab_buildah manifest rm "$list"
+  return "$status"
+}
+
+push_image() {
+  local tls=true reference
+  if [[ ${1:-} == --insecure ]]; then
+    tls=false
+    shift
+  fi
+  (($# >= 2)) || die "push-image needs one or more archives, and where to push"
+  reference=${!#}
+  set -- "${@:1:$#-1}"
+  step "push $reference" push_archives "$reference" "$tls" "$@" || die "$reference cannot be pushed" \
+    "Log in first where the registry asks for it: buildah login, or docker login." \
+    "A registry without TLS, or with a certificate of its own, needs --insecure."
 }
 
 # node_has_image NODE NAME ID: whether the very same image is in a node's store.

@@ -1,0 +1,178 @@
+# shellcheck shell=bash
+# What hack/demo does on a cluster that it did not make: look whether it will do, say everything that
+# is missing at once, install the chart. To be sourced.
+
+OWN_NAMESPACE=frugality-demo
+REGISTRY=""
+KUBE_FLAGS=()
+CHART_FLAGS=()
+SHARE_NODE=0
+INSTALLED=0
+PROBLEMS=0
+
+own_kubectl() { command kubectl "${KUBE_FLAGS[@]}" "$@"; }
+
+own_helm() {
+  local flag flags=()
+  # Helm has another name for one of them.
+  for flag in "${KUBE_FLAGS[@]}"; do flags+=("${flag/--context=/--kube-context=}"); done
+  command helm "${flags[@]}" --namespace frugality-system "$@"
+}
+
+# problem TEXT REMEDY...: one thing that is missing, and what to do about it.
+problem() {
+  PROBLEMS=$((PROBLEMS + 1))
+  printf '  missing: %s\n' "$1" >&2
+  shift
+  printf '           %s\n' "$@" >&2
+}
+
+own_cluster_check() {
+  local tool answer
+  for tool in kubectl helm; do
+    command -v "$tool" >/dev/null || die "$tool is not in PATH" "hack/lab/lab build $tool builds one, and hack/lab/lab part $tool says where it is."
+  done
+  answer=$(own_kubectl version 2>&1) || die "the cluster does not answer: ${answer##*$'\n'}"
+  say "the cluster: $(own_kubectl config view --minify --output 'jsonpath={.contexts[0].name} at {.clusters[0].cluster.server}')"
+  look_at_release
+  check_version "$answer"
+  check_rights
+  check_nodes
+  check_cloud_native_pg
+  check_storage
+  check_power
+  check_images
+  ((PROBLEMS == 0)) || die "the cluster lacks what is listed above; nothing was changed in it"
+}
+
+check_version() {
+  local minor
+  minor=$(sed -n 's/^Server Version: v1\.\([0-9]*\).*/\1/p' <<<"$1")
+  ((${minor:-0} >= 29)) || problem "Kubernetes 1.29 or newer" "It is: ${1##*$'\n'}"
+}
+
+check_rights() {
+  local what
+  for what in customresourcedefinitions clusterroles clusterrolebindings namespaces; do
+    own_kubectl auth can-i create "$what" --quiet 2>/dev/null || problem "the right to create $what" "Use a context of the cluster's administrator."
+  done
+}
+
+# Names of the nodes that a benchmark may use, in NODES: ready, and without a taint that keeps pods off.
+check_nodes() {
+  local name architecture ready taints
+  NODES=()
+  while IFS=$'\t' read -r name architecture ready taints; do
+    [[ $ready == True && " $taints" != *" No"* ]] || continue
+    NODES+=("$name")
+    [[ $architecture == amd64 || $architecture == arm64 ]] ||
+      problem "an architecture of $name that there are images for; it is $architecture" "amd64 and arm64; a Raspberry Pi needs a 64-bit system."
+  done < <(own_kubectl get nodes --output 'jsonpath={range .items[*]}{.metadata.name}{"\t"}{.status.nodeInfo.architecture}{"\t"}{.status.conditions[?(@.type=="Ready")].status}{"\t"}{.spec.taints[*].effect}{"\n"}{end}')
+  ((${#NODES[@]} >= 2 || (SHARE_NODE && ${#NODES[@]} == 1))) ||
+    problem "two nodes that are ready and untainted, one to measure and one to send the load; there are: ${NODES[*]:-none}" \
+      "Add a node, or let the two share one with --share-node."
+}
+
+check_cloud_native_pg() {
+  local available
+  own_kubectl get crd clusters.postgresql.cnpg.io --output name >/dev/null 2>&1 || {
+    problem "CloudNativePG, for the database" "https://cloudnative-pg.io/documentation/current/installation_upgrade/"
+    return
+  }
+  available=$(own_kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=cloudnative-pg --output 'jsonpath={.items[*].status.availableReplicas}')
+  [[ $available == *[1-9]* ]] || problem "a CloudNativePG operator that is available: its resources are there, it is not" \
+    "See: kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=cloudnative-pg"
+}
+
+check_storage() {
+  local default
+  default=$(own_kubectl get storageclasses --output 'jsonpath={.items[?(@.metadata.annotations.storageclass\.kubernetes\.io/is-default-class=="true")].metadata.name}')
+  [[ -n $default ]] || problem "a default StorageClass, for the database's volume" \
+    "Mark one: kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"
+}
+
+# What is installed keeps its images, and the candidates come from where the operator does.
+look_at_release() {
+  local image=""
+  if own_helm status frugality >/dev/null 2>&1; then
+    INSTALLED=1
+    image=$(own_kubectl --namespace frugality-system get deployment frugality-operator --output 'jsonpath={.spec.template.spec.containers[0].image}')
+  fi
+  if [[ -n $REGISTRY || $INSTALLED == 0 ]]; then
+    REGISTRY=${REGISTRY:-localhost/frugality}
+    CHART_IMAGES=(--set "image.repository=$REGISTRY/operator" --set "injector.image.repository=$REGISTRY/injector"
+      --set "meter.image.repository=$REGISTRY/meter")
+  else
+    REGISTRY=${image%/*}
+    CHART_IMAGES=()
+  fi
+}
+
+check_power() {
+  ((${#CHART_FLAGS[@]} || INSTALLED)) || problem "what the nodes' power is read from" \
+    "--board pi-4b for a model of the board (frugality-meter boards lists them), or" \
+    "--values FILE with your meters, as docs/power-on-a-pi.md describes."
+}
+
+# Images that no registry has must be in the nodes. A node tells of 50 images at most, so one that
+# tells of as many may have more.
+check_images() {
+  [[ $REGISTRY == localhost/* ]] || return 0
+  local node image names missing
+  for node in "${NODES[@]}"; do
+    names=$(own_kubectl get node "$node" --output 'jsonpath={range .status.images[*]}{.names}{"\n"}{end}')
+    [[ $(wc -l <<<"$names") -lt 50 ]] || continue
+    missing=()
+    for image in operator meter injector contacts-rust contacts-python; do
+      [[ $names == *"\"$REGISTRY/$image:$VERSION\""* ]] || missing+=("$image")
+    done
+    ((${#missing[@]} == 0)) || problem "images $REGISTRY/…:$VERSION in the node $node: ${missing[*]}" \
+      "hack/images --import-k3s $node puts them there (a node tells of it within a few minutes), or" \
+      "hack/images --arch all --push PREFIX and --registry PREFIX here."
+  done
+}
+
+own_cluster_install() {
+  if ((INSTALLED && ${#CHART_FLAGS[@]} + ${#CHART_IMAGES[@]} == 0)); then
+    say "the chart is installed already, and used as it is"
+  else
+    say "installing the chart into frugality-system"
+    # Helm leaves CRDs alone on an upgrade.
+    own_kubectl apply --server-side --force-conflicts --filename crds/ >/dev/null
+    own_helm upgrade --install frugality charts/frugality-operator --create-namespace --reset-then-reuse-values \
+      "${CHART_IMAGES[@]}" "${CHART_FLAGS[@]}" >/dev/null
+  fi
+  rolled_out deployment/frugality-operator
+  # With meter.enabled=false there is a Kepler instead.
+  if own_kubectl --namespace frugality-system get daemonset/frugality-meter >/dev/null 2>&1; then
+    rolled_out daemonset/frugality-meter
+  fi
+  own_kubectl create namespace "$OWN_NAMESPACE" --dry-run=client --output yaml | own_kubectl apply --filename - >/dev/null
+  say "the operator is ready"
+}
+
+# What no waiting will put right.
+HOPELESS='ErrImageNeverPull|ErrImagePull|ImagePullBackOff|InvalidImageName|CrashLoopBackOff|CreateContainerConfigError'
+
+rolled_out() {
+  local deadline=$((SECONDS + 300)) why=""
+  say "waiting for $1"
+  until own_kubectl --namespace frugality-system rollout status "$1" --timeout=5s >/dev/null 2>&1; do
+    why=$(own_kubectl --namespace frugality-system get pods --output \
+      'jsonpath={range .items[*]}{range .status.containerStatuses[*]}{.state.waiting.reason}: {.state.waiting.message}{"\n"}{end}{end}' | grep -E "^($HOPELESS)" | sort -u) || true
+    [[ -z $why ]] || die "$1 does not start: $why" \
+      "Where the nodes get the images is said by --registry (hack/demo --help), or by image, injector and meter in --values."
+    ((SECONDS < deadline)) || die "$1 is not ready after 5 minutes" \
+      "See: kubectl ${KUBE_FLAGS[*]} --namespace frugality-system describe pods"
+  done
+}
+
+own_cluster_farewell() {
+  cat <<TEXT
+
+Remove it from the cluster:
+  kubectl ${KUBE_FLAGS[*]} delete namespace $OWN_NAMESPACE
+  helm ${KUBE_FLAGS[*]/--context=/--kube-context=} uninstall frugality --namespace frugality-system
+  kubectl ${KUBE_FLAGS[*]} delete crd frugalitybenchmarks.frugality.dev frugalitytrials.frugality.dev
+TEXT
+}

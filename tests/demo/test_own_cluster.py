@@ -1,0 +1,162 @@
+"""hack/demo on a cluster of one's own: what it says is missing, and that it changes nothing until then.
+
+kubectl and helm are scripts that answer as a cluster of two Pis would, and write down what they are asked.
+"""
+
+import os
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+IMAGES = [
+    f'["localhost/frugality/{name}:{VERSION}"]'
+    for name in ("operator", "meter", "injector", "contacts-rust", "contacts-python")
+]
+# What is asked, as a pattern of the shell: what is answered. None: an error.
+CLUSTER: dict[str, str | None] = {
+    "*version*": "Client Version: v1.35.4\nServer Version: v1.33.1+k3s1",
+    "*config*view*": "pis at https://pi-1:6443",
+    "*auth*can-i*": "",
+    "*get*nodes*": "pi-1\tarm64\tTrue\tPreferNoSchedule\npi-2\tarm64\tTrue\t",
+    "*get*node*pi-*": "\n".join(IMAGES),
+    "*get*crd*clusters.postgresql.cnpg.io*": "crd",
+    "*get*deployments*cloudnative-pg*": "1",
+    "*get*deployment*frugality-operator*": f"registry.example.org/f/operator:{VERSION}",
+    "*get*storageclasses*": "local-path",
+    "*apply*": None,
+}
+CHANGES = ("apply", "create namespace", "delete", "upgrade", "annotate", "label")
+
+
+class Demo:
+    """hack/demo before a cluster that answers so."""
+
+    def __init__(self, folder: Path, answers: dict[str, str | None], installed: bool) -> None:
+        self.folder = folder
+        self.asked = folder / "asked"
+        self.asked.touch()
+        cases = "".join(
+            f"{pattern}) {'echo refused >&2; exit 1' if text is None else f'echo {shlex.quote(text)}'} ;;\n"
+            for pattern, text in answers.items()
+        )
+        log = f"#!/bin/sh\nprintf '%s\\n' \"$0 $*\" >>{self.asked}\n"
+        self.program("kubectl", f'{log}case "$*" in\n{cases}*) exit 64 ;; esac\n')
+        self.program("helm", f"{log}exit {0 if installed else 1}\n")
+
+    def program(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def run(self, *arguments: str) -> str:
+        """The message with which it ends; it must have changed nothing."""
+        done = subprocess.run(
+            [ROOT / "hack" / "demo", *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}"},
+        )
+        assert done.returncode == 1
+        assert [word for word in CHANGES if f" {word} " in self.asked.read_text()] == []
+        return done.stderr
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Callable[..., Demo]:
+    def demo(installed: bool = False, **changed: str | None) -> Demo:
+        """Changes by a word of the pattern."""
+        answers = {
+            pattern: next((text for word, text in changed.items() if word in pattern), answer)
+            for pattern, answer in CLUSTER.items()
+        }
+        return Demo(tmp_path, answers, installed)
+
+    return demo
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"version": None}, "error: the cluster does not answer: refused"),
+        ({"version": "Server Version: v1.28.9+k3s1"}, "missing: Kubernetes 1.29 or newer"),
+        ({"can": None}, "missing: the right to create clusterroles"),
+        ({"nodes": "pi-1\tarm64\tTrue\t"}, "missing: two nodes that are ready and untainted"),
+        ({"nodes": "pi-1\tarm64\tTrue\t\npi-2\tarm64\tFalse\t"}, "there are: pi-1\n"),
+        ({"nodes": "pi-1\tarm64\tTrue\t\npi-2\tarm64\tTrue\tNoSchedule NoExecute"}, "there are: pi-1\n"),
+        (
+            {"nodes": "pi-1\tarm64\tTrue\t\npi-2\tarm\tTrue\t"},
+            "missing: an architecture of pi-2 that there are images for; it is arm",
+        ),
+        ({"crd": None}, "missing: CloudNativePG, for the database"),
+        ({"deployments": ""}, "missing: a CloudNativePG operator that is available"),
+        ({"storageclasses": ""}, "missing: a default StorageClass"),
+        (
+            {"node*pi": "\n".join(IMAGES[:3] + IMAGES[4:])},
+            f"missing: images localhost/frugality/…:{VERSION} in the node pi-2: contacts-rust",
+        ),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_is_changed(
+    demo: Callable[..., Demo], changed: dict[str, str | None], message: str
+) -> None:
+    assert message in demo(**changed).run("--context", "pis", "--board", "pi-4b")
+
+
+def test_power_is_asked_for_where_the_chart_is_not_installed(demo: Callable[..., Demo]) -> None:
+    assert "missing: what the nodes' power is read from" in demo().run("--context", "pis")
+    told = demo(installed=True, storageclasses="").run("--context", "pis")
+    assert "missing: a default StorageClass" in told
+    assert "missing: what the nodes' power is read from" not in told
+
+
+def test_candidates_come_from_where_the_operator_does_that_is_installed(demo: Callable[..., Demo]) -> None:
+    no_image_in_the_nodes = {"node*pi": "", "storageclasses": ""}
+    told = demo(installed=True, **no_image_in_the_nodes).run("--context", "pis")
+    assert told.count("missing: ") == 1
+    told = demo(**no_image_in_the_nodes).run("--context", "pis", "--board", "pi-4b")
+    assert told.count("missing: ") == 3
+
+
+def test_everything_that_is_missing_is_told_at_once(demo: Callable[..., Demo]) -> None:
+    told = demo(nodes="pi-1\tarm64\tTrue\t", crd=None, storageclasses="").run("--context", "pis")
+    assert told.count("missing: ") == 4
+
+
+def test_one_node_will_do_where_load_and_servers_may_share_it(demo: Callable[..., Demo]) -> None:
+    one = {"nodes": "pi-1\tarm64\tTrue\t", "storageclasses": ""}
+    told = demo(**one).run("--context", "pis", "--board", "pi-4b", "--share-node")
+    assert told.count("missing: ") == 1
+
+
+def test_images_of_a_registry_are_not_looked_for_in_the_nodes(demo: Callable[..., Demo]) -> None:
+    without = {"node*pi": "", "storageclasses": ""}
+    told = demo(**without).run("--context", "pis", "--board", "pi-4b", "--registry", "registry.example.org/f")
+    assert told.count("missing: ") == 1
+
+
+def test_only_the_cluster_that_is_named_is_asked(demo: Callable[..., Demo]) -> None:
+    before = demo(storageclasses="")
+    before.run("--context", "pis", "--board", "pi-4b")
+    asked = before.asked.read_text().splitlines()
+    assert asked
+    assert [line for line in asked if not ("--context=pis" in line or "--kube-context=pis" in line)] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--board", "pi-4b"], "are for a cluster of your own: name it with --context or --kubeconfig"),
+        (["--context"], "--context needs a value"),
+        (["--kubeconfig", "no-such-file"], "there is no file no-such-file"),
+        (["--all"], "there is no option --all"),
+    ],
+)
+def test_a_mistake_is_told(demo: Callable[..., Demo], arguments: list[str], message: str) -> None:
+    assert message in demo().run(*arguments)
