@@ -55,6 +55,13 @@ need_rust_for() {
   rustup --quiet target add "$RUST_TARGET" || die "rustup cannot fetch the standard library for $RUST_TARGET"
 }
 
+# What the images hold.
+BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust)
+
+# cargo_binaries [OPTION]...: builds all of them, and always together: fewer would have other features of
+# what they share, which is then compiled twice.
+cargo_binaries() { cargo build --release --locked "$@" "${BINARIES[@]/#/--package=}"; }
+
 # need_packages PACKAGE...: Debian packages, installed if missing.
 need_packages() {
   local missing=() package
