@@ -19,7 +19,7 @@ where it asks the kubelet. Every snapshot is a line of the log: Unix seconds and
 import argparse
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -78,21 +78,31 @@ class Pod:
 class Kepler:
     """The snapshot that is served."""
 
-    def __init__(self, sysfs: Path, cgroup: Cgroup, cpus: int, pod_logs: Path, node: str, log: Path) -> None:
+    def __init__(
+        self,
+        sysfs: Path,
+        cgroup: Cgroup,
+        cpus: int,
+        pod_logs: Path,
+        node: str,
+        log: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._cgroup, self._cpus, self._pod_logs, self._node = cgroup, cpus, pod_logs, node
         self._log = log.open("w", encoding="ascii", buffering=1)
         self._sysfs = sysfs
         self._zones = [Zone(entry) for entry in sorted((sysfs / "class/powercap").iterdir())]
         self._lock = threading.Lock()
-        self._taken = time.monotonic()
+        self._taken = clock()
         _, self._cpu, self._pods_cpu = cgroup.sample()
         self._ratio = 0.0
         self._pods: dict[str, Pod] = {}
         for zone in self._zones:
             zone.advance(1.0, 0.0)
-        threading.Thread(target=self._keep_fresh, daemon=True).start()
 
-    def _keep_fresh(self) -> None:
+    def keep_fresh(self) -> None:
+        """Takes snapshots for ever."""
         while True:
             time.sleep(INTERVAL_SECONDS)
             self.page()
@@ -100,12 +110,12 @@ class Kepler:
     def page(self) -> str:
         """The exposition, of a snapshot that is not stale."""
         with self._lock:
-            if time.monotonic() - self._taken > STALENESS_SECONDS:
+            if self._clock() - self._taken > STALENESS_SECONDS:
                 self._take()
             return "".join(self._families())
 
     def _take(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         _, cpu, pods_cpu = self._cgroup.sample()
         seconds, self._taken = now - self._taken, now
         used = (cpu - self._cpu) / 1e9
@@ -181,6 +191,7 @@ def main() -> None:
     options = parser.parse_args()
     cgroup = Cgroup.find(options.cgroup)
     kepler = Kepler(options.sysfs, cgroup, options.cpus, options.pod_logs, options.node, options.log)
+    threading.Thread(target=kepler.keep_fresh, daemon=True).start()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -17,6 +17,7 @@ import argparse
 import json
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -26,28 +27,34 @@ PATH = "/rpc/Switch.GetStatus?id=0"
 SAMPLES_PER_SECOND = 20
 MEAN_OVER_SECONDS = 1.0
 VOLTS = 230.0
+Clock = Callable[[], float]
 
 
 class Node:
     """The energy of a node by its CPU time, over the last seconds."""
 
-    def __init__(self, cgroup: Cgroup, idle_watts: float, watts_per_cpu: float) -> None:
+    def __init__(
+        self, cgroup: Cgroup, idle_watts: float, watts_per_cpu: float, clock: Clock = time.monotonic
+    ) -> None:
         self._cgroup, self._idle_watts, self._watts_per_cpu = cgroup, idle_watts, watts_per_cpu
-        self._began = time.monotonic()
+        self._clock, self._began = clock, clock()
         self._first = cgroup.nanoseconds(cgroup.path)
         self._samples = [self._sample()]
-        threading.Thread(target=self._watch, daemon=True).start()
 
     def _sample(self) -> tuple[float, float]:
-        now = time.monotonic()
+        now = self._clock()
         cpu_seconds = (self._cgroup.nanoseconds(self._cgroup.path) - self._first) / 1e9
         return now, self._idle_watts * (now - self._began) + self._watts_per_cpu * cpu_seconds
 
-    def _watch(self) -> None:
-        keep = 2 * SAMPLES_PER_SECOND
+    def look(self) -> None:
+        """Takes another sample."""
+        self._samples = [*self._samples[-2 * SAMPLES_PER_SECOND :], self._sample()]
+
+    def keep_looking(self) -> None:
+        """Takes samples for ever."""
         while True:
             time.sleep(1 / SAMPLES_PER_SECOND)
-            self._samples = [*self._samples[-keep:], self._sample()]
+            self.look()
 
     def power_and_energy(self) -> tuple[float, float]:
         """Mean watts of the last second, and joules since the beginning."""
@@ -82,6 +89,7 @@ def main() -> None:
     parser.add_argument("--mode-file", required=True, type=Path, metavar="FILE")
     options = parser.parse_args()
     node = Node(Cgroup.find(options.cgroup), options.idle_watts, options.watts_per_cpu)
+    threading.Thread(target=node.keep_looking, daemon=True).start()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
