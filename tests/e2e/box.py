@@ -1,13 +1,21 @@
 """The box from outside: its directory, its cgroups, the processes of a pod."""
 
+import contextlib
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 from oracle import CGROUPS, Cgroup
 
 CGROUP_ROOT = os.environ.get("FRUGALITY_LAB_CGROUP_ROOT", "/lab").rstrip("/")
 MEASURED_NODE = "pi-1"
+INJECTOR_NODE = "injector-1"
+# Where the measured node reaches the other one.
+INJECTOR_ADDRESS = "10.240.0.2"
 _CACHE = Path(os.environ.get("FRUGALITY_CACHE", Path.home() / ".cache/frugality"))
 LAB_DIR = Path(os.environ.get("FRUGALITY_LAB_DIR", _CACHE / "lab"))
 ARTIFACTS = Path(os.environ.get("E2E_ARTIFACTS", LAB_DIR / "e2e"))
@@ -44,6 +52,38 @@ def system_process(part: str, name: str) -> int:
 def in_network_of(node: str) -> list[str]:
     """What to put before a command to run it in a node's network."""
     return ["nsenter", f"--net=/proc/{system_process(node, 'kubelet')}/ns/net"]
+
+
+def files_of(node: str) -> Path:
+    """The root directory as a node's kubelet sees it."""
+    return Path(f"/proc/{system_process(node, 'kubelet')}/root")
+
+
+@contextlib.contextmanager
+def stand_in(node: str, script: ModuleType, *arguments: str) -> Iterator[None]:
+    """One of this suite's stand-ins, running in a node's network."""
+    command = [*in_network_of(node), sys.executable, str(script.__file__), *arguments]
+    process = subprocess.Popen(command)
+    try:
+        time.sleep(1)
+        assert process.poll() is None, f"{script.__name__} has ended"
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@contextlib.contextmanager
+def redirected(node: str, address: str, port: int, to_port: int) -> Iterator[None]:
+    """What comes to a node for this address and port goes to another port of the node itself."""
+    rule = ["PREROUTING", "-d", address, "-p", "tcp", "--dport", str(port)]
+    rule += ["-j", "REDIRECT", "--to-ports", str(to_port)]
+    iptables = [*in_network_of(node), "iptables", "-t", "nat"]
+    subprocess.run([*iptables, "-I", *rule], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*iptables, "-D", *rule], check=False)
 
 
 def _name_of(pid: str) -> str:

@@ -4,8 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ import box
 import scenarios
 import stand_in_meter
 from evidence import TRIAL_LABEL, Observer, container, say
-from kube import kubectl
+from kube import Object, kubectl
 
 STAND_IN_PORT = 28283
 METER_PORT = 28282
@@ -140,25 +138,16 @@ class Hand:
         (pod,) = [pod for pod in pods if pod["spec"].get("nodeName") == box.MEASURED_NODE]
         address = pod["status"]["podIP"]
         self.mode_file.write_text("pass")
-        upstream = ("--upstream", f"{address}:{METER_PORT}", "--listen", str(STAND_IN_PORT))
-        process = subprocess.Popen(
-            [
-                *box.in_network_of(box.MEASURED_NODE),
-                *(sys.executable, stand_in_meter.__file__, *upstream, "--mode-file", str(self.mode_file)),
-            ]
-        )
-        rule = ["PREROUTING", "-d", address, "-p", "tcp", "--dport", str(METER_PORT)]
-        rule += ["-j", "REDIRECT", "--to-ports", str(STAND_IN_PORT)]
-        iptables = [*box.in_network_of(box.MEASURED_NODE), "iptables", "-t", "nat"]
-        try:
-            time.sleep(1)
-            assert process.poll() is None, "the stand-in for the meter has ended"
-            subprocess.run([*iptables, "-I", *rule], check=True)
+        with (
+            box.stand_in(
+                box.MEASURED_NODE,
+                stand_in_meter,
+                *("--upstream", f"{address}:{METER_PORT}", "--listen", str(STAND_IN_PORT)),
+                *("--mode-file", str(self.mode_file)),
+            ),
+            box.redirected(box.MEASURED_NODE, address, METER_PORT, STAND_IN_PORT),
+        ):
             yield
-        finally:
-            subprocess.run([*iptables, "-D", *rule], check=False)
-            process.terminate()
-            process.wait(10)
 
     # ---- operator, API server, kubelet -------------------------------------------------------------
 
@@ -194,28 +183,41 @@ def disturb(hand: Hand) -> list[Done]:
     """Does every disturbance under the load of an attempt of its own, and waits for what becomes of it."""
     observer, done = hand.observer, list[Done]()
     seen: set[str] = set()
-
-    def under_load() -> str | None:
-        assert not observer.is_complete(hand.key), f"{hand.key} has ended: {observer.message(hand.key)}"
-        trial = scenarios.open_trial(observer, hand.key)
-        name = trial["metadata"]["name"] if trial else ""
-        if not name or name in seen:
-            return None
-        pods = observer.pods_of(hand.namespace, "injector")
-        mine = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
-        return name if any("running" in container(pod, "injector") for pod in mine) else None
-
-    def ended(name: str) -> bool:
-        (trial,) = [t for t in observer.trials_of(hand.key) if t["metadata"]["name"] == name]
-        return "outcome" in trial.get("status", {})
-
     for disturbance in hand.all():
-        name = observer.until(under_load, 300, f"load for: {disturbance.name}")
-        seen.add(name)
-        time.sleep(scenarios.INTO_LOAD_SECONDS)
+        name = attempt_under_load(observer, hand.key, seen)
         say(f"{disturbance.name} ({name})")
         begin = time.monotonic()
         disturbance.act()
-        observer.until(lambda: ended(name), 180, f"the end of {name}")  # noqa: B023 (used at once)
+        outcome_of(observer, hand.key, name)
         done.append(Done(disturbance, name, time.monotonic() - begin))
     return done
+
+
+def attempt_under_load(observer: Observer, key: str, seen: set[str]) -> str:
+    """Waits for the middle of the load of an attempt that was not seen before; tells its name."""
+    namespace = key.split("/")[0]
+
+    def found() -> str | None:
+        assert not observer.is_complete(key), f"{key} has ended: {observer.message(key)}"
+        trial = scenarios.open_trial(observer, key)
+        name = trial["metadata"]["name"] if trial else ""
+        if not name or name in seen:
+            return None
+        pods = observer.pods_of(namespace, "injector")
+        mine = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
+        return name if any("running" in container(pod, "injector") for pod in mine) else None
+
+    name = observer.until(found, 300, f"load on {key}")
+    seen.add(name)
+    time.sleep(scenarios.INTO_LOAD_SECONDS)
+    return name
+
+
+def outcome_of(observer: Observer, key: str, name: str) -> Object:
+    """Waits for what becomes of an attempt: its record in the ledger."""
+
+    def ended() -> Object | None:
+        (trial,) = [t for t in observer.trials_of(key) if t["metadata"]["name"] == name]
+        return trial if "outcome" in trial.get("status", {}) else None
+
+    return observer.until(ended, 180, f"the end of {name}")

@@ -14,6 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = os.environ.get("E2E_LAB", str(ROOT / "hack/lab/lab"))
+OPERATOR_NAMESPACE = os.environ.get("E2E_OPERATOR_NAMESPACE", "frugality-system")
 Object = dict[str, Any]
 
 
@@ -38,6 +39,25 @@ def kubectl(
         command = shlex.join(["kubectl", *arguments])
         raise KubectlError(f"{command}: exit {result.returncode}\n{result.stdout}{result.stderr}")
     return result
+
+
+def install(values: Object, file: Path) -> None:
+    """Installs the chart as ``hack/install`` does, with further values, which are kept in ``file``."""
+    file.write_text(json.dumps(values))
+    release = ("upgrade", "frugality", "charts/frugality-operator", "--namespace", OPERATOR_NAMESPACE)
+    options = ("--values", "hack/box-values.yaml", "--values", str(file), "--wait", "--timeout=3m")
+    result = subprocess.run(
+        [LAB, "helm", *release, *options],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    if result.returncode != 0:
+        output = f"{result.stdout}{result.stderr}"
+        raise KubectlError(f"helm upgrade with {values}: exit {result.returncode}\n{output}")
 
 
 def get(*arguments: str) -> Object:

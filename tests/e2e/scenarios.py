@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import box
 from benchmarks import DELETED, KILLED
 from evidence import TRIAL_LABEL, Observer, container, is_ready, say
-from kube import Object, get, kubectl
+from kube import OPERATOR_NAMESPACE, Object, get, kubectl
 
-OPERATOR_NAMESPACE = os.environ.get("E2E_OPERATOR_NAMESPACE", "frugality-system")
 OPERATOR = "frugality-operator"
 # Until its turn comes.
 LONG_WAIT_SECONDS = 1200

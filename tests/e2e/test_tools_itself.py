@@ -1,6 +1,21 @@
-"""How the suite reads kubectl. Needs no cluster."""
+"""How the suite reads kubectl, and whether its stand-ins are what they stand for. Needs no cluster."""
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
 
 import kube
+import stand_in_kepler
+import stand_in_plug
+from oracle import Cgroup
 
 FB = """NAME             VERDICT   WINNER   RATIO                 J/REQ   TRIALS   AGE
 rust-vs-python   Pass      rust     0.38 [0.36–0.40]              10/10    9m
@@ -14,3 +29,138 @@ def test_a_table_has_cells_with_spaces_and_blank_ones() -> None:
     assert (first["J/REQ"], first["TRIALS"], first["AGE"]) == ("", "10/10", "9m")
     assert (second["NAME"], second["VERDICT"], second["TRIALS"]) == ("other", "", "0/2")
     assert kube.table("No resources found\n") == []
+
+
+# ---- the stand-in for Kepler ---------------------------------------------------------------------
+
+REAL_KEPLER = sorted((kube.ROOT / "measure/tests/data/kepler-v0.11.4").glob("*.prom"))
+POD = "bed27566-8352-495a-8672-08132c7957e6"
+
+
+class MadeUpNode:
+    """A node with one pod that uses half of what the node does, in the place of its cgroup."""
+
+    def __init__(self) -> None:
+        self.nanoseconds_used = 0
+
+    def sample(self) -> tuple[float, int, dict[str, int]]:
+        return 0.0, self.nanoseconds_used, {POD: self.nanoseconds_used // 2}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    zone = tmp_path / "sys/class/powercap/frugality-modelled:0"
+    zone.mkdir(parents=True)
+    for name, text in (("name", "psys"), ("energy_uj", "100000000"), ("max_energy_range_uj", "1" + 18 * "0")):
+        (zone / name).write_text(f"{text}\n")
+    (tmp_path / "pods" / f"default_echo_{POD}").mkdir(parents=True)
+    return tmp_path
+
+
+class Fed:
+    """A stand-in whose zone and node a test moves on."""
+
+    def __init__(self, tree: Path) -> None:
+        self.node = MadeUpNode()
+        self.counter = tree / "sys/class/powercap/frugality-modelled:0/energy_uj"
+        arguments = (tree / "sys", self.node, 1, tree / "pods", "pi-1", tree / "log")
+        self.now = 0.0
+        self.kepler = stand_in_kepler.Kepler(*arguments, clock=lambda: self.now)
+
+    def after(self, microjoules: int, cpu_seconds: float) -> str:
+        """What is served half a second and a little later."""
+        self.now += 0.625
+        self.counter.write_text(f"{int(self.counter.read_text()) + microjoules}\n")
+        self.node.nanoseconds_used += int(cpu_seconds * 1e9)
+        return self.kepler.page()
+
+
+@pytest.fixture
+def fed(tree: Path) -> Fed:
+    return Fed(tree)
+
+
+def shape(page: str) -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    """Help, type and label names by metric."""
+    found = {}
+    for about, kind, sample in re.findall(r"# HELP (.*)\n# TYPE (.*)\n(.*)\n", page):
+        name, labels = sample.split("{")[0], tuple(re.findall(r'(\w+)="', sample))
+        found[name] = (about.split(" ", 1)[1], kind.split(" ")[1], labels)
+    return found
+
+
+def value(page: str, name: str) -> float:
+    (found,) = re.findall(rf"^{name}{{.*}} (\S+)$", page, re.MULTILINE)
+    return float(found)
+
+
+def test_the_stand_in_serves_series_as_a_real_kepler_does(fed: Fed) -> None:
+    page = fed.after(1_000_000, 0.1)
+    ours = shape(page)
+    assert len(REAL_KEPLER) == 9
+    for text in REAL_KEPLER:
+        real = shape(text.read_text())
+        assert {name: real[name] for name in ours} == ours, text.name
+    assert not re.search("frugality_|cpu_seconds", page)
+    assert 'path="/host/sys/class/powercap/frugality-modelled:0"' in page
+    assert f'pod_id="{POD}",pod_name="echo",pod_namespace="default"' in page
+
+
+def test_the_stand_in_has_kepler_s_traps(fed: Fed) -> None:
+    fed.after(2_000_000, 0.25)
+    page = fed.after(2_000_000, 0.25)
+    assert value(page, "kepler_node_cpu_joules_total") == 104.0
+    assert page == fed.kepler.page(), "an answer within the staleness is the same"
+    before = value(page, "kepler_pod_cpu_joules_total")
+    # 2 J, by the CPU use of the interval before, 0.25 s of 0.625 s; half of it was the pod's.
+    assert before == pytest.approx(2 * 0.4 * 0.5)
+    # A zone that stands still takes the pods' counters with it; one that falls is taken for a wrap.
+    assert value(fed.after(0, 0.25), "kepler_pod_cpu_joules_total") == 0
+    assert value(fed.after(-1_000_000, 0.25), "kepler_node_cpu_active_joules_total") > 1e10
+
+
+# ---- the stand-in for a plug ---------------------------------------------------------------------
+
+
+def test_the_plug_shows_what_the_node_s_cpu_time_costs(tmp_path: Path) -> None:
+    counter, mode = tmp_path / "cgroup/cpuacct/node/cpuacct.usage", tmp_path / "mode"
+    counter.parent.mkdir(parents=True)
+    counter.write_text("0\n")
+    now = 0.0
+    node = stand_in_plug.Node(Cgroup(counter.parent, 1), 2.0, 3.0, clock=lambda: now)
+    used = 0
+    for _ in range(10 * stand_in_plug.SAMPLES_PER_SECOND):
+        # Idle for five seconds, then half a CPU in use.
+        now += 1 / stand_in_plug.SAMPLES_PER_SECOND
+        used += 0 if now <= 5 else int(0.5e9 / stand_in_plug.SAMPLES_PER_SECOND)
+        counter.write_text(f"{used}\n")
+        node.look()
+    watts, joules = node.power_and_energy()
+    assert watts == pytest.approx(3.5)
+    assert joules == pytest.approx(5 * 2.0 + 5 * 3.5, rel=0.02)
+    shown = json.loads(stand_in_plug.status(3.44, 5400.0))
+    assert (shown["apower"], shown["aenergy"]["total"]) == (3.4, 1.5)
+
+    mode.write_text("plugged")
+    arguments = ("--idle-watts", "2", "--watts-per-cpu", "3", "--listen", "28291", "--mode-file", str(mode))
+    process = subprocess.Popen([sys.executable, stand_in_plug.__file__, "--cgroup", "/", *arguments])
+    url = f"http://127.0.0.1:28291{stand_in_plug.PATH}"
+    try:
+        while (shown := answer_of(url)) is None:
+            assert process.poll() is None
+            time.sleep(0.1)
+        assert shown["apower"] >= 2
+        mode.write_text("silent")
+        assert answer_of(url) is None
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def answer_of(url: str) -> kube.Object | None:
+    """The JSON there, or nothing where nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return json.load(answer)
+    except (urllib.error.URLError, ConnectionError, http.client.HTTPException):
+        return None
