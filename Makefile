@@ -43,7 +43,7 @@ fuzz: ## a million damaged inputs for each parser of foreign text
 lab: ## the cluster in a box tested by itself, in a second box beside
 	hack/lab/selftest
 
-generate: ## write what is generated from the Rust types: CRDs, API reference
+generate: ## write what is generated: CRDs, API reference, the chart's documented values
 	hack/generate
 
 images: ## every image for amd64 and arm64, as build/ARCH/IMAGE.tar; hack/images --help for one, a push, k3s

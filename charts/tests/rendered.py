@@ -59,7 +59,6 @@ def template(*arguments, chart=CHART):
         str(chart),
         "--namespace",
         NAMESPACE,
-        "--include-crds",
         *KUBERNETES,
         *arguments,
     )

@@ -13,7 +13,7 @@ use crate::crd::definitions;
 
 /// How long the installation may take until it works. A new operator is ready within seconds, and an
 /// API server describes a new definition about a second after it has accepted it.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Longest time for an answer of the operator.
@@ -66,7 +66,7 @@ const INSTALL_CRDS: &str =
     "upgrade the chart with crds.install=true, or apply the crds/ of this version";
 
 /// Succeeds once the operator at `operator_url` is ready and the API server knows every field of this
-/// version's resources; fails with what is wrong after 15 s.
+/// version's resources; fails with what is wrong after 10 s.
 pub async fn check(client: &Client, operator_url: &str) -> Result<(), CheckError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
