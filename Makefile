@@ -5,8 +5,8 @@
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: ## a cluster in a box, the chart, examples/rust-vs-python.yaml, the verdict; hack/demo --help for your own cluster
-	hack/demo
+demo: ## a cluster in a box, the chart, examples/rust-vs-python.yaml, the verdict; ARGS="--context NAME …" for your own cluster
+	hack/demo $(ARGS)
 
 test: ## everything that CI runs, end to end on the cluster in a box included
 	hack/test

@@ -155,11 +155,14 @@ own_cluster_install() {
 HOPELESS='ErrImageNeverPull|ErrImagePull|ImagePullBackOff|InvalidImageName|CrashLoopBackOff|CreateContainerConfigError'
 
 rolled_out() {
-  local deadline=$((SECONDS + 300)) why=""
+  local deadline=$((SECONDS + 300)) image why
   say "waiting for $1"
+  image=$(own_kubectl --namespace frugality-system get "$1" --output 'jsonpath={.spec.template.spec.containers[0].image}')
   until own_kubectl --namespace frugality-system rollout status "$1" --timeout=5s >/dev/null 2>&1; do
+    # Pods of an installation before this one may still be there, with another image.
     why=$(own_kubectl --namespace frugality-system get pods --output \
-      'jsonpath={range .items[*]}{range .status.containerStatuses[*]}{.state.waiting.reason}: {.state.waiting.message}{"\n"}{end}{end}' | grep -E "^($HOPELESS)" | sort -u) || true
+      'jsonpath={range .items[*]}{range .status.containerStatuses[*]}{.image}{" "}{.state.waiting.reason}: {.state.waiting.message}{"\n"}{end}{end}' |
+      grep -E "^$image ($HOPELESS)" | sort -u) || true
     [[ -z $why ]] || die "$1 does not start: $why" \
       "Where the nodes get the images is said by --registry (hack/demo --help), or by image, injector and meter in --values."
     ((SECONDS < deadline)) || die "$1 is not ready after 5 minutes" \

@@ -40,6 +40,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         self.server.asked.add(path)
         if "watch=" in query:
+            self.server.watched.set()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Transfer-Encoding", "chunked")
@@ -68,6 +69,7 @@ class ApiServer(http.server.ThreadingHTTPServer):
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: set[str] = set()
+        self.watched = threading.Event()
         self.ended = threading.Event()
         authority, key, leaf = certificate(folder)
         self.authority = base64.b64encode(authority.read_bytes()).decode()

@@ -13,7 +13,7 @@ import yaml
 
 from api_server import GROUP, ApiServer
 from conftest import ROOT, VERSION
-from image import Image, Service, free_port
+from image import PATIENCE_SECONDS, Image, Service, free_port
 
 RUN = ("run", "--injector-image=injector", "--database-image=postgresql:15")
 
@@ -63,7 +63,7 @@ def test_operator_says_that_there_is_no_cluster(images: dict[str, Image]) -> Non
     assert "no connection to a cluster" in done.stderr
 
 
-def test_operator_starts_by_tls_becomes_ready_and_serves_metrics(
+def test_operator_starts_by_tls_becomes_ready_serves_metrics_and_ends(
     images: dict[str, Image], api_server: ApiServer, serve: Callable[..., Service]
 ) -> None:
     image, port = images["operator"], free_port()
@@ -78,6 +78,8 @@ def test_operator_starts_by_tls_becomes_ready_and_serves_metrics(
     assert status == 200
     assert metrics.endswith("# EOF\n")
     assert {f"{GROUP}frugalitybenchmarks", f"{GROUP}frugalitytrials"} <= api_server.asked
+    assert api_server.watched.wait(PATIENCE_SECONDS)
+    assert operator.end() == 0
 
 
 def test_meter_models_the_energy_of_a_node_and_shares_it_among_its_pods(

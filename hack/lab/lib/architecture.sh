@@ -4,7 +4,8 @@
 
 # Debian's name of an architecture: qemu's.
 declare -A LAB_QEMU_ARCHITECTURE=([amd64]=x86_64 [arm64]=aarch64)
-LAB_EMULATION_PACKAGES=(binfmt-support qemu-user-static)
+# arch-test is what mmdebstrap asks whether the emulation works.
+LAB_EMULATION_PACKAGES=(arch-test binfmt-support qemu-user-static)
 
 # What images are built for: the machine's architecture, unless use_architecture says otherwise.
 image_architecture() { echo "${LAB_IMAGE_ARCHITECTURE:-$(dpkg --print-architecture)}"; }
@@ -21,7 +22,6 @@ use_architecture() {
 }
 
 ensure_emulation() {
-  emulated "$1" && return
   ensure_packages "${LAB_EMULATION_PACKAGES[@]}"
   emulated "$1" || step "register $1 with the kernel" update-binfmts --enable "$1" || true
   emulated "$1" || die "the kernel does not start $1 for the programs of another architecture" \
