@@ -1,5 +1,5 @@
-"""The chart over an older one, and removed: what users have stays. The last of all tests, for the
-operator is away meanwhile."""
+"""The chart removed, an older one in its place, and upgraded: what users have stays. One story, each test
+goes on where the one before ended; the last of all, for the operator is away meanwhile."""
 
 import json
 import shutil
