@@ -148,7 +148,7 @@ impl Pass<'_> {
                 Some(nodes),
                 Verdict::Error,
                 reason::CLOUD_NATIVE_PG_MISSING,
-                "the cluster does not know clusters.postgresql.cnpg.io; install CloudNativePG (https://cloudnative-pg.io/documentation/current/installation_upgrade/) write database.provider: Standalone, or drop spec.database".into(),
+                "the cluster does not know clusters.postgresql.cnpg.io; install CloudNativePG (https://cloudnative-pg.io/documentation/current/installation_upgrade/), write database.provider: Standalone, or drop spec.database".into(),
             ));
         }
         let watch = self.watch(PREFLIGHT, nodes);
