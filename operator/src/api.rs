@@ -11,8 +11,8 @@ mod trial;
 
 pub use benchmark::{
     Boundary, Budget, Candidate, ConfigMapSeed, Database, DecidingFigure, Energy, EnvVar,
-    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, Method, Placement, Request,
-    ResourceList, Resources, Seed, Storage, Trials,
+    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, Method, Placement, Provider,
+    PullPolicy, Request, ResourceList, Resources, SecretName, Seed, Storage, Trials,
 };
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{

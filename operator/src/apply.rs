@@ -27,6 +27,7 @@ use crate::{
     },
     cnpg,
     observe::{LOCK_LABEL, LOCK_OF_NODE},
+    password,
     plan::{
         Action, EventNote, LockAction, Plan,
         facts::{ChildKind, Refusal},
@@ -54,6 +55,9 @@ pub enum ApplyError {
         /// Cause.
         source: kube::Error,
     },
+    /// The system gave no random numbers.
+    #[error("cannot make a password: {0}")]
+    Password(#[source] std::io::Error),
 }
 
 /// What became of a plan.
@@ -260,6 +264,10 @@ impl Applier {
             ChildObject::Deployment(object) => self.post(namespace, &*object).await,
             ChildObject::Service(object) => self.post(namespace, &*object).await,
             ChildObject::Job(object) => self.post(namespace, &*object).await,
+            ChildObject::Secret(object) => {
+                let object = password::filled(*object).map_err(ApplyError::Password)?;
+                self.post(namespace, &object).await
+            }
             ChildObject::Cluster(object) => {
                 let api = self.clusters(namespace);
                 api.create(&post(), &object).await.map(|_| ())
@@ -301,6 +309,8 @@ impl Applier {
             ChildKind::Deployment => self.labels::<Deployment>(namespace, name).await,
             ChildKind::Service => self.labels::<Service>(namespace, name).await,
             ChildKind::Job => self.labels::<Job>(namespace, name).await,
+            // It can't be looked at. Its name has the run's ID, so an earlier pass made it.
+            ChildKind::Secret => return Ok(true),
             ChildKind::Cluster => self
                 .clusters(namespace)
                 .get_metadata_opt(name)
@@ -357,6 +367,8 @@ impl Applier {
                 .delete(name, &params)
                 .await
                 .map(|_| ()),
+            // It goes with the Service that it belongs to.
+            ChildKind::Secret => Ok(()),
             ChildKind::Cluster => self
                 .clusters(namespace)
                 .delete(name, &params)

@@ -42,7 +42,19 @@ pub fn api_resource() -> ApiResource {
     )
 }
 
-/// A PostgreSQL of one instance on `node`.
+/// Settings of PostgreSQL, whoever runs it: the spec's own over those for a small node.
+#[must_use]
+pub fn parameters(database: &Database) -> BTreeMap<String, String> {
+    let mut parameters: BTreeMap<String, String> = PARAMETERS
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    parameters.extend(database.parameters.clone());
+    parameters
+}
+
+/// A PostgreSQL all of whose instances are on one node: what a replica does for a request is part of what
+/// the request costs, and is measured only there.
 #[must_use]
 pub fn cluster(
     metadata: ObjectMeta,
@@ -50,22 +62,17 @@ pub fn cluster(
     image: &str,
     node_selector: &BTreeMap<String, String>,
 ) -> DynamicObject {
-    let mut parameters: BTreeMap<String, String> = PARAMETERS
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
-    parameters.extend(database.parameters.clone());
     let mut storage = json!({ "size": database.storage.size });
     if let Some(class) = &database.storage.storage_class {
         storage["storageClass"] = json!(class);
     }
     let spec = json!({
-        "instances": 1,
+        "instances": database.instances,
         "imageName": image,
         "enablePDB": false,
         "enableSuperuserAccess": false,
         "storage": storage,
-        "postgresql": { "parameters": parameters },
+        "postgresql": { "parameters": parameters(database) },
         "monitoring": { "disableDefaultQueries": true },
         "affinity": { "nodeSelector": node_selector },
         "resources": resources(&database.resources),
@@ -106,7 +113,7 @@ pub fn facts(cluster: &DynamicObject) -> ClusterFacts {
     let phase = status["phase"].as_str().unwrap_or_default();
     let reason = status["phaseReason"].as_str().unwrap_or_default();
     ClusterFacts {
-        ready: ready_condition && status["readyInstances"] == 1,
+        ready: ready_condition && status["readyInstances"] == cluster.data["spec"]["instances"],
         broken: phase.starts_with("Cluster is unrecoverable")
             || phase.starts_with("Invalid cluster definition"),
         hostname: cluster.data["spec"]["affinity"]["nodeSelector"][HOSTNAME_LABEL]
@@ -118,5 +125,53 @@ pub fn facts(cluster: &DynamicObject) -> ClusterFacts {
             (phase, "") => phase.to_owned(),
             (phase, reason) => format!("{phase}: {reason}"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(changes: &Value) -> Database {
+        let mut database = json!({ "seed": { "contacts": 10 } });
+        let fields = changes.as_object().unwrap().clone();
+        database.as_object_mut().unwrap().extend(fields);
+        serde_json::from_value(database).unwrap()
+    }
+
+    fn made(changes: &Value) -> DynamicObject {
+        let node = BTreeMap::from([(HOSTNAME_LABEL.to_owned(), "pi-1".to_owned())]);
+        let image = "example.org/postgresql:15";
+        cluster(ObjectMeta::default(), &database(changes), image, &node)
+    }
+
+    #[test]
+    fn replicas_are_on_the_measured_node_and_all_of_them_must_be_ready() {
+        let mut cluster = made(&json!({ "instances": 2 }));
+        assert_eq!(cluster.data["spec"]["instances"], 2);
+        let ready = |cluster: &mut DynamicObject, instances: i32| {
+            cluster.data["status"] = json!({
+                "readyInstances": instances,
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            });
+            facts(cluster)
+        };
+        assert_eq!(ready(&mut cluster, 1).hostname, "pi-1");
+        assert!(!ready(&mut cluster, 1).ready);
+        assert!(ready(&mut cluster, 2).ready);
+        let mut alone = made(&json!({}));
+        assert_eq!(alone.data["spec"]["instances"], 1);
+        assert!(ready(&mut alone, 1).ready);
+    }
+
+    #[test]
+    fn parameters_go_over_those_for_a_small_node() {
+        let cluster = made(&json!({ "parameters": { "jit": "on", "work_mem": "4MB" } }));
+        let parameters = &cluster.data["spec"]["postgresql"]["parameters"];
+        assert_eq!(
+            (&parameters["jit"], &parameters["work_mem"]),
+            (&json!("on"), &json!("4MB"))
+        );
+        assert_eq!(parameters["autovacuum"], "off");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
 use kube::CustomResourceExt;
 
 use crate::api::{FrugalityBenchmark, FrugalityTrial};
@@ -30,6 +32,35 @@ pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
         ("frugalitybenchmarks.yaml", FrugalityBenchmark::crd()),
         ("frugalitytrials.yaml", FrugalityTrial::crd()),
     ]
+    .map(|(name, mut definition)| {
+        let versions = definition.spec.versions.iter_mut();
+        for schema in versions.filter_map(|version| version.schema.as_mut()) {
+            schema.open_api_v3_schema.iter_mut().for_each(join_lines);
+        }
+        (name, definition)
+    })
+}
+
+/// Descriptions without the line ends of the source: `kubectl explain` keeps them, and breaks lines of its
+/// own.
+fn join_lines(schema: &mut JSONSchemaProps) {
+    if let Some(description) = &mut schema.description {
+        let paragraphs: Vec<String> = description
+            .split("\n\n")
+            .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        *description = paragraphs.join("\n\n");
+    }
+    for property in schema
+        .properties
+        .iter_mut()
+        .flat_map(|map| map.values_mut())
+    {
+        join_lines(property);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
+        join_lines(item);
+    }
 }
 
 /// One definition as YAML.

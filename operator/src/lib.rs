@@ -24,6 +24,7 @@ pub mod crd;
 pub mod export;
 pub mod metrics;
 pub mod observe;
+pub mod password;
 pub mod plan;
 pub mod reader;
 pub mod reference;

@@ -371,6 +371,10 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         role: label(LABEL_ROLE).unwrap_or_default(),
         run: label(LABEL_RUN).unwrap_or_default(),
         trial: label(LABEL_TRIAL),
+        hostname: pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.node_selector.as_ref()?.get(HOSTNAME_LABEL).cloned()),
         created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
         ready_since_unix_seconds: ready_since(pod),
         started_unix_seconds: containers

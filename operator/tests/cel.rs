@@ -56,10 +56,27 @@ fn rule(message: &str, broken: &[(&str, Value)], kept: &[(&str, Value)]) {
     assert!(told.is_empty(), "{kept:?} is answered with {told:?}");
 }
 
+/// Names of two candidates; the first is that of the smallest benchmark.
+const SERVER: &str = "server";
+const BEFORE: &str = "before";
+
+fn candidate(name: &str) -> Value {
+    json!({"name": name, "image": "example.org/server:1"})
+}
+
+/// A database with some field of its own.
+fn database(field: &str, value: Value) -> [(&'static str, Value); 1] {
+    let mut database = json!({"seed": {"contacts": 10}});
+    database[field] = value;
+    [("spec/database", database)]
+}
+
 /// A duration from `least` to `most`, both allowed.
 fn duration_rule(message: &str, path: &str, least: [&str; 2], most: [&str; 2]) {
     for [outside, inside] in [least, most] {
-        rule(message, &[(path, json!(outside))], &[(path, json!(inside))]);
+        let long = ("spec/deadline", json!("336h"));
+        let of = |duration: &str| [long.clone(), (path, json!(duration))];
+        rule(message, &of(outside), &of(inside));
     }
 }
 
@@ -149,13 +166,7 @@ fn the_control_is_a_candidate() {
 fn a_ratio_has_another_candidate() {
     let of = |budget: Value| {
         [
-            (
-                "spec/candidates",
-                json!([
-                    {"name": "server", "image": "example.org/server:2"},
-                    {"name": "before", "image": "example.org/server:1"},
-                ]),
-            ),
+            ("spec/candidates", json!([SERVER, BEFORE].map(candidate))),
             ("spec/budgets", json!([budget])),
         ]
     };
@@ -187,10 +198,18 @@ fn a_ratio_has_another_candidate() {
 
 #[test]
 fn a_tie_has_a_width() {
-    let of = |share: &str| [("spec/energy", json!({"tieWithin": share}))];
+    let of = |share: &str| {
+        [
+            ("spec/candidates", json!([SERVER, BEFORE].map(candidate))),
+            ("spec/energy", json!({"tieWithin": share})),
+        ]
+    };
     let message = "energy.tieWithin is a share above 0 and up to 1";
     rule(message, &of("0.0"), &of("0.001"));
     rule(message, &of("1.1"), &of("1"));
+    let alone = [("spec/energy", json!({"tieWithin": "0.05"}))];
+    let message = "energy.tieWithin compares candidates";
+    rule(message, &alone, &of("0.05"));
 }
 
 #[test]
@@ -263,6 +282,267 @@ fn the_database_image_names_its_version() {
 }
 
 #[test]
+fn the_database_can_give_the_right_to_a_checkpoint() {
+    let message = "database.image must be PostgreSQL 15 or later";
+    for (old, new) in [
+        ("example.org/postgresql:14", "example.org/postgresql:15"),
+        (
+            "example.org:5000/pg:9.6-alpine",
+            "example.org:5000/pg:17.5-alpine",
+        ),
+        ("example.org/pg:14@sha256:0a", "example.org/pg:16@sha256:0a"),
+    ] {
+        rule(
+            message,
+            &database("image", json!(old)),
+            &database("image", json!(new)),
+        );
+    }
+}
+
+#[test]
+fn how_the_database_is_reached_is_not_a_parameter() {
+    let message = "database.parameters must not set port";
+    for name in [
+        "port",
+        "listen_addresses",
+        "ssl",
+        "data_directory",
+        "hba_file",
+    ] {
+        rule(
+            message,
+            &database("parameters", json!({name: "1", "work_mem": "4MB"})),
+            &database("parameters", json!({"work_mem": "4MB"})),
+        );
+    }
+}
+
+#[test]
+fn what_one_provider_has_the_other_has_not() {
+    let of = |provider: &str, field: &str, value: Value| {
+        let mut changes = database(field, value);
+        changes[0].1["provider"] = json!(provider);
+        changes
+    };
+    let user = |provider| of(provider, "runAsUser", json!(999));
+    rule(
+        "database.runAsUser goes with",
+        &user("CloudNativePG"),
+        &user("Standalone"),
+    );
+    rule(
+        "database.runAsUser goes with",
+        &database("runAsUser", json!(999)),
+        &user("Standalone"),
+    );
+    let instances = |provider, number| of(provider, "instances", json!(number));
+    rule(
+        "database.instances goes with",
+        &instances("Standalone", 2),
+        &instances("CloudNativePG", 2),
+    );
+    rule(
+        "database.instances goes with",
+        &instances("Standalone", 2),
+        &instances("Standalone", 1),
+    );
+    let storage = |provider, storage| of(provider, "storage", storage);
+    rule(
+        "database.storage.storageClass goes with",
+        &storage("Standalone", json!({"storageClass": "local-path"})),
+        &storage("CloudNativePG", json!({"storageClass": "local-path"})),
+    );
+    rule(
+        "database.storage.storageClass goes with",
+        &storage("Standalone", json!({"storageClass": "local-path"})),
+        &storage("Standalone", json!({"size": "512Mi"})),
+    );
+}
+
+#[test]
+fn the_database_has_connections_for_the_pool() {
+    let of = |most: &str| {
+        let mut changes = database("parameters", json!({"max_connections": most}));
+        changes[0].1["poolSize"] = json!(20);
+        changes
+    };
+    let message = "database.parameters.max_connections leaves too few";
+    rule(message, &of("29"), &of("30"));
+    // What is no number is PostgreSQL's to refuse.
+    rule(message, &of("5"), &of("many"));
+}
+
+#[test]
+fn an_image_is_a_name() {
+    let of = |image: &str| [("spec/candidates/0/image", json!(image))];
+    let message = "a candidate's image is a name without blanks";
+    for wrong in [
+        "https://example.org/server:1",
+        "example.org/server: 1",
+        "\u{9}server",
+    ] {
+        rule(
+            message,
+            &of(wrong),
+            &of("localhost:5000/you/server:1.2@sha256:0a"),
+        );
+    }
+}
+
+#[test]
+fn paths_are_paths() {
+    let readiness = |path: &str| [("spec/candidates/0/readinessPath", json!(path))];
+    let request = |path: &str| [("spec/request/path", json!(path))];
+    for wrong in ["healthz", "http://server/healthz", "/health z"] {
+        rule(
+            "readinessPath is a path without host and blanks",
+            &readiness(wrong),
+            &readiness("/"),
+        );
+        rule(
+            "request.path is a path without host and blanks",
+            &request(wrong),
+            &request("/a?b=%20{uuid}"),
+        );
+    }
+}
+
+#[test]
+fn the_connection_is_the_injectors() {
+    let of = |name: &str| {
+        [(
+            "spec/request/headers",
+            json!([{"name": name, "value": "1"}]),
+        )]
+    };
+    for name in ["Connection", "content-length", "Transfer-Encoding"] {
+        rule(
+            "request.headers must not set Connection",
+            &of(name),
+            &of("Content-Type"),
+        );
+    }
+}
+
+#[test]
+fn no_more_is_set_aside_than_allowed() {
+    let of = |requests: Value, limits: Value| {
+        [(
+            "spec/candidates/0/resources",
+            json!({"requests": requests, "limits": limits}),
+        )]
+    };
+    rule(
+        "resources.requests.cpu is more than",
+        &of(json!({"cpu": "1.1"}), json!({"cpu": "1000m"})),
+        &of(
+            json!({"cpu": "1"}),
+            json!({"cpu": "1000m", "memory": "64Mi"}),
+        ),
+    );
+    rule(
+        "resources.requests.memory is more than",
+        &of(json!({"memory": "1Gi"}), json!({"memory": "1G"})),
+        &of(
+            json!({"memory": "1G", "cpu": "1"}),
+            json!({"memory": "1Gi"}),
+        ),
+    );
+    let mut of_database = database(
+        "resources",
+        json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
+    );
+    let broken = of_database.clone();
+    of_database[0].1["resources"]["limits"]["cpu"] = json!("2");
+    rule("resources.requests.cpu is more than", &broken, &of_database);
+}
+
+#[test]
+fn a_number_of_requests_fills_a_window() {
+    let of =
+        |rate: Value, requests: i32| [("spec/load", json!({"rate": rate, "requests": requests}))];
+    let message = "load.requests are sent in less than 20s";
+    rule(message, &of(json!(100), 1999), &of(json!(100), 2000));
+    rule(message, &of(json!(6), 119), &of(json!("Max"), 119));
+}
+
+#[test]
+fn a_rate_lets_its_budget_be_met() {
+    let of = |rate: Value, least: &str| {
+        [
+            ("spec/load", json!({"rate": rate})),
+            (
+                "spec/budgets",
+                json!([{"candidate": "server", "minRequestsPerSecond": least}]),
+            ),
+        ]
+    };
+    let message = "a budget's minRequestsPerSecond can't be met";
+    rule(message, &of(json!(100), "100.5"), &of(json!(100), "99.5"));
+    rule(message, &of(json!(100), "200"), &of(json!("Max"), "200"));
+}
+
+#[test]
+fn the_injector_is_not_put_on_the_measured_node() {
+    let of = |injector: &str, shared: bool| {
+        [(
+            "spec/placement",
+            json!({
+                "measuredNodeSelector": {"kubernetes.io/hostname": "pi-1"},
+                "injectorNodeSelector": {"kubernetes.io/hostname": injector, "board": "pi"},
+                "allowSharedNode": shared,
+            }),
+        )]
+    };
+    let message = "placement puts the injector on the measured node";
+    rule(message, &of("pi-1", false), &of("pi-2", false));
+    rule(message, &of("pi-1", false), &of("pi-1", true));
+}
+
+#[test]
+fn the_deadline_is_longer_than_the_trials() {
+    // Two candidates and a control, 6 blocks, each 9 + 10 + 30 + 20 s: 1242 s.
+    let of = |deadline: &str, trials: Value| {
+        let mut trials = trials;
+        trials["control"] = json!("server");
+        trials["idleBaseline"] = json!("15s");
+        [
+            ("spec/candidates", json!([SERVER, BEFORE].map(candidate))),
+            ("spec/load", json!({"duration": "20s", "warmUp": "10s"})),
+            ("spec/trials", trials),
+            ("spec/deadline", json!(deadline)),
+        ]
+    };
+    let message = "spec.deadline is shorter than the trials must take";
+    let six = || json!({"blocks": 6});
+    rule(message, &of("1241s", six()), &of("1242s", six()));
+    // It may end at the first look.
+    let looks = || json!({"looks": [6, 50]});
+    rule(message, &of("1241s", looks()), &of("1242s", looks()));
+    // A number of requests takes at least the shortest window; without either it is a minute.
+    let mut requests = of("1241s", six());
+    requests[1].1 = json!({"requests": 1000});
+    let mut longer = requests.clone();
+    longer[3].1 = json!("1242s");
+    rule(message, &requests, &longer);
+    let mut neither = of("1961s", six());
+    neither[1].1 = json!({});
+    longer = neither.clone();
+    longer[3].1 = json!("1962s");
+    rule(message, &neither, &longer);
+}
+
+#[test]
+fn a_user_is_told_of_twenty_kinds_of_nonsense_and_more() {
+    let mut kinds = std::collections::BTreeSet::new();
+    collect(&schema::<FrugalityBenchmark>(), &mut |message| {
+        kinds.insert(message.to_owned());
+    });
+    assert!(kinds.len() >= 20, "{kinds:#?}");
+}
+
+#[test]
 fn a_database_is_filled_in_one_way() {
     let of = |seed: Value| [("spec/database", json!({ "seed": seed }))];
     let own = json!({"name": "sql", "key": "seed.sql", "table": "t", "rows": 3});
@@ -278,12 +558,15 @@ fn a_database_is_filled_in_one_way() {
 #[test]
 fn the_deadline_leaves_time() {
     let message = "spec.deadline must be from 1m to 336h";
+    let of = |deadline: &str| {
+        [
+            ("spec/load", json!({"duration": "20s", "warmUp": "2s"})),
+            ("spec/trials", json!({"blocks": 1, "idleBaseline": "5s"})),
+            ("spec/deadline", json!(deadline)),
+        ]
+    };
     for (wrong, right) in [("59s", "60s"), ("337h", "336h")] {
-        rule(
-            message,
-            &[("spec/deadline", json!(wrong))],
-            &[("spec/deadline", json!(right))],
-        );
+        rule(message, &of(wrong), &of(right));
     }
 }
 

@@ -143,6 +143,20 @@ fn every_field_that_a_user_writes_is_described() {
 }
 
 #[test]
+fn explain_breaks_the_lines_itself() {
+    let mut broken = Vec::new();
+    for (file, schema) in schemas() {
+        walk("", &schema, &mut |path, schema| {
+            let text = schema["description"].as_str().unwrap_or_default();
+            if text.replace("\n\n", "").contains('\n') {
+                broken.push(format!("{file}: {path}"));
+            }
+        });
+    }
+    assert!(broken.is_empty(), "with line ends: {broken:#?}");
+}
+
+#[test]
 fn the_columns_answer_the_question() {
     let columns = |index: usize| -> Vec<(String, String)> {
         let (_, definition) = &definitions()[index];

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::common::{
     T0,
-    attempt::{after, changed, load_over, record, run_to, said},
+    attempt::{after, changed, first_server, load_over, record, run_to, said},
     manner::pod_in,
     summary::of_plan,
     truth::LoadOn,
-    two,
+    two, two_with,
     world::World,
 };
 use frugality_operator::{
@@ -18,6 +18,7 @@ use frugality_operator::{
         resources::ChildObject,
     },
 };
+use serde_json::{Value, json};
 
 #[test]
 fn the_first_attempt_is_opened_before_anything_is_made_for_it() {
@@ -160,6 +161,75 @@ fn a_server_image_that_cannot_be_had_ends_the_run() {
     run_to(&mut world, "waiting for the server to be ready");
     world.advance_to(world.now + 40.0);
     insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+#[test]
+fn an_image_that_insists_on_root_ends_the_run_at_once() {
+    let refused = |words: &str| {
+        let mut world = World::new([two()]);
+        world.manner.server_ready = None;
+        let message = format!("{words} (pod: \"p_shop(1)\", container: server)");
+        world.manner.server_waiting = Some(("CreateContainerConfigError".into(), message));
+        run_to(&mut world, "starting fresh pods");
+        world.plan(0)
+    };
+    for (words, reason) in [
+        (
+            "container has runAsNonRoot and image will run as root",
+            reason::IMAGE_RUNS_AS_ROOT,
+        ),
+        (
+            "container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root",
+            reason::IMAGE_USER_NOT_NUMERIC,
+        ),
+    ] {
+        let plan = refused(words);
+        let record = record(&plan);
+        assert_eq!(record.outcome, Some(Outcome::Failed));
+        assert_eq!(record.reason.as_deref(), Some(reason));
+        let message = record.message.as_ref().unwrap();
+        assert!(
+            message.contains(words) && message.contains("runAsUser"),
+            "{message}"
+        );
+    }
+    // A Secret that is not there yet may come.
+    let other = refused("secret \"two-db-app\" not found");
+    assert_eq!(other.record, None);
+}
+
+#[test]
+fn a_candidate_says_how_its_image_is_had_and_as_whom_it_runs() {
+    let pod = |changes: &[(&str, Value)]| first_server(&mut World::new([two_with(changes)]));
+    let plain = pod(&[]);
+    let container = &plain.containers[0];
+    assert_eq!(container.image_pull_policy.as_deref(), Some("IfNotPresent"));
+    assert_eq!(plain.image_pull_secrets.as_deref(), Some(&[][..]));
+    let restricted = container.security_context.as_ref().unwrap();
+    assert_eq!(
+        (restricted.run_as_user, restricted.run_as_group),
+        (None, None)
+    );
+
+    let own = json!({
+        "name": "rust", "image": "example.org/rust:1", "imagePullPolicy": "Always",
+        "imagePullSecrets": [{"name": "registry"}], "runAsUser": 1000, "runAsGroup": 2000,
+    });
+    let pod = pod(&[("/candidates", json!([own]))]);
+    assert_eq!(pod.image_pull_secrets.unwrap()[0].name, "registry");
+    let container = &pod.containers[0];
+    assert_eq!(container.image_pull_policy.as_deref(), Some("Always"));
+    let context = container.security_context.as_ref().unwrap();
+    assert_eq!(
+        (context.run_as_user, context.run_as_group),
+        (Some(1000), Some(2000))
+    );
+    // The rest is what the restricted standard asks for.
+    let mut same = context.clone();
+    (same.run_as_user, same.run_as_group) = (None, None);
+    assert_eq!(&same, restricted);
+    assert_eq!(pod.security_context, plain.security_context);
+    assert_eq!(pod.security_context.unwrap().run_as_non_root, Some(true));
 }
 
 #[test]

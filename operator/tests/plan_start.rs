@@ -1,7 +1,10 @@
 //! From a benchmark's creation to its first trial: what must be right, whose turn it is, and the
 //! database.
 
-use crate::common::{T0, manner::pod_in, summary::of_plan, two, two_with, world::World};
+use crate::common::{
+    T0, attempt::first_server, manner::pod_in, run_of, summary::of_plan, two, two_with,
+    world::World,
+};
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Role, Verdict, reason},
@@ -406,4 +409,76 @@ fn an_operator_that_was_restarted_does_not_take_back_what_it_has_told() {
     assert_eq!(restarted.status, ended);
     // It reads the meter again, and so learns when it has been put right.
     assert_eq!(restarted.watch.unwrap().trial, PREFLIGHT);
+}
+
+/// A run with a database of the operator's own that has come to its start.
+fn standalone_starting() -> World {
+    let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
+    let mut world = World::new([benchmark]);
+    world.run_until("the database's pod", |world| {
+        !world.slots[0].pods.is_empty()
+    });
+    let slot = world.wait();
+    world.slots[slot].next_pass = world.now;
+    world
+}
+
+#[test]
+fn a_standalone_database_that_starts_is_waited_for_and_one_that_never_will_is_not() {
+    let world = standalone_starting();
+    let waiting = world.plan(0);
+    assert_eq!(reason_of(&waiting), reason::STARTING_DATABASE);
+    assert!(
+        waiting.status.conditions[0]
+            .message
+            .contains("its pod: starting")
+    );
+    let crashing = |restarts| {
+        planned(&world, 10.0, |observed| {
+            let pod = pod_in(observed, Role::Database);
+            pod.restarts = restarts;
+            pod.waiting = Some(("CrashLoopBackOff".into(), "back-off 20s".into()));
+            let end = Termination {
+                exit_code: 1,
+                reason: "Error".into(),
+                message: "initdb: error: could not look up effective user ID 26".into(),
+            };
+            pod.terminated.insert("postgres".into(), end);
+        })
+    };
+    assert_eq!(crashing(2).record, None);
+    let ended = crashing(3);
+    let (_, record) = ended.record.unwrap();
+    assert_eq!(record.reason.as_deref(), Some(reason::DATABASE_FAILED));
+    let message = record.message.unwrap();
+    assert!(
+        message.contains("could not look up effective user ID 26"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_standalone_databases_pod_that_was_evicted_is_not_waited_for_beside_its_successor() {
+    let mut world = standalone_starting();
+    world.run_until("a trial", |world| !world.slots[0].trials.is_empty());
+    let plan = planned(&world, 30.0, |observed| {
+        let mut evicted = pod_in(observed, Role::Database).clone();
+        (evicted.ended, evicted.ready_since_unix_seconds) = (true, None);
+        observed.pods.insert(0, evicted);
+    });
+    assert_eq!(reason_of(&plan), reason::MEASURING);
+}
+
+#[test]
+fn candidates_reach_every_database_alike() {
+    let env = |provider: &str| {
+        let benchmark = two_with(&[("/database/provider", json!(provider))]);
+        // Its ID covers the provider.
+        let run = run_of(&benchmark);
+        let mut server = first_server(&mut World::new([benchmark]));
+        let env = serde_json::to_string(&server.containers.remove(0).env).unwrap();
+        env.replace(&run, "RUN")
+    };
+    assert_eq!(env("Standalone"), env("CloudNativePG"));
+    assert!(env("Standalone").contains("sslmode=disable"));
 }

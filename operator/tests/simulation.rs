@@ -3,12 +3,16 @@
 
 use crate::common::{
     expected::{assert_truth, measured, start, status},
+    objects::label,
     run_of, summary,
     truth::WINDOW_SECONDS,
     two, two_with,
     world::World,
 };
-use frugality_operator::api::{FrugalityBenchmark, reason};
+use frugality_operator::{
+    api::{FrugalityBenchmark, LABEL_TRIAL, Role, reason},
+    plan::{facts::ChildKind, ledger::outcome_of, resources::ChildObject},
+};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -181,4 +185,88 @@ fn the_one_that_waits_says_for_whom() {
         .map(|slot| summary::of_status(status(&world, slot)))
         .collect();
     insta::assert_snapshot!("two_at_once", texts.join("---\n"));
+}
+
+/// The same benchmark with a database that the operator runs itself.
+fn standalone() -> FrugalityBenchmark {
+    two_with(&[("/database/provider", json!("Standalone"))])
+}
+
+#[test]
+fn a_standalone_database_gives_the_same_figures_in_a_cluster_without_cloudnativepg() {
+    let mut world = World::new([standalone()]);
+    world.manner.cloud_native_pg = false;
+    let mut made = Vec::new();
+    while !world.is_over() {
+        let slot = world.wait();
+        let plan = world.pass(slot);
+        let ours = plan
+            .create
+            .iter()
+            .filter(|child| label(child, LABEL_TRIAL).is_none());
+        made.extend(ours.map(ChildObject::kind));
+    }
+    assert_truth(status(&world, 0));
+    assert_eq!(
+        status(&world, 0).progress.as_ref().unwrap().void_attempts,
+        0
+    );
+    // Each once, and the login before the pod that needs it; the last one is the seed.
+    assert_eq!(
+        made,
+        [
+            ChildKind::Service,
+            ChildKind::Secret,
+            ChildKind::Deployment,
+            ChildKind::Job
+        ]
+    );
+    for trial in measured(&world, 0) {
+        let record = trial.status.as_ref().unwrap();
+        assert_eq!(record.database_pods.len(), 1);
+        let energy = record.energy.as_ref().unwrap();
+        assert!(energy.attributed.as_ref().unwrap().database_joules > Some(0.0));
+    }
+}
+
+#[test]
+fn a_standalone_database_that_lost_its_pod_is_filled_again() {
+    let mut world = World::new([standalone()]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    world.replace_pod(0, Role::Database);
+    let mut seeds = 0;
+    while !world.is_over() {
+        let slot = world.wait();
+        let open = world.slots[0]
+            .trials
+            .iter()
+            .any(|trial| outcome_of(trial).is_none());
+        let plan = world.pass(slot);
+        let seed = |child: &ChildObject| child.name().ends_with("-seed");
+        if plan.create.iter().any(seed) {
+            assert!(
+                !open,
+                "an attempt is open on a database that is being filled"
+            );
+            seeds += 1;
+        }
+    }
+    // Not of this run's beginning, which was before.
+    assert_eq!(seeds, 1);
+    assert_truth(status(&world, 0));
+    assert_eq!(
+        status(&world, 0).progress.as_ref().unwrap().void_attempts,
+        1
+    );
+}
+
+#[test]
+fn a_standalone_database_whose_address_was_deleted_is_made_anew_with_its_login() {
+    let mut world = World::new([standalone()]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    let address = format!("two-{}-db-rw", run_of(&world.slots[0].benchmark));
+    world.delete(0, ChildKind::Service, &address);
+    world.run_to_end();
+    // The world stops the test where a database starts without its login.
+    assert_truth(status(&world, 0));
 }

@@ -91,6 +91,12 @@ NO_IMAGE = Benchmark(
         candidates=[{"name": "missing", "image": "localhost/frugality/no-such-server:0.1.0"}], deadline="2m"
     ),
 )
+# The box's own base image, which names no user.
+AS_ROOT = Benchmark(
+    "e2e-bad",
+    "as-root",
+    spec(candidates=[{"name": "root", "image": "docker.io/library/debian:bookworm-slim"}], deadline="2m"),
+)
 NO_DATABASE = Benchmark(
     "e2e-bad",
     "no-database",
@@ -109,20 +115,13 @@ MODELLED = Benchmark(
     ),
 )
 
-# As short as the schema allows, without a database, and last of all.
-LAST = Benchmark(
-    KILLED.namespace,
-    "last",
-    spec(
-        candidates=[{"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
-        request={"path": "/?size=100"},
-        load={"duration": "20s", "warmUp": "2s", "rate": 100},
-        deadline="5m",
-    ),
+# On a database that the operator runs itself, and last of all.
+STANDALONE = Benchmark(
+    "e2e-standalone", "standalone", spec(database=DATABASE | {"provider": "Standalone"}, deadline="5m")
 )
 
 # The last two never get a turn, and need none to be refused.
-QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, NO_DATABASE, LAST]
+QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE, STANDALONE]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
 NAMESPACES = sorted({benchmark.namespace for benchmark in ALL})
 assert (ROOT / EXAMPLE).exists()

@@ -68,6 +68,79 @@ def test_the_spec_that_the_nonsense_is_made_from_is_accepted() -> None:
             "energy.boundary Candidate needs energy.decidingFigure Attributed",
         ),
         (benchmark(deadline="10s"), "spec.deadline must be from 1m to 336h"),
+        (
+            benchmark(load={"rate": 100, "requests": 500}),
+            "load.requests are sent in less than 20s at this load.rate",
+        ),
+        (
+            benchmark(trials={"blocks": 50}, deadline="10m"),
+            "spec.deadline is shorter than the trials must take",
+        ),
+        (
+            benchmark(
+                trials=FIVE,
+                load={"rate": 50},
+                budgets=[{"candidate": "rust", "minRequestsPerSecond": "60"}],
+            ),
+            "a budget's minRequestsPerSecond can't be met at a lower load.rate",
+        ),
+        (benchmark(energy={"tieWithin": "0.05"}), "energy.tieWithin compares candidates: name a second one"),
+        (
+            benchmark(candidates=[RUST | {"image": "https://ghcr.io/you/server:1"}]),
+            "a candidate's image is a name without blanks and without https://",
+        ),
+        (
+            benchmark(candidates=[RUST | {"readinessPath": "healthz"}]),
+            "readinessPath is a path without host and blanks that begins with /",
+        ),
+        (
+            benchmark(
+                candidates=[RUST | {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "500m"}}}]
+            ),
+            "resources.requests.cpu is more than resources.limits.cpu",
+        ),
+        (
+            benchmark(request={"path": "http://server/contacts"}),
+            "request.path is a path without host and blanks that begins with /",
+        ),
+        (
+            benchmark(request={"path": "/", "headers": [{"name": "Connection", "value": "close"}]}),
+            "request.headers must not set Connection",
+        ),
+        (
+            benchmark(database=DATABASE | {"image": "postgres:14"}),
+            "database.image must be PostgreSQL 15 or later",
+        ),
+        (
+            benchmark(database=DATABASE | {"parameters": {"port": "6000"}}),
+            "database.parameters must not set port",
+        ),
+        (
+            benchmark(database=DATABASE | {"runAsUser": 999}),
+            "database.runAsUser goes with provider: Standalone",
+        ),
+        (
+            benchmark(database=DATABASE | {"provider": "Standalone", "instances": 2}),
+            "database.instances goes with CloudNativePG",
+        ),
+        (
+            benchmark(database=DATABASE | {"provider": "Standalone", "storage": {"storageClass": "fast"}}),
+            "database.storage.storageClass goes with CloudNativePG",
+        ),
+        (
+            benchmark(database=DATABASE | {"poolSize": 50, "parameters": {"max_connections": "50"}}),
+            "database.parameters.max_connections leaves too few connections",
+        ),
+        (
+            benchmark(
+                placement={
+                    "measuredNodeSelector": {"kubernetes.io/hostname": "pi-1"},
+                    "injectorNodeSelector": {"kubernetes.io/hostname": "pi-1"},
+                }
+            ),
+            "placement puts the injector on the measured node",
+        ),
+        (benchmark(candidates=[RUST | {"runAsUser": 0}]), "spec.candidates[0].runAsUser"),
         (benchmark(candidates=[]), "spec.candidates"),
         (benchmark(candidates=[RUST, RUST]), 'Duplicate value: {"name":"rust"}'),
         (benchmark(candidates=[RUST | {"hostNetwork": True}]), "hostNetwork"),

@@ -25,6 +25,8 @@ def may(user: str, *what: str) -> bool:
         ("get", "secrets"),
         ("list", "secrets"),
         ("watch", "secrets"),
+        ("update", "secrets"),
+        ("delete", "secrets"),
         ("create", "pods"),
         ("delete", "pods"),
         ("create", "pods", "--subresource=exec"),

@@ -44,13 +44,16 @@ use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration};
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, self.candidates.exists(c, c.name == b.candidate))").message("every budget must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, !has(b.against) || (b.against != b.candidate && self.candidates.exists(c, c.name == b.against)))").message("a budget's against must name another candidate of spec.candidates"),
     validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
+    validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
+    validation = Rule::new("!has(self.energy.tieWithin) || self.candidates.size() > 1").message("energy.tieWithin compares candidates: name a second one in spec.candidates, or leave it out"),
+    validation = Rule::new("duration(self.deadline).getSeconds() >= (self.candidates.size() + (has(self.trials.control) ? 1 : 0)) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[0] : self.trials.blocks) * (9 + duration(self.load.warmUp).getSeconds() + 2 * duration(self.trials.idleBaseline).getSeconds() + (has(self.load.duration) ? duration(self.load.duration).getSeconds() : (has(self.load.requests) ? 20 : 60)))").message("spec.deadline is shorter than the trials must take: candidates (and control) × blocks (or the first look) × (warmUp + duration + 2 × idleBaseline + 9s); write a longer deadline, or ask for fewer blocks or a shorter load.duration"),
 )]
 pub struct FrugalityBenchmarkSpec {
     /// The contestants, 1 to 16. One alone is judged against its budgets only.
     #[schemars(length(min = 1, max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub candidates: Vec<Candidate>,
-    /// PostgreSQL, run by CloudNativePG, that all candidates share in turn. Without it, candidates
-    /// get no database.
+    /// PostgreSQL that all candidates use in turn: made, filled and checked by the operator, and reached by
+    /// `DATABASE_URL`. Without it, candidates get no database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<Database>,
     /// The request that the injector sends.
@@ -93,9 +96,21 @@ pub struct Candidate {
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     )]
     pub name: String,
-    /// Container image. Its user must be a number, or set `runAsUser`: pods run as non-root.
+    /// Container image, for example `ghcr.io/you/server:1.2`; by digest (`…@sha256:…`) it can't change
+    /// during a run. Its user must be a number other than 0, or set `runAsUser`: pods run as non-root.
     #[schemars(length(min = 1, max = 512))]
+    #[x_kube(validation = Rule::new("self.matches('^[^[:space:]]+$') && !self.contains('://')").message("a candidate's image is a name without blanks and without https://; write for example ghcr.io/you/server:1.2"))]
     pub image: String,
+    /// When the node asks the registry for the image: only where it has none (`IfNotPresent`, what
+    /// happens where this is absent), before every attempt (`Always`; a tag that then has another digest
+    /// makes the attempt void), or not at all (`Never`, for images that were imported on the node).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_pull_policy: Option<PullPolicy>,
+    /// Secrets of the benchmark's namespace that let the node pull the image from a private registry, as
+    /// `kubectl create secret docker-registry` makes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub image_pull_secrets: Vec<SecretName>,
     /// Arguments to the image's entry point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 4096)))]
@@ -115,12 +130,48 @@ pub struct Candidate {
     pub resources: Resources,
     /// Path that answers 200 once the server can work.
     #[serde(default = "default_readiness_path")]
-    #[schemars(length(min = 1, max = 256), regex(pattern = r"^/"))]
+    #[schemars(length(min = 1, max = 256))]
+    #[x_kube(validation = Rule::new("self.matches('^/[^[:space:]]*$')").message("readinessPath is a path without host and blanks that begins with /; write for example /healthz"))]
     pub readiness_path: String,
-    /// User ID to run as, where the image names none or a name.
+    /// User ID to run as, instead of the image's. Needed where the image runs as root, or names its user
+    /// by a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub run_as_user: Option<i64>,
+    /// Group ID to run as, instead of the image's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub run_as_group: Option<i64>,
+}
+
+/// When a node asks the registry for an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum PullPolicy {
+    IfNotPresent,
+    Always,
+    Never,
+}
+
+impl PullPolicy {
+    /// As Kubernetes spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IfNotPresent => "IfNotPresent",
+            Self::Always => "Always",
+            Self::Never => "Never",
+        }
+    }
+}
+
+/// A Secret of the benchmark's namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecretName {
+    /// Name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
 }
 
 fn default_port() -> i32 {
@@ -135,22 +186,26 @@ fn default_readiness_path() -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvVar {
-    /// Name.
+    /// Name of the variable, for example `LOG_LEVEL`.
     #[schemars(
         length(min = 1, max = 128),
         regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")
     )]
     pub name: String,
-    /// Value.
+    /// Its value, for example `warn`.
     #[schemars(length(max = 4096))]
     pub value: String,
 }
 
 /// CPU and memory of a pod, in Kubernetes' quantities.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!has(self.requests) || !has(self.limits) || !has(self.requests.cpu) || !has(self.limits.cpu) || quantity(self.requests.cpu).compareTo(quantity(self.limits.cpu)) <= 0").message("resources.requests.cpu is more than resources.limits.cpu: write the same amount or less"),
+    validation = Rule::new("!has(self.requests) || !has(self.limits) || !has(self.requests.memory) || !has(self.limits.memory) || quantity(self.requests.memory).compareTo(quantity(self.limits.memory)) <= 0").message("resources.requests.memory is more than resources.limits.memory: write the same amount or less"),
+)]
 pub struct Resources {
-    /// What the scheduler sets aside.
+    /// What the scheduler sets aside for the pod.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub requests: ResourceList,
     /// What the kernel enforces. A CPU limit throttles, and that is then part of what is measured.
@@ -180,21 +235,48 @@ impl ResourceList {
     }
 }
 
-/// A PostgreSQL of one instance on the measured node, run by CloudNativePG, new for each run.
+/// A PostgreSQL on the measured node, new for each run.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("(has(self.provider) && self.provider == 'Standalone') || !has(self.runAsUser)").message("database.runAsUser goes with provider: Standalone; CloudNativePG runs its images as user 26, so leave it out"),
+    validation = Rule::new("!has(self.provider) || self.provider != 'Standalone' || !has(self.instances) || self.instances == 1").message("database.instances goes with CloudNativePG: provider Standalone is one pod, so leave it out"),
+    validation = Rule::new("!has(self.provider) || self.provider != 'Standalone' || !has(self.storage) || !has(self.storage.storageClass)").message("database.storage.storageClass goes with CloudNativePG: provider Standalone keeps its data in an emptyDir of the node, so leave it out"),
+    validation = Rule::new("!has(self.parameters) || !('max_connections' in self.parameters) || !self.parameters['max_connections'].matches('^[0-9]+$') || int(self.parameters['max_connections']) >= self.poolSize + 10").message("database.parameters.max_connections leaves too few connections: write at least database.poolSize + 10"),
+)]
 pub struct Database {
-    /// PostgreSQL image for CloudNativePG; its tag begins with a version ≥ 15. Absent: the operator's default.
+    /// Who runs it: `CloudNativePG`, which must be installed, or `Standalone`, one pod that this operator
+    /// makes itself, for boards that are too small for another operator. Candidates see no difference:
+    /// same address, same way to log in, TLS off in both.
+    #[serde(default, skip_serializing_if = "Provider::is_default")]
+    pub provider: Provider,
+    /// Instances of CloudNativePG: the primary, and replicas of it that no candidate reads from. All are
+    /// on the measured node, where what replication costs is measured. Absent: 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 3))]
+    pub instances: i32,
+    /// PostgreSQL image; its tag begins with a version ≥ 15. Absent: the operator's default. CloudNativePG
+    /// needs one made for it; for `Standalone` any image does that has PostgreSQL's programs in its `PATH`,
+    /// such as `docker.io/library/postgres:17` with `runAsUser: 999`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     #[x_kube(validation = Rule::new("self.matches(':[0-9]+[^/]*$')").message("database.image needs a tag that begins with a PostgreSQL version, for example ghcr.io/cloudnative-pg/postgresql:17.5"))]
+    #[x_kube(validation = Rule::new("!self.matches(':[0-9]+[^/]*$') || self.matches(':(1[5-9]|[2-9][0-9])([^0-9/][^/]*)?$')").message("database.image must be PostgreSQL 15 or later, where the candidates' role can be given the right to the CHECKPOINT before each trial; write for example ghcr.io/cloudnative-pg/postgresql:17.5"))]
     pub image: Option<String>,
+    /// User ID of PostgreSQL in the image of a `Standalone` database: 999 in Debian's official image, 70 in
+    /// Alpine's. Absent: 26, as in CloudNativePG's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub run_as_user: Option<i64>,
     /// The volume for the data.
     #[serde(default)]
     pub storage: Storage,
-    /// PostgreSQL settings, over the operator's own for small nodes.
+    /// PostgreSQL settings such as `work_mem: 4MB`, over the operator's own: autovacuum and JIT off, 64 MB
+    /// of shared buffers, 60 connections, no timed checkpoints. What CloudNativePG keeps to itself it
+    /// refuses by name (`ChildRefused`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64), schema_with = "string_map")]
+    #[x_kube(validation = Rule::new("self.all(name, !(name in ['config_file', 'data_directory', 'external_pid_file', 'hba_file', 'ident_file', 'listen_addresses', 'port', 'ssl', 'unix_socket_directories']))").message("database.parameters must not set port, listen_addresses, ssl, unix_socket_directories or a file's place: they are how all candidates alike reach the database; leave them out"))]
     pub parameters: BTreeMap<String, String>,
     /// CPU and memory of the database's pod.
     #[serde(default)]
@@ -211,6 +293,38 @@ fn default_pool_size() -> i32 {
     10
 }
 
+fn one() -> i32 {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
+fn is_one(number: &i32) -> bool {
+    *number == 1
+}
+
+/// Who runs the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Provider {
+    #[default]
+    #[serde(rename = "CloudNativePG")]
+    CloudNativePg,
+    Standalone,
+}
+
+impl Provider {
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature is serde's"
+    )]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Volume of the database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -219,7 +333,8 @@ pub struct Storage {
     #[serde(default = "default_storage_size")]
     #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(Mi|Gi|M|G)$"))]
     pub size: String,
-    /// Storage class; absent: the cluster's default.
+    /// Storage class of CloudNativePG's volume; absent: the cluster's default. `Standalone` has none: its
+    /// data are in an `emptyDir` of the node, limited to `size`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
@@ -243,11 +358,12 @@ impl Default for Storage {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = Rule::new("has(self.contacts) != has(self.configMap)").message("database.seed needs exactly one of contacts (rows of the built-in address book) and configMap (your own SQL)"))]
 pub struct Seed {
-    /// So many rows of the built-in address book, table `contacts`.
+    /// Rows of the built-in address book: made-up contacts in the table `contacts` (`id`, `uid`, `vcard`,
+    /// `etag`, `name`), the same ones every time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000))]
     pub contacts: Option<i64>,
-    /// SQL of your own.
+    /// SQL of your own, from a ConfigMap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_map: Option<ConfigMapSeed>,
 }
@@ -256,16 +372,16 @@ pub struct Seed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfigMapSeed {
-    /// ConfigMap.
+    /// Name of the ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// Key whose value is the SQL.
+    /// Key of the ConfigMap whose value is the SQL, for example `seed.sql`.
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub key: String,
     /// Table whose rows are counted and digested afterwards.
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z_][a-z0-9_]*$"))]
     pub table: String,
-    /// Rows that the table must have.
+    /// Rows that the table must have then; with any other number the run ends (`SeedFailed`).
     #[schemars(range(min = 1))]
     pub rows: i64,
 }
@@ -311,14 +427,16 @@ pub struct Request {
     /// HTTP method.
     #[serde(default)]
     pub method: Method,
-    /// Path and query; each `{uuid}` is a fresh UUID in every request.
-    #[schemars(length(min = 1, max = 1024), regex(pattern = r"^/[^\s]*$"))]
+    /// Path and query, for example `/contacts/{uuid}`; each `{uuid}` is a fresh UUID in every request.
+    #[schemars(length(min = 1, max = 1024))]
+    #[x_kube(validation = Rule::new("self.matches('^/[^[:space:]]*$')").message("request.path is a path without host and blanks that begins with /; write for example /contacts/{uuid}, and %20 for a blank"))]
     pub path: String,
-    /// Headers.
+    /// Headers that are sent with every request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[x_kube(validation = Rule::new("self.all(h, !(h.name.lowerAscii() in ['connection', 'content-length', 'transfer-encoding']))").message("request.headers must not set Connection, Content-Length or Transfer-Encoding: the injector keeps connections open and knows the body's length; leave them out"))]
     pub headers: Vec<Header>,
-    /// Body; each `{uuid}` is fresh here too.
+    /// Body of a POST, PUT or PATCH; each `{uuid}` is fresh here too.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 65_536))]
     pub body: Option<String>,
@@ -341,10 +459,10 @@ fn default_expected_status() -> Vec<i32> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Header {
-    /// Name.
+    /// Name, for example `Accept`.
     #[schemars(length(min = 1, max = 128), regex(pattern = r"^[-A-Za-z0-9_]+$"))]
     pub name: String,
-    /// Value.
+    /// Value, for example `application/json`.
     #[schemars(length(max = 2048), regex(pattern = r"^[^\r\n]*$"))]
     pub value: String,
 }
@@ -355,6 +473,7 @@ pub struct Header {
 #[x_kube(
     validation = Rule::new("!(has(self.duration) && has(self.requests))").message("load takes duration or requests, not both"),
     validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
+    validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
 )]
 pub struct Load {
     /// Connections that each send one request at a time.
@@ -377,7 +496,7 @@ pub struct Load {
     #[serde(default = "default_warm_up")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('2s') && duration(self) <= duration('10m')").message("load.warmUp must be from 2s to 10m"))]
     pub warm_up: HumanDuration,
-    /// Longest time to wait for an answer.
+    /// Longest time to wait for an answer; what takes longer counts as an error.
     #[serde(default = "default_timeout")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('100ms') && duration(self) <= duration('1m')").message("load.timeout must be from 100ms to 1m"))]
     pub timeout: HumanDuration,
@@ -420,7 +539,8 @@ impl Default for Load {
     validation = Rule::new("!has(self.looks) || self.looks.size() == 0 || self.blocks == 10 || self.looks[self.looks.size() - 1] == self.blocks").message("trials.looks must end with trials.blocks: leave blocks out, or make it the last look"),
 )]
 pub struct Trials {
-    /// Passes over all candidates; each gives one trial of each. Fewer than 5 are not reported.
+    /// Passes over all candidates; each gives one trial of each. Fewer than 5 give no report, and more of
+    /// them narrower intervals.
     #[serde(default = "default_blocks")]
     #[schemars(range(min = 1, max = 50))]
     pub blocks: i32,
@@ -442,11 +562,13 @@ pub struct Trials {
     #[serde(default = "default_seed")]
     #[schemars(range(min = 0))]
     pub seed: i64,
-    /// How often a block is tried before the run ends as Invalid.
+    /// How often a block is tried before the run ends as Invalid: an attempt that something disturbed is
+    /// void, and its block is tried again.
     #[serde(default = "default_max_attempts")]
     #[schemars(range(min = 1, max = 20))]
     pub max_attempts: i32,
-    /// Length of the idle baseline before and after each trial.
+    /// Length of the idle baseline before and after each trial: the candidate is up and nobody asks it
+    /// anything. Net energy is what the window cost beyond it.
     #[serde(default = "default_idle_baseline")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('5s') && duration(self) <= duration('10m')").message("trials.idleBaseline must be from 5s to 10m"))]
     pub idle_baseline: HumanDuration,
@@ -516,10 +638,13 @@ impl DecidingFigure {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = Rule::new("!has(self.boundary) || self.boundary == 'CandidateAndDatabase' || (has(self.decidingFigure) && self.decidingFigure == 'Attributed')").message("energy.boundary Candidate needs energy.decidingFigure Attributed: the node's own energy can't be measured without its database"))]
 pub struct Energy {
-    /// What attributed joules cover.
+    /// What attributed joules cover: the pods of candidate and database, or the `Candidate` alone, which
+    /// needs `decidingFigure: Attributed`.
     #[serde(default)]
     pub boundary: Boundary,
-    /// Figure that decides winner and budgets. Absent: Gross at `rate: Max`, Net at a fixed rate.
+    /// Joules per request that decide winner and budgets. `Gross`: all that the node used in the window.
+    /// `Net`: that less the power of the idle node. `Attributed`: what the meter gives to the boundary's
+    /// pods, a share by CPU time. Absent: Gross at `rate: Max`, Net at a fixed rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deciding_figure: Option<DecidingFigure>,
     /// Whether joules computed from CPU use may decide a budget. They then decide on CPU-seconds
@@ -545,13 +670,14 @@ pub struct Budget {
     /// Candidate that the limits are for.
     #[schemars(length(min = 1, max = 15))]
     pub candidate: String,
-    /// Most joules per successful request, of the deciding figure, for example `"0.005"`.
+    /// Most joules per successful request, of the deciding figure, for example `"0.005"`; in quotes, like
+    /// all decimals here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_joules_per_request: Option<Decimal>,
-    /// Longest mean time of a successful request, in milliseconds.
+    /// Longest mean time of a successful request, in milliseconds, for example `"20"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_milliseconds_per_request: Option<Decimal>,
-    /// Fewest successful requests per second.
+    /// Fewest successful requests per second, for example `"500"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_requests_per_second: Option<Decimal>,
     /// Largest share of requests without an expected answer, from 0 to 1.
@@ -572,10 +698,12 @@ pub struct Budget {
 
 /// Which nodes take part. Without selectors: the first ready node with a meter is measured
 /// (one labelled `frugality.dev/role=measured` first), and another ready node injects.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(validation = Rule::new("self.allowSharedNode || !has(self.measuredNodeSelector) || !has(self.injectorNodeSelector) || !('kubernetes.io/hostname' in self.measuredNodeSelector) || !('kubernetes.io/hostname' in self.injectorNodeSelector) || self.measuredNodeSelector['kubernetes.io/hostname'] != self.injectorNodeSelector['kubernetes.io/hostname']").message("placement puts the injector on the measured node: write another kubernetes.io/hostname in injectorNodeSelector, or allowSharedNode: true"))]
 pub struct Placement {
-    /// Labels of the node that runs candidates and database.
+    /// Labels of the node that runs candidates and database, for example `kubernetes.io/hostname: pi-1`. It
+    /// needs a meter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
     pub measured_node_selector: BTreeMap<String, String>,

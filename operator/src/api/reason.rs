@@ -64,6 +64,10 @@ pub const CHILD_REFUSED: &str = "ChildRefused";
 
 /// An image could not be pulled.
 pub const IMAGE_PULL_FAILED: &str = "ImagePullFailed";
+/// A candidate's image wants to run as root, which its pod may not.
+pub const IMAGE_RUNS_AS_ROOT: &str = "ImageRunsAsRoot";
+/// A candidate's image names its user by a name, so that nobody can tell whether it is root.
+pub const IMAGE_USER_NOT_NUMERIC: &str = "ImageUserNotNumeric";
 /// The database did not start.
 pub const DATABASE_FAILED: &str = "DatabaseFailed";
 /// The seed Job failed or counted other rows than expected.

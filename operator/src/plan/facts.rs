@@ -37,7 +37,7 @@ pub struct Observed {
     pub foreign_pods: Vec<ForeignPod>,
     /// Objects that this benchmark has made, pods and ledger aside.
     pub children: Vec<Child>,
-    /// The benchmark's PostgreSQL.
+    /// The benchmark's PostgreSQL, where CloudNativePG runs it.
     pub database: Option<ClusterFacts>,
     /// Whether the cluster knows CloudNativePG's resource.
     pub cloud_native_pg_installed: bool,
@@ -127,6 +127,8 @@ pub enum ChildKind {
     Service,
     /// `batch/v1 Job`.
     Job,
+    /// `v1 Secret`, which the operator can create and not see: it belongs to a Service and goes with it.
+    Secret,
     /// `postgresql.cnpg.io/v1 Cluster`.
     Cluster,
 }
@@ -163,6 +165,8 @@ pub struct PodFacts {
     pub run: String,
     /// Trial that it belongs to, if one.
     pub trial: Option<String>,
+    /// Host name label of the node that it is put on.
+    pub hostname: Option<String>,
     /// When it was created.
     pub created_unix_seconds: f64,
     /// Since when it has been ready, if it is.

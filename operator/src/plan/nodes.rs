@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    facts::{NodeFacts, Observed},
+    facts::{NodeFacts, Observed, PodFacts},
     ledger::Ledger,
     turn::{Claims, Queue},
 };
-use crate::api::{Placement, reason};
+use crate::api::{Placement, Role, reason};
 
 /// Label by which a pod is put on a node.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
@@ -93,7 +93,11 @@ pub fn wanted<'a>(
 
 /// The node that the database was put on: the candidates go where it is.
 fn beside_the_database(observed: &Observed) -> Option<NodeFacts> {
-    let hostname = &observed.database.as_ref()?.hostname;
+    let is_database = |pod: &&PodFacts| pod.role == Role::Database.as_str();
+    let hostname = match &observed.database {
+        Some(cluster) => &cluster.hostname,
+        None => observed.pods.iter().find(is_database)?.hostname.as_ref()?,
+    };
     let on_it = |node: &&NodeFacts| selector(node).get(HOSTNAME_LABEL) == Some(hostname);
     observed.nodes.iter().find(on_it).cloned()
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::api::{
     FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec,
-    FrugalityTrialStatus, Outcome, Role, Verdict, reason,
+    FrugalityTrialStatus, Outcome, Provider, Role, Verdict, reason,
 };
 
 /// A cluster that is not ready for the run is waited for this long before the run ends as Invalid:
@@ -137,12 +137,18 @@ impl Pass<'_> {
                 without_figures(Verdict::Error, refusal.reason, refusal.message.clone());
             return Some(self.conclude(Some(nodes), judgement));
         }
-        if self.benchmark.spec.database.is_some() && !self.observed.cloud_native_pg_installed {
+        let wants_cloud_native_pg = self
+            .benchmark
+            .spec
+            .database
+            .as_ref()
+            .is_some_and(|database| database.provider == Provider::CloudNativePg);
+        if wants_cloud_native_pg && !self.observed.cloud_native_pg_installed {
             return Some(self.not_possible(
                 Some(nodes),
                 Verdict::Error,
                 reason::CLOUD_NATIVE_PG_MISSING,
-                "the cluster does not know clusters.postgresql.cnpg.io; install CloudNativePG (https://cloudnative-pg.io/documentation/current/installation_upgrade/) or drop spec.database".into(),
+                "the cluster does not know clusters.postgresql.cnpg.io; install CloudNativePG (https://cloudnative-pg.io/documentation/current/installation_upgrade/), write database.provider: Standalone, or drop spec.database".into(),
             ));
         }
         let watch = self.watch(PREFLIGHT, nodes);

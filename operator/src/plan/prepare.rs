@@ -3,6 +3,7 @@
 use kube::ResourceExt;
 
 use super::{
+    database::{Standing, standing},
     facts::{ChildKind, PodFacts},
     identity,
     nodes::{self, Nodes},
@@ -55,28 +56,26 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
         return Prepared::Ready;
     };
     let builder = pass.builder(settings);
-    let measured = nodes::selector(&nodes.measured);
-    let name = identity::database_name(&pass.benchmark.name_any(), pass.run);
-    let Some(created_database) = created(pass, ChildKind::Cluster, &name) else {
-        return Prepared::waiting(
-            reason::STARTING_DATABASE,
-            "creating the database",
-            vec![builder.database(database, &measured)],
-        );
+    let made = match standing(pass, &builder, database, nodes) {
+        Standing::Made(made) => made,
+        Standing::Missing { create, delete } => {
+            return Prepared::Waiting {
+                reason: reason::STARTING_DATABASE,
+                message: "creating the database".into(),
+                create,
+                delete,
+            };
+        }
     };
-    let facts = pass.observed.database.clone().unwrap_or_default();
-    if !facts.ready && pass.ledger.is_begun() {
+    if !made.ready && pass.ledger.is_begun() {
         // An attempt that is under way notices by itself; the next one waits.
         return Prepared::waiting(
             reason::STARTING_DATABASE,
-            format!(
-                "waiting for the database to be ready again: {}",
-                facts.phase
-            ),
+            format!("waiting for the database to be ready again: {}", made.phase),
             Vec::new(),
         );
     }
-    if !facts.ready {
+    if !made.ready {
         let failure = pass
             .observed
             .pods
@@ -89,26 +88,31 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
                 message: format!("database: {message}"),
             };
         }
-        let age = pass.now_unix_seconds - created_database;
-        if facts.broken || age > START_PATIENCE_SECONDS {
+        let age = pass.now_unix_seconds - made.created_unix_seconds;
+        if made.broken || age > START_PATIENCE_SECONDS {
             return Prepared::Failed {
                 reason: reason::DATABASE_FAILED,
                 message: format!(
                     "the database is not ready {age:.0} s after its creation: {}",
-                    facts.phase
+                    made.phase
                 ),
             };
         }
         return Prepared::waiting(
             reason::STARTING_DATABASE,
-            format!("waiting for CloudNativePG: {}", facts.phase),
+            format!("waiting for {}", made.phase),
             Vec::new(),
         );
     }
     let seed = identity::seed_name(&pass.benchmark.name_any(), pass.run);
-    let seed_created = created(pass, ChildKind::Job, &seed);
-    if seed_created.is_some_and(|seed_created| seed_created < created_database) {
-        // It filled a database that somebody has deleted since.
+    let seed_created = pass
+        .observed
+        .children
+        .iter()
+        .find(|child| child.kind == ChildKind::Job && child.name == seed)
+        .map(|child| child.created_unix_seconds);
+    if seed_created.is_some_and(|created| created < made.data_since_unix_seconds) {
+        // It filled a database that has gone since, or whose pod took the data with it.
         return Prepared::Waiting {
             reason: reason::SEEDING,
             message: "the database is new: filling it again".into(),
@@ -120,7 +124,7 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
         return Prepared::waiting(
             reason::SEEDING,
             "filling the database",
-            vec![builder.seed(database, &measured)],
+            vec![builder.seed(database, &nodes::selector(&nodes.measured))],
         );
     }
     let pod = pass
@@ -177,12 +181,4 @@ fn seeded(database: &Database, pod: Option<&PodFacts>, pass: &Pass<'_>) -> Prepa
             message: format!("the seed Job failed: {}", last_words(end)),
         },
     }
-}
-
-fn created(pass: &Pass<'_>, kind: ChildKind, name: &str) -> Option<f64> {
-    pass.observed
-        .children
-        .iter()
-        .find(|child| child.kind == kind && child.name == name)
-        .map(|child| child.created_unix_seconds)
 }

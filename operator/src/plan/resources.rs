@@ -1,5 +1,7 @@
 //! The objects of a run, each built from the spec in one place.
 
+mod standalone;
+
 use std::collections::BTreeMap;
 
 use frugality_measure::fortio::Amount;
@@ -9,9 +11,10 @@ use k8s_openapi::{
         batch::v1::{Job, JobSpec},
         core::v1::{
             Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource,
-            HTTPGetAction, KeyToPath, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
-            ResourceRequirements, SeccompProfile, SecretKeySelector, SecurityContext, Service,
-            ServicePort, ServiceSpec, Volume, VolumeMount,
+            HTTPGetAction, KeyToPath, LocalObjectReference, PodSecurityContext, PodSpec,
+            PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, Secret,
+            SecretKeySelector, SecurityContext, Service, ServicePort, ServiceSpec, Volume,
+            VolumeMount,
         },
     },
     apimachinery::pkg::{
@@ -23,6 +26,7 @@ use kube::{
     api::{DynamicObject, ObjectMeta},
 };
 
+use self::standalone::database_user;
 use super::{
     facts::{ChildKind, Config},
     identity,
@@ -31,7 +35,8 @@ use super::{
 use crate::{
     api::{
         Candidate, Database, FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec,
-        LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, Role, Seed,
+        LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, PullPolicy,
+        Role, Seed,
     },
     cnpg,
 };
@@ -48,6 +53,8 @@ pub const INJECTOR_CONTAINER: &str = "injector";
 pub const PREPARE_CONTAINER: &str = "prepare";
 /// Container that fills the database.
 pub const SEED_CONTAINER: &str = "seed";
+/// PostgreSQL's own port.
+const DATABASE_PORT: i32 = 5432;
 /// The injector takes spans below a day.
 const MAX_INJECTION_SECONDS: f64 = 86_399.0;
 /// Where Kubernetes takes a container's last words.
@@ -64,7 +71,9 @@ pub enum ChildObject {
     Service(Box<Service>),
     /// Seed or injector.
     Job(Box<Job>),
-    /// The database.
+    /// The login of a database that CloudNativePG does not run; whoever creates it adds the password.
+    Secret(Box<Secret>),
+    /// The database, where CloudNativePG runs it.
     Cluster(Box<DynamicObject>),
 }
 
@@ -76,6 +85,7 @@ impl ChildObject {
             Self::Deployment(_) => ChildKind::Deployment,
             Self::Service(_) => ChildKind::Service,
             Self::Job(_) => ChildKind::Job,
+            Self::Secret(_) => ChildKind::Secret,
             Self::Cluster(_) => ChildKind::Cluster,
         }
     }
@@ -87,6 +97,7 @@ impl ChildObject {
             Self::Deployment(object) => object.name_any(),
             Self::Service(object) => object.name_any(),
             Self::Job(object) => object.name_any(),
+            Self::Secret(object) => object.name_any(),
             Self::Cluster(object) => object.name_any(),
         }
     }
@@ -121,9 +132,9 @@ impl Builder<'_> {
         }
     }
 
-    /// The database on the measured node.
+    /// The database on the measured node, run by CloudNativePG.
     #[must_use]
-    pub fn database(
+    pub fn database_cluster(
         &self,
         database: &Database,
         measured: &BTreeMap<String, String>,
@@ -184,7 +195,7 @@ impl Builder<'_> {
             command: Some(shell(&script)),
             env: Some(env),
             volume_mounts: Some(mounts),
-            ..restricted_container(cnpg::POSTGRES_UID)
+            ..restricted_container(database_user(database))
         };
         let name = identity::seed_name(&self.benchmark.name_any(), self.run);
         self.job(
@@ -240,11 +251,19 @@ impl Builder<'_> {
             }),
             security_context: Some(SecurityContext {
                 run_as_user: candidate.run_as_user,
+                run_as_group: candidate.run_as_group,
                 ..restricted()
             }),
-            image_pull_policy: Some("IfNotPresent".into()),
+            image_pull_policy: Some(
+                candidate
+                    .image_pull_policy
+                    .unwrap_or(PullPolicy::IfNotPresent)
+                    .as_str()
+                    .into(),
+            ),
             ..Container::default()
         };
+        let pull_secrets = candidate.image_pull_secrets.iter();
         ChildObject::Deployment(Box::new(Deployment {
             spec: Some(DeploymentSpec {
                 replicas: Some(1),
@@ -263,6 +282,13 @@ impl Builder<'_> {
                     }),
                     spec: Some(PodSpec {
                         containers: vec![container],
+                        image_pull_secrets: Some(
+                            pull_secrets
+                                .map(|secret| LocalObjectReference {
+                                    name: secret.name.clone(),
+                                })
+                                .collect(),
+                        ),
                         node_selector: Some(measured.clone()),
                         restart_policy: Some("Always".into()),
                         termination_grace_period_seconds: Some(10),
@@ -320,7 +346,7 @@ impl Builder<'_> {
                 image: Some(self.database_image(database).to_owned()),
                 command: Some(shell(&script)),
                 env: Some(self.database_env()),
-                ..restricted_container(cnpg::POSTGRES_UID)
+                ..restricted_container(database_user(database))
             }
         });
         self.job(
@@ -433,8 +459,21 @@ impl Builder<'_> {
         }
     }
 
-    fn database_name(&self) -> String {
+    /// Name of the object that stands for the run's database.
+    #[must_use]
+    pub fn database_name(&self) -> String {
         identity::database_name(&self.benchmark.name_any(), self.run)
+    }
+
+    /// Service by which the database is reached, as CloudNativePG names it.
+    #[must_use]
+    pub fn database_host(&self) -> String {
+        format!("{}-rw", self.database_name())
+    }
+
+    /// Secret with the application's login, as CloudNativePG names it.
+    fn database_secret_name(&self) -> String {
+        format!("{}-app", self.database_name())
     }
 
     fn database_image<'b>(&'b self, database: &'b Database) -> &'b str {
@@ -445,15 +484,28 @@ impl Builder<'_> {
     }
 
     /// The same address, TLS mode and role for the seed, for every candidate and for the check
-    /// before each trial. The password stays in CloudNativePG's Secret. TLS is off for all alike:
+    /// before each trial. The password stays in the database's Secret. TLS is off for all alike:
     /// client libraries differ in what they do by default.
     fn database_env(&self) -> Vec<EnvVar> {
-        let name = self.database_name();
+        let mut env = self.database_login();
+        env.push(literal(
+            "DATABASE_URL",
+            &format!(
+                "postgresql://$(PGUSER):$(PGPASSWORD)@{}:{DATABASE_PORT}/{}?sslmode=disable",
+                self.database_host(),
+                cnpg::APPLICATION
+            ),
+        ));
+        env
+    }
+
+    /// User and password from the database's Secret.
+    fn database_login(&self) -> Vec<EnvVar> {
         let from_secret = |variable: &str, key: &str| EnvVar {
             name: variable.into(),
             value_from: Some(EnvVarSource {
                 secret_key_ref: Some(SecretKeySelector {
-                    name: format!("{name}-app"),
+                    name: self.database_secret_name(),
                     key: key.into(),
                     ..SecretKeySelector::default()
                 }),
@@ -464,13 +516,6 @@ impl Builder<'_> {
         vec![
             from_secret("PGUSER", "username"),
             from_secret("PGPASSWORD", "password"),
-            literal(
-                "DATABASE_URL",
-                &format!(
-                    "postgresql://$(PGUSER):$(PGPASSWORD)@{name}-rw:5432/{}?sslmode=disable",
-                    cnpg::APPLICATION
-                ),
-            ),
         ]
     }
 }

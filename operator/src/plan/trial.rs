@@ -122,6 +122,9 @@ impl Attempt<'_> {
         {
             return self.fail(status, reason::IMAGE_PULL_FAILED, &failure);
         }
+        if let Some((reason, failure)) = pods.iter().find_map(user_failure) {
+            return self.fail(status, reason, &failure);
+        }
         let age = self.now_unix_seconds - server.created_unix_seconds;
         let Some(ready_since) = all_ready_since(&pods) else {
             if age > START_PATIENCE_SECONDS {
@@ -343,6 +346,8 @@ impl Attempt<'_> {
             .iter()
             .filter(|pod| pod.role == role.as_str() && pod.run == self.trial.spec.run)
             .filter(|pod| role == Role::Injector || !pod.deleting)
+            // One that was evicted stays there beside its successor.
+            .filter(|pod| role != Role::Database || !pod.ended)
             .filter(|pod| role == Role::Database || pod.trial.as_deref() == Some(self.name()))
             .cloned()
             .collect()
@@ -423,6 +428,27 @@ pub fn image_failure(pod: &PodFacts, now_unix_seconds: f64) -> Option<String> {
         _ => false,
     };
     hopeless.then(|| format!("pod {}: {reason}: {message}", pod.name))
+}
+
+/// Why a kubelet does not start a candidate's container as a user other than root: reason code and
+/// words. It sees that from the image, so waiting does not help.
+fn user_failure(pod: &PodFacts) -> Option<(&'static str, String)> {
+    let (_, message) = pod.waiting.as_ref()?;
+    // The kubelet's own words (`verifyRunAsNonRoot` of kuberuntime).
+    let reason = if message.contains("image will run as root") {
+        reason::IMAGE_RUNS_AS_ROOT
+    } else if message.contains("image has non-numeric user") {
+        reason::IMAGE_USER_NOT_NUMERIC
+    } else {
+        return None;
+    };
+    Some((
+        reason,
+        format!(
+            "pod {}: {message}; write a number above 0 into its runAsUser in spec.candidates, or build the image with a USER that is one",
+            pod.name
+        ),
+    ))
 }
 
 /// Rows and digest as the `prepare` and `seed` containers print them.

@@ -2,13 +2,16 @@
 
 use frugality_measure::report::InjectionReport;
 use frugality_operator::{
-    api::{FrugalityTrialStatus, Outcome, Role},
+    api::{FrugalityTrialStatus, LABEL_TRIAL, Outcome, Role},
     plan::{
         Plan,
         facts::{Observed, Termination},
         plan,
+        resources::ChildObject,
     },
 };
+use k8s_openapi::api::core::v1::PodSpec;
+use kube::ResourceExt;
 
 use super::{manner::pod_in, two, world::World};
 
@@ -47,6 +50,23 @@ pub(crate) fn load_over() -> World {
     let over = world.loads[0].end + 3.0 + 5.0 + 2.0;
     world.advance_to(over);
     world
+}
+
+/// The pod of the first server that the run makes.
+pub(crate) fn first_server(world: &mut World) -> PodSpec {
+    loop {
+        let slot = world.wait();
+        let mut created = world.pass(slot).create.into_iter();
+        let server = created.find_map(|child| match child {
+            ChildObject::Deployment(server) if server.labels().contains_key(LABEL_TRIAL) => {
+                server.spec?.template.spec
+            }
+            _ => None,
+        });
+        if let Some(server) = server {
+            return server;
+        }
+    }
 }
 
 pub(crate) fn record(plan: &Plan) -> &FrugalityTrialStatus {

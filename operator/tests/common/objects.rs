@@ -46,6 +46,7 @@ fn node_of(object: &ChildObject) -> Option<String> {
         ChildObject::Deployment(object) => serde_json::to_value(object),
         ChildObject::Service(object) => serde_json::to_value(object),
         ChildObject::Job(object) => serde_json::to_value(object),
+        ChildObject::Secret(object) => serde_json::to_value(object),
         ChildObject::Cluster(object) => serde_json::to_value(object),
     };
     let object = object.unwrap();
@@ -111,6 +112,7 @@ pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod
             role: role.to_owned(),
             run: child.facts.run.clone(),
             trial: child.facts.trial.clone(),
+            hostname: child.node.clone(),
             created_unix_seconds: child.facts.created_unix_seconds,
             images: BTreeMap::from([(container.to_owned(), format!("sha256:{role}"))]),
             ..PodFacts::default()
@@ -139,6 +141,7 @@ pub(crate) fn label(object: &ChildObject, key: &str) -> Option<String> {
         ChildObject::Deployment(object) => object.labels().get(key),
         ChildObject::Service(object) => object.labels().get(key),
         ChildObject::Job(object) => object.labels().get(key),
+        ChildObject::Secret(object) => object.labels().get(key),
         ChildObject::Cluster(object) => object.labels().get(key),
     }
     .cloned()

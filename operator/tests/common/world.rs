@@ -36,6 +36,8 @@ pub(crate) struct Slot {
     pub(crate) benchmark: FrugalityBenchmark,
     pub(crate) children: Vec<SimChild>,
     pub(crate) pods: Vec<SimPod>,
+    /// Secrets by name, with the UID of their owner.
+    pub(crate) secrets: BTreeMap<String, String>,
     pub(crate) trials: Vec<FrugalityTrial>,
     pub(crate) sessions: BTreeMap<String, Session>,
     pub(crate) watch: Option<Watch>,
@@ -133,6 +135,7 @@ impl World {
                     benchmark,
                     children: Vec::new(),
                     pods: Vec::new(),
+                    secrets: BTreeMap::new(),
                     trials: Vec::new(),
                     sessions: BTreeMap::new(),
                     watch: None,
@@ -294,7 +297,8 @@ impl World {
     pub(crate) fn is_over(&self) -> bool {
         self.locks.iter().all(|lock| lock.holder.is_none())
             && self.slots.iter().all(|slot| {
-                peer(&slot.benchmark).complete && slot.children.is_empty() && slot.pods.is_empty()
+                let is_empty = slot.children.is_empty() && slot.pods.is_empty();
+                peer(&slot.benchmark).complete && is_empty && slot.secrets.is_empty()
             })
     }
 
@@ -539,6 +543,11 @@ impl World {
 
     fn create(&mut self, slot: usize, object: &ChildObject) {
         let (kind, name) = (object.kind(), object.name());
+        if let ChildObject::Secret(secret) = object {
+            let owner = secret.owner_references()[0].uid.clone();
+            self.slots[slot].secrets.entry(name).or_insert(owner);
+            return;
+        }
         let exists = self.slots[slot]
             .children
             .iter()
@@ -561,6 +570,13 @@ impl World {
             pod.ready_at = self.manner.server_ready.map(|seconds| self.now + seconds);
             pod.facts.waiting.clone_from(&self.manner.server_waiting);
         } else if role == Role::Database.as_str() {
+            let login = format!("{}-app", child.facts.name);
+            assert!(
+                child.facts.kind == ChildKind::Cluster
+                    || self.slots[slot].secrets.contains_key(&login),
+                "{} starts without its login",
+                child.facts.name
+            );
             pod.ready_at = self.manner.database_ready.map(|seconds| self.now + seconds);
         } else if role == Role::Seed.as_str() {
             pod.ends
@@ -641,6 +657,7 @@ impl World {
             if pod.facts.role == role.as_str() {
                 pod.facts.uid = format!("{}-uid-{number}", pod.facts.role);
                 pod.ready_at = Some(now + 1.0);
+                pod.facts.created_unix_seconds = now.floor();
             }
         }
     }
@@ -650,6 +667,9 @@ impl World {
         for (index, slot) in self.slots.iter_mut().enumerate() {
             slot.children
                 .retain(|child| child.gone_at.is_none_or(|gone| gone > now));
+            let children = &slot.children;
+            slot.secrets
+                .retain(|_, owner| children.iter().any(|child| child.facts.uid == *owner));
             slot.pods.retain(|pod| {
                 let Some(end) = pod.gone_at.filter(|gone| *gone <= now) else {
                     return true;

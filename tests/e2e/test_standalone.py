@@ -1,0 +1,51 @@
+"""A database that the operator runs itself is measured like CloudNativePG's, and leaves as little behind."""
+
+from benchmarks import STANDALONE
+from checks import disagreements, outcome
+from evidence import PodSpan
+from kube import Object, get
+from session import Session
+
+TURN_SECONDS = 600
+
+
+def measured(session: Session) -> Object:
+    session.ended(STANDALONE.key, TURN_SECONDS)
+    trials = session.observer.trials_of(STANDALONE.key)
+    (trial,) = [trial for trial in trials if outcome(trial) == "Measured"]
+    return trial
+
+
+def databases(session: Session) -> dict[str, PodSpan]:
+    """Pods of the database by their UID."""
+    spans = session.observer.spans.items()
+    return {
+        uid: span
+        for uid, span in spans
+        if span.role == "database" and span.pod.startswith(f"{STANDALONE.namespace}/")
+    }
+
+
+def test_it_is_one_pod_that_is_measured(session: Session) -> None:
+    status = measured(session)["status"]
+    ((uid, span),) = databases(session).items()
+    assert status["databasePods"] == [uid]
+    assert span.node == measured(session)["spec"]["measuredNode"]
+    assert status["database"]["rows"] == STANDALONE.spec["database"]["seed"]["contacts"]
+    assert status["requests"]["errors"] == 0
+    assert status["energy"]["attributed"]["databaseJoules"] > 0
+
+
+def test_its_figures_are_the_oracles(session: Session) -> None:
+    assert disagreements(session, session.record(), [measured(session)]) == []
+
+
+def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+    measured(session)
+    kinds = "deployments,replicasets,services,jobs,pods,secrets,persistentvolumeclaims"
+
+    def left() -> list[str]:
+        return [item["metadata"]["name"] for item in get(kinds, "-n", STANDALONE.namespace)["items"]]
+
+    session.observer.until(lambda: not left(), 60, "the end of the database and its login")
+    assert get("fbt", "-n", STANDALONE.namespace)["items"]
