@@ -1,11 +1,13 @@
 //! `frugality-operator`: reads its command line and wires the rooms together.
 
 use std::{
+    future::pending,
     io::Write as _,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
+    time::Duration,
 };
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -23,7 +25,14 @@ use frugality_operator::{
     summary::summary,
 };
 use kube::{Api, Client, api::ListParams};
-use tracing::{error, info};
+use tokio::{
+    signal::{
+        ctrl_c,
+        unix::{SignalKind, signal},
+    },
+    time::sleep,
+};
+use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 
 /// Says what a request costs in joules: the operator of FrugalityBenchmark resources.
@@ -247,6 +256,10 @@ async fn run(options: Run) -> Result<(), Failure> {
         controller::Context::new(client, places, config, reader, metrics, options.pod_name);
     tokio::select! {
         () = controller::run(Arc::new(context)) => Ok(()),
+        () = overdue() => {
+            warn!("what was in hand did not end: leaving it");
+            Ok(())
+        }
         served = serving => Err(Failure::Serve {
             address: options.listen,
             source: served.map_or_else(std::io::Error::other, |result| {
@@ -261,6 +274,22 @@ fn summarize() -> Result<(), Failure> {
     let benchmark: FrugalityBenchmark = serde_json::from_str(&text)?;
     print!("{}", summary(&benchmark));
     Ok(())
+}
+
+/// Once it is asked to end, the operator has this long: less than a pod's usual grace of 30 s. An API
+/// server that never answers would keep it for ever, and nothing is lost: all state is in the cluster.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// Returns when the operator was asked to end and had its time.
+async fn overdue() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        Ok(()) = ctrl_c() => {}
+    }
+    sleep(LAST_WORDS).await;
 }
 
 fn export_ledger(options: &Export) -> Result<(), Failure> {
