@@ -120,6 +120,8 @@ fn ends(report: &InjectionReport) -> Ends {
         clock_uncertainty_seconds: report.clock.map_or(0.0, |clock| clock.uncertainty_seconds),
         gap_before_seconds: report.gap_before_measured_seconds.unwrap_or(0.0).max(0.0),
         gap_after_seconds: report.gap_after_measured_seconds.unwrap_or(0.0).max(0.0),
+        steady_before_seconds: report.warm_up.map_or(0.0, |it| it.duration_seconds),
+        steady_after_seconds: report.tail.map_or(0.0, |it| it.duration_seconds),
     }
 }
 

@@ -131,6 +131,10 @@ pub struct Ends {
     pub gap_before_seconds: f64,
     /// Without load right after it.
     pub gap_after_seconds: f64,
+    /// With the window's load before it: the warm-up.
+    pub steady_before_seconds: f64,
+    /// With the window's load after it: the tail.
+    pub steady_after_seconds: f64,
 }
 
 /// Room for the rounding of times near 10⁹ s, so that a window of exactly the least length passes.
@@ -207,7 +211,7 @@ pub struct EnergyFigures {
     pub timestamp_uncertainty_seconds: f64,
     /// Standard uncertainty of `node_joules` as a share of it, from the window's ends: times of readings
     /// that may be off, clocks that are compared to some accuracy only, power that is not steady between
-    /// readings, gaps in the load, and the counter's steps. The meter's own accuracy is not in it.
+    /// readings, gaps in the load, an instrument that is read seldom, and the counter's steps. The meter's own accuracy is not in it.
     pub node_joules_relative_uncertainty: f64,
     /// Standard uncertainty of the node's energy as a share of it, by the meter's own word: from its
     /// data sheet or its model's calibration, and common to all trials.

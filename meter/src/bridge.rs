@@ -8,6 +8,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::power::Provenance;
 use crate::power::sysfs::read_text;
@@ -17,12 +18,30 @@ const MICROJOULES_PER_JOULE: f64 = 1e6;
 const RANGE_MICROJOULES: u64 = 1_000_000_000_000_000_000;
 const COUNTER: &str = "energy_uj";
 
-/// Why the tree cannot be written.
+/// Kepler tells no time, so its readers take what it says for true now. What is known late shifts
+/// their windows by as much; the operator's settling of 3 s covers this and the age of a snapshot.
+const MOST_LAG: Duration = Duration::from_secs(2);
+
+/// Why there is no bridge.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write Kepler's powercap tree at {}: {source}", .path.display())]
-pub(crate) struct BridgeError {
-    path: PathBuf,
-    source: io::Error,
+pub(crate) enum BridgeError {
+    /// The tree cannot be written.
+    #[error("cannot write Kepler's powercap tree at {}: {source}", .path.display())]
+    Unwritable {
+        /// What could not be written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The instrument is asked too seldom.
+    #[error(
+        "--bridge: energy of this source is known {:.1} s late, and Kepler cannot say so: write polling.intervalSeconds: 1 or less",
+        .lag.as_secs_f64()
+    )]
+    Late {
+        /// How late.
+        lag: Duration,
+    },
 }
 
 /// The tree's one writer.
@@ -36,15 +55,23 @@ pub(crate) struct Bridge {
 
 impl Bridge {
     /// Makes the tree in `directory`, or goes on with the one that is there. The zone's directory
-    /// says how far its joules can be trusted, for whoever reads Kepler's `path` label.
-    pub(crate) fn open(directory: &Path, provenance: Provenance) -> Result<Self, BridgeError> {
+    /// says how far its joules can be trusted, for whoever reads Kepler's `path` label. `lag` is how
+    /// late energy is usually known.
+    pub(crate) fn open(
+        directory: &Path,
+        provenance: Provenance,
+        lag: Duration,
+    ) -> Result<Self, BridgeError> {
+        if lag > MOST_LAG {
+            return Err(BridgeError::Late { lag });
+        }
         let class = directory.join("class/powercap");
         let zone = class.join(match provenance {
             Provenance::Metered => "frugality-metered:0",
             Provenance::Modelled => "frugality-modelled:0",
         });
         let make = |path: &Path| {
-            fs::create_dir_all(path).map_err(|source| BridgeError {
+            fs::create_dir_all(path).map_err(|source| BridgeError::Unwritable {
                 path: path.to_owned(),
                 source,
             })
@@ -53,7 +80,7 @@ impl Bridge {
         // A zone of the other provenance would be read beside this one.
         for other in crate::power::sysfs::entries(&class) {
             if other != zone {
-                fs::remove_dir_all(&other).map_err(|source| BridgeError {
+                fs::remove_dir_all(&other).map_err(|source| BridgeError::Unwritable {
                     path: other.clone(),
                     source,
                 })?;
@@ -96,7 +123,7 @@ impl Bridge {
         let (path, fresh) = (self.zone.join(file), self.zone.join(format!(".{file}.new")));
         fs::write(&fresh, format!("{value}\n"))
             .and_then(|()| fs::rename(&fresh, &path))
-            .map_err(|source| BridgeError { path, source })
+            .map_err(|source| BridgeError::Unwritable { path, source })
     }
 }
 

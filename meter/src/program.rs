@@ -101,7 +101,7 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
     let bridge = settings
         .bridge
         .as_deref()
-        .map(|directory| Bridge::open(directory, source.provenance))
+        .map(|directory| Bridge::open(directory, source.provenance, chosen.supply.lag()))
         .transpose()?;
     let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
     let (mut sampler, first) = Sampler::start(

@@ -17,8 +17,13 @@ use crate::reading::Reading;
 ///   r/√12, and they count by f and 1 − f;
 /// - **gaps in the load**: a gap of g seconds between two readings moves the line between them by
 ///   P·g·(1 − g/L) at most, P the load's power, and a longer one by P·L/4; where the clocks are off by c,
-///   by P·c more, and never by more than P·g. Both ends err to the same side, so these bounds add up.
-///   u = bound/√3.
+///   by P·c more, and never by more than P·g;
+/// - **an instrument that is read seldom.** Readings of the meter are then themselves on lines between the
+///   instrument's, L apart. Where the load begins or ends w seconds from the window, inside such a pair, the
+///   line between two powers leaves it by P·(L − w)²/(2·L) at most, and a counter's by half of that. L is the
+///   oldest that the instrument's last reading was seen, and the longest time between two scrapes more.
+///
+/// The last two err to the same side at both ends, so these bounds add up: u = bound/√3.
 ///
 /// 0 where fewer than three readings are inside the window, or it has no energy.
 pub(super) fn relative_uncertainty(evidence: &Evidence<'_>, gross: &Gross) -> f64 {
@@ -30,8 +35,14 @@ pub(super) fn relative_uncertainty(evidence: &Evidence<'_>, gross: &Gross) -> f6
     let window = evidence.attempt.measured;
     let [start, end] = [window.start_unix_seconds, window.end_unix_seconds]
         .map(|at| End::at(evidence, at).unwrap_or_default());
+    let seldom_seconds = evidence
+        .series
+        .max_of(|reading| reading.source_age_seconds)
+        .map_or(0.0, |age| age + evidence.series.largest_gap_seconds());
     let moved_seconds = start.moved_seconds(ends.gap_before_seconds, clock_seconds)
-        + end.moved_seconds(ends.gap_after_seconds, clock_seconds);
+        + end.moved_seconds(ends.gap_after_seconds, clock_seconds)
+        + blurred_seconds(seldom_seconds, ends.steady_before_seconds)
+        + blurred_seconds(seldom_seconds, ends.steady_after_seconds);
     let variance = steps.variance_at(&start)
         + steps.variance_at(&end)
         + 2.0 * steps.watts_variance * clock_seconds.powi(2) / 3.0
@@ -39,6 +50,17 @@ pub(super) fn relative_uncertainty(evidence: &Evidence<'_>, gross: &Gross) -> f6
         + end.resolution_variance()
         + (gross.load_watts() * moved_seconds).powi(2) / 3.0;
     variance.sqrt() / gross.node_joules
+}
+
+/// How much of the load's time an instrument that is read every `between_seconds` may move over an end of
+/// the window beside `steady_seconds` of the same load, in seconds.
+fn blurred_seconds(between_seconds: f64, steady_seconds: f64) -> f64 {
+    let beyond = between_seconds - steady_seconds;
+    if beyond > 0.0 {
+        beyond.powi(2) / (2.0 * between_seconds)
+    } else {
+        0.0
+    }
 }
 
 /// The steps from reading to reading inside the measured window.

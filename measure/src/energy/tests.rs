@@ -399,6 +399,61 @@ fn net_is_withheld_where_a_baseline_is_shorter_than_two_intervals() {
     );
 }
 
+/// What a meter shows of the lab's node through a plug that is read every `between` seconds, first at
+/// `phase`: straight lines between its powers. The age is that of the plug's last reading.
+fn through_a_plug(lab: &mut Lab, between: f64, phase: f64) {
+    let watts = |at: f64| {
+        if (80.0..340.0).contains(&at) {
+            8.0
+        } else {
+            3.0
+        }
+    };
+    let joules_from_last = |from: f64, seconds: f64| {
+        let slope = (watts(from + between) - watts(from)) / between;
+        seconds * (watts(from) + slope * seconds / 2.0)
+    };
+    for reading in &mut lab.readings {
+        let at = reading.at_unix_seconds() - T0;
+        let mut from = phase - 2.0 * between;
+        let mut joules = 1000.0;
+        while from + between <= at {
+            joules += joules_from_last(from, between);
+            from += between;
+        }
+        reading.node_joules = joules + joules_from_last(from, at - from);
+        reading.source_age_seconds = Some(at - from);
+    }
+}
+
+#[test]
+fn a_plug_that_is_read_seldom_states_what_it_blurs() {
+    let (between, steady) = (4.0, 2.0);
+    let mut lab = Lab::read_every(0.5);
+    lab.measured = window(80.0 + steady, 340.0 - steady);
+    lab.ends.steady_before_seconds = steady;
+    lab.ends.steady_after_seconds = steady;
+    let true_joules = 8.0 * lab.measured.seconds();
+    let mut worst: f64 = 0.0;
+    for step in 0..40 {
+        through_a_plug(&mut lab, between, 0.1 * f64::from(step));
+        let figures = lab.unchecked().unwrap();
+        let off = (figures.node_joules - true_joules).abs() / figures.node_joules;
+        let bound = 3_f64.sqrt() * figures.node_joules_relative_uncertainty;
+        assert!(off <= bound, "phase {step}: {off} beyond {bound}");
+        worst = worst.max(off / bound);
+    }
+    assert!(worst > 0.25, "the bound is {worst} of what happens");
+
+    // Steady load for longer than between two readings of the plug: nothing is blurred.
+    lab.measured = window(80.0 + 5.0, 340.0 - 5.0);
+    lab.ends.steady_before_seconds = 5.0;
+    lab.ends.steady_after_seconds = 5.0;
+    let figures = lab.unchecked().unwrap();
+    assert_near(figures.node_joules, 8.0 * lab.measured.seconds());
+    assert!(figures.node_joules_relative_uncertainty < 1e-6);
+}
+
 #[test]
 fn stock_kepler_has_the_uncertainty_of_its_scrapes() {
     let lab = Lab::read_every(1.0).into_stock_kepler();

@@ -16,7 +16,7 @@ fn counter(directory: &Path, zone: &str) -> u64 {
 fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let zone = "frugality-metered:0";
-    let mut bridge = Bridge::open(directory.path(), Provenance::Metered).unwrap();
+    let mut bridge = Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO).unwrap();
     let path = directory.path().join("class/powercap").join(zone);
     assert_eq!(fs::read_to_string(path.join("name")).unwrap(), "psys\n");
     let range: u64 = read_text(&path.join("max_energy_range_uj"))
@@ -28,7 +28,7 @@ fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
     assert_eq!(counter(directory.path(), zone), 2_500_000);
     drop(bridge);
 
-    let mut bridge = Bridge::open(directory.path(), Provenance::Metered).unwrap();
+    let mut bridge = Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO).unwrap();
     assert_eq!(counter(directory.path(), zone), 2_500_000);
     bridge.write(1.0).unwrap();
     assert_eq!(counter(directory.path(), zone), 3_500_000);
@@ -39,8 +39,8 @@ fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
 #[test]
 fn the_zone_s_path_tells_what_the_joules_are() {
     let directory = tempfile::tempdir().unwrap();
-    Bridge::open(directory.path(), Provenance::Metered).unwrap();
-    Bridge::open(directory.path(), Provenance::Modelled).unwrap();
+    Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO).unwrap();
+    Bridge::open(directory.path(), Provenance::Modelled, Duration::ZERO).unwrap();
     let zones = crate::power::sysfs::entries(&directory.path().join("class/powercap"));
     assert_eq!(zones.len(), 1, "two zones would be read as two counters");
     assert!(zones[0].ends_with("frugality-modelled:0"));
@@ -49,7 +49,7 @@ fn the_zone_s_path_tells_what_the_joules_are() {
 #[test]
 fn a_reader_never_sees_an_empty_or_falling_counter() {
     let directory = tempfile::tempdir().unwrap();
-    let mut bridge = Bridge::open(directory.path(), Provenance::Metered).unwrap();
+    let mut bridge = Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO).unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,53 +1,142 @@
 //! What bears one of Kepler's names is what Kepler has under that name.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use frugality_measure::reading::{Provenance, read};
 
 use crate::harness::{Meter, Node, Page};
 
-const KEPLER: &str = include_str!("../../../measure/tests/data/kepler-v0.11.4/2-under-load.prom");
 const POD: &str = "bed27566-8352-495a-8672-08132c7957e6";
+const README: &str = include_str!("../../README.md");
+
+/// All that was recorded of a real Kepler: at rest, under load, a Job that ended, meters that fail.
+const KEPLER: [&str; 9] = [
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/1-idle.prom"),
+    UNDER_LOAD,
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/3-under-load.prom"),
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/4-job-ended.prom"),
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/5-job-ended-second-read.prom"),
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/6-meter-stood-still.prom"),
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/7-after-standstill.prom"),
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/8-meter-went-back.prom"),
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/9-fake-meter.prom"),
+];
+const UNDER_LOAD: &str =
+    include_str!("../../../measure/tests/data/kepler-v0.11.4/2-under-load.prom");
+
+/// What the meter serves of a node with a pod, once it has rates: by a board's model, and by RAPL,
+/// which most nodes that Kepler runs on have.
+fn pages_with_a_pod() -> [Page; 2] {
+    let zone = "class/powercap/intel-rapl:0";
+    let node = Node::new();
+    node.set_cpu(&format!("kubepods/pod{POD}"), 0);
+    node.name_pod("default", "echo", POD);
+    node.set_sysfs(&format!("{zone}/name"), "package-0");
+    node.set_sysfs(&format!("{zone}/energy_uj"), "0");
+    node.set_sysfs(&format!("{zone}/max_energy_range_uj"), "262143328850");
+    let rapl = node.power(r#"{"default": {"source": {"type": "rapl"}}}"#);
+    let microjoules = Cell::new(0);
+    ["--board=pi-2b", rapl.as_str()].map(|flag| {
+        let meter = Meter::start(&node, &[flag]);
+        meter.scrape_until("two readings", |page| {
+            microjoules.set(microjoules.get() + 50_000);
+            node.set_sysfs(&format!("{zone}/energy_uj"), &microjoules.get().to_string());
+            page.types.contains_key("kepler_pod_cpu_watts")
+        })
+    })
+}
 
 #[test]
 fn series_with_kepler_s_names_have_the_types_and_labels_of_a_real_kepler() {
-    let node = Node::new();
-    let cgroup = format!("kubepods/pod{POD}");
-    node.set_cpu(&cgroup, 0);
-    node.name_pod("default", "echo", POD);
-    let meter = Meter::start(&node, &["--board=pi-2b"]);
-    let ours = meter.scrape_until("two readings", |page| {
-        page.types.contains_key("kepler_pod_cpu_watts")
-    });
-    let real = Page::parse(KEPLER);
-
-    let kepler_names = |page: &Page| -> BTreeSet<String> {
-        page.types
-            .keys()
-            .filter(|name| name.starts_with("kepler_node_cpu_") || name.starts_with("kepler_pod_"))
-            .cloned()
-            .collect()
-    };
-    let mut expected = kepler_names(&real);
-    // A board model knows nothing of the processor's make.
-    expected.remove("kepler_node_cpu_info");
-    assert_eq!(kepler_names(&ours), expected);
-
-    let (our_labels, real_labels) = (ours.label_sets(), real.label_sets());
-    for name in ours.types.keys().filter(|name| name.starts_with("kepler_")) {
-        assert_eq!(ours.types[name], real.types[name], "type of {name}");
-        assert_eq!(
-            our_labels[name.as_str()],
-            real_labels[name.as_str()],
-            "labels of {name}"
-        );
+    for ours in pages_with_a_pod() {
+        let our_labels = ours.label_sets();
+        for name in ours.types.keys() {
+            assert!(
+                name.starts_with("kepler_") || name.starts_with("frugality_"),
+                "{name}"
+            );
+        }
+        for real in KEPLER.map(Page::parse) {
+            let real_labels = real.label_sets();
+            for name in real.types.keys().filter(|name| served_by_us(name)) {
+                assert_eq!(ours.types.get(name), real.types.get(name), "type of {name}");
+                assert_eq!(
+                    our_labels[name.as_str()],
+                    real_labels[name.as_str()],
+                    "labels of {name}"
+                );
+            }
+        }
+        let real = Page::parse(UNDER_LOAD);
+        for name in ours.types.keys().filter(|name| name.starts_with("kepler_")) {
+            assert!(real.types.contains_key(name), "Kepler has no {name}");
+        }
     }
-    for name in ours.types.keys() {
+}
+
+/// Of Kepler's names: what the node meter can tell.
+fn served_by_us(name: &str) -> bool {
+    name.starts_with("kepler_pod_")
+        || (name.starts_with("kepler_node_cpu_") && name != "kepler_node_cpu_info")
+}
+
+#[test]
+fn what_kepler_serves_and_the_meter_does_not_is_documented() {
+    let (_, differences) = README.split_once("Differences from Kepler:").unwrap();
+    let (differences, _) = differences.split_once("\n## ").unwrap();
+    let documented: Vec<&str> = differences
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|name| name.strip_suffix('*').unwrap_or(name))
+        .filter(|name| name.starts_with("kepler_"))
+        .collect();
+    let mut missing = BTreeSet::new();
+    for real in KEPLER.map(Page::parse) {
+        missing.extend(real.types.into_keys().filter(|name| !served_by_us(name)));
+    }
+    assert!(!missing.is_empty());
+    for name in &missing {
         assert!(
-            name.starts_with("kepler_") || name.starts_with("frugality_"),
-            "{name}"
+            documented.iter().any(|begin| name.starts_with(begin)),
+            "{name} is not served, and the README does not say so"
         );
     }
+    for begin in documented {
+        assert!(!served_by_us(begin), "{begin} is served");
+    }
+}
+
+#[test]
+fn values_of_kepler_s_labels_are_such_as_a_real_kepler_has() {
+    let real = Page::parse(UNDER_LOAD);
+    let [_, ours] = pages_with_a_pod();
+    let (pod, node) = (
+        "kepler_pod_cpu_joules_total",
+        "kepler_node_cpu_joules_total",
+    );
+    for (name, label) in [(pod, "state"), (pod, "zone"), (node, "zone")] {
+        let (ours, real) = (
+            ours.label_values(name, label),
+            real.label_values(name, label),
+        );
+        assert!(ours.is_subset(&real), "{name} {label}: {ours:?} {real:?}");
+    }
+    assert!(ours.label_values(pod, "pod_id").contains(POD));
+    assert!(
+        real.label_values(pod, "pod_id").contains(POD),
+        "the UID as Kepler writes it"
+    );
+    // The zone's directory, below where each has mounted sysfs.
+    let below_sysfs = |paths: BTreeSet<String>| -> Vec<String> {
+        let paths = paths.iter().filter_map(|path| path.split_once("/class/"));
+        paths.map(|(_, rest)| rest.to_owned()).collect()
+    };
+    assert_eq!(
+        below_sysfs(ours.label_values(node, "path")),
+        below_sysfs(real.label_values(node, "path"))
+    );
 }
 
 #[test]
@@ -111,7 +200,7 @@ fn the_operator_s_reader_understands_all_of_it() {
 #[test]
 fn kepler_fed_by_the_bridge_tells_what_its_joules_are() {
     let of_zone = |zone: &str| {
-        let text = KEPLER.replace("powercap/intel-rapl:0", &format!("powercap/{zone}"));
+        let text = UNDER_LOAD.replace("powercap/intel-rapl:0", &format!("powercap/{zone}"));
         read(&text, "pi-1", None, 1.0).unwrap().meter.provenance
     };
     assert_eq!(of_zone("frugality-modelled:0"), Provenance::Modelled);

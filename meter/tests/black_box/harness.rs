@@ -327,6 +327,15 @@ impl Page {
         values[0]
     }
 
+    /// The values that a label has on the samples of a metric.
+    pub(crate) fn label_values(&self, name: &str, label: &str) -> BTreeSet<String> {
+        self.samples
+            .iter()
+            .filter(|sample| sample.name == name)
+            .filter_map(|sample| sample.labels.get(label).cloned())
+            .collect()
+    }
+
     pub(crate) fn timestamp(&self) -> f64 {
         self.value(
             "frugality_meter_reading_timestamp_seconds",

@@ -5,6 +5,7 @@
 )]
 
 mod contract;
+mod forks;
 mod harness;
 mod journeys;
 mod sources;

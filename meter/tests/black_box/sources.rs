@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use frugality_measure::reading::{Provenance, read};
 
-use crate::harness::{Meter, Node, Page, Plug};
+use crate::harness::{Meter, Node, Page, Plug, run};
 
 const POD: &str = "bed27566-8352-495a-8672-08132c7957e6";
 const AGE: &str = "frugality_meter_last_true_reading_age_seconds";
@@ -154,6 +154,28 @@ fn stock_kepler_finds_a_counter_that_follows_the_meter_s() {
     let meter = Meter::start(&node, &["--board=pi-2b", &bridge]);
     meter.scrape_until("some energy", |page| joules(page) > 0.5);
     assert!(counter() >= left + 0.4);
+}
+
+#[test]
+fn a_plug_that_is_asked_too_seldom_is_not_handed_on_to_kepler() {
+    let node = Node::new();
+    let bridge = format!("--bridge={}", node.scratch().display());
+    let plug = Plug::new(r#"{"apower": 5.0}"#);
+    let power = |seconds: u32| {
+        node.power(&format!(
+            r#"{{"default": {{"source": {{"type": "shelly-gen2", "host": "{}",
+                "polling": {{"intervalSeconds": {seconds}}}}}}}}}"#,
+            plug.address
+        ))
+    };
+    let output = run(&node.cgroup_fs())
+        .args(["--interval=50ms", &power(2), &bridge])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("intervalSeconds: 1"), "{told}");
+    Meter::start(&node, &[&power(1), &bridge]);
 }
 
 #[test]

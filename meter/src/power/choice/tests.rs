@@ -160,6 +160,41 @@ fn a_sensor_that_fails_for_a_while_gives_the_energy_between_its_readings() {
 }
 
 #[test]
+fn a_sensor_that_is_taken_away_and_bound_anew_is_found_again() {
+    let node = Node::new();
+    let truth = Truth::benchmark();
+    let file = "sys/class/hwmon/hwmon0/power1_input";
+    node.write("sys/class/hwmon/hwmon0/name", "ina260");
+    node.write(file, 0);
+    let path = node.0.path().join(file);
+    let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
+        if (200.0..203.0).contains(&at) {
+            // A file that is still open answers no more (the kernel says ENODEV), and its name is gone.
+            let _ = fs::File::options().write(true).truncate(true).open(&path);
+            let _ = fs::remove_file(&path);
+        } else {
+            node.write(file, micro(truth.watts(at)));
+        }
+    });
+    assert!(outcome.errors.len() >= 29, "{:?}", outcome.errors);
+    outcome.assert_within(0.005);
+}
+
+#[test]
+fn a_sensor_s_counter_that_begins_anew_ends_the_counting() {
+    let node = Node::new();
+    let truth = Truth::bursts();
+    node.write("sys/class/hwmon/hwmon0/name", "ina228");
+    let show = node.number("sys/class/hwmon/hwmon0/energy1_input");
+    let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
+        let since = if at < 620.0 { 0.0 } else { truth.joules(620.0) };
+        show(micro(truth.joules(at) - since));
+    });
+    assert!(outcome.errors[0].contains("went back"), "{outcome:?}");
+    outcome.assert_within(0.000_1);
+}
+
+#[test]
 fn a_sensor_wired_in_reverse_is_told_of_and_not_believed() {
     let node = Node::new();
     node.write("sys/class/hwmon/hwmon0/name", "ina219");
@@ -206,6 +241,28 @@ fn rapl_packages_are_added_up_through_their_wraps_and_counted_once() {
     });
     assert!((outcome.ratio - 1.0).abs() < 1e-6, "{outcome:?}");
     assert_eq!(outcome.errors, [""; 0]);
+}
+
+#[test]
+fn rapl_that_cannot_be_read_for_a_while_loses_nothing_not_even_a_wrap() {
+    let node = Node::new();
+    let truth = Truth::benchmark();
+    let range = 300_000_000;
+    rapl_zone(&node, "intel-rapl:0", "package-0", range);
+    let file = "sys/class/powercap/intel-rapl:0/energy_uj";
+    let show = node.number(file);
+    let path = node.0.path().join(file);
+    // It is silent for ten seconds around every wrap.
+    let silent = |at: f64| micro(truth.joules(at) + 15.0) % range < 30_000_000 && at > 10.0;
+    let outcome = node.run(r#"{"source": {"type": "rapl"}}"#, &truth, |at| {
+        if silent(at) {
+            fs::write(&path, "").unwrap();
+        } else {
+            show(micro(truth.joules(at)) % range);
+        }
+    });
+    assert!(outcome.errors.len() > 100, "{:?}", outcome.errors.len());
+    assert!((outcome.ratio - 1.0).abs() < 1e-4, "{outcome:?}");
 }
 
 #[test]
@@ -257,6 +314,62 @@ fn the_pmic_is_read_through_its_command_for_ten_minutes() {
     });
     outcome.assert_within(0.005);
     assert_eq!(node.source(&config).relative_uncertainty, Some(0.05));
+}
+
+#[test]
+fn a_pmic_command_that_fails_or_hangs_is_asked_again() {
+    let node = Node::new();
+    let truth = Truth::benchmark();
+    let script = node.0.path().join("vcgencmd");
+    let config = format!(
+        r#"{{"source": {{"type": "pmic", "command": ["sh", {script:?}], "slope": 1.0, "offsetWatts": 0.0}}}}"#
+    );
+    let outcome = node.run(&config, &truth, |at| {
+        let text = match at {
+            100.0..103.0 => "exit 3".to_owned(),
+            200.0..202.0 => "exec sleep 9".to_owned(),
+            300.0..303.0 => r#"echo 'error=1 error_msg="Command not registered"'"#.to_owned(),
+            _ => format!(
+                "echo 'X_A current(0)={:.6}A'\necho 'X_V volt(1)=1.0V'",
+                truth.watts(at)
+            ),
+        };
+        fs::write(&script, text).unwrap();
+    });
+    assert_eq!(outcome.errors.len(), 8, "{:?}", outcome.errors);
+    assert!(
+        outcome.errors[3].contains("timed out"),
+        "{:?}",
+        outcome.errors
+    );
+    outcome.assert_within(0.005);
+}
+
+#[test]
+fn the_pmic_is_read_through_the_host_s_file_for_ten_minutes() {
+    let node = Node::new();
+    let truth = Truth::benchmark();
+    let path = node.0.path().join("adc");
+    let config = format!(
+        r#"{{"source": {{"type": "pmic", "file": {path:?}, "slope": 1.0, "offsetWatts": 0.0}}}}"#
+    );
+    // Virtual seconds are shorter than the file system's clock ticks, so the times are set by hand: in the
+    // future, so that a slow machine makes none of them old.
+    let began = std::time::SystemTime::now() + Duration::from_secs(3_600);
+    let outcome = node.run(&config, &truth, |at| {
+        if (400.0..403.0).contains(&at) {
+            // The host's service restarts, and its directory goes for a while.
+            let _ = fs::remove_file(&path);
+            return;
+        }
+        let text = format!("X_A current(0)={:.6}A\nX_V volt(1)=1.0V", truth.watts(at));
+        fs::write(&path, text).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(began + Duration::from_secs_f64(at / 1000.0))
+            .unwrap();
+    });
+    assert_eq!(outcome.errors.len(), 3, "{:?}", outcome.errors);
+    outcome.assert_within(0.005);
 }
 
 #[test]

@@ -1,0 +1,146 @@
+//! Processes that live for milliseconds, on the kernel's own cgroups: a meter that looks at processes
+//! misses them and gives their energy to whoever is left; cgroups count them all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Meter, Node};
+
+const FORKING: &str = "bed27566-8352-495a-8672-08132c7957e6";
+const STEADY: &str = "8bcd67cf-5338-4db6-a3e3-0512ae806712";
+/// 200 processes of about 5 ms, one after the other; then what the shell and they used.
+const FORKS: &str = "i=0; while [ $i -lt 200 ]; do
+    sh -c 'j=0; while [ $j -lt 1500 ]; do j=$((j+1)); done'; i=$((i+1)); done; times";
+/// One process for about as long.
+const LOOP: &str = "j=0; while [ $j -lt 300000 ]; do j=$((j+1)); done; times";
+
+/// A node of the kernel's cgroups with two pods; gone when dropped.
+struct Cgroups {
+    root: PathBuf,
+}
+
+impl Cgroups {
+    /// `None` where this process may not make cgroups.
+    fn make() -> Option<Self> {
+        let hierarchies = ["cpuacct", "cpu,cpuacct", ""];
+        let hierarchy = hierarchies
+            .map(|name| Path::new("/sys/fs/cgroup").join(name))
+            .into_iter()
+            .find(|path| path.join("cgroup.procs").exists())?;
+        let name = format!("frugality-forks-{}", std::process::id());
+        let cgroups = Self {
+            root: hierarchy.join(name),
+        };
+        let made = [FORKING, STEADY]
+            .iter()
+            .try_for_each(|uid| fs::create_dir_all(cgroups.pod(uid)));
+        made.ok().map(|()| cgroups)
+    }
+
+    fn pod(&self, uid: &str) -> PathBuf {
+        self.root.join(format!("kubepods/pod{uid}"))
+    }
+
+    /// As a flag of the meter.
+    fn flag(&self) -> String {
+        let name = self.root.file_name().unwrap().to_str().unwrap();
+        format!("--cgroup-root=/{name}")
+    }
+
+    /// Starts a script in a pod.
+    fn start(&self, uid: &str, script: &str) -> Child {
+        let enter = format!(
+            "echo $$ >{}/cgroup.procs\n{script}",
+            self.pod(uid).display()
+        );
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &enter]).stdout(Stdio::piped());
+        shell.spawn().unwrap()
+    }
+}
+
+/// CPU seconds that a script and its children used, by its own account at its end.
+fn used_by(script: Child) -> f64 {
+    let output = script.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_whitespace().map(seconds).sum()
+}
+
+/// `0m1.250000s`, as `times` prints it: user and system, the shell's and its children's.
+fn seconds(text: &str) -> f64 {
+    let (minutes, seconds) = text.trim_end_matches('s').split_once('m').unwrap();
+    minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        let directories = [
+            self.pod(FORKING),
+            self.pod(STEADY),
+            self.root.join("kubepods"),
+            self.root.clone(),
+        ];
+        for directory in directories {
+            // The kernel lets go of processes a moment after they have ended.
+            while directory.exists()
+                && fs::remove_dir(&directory).is_err()
+                && began.elapsed() < Duration::from_secs(5)
+            {
+                sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_forks_many_short_processes_is_given_what_they_used() {
+    let Some(cgroups) = Cgroups::make() else {
+        eprintln!("not tested: only root can make cgroups");
+        return;
+    };
+    let node = Node::new();
+    // Without a price for CPU time, a board of as many watts as CPUs costs 1 J a CPU-second.
+    let flag = cgroups.flag();
+    let flags = [
+        "--idle-watts=2",
+        "--watts-per-cpu=0",
+        "--cgroup-fs=/sys/fs/cgroup",
+        flag.as_str(),
+    ];
+    let meter = Meter::start(&node, &flags);
+    meter.wait_for_status("/readyz", 200);
+
+    let scripts = [(FORKING, FORKS), (STEADY, LOOP)];
+    let used = scripts
+        .map(|(uid, script)| cgroups.start(uid, script))
+        .map(used_by);
+    let ended = meter.scrape().timestamp();
+    let page = meter.scrape_until("all of it", |page| page.timestamp() > ended + 0.1);
+
+    let of = |name: &str, uid: &str| page.value(name, &[("pod_id", uid)]);
+    for (uid, used) in [FORKING, STEADY].into_iter().zip(used) {
+        assert!(used > 0.05, "{uid} used {used} s");
+        let told = of("frugality_pod_cpu_seconds_total", uid);
+        let joules = of("kepler_pod_cpu_joules_total", uid);
+        // The shell's own account lacks its last moment and has a tick's grain.
+        assert!(
+            (told / used - 1.0).abs() < 0.05,
+            "{uid}: {told} s of {used} s"
+        );
+        assert!(
+            (joules / used - 1.0).abs() < 0.05,
+            "{uid}: {joules} J for {used} s"
+        );
+    }
+    let active = page.value("kepler_node_cpu_active_joules_total", &[]);
+    let system = page.value("frugality_system_cpu_joules_total", &[]);
+    assert!(
+        system < 0.02 * active,
+        "{system} of {active} J went to nobody"
+    );
+}
