@@ -106,13 +106,8 @@ fn a_pod_that_forks_many_short_processes_is_given_what_they_used() {
     let node = Node::new();
     // Without a price for CPU time, a board of as many watts as CPUs costs 1 J a CPU-second.
     let flag = cgroups.flag();
-    let flags = [
-        "--idle-watts=2",
-        "--watts-per-cpu=0",
-        "--cgroup-fs=/sys/fs/cgroup",
-        flag.as_str(),
-    ];
-    let meter = Meter::start(&node, &flags);
+    let flags = ["--idle-watts=2", "--watts-per-cpu=0", flag.as_str()];
+    let meter = Meter::start_on(Path::new("/sys/fs/cgroup"), &node, &flags);
     meter.wait_for_status("/readyz", 200);
 
     let scripts = [(FORKING, FORKS), (STEADY, LOOP)];

@@ -113,7 +113,12 @@ pub(crate) struct Meter {
 impl Meter {
     /// Starts `frugality-meter run` on a free port, reading every 50 ms.
     pub(crate) fn start(node: &Node, flags: &[&str]) -> Self {
-        let mut child = run(&node.cgroup_fs())
+        Self::start_on(&node.cgroup_fs(), node, flags)
+    }
+
+    /// The same with cgroups from elsewhere.
+    pub(crate) fn start_on(cgroup_fs: &Path, node: &Node, flags: &[&str]) -> Self {
+        let mut child = run(cgroup_fs)
             .args(["--interval=50ms", "--listen=127.0.0.1:0"])
             .arg("--pod-logs")
             .arg(node.pod_logs())
