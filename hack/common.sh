@@ -59,8 +59,13 @@ need_rust_for() {
 BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust)
 
 # cargo_binaries [OPTION]...: builds all of them, and always together: fewer would have other features of
-# what they share, which is then compiled twice.
-cargo_binaries() { cargo build --release --locked "$@" "${BINARIES[@]/#/--package=}"; }
+# what they share, which is then compiled twice. So would tests: with FRUGALITY_WITH_TESTS=1, where these are
+# wanted as well, all of it is built in one.
+cargo_binaries() {
+  local scope=("${BINARIES[@]/#/--package=}")
+  [[ ${FRUGALITY_WITH_TESTS:-} != 1 || " $*" == *" --target"* ]] || scope=(--workspace --all-targets)
+  cargo build --release --locked "$@" "${scope[@]}"
+}
 
 # need_packages PACKAGE...: Debian packages, installed if missing.
 need_packages() {
