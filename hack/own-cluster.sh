@@ -137,10 +137,9 @@ own_cluster_install() {
     say "the chart is installed already, and used as it is"
   else
     say "installing the chart into frugality-system"
-    # Helm leaves CRDs alone on an upgrade.
-    own_kubectl apply --server-side --force-conflicts --filename crds/ >/dev/null
+    # Definitions that kubectl applied before become the chart's.
     own_helm upgrade --install frugality charts/frugality-operator --create-namespace --reset-then-reuse-values \
-      "${CHART_IMAGES[@]}" "${CHART_FLAGS[@]}" >/dev/null
+      --take-ownership "${CHART_IMAGES[@]}" "${CHART_FLAGS[@]}" >/dev/null
   fi
   rolled_out deployment/frugality-operator
   # With meter.enabled=false there is a Kepler instead.
