@@ -117,7 +117,7 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
 /// What the injector says of the measured run's ends.
 fn ends(report: &InjectionReport) -> Ends {
     Ends {
-        clock_uncertainty_seconds: report.clock.map_or(0.0, |clock| clock.uncertainty_seconds),
+        clock_uncertainty_seconds: load::clock_uncertainty_seconds(report),
         gap_before_seconds: report.gap_before_measured_seconds.unwrap_or(0.0).max(0.0),
         gap_after_seconds: report.gap_after_measured_seconds.unwrap_or(0.0).max(0.0),
         steady_before_seconds: report.warm_up.map_or(0.0, |it| it.duration_seconds),

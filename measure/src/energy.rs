@@ -60,7 +60,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Five readings at the usual one a second: a lost scrape or two is no harm, since counters go
+    /// Ten readings at the usual two a second: a lost scrape or two is no harm, since counters go
     /// on and are linear in between, but over five seconds load may have changed unseen.
     pub const MAX_READING_GAP_SECONDS: f64 = 5.0;
     /// Below this, what happens once in a trial (a checkpoint, a garbage collection) is the figure.
@@ -211,10 +211,11 @@ pub struct EnergyFigures {
     pub timestamp_uncertainty_seconds: f64,
     /// Standard uncertainty of `node_joules` as a share of it, from the window's ends: times of readings
     /// that may be off, clocks that are compared to some accuracy only, power that is not steady between
-    /// readings, gaps in the load, an instrument that is read seldom, and the counter's steps. The meter's own accuracy is not in it.
+    /// readings, gaps in the load, an instrument that is read seldom, and the counter's steps. The meter's
+    /// own accuracy is not in it.
     pub node_joules_relative_uncertainty: f64,
     /// Standard uncertainty of the node's energy as a share of it, by the meter's own word: from its
-    /// data sheet or its model's calibration, and common to all trials.
+    /// data sheet or its model's calibration, and from how often its instrument was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meter_relative_uncertainty: Option<f64>,
     /// Temperature, clock and throttling of the node, where the meter tells them.
@@ -335,9 +336,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         largest_gap_seconds: series.largest_gap_seconds(),
         interval_seconds: gross.interval_seconds,
         timestamp_uncertainty_seconds: gross.timestamp_uncertainty_seconds,
-        node_joules_relative_uncertainty: gross
-            .relative_uncertainty()
-            .hypot(ends::relative_uncertainty(evidence, &gross)),
+        node_joules_relative_uncertainty: gross.relative_uncertainty,
         meter_relative_uncertainty: series.max_of(|reading| reading.relative_uncertainty),
         conditions: Conditions::of(evidence),
         brackets: Brackets {

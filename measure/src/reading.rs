@@ -54,6 +54,15 @@ pub struct MeterIdentity {
     pub provenance: Provenance,
 }
 
+impl fmt::Display for MeterIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.name, self.version, self.source)?;
+        self.board
+            .as_ref()
+            .map_or(Ok(()), |board| write!(f, " {board}"))
+    }
+}
+
 /// A running pod's counters. What the meter does not serve is `None`, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -163,7 +172,7 @@ pub enum ReadingError {
         /// The series' name and what it was looked up by.
         series: String,
     },
-    /// A number is negative, not a number, or 2⁵³ and more.
+    /// A number is negative, not a number, 2⁵³ and more, or else beyond what its series can mean.
     #[error("{series} is {value}, which it cannot be")]
     InvalidValue {
         /// The series' name and what it was looked up by.

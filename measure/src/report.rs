@@ -19,7 +19,7 @@ use crate::{NUMBERS_END, fortio::FortioResult};
 pub const LIMIT_BYTES: usize = 4096;
 
 /// The form of the report that this version writes and reads.
-pub const REPORT_VERSION: u32 = 1;
+pub const REPORT_VERSION: u32 = 2;
 
 /// More than any report unpacks to: a message that claims more is not ours.
 const UNPACKED_LIMIT_BYTES: u64 = 1 << 20;
@@ -36,10 +36,8 @@ pub struct InjectionReport {
     /// sums and percentiles are always whole.
     pub histogram_dropped: bool,
     /// The load that was asked for before the measured run, in seconds; 0 for none.
-    #[serde(default)]
     pub asked_warm_up_seconds: f64,
     /// Likewise after it.
-    #[serde(default)]
     pub asked_tail_seconds: f64,
     /// The load before the measured run; absent where none was asked for, or it left no result.
     pub warm_up: Option<LoadSpan>,

@@ -407,7 +407,7 @@ impl Meter {
 /// that answers from memory, and a fixed rate that leaves the board almost idle.
 fn scenes(trouble: Trouble) -> Vec<(String, Scene)> {
     let mut scenes = Vec::new();
-    for (window_seconds, baseline_seconds) in [(60.0, 30.0), (20.0, 5.0)] {
+    for (window_seconds, baseline_seconds) in [(60.0, 15.0), (20.0, 5.0)] {
         for (name, load_cpus, packets) in [
             ("full load", [1.4, 1.6], 0.15),
             ("echo", [1.0, 0.0], 0.6),

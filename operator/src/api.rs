@@ -11,8 +11,9 @@ mod trial;
 
 pub use benchmark::{
     Boundary, Budget, Candidate, ConfigMapSeed, Database, DecidingFigure, Energy, EnvVar,
-    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, Method, Placement, Provider,
-    PullPolicy, Request, ResourceList, Resources, SecretName, Seed, Storage, Trials,
+    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, MAX_BLOCKS, MIN_BLOCKS, Method,
+    Placement, Provider, PullPolicy, Request, ResourceList, Resources, SecretName, Seed, Storage,
+    Trials,
 };
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{

@@ -141,9 +141,15 @@ impl Context {
         debug!(?plan, "planned");
         self.remember_reason(benchmark, &plan, now);
         let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
-        self.metrics.count_record(&plan);
+        // What is planned anew after a conflict is the same attempt.
+        let record = plan.record.as_ref().map(|(_, record)| record.clone());
         match self.applier.apply(benchmark, plan, seen).await? {
-            Applied::Done => Ok(Action::requeue(requeue)),
+            Applied::Done => {
+                if let Some(record) = &record {
+                    self.metrics.count_attempt(record);
+                }
+                Ok(Action::requeue(requeue))
+            }
             Applied::Overtaken => Ok(Action::requeue(MIN_BACKOFF)),
             Applied::Refused(refusal) => {
                 warn!(reason = refusal.reason, refusal.message, "refused");

@@ -35,7 +35,7 @@ pub enum ExportError {
     Csv(#[from] csv::Error),
 }
 
-/// One attempt. Names and units are those of the ledger; an absent figure is unknown, never 0.
+/// One attempt, each name with its unit; an absent figure is unknown or withheld, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -70,12 +70,15 @@ struct Row {
     provenance: Option<String>,
     meter: Option<String>,
     zone: Option<String>,
+    meter_relative_uncertainty: Option<f64>,
     node_joules: Option<f64>,
+    node_joules_relative_uncertainty: Option<f64>,
     gross_joules_per_request: Option<f64>,
     idle_before_watts: Option<f64>,
     idle_after_watts: Option<f64>,
     net_joules: Option<f64>,
     net_joules_per_request: Option<f64>,
+    net_detection_limit_joules: Option<f64>,
     net_withheld: Option<String>,
     candidate_joules: Option<f64>,
     database_joules: Option<f64>,
@@ -170,6 +173,8 @@ fn row(trial: FrugalityTrial) -> Row {
     let requests = status.requests.as_ref();
     let percentile = |name: &str| requests?.percentiles_ms.get(name).copied();
     let energy = status.energy.as_ref();
+    // The injector's energy is no candidate's.
+    let of_candidate = energy.filter(|_| !spec.is_node_shared());
     let attributed = energy.and_then(|energy| energy.attributed.as_ref());
     let cpu = energy.and_then(|energy| energy.cpu.as_ref());
     let images: Vec<String> = status
@@ -207,19 +212,17 @@ fn row(trial: FrugalityTrial) -> Row {
         p90_milliseconds: percentile("p90"),
         p99_milliseconds: percentile("p99"),
         provenance: energy.map(|e| e.provenance.to_string()),
-        meter: energy.map(|e| {
-            let meter = &e.meter;
-            let board = meter.board.as_deref().unwrap_or_default();
-            let words = format!("{} {} {} {board}", meter.name, meter.version, meter.source);
-            words.trim_end().to_owned()
-        }),
+        meter: energy.map(|e| e.meter.to_string()),
         zone: energy.map(|e| e.zone.clone()),
+        meter_relative_uncertainty: energy.and_then(|e| e.meter_relative_uncertainty),
         node_joules: energy.map(|e| e.node_joules),
-        gross_joules_per_request: energy.and_then(|e| e.gross_joules_per_request),
+        node_joules_relative_uncertainty: energy.map(|e| e.node_joules_relative_uncertainty),
+        gross_joules_per_request: of_candidate.and_then(|e| e.gross_joules_per_request),
         idle_before_watts: energy.map(|e| e.idle_before_watts),
         idle_after_watts: energy.map(|e| e.idle_after_watts),
         net_joules: energy.and_then(|e| e.net_joules),
-        net_joules_per_request: energy.and_then(|e| e.net_joules_per_request),
+        net_joules_per_request: of_candidate.and_then(|e| e.net_joules_per_request),
+        net_detection_limit_joules: energy.map(|e| e.net_detection_limit_joules),
         net_withheld: energy.and_then(|e| e.net_withheld.clone()),
         candidate_joules: attributed.map(|a| a.candidate_joules),
         database_joules: attributed.and_then(|a| a.database_joules),

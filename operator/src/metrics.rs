@@ -11,7 +11,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::plan::Plan;
+use crate::api::FrugalityTrialStatus;
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -80,11 +80,9 @@ impl Metrics {
         self.pass_seconds.observe(duration.as_secs_f64());
     }
 
-    /// Counts the attempt that a plan ends, if it ends one.
-    pub fn count_record(&self, plan: &Plan) {
-        if let Some((_, record)) = &plan.record
-            && let Some(outcome) = record.outcome
-        {
+    /// Counts an attempt that has ended, by what became of it.
+    pub fn count_attempt(&self, record: &FrugalityTrialStatus) {
+        if let Some(outcome) = record.outcome {
             let labels = AttemptLabels {
                 outcome: format!("{outcome:?}"),
                 reason: record.reason.clone().unwrap_or_default(),

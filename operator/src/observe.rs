@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     api::{
         FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN,
-        LABEL_TRIAL, Role, reason,
+        LABEL_TRIAL, Role,
     },
     cnpg,
     plan::{
@@ -279,15 +279,7 @@ fn lock(lease: &Lease) -> Lock {
 /// One that can't be read has a name and may hold locks, but never waits for any.
 fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
     let readable = guard.0.as_ref().ok();
-    let complete = readable
-        .and_then(|benchmark| benchmark.status.as_ref())
-        .is_some_and(|status| {
-            status.observed_generation == guard.meta().generation
-                && status
-                    .conditions
-                    .iter()
-                    .any(|c| c.type_ == reason::COMPLETE && c.status == "True")
-        });
+    let complete = readable.is_some_and(FrugalityBenchmark::is_complete);
     Peer {
         name: format!(
             "{}/{}",

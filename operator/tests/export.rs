@@ -100,6 +100,30 @@ fn every_attempt_is_one_flat_object_with_every_field() {
 }
 
 #[test]
+fn joules_of_a_node_that_the_injector_shared_are_nobodys() {
+    let mut trials = ledger();
+    let measured = trials.last_mut().unwrap();
+    measured
+        .spec
+        .injector_node
+        .clone_from(&measured.spec.measured_node);
+    let rows = as_json(&list(&trials));
+    let shared = rows
+        .iter()
+        .find(|row| row["injectorNode"] == row["measuredNode"])
+        .unwrap();
+    assert_eq!(
+        (
+            &shared["grossJoulesPerRequest"],
+            &shared["netJoulesPerRequest"]
+        ),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(shared["nodeJoules"], json!(10.0));
+    assert_eq!(shared["nodeJoulesRelativeUncertainty"], json!(0.0));
+}
+
+#[test]
 fn csv_has_the_same_cells_and_keeps_to_rfc_4180() {
     let text = list(&ledger());
     let csv_text = as_csv(&text);

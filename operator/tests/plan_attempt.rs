@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::{
     T0,
-    attempt::{after, changed, first_server, load_over, record, run_to, said},
+    attempt::{after, changed, first_server, load_over, load_over_of, record, run_to, said},
     manner::pod_in,
     summary::of_plan,
     truth::LoadOn,
@@ -14,7 +14,9 @@ use crate::common::{
 use frugality_operator::{
     api::{Outcome, Role, reason},
     plan::{
+        Plan,
         facts::{ChildKind, Termination},
+        identity::lock_name,
         resources::ChildObject,
     },
 };
@@ -117,6 +119,23 @@ fn a_measured_attempt_has_its_windows_and_figures() {
         Some(10_000)
     );
     assert!(record.fortio.is_some() && record.clock.is_some());
+}
+
+#[test]
+fn a_shared_nodes_gross_joules_are_not_shown_as_the_candidates() {
+    let columns = |plan: &Plan| record(plan).columns.clone().unwrap();
+    let apart = columns(&changed(&load_over(), |_| {}));
+    assert!(apart.energy.is_some());
+    let allowed = two_with(&[("/placement/allowSharedNode", json!(true))]);
+    let shared = columns(&changed(&load_over_of(allowed), |observed| {
+        let of_measured = lock_name("pi-1");
+        observed.locks.retain(|lock| lock.name == of_measured);
+        for trial in &mut observed.trials {
+            let spec = &mut trial.spec;
+            spec.injector_node.clone_from(&spec.measured_node);
+        }
+    }));
+    assert_eq!((shared.energy, shared.rate), (None, apart.rate));
 }
 
 #[test]

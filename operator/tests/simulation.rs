@@ -11,7 +11,7 @@ use crate::common::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, LABEL_TRIAL, Role, reason},
-    plan::{facts::ChildKind, ledger::outcome_of, resources::ChildObject},
+    plan::{facts::ChildKind, ledger::outcome_of, plan, resources::ChildObject},
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -258,6 +258,31 @@ fn a_standalone_database_that_lost_its_pod_is_filled_again() {
         status(&world, 0).progress.as_ref().unwrap().void_attempts,
         1
     );
+}
+
+#[test]
+fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
+    let mut world = World::new([standalone()]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    world.replace_pod(0, Role::Database);
+    let seed = |child: &ChildObject| child.name().ends_with("-seed");
+    loop {
+        let slot = world.wait();
+        if world.pass(slot).create.iter().any(seed) {
+            break;
+        }
+    }
+    world.wait();
+    let without_pod = |age: f64| {
+        let mut observed = world.observed(0);
+        observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
+        let benchmark = &world.slots[0].benchmark;
+        let plan = plan(benchmark, &observed, &world.config, world.now + age);
+        plan.status.columns.unwrap().reason.unwrap()
+    };
+    assert_eq!(without_pod(1.0), reason::SEEDING);
+    // Kubernetes collects pods; their Job stays.
+    assert_ne!(without_pod(200.0), reason::SEEDING);
 }
 
 #[test]

@@ -45,6 +45,32 @@ fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
 }
 
 #[test]
+fn joules_carry_what_the_ends_of_the_windows_cost() {
+    let status = status(&two(), |block, candidate| Trial {
+        ends_uncertainty: 0.004,
+        ..with_meter(0.003)(block, candidate)
+    })
+    .status;
+    let result = &status.results[0];
+    // Net is 0.6 of gross here, and has the same joules of uncertainty; so has what is attributed of it.
+    for (figure, of_ends) in [
+        (result.gross_joules_per_request, 0.004_f64),
+        (result.net_joules_per_request, 0.004 / 0.6),
+        (result.attributed_joules_per_request, 0.004 / 0.6),
+    ] {
+        let figure = figure.unwrap();
+        let half = (1.963_243_f64 * 0.01).hypot(2.0 * 0.003_f64.hypot(of_ends));
+        assert_near(figure.expanded.unwrap().upper, figure.value * half.exp());
+    }
+}
+
+#[test]
+fn a_figure_that_the_meter_knows_nothing_of_is_withheld() {
+    let status = status(&two(), with_meter(1000.0)).status;
+    assert_eq!(status.results[0].gross_joules_per_request, None);
+}
+
+#[test]
 fn a_meter_that_tells_its_accuracy_in_some_trials_only_has_not_told_it() {
     let plan = status(&two(), |block, candidate| Trial {
         meter_uncertainty: (block > 1).then_some(0.03),
@@ -80,7 +106,10 @@ fn joule_budgets_are_decided_on_the_bound_with_the_meter() {
         "{message}"
     );
     let message = undecided("0.0105", 0.023);
-    assert!(message.contains("more blocks would)"), "{message}");
+    assert!(
+        message.contains("more blocks would: raise spec.trials.blocks"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -211,6 +240,32 @@ fn candidates_that_answer_differently_are_not_compared() {
     let allowed = two_with(&[("/request/responsesMayDiffer", json!(true))]);
     let plan = status(&allowed, answering(1000.0, 2000.0));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+}
+
+#[test]
+fn answers_are_compared_by_the_trials_that_tell_their_size() {
+    let known_in = |blocks: std::ops::RangeInclusive<i32>| {
+        move |block: i32, candidate: &str| {
+            let is_python = candidate == "python";
+            let errors = u64::from(is_python && !blocks.contains(&block));
+            Trial {
+                errors,
+                body_bytes: (errors == 0).then_some(if is_python { 2000.0 } else { 1000.0 }),
+                ..usual(block, candidate)
+            }
+        }
+    };
+    // One trial without an error is enough to see it.
+    let plan = status(&two(), known_in(3..=3));
+    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+    let plan = status(&two(), known_in(9..=9));
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    assert_eq!(
+        plan.status.notes,
+        [
+            "the size of the answers of python is not known, since every trial had errors: whether the candidates do the same work was not checked"
+        ]
+    );
 }
 
 #[test]

@@ -11,8 +11,8 @@ pub const MAX_CLOCK_ERROR_SECONDS: f64 = 0.1;
 
 /// Longest time without load between two of Fortio's runs, beside the candidate's own slowness. A gap
 /// g next to an end of the window moves no more than g, nor a quarter of the meter's interval, of
-/// loaded power over that end: here at most 2.5 % of the shortest window. Starting Fortio takes 19 to
-/// 48 ms on a busy machine, several times that on a small board.
+/// loaded power over that end: here at most 2.5 % of the shortest window. Starting Fortio took 19 to
+/// 48 ms on a busy machine with two fast cores; a small board is given ten times that.
 const MAX_GAP_SECONDS: f64 = 0.5;
 
 /// The most of the measured run's time that the injector's CPU may be throttled: so much of the
@@ -56,7 +56,7 @@ pub(super) fn clocks(report: &InjectionReport) -> Result<ClockOffset, Void> {
         }),
     };
     let (before, after) = (known(report.clock)?, known(report.clock_after)?);
-    let moved_seconds = (after.offset_seconds - before.offset_seconds).abs();
+    let moved_seconds = moved_seconds(before, after);
     // A clock that was set back also lets one run seem to begin before the end of the other.
     let overlap = gaps(report).map(|(_, gap)| -gap).reduce(f64::max);
     let moved_seconds = moved_seconds.max(overlap.unwrap_or(0.0));
@@ -67,6 +67,21 @@ pub(super) fn clocks(report: &InjectionReport) -> Result<ClockOffset, Void> {
         });
     }
     Ok(before)
+}
+
+/// How far the window may lie off by the clocks, in seconds: by the worse of the two comparisons, and by
+/// as much as the offset moved between them. Without both, as far as the checks allow.
+pub(super) fn clock_uncertainty_seconds(report: &InjectionReport) -> f64 {
+    match (report.clock, report.clock_after) {
+        (Some(before), Some(after)) => {
+            before.uncertainty_seconds.max(after.uncertainty_seconds) + moved_seconds(before, after)
+        }
+        _ => MAX_CLOCK_ERROR_SECONDS,
+    }
+}
+
+fn moved_seconds(before: ClockOffset, after: ClockOffset) -> f64 {
+    (after.offset_seconds - before.offset_seconds).abs()
 }
 
 /// The load went on from the warm-up to the measured run to the tail. Fortio first sends one uncounted
@@ -170,6 +185,43 @@ mod tests {
         ] {
             let figures = figures(&parse(text).unwrap(), &[200]);
             assert_eq!(paced_by_target(&figures), Ok(()));
+        }
+    }
+
+    #[test]
+    fn the_clocks_are_as_uncertain_as_the_worse_comparison_and_their_movement() {
+        let clock = |offset_seconds, uncertainty_seconds| {
+            Some(ClockOffset {
+                offset_seconds,
+                uncertainty_seconds,
+            })
+        };
+        let sample = include_str!("../../tests/data/fortio-sample.json");
+        let mut report = InjectionReport {
+            clock: clock(5.0, 0.002),
+            clock_after: clock(5.03, 0.04),
+            ..report_of(parse(sample).unwrap())
+        };
+        assert!((clock_uncertainty_seconds(&report) - 0.07).abs() < 1e-9);
+        report.clock_after = None;
+        assert!((clock_uncertainty_seconds(&report) - MAX_CLOCK_ERROR_SECONDS).abs() < 1e-9);
+    }
+
+    fn report_of(measured: crate::fortio::FortioResult) -> InjectionReport {
+        InjectionReport {
+            version: crate::report::REPORT_VERSION,
+            measured,
+            histogram_dropped: false,
+            asked_warm_up_seconds: 0.0,
+            asked_tail_seconds: 0.0,
+            warm_up: None,
+            tail: None,
+            gap_before_measured_seconds: None,
+            gap_after_measured_seconds: None,
+            interrupted: None,
+            clock: None,
+            clock_after: None,
+            throttled_seconds: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The idle baseline, what is left above it, and whether that can be told from nothing.
 
 use super::checks::Evidence;
+use super::ends;
 use super::{ROUNDING_SECONDS, Void};
 
 /// What net energy is computed from.
@@ -13,6 +14,9 @@ pub(super) struct Gross {
     pub(super) idle_after_seconds: f64,
     pub(super) interval_seconds: f64,
     pub(super) timestamp_uncertainty_seconds: f64,
+    /// Standard uncertainty of `node_joules` relative to it: of its times, and of what happens between
+    /// readings at its ends. The meter's accuracy is not in it: it is common to all trials.
+    pub(super) relative_uncertainty: f64,
 }
 
 /// Net energy with what it had to exceed.
@@ -33,7 +37,7 @@ const MIN_IDLE_INTERVALS: f64 = 2.0;
 impl Gross {
     pub(super) fn of(evidence: &Evidence<'_>) -> Result<Self, Void> {
         let Evidence { attempt, series } = evidence;
-        Ok(Self {
+        let mut gross = Self {
             node_joules: series.node_joules(attempt.measured)?,
             window_seconds: attempt.measured.seconds(),
             idle_before_watts: series.node_joules(attempt.idle_before)?
@@ -44,7 +48,12 @@ impl Gross {
             idle_after_seconds: attempt.idle_after.seconds(),
             interval_seconds: series.interval_seconds(),
             timestamp_uncertainty_seconds: series.timestamp_uncertainty_seconds(),
-        })
+            relative_uncertainty: 0.0,
+        };
+        gross.relative_uncertainty = gross
+            .relative_uncertainty_over(gross.window_seconds)
+            .hypot(ends::relative_uncertainty(evidence, &gross));
+        Ok(gross)
     }
 
     /// Mean power of the window above the idle baselines, in watts; 0 where it is below them.
@@ -60,21 +69,16 @@ impl Gross {
         2.0_f64.sqrt() * self.timestamp_uncertainty_seconds / 3.0_f64.sqrt() / seconds
     }
 
-    /// [`Gross::relative_uncertainty_over`] the measured window.
-    pub(super) fn relative_uncertainty(&self) -> f64 {
-        self.relative_uncertainty_over(self.window_seconds)
-    }
-
     /// Standard uncertainty of the net energy, in joules. The baseline is the mean of two, so its
-    /// own is |B⁺ − B⁻|/2: the standard deviation of two values over √2. Times add theirs, in the
-    /// window and in both baselines. The meter's accuracy is not in it: it is common to all trials.
+    /// own is |B⁺ − B⁻|/2: the standard deviation of two values over √2. The window adds its own, the
+    /// baselines that of their times.
     fn net_uncertainty_joules(&self) -> f64 {
         let spread_watts = (self.idle_after_watts - self.idle_before_watts).abs() / 2.0;
         let before =
             self.idle_before_watts * self.relative_uncertainty_over(self.idle_before_seconds);
         let after = self.idle_after_watts * self.relative_uncertainty_over(self.idle_after_seconds);
         let baseline_watts = spread_watts.hypot(before.hypot(after) / 2.0);
-        (baseline_watts * self.window_seconds).hypot(self.node_joules * self.relative_uncertainty())
+        (baseline_watts * self.window_seconds).hypot(self.node_joules * self.relative_uncertainty)
     }
 }
 

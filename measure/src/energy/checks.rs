@@ -83,7 +83,7 @@ const PODS_SLACK_JOULES: f64 = 0.1;
 
 /// The largest share of the net energy that one step of the meter's counter may be. A counter is up
 /// to a step behind at either end, evenly distributed: u = step·√(2/12) (JCGM 100:2008, 4.3.7), so
-/// this keeps it below a thousandth, where nobody need take account of it.
+/// this keeps it below a thousandth for a meter that tells its step.
 const MAX_STEP_SHARE: f64 = 0.002;
 
 /// A counter that stood still between more than this share of the readings is one of large steps, and

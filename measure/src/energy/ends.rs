@@ -11,8 +11,8 @@ use crate::reading::Reading;
 ///   standard deviation s over steps of length d, without memory, the counter leaves the line between two
 ///   readings that are L apart by √(s²·d·L·f·(1 − f)) at the share f of the way: a Brownian bridge.
 ///   Power with memory leaves it by less. s is that of the readings inside the window;
-/// - **clocks**, compared to ±c: both ends move together, which matters by the difference of the powers
-///   there, √2·s. u = c/√3 (JCGM 100:2008, 4.3.7);
+/// - **clocks**, compared to ±c, what they moved between the two comparisons included: both ends move
+///   together, which matters by the difference of the powers there, √2·s. u = c/√3 (JCGM 100:2008, 4.3.7);
 /// - **the counter's step** r, where the meter tells it: each of the two readings around an end is off by
 ///   r/√12, and they count by f and 1 − f;
 /// - **gaps in the load**: a gap of g seconds between two readings moves the line between them by
@@ -25,10 +25,11 @@ use crate::reading::Reading;
 ///
 /// The last two err to the same side at both ends, so these bounds add up: u = bound/√3.
 ///
-/// 0 where fewer than three readings are inside the window, or it has no energy.
+/// 1, as much as the energy itself, where fewer than three readings are inside the window, so that nothing
+/// is known of its power, or where it has no energy.
 pub(super) fn relative_uncertainty(evidence: &Evidence<'_>, gross: &Gross) -> f64 {
     let Some(steps) = Steps::inside(evidence).filter(|_| gross.node_joules > 0.0) else {
-        return 0.0;
+        return 1.0;
     };
     let ends = evidence.attempt.ends;
     let clock_seconds = ends.clock_uncertainty_seconds;

@@ -251,6 +251,17 @@ fn what_the_windows_ends_cost_is_stated() {
     gaps.ends.gap_after_seconds = 0.02;
     let of_gaps = 5.0 * (0.05 * 0.95 + 0.02 * 0.98) / 3.0_f64.sqrt();
     assert_near(stated_joules(&gaps), of_gaps);
+    // What the window's joules are uncertain by, its net joules are too.
+    let limit = gaps.unchecked().unwrap().net_detection_limit_joules;
+    assert_near(limit, 3.29 * of_gaps);
+
+    // Nothing is known of the power in a window of two readings.
+    let mut short = Lab::read_every(1.0);
+    short.measured = window(200.2, 201.4);
+    assert_near(
+        short.unchecked().unwrap().node_joules_relative_uncertainty,
+        1.0,
+    );
 }
 
 #[test]

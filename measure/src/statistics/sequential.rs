@@ -50,13 +50,13 @@ pub fn nominal_level(looks: &[usize], overall: f64) -> Option<f64> {
     for _ in 0..STEPS {
         let step = excess_now * (level - before) / (excess_now - excess_before);
         if step.abs() < 1e-9 * overall {
-            break;
+            return Some(level);
         }
         (before, excess_before) = (level, excess_now);
         level -= step;
         excess_now = excess(level)?;
     }
-    Some(level)
+    None
 }
 
 /// Nodes and weights on [−1, 1], and the nodes over r.

@@ -23,7 +23,7 @@ pub struct Bounds {
 /// The ends of y·exp(±U) with U = √((t·u_A)² + (2·u_B)²): a geometric mean's interval widened by the
 /// meter's relative standard uncertainty u_B (≥ 0; of logarithms it is the same, to first order). t·u_A
 /// is half the interval's length in logarithms, at whatever confidence that interval has. `None` where
-/// `estimate` is not above 0 or `meter` not a number of at least 0.
+/// `estimate` is not above 0, `meter` not a number of at least 0, or the upper end not finite.
 ///
 /// A ratio of two figures of the same meter is *not* to be widened so: a gain that is wrong by a factor
 /// is wrong in both by the same factor, which cancels. Nor does this know of errors that do not scale
@@ -35,8 +35,9 @@ pub fn expanded(estimate: &Estimate, meter: f64) -> Option<Bounds> {
     }
     let of_trials = (estimate.upper / estimate.value).ln();
     let whole = of_trials.hypot(COVERAGE * meter).exp();
-    Some(Bounds {
+    let upper = estimate.value * whole;
+    upper.is_finite().then_some(Bounds {
         lower: estimate.value / whole,
-        upper: estimate.value * whole,
+        upper,
     })
 }

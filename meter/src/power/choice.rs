@@ -125,6 +125,7 @@ pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, Cho
             let correction = Correction {
                 slope: slope.unwrap_or(default.slope),
                 offset_watts: offset_watts.unwrap_or(default.offset_watts),
+                rails: default.rails.filter(|_| slope.is_none()),
             };
             let interval = seconds("intervalSeconds", *interval_seconds, PMIC_INTERVAL)?;
             match (command, file) {

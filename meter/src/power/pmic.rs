@@ -20,6 +20,8 @@ use super::{InstrumentError, Quantity};
 pub(crate) const SLOPE: f64 = 1.1451;
 /// Offset of the published correction, in watts.
 pub(crate) const OFFSET_WATTS: f64 = 0.5879;
+/// Rails that the published correction was fitted for.
+const RAILS: usize = 12;
 /// One board's fit without a residual, applied to another board: a judgement, not a measurement.
 pub(crate) const RELATIVE_UNCERTAINTY: f64 = 0.05;
 /// The host should write once a second; a file this old is of a writer that has ended.
@@ -32,6 +34,8 @@ pub(crate) struct Correction {
     pub(crate) slope: f64,
     /// In watts.
     pub(crate) offset_watts: f64,
+    /// For how many rails the line was fitted; `None` where that is not known, and any number will do.
+    pub(crate) rails: Option<usize>,
 }
 
 impl Default for Correction {
@@ -39,12 +43,14 @@ impl Default for Correction {
         Self {
             slope: SLOPE,
             offset_watts: OFFSET_WATTS,
+            rails: Some(RAILS),
         }
     }
 }
 
 /// The board's power from the command's text: Σ volts × amperes over the rails that have both,
-/// corrected. Rails with a voltage alone are the input and the clock's battery.
+/// corrected. Rails with a voltage alone are the input and the clock's battery. `None` where a voltage is
+/// missing, or there are other rails than the correction is for: a part would pass for the whole.
 pub(crate) fn watts(text: &str, correction: Correction) -> Option<f64> {
     let values = |suffix: &'static str| {
         text.lines().filter_map(move |line| {
@@ -61,7 +67,8 @@ pub(crate) fn watts(text: &str, correction: Correction) -> Option<f64> {
         sum += volts * amperes;
         rails += 1;
     }
-    super::valid(sum * correction.slope + correction.offset_watts).filter(|_| rails > 0)
+    super::valid(sum * correction.slope + correction.offset_watts)
+        .filter(|_| correction.rails.map_or(rails > 0, |fitted| rails == fitted))
 }
 
 /// The text in a file that the host keeps writing.

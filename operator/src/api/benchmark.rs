@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration};
 
+/// Blocks below which nothing is reported: with fewer, a t-interval says next to nothing.
+pub const MIN_BLOCKS: i32 = 5;
+/// The most blocks that a run may have.
+pub const MAX_BLOCKS: i32 = 50;
+
 /// Which servers to compare, under which load, on which data and against which budgets.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -257,7 +262,8 @@ pub struct Database {
     pub instances: i32,
     /// PostgreSQL image; its tag begins with a version ≥ 15. Absent: the operator's default. CloudNativePG
     /// needs one made for it; for `Standalone` any image does that has PostgreSQL's programs in its `PATH`,
-    /// such as `docker.io/library/postgres:17` with `runAsUser: 999`.
+    /// such as `docker.io/library/postgres:17` with `runAsUser: 999`. The chart's `database.allowedImages`
+    /// must have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     #[x_kube(validation = Rule::new("self.matches(':[0-9]+[^/]*$')").message("database.image needs a tag that begins with a PostgreSQL version, for example ghcr.io/cloudnative-pg/postgresql:17.5"))]
@@ -542,7 +548,7 @@ pub struct Trials {
     /// Passes over all candidates; each gives one trial of each. Fewer than 5 give no report, and more of
     /// them narrower intervals.
     #[serde(default = "default_blocks")]
-    #[schemars(range(min = 1, max = 50))]
+    #[schemars(range(min = 1, max = MAX_BLOCKS))]
     pub blocks: i32,
     /// Numbers of blocks, ascending and each at least 5, after which the run is judged and ends if that
     /// decides: with budgets once Pass or Fail is certain, without once there is a winner or a tie. The
@@ -550,7 +556,7 @@ pub struct Trials {
     /// all of them together are wrong no oftener than one: for `[10, 15, 20]` its intervals are of 97.7 %
     /// instead of 95 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), inner(range(min = 5, max = 50)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = 8), inner(range(min = MIN_BLOCKS, max = MAX_BLOCKS)), extend("x-kubernetes-list-type" = "atomic"))]
     pub looks: Vec<i32>,
     /// Name of a candidate that takes part twice, the second time under a hidden name (an A/A control).
     /// What it differs from itself by is the noise floor, and a ratio budget closer to 1 is refused. The

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::DecidingFigure;
+use super::{DecidingFigure, FrugalityBenchmark, reason};
 
 /// The answer to the benchmark's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +54,8 @@ pub struct FrugalityBenchmarkStatus {
     /// Node that injects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub injector_node: Option<String>,
-    /// Whether injector and servers shared a node: gross and net joules then include the injector's.
+    /// Whether injector and servers shared a node: gross and net joules are withheld then, because the
+    /// injector's are among them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_node: Option<bool>,
     /// How far the run is.
@@ -102,6 +103,26 @@ pub struct FrugalityBenchmarkStatus {
     /// The same as text, for `kubectl get`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
+}
+
+impl FrugalityBenchmarkStatus {
+    /// The condition that tells of the end, once there is one.
+    #[must_use]
+    pub fn end(&self) -> Option<&Condition> {
+        self.conditions
+            .iter()
+            .find(|c| c.type_ == reason::COMPLETE && c.status == "True")
+    }
+}
+
+impl FrugalityBenchmark {
+    /// Whether the spec as it is now has come to its end.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| {
+            status.observed_generation == self.metadata.generation && status.end().is_some()
+        })
+    }
 }
 
 /// How far a run is.
@@ -208,7 +229,7 @@ pub struct CandidateResult {
     /// Share of the node's energy attributed by CPU time to the boundary's pods, per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attributed_joules_per_request: Option<Figure>,
-    /// CPU milliseconds of candidate and database per successful request.
+    /// CPU milliseconds of the boundary's pods per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_milliseconds_per_request: Option<Figure>,
     /// Share of requests without an expected answer.

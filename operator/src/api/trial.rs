@@ -94,6 +94,15 @@ pub struct FrugalityTrialSpec {
     pub seed: i64,
 }
 
+impl FrugalityTrialSpec {
+    /// Whether the injector's energy is part of the measured node's: gross and net joules are not the
+    /// candidate's then.
+    #[must_use]
+    pub fn is_node_shared(&self) -> bool {
+        self.measured_node == self.injector_node
+    }
+}
+
 /// What became of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Outcome {

@@ -24,8 +24,10 @@ use crate::api::{
 /// A cluster that is not ready for the run is waited for this long before the run ends as Invalid:
 /// chart and benchmark may have been applied together, a meter may be rolled out.
 const GRACE_SECONDS: f64 = 60.0;
-/// How often a benchmark that has ended or waits for its turn is looked at.
-const IDLE_REQUEUE_SECONDS: f64 = 15.0;
+/// How often a benchmark that waits for its turn is looked at.
+const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
+/// How often one that has ended is.
+const ENDED_REQUEUE_SECONDS: f64 = 30.0;
 /// How often something is looked at that moves by itself.
 const BUSY_REQUEUE_SECONDS: f64 = 1.0;
 
@@ -100,7 +102,7 @@ impl Pass<'_> {
                     Some(&nodes),
                     reason::QUEUED,
                     &message,
-                    IDLE_REQUEUE_SECONDS / 3.0,
+                    QUEUED_REQUEUE_SECONDS,
                 );
                 plan.delete = self.all_children();
                 if self.is_clean() {
@@ -503,7 +505,7 @@ impl Pass<'_> {
     pub(super) fn conclude(&self, nodes: Option<&Nodes>, judgement: Judgement) -> Plan {
         let mut plan = self.report(nodes, None, &State::Ended(judgement));
         plan.delete = self.all_children();
-        plan.requeue_seconds = IDLE_REQUEUE_SECONDS * 2.0;
+        plan.requeue_seconds = ENDED_REQUEUE_SECONDS;
         let locks = self.queue.releases();
         if self.is_clean() {
             plan.locks = locks;

@@ -120,27 +120,33 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             delete: vec![(ChildKind::Job, seed)],
         };
     }
-    if seed_created.is_none() {
+    let Some(seed_created) = seed_created else {
         return Prepared::waiting(
             reason::SEEDING,
             "filling the database",
             vec![builder.seed(database, &nodes::selector(&nodes.measured))],
         );
-    }
+    };
     let pod = pass
         .observed
         .pods
         .iter()
         .find(|pod| pod.role == Role::Seed.as_str() && pod.run == pass.run);
-    seeded(database, pod, pass)
+    seeded(database, seed_created, pod, pass)
 }
 
-fn seeded(database: &Database, pod: Option<&PodFacts>, pass: &Pass<'_>) -> Prepared {
+fn seeded(
+    database: &Database,
+    job_created_unix_seconds: f64,
+    pod: Option<&PodFacts>,
+    pass: &Pass<'_>,
+) -> Prepared {
     let waiting = || Prepared::waiting(reason::SEEDING, "filling the database", Vec::new());
     let Some(pod) = pod else {
         // Before a trial counts, rows and digest are read again, so a seed whose pod was since
-        // collected needs no second proof.
-        return if pass.ledger.is_begun() {
+        // collected needs no second proof. A young Job's pod is not there yet.
+        let age = pass.now_unix_seconds - job_created_unix_seconds;
+        return if pass.ledger.is_begun() && age > SEED_START_PATIENCE_SECONDS {
             Prepared::Ready
         } else {
             waiting()

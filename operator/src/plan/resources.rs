@@ -220,7 +220,6 @@ impl Builder<'_> {
         measured: &BTreeMap<String, String>,
     ) -> ChildObject {
         let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
-        let labels = metadata.labels.clone();
         let mut env = vec![literal("PORT", &candidate.port.to_string())];
         if let Some(database) = &self.benchmark.spec.database {
             env.extend(self.database_env());
@@ -264,61 +263,27 @@ impl Builder<'_> {
             ..Container::default()
         };
         let pull_secrets = candidate.image_pull_secrets.iter();
-        ChildObject::Deployment(Box::new(Deployment {
-            spec: Some(DeploymentSpec {
-                replicas: Some(1),
-                selector: LabelSelector {
-                    match_labels: labels.clone(),
-                    ..LabelSelector::default()
-                },
-                strategy: Some(DeploymentStrategy {
-                    type_: Some("Recreate".into()),
-                    ..DeploymentStrategy::default()
-                }),
-                template: PodTemplateSpec {
-                    metadata: Some(ObjectMeta {
-                        labels,
-                        ..ObjectMeta::default()
-                    }),
-                    spec: Some(PodSpec {
-                        containers: vec![container],
-                        image_pull_secrets: Some(
-                            pull_secrets
-                                .map(|secret| LocalObjectReference {
-                                    name: secret.name.clone(),
-                                })
-                                .collect(),
-                        ),
-                        node_selector: Some(measured.clone()),
-                        restart_policy: Some("Always".into()),
-                        termination_grace_period_seconds: Some(10),
-                        ..restricted_pod()
-                    }),
-                },
-                ..DeploymentSpec::default()
-            }),
-            metadata,
-            status: None,
-        }))
+        let pod = PodSpec {
+            containers: vec![container],
+            image_pull_secrets: Some(
+                pull_secrets
+                    .map(|secret| LocalObjectReference {
+                        name: secret.name.clone(),
+                    })
+                    .collect(),
+            ),
+            node_selector: Some(measured.clone()),
+            termination_grace_period_seconds: Some(10),
+            ..restricted_pod()
+        };
+        deployment(metadata, pod)
     }
 
     /// The server's address.
     #[must_use]
     pub fn service(&self, candidate: &Candidate, trial: &str) -> ChildObject {
         let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
-        ChildObject::Service(Box::new(Service {
-            spec: Some(ServiceSpec {
-                selector: metadata.labels.clone(),
-                ports: Some(vec![ServicePort {
-                    port: candidate.port,
-                    target_port: Some(IntOrString::Int(candidate.port)),
-                    ..ServicePort::default()
-                }]),
-                ..ServiceSpec::default()
-            }),
-            metadata,
-            status: None,
-        }))
+        service(metadata, candidate.port)
     }
 
     /// The Job that sends the load of one attempt.
@@ -543,6 +508,51 @@ fn count_and_digest(seed: &Seed) -> String {
 
 fn shell(script: &str) -> Vec<String> {
     vec!["/bin/sh".into(), "-ec".into(), script.into()]
+}
+
+/// The address of the pods with the object's labels.
+fn service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    ChildObject::Service(Box::new(Service {
+        spec: Some(ServiceSpec {
+            selector: metadata.labels.clone(),
+            ports: Some(vec![ServicePort {
+                port,
+                target_port: Some(IntOrString::Int(port)),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        metadata,
+        status: None,
+    }))
+}
+
+/// One pod with the object's labels, and never two at once.
+fn deployment(metadata: ObjectMeta, pod: PodSpec) -> ChildObject {
+    let labels = metadata.labels.clone();
+    ChildObject::Deployment(Box::new(Deployment {
+        spec: Some(DeploymentSpec {
+            replicas: Some(1),
+            selector: LabelSelector {
+                match_labels: labels.clone(),
+                ..LabelSelector::default()
+            },
+            strategy: Some(DeploymentStrategy {
+                type_: Some("Recreate".into()),
+                ..DeploymentStrategy::default()
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels,
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod),
+            },
+            ..DeploymentSpec::default()
+        }),
+        metadata,
+        status: None,
+    }))
 }
 
 fn literal(name: &str, value: &str) -> EnvVar {

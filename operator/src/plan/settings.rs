@@ -6,14 +6,15 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::identity::hex_digest;
 use crate::api::{
-    Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, QuantityError,
+    Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, MIN_BLOCKS,
+    QuantityError,
 };
 
 /// Window where the spec names neither duration nor requests.
 const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
 
 /// Load after the measured window, so that its end lies inside steady load. Longer than the
-/// largest clock offset that passes the checks, and than a meter's interval.
+/// largest error of the clocks' offset that passes the checks, and than a meter's interval.
 pub const TAIL_SECONDS: f64 = 3.0;
 
 /// Chance of an interval to miss the true value, and of all looks together to call something different
@@ -74,17 +75,6 @@ impl Quantity {
             Self::RequestsPerSecond => "minRequestsPerSecond",
             Self::ErrorRatio => "maxErrorRatio",
             Self::EnergyRatio => "maxEnergyRatio",
-        }
-    }
-
-    /// Unit for people.
-    #[must_use]
-    pub fn unit(self) -> &'static str {
-        match self {
-            Self::JoulesPerRequest | Self::EnergyRatio => "J/request",
-            Self::MillisecondsPerRequest => "ms/request",
-            Self::RequestsPerSecond => "requests/s",
-            Self::ErrorRatio => "errors/request",
         }
     }
 
@@ -291,7 +281,7 @@ fn looks(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Look>, SettingsError> {
     let counts = match spec.trials.looks.as_slice() {
         [] => std::slice::from_ref(&spec.trials.blocks),
         looks => {
-            if looks[0] < 5 || looks.windows(2).any(|pair| pair[0] >= pair[1]) {
+            if looks[0] < MIN_BLOCKS || looks.windows(2).any(|pair| pair[0] >= pair[1]) {
                 return Err(SettingsError::Looks);
             }
             looks

@@ -13,15 +13,12 @@ use super::{
 };
 use crate::api::{
     self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
-    FrugalityTrial, NoiseFloor, Verdict, reason,
+    FrugalityTrial, MIN_BLOCKS, NoiseFloor, Verdict, reason,
 };
 use budgets::budgets;
 use comparisons::told;
 use evidence::Evidence;
 pub use evidence::joules;
-
-/// Blocks below which nothing is reported: with fewer, a t-interval says next to nothing.
-pub const MIN_BLOCKS: usize = 5;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,7 +171,7 @@ fn exhausted(trial: &FrugalityTrial) -> Judgement {
 }
 
 fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
-    if look.blocks < MIN_BLOCKS {
+    if look.blocks < MIN_BLOCKS as usize {
         return without_figures(
             Verdict::Inconclusive,
             reason::TOO_FEW_BLOCKS,
@@ -282,10 +279,7 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
         (
             Verdict::Inconclusive,
             reason::BUDGET_WITHIN_UNCERTAINTY,
-            format!(
-                "{}; raise spec.trials.blocks (or the last of looks), which measures anew",
-                undecided.join("; ")
-            ),
+            undecided.join("; "),
         )
     } else if let (true, Some(why)) = (figures.budgets.is_empty(), &figures.not_compared) {
         (Verdict::Inconclusive, reason::RESPONSES_DIFFER, why.clone())
@@ -340,13 +334,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
         comparisons,
         results,
         provenance: worst.map(|energy| energy.provenance),
-        meter: worst.map(|energy| {
-            let meter = &energy.meter;
-            let board = meter.board.as_deref().unwrap_or_default();
-            format!("{} {} {} {board}", meter.name, meter.version, meter.source)
-                .trim_end()
-                .to_owned()
-        }),
+        meter: worst.map(|energy| energy.meter.to_string()),
         ledger_digest: digest(&counted),
     }
 }

@@ -2,7 +2,7 @@
 
 use frugality_measure::report::InjectionReport;
 use frugality_operator::{
-    api::{FrugalityTrialStatus, LABEL_TRIAL, Outcome, Role},
+    api::{FrugalityBenchmark, FrugalityTrialStatus, LABEL_TRIAL, Outcome, Role},
     plan::{
         Plan,
         facts::{Observed, Termination},
@@ -46,7 +46,13 @@ pub(crate) fn changed(world: &World, change: impl Fn(&mut Observed)) -> Plan {
 
 /// A world in which the injector has ended and the second idle baseline is over.
 pub(crate) fn load_over() -> World {
-    let mut world = after("load is on");
+    load_over_of(two())
+}
+
+/// The same of a benchmark of one's own.
+pub(crate) fn load_over_of(benchmark: FrugalityBenchmark) -> World {
+    let mut world = World::new([benchmark]);
+    run_to(&mut world, "load is on");
     let over = world.loads[0].end + 3.0 + 5.0 + 2.0;
     world.advance_to(over);
     world

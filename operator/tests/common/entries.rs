@@ -26,6 +26,8 @@ pub(crate) struct Trial {
     pub(crate) successes: u64,
     pub(crate) provenance: Provenance,
     pub(crate) meter_uncertainty: Option<f64>,
+    /// Standard uncertainty of the node's joules from the window's ends, as a share of them.
+    pub(crate) ends_uncertainty: f64,
     pub(crate) body_bytes: Option<f64>,
 }
 
@@ -42,7 +44,8 @@ impl Default for Trial {
             successes: 1000,
             provenance: Provenance::Metered,
             meter_uncertainty: None,
-            body_bytes: None,
+            ends_uncertainty: 0.0,
+            body_bytes: Some(1000.0),
         }
     }
 }
@@ -212,7 +215,7 @@ fn energy(trial: &Trial) -> EnergyFigures {
         largest_gap_seconds: 1.0,
         interval_seconds: 1.0,
         timestamp_uncertainty_seconds: 0.0,
-        node_joules_relative_uncertainty: 0.0,
+        node_joules_relative_uncertainty: trial.ends_uncertainty,
         meter_relative_uncertainty: trial.meter_uncertainty,
         conditions: Conditions::default(),
         brackets: Brackets {

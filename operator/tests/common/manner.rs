@@ -2,7 +2,7 @@
 
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
-    api::{FrugalityBenchmark, Role, reason},
+    api::{FrugalityBenchmark, Role},
     plan::facts::{Observed, Peer, PodFacts},
 };
 use kube::ResourceExt;
@@ -54,13 +54,6 @@ impl Default for Manner {
 
 /// A benchmark as another one sees it.
 pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
-    let complete = benchmark.status.as_ref().is_some_and(|status| {
-        status.observed_generation == benchmark.metadata.generation
-            && status
-                .conditions
-                .iter()
-                .any(|c| c.type_ == reason::COMPLETE && c.status == "True")
-    });
     Peer {
         name: format!(
             "{}/{}",
@@ -69,7 +62,7 @@ pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
         ),
         uid: benchmark.uid().unwrap(),
         created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
-        complete,
+        complete: benchmark.is_complete(),
         placement: Some(benchmark.spec.placement.clone()),
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{Evidence, deciding_joules};
-use crate::energy::baseline::Gross;
+use crate::energy::baseline::{Gross, Net};
 use crate::energy::{Conditions, Void, Window};
 use crate::reading::PodReading;
 
@@ -198,7 +198,8 @@ pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
         .map(|(uid, now)| (*uid, now - idle.others.get(uid).copied().unwrap_or(0.0)))
         .collect();
     extra.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let sum: f64 = extra.iter().map(|(_, more)| more).sum();
+    // One that rested in the window does not make up for another that did not.
+    let sum: f64 = extra.iter().map(|(_, more)| more.max(0.0)).sum();
     let allowed = floor.max(MAX_NEIGHBOUR_SHARE * window.measured);
     if sum > allowed {
         let named = extra
@@ -283,12 +284,15 @@ pub(super) fn baselines_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let variances = [attempt.idle_before, attempt.idle_after]
         .map(|window| variance_of_mean(&series.watts(window)));
-    let [Some(before), Some(after)] = variances else {
-        return Ok(());
-    };
     let gross = Gross::of(evidence)?;
     let (before_watts, after_watts) = (gross.idle_before_watts, gross.idle_after_watts);
-    let standard_error_watts = (before + after).sqrt();
+    // Of fewer than three readings chance is not known. The effect alone decides then, if net energy is told
+    // at all.
+    let standard_error_watts = match variances {
+        [Some(before), Some(after)] => (before + after).sqrt(),
+        _ if Net::of(&gross).joules.is_some() => 0.0,
+        _ => return Ok(()),
+    };
     let difference = after_watts - before_watts;
     let conditions = Conditions::of(evidence);
     let warmer = conditions

@@ -57,6 +57,18 @@ fn a_neighbour_that_works_in_the_window_is_named() {
 }
 
 #[test]
+fn a_neighbour_that_rests_does_not_hide_another_that_works() {
+    let mut lab = Lab::read_every(1.0);
+    busier(&mut lab, "cleaner-uid", -2.0, 90.0, 0.3);
+    busier(&mut lab, "backup-uid", 100.0, 320.0, 0.3);
+    let message = assert_void(&lab, "NeighbourActive");
+    assert!(
+        message.contains("backup-uid (backup-uid) 0.299"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_neighbour_that_always_works_is_in_the_baselines() {
     let mut lab = Lab::read_every(1.0);
     lab.limits.max_node_watts = 20.0;
@@ -201,6 +213,18 @@ fn idle_baselines_that_differ_by_more_than_chance_are_void() {
     };
     assert!(assert_counted(&small(0.3)).net_withheld.is_some());
     assert_void(&small(0.48), "BaselineDrift");
+}
+
+#[test]
+fn of_two_readings_chance_is_not_known_and_the_effect_decides() {
+    let lab = |watts: f64| {
+        let mut lab = Lab::read_every(2.4);
+        draws_more(&mut lab, 340.0, 430.0, |seconds| watts * seconds);
+        lab.idle_after = window(370.0, 375.0);
+        lab
+    };
+    assert_counted(&lab(0.4));
+    assert_void(&lab(0.6), "BaselineDrift");
 }
 
 #[test]

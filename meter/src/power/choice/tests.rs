@@ -11,14 +11,32 @@ use crate::power::simulation::{
 };
 
 const PMIC_TEXT: &str = "\
- 3V7_WL_SW_A current(0)=0.00000000A
-   3V3_SYS_A current(1)=0.10000000A
-  VDD_CORE_A current(7)=2.00000000A
- 3V7_WL_SW_V volt(8)=3.79999600V
-   3V3_SYS_V volt(9)=3.30000000V
-  VDD_CORE_V volt(15)=0.90000000V
-     EXT5V_V volt(24)=5.06788000V
-      BATT_V volt(25)=3.01110800V
+   3V7_WL_SW_A current(0)=0.00000000A
+     3V3_SYS_A current(1)=0.10000000A
+     1V8_SYS_A current(2)=0.00000000A
+    DDR_VDD2_A current(3)=0.00000000A
+    DDR_VDDQ_A current(4)=0.00000000A
+     1V1_SYS_A current(5)=0.00000000A
+      0V8_SW_A current(6)=0.00000000A
+    VDD_CORE_A current(7)=2.00000000A
+     3V3_DAC_A current(8)=0.00000000A
+     3V3_ADC_A current(9)=0.00000000A
+     0V8_AON_A current(10)=0.00000000A
+        HDMI_A current(11)=0.00000000A
+   3V7_WL_SW_V volt(12)=3.79999600V
+     3V3_SYS_V volt(13)=3.30000000V
+     1V8_SYS_V volt(14)=1.10000000V
+    DDR_VDD2_V volt(15)=1.10000000V
+    DDR_VDDQ_V volt(16)=1.10000000V
+     1V1_SYS_V volt(17)=1.10000000V
+      0V8_SW_V volt(18)=1.10000000V
+    VDD_CORE_V volt(19)=0.90000000V
+     3V3_DAC_V volt(20)=1.10000000V
+     3V3_ADC_V volt(21)=1.10000000V
+     0V8_AON_V volt(22)=1.10000000V
+        HDMI_V volt(23)=1.10000000V
+       EXT5V_V volt(24)=5.06788000V
+        BATT_V volt(25)=3.01110800V
 ";
 
 struct Node(TempDir);
@@ -293,9 +311,25 @@ fn the_pmic_s_rails_are_summed_and_corrected() {
     let expected = 1.1451 * (0.1 * 3.3 + 2.0 * 0.9) + 0.5879;
     let told = pmic::watts(PMIC_TEXT, Correction::default()).unwrap();
     assert!((told - expected).abs() < 1e-9, "{told}");
-    // A rail whose voltage is missing would be left out of the sum in silence.
-    let torn = PMIC_TEXT.replace("   3V3_SYS_V volt(9)=3.30000000V\n", "");
-    assert_eq!(pmic::watts(&torn, Correction::default()), None);
+    // A rail of which a line is missing would be left out of the sum in silence.
+    for missing in ["3V3_SYS_A", "3V3_SYS_V"] {
+        let torn: String = PMIC_TEXT
+            .split_inclusive('\n')
+            .filter(|line| !line.contains(missing))
+            .collect();
+        assert_eq!(pmic::watts(&torn, Correction::default()), None, "{missing}");
+    }
+    // Another fit may be for other rails.
+    let own = Correction {
+        rails: None,
+        ..Correction::default()
+    };
+    let fewer: String = PMIC_TEXT
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("3V3_SYS"))
+        .collect();
+    let expected = 1.1451 * 2.0 * 0.9 + 0.5879;
+    assert!((pmic::watts(&fewer, own).unwrap() - expected).abs() < 1e-9);
     assert_eq!(pmic::watts("error=1", Correction::default()), None);
 }
 

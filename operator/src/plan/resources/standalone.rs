@@ -4,23 +4,16 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
-    api::{
-        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
-        core::v1::{
-            Container, ContainerPort, EmptyDirVolumeSource, ExecAction, PodSpec, PodTemplateSpec,
-            Probe, Secret, Service, ServicePort, ServiceSpec, Volume, VolumeMount,
-        },
+    api::core::v1::{
+        Container, ContainerPort, EmptyDirVolumeSource, ExecAction, PodSpec, Probe, Secret, Volume,
+        VolumeMount,
     },
-    apimachinery::pkg::{
-        api::resource::Quantity,
-        apis::meta::v1::{LabelSelector, OwnerReference},
-    },
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::OwnerReference},
 };
-use kube::api::ObjectMeta;
 
 use super::{
-    Builder, ChildObject, DATABASE_PORT, literal, requirements, restricted_container,
-    restricted_pod,
+    Builder, ChildObject, DATABASE_PORT, deployment, literal, requirements, restricted_container,
+    restricted_pod, service,
 };
 use crate::{
     api::{Database, Role},
@@ -39,18 +32,7 @@ impl Builder<'_> {
     #[must_use]
     pub fn database_service(&self) -> ChildObject {
         let metadata = self.metadata(&self.database_host(), Some(Role::Database), None);
-        ChildObject::Service(Box::new(Service {
-            spec: Some(ServiceSpec {
-                selector: metadata.labels.clone(),
-                ports: Some(vec![ServicePort {
-                    port: DATABASE_PORT,
-                    ..ServicePort::default()
-                }]),
-                ..ServiceSpec::default()
-            }),
-            metadata,
-            status: None,
-        }))
+        service(metadata, DATABASE_PORT)
     }
 
     /// The login in the shape of CloudNativePG's Secret, but for what only the one who creates it knows:
@@ -91,7 +73,6 @@ impl Builder<'_> {
         measured: &BTreeMap<String, String>,
     ) -> ChildObject {
         let metadata = self.metadata(&self.database_name(), Some(Role::Database), None);
-        let labels = metadata.labels.clone();
         let mut env = self.database_login();
         env.extend([
             literal("PGDATABASE", cnpg::APPLICATION),
@@ -153,30 +134,7 @@ impl Builder<'_> {
             termination_grace_period_seconds: Some(3),
             ..restricted_pod()
         };
-        ChildObject::Deployment(Box::new(Deployment {
-            spec: Some(DeploymentSpec {
-                replicas: Some(1),
-                selector: LabelSelector {
-                    match_labels: labels.clone(),
-                    ..LabelSelector::default()
-                },
-                // Never two at once.
-                strategy: Some(DeploymentStrategy {
-                    type_: Some("Recreate".into()),
-                    ..DeploymentStrategy::default()
-                }),
-                template: PodTemplateSpec {
-                    metadata: Some(ObjectMeta {
-                        labels,
-                        ..ObjectMeta::default()
-                    }),
-                    spec: Some(pod),
-                },
-                ..DeploymentSpec::default()
-            }),
-            metadata,
-            status: None,
-        }))
+        deployment(metadata, pod)
     }
 }
 

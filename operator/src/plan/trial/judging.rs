@@ -136,7 +136,7 @@ impl Attempt<'_> {
         if let Some(Err(void)) = earlier.map(|earlier| same_answers(&requests, earlier)) {
             return self.void(status, void.reason(), &void.to_string());
         }
-        status.columns = Some(columns(&requests, &energy));
+        status.columns = Some(self.columns(&requests, &energy));
         let message = match requests.errors {
             0 => format!("{} requests, all as expected", requests.successes),
             errors => format!("{} requests as expected, {errors} not", requests.successes),
@@ -203,17 +203,7 @@ impl Attempt<'_> {
         let earlier = self
             .measured_before(|_| true)
             .find_map(|status| status.energy.as_ref())?;
-        let words = |energy: &EnergyFigures| {
-            let meter = &energy.meter;
-            format!(
-                "{} {} {} {} zone {}",
-                meter.name,
-                meter.version,
-                meter.source,
-                meter.board.as_deref().unwrap_or_default(),
-                energy.zone
-            )
-        };
+        let words = |energy: &EnergyFigures| format!("{} zone {}", energy.meter, energy.zone);
         let is_same = earlier.meter == now.meter && earlier.zone == now.zone;
         (!is_same).then(|| {
             format!(
@@ -222,6 +212,25 @@ impl Attempt<'_> {
                 words(now)
             )
         })
+    }
+
+    /// A node that the injector shared has no gross joules per request of the candidate's.
+    fn columns(&self, requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
+        let gross = energy
+            .gross_joules_per_request
+            .filter(|_| !self.trial.spec.is_node_shared());
+        TrialColumns {
+            energy: gross.and_then(|joules| {
+                text::joules(
+                    &text::number(joules),
+                    DecidingFigure::Gross,
+                    energy.provenance,
+                )
+            }),
+            rate: requests.requests_per_second.map(text::number),
+            latency: requests.ms_per_request.map(text::number),
+            errors: Some(requests.errors.to_string()),
+        }
     }
 
     /// The run's trials that count so far, those of a kind.
@@ -236,20 +245,5 @@ impl Attempt<'_> {
             .filter(move |trial| is_meant(&trial.spec))
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
-    }
-}
-
-fn columns(requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
-    TrialColumns {
-        energy: energy.gross_joules_per_request.and_then(|joules| {
-            text::joules(
-                &text::number(joules),
-                DecidingFigure::Gross,
-                energy.provenance,
-            )
-        }),
-        rate: requests.requests_per_second.map(text::number),
-        latency: requests.ms_per_request.map(text::number),
-        errors: Some(requests.errors.to_string()),
     }
 }

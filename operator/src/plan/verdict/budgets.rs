@@ -7,7 +7,7 @@ use frugality_measure::statistics::{control::is_below_floor, multiplicity::holm}
 
 use super::evidence::Evidence;
 use crate::{
-    api::{BudgetOutcome, BudgetResult, Figure, NoiseFloor},
+    api::{BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
         settings::{ERROR, Limit, Quantity},
         text,
@@ -111,20 +111,14 @@ impl Judged<'_> {
 
     fn message(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
         let limit = self.limit;
-        let word = match limit.quantity {
-            Quantity::JoulesPerRequest | Quantity::EnergyRatio => {
-                format!("{} ", self.evidence.deciding.word())
-            }
-            _ => String::new(),
-        };
-        let unit = limit.quantity.unit();
+        let unit = self.unit();
         let side = if limit.quantity.is_minimum() {
             "least"
         } else {
             "most"
         };
         let found = figure.map_or_else(
-            || format!("no trustworthy figure in {word}{unit}"),
+            || format!("no trustworthy {unit}"),
             |f| {
                 let (lower, upper) = f.bounds();
                 let covers = if f.expanded.is_some() {
@@ -133,10 +127,11 @@ impl Judged<'_> {
                     ""
                 };
                 format!(
-                    "{} [{}–{}{covers}] {word}{unit}",
+                    "{} [{}–{}{covers}]{} {unit}",
                     text::number(f.value),
                     text::number(lower),
-                    text::number(upper)
+                    text::number(upper),
+                    if limit.against.is_some() { " as" } else { "" }
                 )
             },
         );
@@ -157,6 +152,30 @@ impl Judged<'_> {
         )
     }
 
+    fn why_withheld(&self) -> Option<String> {
+        let against = self.limit.against.as_ref()?;
+        if let (true, Some(control)) = (self.has_no_floor, &self.evidence.settings.control) {
+            return Some(format!(
+                "the control of {} has no figure in every trial, and without the noise floor no ratio is judged",
+                control.candidate
+            ));
+        }
+        self.evidence
+            .responses_differ(&self.limit.candidate, against)
+    }
+
+    /// Unit for people; of a ratio, what it is a ratio of.
+    fn unit(&self) -> String {
+        let word = self.evidence.deciding.word();
+        match self.limit.quantity {
+            Quantity::JoulesPerRequest => format!("{word} J/request"),
+            Quantity::EnergyRatio => format!("ratio of {word} joules"),
+            Quantity::MillisecondsPerRequest => "ms/request".into(),
+            Quantity::RequestsPerSecond => "requests/s".into(),
+            Quantity::ErrorRatio => "errors/request".into(),
+        }
+    }
+
     fn remark(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
         let settings = self.evidence.settings;
         match (outcome, figure) {
@@ -168,7 +187,7 @@ impl Judged<'_> {
                 settings.limits.len()
             ),
             (BudgetOutcome::Undecided, Some(figure)) => {
-                more_blocks(self.evidence.blocks.len(), figure, self.limit.value)
+                more_blocks(self.evidence.blocks.len(), figure, self.limit)
             }
             (BudgetOutcome::Met | BudgetOutcome::Exceeded, _)
                 if self.limit.against.is_some() && settings.control.is_none() =>
@@ -176,13 +195,7 @@ impl Judged<'_> {
                 " (without trials.control the noise floor is not known)".into()
             }
             (BudgetOutcome::Withheld, _) => self
-                .limit
-                .against
-                .as_ref()
-                .and_then(|against| {
-                    self.evidence
-                        .responses_differ(&self.limit.candidate, against)
-                })
+                .why_withheld()
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default(),
             _ => String::new(),
@@ -191,8 +204,11 @@ impl Judged<'_> {
 }
 
 /// Blocks that would decide, if figure and spread stayed as they are: the interval's half length falls
-/// with the square root of the number of trials, and the meter's part of it does not.
-fn more_blocks(blocks: usize, figure: &Figure, limit: f64) -> String {
+/// with the square root of the number of trials, and the meter's part of it does not. The bound of a
+/// share of which nothing was seen falls with their number.
+fn more_blocks(blocks: usize, figure: &Figure, limit: &Limit) -> String {
+    let is_unseen = limit.quantity == Quantity::ErrorRatio && figure.value <= 0.0;
+    let limit = limit.value;
     let half = |lower: f64, upper: f64| {
         if limit > figure.value {
             upper - figure.value
@@ -207,11 +223,14 @@ fn more_blocks(blocks: usize, figure: &Figure, limit: f64) -> String {
     if room <= 0.0 && figure.expanded.is_some() {
         return " (no number of blocks would: the meter is not accurate enough)".into();
     }
-    let needed = blocks as f64 * of_trials / room;
+    let times = of_trials / room;
+    let needed = blocks as f64 * if is_unseen { times.sqrt() } else { times };
     let more = (needed - blocks as f64).ceil().max(1.0);
-    if more < 1000.0 {
-        format!(" (about {more:.0} more blocks would)")
+    if blocks as f64 + more <= f64::from(MAX_BLOCKS) {
+        format!(
+            " (about {more:.0} more blocks would: raise spec.trials.blocks, or the last of looks, which measures anew)"
+        )
     } else {
-        " (no feasible number of blocks would)".into()
+        format!(" (the {MAX_BLOCKS} blocks that a run may have would not)")
     }
 }

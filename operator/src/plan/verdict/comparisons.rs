@@ -101,7 +101,7 @@ impl Evidence<'_> {
     }
 
     /// Why two candidates are not compared, if their answers differ in size and the spec does not allow
-    /// it. Sizes that nobody knows are not compared.
+    /// it. Where a size is not known, [`Self::unknown_answers`] says so.
     pub(super) fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
         if self.settings.responses_may_differ {
             return None;
@@ -117,14 +117,34 @@ impl Evidence<'_> {
         })
     }
 
+    /// Mean over the trials in which Fortio tells the size of a success: those without any error.
     fn body_bytes(&self, candidate: &str) -> Option<f64> {
-        let sizes: Option<Vec<f64>> = self
+        let sizes: Vec<f64> = self
             .trials(candidate)
             .iter()
-            .map(|trial| trial.requests.as_ref()?.mean_body_bytes)
+            .filter_map(|trial| trial.requests.as_ref()?.mean_body_bytes)
             .collect();
-        let sizes = sizes.filter(|sizes| !sizes.is_empty())?;
-        Some(sizes.iter().sum::<f64>() / sizes.len() as f64)
+        (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
+    }
+
+    /// The candidates whose answers' size is known from no trial: whether they do the same work as the
+    /// others is not known then.
+    fn unknown_answers(&self) -> Option<String> {
+        let candidates = &self.settings.candidates;
+        if self.settings.responses_may_differ || candidates.len() < 2 {
+            return None;
+        }
+        let unknown: Vec<&str> = candidates
+            .iter()
+            .filter(|candidate| self.body_bytes(candidate).is_none())
+            .map(String::as_str)
+            .collect();
+        (!unknown.is_empty()).then(|| {
+            format!(
+                "the size of the answers of {} is not known, since every trial had errors: whether the candidates do the same work was not checked",
+                unknown.join(", ")
+            )
+        })
     }
 
     /// The first two candidates that are not compared, and why.
@@ -144,8 +164,15 @@ impl Evidence<'_> {
         floor: Option<&NoiseFloor>,
     ) -> Vec<String> {
         let mut notes: Vec<String> = self.not_compared().into_iter().collect();
+        notes.extend(self.unknown_answers());
         notes.extend(self.position_note());
         let Some(floor) = floor else {
+            notes.extend(self.settings.control.as_ref().map(|control| {
+                format!(
+                    "the control of {} has no figure in every trial: the noise floor is not known",
+                    control.candidate
+                )
+            }));
             return notes;
         };
         if floor.ratio.lower > 1.0 || floor.ratio.upper < 1.0 {

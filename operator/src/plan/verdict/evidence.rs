@@ -61,10 +61,7 @@ impl<'a> Evidence<'a> {
     pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Self {
         let mut blocks = ledger.valid();
         blocks.truncate(look.blocks);
-        let is_shared = blocks
-            .iter()
-            .flatten()
-            .any(|e| e.spec.measured_node == e.spec.injector_node);
+        let is_shared = blocks.iter().flatten().any(|e| e.spec.is_node_shared());
         Self {
             settings,
             ledger,
@@ -119,18 +116,48 @@ impl<'a> Evidence<'a> {
         let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
         let estimate = geometric_mean(&values?, 1.0 - level)?;
         let meter = match measure {
-            Measure::Joules(_) => meter_uncertainty(&trials),
+            Measure::Joules(_) => self.uncertainty(&trials, measure),
             _ => None,
         };
-        Some(Figure {
-            expanded: meter
-                .and_then(|meter| expanded(&estimate, meter))
-                .map(|bounds| Expanded {
+        // A figure to whose interval the meter's share can't be added is none: it would be too narrow.
+        let expanded = match meter {
+            Some(meter) => {
+                let bounds = expanded(&estimate, meter)?;
+                Some(Expanded {
                     lower: bounds.lower,
                     upper: bounds.upper,
-                }),
+                })
+            }
+            None => None,
+        };
+        Some(Figure {
+            expanded,
             ..Figure::from(estimate)
         })
+    }
+
+    /// What the spread between trials does not show of a figure in joules, as a share of it: the largest
+    /// of the trials. `None` where a meter tells no accuracy.
+    fn uncertainty(&self, trials: &[&FrugalityTrialStatus], measure: Measure) -> Option<f64> {
+        let of_trial = |trial: &&FrugalityTrialStatus| {
+            let energy = trial.energy.as_ref()?;
+            let successes = trial.requests.as_ref()?.successes as f64;
+            // The ends' joules are the same in gross and net; of what is attributed they are about the
+            // share that they are of the load's own.
+            let joules = match measure {
+                Measure::Joules(DecidingFigure::Attributed) => energy.net_joules,
+                _ => None,
+            };
+            let joules = joules.or_else(|| Some(self.value(trial, measure)? * successes))?;
+            let of_ends = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
+            Some(energy.meter_relative_uncertainty?.hypot(of_ends))
+        };
+        trials
+            .iter()
+            .map(of_trial)
+            .collect::<Option<Vec<f64>>>()?
+            .into_iter()
+            .reduce(f64::max)
     }
 
     /// Share of requests without an expected answer.
@@ -236,16 +263,6 @@ impl<'a> Evidence<'a> {
             trials.len()
         )
     }
-}
-
-/// The meter's relative standard uncertainty: the largest of the trials, if each has one.
-fn meter_uncertainty(trials: &[&FrugalityTrialStatus]) -> Option<f64> {
-    trials
-        .iter()
-        .map(|t| t.energy.as_ref()?.meter_relative_uncertainty)
-        .collect::<Option<Vec<f64>>>()?
-        .into_iter()
-        .reduce(f64::max)
 }
 
 /// Joules per request of one trial, by definition.
