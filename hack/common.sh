@@ -23,8 +23,11 @@ kubectl() { "$LAB" kubectl "$@"; }
 
 # need_toolchains: Rust and Go are assumed, and nothing else.
 need_toolchains() {
+  local go
+  # The newest that a part of the cluster in a box asks for.
+  go=$(sed -n 's/^go //p' hack/lab/parts/*/go.mod | sort --version-sort | tail -n 1)
   command -v cargo >/dev/null || die "cargo is not in PATH: install Rust 1.89 or newer (https://rustup.rs)"
-  command -v go >/dev/null || die "go is not in PATH: install Go 1.25 or newer (https://go.dev/dl)"
+  command -v go >/dev/null || die "go is not in PATH: install Go $go or newer (https://go.dev/dl)"
 }
 
 # architecture_of MACHINE: what images call it; MACHINE as `uname -m` prints it.

@@ -126,8 +126,10 @@ go_build() {
 }
 
 require_go() {
+  local go
+  go=$(sed -n 's/^go //p' "$LAB_HOME"/parts/*/go.mod | sort --version-sort | tail -n 1)
   command -v go >/dev/null || die "the Go toolchain is missing" \
-    "The box's parts are built from Go modules: put go 1.26.4 or later on the PATH." \
+    "The box's parts are built from Go modules: put Go $go or later on the PATH." \
     "Nothing of the box works without it."
   [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite" \
     "On Debian: apt-get install gcc libc6-dev"
