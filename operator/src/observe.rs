@@ -298,7 +298,9 @@ fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
         created_unix_seconds: guard
             .creation_timestamp()
             .map_or(0, |time| time.0.as_second()),
-        complete: complete || guard.meta().deletion_timestamp.is_some(),
+        rests: complete
+            || readable.is_some_and(|benchmark| benchmark.spec.suspend)
+            || guard.meta().deletion_timestamp.is_some(),
         placement: readable.map(|benchmark| benchmark.spec.placement.clone()),
     }
 }

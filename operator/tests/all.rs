@@ -7,6 +7,7 @@ mod cel;
 mod common;
 mod crd;
 mod export;
+mod life;
 mod plan_attempt;
 mod plan_run;
 mod plan_start;
