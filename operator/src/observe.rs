@@ -517,6 +517,6 @@ mod tests {
         });
         let peer = peer(&serde_json::from_value(broken).unwrap());
         assert_eq!((peer.name.as_str(), peer.uid.as_str()), ("lab/b", "u"));
-        assert_eq!((peer.placement, peer.complete), (None, false));
+        assert_eq!((peer.placement, peer.rests), (None, false));
     }
 }
