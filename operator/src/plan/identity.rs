@@ -6,6 +6,7 @@ use kube::ResourceExt;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::EventNote;
 use crate::api::{FrugalityBenchmark, Request};
 
 /// Annotation whose value starts a new run when it changes.
@@ -91,6 +92,21 @@ pub fn lock_name(node: &str) -> String {
         "frugality-node-{readable}-{}",
         hex_digest(node.as_bytes(), 8)
     )
+}
+
+/// Name of an event: the same for the same words about the same state of the spec, so that the API
+/// server refuses to have it twice, whoever publishes it. An event of Kubernetes' own recorder would be
+/// counted with any other of its reason, and its words be lost.
+#[must_use]
+pub fn event_name(benchmark: &FrugalityBenchmark, note: &EventNote) -> String {
+    let identity = json!({
+        "uid": benchmark.uid(),
+        "generation": benchmark.metadata.generation,
+        "reason": note.reason,
+        "note": note.note,
+    });
+    let digest = hex_digest(identity.to_string().as_bytes(), 8);
+    format!("{}.{digest}", benchmark.name_any())
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use super::{
     pass::Pass,
     resources::{ChildObject, SEED_CONTAINER, expected_rows},
     settings::Settings,
+    time,
     trial::{database_facts, image_failure, last_words},
 };
-use crate::api::{Database, Role, reason};
+use crate::api::{Database, FrugalityTrial, Role, reason};
 
 /// A database that is not ready by then will not be. On a Pi with a cold image cache and an SD card
 /// the start takes minutes.
@@ -120,27 +121,38 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             delete: vec![(ChildKind::Job, seed)],
         };
     }
-    if seed_created.is_none() {
+    let Some(seed_created) = seed_created else {
         return Prepared::waiting(
             reason::SEEDING,
             "filling the database",
             vec![builder.seed(database, &nodes::selector(&nodes.measured))],
         );
-    }
+    };
     let pod = pass
         .observed
         .pods
         .iter()
         .find(|pod| pod.role == Role::Seed.as_str() && pod.run == pass.run);
-    seeded(database, pod, pass)
+    seeded(database, seed_created, pod, pass)
 }
 
-fn seeded(database: &Database, pod: Option<&PodFacts>, pass: &Pass<'_>) -> Prepared {
+fn seeded(
+    database: &Database,
+    seed_created: f64,
+    pod: Option<&PodFacts>,
+    pass: &Pass<'_>,
+) -> Prepared {
     let waiting = || Prepared::waiting(reason::SEEDING, "filling the database", Vec::new());
     let Some(pod) = pod else {
         // Before a trial counts, rows and digest are read again, so a seed whose pod was since
-        // collected needs no second proof.
-        return if pass.ledger.is_begun() {
+        // collected needs no second proof; an attempt that began after it shows that it has run. After
+        // a suspension the seed is a new one.
+        let is_later = |entry: &FrugalityTrial| {
+            entry
+                .creation_timestamp()
+                .is_some_and(|opened| time::unix_seconds(opened.0) > seed_created)
+        };
+        return if pass.ledger.entries().iter().any(|e| is_later(e)) {
             Prepared::Ready
         } else {
             waiting()
