@@ -20,8 +20,8 @@ RELEASE = "frugality"
 NAMESPACE = "e2e-upgrade"
 DEFINITIONS = ("frugalitybenchmarks.frugality.dev", "frugalitytrials.frugality.dev")
 PREVIOUS = "0.0.9"
-# What the definition of the previous version does not know: a field of spec.energy.
-NEW_FIELD = "tieWithin"
+# What the definition of the previous version does not know: a field of spec.request, which no rule names.
+NEW_FIELD = "responsesMayDiffer"
 # What the previous version did not have: benchmarks might have named any image.
 NEW_TEMPLATE = "database-images.yaml"
 # No node has the label: the benchmark never gets a turn.
@@ -33,7 +33,7 @@ OLD = Benchmark(
         database={"image": "example.com/old:15", "seed": {"contacts": 1}},
     ),
 )
-USES_NEW_FIELD = Benchmark(NAMESPACE, "new", spec(energy={NEW_FIELD: "0.05"}))
+USES_NEW_FIELD = Benchmark(NAMESPACE, "new", spec(request={"path": "/contacts/{uuid}", NEW_FIELD: True}))
 
 
 def helm(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -80,7 +80,7 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def known_fields(definition: Object) -> Object:
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return schema["properties"]["spec"]["properties"]["energy"]["properties"]
+    return schema["properties"]["spec"]["properties"]["request"]["properties"]
 
 
 def cluster() -> tuple[set[str], set[str]]:
@@ -125,14 +125,14 @@ def test_definitions_of_somebody_else_are_taken_over_only_when_asked_to(values: 
     assert "invalid ownership metadata" in refused.stderr
     helm("install", RELEASE, previous, "-f", values, "--take-ownership", "--wait")
     assert cluster() == (before, {f"{CHART.name}-{PREVIOUS}"})
-    assert_new_field(f'unknown field "spec.energy.{NEW_FIELD}"')
+    assert_new_field(f'unknown field "spec.request.{NEW_FIELD}"')
 
 
 def test_an_operator_newer_than_the_definitions_is_told_by_helm_test() -> None:
     failed = helm("test", RELEASE, check=False)
     assert failed.returncode != 0
     said = kubectl("logs", "-n", OPERATOR_NAMESPACE, "frugality-operator-test").stdout
-    assert f"FrugalityBenchmark is older than this operator and lacks spec.energy.{NEW_FIELD}" in said
+    assert f"FrugalityBenchmark is older than this operator and lacks spec.request.{NEW_FIELD}" in said
 
 
 def test_upgraded_the_definitions_have_the_new_field_and_benchmarks_stay(values: str) -> None:

@@ -1,5 +1,7 @@
 //! The series that a reading is made of, and how one of them is found in a scrape.
 
+use std::ops::RangeInclusive;
+
 use super::ReadingError;
 use crate::{NUMBERS_END, exposition::Sample};
 
@@ -15,9 +17,11 @@ pub(super) const METER_MAX_WATTS: &str = "frugality_meter_max_watts";
 pub(super) const THROTTLED_SECONDS: &str = "frugality_meter_throttled_seconds_total";
 pub(super) const NODE_TEMPERATURE: &str = "frugality_meter_node_temperature_celsius";
 /// From absolute zero to where no board works any more, in degrees Celsius.
-const CELSIUS: std::ops::Range<f64> = -273.15..1000.0;
+pub(super) const CELSIUS: RangeInclusive<f64> = -273.15..=1000.0;
 pub(super) const NODE_FREQUENCY: &str = "frugality_meter_node_frequency_hertz";
 pub(super) const ENERGY_RELATIVE_UNCERTAINTY: &str = "frugality_meter_energy_relative_uncertainty";
+/// An energy whose standard uncertainty is larger than itself is none.
+pub(super) const RELATIVE_UNCERTAINTY: RangeInclusive<f64> = 0.0..=1.0;
 pub(super) const ENERGY_RESOLUTION: &str = "frugality_meter_energy_resolution_joules";
 pub(super) const LAST_TRUE_READING_AGE: &str = "frugality_meter_last_true_reading_age_seconds";
 pub(super) const NODE_CPU_SECONDS: &str = "frugality_node_cpu_seconds_total";
@@ -63,12 +67,17 @@ impl Scrape<'_> {
         self.one(name, wanted)?.map(valid_sample).transpose()
     }
 
-    /// The same of a temperature, which may be below 0.
-    pub(super) fn temperature(&self, name: &str) -> Result<Option<f64>, ReadingError> {
-        let Some(sample) = self.one(name, &[])? else {
+    /// The same of a value that lies in a range of its own.
+    pub(super) fn number_within(
+        &self,
+        name: &str,
+        wanted: &[(&str, &str)],
+        range: &RangeInclusive<f64>,
+    ) -> Result<Option<f64>, ReadingError> {
+        let Some(sample) = self.one(name, wanted)? else {
             return Ok(None);
         };
-        if CELSIUS.contains(&sample.value) {
+        if range.contains(&sample.value) {
             Ok(Some(sample.value))
         } else {
             Err(ReadingError::InvalidValue {

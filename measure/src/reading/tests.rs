@@ -206,6 +206,18 @@ fn numbers_that_no_counter_has_are_refused() {
 }
 
 #[test]
+fn an_uncertainty_larger_than_the_energy_is_refused() {
+    let stating = |share: &str| read_text(&NODE_METER.replace(" 0.03\n", &format!(" {share}\n")));
+    assert_eq!(stating("1").unwrap().relative_uncertainty, Some(1.0));
+    for bad in ["1.001", "1000", "-0.1", "NaN"] {
+        assert!(
+            matches!(stating(bad), Err(ReadingError::InvalidValue { .. })),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
 fn pods_that_have_ended_are_left_out() {
     let text = NODE_METER.replace("state=\"running\"", "state=\"terminated\"");
     let pods = read_text(&text).unwrap().pods;
