@@ -99,7 +99,8 @@ pub struct FrugalityBenchmarkStatus {
     /// SHA-256 over the ledger entries that the figures rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_digest: Option<String>,
-    /// Verdicts before this one, newest first: of earlier runs, and of this run by other budgets.
+    /// Verdicts that no longer stand, newest first: of earlier runs, and of this run before its budgets or
+    /// its deciding figure were edited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
     pub history: Vec<PastVerdict>,
@@ -151,12 +152,18 @@ pub struct PastVerdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub ratio: Option<String>,
+    /// Figure that decided it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deciding_figure: Option<DecidingFigure>,
+    /// Where the node's power came from: `Metered` or `Modelled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub provenance: Option<String>,
     /// When the run ended (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub ended_at: Option<String>,
-    /// Generation of the spec that was judged; absent where the entry was recovered from the ledger, and
-    /// is judged by the budgets of the time of recovery.
+    /// Generation of the spec that was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
 }

@@ -682,7 +682,6 @@ impl Pass<'_> {
             settings: self.settings,
             run: self.run,
             ledger: self.ledger,
-            trials: &self.observed.trials,
             turn_unix_seconds: self.queue.started_unix_seconds(),
             nodes,
             current,

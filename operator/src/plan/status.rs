@@ -14,8 +14,8 @@ use super::{
     verdict::{Figures, Judgement, deciding_figure},
 };
 use crate::api::{
-    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-    Outcome, Progress, Verdict, reason,
+    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Progress,
+    Verdict, reason,
 };
 
 /// Longest message of a condition that Kubernetes accepts is 32768; people read less.
@@ -51,8 +51,6 @@ pub struct Report<'a> {
     pub run: &'a str,
     /// Its ledger.
     pub ledger: &'a Ledger<'a>,
-    /// The ledger of all runs.
-    pub trials: &'a [FrugalityTrial],
     /// When the run got its turn, in Unix seconds, if it has it.
     pub turn_unix_seconds: Option<f64>,
     /// Where it runs, once that is known.
@@ -114,8 +112,7 @@ impl Report<'_> {
                 self.benchmark,
                 self.run,
                 verdict,
-                self.settings,
-                self.trials,
+                figures.and_then(|f| f.winner.as_deref()),
             ),
             columns: Some(self.columns(figures)),
         }
@@ -293,7 +290,7 @@ fn shown(figures: &Figures) -> Option<&CandidateResult> {
 }
 
 /// The winner's figure over the next best.
-pub(super) fn ratio(figures: &Figures) -> Option<String> {
+fn ratio(figures: &Figures) -> Option<String> {
     let result = shown(figures)?;
     figures
         .comparisons
