@@ -82,8 +82,8 @@ pub struct FrugalityBenchmarkSpec {
     #[x_kube(validation = Rule::new("duration(self) >= duration('1m') && duration(self) <= duration('336h')").message("spec.deadline must be from 1m to 336h; write for example 6h"))]
     pub deadline: HumanDuration,
     /// Pauses the run: nothing new is started, the attempt in hand becomes void, pods and database are
-    /// removed and the nodes are given back. Set to false again, the same run goes on behind whoever
-    /// waits: measured blocks are kept, the one in hand is measured again, and `deadline` counts anew.
+    /// removed and the nodes are given back. Set to false again, the same run goes on once they are free:
+    /// measured blocks are kept, the one in hand is measured again, and `deadline` counts anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
     /// How long after its end the benchmark is deleted, its ledger included: `0s` is at once. Absent: it
