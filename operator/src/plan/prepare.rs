@@ -13,7 +13,7 @@ use super::{
     time,
     trial::{database_facts, image_failure, last_words},
 };
-use crate::api::{Database, FrugalityTrial, Role, reason};
+use crate::api::{Database, Role, reason};
 
 /// A database that is not ready by then will not be. On a Pi with a cold image cache and an SD card
 /// the start takes minutes.
@@ -51,6 +51,16 @@ impl Prepared {
     }
 }
 
+/// Whether an attempt began later than that, which shows that database and seed of that time had worked.
+/// After a suspension both are new.
+fn has_begun_since(pass: &Pass<'_>, unix_seconds: f64) -> bool {
+    pass.ledger
+        .entries()
+        .iter()
+        .filter_map(|entry| entry.creation_timestamp())
+        .any(|opened| time::unix_seconds(opened.0) > unix_seconds)
+}
+
 /// The next step towards a filled database.
 pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> Prepared {
     let Some(database) = &pass.benchmark.spec.database else {
@@ -68,7 +78,7 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             };
         }
     };
-    if !made.ready && pass.ledger.is_begun() {
+    if !made.ready && has_begun_since(pass, made.created_unix_seconds) {
         // An attempt that is under way notices by itself; the next one waits.
         return Prepared::waiting(
             reason::STARTING_DATABASE,
@@ -145,14 +155,8 @@ fn seeded(
     let waiting = || Prepared::waiting(reason::SEEDING, "filling the database", Vec::new());
     let Some(pod) = pod else {
         // Before a trial counts, rows and digest are read again, so a seed whose pod was since
-        // collected needs no second proof; an attempt that began after it shows that it has run. After
-        // a suspension the seed is a new one.
-        let is_later = |entry: &FrugalityTrial| {
-            entry
-                .creation_timestamp()
-                .is_some_and(|opened| time::unix_seconds(opened.0) > seed_created)
-        };
-        return if pass.ledger.entries().iter().any(|e| is_later(e)) {
+        // collected needs no second proof.
+        return if has_begun_since(pass, seed_created) {
             Prepared::Ready
         } else {
             waiting()
