@@ -33,8 +33,8 @@ use self::{
     verdict::without_figures,
 };
 use crate::api::{
-    FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus, Verdict,
-    reason,
+    FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus, Outcome,
+    Verdict, reason,
 };
 
 /// All that one pass is to do.
@@ -198,7 +198,12 @@ pub fn plan(
             without_figures(Verdict::Invalid, reason::INVALID_SPEC, error.to_string()),
         ),
     };
-    let told = benchmark.status.as_ref();
-    plan.events.extend(log::of_status(told, &plan.status));
+    // A run that has just failed is told as such with its verdict, by the next pass.
+    let fails =
+        |(_, record): &(_, Box<FrugalityTrialStatus>)| record.outcome == Some(Outcome::Failed);
+    if !plan.record.as_ref().is_some_and(fails) {
+        let told = benchmark.status.as_ref();
+        plan.events.extend(log::of_status(told, &plan.status));
+    }
     plan
 }

@@ -9,8 +9,11 @@ use crate::common::{
     run_of, two, two_with,
     world::{Fault, World},
 };
+use frugality_measure::reading::Provenance;
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Verdict, reason},
+    api::{
+        DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Verdict, reason,
+    },
     plan::{
         facts::Unreadable, identity::measurement_id, ledger::outcome_of, plan, time::unix_seconds,
     },
@@ -171,7 +174,7 @@ fn suspending_uses_up_no_attempt() {
     let reasons = voids(&world, 0);
     assert_eq!(reasons.len(), 3, "{reasons:?}");
     let notes = status(&world, 0).notes.concat();
-    assert!(notes.contains("3 times"), "{notes}");
+    assert!(notes.contains("suspended 3×"), "{notes}");
 }
 
 #[test]
@@ -413,6 +416,8 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
             reason: Some(reason::NO_BUDGETS.into()),
             winner: Some("rust".into()),
             ratio: told.columns.unwrap().ratio,
+            deciding_figure: Some(DecidingFigure::Gross),
+            provenance: Some("Metered".into()),
             ended_at: Some(told.conditions[0].last_transition_time.0.to_string()),
             generation: Some(1),
         }]
@@ -480,39 +485,34 @@ fn the_history_has_an_end() {
     assert!(bytes < 3000, "{bytes}");
 }
 
+/// Whoever edits until the verdict pleases leaves a trace, though the run goes on.
 #[test]
-fn a_wiped_history_comes_back_from_the_ledger_as_far_as_it_tells() {
+fn a_verdict_that_an_edit_took_back_is_kept() {
     let mut world = World::new([two()]);
-    world.run_to_end(); // Re-run below: it comes back whole, but for the generation.
-    failing(&mut world);
-    rerun(&mut world, "2"); // The same, with another end.
-    world.edit(0, &[("/database/seed/contacts", json!(7))]);
-    world.run_to_end(); // Another spec, an error in the ledger.
-    world.edit(
-        0,
-        &[
-            ("/database/seed/contacts", json!(10_000)),
-            ("/load/connections", json!(8)),
-        ],
+    world.manner.meter = None;
+    world.run_to_end();
+    let missing = reason_of(&world, 0).to_owned();
+    assert_eq!(status(&world, 0).verdict, Some(Verdict::Invalid));
+    let mut put_right = world.clone();
+    put_right.manner.meter = Some(Provenance::Metered);
+    put_right.run_to_end();
+    put_right.run_until("a verdict", |world| {
+        status(world, 0).verdict == Some(Verdict::Pass)
+    });
+    assert_eq!(
+        history(&put_right),
+        [],
+        "the cluster has changed, not the wish"
     );
-    world.manner.success_share = 1.0;
-    world.run_to_end(); // Another spec, and figures: how it ended was in the status alone.
-    world.edit(0, &[("/load/connections", json!(4))]);
-    rerun(&mut world, "3");
-    let before = history(&world).to_vec();
-    assert_eq!(before.len(), 4);
-    world.slots[0].benchmark.status = None;
-    world.kill_operator();
+    world.edit(0, &SUSPEND);
     world.wait();
     world.pass(0);
-    let expected: Vec<_> = before[1..]
-        .iter()
-        .map(|past| PastVerdict {
-            generation: None,
-            ..past.clone()
-        })
-        .collect();
-    assert_eq!(history(&world), expected);
+    assert_eq!(status(&world, 0).verdict, None);
+    let [past] = history(&world) else {
+        panic!("{:?}", history(&world));
+    };
+    assert_eq!(past.reason, Some(missing));
+    assert_eq!((&past.ratio, &past.provenance), (&None, &None));
 }
 
 // ---- how long it goes on --------------------------------------------------------------------------
@@ -530,15 +530,15 @@ fn the_estimate_tells_how_long_it_takes_and_gets_better() {
         Some(60 + 10 * 51)
     );
     assert_eq!(first.columns.unwrap().left.as_deref(), Some("about 10 min"));
-    let mut ends: Vec<(usize, f64)> = Vec::new();
+    let mut ends: Vec<(i32, f64)> = Vec::new();
     let mut left = Vec::new();
     while !world.is_over() {
         world.wait();
         world.pass(0);
         let progress = status(&world, 0).progress.clone().unwrap();
-        if let Some(end) = progress.estimated_end {
+        if let Some(end) = &progress.estimated_end {
             let end = unix_seconds(end.parse().unwrap());
-            ends.push((measured(&world, 0).len(), end));
+            ends.push((progress.trials_done, end));
         }
         left.extend(progress.remaining_seconds);
     }

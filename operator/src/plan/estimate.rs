@@ -33,7 +33,7 @@ impl Estimate {
     #[must_use]
     pub fn of(settings: &Settings, ledger: &Ledger<'_>, has_database: bool) -> Self {
         let valid = ledger.valid().concat();
-        let left = |entrant: &str| {
+        let trials_of = |entrant: &str| {
             let done = valid.iter().filter(|e| e.spec.candidate == entrant);
             settings.blocks.saturating_sub(done.count())
         };
@@ -45,10 +45,12 @@ impl Estimate {
         };
         let seconds = entrants
             .iter()
-            .map(|entrant| Some(left(entrant) as f64 * attempt_seconds(settings, ledger, entrant)?))
+            .map(|entrant| {
+                Some(trials_of(entrant) as f64 * attempt_seconds(settings, ledger, entrant)?)
+            })
             .sum::<Option<f64>>();
         Self {
-            trials: entrants.iter().map(|entrant| left(entrant)).sum(),
+            trials: entrants.iter().map(|entrant| trials_of(entrant)).sum(),
             seconds: seconds.map(|seconds| before + seconds),
         }
     }
@@ -71,12 +73,17 @@ impl Estimate {
 
 impl std::fmt::Display for Estimate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let trials = if self.trials == 1 { "trial" } else { "trials" };
-        write!(f, "{} {trials}", self.trials)?;
-        match self.seconds {
-            Some(seconds) => write!(f, ", {}", about(seconds)),
-            None => Ok(()),
-        }
+        f.write_str(&left(self.trials, self.seconds.map(about).as_deref()))
+    }
+}
+
+/// What is left, as people say it.
+#[must_use]
+pub fn left(trials: usize, time: Option<&str>) -> String {
+    let unit = if trials == 1 { "trial" } else { "trials" };
+    match time {
+        Some(time) => format!("{trials} {unit}, {time}"),
+        None => format!("{trials} {unit}"),
     }
 }
 
@@ -111,7 +118,8 @@ fn attempt_seconds(settings: &Settings, ledger: &Ledger<'_>, entrant: &str) -> O
 }
 
 fn length_seconds(entry: &FrugalityTrial) -> Option<f64> {
-    Some(unix_seconds(finished_at(entry)?) - unix_seconds(created(entry)?))
+    // The beginning is by the API server's clock, the end by the operator's.
+    Some((unix_seconds(finished_at(entry)?) - unix_seconds(created(entry)?)).max(0.0))
 }
 
 fn created(entry: &FrugalityTrial) -> Option<Timestamp> {
@@ -145,8 +153,8 @@ mod tests {
         ] {
             assert_eq!(about(seconds), text);
         }
-        let left = |trials, seconds| Estimate { trials, seconds }.to_string();
-        assert_eq!(left(10, Some(530.0)), "10 trials, about 9 min");
-        assert_eq!(left(1, None), "1 trial");
+        let told = |trials, seconds| Estimate { trials, seconds }.to_string();
+        assert_eq!(told(10, Some(530.0)), "10 trials, about 9 min");
+        assert_eq!(told(1, None), "1 trial");
     }
 }

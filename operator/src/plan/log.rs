@@ -1,7 +1,7 @@
 //! Events: the log of the experiment that `kubectl describe` shows. What was told stands in the status,
 //! so that an operator that was restarted repeats nothing.
 
-use super::EventNote;
+use super::{EventNote, estimate::left};
 use crate::api::{
     FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus, Outcome, TrialColumns, Verdict,
     reason,
@@ -50,12 +50,12 @@ pub fn of_trial(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option
 
 fn figures(columns: &TrialColumns) -> String {
     [
-        (&columns.energy, "/request"),
-        (&columns.rate, " requests/s"),
-        (&columns.latency, " ms/request"),
+        ("J/request", &columns.energy),
+        ("requests/s", &columns.rate),
+        ("ms/request", &columns.latency),
     ]
     .into_iter()
-    .filter_map(|(figure, unit)| Some(format!("; {}{unit}", figure.as_ref()?)))
+    .filter_map(|(unit, figure)| Some(format!("; {unit} {}", figure.as_ref()?)))
     .collect()
 }
 
@@ -69,12 +69,10 @@ fn of_state(
     // A queue tells for whom it waits; other messages change with every step.
     let is_new = reason != reason_before || (reason == reason::QUEUED && message != message_before);
     let run = now.run.as_deref().unwrap_or_default();
-    let left = now.columns.as_ref().and_then(|c| c.left.as_deref());
-    let progress = now.progress.as_ref();
-    let trials = progress.map(|p| p.trials_planned - p.trials_done);
-    let plan = trials.map(|trials| {
-        let left = left.map(|left| format!(", {left}")).unwrap_or_default();
-        format!("{trials} trials{left}")
+    let time = now.columns.as_ref().and_then(|c| c.left.as_deref());
+    let plan = now.progress.as_ref().map(|progress| {
+        let trials = progress.trials_planned - progress.trials_done;
+        left(usize::try_from(trials).unwrap_or_default(), time)
     });
     let note = match (plan, reason) {
         (Some(plan), _) if same_run.is_none() => format!("run {run}: {plan}; {message}"),
@@ -99,14 +97,22 @@ fn of_verdict(
 ) -> Option<EventNote> {
     let is_new = before.is_none_or(|before| before.verdict != now.verdict || before.run != now.run);
     let (reason, message) = told(now)?;
-    let ratio = now.columns.as_ref().and_then(|c| c.ratio.as_deref());
-    let winner = now.winner.as_deref().zip(ratio);
-    let winner = winner.map(|(winner, ratio)| format!("winner {winner}, ratio {ratio}; "));
     is_new.then(|| EventNote {
         warning: verdict != Verdict::Pass,
         reason: reason.to_owned(),
-        note: format!("{verdict:?}: {}{message}", winner.unwrap_or_default()),
+        note: format!("{verdict:?}: {}{message}", winner(now).unwrap_or_default()),
     })
+}
+
+/// The ratio with what it is a ratio of, before a message that may be cut short.
+fn winner(now: &FrugalityBenchmarkStatus) -> Option<String> {
+    Some(format!(
+        "winner {}, ratio {} of {} joules, power {}; ",
+        now.winner.as_deref()?,
+        now.columns.as_ref()?.ratio.as_deref()?,
+        now.deciding_figure?.word(),
+        now.provenance.as_deref()?
+    ))
 }
 
 fn told(status: &FrugalityBenchmarkStatus) -> Option<(&str, &str)> {

@@ -176,9 +176,8 @@ fn exhausted(trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
 /// Whoever suspends because of what the trials show chooses among them.
 fn suspended(ledger: &Ledger<'_>) -> Option<String> {
     let count = ledger.suspensions();
-    (count > 0).then(|| {
-        format!("suspended during a block, {count} times in all: what it had was measured again")
-    })
+    (count > 0)
+        .then(|| format!("suspended {count}× during a block: what it had was measured again"))
 }
 
 fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
