@@ -116,7 +116,7 @@ MODELLED = Benchmark(
     ),
 )
 
-# As short as the schema allows and without a database.
+# Applied by their own tests, after everything else. As short as the schema allows, and without a database.
 TURN = spec(
     candidates=[{"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
     request={"path": "/?size=100"},
@@ -124,7 +124,7 @@ TURN = spec(
     deadline="5m",
 )
 
-# Applied by their own tests, after everything else. The first two need no turn to end.
+# Ends without a turn, because the box has a model and no meter.
 NO_JOULES = {
     "trials": {"blocks": 5, "idleBaseline": "5s"},
     "budgets": [{"candidate": "rust", "maxJoulesPerRequest": "0.02"}],
@@ -133,7 +133,7 @@ EXPIRES = Benchmark("e2e-life", "expires", spec(**NO_JOULES, ttlAfterFinished="3
 AGAIN = Benchmark("e2e-life", "again", spec(**NO_JOULES))
 CREATED_SUSPENDED = Benchmark("e2e-life", "created-suspended", TURN | {"suspend": True})
 PAUSED = Benchmark("e2e-life", "paused", TURN)
-LIFE = [EXPIRES, AGAIN, CREATED_SUSPENDED, PAUSED]
+LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
 
 # The last two never get a turn, and need none to be refused.
 QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE]
