@@ -15,7 +15,8 @@ use frugality_operator::{
         DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Verdict, reason,
     },
     plan::{
-        facts::Unreadable, identity::measurement_id, ledger::outcome_of, plan, time::unix_seconds,
+        self, facts::Unreadable, identity::measurement_id, ledger::outcome_of, plan,
+        time::unix_seconds,
     },
 };
 use kube::ResourceExt;
@@ -483,6 +484,25 @@ fn the_history_has_an_end() {
     assert_eq!(kept, runs[1..11]);
     let bytes = serde_json::to_string(history(&world)).unwrap().len();
     assert!(bytes < 3000, "{bytes}");
+}
+
+#[test]
+fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    let mut benchmark = world.slots[0].benchmark.clone();
+    let run = run_of(&benchmark);
+    for (generation, verdict, winner, kept) in [
+        (2, Some(Verdict::Pass), Some("rust"), 0),
+        (2, Some(Verdict::Pass), Some("python"), 1),
+        (2, Some(Verdict::Pass), None, 1),
+        (2, None, None, 1),
+        (1, None, None, 0),
+    ] {
+        benchmark.metadata.generation = Some(generation);
+        let history = plan::history::history(&benchmark, &run, verdict, winner);
+        assert_eq!(history.len(), kept, "{generation} {verdict:?} {winner:?}");
+    }
 }
 
 /// Whoever edits until the verdict pleases leaves a trace, though the run goes on.
