@@ -122,7 +122,7 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         world.wait();
         world.pass(0);
         passes += 1;
-        if passes % 5 != 0 || status(&world, 0).verdict.is_some() {
+        if passes % 11 != 0 || status(&world, 0).verdict.is_some() {
             continue;
         }
         let mut paused = world.clone();
