@@ -174,7 +174,7 @@ def test_no_role_has_a_wildcard_secrets_or_the_kubelet():
 def test_the_operator_has_exactly_the_rights_that_it_needs():
     children = "create get list delete"
     expected = (
-        rights("frugality.dev", "frugalitybenchmarks", "get list watch")
+        rights("frugality.dev", "frugalitybenchmarks", "delete get list watch")
         | rights("frugality.dev", "frugalitybenchmarks/status", "update")
         | rights("frugality.dev", "frugalitybenchmarks/finalizers", "update")
         | rights("frugality.dev", "frugalitytrials", "create list")
@@ -187,7 +187,7 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
         | rights("postgresql.cnpg.io", "clusters", children)
         | rights("", "pods", "list")
         | rights("", "nodes", "list")
-        | rights("events.k8s.io", "events", "create patch")
+        | rights("events.k8s.io", "events", "create")
     )
     objects = render(*PI)
     assert flat(find(objects, "ClusterRole", "frugality-operator")["rules"]) == expected

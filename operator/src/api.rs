@@ -18,7 +18,7 @@ pub use benchmark::{
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{
     BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, Expanded, Figure,
-    FrugalityBenchmarkStatus, Look, NoiseFloor, Progress, Verdict,
+    FrugalityBenchmarkStatus, Look, NoiseFloor, PastVerdict, Progress, Verdict,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

@@ -8,14 +8,14 @@ use k8s_openapi::{
         apps::v1::Deployment,
         batch::v1::Job,
         coordination::v1::{Lease, LeaseSpec},
-        core::v1::{ObjectReference, Service},
+        core::v1::Service,
+        events::v1::Event,
     },
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams},
-    runtime::events::{Event, EventType, Recorder},
+    api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -31,7 +31,7 @@ use crate::{
     plan::{
         Action, EventNote, LockAction, Plan,
         facts::{ChildKind, Refusal},
-        identity::lock_name,
+        identity::{event_name, lock_name},
         resources::ChildObject,
         time::unix_seconds,
     },
@@ -78,8 +78,8 @@ pub struct Applier {
     pub client: Client,
     /// Namespace of the lock.
     pub namespace: String,
-    /// Publishes events.
-    pub recorder: Recorder,
+    /// Name of this operator's pod, in the events that it publishes.
+    pub instance: String,
     /// Reads meters.
     pub reader: Reader,
 }
@@ -131,6 +131,7 @@ impl Applier {
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(kind, name) => self.delete(&namespace, kind, &name).await?,
                 Action::Publish(note) => self.publish(benchmark, &note).await,
+                Action::Expire => self.expire(benchmark).await?,
             }
             if !goes_on {
                 return Ok(Applied::Overtaken);
@@ -382,23 +383,50 @@ impl Applier {
         Api::namespaced_with(self.client.clone(), namespace, &cnpg::api_resource())
     }
 
-    /// An event that can't be published is no reason to stop measuring.
+    /// Deletes the benchmark that was seen, unless somebody has edited it since; what it owns goes with
+    /// it.
+    async fn expire(&self, benchmark: &FrugalityBenchmark) -> Result<(), ApplyError> {
+        let namespace = benchmark.namespace().unwrap_or_default();
+        let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                resource_version: benchmark.resource_version(),
+                uid: benchmark.uid(),
+            }),
+            ..DeleteParams::background()
+        };
+        let result = api.delete(&benchmark.name_any(), &params).await;
+        overtaken_is_fine(result)
+            .map(|_| ())
+            .map_err(failed("delete a benchmark whose time is over"))
+    }
+
+    /// Publishes an event once: its name follows from what it says. One that can't be published is no
+    /// reason to stop measuring.
     async fn publish(&self, benchmark: &FrugalityBenchmark, note: &EventNote) {
-        let reference: ObjectReference = benchmark.object_ref(&());
+        let namespace = benchmark.namespace().unwrap_or_default();
         let event = Event {
-            type_: if note.warning {
-                EventType::Warning
-            } else {
-                EventType::Normal
+            metadata: ObjectMeta {
+                name: Some(event_name(benchmark, note)),
+                namespace: Some(namespace.clone()),
+                ..ObjectMeta::default()
             },
-            reason: note.reason.clone(),
+            type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
+            reason: Some(note.reason.clone()),
             // The API server takes at most 1024 bytes.
             note: Some(note.note.chars().take(500).collect()),
-            action: "Measure".into(),
-            secondary: None,
+            action: Some("Measure".into()),
+            event_time: Some(MicroTime(jiff::Timestamp::now())),
+            regarding: Some(benchmark.object_ref(&())),
+            reporting_controller: Some(FIELD_MANAGER.into()),
+            reporting_instance: Some(self.instance.clone()),
+            ..Event::default()
         };
-        if let Err(error) = self.recorder.publish(&event, &reference).await {
-            tracing::warn!(%error, reason = note.reason, "event not published");
+        let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
+        match api.create(&post(), &event).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => tracing::warn!(%error, reason = note.reason, "event not published"),
         }
     }
 }

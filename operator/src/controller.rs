@@ -11,13 +11,7 @@ use jiff::Timestamp;
 use kube::{
     Api, Client, ResourceExt,
     core::DeserializeGuard,
-    runtime::{
-        Controller,
-        controller::Action,
-        events::{Recorder, Reporter},
-        reflector::ObjectRef,
-        watcher,
-    },
+    runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
 };
 use tracing::{debug, error, info, warn};
 
@@ -101,18 +95,11 @@ impl Context {
         metrics: Metrics,
         instance: Option<String>,
     ) -> Self {
-        let recorder = Recorder::new(
-            client.clone(),
-            Reporter {
-                controller: "frugality-operator".into(),
-                instance,
-            },
-        );
         Self {
             applier: Applier {
                 client: client.clone(),
                 namespace: places.namespace.clone(),
-                recorder,
+                instance: instance.unwrap_or_else(|| "frugality-operator".into()),
                 reader: reader.clone(),
             },
             client,

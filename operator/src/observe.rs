@@ -290,7 +290,9 @@ fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
         created_unix_seconds: guard
             .creation_timestamp()
             .map_or(0, |time| time.0.as_second()),
-        complete: complete || guard.meta().deletion_timestamp.is_some(),
+        rests: complete
+            || readable.is_some_and(|benchmark| benchmark.spec.suspend)
+            || guard.meta().deletion_timestamp.is_some(),
         placement: readable.map(|benchmark| benchmark.spec.placement.clone()),
     }
 }
@@ -511,6 +513,6 @@ mod tests {
         });
         let peer = peer(&serde_json::from_value(broken).unwrap());
         assert_eq!((peer.name.as_str(), peer.uid.as_str()), ("lab/b", "u"));
-        assert_eq!((peer.placement, peer.complete), (None, false));
+        assert_eq!((peer.placement, peer.rests), (None, false));
     }
 }

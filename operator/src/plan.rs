@@ -5,9 +5,12 @@
 //! ledger. The status is only ever written.
 
 mod database;
+pub mod estimate;
 pub mod facts;
+pub mod history;
 pub mod identity;
 pub mod ledger;
+pub mod log;
 pub mod nodes;
 mod pass;
 mod prepare;
@@ -30,8 +33,8 @@ use self::{
     verdict::without_figures,
 };
 use crate::api::{
-    FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus, Verdict,
-    reason,
+    FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus, Outcome,
+    Verdict, reason,
 };
 
 /// All that one pass is to do.
@@ -55,6 +58,8 @@ pub struct Plan {
     pub status: FrugalityBenchmarkStatus,
     /// Events to publish on the benchmark.
     pub events: Vec<EventNote>,
+    /// Whether the benchmark is to be deleted: it has ended, and its time is over.
+    pub expire: bool,
     /// When to look again, in seconds.
     pub requeue_seconds: f64,
 }
@@ -104,6 +109,8 @@ pub enum Action {
     Delete(ChildKind, String),
     /// Publish an event.
     Publish(EventNote),
+    /// Delete the benchmark, its ledger with it.
+    Expire,
 }
 
 impl Plan {
@@ -132,6 +139,7 @@ impl Plan {
                     .map(|(kind, name)| Action::Delete(kind, name)),
             )
             .chain(self.events.into_iter().map(Action::Publish))
+            .chain(self.expire.then_some(Action::Expire))
             .collect()
     }
 }
@@ -190,6 +198,12 @@ pub fn plan(
             without_figures(Verdict::Invalid, reason::INVALID_SPEC, error.to_string()),
         ),
     };
-    plan.events.extend(pass.verdict_event(&plan.status));
+    // A run that has just failed is told as such with its verdict, by the next pass.
+    let fails =
+        |(_, record): &(_, Box<FrugalityTrialStatus>)| record.outcome == Some(Outcome::Failed);
+    if !plan.record.as_ref().is_some_and(fails) {
+        let told = benchmark.status.as_ref();
+        plan.events.extend(log::of_status(told, &plan.status));
+    }
     plan
 }

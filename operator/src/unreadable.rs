@@ -10,7 +10,10 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::api::{Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict, reason};
+use crate::{
+    api::{Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict, reason},
+    plan::history::with_told,
+};
 
 /// Longest error that is told.
 const MAX_ERROR_CHARS: usize = 1000;
@@ -50,6 +53,7 @@ pub fn status(
         ],
         verdict: Some(Verdict::Invalid),
         phase: Some("Ended".into()),
+        history: with_told(earlier),
         columns: Some(Columns {
             reason: Some(reason::INVALID_SPEC.to_owned()),
             message: Some(message.clone()),

@@ -8,6 +8,7 @@ mod check;
 mod common;
 mod crd;
 mod export;
+mod life;
 mod plan_attempt;
 mod plan_run;
 mod plan_start;

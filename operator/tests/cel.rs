@@ -571,6 +571,13 @@ fn the_deadline_leaves_time() {
 }
 
 #[test]
+fn an_ended_benchmark_is_kept_for_a_year_or_for_good() {
+    let of = |time: &str| [("spec/ttlAfterFinished", json!(time))];
+    let message = "spec.ttlAfterFinished must be at most 8784h";
+    rule(message, &of("8785h"), &of("8784h"));
+}
+
+#[test]
 fn the_nodes_energy_is_not_the_candidates_alone() {
     let of = |figure: Value| {
         let mut energy = json!({"boundary": "Candidate"});

@@ -174,8 +174,8 @@ fn the_columns_answer_the_question() {
     assert_eq!(
         names(&benchmark),
         [
-            "Verdict", "Winner", "Ratio", "J/req", "Req/s", "ms/req", "Power", "Trials", "Reason",
-            "Message", "Age"
+            "Verdict", "Winner", "Ratio", "J/req", "Req/s", "ms/req", "Power", "Trials", "Left",
+            "Reason", "Message", "Age"
         ]
     );
     let trial = columns(1);

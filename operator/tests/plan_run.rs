@@ -42,16 +42,6 @@ fn under_load() -> World {
     world
 }
 
-/// The user's edit reaches the operator.
-fn edit(world: &mut World, changes: &[(&str, Value)]) {
-    let mut benchmark = edited(&world.slots[0].benchmark, changes);
-    benchmark
-        .status
-        .clone_from(&world.slots[0].benchmark.status);
-    world.slots[0].benchmark = benchmark;
-    world.slots[0].next_pass = world.now;
-}
-
 #[track_caller]
 fn assert_no_number(status: &FrugalityBenchmarkStatus) {
     assert!(status.results.is_empty() && status.comparisons.is_empty());
@@ -185,8 +175,8 @@ fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
 fn a_budget_is_judged_anew_on_the_same_trials() {
     let mut world = ended(&[]);
     let before = status(&world).clone();
-    edit(
-        &mut world,
+    world.edit(
+        0,
         &[(
             "/budgets",
             json!([{"candidate": "rust", "maxJoulesPerRequest": "0.001"}]),
@@ -210,7 +200,7 @@ fn a_budget_is_judged_anew_on_the_same_trials() {
         ("/energy/decidingFigure", json!("Net")),
     ] {
         let run = run_of(&world.slots[0].benchmark);
-        edit(&mut world, &[changes]);
+        world.edit(0, &[changes]);
         assert_eq!(run_of(&world.slots[0].benchmark), run);
     }
 }
@@ -251,7 +241,7 @@ fn what_affects_the_measurement_starts_a_new_run() {
 #[test]
 fn trials_of_an_older_run_never_count() {
     let mut world = ended(&[]);
-    edit(&mut world, &[("/load/connections", json!(8))]);
+    world.edit(0, &[("/load/connections", json!(8))]);
     world.wait();
     let first = world.plan(0);
     assert_eq!(first.status.verdict, None);
@@ -269,7 +259,7 @@ fn trials_of_an_older_run_never_count() {
 fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
     let mut world = under_load();
     let old = run_of(&world.slots[0].benchmark);
-    edit(&mut world, &[("/load/connections", json!(8))]);
+    world.edit(0, &[("/load/connections", json!(8))]);
     while !world.is_over() {
         let slot = world.wait();
         let plan = world.plan(slot);

@@ -256,13 +256,13 @@ fn nodes_are_chosen_by_labels_and_readiness() {
 #[test]
 fn another_benchmark_that_is_older_goes_first() {
     let world = preflight(two(), Some(Provenance::Metered));
-    let behind = |complete| {
+    let behind = |rests| {
         planned(&world, 10.0, |observed| {
             observed.peers = vec![Peer {
                 name: "shop/older".into(),
                 uid: "older-uid".into(),
                 created_unix_seconds: 1,
-                complete,
+                rests,
                 placement: Some(two().spec.placement),
             }];
         })

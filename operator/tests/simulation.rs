@@ -272,17 +272,22 @@ fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
             break;
         }
     }
-    world.wait();
-    let without_pod = |age: f64| {
+    let without_pod = |world: &World| {
         let mut observed = world.observed(0);
         observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
         let benchmark = &world.slots[0].benchmark;
-        let plan = plan(benchmark, &observed, &world.config, world.now + age);
+        let plan = plan(benchmark, &observed, &world.config, world.now);
         plan.status.columns.unwrap().reason.unwrap()
     };
-    assert_eq!(without_pod(1.0), reason::SEEDING);
+    world.wait();
+    assert_eq!(without_pod(&world), reason::SEEDING);
     // Kubernetes collects pods; their Job stays.
-    assert_ne!(without_pod(200.0), reason::SEEDING);
+    let before = world.slots[0].trials.len();
+    world.run_until("another attempt", |world| {
+        world.slots[0].trials.len() > before
+    });
+    world.wait();
+    assert_ne!(without_pod(&world), reason::SEEDING);
 }
 
 #[test]

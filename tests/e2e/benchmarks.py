@@ -116,8 +116,27 @@ MODELLED = Benchmark(
     ),
 )
 
+# Applied by their own tests, after everything else. As short as the schema allows, and without a database.
+TURN = spec(
+    candidates=[{"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
+    request={"path": "/?size=100"},
+    load={"duration": "20s", "warmUp": "2s", "rate": 100},
+    deadline="5m",
+)
+
+# Ends without a turn, because the box has a model and no meter.
+NO_JOULES = {
+    "trials": {"blocks": 5, "idleBaseline": "5s"},
+    "budgets": [{"candidate": "rust", "maxJoulesPerRequest": "0.02"}],
+}
+EXPIRES = Benchmark("e2e-life", "expires", spec(**NO_JOULES, ttlAfterFinished="3s"))
+AGAIN = Benchmark("e2e-life", "again", spec(**NO_JOULES))
+CREATED_SUSPENDED = Benchmark("e2e-life", "created-suspended", TURN | {"suspend": True})
+PAUSED = Benchmark("e2e-life", "paused", TURN)
+LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
+
 # The last two never get a turn, and need none to be refused.
 QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
-NAMESPACES = sorted({benchmark.namespace for benchmark in ALL})
+NAMESPACES = sorted({benchmark.namespace for benchmark in [*ALL, *LIFE]})
 assert (ROOT / EXAMPLE).exists()

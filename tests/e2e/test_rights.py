@@ -35,7 +35,7 @@ def may(user: str, *what: str) -> bool:
         ("update", "nodes"),
         ("create", "configmaps"),
         ("update", "frugalitybenchmarks.frugality.dev"),
-        ("delete", "frugalitybenchmarks.frugality.dev"),
+        ("delete", "frugalitytrials.frugality.dev"),
         ("create", "clusterrolebindings.rbac.authorization.k8s.io"),
         ("delete", "leases.coordination.k8s.io"),
         ("impersonate", "users"),
@@ -55,6 +55,8 @@ def test_operator_locks_nodes_in_its_own_namespace_alone() -> None:
 
 def test_the_question_can_be_answered_with_yes() -> None:
     assert may(OPERATOR, "create", "jobs.batch", "-A")
+    # For spec.ttlAfterFinished.
+    assert may(OPERATOR, "delete", "frugalitybenchmarks.frugality.dev", "-A")
     assert may(OPERATOR, "patch", "frugalitytrials.frugality.dev", "--subresource=status", "-A")
 
 

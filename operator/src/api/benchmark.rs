@@ -39,6 +39,7 @@ pub const MAX_BLOCKS: i32 = 50;
     printcolumn(name = "ms/req", type_ = "string", json_path = ".status.columns.latency", description = "Winner's mean time of a successful request"),
     printcolumn(name = "Power", type_ = "string", json_path = ".status.columns.power", description = "Where the node's power came from: Metered or Modelled"),
     printcolumn(name = "Trials", type_ = "string", json_path = ".status.columns.trials", description = "Valid trials of those planned"),
+    printcolumn(name = "Left", type_ = "string", json_path = ".status.columns.left", priority = 1, description = "About how long measuring goes on"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.columns.reason", priority = 1, description = "Reason of the state"),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.columns.message", priority = 1, description = "What the state means"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -85,6 +86,16 @@ pub struct FrugalityBenchmarkSpec {
     #[serde(default = "default_deadline")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('1m') && duration(self) <= duration('336h')").message("spec.deadline must be from 1m to 336h; write for example 6h"))]
     pub deadline: HumanDuration,
+    /// Pauses the run: nothing new is started, the attempt in hand becomes void, pods and database are
+    /// removed and the nodes are given back. Set to false again, the same run goes on once they are free:
+    /// measured blocks are kept, the one in hand is measured again, and `deadline` counts anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+    /// How long after its end the benchmark is deleted, its ledger included: `0s` is at once. Absent: it
+    /// is kept. One whose spec or ledger can't be read is kept, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("duration(self) <= duration('8784h')").message("spec.ttlAfterFinished must be at most 8784h; write for example 24h"))]
+    pub ttl_after_finished: Option<HumanDuration>,
 }
 
 fn default_deadline() -> HumanDuration {

@@ -40,6 +40,8 @@ pub const STARTING_DATABASE: &str = "StartingDatabase";
 pub const SEEDING: &str = "Seeding";
 /// Trials are being run.
 pub const MEASURING: &str = "Measuring";
+/// The spec says `suspend`; void where an attempt was under way.
+pub const SUSPENDED: &str = "Suspended";
 
 /// The spec asks for something that cannot be.
 pub const INVALID_SPEC: &str = "InvalidSpec";

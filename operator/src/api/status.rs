@@ -100,6 +100,11 @@ pub struct FrugalityBenchmarkStatus {
     /// SHA-256 over the ledger entries that the figures rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_digest: Option<String>,
+    /// Verdicts that no longer stand, newest first: of earlier runs, and of this run before its budgets or
+    /// its deciding figure were edited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "atomic"))]
+    pub history: Vec<PastVerdict>,
     /// The same as text, for `kubectl get`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
@@ -138,6 +143,50 @@ pub struct Progress {
     /// The attempt in hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
+    /// About how many seconds of measuring are left, from the beginning of the attempt in hand; a queue
+    /// is not in it. Absent after the end, and where nothing tells how long the requests take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remaining_seconds: Option<i64>,
+    /// About when the last trial ends (RFC 3339), once the run has its turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_end: Option<String>,
+}
+
+/// A verdict that the status no longer tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PastVerdict {
+    /// ID of the run.
+    #[schemars(length(max = 63))]
+    pub run: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Reason code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub reason: Option<String>,
+    /// Winner, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 15))]
+    pub winner: Option<String>,
+    /// Winner's figure over the next best, with its interval, as it was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub ratio: Option<String>,
+    /// Figure that decided it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deciding_figure: Option<DecidingFigure>,
+    /// Where the node's power came from: `Metered` or `Modelled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub provenance: Option<String>,
+    /// When the run ended (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub ended_at: Option<String>,
+    /// Generation of the spec that was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
 }
 
 /// One of the numbers of blocks after which a run is judged.
@@ -316,6 +365,8 @@ pub struct Columns {
     pub power: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

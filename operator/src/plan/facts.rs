@@ -66,8 +66,9 @@ pub struct Peer {
     pub uid: String,
     /// When it was created, in Unix seconds.
     pub created_unix_seconds: i64,
-    /// Whether its current generation has ended, or it is being deleted.
-    pub complete: bool,
+    /// Whether it wants no turn: its current generation has ended, it is suspended, or it is being
+    /// deleted.
+    pub rests: bool,
     /// Where it wants to run; `None` where its stored form can't be read.
     pub placement: Option<Placement>,
 }

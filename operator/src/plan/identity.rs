@@ -6,14 +6,15 @@ use kube::ResourceExt;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::EventNote;
 use crate::api::{FrugalityBenchmark, Request};
 
 /// Annotation whose value starts a new run when it changes.
 pub const RERUN_ANNOTATION: &str = "frugality.dev/rerun";
 
 /// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the re-run token and the
-/// fields of the spec that affect what is measured. Budgets, deadline and the choice of the
-/// deciding figure are judged on the same trials and so are left out.
+/// fields of the spec that affect what is measured. Budgets and the choice of the deciding figure are
+/// judged on the same trials and so are left out, as are suspension, deadline and time to live.
 #[must_use]
 pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
     let rerun = benchmark.annotations().get(RERUN_ANNOTATION);
@@ -91,6 +92,22 @@ pub fn lock_name(node: &str) -> String {
         "frugality-node-{readable}-{}",
         hex_digest(node.as_bytes(), 8)
     )
+}
+
+/// Name of an event: the same for the same words about the same run and state of the spec, so that the
+/// API server refuses to have it twice, whoever publishes it. An event of Kubernetes' own recorder would be
+/// counted with any other of its reason, and its words be lost.
+#[must_use]
+pub fn event_name(benchmark: &FrugalityBenchmark, note: &EventNote) -> String {
+    let identity = json!({
+        "uid": benchmark.uid(),
+        "run": run_id(benchmark),
+        "generation": benchmark.metadata.generation,
+        "reason": note.reason,
+        "note": note.note,
+    });
+    let digest = hex_digest(identity.to_string().as_bytes(), 8);
+    format!("{}.{digest}", benchmark.name_any())
 }
 
 #[cfg(test)]

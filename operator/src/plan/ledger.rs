@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome},
+    api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome, reason},
     plan::settings::Settings,
 };
 
@@ -90,6 +91,32 @@ impl<'a> Ledger<'a> {
             .count()
     }
 
+    /// Attempts that a suspension made void: its own doing, so that they are none of the tries that
+    /// `trials.maxAttempts` allows.
+    #[must_use]
+    pub fn suspensions(&self) -> usize {
+        self.entries.iter().filter(|e| is_suspended(e)).count()
+    }
+
+    /// How often a block was void by itself.
+    #[must_use]
+    pub fn voids_of(&self, block: i32) -> i32 {
+        let void: BTreeSet<i32> = self
+            .entries
+            .iter()
+            .filter(|e| e.spec.block == block && outcome_of(e) == Some(Outcome::Void))
+            .filter(|e| !is_suspended(e))
+            .map(|e| e.spec.attempt)
+            .collect();
+        i32::try_from(void.len()).unwrap_or(i32::MAX)
+    }
+
+    /// When the last entry was finished.
+    #[must_use]
+    pub fn last_finished(&self) -> Option<Timestamp> {
+        self.entries.iter().copied().filter_map(finished_at).max()
+    }
+
     /// Valid trials, block by block: those of the newest attempt at each block, where none of it is
     /// void. The last block may be incomplete.
     #[must_use]
@@ -136,7 +163,7 @@ impl<'a> Ledger<'a> {
             }
             let attempt = newest.first().map_or(1, |e| e.spec.attempt);
             if let Some(void) = newest.iter().find(|e| outcome_of(e) == Some(Outcome::Void)) {
-                if attempt >= settings.max_attempts {
+                if self.voids_of(block) >= settings.max_attempts {
                     return Next::Exhausted(void);
                 }
                 return Next::Start(start(settings, order, block, attempt + 1, 0));
@@ -186,6 +213,18 @@ fn tries(run: &str, first: Option<&FrugalityTrial>, trials: &[FrugalityTrial]) -
 
 fn key(spec: &FrugalityTrialSpec) -> (i32, i32, i32) {
     (spec.block, spec.attempt, spec.position)
+}
+
+/// When an entry got its outcome.
+#[must_use]
+pub fn finished_at(trial: &FrugalityTrial) -> Option<Timestamp> {
+    let finished = trial.status.as_ref()?.finished_at.as_ref()?;
+    finished.parse().ok()
+}
+
+fn is_suspended(trial: &FrugalityTrial) -> bool {
+    let reason = trial.status.as_ref().and_then(|s| s.reason.as_deref());
+    outcome_of(trial) == Some(Outcome::Void) && reason == Some(reason::SUSPENDED)
 }
 
 /// Outcome of an entry, if it has one.

@@ -3,15 +3,18 @@
 use kube::ResourceExt;
 
 use super::{
-    EventNote, LockAction, Plan, Watch,
+    LockAction, Plan, Watch,
+    estimate::Estimate,
     facts::{self, ChildKind, Config, Observed, PREFLIGHT},
     identity,
     ledger::{Ledger, Next, Start},
+    log,
     nodes::{Nodes, choose},
     prepare::{self, Prepared},
     resources::Builder,
     settings::Settings,
     status::{Report, State},
+    time,
     trial::{Attempt, ended},
     turn::{Queue, Turn},
     verdict::{self, Judgement, judge, without_figures},
@@ -26,7 +29,7 @@ use crate::api::{
 const GRACE_SECONDS: f64 = 60.0;
 /// How often a benchmark that waits for its turn is looked at.
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
-/// How often one that has ended is.
+/// How often one that has ended, or is suspended, is.
 const ENDED_REQUEUE_SECONDS: f64 = 30.0;
 /// How often something is looked at that moves by itself.
 const BUSY_REQUEUE_SECONDS: f64 = 1.0;
@@ -50,6 +53,9 @@ impl Pass<'_> {
         }
         if let Some(judgement) = judge(settings, self.ledger) {
             return self.conclude(None, judgement);
+        }
+        if self.benchmark.spec.suspend {
+            return self.suspend(settings);
         }
         if let Some(started) = self.queue.started_unix_seconds()
             && self.now_unix_seconds - started > settings.deadline_seconds
@@ -78,10 +84,11 @@ impl Pass<'_> {
         match self.queue.turn(&nodes) {
             Turn::Mine => self.measure(settings, &nodes),
             Turn::Take(locks) => {
+                let left = self.estimate(settings);
                 let mut plan = self.running(
                     Some(&nodes),
                     reason::QUEUED,
-                    "taking its turn",
+                    &format!("taking its turn: {left}"),
                     BUSY_REQUEUE_SECONDS,
                 );
                 let moves = locks
@@ -110,6 +117,69 @@ impl Pass<'_> {
                 }
                 plan
             }
+        }
+    }
+
+    /// Paused: the attempt in hand ends as void, then all objects go, then the locks. A block of which a
+    /// part was measured is begun anew, because its trials must be neighbours in time.
+    fn suspend(&self, settings: &Settings) -> Plan {
+        let next = self.ledger.next(settings);
+        let left = self.estimate(settings);
+        let go_on = if self.ledger.is_begun() {
+            "measured blocks are kept; set spec.suspend to false to go on"
+        } else {
+            "nothing has been measured; set spec.suspend to false to begin"
+        };
+        let message = format!("suspended with {left} to go: {go_on}");
+        let mut plan = self.report(None, None, &State::Suspended { message });
+        let void = |status: Option<FrugalityTrialStatus>| {
+            ended(
+                status.unwrap_or_default(),
+                Outcome::Void,
+                reason::SUSPENDED,
+                "the benchmark was suspended",
+                self.now_unix_seconds,
+            )
+        };
+        let entry = match next {
+            Next::Open(trial) => {
+                plan.record_version = trial.resource_version();
+                Some((trial.clone(), void(trial.status.clone())))
+            }
+            Next::Start(start) if start.position > 1 => {
+                let entry = self.entry(settings, None, &start);
+                plan.open = Some(Box::new(entry.clone()));
+                Some((entry, void(None)))
+            }
+            _ => None,
+        };
+        if let Some((trial, record)) = entry {
+            plan.events.extend(log::of_trial(&trial, &record));
+            plan.record = Some((trial.name_any(), Box::new(record)));
+            plan.requeue_seconds = BUSY_REQUEUE_SECONDS / 5.0;
+            return plan;
+        }
+        plan.delete = self.all_children();
+        plan.requeue_seconds = ENDED_REQUEUE_SECONDS;
+        self.give_back(&mut plan);
+        plan
+    }
+
+    fn estimate(&self, settings: &Settings) -> Estimate {
+        Estimate::of(
+            settings,
+            self.ledger,
+            self.benchmark.spec.database.is_some(),
+        )
+    }
+
+    /// Gives the locks back once nothing is left on the nodes.
+    fn give_back(&self, plan: &mut Plan) {
+        let locks = self.queue.releases();
+        if self.is_clean() {
+            plan.locks = locks;
+        } else if !locks.is_empty() {
+            plan.requeue_seconds = BUSY_REQUEUE_SECONDS;
         }
     }
 
@@ -234,6 +304,16 @@ impl Pass<'_> {
                 BUSY_REQUEUE_SECONDS,
             );
         }
+        let is_open = matches!(self.ledger.next(settings), Next::Open(_));
+        if !is_open && let Some(leaving) = self.leaving() {
+            let message = format!("waits until {leaving} is gone");
+            return self.running(
+                Some(nodes),
+                reason::CLEANING_UP,
+                &message,
+                BUSY_REQUEUE_SECONDS,
+            );
+        }
         match prepare::database(self, settings, nodes) {
             Prepared::Ready => {}
             Prepared::Waiting {
@@ -243,7 +323,7 @@ impl Pass<'_> {
                 delete,
             } => {
                 // An attempt that has begun must hear of a database that went away.
-                if !matches!(self.ledger.next(settings), Next::Open(_)) {
+                if !is_open {
                     let mut plan =
                         self.running(Some(nodes), reason, &message, BUSY_REQUEUE_SECONDS);
                     plan.create = create;
@@ -268,6 +348,22 @@ impl Pass<'_> {
                 )
             }
         }
+    }
+
+    /// What is on its way out of that which all attempts share, as after a suspension: nothing that
+    /// follows may rest on it.
+    fn leaving(&self) -> Option<String> {
+        let child = || {
+            let mut children = self.observed.children.iter();
+            let found = children.find(|child| child.deleting && child.trial.is_none())?;
+            Some(format!("{:?} {}", found.kind, found.name))
+        };
+        let pod = || {
+            let mut pods = self.observed.pods.iter();
+            let found = pods.find(|pod| pod.deleting && pod.trial.is_none())?;
+            Some(format!("Pod {}", found.name))
+        };
+        child().or_else(pod)
     }
 
     /// What is on the run's nodes beside an attempt. Nothing is, unless a late write of another
@@ -310,7 +406,7 @@ impl Pass<'_> {
             &message,
             BUSY_REQUEUE_SECONDS / 5.0,
         );
-        plan.events.extend(trial_event(trial, &record));
+        plan.events.extend(log::of_trial(trial, &record));
         plan.record = Some((trial.name_any(), Box::new(record)));
         plan.record_version = trial.resource_version();
         plan
@@ -333,28 +429,8 @@ impl Pass<'_> {
             plan.delete = leftovers;
             return plan;
         }
-        let name = identity::trial_name(
-            &self.benchmark.name_any(),
-            self.run,
-            start.block,
-            &start.candidate,
-            start.attempt,
-        );
-        let trial = self.builder(settings).trial(
-            &name,
-            FrugalityTrialSpec {
-                benchmark: self.benchmark.name_any(),
-                run: self.run.to_owned(),
-                point: settings.point.clone(),
-                block: start.block,
-                position: start.position,
-                attempt: start.attempt,
-                candidate: start.candidate.clone(),
-                measured_node: nodes.measured.name.clone(),
-                injector_node: nodes.injector.name.clone(),
-                seed: self.benchmark.spec.trials.seed,
-            },
-        );
+        let trial = self.entry(settings, Some(nodes), start);
+        let name = trial.name_any();
         let mut plan = self.running(
             Some(nodes),
             reason::MEASURING,
@@ -364,6 +440,45 @@ impl Pass<'_> {
         plan.watch = Some(self.watch(&name, nodes));
         plan.open = Some(Box::new(trial));
         plan
+    }
+
+    /// A new entry of the ledger, on these nodes or else on those of the run so far.
+    fn entry(&self, settings: &Settings, nodes: Option<&Nodes>, start: &Start) -> FrugalityTrial {
+        let benchmark = self.benchmark.name_any();
+        let name = if start.block == 0 {
+            identity::setup_name(&benchmark, self.run)
+        } else {
+            identity::trial_name(
+                &benchmark,
+                self.run,
+                start.block,
+                &start.candidate,
+                start.attempt,
+            )
+        };
+        let (measured_node, injector_node) = match (nodes, self.ledger.entries().first()) {
+            (Some(nodes), _) => (nodes.measured.name.clone(), nodes.injector.name.clone()),
+            (None, Some(entry)) => (
+                entry.spec.measured_node.clone(),
+                entry.spec.injector_node.clone(),
+            ),
+            (None, None) => (String::new(), String::new()),
+        };
+        self.builder(settings).trial(
+            &name,
+            FrugalityTrialSpec {
+                benchmark,
+                run: self.run.to_owned(),
+                point: settings.point.clone(),
+                block: start.block,
+                position: start.position,
+                attempt: start.attempt,
+                candidate: start.candidate.clone(),
+                measured_node,
+                injector_node,
+                seed: self.benchmark.spec.trials.seed,
+            },
+        )
     }
 
     fn advance(&self, settings: &Settings, nodes: &Nodes, trial: &FrugalityTrial) -> Plan {
@@ -404,7 +519,7 @@ impl Pass<'_> {
         plan.events.extend(
             step.record
                 .as_ref()
-                .and_then(|record| trial_event(trial, record)),
+                .and_then(|record| log::of_trial(trial, record)),
         );
         plan.record = step.record.map(|record| (name, Box::new(record)));
         plan.record_version = trial.resource_version();
@@ -444,23 +559,15 @@ impl Pass<'_> {
             plan.record = Some((trial.name_any(), Box::new(record(trial.status.clone()))));
             plan.record_version = trial.resource_version();
         } else {
-            let name = identity::setup_name(&self.benchmark.name_any(), self.run);
-            plan.open = Some(Box::new(self.builder(settings).trial(
-                &name,
-                FrugalityTrialSpec {
-                    benchmark: self.benchmark.name_any(),
-                    run: self.run.to_owned(),
-                    point: settings.point.clone(),
-                    block: 0,
-                    position: 0,
-                    attempt: 1,
-                    candidate: String::new(),
-                    measured_node: nodes.map_or_else(String::new, |n| n.measured.name.clone()),
-                    injector_node: nodes.map_or_else(String::new, |n| n.injector.name.clone()),
-                    seed: self.benchmark.spec.trials.seed,
-                },
-            )));
-            plan.record = Some((name, Box::new(record(None))));
+            let preparation = Start {
+                block: 0,
+                position: 0,
+                attempt: 1,
+                candidate: String::new(),
+            };
+            let entry = self.entry(settings, nodes, &preparation);
+            plan.record = Some((entry.name_any(), Box::new(record(None))));
+            plan.open = Some(Box::new(entry));
         }
         plan
     }
@@ -506,13 +613,27 @@ impl Pass<'_> {
         let mut plan = self.report(nodes, None, &State::Ended(judgement));
         plan.delete = self.all_children();
         plan.requeue_seconds = ENDED_REQUEUE_SECONDS;
-        let locks = self.queue.releases();
-        if self.is_clean() {
-            plan.locks = locks;
-        } else if !locks.is_empty() {
-            plan.requeue_seconds = BUSY_REQUEUE_SECONDS;
+        self.give_back(&mut plan);
+        if let Some(left) = self.seconds_to_live() {
+            plan.expire = left <= 0.0;
+            plan.requeue_seconds = plan.requeue_seconds.min(left.max(BUSY_REQUEUE_SECONDS));
         }
         plan
+    }
+
+    /// For how long an ended benchmark is kept, where its spec limits that and its ledger can be read. It
+    /// is at least until people have been told of its end and nothing is left of it but the ledger.
+    fn seconds_to_live(&self) -> Option<f64> {
+        let ttl = self.settings?.ttl_seconds?;
+        if !self.observed.unreadable.is_empty() {
+            return None;
+        }
+        let told = self.told().and_then(FrugalityBenchmarkStatus::end);
+        let is_over = self.is_clean() && self.queue.releases().is_empty();
+        let Some(end) = told.filter(|_| is_over) else {
+            return Some(BUSY_REQUEUE_SECONDS);
+        };
+        Some(ttl - (self.now_unix_seconds - time::unix_seconds(end.last_transition_time.0)))
     }
 
     /// Whether nothing is left of the benchmark but its ledger.
@@ -559,6 +680,7 @@ impl Pass<'_> {
             settings: self.settings,
             run: self.run,
             ledger: self.ledger,
+            turn_unix_seconds: self.queue.started_unix_seconds(),
             nodes,
             current,
             state,
@@ -569,22 +691,6 @@ impl Pass<'_> {
             requeue_seconds: BUSY_REQUEUE_SECONDS,
             ..Plan::default()
         }
-    }
-
-    pub(super) fn verdict_event(&self, status: &FrugalityBenchmarkStatus) -> Option<EventNote> {
-        let verdict = status.verdict?;
-        let earlier = self.benchmark.status.as_ref();
-        let is_new = earlier
-            .is_none_or(|earlier| earlier.verdict != status.verdict || earlier.run != status.run);
-        let columns = status.columns.as_ref()?;
-        is_new.then(|| EventNote {
-            warning: verdict != Verdict::Pass,
-            reason: columns.reason.clone().unwrap_or_default(),
-            note: format!(
-                "{verdict:?}: {}",
-                columns.message.clone().unwrap_or_default()
-            ),
-        })
     }
 
     fn watch(&self, trial: &str, nodes: &Nodes) -> Watch {
@@ -633,19 +739,4 @@ impl Pass<'_> {
 
 fn is_of_attempt(role: &str) -> bool {
     role == Role::Candidate.as_str() || role == Role::Injector.as_str()
-}
-
-fn trial_event(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option<EventNote> {
-    let outcome = record.outcome?;
-    Some(EventNote {
-        warning: outcome != Outcome::Measured,
-        reason: record.reason.clone().unwrap_or_default(),
-        note: format!(
-            "block {} attempt {} {}: {outcome:?}: {}",
-            trial.spec.block,
-            trial.spec.attempt,
-            trial.spec.candidate,
-            record.message.clone().unwrap_or_default()
-        ),
-    })
 }

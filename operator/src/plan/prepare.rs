@@ -10,6 +10,7 @@ use super::{
     pass::Pass,
     resources::{ChildObject, SEED_CONTAINER, expected_rows},
     settings::Settings,
+    time,
     trial::{database_facts, image_failure, last_words},
 };
 use crate::api::{Database, Role, reason};
@@ -50,6 +51,16 @@ impl Prepared {
     }
 }
 
+/// Whether an attempt began later than that, which shows that database and seed of that time had worked.
+/// After a suspension both are new.
+fn has_begun_since(pass: &Pass<'_>, unix_seconds: f64) -> bool {
+    pass.ledger
+        .entries()
+        .iter()
+        .filter_map(|entry| entry.creation_timestamp())
+        .any(|opened| time::unix_seconds(opened.0) > unix_seconds)
+}
+
 /// The next step towards a filled database.
 pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> Prepared {
     let Some(database) = &pass.benchmark.spec.database else {
@@ -67,7 +78,7 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             };
         }
     };
-    if !made.ready && pass.ledger.is_begun() {
+    if !made.ready && has_begun_since(pass, made.created_unix_seconds) {
         // An attempt that is under way notices by itself; the next one waits.
         return Prepared::waiting(
             reason::STARTING_DATABASE,
@@ -137,7 +148,7 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
 
 fn seeded(
     database: &Database,
-    job_created_unix_seconds: f64,
+    seed_created: f64,
     pod: Option<&PodFacts>,
     pass: &Pass<'_>,
 ) -> Prepared {
@@ -145,8 +156,7 @@ fn seeded(
     let Some(pod) = pod else {
         // Before a trial counts, rows and digest are read again, so a seed whose pod was since
         // collected needs no second proof. A young Job's pod is not there yet.
-        let age = pass.now_unix_seconds - job_created_unix_seconds;
-        return if pass.ledger.is_begun() && age > SEED_START_PATIENCE_SECONDS {
+        return if has_begun_since(pass, seed_created) {
             Prepared::Ready
         } else {
             waiting()

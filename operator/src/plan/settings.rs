@@ -155,6 +155,8 @@ pub struct Settings {
     pub idle_seconds: f64,
     /// Longest time of a run in seconds.
     pub deadline_seconds: f64,
+    /// How long after its end the benchmark is deleted, in seconds; `None`: never.
+    pub ttl_seconds: Option<f64>,
     /// Figure that decides.
     pub deciding: DecidingFigure,
     /// What attributed joules cover.
@@ -212,6 +214,10 @@ impl Settings {
             seed: spec.trials.seed.unsigned_abs(),
             idle_seconds: seconds("trials.idleBaseline", &spec.trials.idle_baseline)?,
             deadline_seconds: seconds("deadline", &spec.deadline)?,
+            ttl_seconds: match &spec.ttl_after_finished {
+                None => None,
+                Some(ttl) => Some(seconds("ttlAfterFinished", ttl)?),
+            },
             deciding: spec.energy.deciding_figure.unwrap_or(match rate {
                 None => DecidingFigure::Gross,
                 Some(_) => DecidingFigure::Net,

@@ -5,6 +5,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::{
+    estimate::{Estimate, about},
+    history::history,
     ledger::Ledger,
     nodes::Nodes,
     settings::Settings,
@@ -12,8 +14,8 @@ use super::{
     verdict::{Figures, Judgement, deciding_figure},
 };
 use crate::api::{
-    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-    Outcome, Progress, Verdict, reason,
+    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Progress,
+    Verdict, reason,
 };
 
 /// Longest message of a condition that Kubernetes accepts is 32768; people read less.
@@ -27,6 +29,11 @@ pub enum State {
         /// Reason code.
         reason: &'static str,
         /// For people.
+        message: String,
+    },
+    /// Paused at the user's wish.
+    Suspended {
+        /// For people: how to go on.
         message: String,
     },
     /// Ended.
@@ -44,6 +51,8 @@ pub struct Report<'a> {
     pub run: &'a str,
     /// Its ledger.
     pub ledger: &'a Ledger<'a>,
+    /// When the run got its turn, in Unix seconds, if it has it.
+    pub turn_unix_seconds: Option<f64>,
     /// Where it runs, once that is known.
     pub nodes: Option<&'a Nodes>,
     /// The attempt in hand.
@@ -60,7 +69,7 @@ impl Report<'_> {
     pub fn status(&self) -> FrugalityBenchmarkStatus {
         let (verdict, figures) = match self.state {
             State::Ended(judgement) => (Some(judgement.verdict), judgement.figures.as_deref()),
-            State::Running { .. } => (None, None),
+            State::Running { .. } | State::Suspended { .. } => (None, None),
         };
         let begun = self
             .ledger
@@ -99,6 +108,12 @@ impl Report<'_> {
             comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
             budgets: figures.map(|f| f.budgets.clone()).unwrap_or_default(),
             ledger_digest: figures.map(|f| f.ledger_digest.clone()),
+            history: history(
+                self.benchmark,
+                self.run,
+                verdict,
+                figures.and_then(|f| f.winner.as_deref()),
+            ),
             columns: Some(self.columns(figures)),
         }
     }
@@ -106,13 +121,14 @@ impl Report<'_> {
     fn reason(&self) -> &str {
         match self.state {
             State::Running { reason, .. } => reason,
+            State::Suspended { .. } => reason::SUSPENDED,
             State::Ended(judgement) => &judgement.reason,
         }
     }
 
     fn message(&self) -> String {
         let message = match self.state {
-            State::Running { message, .. } => message,
+            State::Running { message, .. } | State::Suspended { message } => message,
             State::Ended(judgement) => &judgement.message,
         };
         message.chars().take(MAX_MESSAGE_CHARS).collect()
@@ -120,7 +136,7 @@ impl Report<'_> {
 
     fn phase(&self) -> &str {
         match self.state {
-            State::Running { reason, .. } => reason,
+            State::Running { .. } | State::Suspended { .. } => self.reason(),
             State::Ended(_) => "Ended",
         }
     }
@@ -145,7 +161,28 @@ impl Report<'_> {
                     .sum(),
             ),
             current: self.current.clone(),
+            remaining_seconds: self.remaining_seconds().and_then(time::whole_seconds),
+            estimated_end: self.estimated_end(),
         })
+    }
+
+    fn estimate(&self) -> Option<Estimate> {
+        let has_ended = matches!(self.state, State::Ended(_));
+        let has_database = self.benchmark.spec.database.is_some();
+        self.settings
+            .filter(|_| !has_ended)
+            .map(|settings| Estimate::of(settings, self.ledger, has_database))
+    }
+
+    fn remaining_seconds(&self) -> Option<f64> {
+        self.estimate()?.seconds
+    }
+
+    fn estimated_end(&self) -> Option<String> {
+        let is_running = matches!(self.state, State::Running { .. });
+        let turn = self.turn_unix_seconds.filter(|_| is_running)?;
+        let end = self.estimate()?.end_unix_seconds(self.ledger, turn)?;
+        time::timestamp(end).and_then(time::whole_second)
     }
 
     fn columns(&self, figures: Option<&Figures>) -> Columns {
@@ -153,6 +190,7 @@ impl Report<'_> {
             trials: self
                 .progress(figures)
                 .map(|p| format!("{}/{}", p.trials_done, p.trials_planned)),
+            left: self.remaining_seconds().map(about),
             reason: Some(self.reason().to_owned()),
             message: Some(self.message()),
             ..Columns::default()
@@ -168,18 +206,8 @@ impl Report<'_> {
                 None => "not separated".into(),
             });
         }
-        let shown = match (&figures.winner, figures.results.as_slice()) {
-            (Some(winner), results) => results.iter().find(|r| r.candidate == *winner),
-            (None, [only]) => Some(only),
-            (None, _) => None,
-        };
-        if let Some(result) = shown {
-            columns.ratio = figures
-                .comparisons
-                .iter()
-                .filter(|c| c.candidate == result.candidate)
-                .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
-                .map(|c| text::ratio(&c.ratio));
+        if let Some(result) = shown(figures) {
+            columns.ratio = ratio(figures);
             columns.energy = energy(result, figures);
             columns.rate = result.requests_per_second.as_ref().map(text::figure);
             columns.latency = result.milliseconds_per_request.as_ref().map(text::figure);
@@ -190,7 +218,7 @@ impl Report<'_> {
     /// The table of `docs/architecture.md`.
     fn conditions(&self) -> Vec<Condition> {
         let ended = match self.state {
-            State::Running { .. } => None,
+            State::Running { .. } | State::Suspended { .. } => None,
             State::Ended(judgement) => Some(judgement.verdict),
         };
         let passed = ended == Some(Verdict::Pass);
@@ -209,10 +237,12 @@ impl Report<'_> {
             ),
             self.condition(reason::READY, if passed { "True" } else { "False" }),
         ];
-        if ended.is_none() {
-            conditions.push(self.condition(reason::RECONCILING, "True"));
-        } else if !passed {
-            conditions.push(self.condition(reason::STALLED, "True"));
+        match self.state {
+            State::Running { .. } => conditions.push(self.condition(reason::RECONCILING, "True")),
+            State::Ended(_) if !passed => {
+                conditions.push(self.condition(reason::STALLED, "True"));
+            }
+            State::Suspended { .. } | State::Ended(_) => {}
         }
         conditions
     }
@@ -242,15 +272,32 @@ impl Report<'_> {
         let told = self.benchmark.status.as_ref();
         let is_first_end = matches!(self.state, State::Ended(_))
             && told.is_none_or(|status| status.verdict.is_none());
-        let finished = |entry: &&FrugalityTrial| {
-            let status = entry.status.as_ref()?;
-            status.finished_at.as_ref()?.parse::<Timestamp>().ok()
-        };
-        let last = self.ledger.entries().iter().filter_map(finished).max();
-        last.filter(|_| is_first_end)
+        self.ledger
+            .last_finished()
+            .filter(|_| is_first_end)
             .and_then(|last| Timestamp::from_second(last.as_second()).ok())
             .unwrap_or(now)
     }
+}
+
+/// The candidate whose figures stand in the table: the winner, or the only one.
+fn shown(figures: &Figures) -> Option<&CandidateResult> {
+    match (&figures.winner, figures.results.as_slice()) {
+        (Some(winner), results) => results.iter().find(|r| r.candidate == *winner),
+        (None, [only]) => Some(only),
+        (None, _) => None,
+    }
+}
+
+/// The winner's figure over the next best.
+fn ratio(figures: &Figures) -> Option<String> {
+    let result = shown(figures)?;
+    figures
+        .comparisons
+        .iter()
+        .filter(|c| c.candidate == result.candidate)
+        .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
+        .map(|c| text::ratio(&c.ratio))
 }
 
 /// The deciding figure of a candidate. Modelled joules stand behind the CPU time that they were

@@ -15,6 +15,19 @@ pub fn rfc3339(unix_seconds: f64) -> Option<String> {
     Some(format!("{time:.3}"))
 }
 
+/// RFC 3339 in whole seconds, as Kubernetes writes times; `None` outside the calendar.
+#[must_use]
+pub fn whole_second(time: Timestamp) -> Option<String> {
+    Some(Timestamp::from_second(time.as_second()).ok()?.to_string())
+}
+
+/// The nearest whole number of seconds; `None` where it fits no `i64`.
+#[must_use]
+pub fn whole_seconds(seconds: f64) -> Option<i64> {
+    let duration = jiff::SignedDuration::try_from_secs_f64(seconds.round());
+    duration.ok().map(|duration| duration.as_secs())
+}
+
 /// A timestamp; `None` outside the calendar.
 #[must_use]
 pub fn timestamp(unix_seconds: f64) -> Option<Timestamp> {

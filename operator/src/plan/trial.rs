@@ -20,7 +20,7 @@ use crate::api::{
 
 /// Rest between a pod's readiness, or the end of the load, and the idle baseline: start-up work and
 /// half-closed connections are not idle.
-const SETTLE_SECONDS: f64 = 3.0;
+pub(super) const SETTLE_SECONDS: f64 = 3.0;
 /// A meter that has shown nothing new for this long is not waited for.
 const READING_PATIENCE_SECONDS: f64 = 15.0;
 /// A server that is not ready by then will not be.

@@ -129,7 +129,7 @@ impl<'a> Queue<'a> {
         let mut waiting: Vec<_> = observed
             .peers
             .iter()
-            .filter(|peer| !peer.complete && Place::of(peer) < *me)
+            .filter(|peer| !peer.rests && Place::of(peer) < *me)
             .filter(|peer| held_by(&peer.uid).is_empty())
             .collect();
         waiting.sort_by_key(|peer| Place::of(peer));
@@ -281,7 +281,7 @@ mod tests {
             name: format!("default/{uid}"),
             uid: uid.into(),
             created_unix_seconds: created,
-            complete: false,
+            rests: false,
             placement: Some(placement),
         }
     }
@@ -334,7 +334,7 @@ mod tests {
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
         assert_eq!(mine, wait_for("a", "pi-1"));
         let mut ended = peer("z", 50, on("pi-1"));
-        ended.complete = true;
+        ended.rests = true;
         observed.peers = vec![peer("a", 101, on("pi-1")), ended];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
         assert_eq!(mine, Turn::Take(vec![take("injector-1"), take("pi-1")]));

@@ -130,7 +130,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
                     message_of(trial),
                 ));
             }
-            Next::Exhausted(trial) => return Some(exhausted(trial)),
+            Next::Exhausted(trial) => return Some(exhausted(trial, ledger)),
             Next::Finished => {
                 let judgement = decide(settings, ledger, *look);
                 if is_last || is_certain(&judgement) {
@@ -155,19 +155,26 @@ fn is_certain(judgement: &Judgement) -> bool {
     }
 }
 
-fn exhausted(trial: &FrugalityTrial) -> Judgement {
+fn exhausted(trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
     without_figures(
         Verdict::Invalid,
         reason::TOO_MANY_VOID_ATTEMPTS,
         format!(
             "block {} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
             trial.spec.block,
-            trial.spec.attempt,
+            ledger.voids_of(trial.spec.block),
             reason_of(trial).unwrap_or_default(),
             trial.spec.candidate,
             message_of(trial)
         ),
     )
+}
+
+/// Whoever suspends because of what the trials show chooses among them.
+fn suspended(ledger: &Ledger<'_>) -> Option<String> {
+    let count = ledger.suspensions();
+    (count > 0)
+        .then(|| format!("suspended {count}× during a block: what it had was measured again"))
 }
 
 fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
@@ -319,7 +326,11 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     Figures {
         deciding: Some(evidence.deciding),
         budgets: budgets(&evidence, noise_floor.as_ref()),
-        notes: evidence.notes(&comparisons, noise_floor.as_ref()),
+        notes: evidence
+            .notes(&comparisons, noise_floor.as_ref())
+            .into_iter()
+            .chain(suspended(ledger))
+            .collect(),
         not_compared: evidence.not_compared(),
         look: Some(api::Look {
             number: count(look.number),

@@ -62,7 +62,7 @@ pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
         ),
         uid: benchmark.uid().unwrap(),
         created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
-        complete: benchmark.is_complete(),
+        rests: benchmark.is_complete() || benchmark.spec.suspend,
         placement: Some(benchmark.spec.placement.clone()),
     }
 }

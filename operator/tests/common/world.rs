@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, Role},
     plan::{
-        Action, LockAction, Plan, Watch,
+        Action, EventNote, LockAction, Plan, Watch,
         facts::{
             ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, PREFLIGHT,
             Session,
         },
-        identity::lock_name,
+        identity::{RERUN_ANNOTATION, event_name, lock_name},
         ledger::outcome_of,
         plan,
         resources::ChildObject,
@@ -21,9 +21,10 @@ use frugality_operator::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
+use serde_json::Value;
 
 use super::{
-    T0, config,
+    T0, config, edited,
     manner::{Manner, ROWS, peer},
     objects::{SimChild, SimPod, ending, label, pod_of},
     run_of,
@@ -43,6 +44,10 @@ pub(crate) struct Slot {
     pub(crate) watch: Option<Watch>,
     pub(crate) next_pass: f64,
     pub(crate) waiting_since: Option<(String, f64)>,
+    /// Whether the benchmark was deleted.
+    pub(crate) gone: bool,
+    /// Events about it, by name, as the API server has them.
+    pub(crate) events: Vec<(String, EventNote)>,
     /// What a second operator remembers of it, where there is one.
     pub(crate) second: Memory,
 }
@@ -141,6 +146,8 @@ impl World {
                     watch: None,
                     next_pass: T0 + 0.4,
                     waiting_since: None,
+                    gone: false,
+                    events: Vec::new(),
                     second: Memory::default(),
                 })
                 .collect(),
@@ -165,6 +172,7 @@ impl World {
                 .enumerate()
                 .filter(move |(other, _)| *other != slot)
                 .map(|(_, slot)| slot)
+                .filter(|slot| !slot.gone)
         };
         let foreign = |other: &Slot| {
             let namespace = other.benchmark.namespace().unwrap();
@@ -296,15 +304,34 @@ impl World {
     /// Whether every benchmark has ended and nothing is left of it.
     pub(crate) fn is_over(&self) -> bool {
         self.locks.iter().all(|lock| lock.holder.is_none())
-            && self.slots.iter().all(|slot| {
+            && self.slots.iter().filter(|slot| !slot.gone).all(|slot| {
                 let is_empty = slot.children.is_empty() && slot.pods.is_empty();
-                peer(&slot.benchmark).complete && is_empty && slot.secrets.is_empty()
+                peer(&slot.benchmark).rests && is_empty && slot.secrets.is_empty()
             })
+    }
+
+    /// The user's edit of a benchmark's spec reaches the operator.
+    pub(crate) fn edit(&mut self, slot: usize, changes: &[(&str, Value)]) {
+        let version = self.next_version();
+        let slot = &mut self.slots[slot];
+        slot.benchmark = edited(&slot.benchmark, changes);
+        slot.benchmark.metadata.resource_version = Some(version);
+        slot.next_pass = self.now;
+    }
+
+    /// The user's annotation that asks for another run.
+    pub(crate) fn run_again(&mut self, slot: usize, token: &str) {
+        let version = self.next_version();
+        let slot = &mut self.slots[slot];
+        let annotations = slot.benchmark.annotations_mut();
+        annotations.insert(RERUN_ANNOTATION.to_owned(), token.to_owned());
+        slot.benchmark.metadata.resource_version = Some(version);
+        slot.next_pass = self.now;
     }
 
     /// The operator's process ends, and another begins a little later: readings are forgotten.
     pub(crate) fn kill_operator(&mut self) {
-        for slot in &mut self.slots {
+        for slot in self.slots.iter_mut().filter(|slot| !slot.gone) {
             slot.sessions.clear();
             slot.watch = None;
             slot.next_pass = self.now + 2.3;
@@ -378,7 +405,23 @@ impl World {
                 self.delete(slot, *kind, name);
                 true
             }
-            Action::Publish(_) => true,
+            Action::Publish(note) => {
+                let name = event_name(seen, note);
+                let events = &mut self.slots[slot].events;
+                if events.iter().all(|(known, _)| *known != name) {
+                    events.push((name, note.clone()));
+                }
+                true
+            }
+            Action::Expire => {
+                let slot = &mut self.slots[slot];
+                if slot.benchmark.metadata.resource_version == seen.metadata.resource_version {
+                    slot.gone = true;
+                    slot.trials.clear();
+                    slot.next_pass = f64::INFINITY;
+                }
+                true
+            }
         };
         self.writes += 1;
         match self.fault {

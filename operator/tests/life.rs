@@ -1,0 +1,704 @@
+//! Life with a benchmark: suspended and resumed, run again, deleted after its time, its past verdicts,
+//! how long it goes on, and what its events say.
+
+use std::collections::BTreeSet;
+
+use crate::common::{
+    T0,
+    expected::{assert_entries, assert_truth, measured, start, status},
+    run_of, two, two_with,
+    world::{Fault, World},
+};
+use frugality_measure::reading::Provenance;
+use frugality_operator::{
+    api::{
+        DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Verdict, reason,
+    },
+    plan::{
+        self, facts::Unreadable, identity::measurement_id, ledger::outcome_of, plan,
+        time::unix_seconds,
+    },
+};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+const SUSPEND: [(&str, Value); 1] = [("/suspend", Value::Bool(true))];
+const RESUME: [(&str, Value); 1] = [("/suspend", Value::Bool(false))];
+
+fn reason_of(world: &World, slot: usize) -> &str {
+    &status(world, slot).conditions[0].reason
+}
+
+fn is_at_rest(world: &World, slot: usize) -> bool {
+    let slot = &world.slots[slot];
+    let uid = slot.benchmark.uid().unwrap();
+    let is_mine = |lock: &frugality_operator::plan::facts::Lock| {
+        lock.holder
+            .as_ref()
+            .is_some_and(|(holder, _)| *holder == uid)
+    };
+    slot.children.is_empty() && slot.pods.is_empty() && !world.locks.iter().any(is_mine)
+}
+
+fn voids(world: &World, slot: usize) -> Vec<(String, i32)> {
+    let of = |trial: &FrugalityTrial| {
+        let reason = trial.status.as_ref().unwrap().reason.clone().unwrap();
+        (outcome_of(trial) == Some(Outcome::Void)).then_some((reason, trial.spec.block))
+    };
+    world.slots[slot].trials.iter().filter_map(of).collect()
+}
+
+fn second() -> FrugalityBenchmark {
+    let mut benchmark = two();
+    benchmark.metadata.name = Some("second".into());
+    benchmark.metadata.uid = Some("second-uid".into());
+    benchmark
+}
+
+// ---- suspend and resume ---------------------------------------------------------------------------
+
+#[test]
+fn one_that_is_created_suspended_never_starts() {
+    let mut world = World::new([two_with(&SUSPEND)]);
+    while world.now < T0 + 7.0 * 3600.0 {
+        world.wait();
+        let plan = world.pass(0);
+        assert_eq!((&plan.watch, &plan.open), (&None, &None));
+        assert!(plan.create.is_empty() && plan.locks.is_empty());
+    }
+    let told = status(&world, 0);
+    let conditions: Vec<_> = told
+        .conditions
+        .iter()
+        .map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str()))
+        .collect();
+    assert_eq!(
+        conditions,
+        [
+            ("Complete", "False", "Suspended"),
+            ("Succeeded", "Unknown", "Suspended"),
+            ("Ready", "False", "Suspended"),
+        ]
+    );
+    let message = &told.conditions[0].message;
+    assert!(message.contains("set spec.suspend to false"), "{message}");
+    assert_eq!(world.slots[0].trials, []);
+    world.edit(0, &RESUME);
+    world.run_to_end();
+    assert_truth(status(&world, 0));
+    assert!(status(&world, 0).notes.is_empty());
+}
+
+#[test]
+fn neither_suspending_nor_a_time_to_live_is_part_of_the_run() {
+    let ttl = ("/ttlAfterFinished", json!("24h"));
+    for other in [two_with(&SUSPEND), two_with(&[ttl])] {
+        assert_eq!(run_of(&other), run_of(&two()));
+        assert_eq!(measurement_id(&other), measurement_id(&two()));
+    }
+}
+
+/// No block that counts has trials of before and of after the suspension.
+#[track_caller]
+fn assert_blocks_are_whole(world: &World, suspended_at: f64) {
+    let counted: Vec<_> = measured(world, 0);
+    for block in 1..=5 {
+        let attempts = counted.iter().filter(|t| t.spec.block == block);
+        let newest = attempts.clone().map(|t| t.spec.attempt).max().unwrap();
+        let sides: BTreeSet<bool> = attempts
+            .filter(|t| t.spec.attempt == newest)
+            .map(|t| start(t) < suspended_at)
+            .collect();
+        assert_eq!(sides.len(), 1, "block {block}");
+    }
+}
+
+/// Suspends at every pass of a whole run (a sample of them), resumes hours later, and goes on to the end.
+#[test]
+fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
+    let mut world = World::new([two()]);
+    let (mut passes, mut with_voids, mut between) = (0, 0, 0);
+    while !world.is_over() {
+        world.wait();
+        world.pass(0);
+        passes += 1;
+        if passes % 11 != 0 || status(&world, 0).verdict.is_some() {
+            continue;
+        }
+        let mut paused = world.clone();
+        let before = measured(&paused, 0).len();
+        let had_open = paused.slots[0]
+            .trials
+            .iter()
+            .any(|t| outcome_of(t).is_none());
+        paused.edit(0, &SUSPEND);
+        paused.wait();
+        paused.pass(0);
+        let suspended_at = paused.now;
+        // What would be started is seen at once; the nodes are given back soon.
+        assert_eq!(reason_of(&paused, 0), reason::SUSPENDED);
+        paused.run_until("rest", |world| is_at_rest(world, 0));
+        assert!(paused.now - suspended_at < 10.0);
+        assert!(paused.slots[0].watch.is_none());
+        assert_eq!(measured(&paused, 0).len(), before, "nothing is unmeasured");
+        paused.advance_to(paused.now + 9000.0);
+        paused.edit(0, &RESUME);
+        paused.run_to_end();
+        assert_truth(status(&paused, 0));
+        assert_entries(&paused, 0);
+        assert_blocks_are_whole(&paused, suspended_at);
+        let voids = voids(&paused, 0);
+        assert!(voids.len() <= 1 && voids.iter().all(|(reason, _)| reason == reason::SUSPENDED));
+        assert_eq!(voids.len(), status(&paused, 0).notes.len(), "it is told");
+        with_voids += voids.len();
+        between += usize::from(!voids.is_empty() && !had_open);
+        // The run is the same one: what was measured is not measured again, but for one block.
+        assert!(measured(&paused, 0).len() <= 11);
+    }
+    println!(
+        "{passes} passes, {with_voids} voids, {between} of them between two trials of a block"
+    );
+    assert!(with_voids > 10 && between > 0);
+}
+
+#[test]
+fn suspending_uses_up_no_attempt() {
+    let mut world = World::new([two_with(&[("/trials/maxAttempts", json!(1))])]);
+    for pause in 1..=3 {
+        world.run_until("a load", |world| world.loads.len() >= pause);
+        world.edit(0, &SUSPEND);
+        world.run_until("rest", |world| is_at_rest(world, 0));
+        world.edit(0, &RESUME);
+    }
+    world.run_to_end();
+    assert_truth(status(&world, 0));
+    let reasons = voids(&world, 0);
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    let notes = status(&world, 0).notes.concat();
+    assert!(notes.contains("suspended 3×"), "{notes}");
+}
+
+#[test]
+fn a_void_of_another_cause_still_counts_after_a_suspension() {
+    let mut world = World::new([two_with(&[("/trials/maxAttempts", json!(1))])]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    world.edit(0, &SUSPEND);
+    world.run_until("rest", |world| is_at_rest(world, 0));
+    world.edit(0, &RESUME);
+    world.run_until("a load", |world| world.loads.len() == 2);
+    world.wait();
+    world.replace_pod(0, frugality_operator::api::Role::Candidate);
+    world.run_to_end();
+    assert_eq!(reason_of(&world, 0), reason::TOO_MANY_VOID_ATTEMPTS);
+    let message = &status(&world, 0).conditions[0].message;
+    assert!(message.contains("was void 1 times"), "{message}");
+}
+
+#[test]
+fn while_one_is_suspended_the_others_go_on() {
+    let mut world = World::new([two(), second()]);
+    let uid = |slot: usize| world.slots[slot].benchmark.uid().unwrap();
+    let uids = [uid(0), uid(1)];
+    world.run_until("a load", |world| !world.loads.is_empty());
+    let holder = world.locks[0].holder.clone().unwrap().0;
+    let first = usize::from(holder == uids[1]);
+    let other = 1 - first;
+    world.edit(first, &SUSPEND);
+    world.run_until("the other's end", |world| {
+        status(world, other).verdict.is_some()
+    });
+    assert_truth(status(&world, other));
+    assert_eq!(reason_of(&world, first), reason::SUSPENDED);
+    world.edit(first, &RESUME);
+    world.run_to_end();
+    assert_truth(status(&world, first));
+    assert_entries(&world, first);
+}
+
+#[test]
+fn one_in_the_queue_lets_the_younger_ones_past() {
+    let mut world = World::new([two(), second()]);
+    world.run_until("a queue", |world| {
+        (0..2).all(|slot| world.slots[slot].benchmark.status.is_some())
+            && (0..2).any(|slot| reason_of(world, slot) == reason::MEASURING)
+    });
+    let waits = (0..2).find(|slot| reason_of(&world, *slot) == reason::QUEUED);
+    let waits = waits.unwrap();
+    world.edit(waits, &SUSPEND);
+    world.run_until("the other's end", |world| {
+        status(world, 1 - waits).verdict.is_some()
+    });
+    world.run_until("the other's nodes", |world| is_at_rest(world, 1 - waits));
+    assert_eq!(reason_of(&world, waits), reason::SUSPENDED);
+    assert_eq!(world.slots[waits].trials, []);
+    world.edit(waits, &RESUME);
+    world.run_to_end();
+    assert_truth(status(&world, waits));
+}
+
+#[test]
+fn the_deadline_counts_anew_after_a_suspension() {
+    let mut world = World::new([two()]);
+    world.run_until("some trials", |world| measured(world, 0).len() == 4);
+    world.edit(0, &SUSPEND);
+    world.run_until("rest", |world| is_at_rest(world, 0));
+    world.advance_to(world.now + 7.0 * 3600.0);
+    world.pass(0);
+    assert_eq!(reason_of(&world, 0), reason::SUSPENDED);
+    world.edit(0, &RESUME);
+    world.run_to_end();
+    assert_truth(status(&world, 0));
+}
+
+#[test]
+fn an_ended_run_stays_ended() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    world.edit(0, &SUSPEND);
+    world.wait();
+    world.pass(0);
+    assert_truth(status(&world, 0));
+}
+
+/// Whoever resumes before all is gone must not be measured on what is on its way out.
+#[test]
+fn a_quick_change_of_mind_waits_for_what_is_leaving() {
+    let mut world = World::new([two()]);
+    world.run_until("some trials", |world| measured(world, 0).len() == 3);
+    world.run_until("a load", |world| world.loads.len() == 4);
+    for seconds in [0.0, 0.3, 1.0, 1.3, 1.6, 2.5] {
+        let mut world = world.clone();
+        world.edit(0, &SUSPEND);
+        world.wait();
+        world.pass(0);
+        world.wait();
+        world.pass(0);
+        world.advance_to(world.now + seconds);
+        world.edit(0, &RESUME);
+        world.run_to_end();
+        assert_truth(status(&world, 0));
+        assert_entries(&world, 0);
+    }
+}
+
+#[test]
+fn an_operator_that_dies_while_it_suspends_is_no_harm() {
+    let mut world = World::new([two()]);
+    world.run_until("a load", |world| world.loads.len() == 3);
+    world.edit(0, &SUSPEND);
+    let first = world.writes + 1;
+    let mut undisturbed = world.clone();
+    undisturbed.run_until("rest", |world| is_at_rest(world, 0));
+    assert!(undisturbed.writes > first + 5);
+    for write in first..=undisturbed.writes {
+        for fault in [Fault::Dies, Fault::LooksFailed] {
+            let mut world = world.clone();
+            world.fault = Some((write, fault));
+            world.run_until("rest", |world| is_at_rest(world, 0));
+            world.edit(0, &RESUME);
+            world.run_to_end();
+            assert_truth(status(&world, 0));
+            assert_entries(&world, 0);
+            assert_eq!(voids(&world, 0).len(), 1, "write {write} {fault:?}");
+        }
+    }
+}
+
+// ---- time to live ---------------------------------------------------------------------------------
+
+#[test]
+fn an_ended_benchmark_is_deleted_after_its_time_and_not_before() {
+    let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("10m"))])]);
+    world.run_to_end();
+    let complete = status(&world, 0).conditions[0].clone();
+    let ended = unix_seconds(complete.last_transition_time.0);
+    world.run_until("its time", |world| world.slots[0].gone);
+    let age = world.now - ended;
+    assert!((600.0..602.0).contains(&age), "{age}");
+    assert!(is_at_rest(&world, 0));
+}
+
+#[test]
+fn without_a_time_to_live_it_is_kept() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    let end = world.now;
+    world.run_until("a while", |world| {
+        world.now > end + 10_000.0 || world.slots[0].gone
+    });
+    assert!(!world.slots[0].gone);
+}
+
+#[test]
+fn neither_a_running_nor_a_suspended_one_is_deleted() {
+    let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("0s"))])]);
+    world.run_until("some trials", |world| measured(world, 0).len() == 4);
+    world.edit(0, &SUSPEND);
+    let suspended = world.now;
+    world.run_until("a while", |world| world.now > suspended + 900.0);
+    assert!(!world.slots[0].gone);
+    world.edit(0, &RESUME);
+    world.run_until("the end", |world| world.slots[0].gone);
+    // People were told before it went.
+    assert_truth(status(&world, 0));
+}
+
+#[test]
+fn an_edit_at_the_last_moment_keeps_it() {
+    let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("10m"))])]);
+    world.run_to_end();
+    let late = loop {
+        world.wait();
+        let plan = world.plan(0);
+        if plan.expire {
+            break plan;
+        }
+        world.pass(0);
+    };
+    let seen = world.slots[0].benchmark.clone();
+    world.edit(0, &[("/load/connections", json!(8))]);
+    for action in late.actions(seen.status.as_ref()) {
+        world.act(0, &seen, &action, &mut None);
+    }
+    assert!(!world.slots[0].gone);
+}
+
+#[test]
+fn one_whose_ledger_cannot_be_read_is_kept() {
+    let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
+    world.run_to_end();
+    let at = world.now + 3600.0;
+    let mut observed = world.observed(0);
+    let benchmark = &world.slots[0].benchmark;
+    assert!(plan(benchmark, &observed, &world.config, at).expire);
+    observed.unreadable = vec![Unreadable {
+        name: "two-b01-rust-1".into(),
+        run: Some("of another run".into()),
+        error: "missing field `block`".into(),
+    }];
+    assert!(!plan(benchmark, &observed, &world.config, at).expire);
+}
+
+// ---- history --------------------------------------------------------------------------------------
+
+fn history(world: &World) -> &[PastVerdict] {
+    &status(world, 0).history
+}
+
+/// Runs again to the end.
+fn rerun(world: &mut World, token: &str) {
+    world.run_again(0, token);
+    world.wait();
+    world.pass(0);
+    world.run_to_end();
+}
+
+/// A run that ends early, as an error.
+fn failing(world: &mut World) {
+    world.manner.success_share = 0.0;
+}
+
+#[test]
+fn a_new_run_keeps_the_verdict_of_the_one_before() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    let first = run_of(&world.slots[0].benchmark);
+    let told = status(&world, 0).clone();
+    failing(&mut world);
+    world.run_again(0, "2");
+    world.wait();
+    world.pass(0);
+    assert_eq!(status(&world, 0).verdict, None);
+    assert_eq!(
+        history(&world),
+        [PastVerdict {
+            run: first.clone(),
+            verdict: Verdict::Pass,
+            reason: Some(reason::NO_BUDGETS.into()),
+            winner: Some("rust".into()),
+            ratio: told.columns.unwrap().ratio,
+            deciding_figure: Some(DecidingFigure::Gross),
+            provenance: Some("Metered".into()),
+            ended_at: Some(told.conditions[0].last_transition_time.0.to_string()),
+            generation: Some(1),
+        }]
+    );
+    world.run_to_end();
+    world.kill_operator();
+    world.edit(0, &[("/load/connections", json!(8))]);
+    world.wait();
+    world.pass(0);
+    let runs: Vec<_> = history(&world).iter().map(|past| past.verdict).collect();
+    assert_eq!(runs, [Verdict::Error, Verdict::Pass]);
+    assert_eq!(history(&world)[1].run, first);
+}
+
+#[test]
+fn a_run_that_never_ended_has_no_verdict_to_keep() {
+    let mut world = World::new([two()]);
+    world.run_until("a trial", |world| !measured(world, 0).is_empty());
+    world.edit(0, &[("/load/connections", json!(8))]);
+    world.run_to_end();
+    assert_eq!(history(&world), []);
+}
+
+#[test]
+fn a_verdict_that_other_budgets_turned_is_kept() {
+    let budget = |joules: &str| {
+        let budget = json!([{"candidate": "rust", "maxJoulesPerRequest": joules}]);
+        [("/budgets", budget)]
+    };
+    let mut world = World::new([two_with(&budget("0.001"))]);
+    world.run_to_end();
+    assert_eq!(status(&world, 0).verdict, Some(Verdict::Fail));
+    // One that turns nothing adds nothing.
+    for (joules, verdict, past) in [
+        ("0.0011", Verdict::Fail, 0),
+        ("9", Verdict::Pass, 1),
+        ("8", Verdict::Pass, 1),
+    ] {
+        world.edit(0, &budget(joules));
+        world.wait();
+        world.pass(0);
+        assert_eq!(status(&world, 0).verdict, Some(verdict), "{joules}");
+        assert_eq!(history(&world).len(), past, "{joules}");
+    }
+    assert_eq!(history(&world)[0].verdict, Verdict::Fail);
+    assert_eq!(history(&world)[0].generation, Some(3));
+}
+
+#[test]
+fn the_history_has_an_end() {
+    let mut world = World::new([two()]);
+    failing(&mut world);
+    let mut runs = Vec::new();
+    for token in 0..13 {
+        rerun(&mut world, &token.to_string());
+        runs.push(run_of(&world.slots[0].benchmark));
+    }
+    runs.reverse();
+    let kept: Vec<_> = history(&world)
+        .iter()
+        .map(|past| past.run.clone())
+        .collect();
+    assert_eq!(kept, runs[1..11]);
+    let bytes = serde_json::to_string(history(&world)).unwrap().len();
+    assert!(bytes < 3000, "{bytes}");
+}
+
+#[test]
+fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    let mut benchmark = world.slots[0].benchmark.clone();
+    let run = run_of(&benchmark);
+    for (generation, verdict, winner, kept) in [
+        (2, Some(Verdict::Pass), Some("rust"), 0),
+        (2, Some(Verdict::Pass), Some("python"), 1),
+        (2, Some(Verdict::Pass), None, 1),
+        (2, None, None, 1),
+        (1, None, None, 0),
+    ] {
+        benchmark.metadata.generation = Some(generation);
+        let history = plan::history::history(&benchmark, &run, verdict, winner);
+        assert_eq!(history.len(), kept, "{generation} {verdict:?} {winner:?}");
+    }
+}
+
+/// Whoever edits until the verdict pleases leaves a trace, though the run goes on.
+#[test]
+fn a_verdict_that_an_edit_took_back_is_kept() {
+    let mut world = World::new([two()]);
+    world.manner.meter = None;
+    world.run_to_end();
+    let missing = reason_of(&world, 0).to_owned();
+    assert_eq!(status(&world, 0).verdict, Some(Verdict::Invalid));
+    let mut put_right = world.clone();
+    put_right.manner.meter = Some(Provenance::Metered);
+    put_right.run_to_end();
+    put_right.run_until("a verdict", |world| {
+        status(world, 0).verdict == Some(Verdict::Pass)
+    });
+    assert_eq!(
+        history(&put_right),
+        [],
+        "the cluster has changed, not the wish"
+    );
+    world.edit(0, &SUSPEND);
+    world.wait();
+    world.pass(0);
+    assert_eq!(status(&world, 0).verdict, None);
+    let [past] = history(&world) else {
+        panic!("{:?}", history(&world));
+    };
+    assert_eq!(past.reason, Some(missing));
+    assert_eq!((&past.ratio, &past.provenance), (&None, &None));
+}
+
+// ---- how long it goes on --------------------------------------------------------------------------
+
+#[test]
+fn the_estimate_tells_how_long_it_takes_and_gets_better() {
+    let mut world = World::new([two()]);
+    world.wait();
+    world.pass(0);
+    let first = status(&world, 0).clone();
+    // Ten attempts of 2 s warm-up, 20 s window, 3 s tail, two idle baselines of 5 s, each after 3 s of
+    // rest, and 10 s around; a minute for the database.
+    assert_eq!(
+        first.progress.unwrap().remaining_seconds,
+        Some(60 + 10 * 51)
+    );
+    assert_eq!(first.columns.unwrap().left.as_deref(), Some("about 10 min"));
+    let mut ends: Vec<(i32, f64)> = Vec::new();
+    let mut left = Vec::new();
+    while !world.is_over() {
+        world.wait();
+        world.pass(0);
+        let progress = status(&world, 0).progress.clone().unwrap();
+        if let Some(end) = &progress.estimated_end {
+            let end = unix_seconds(end.parse().unwrap());
+            ends.push((progress.trials_done, end));
+        }
+        left.extend(progress.remaining_seconds);
+    }
+    let last = measured(&world, 0)[9].status.clone().unwrap();
+    let ended = unix_seconds(last.finished_at.unwrap().parse().unwrap());
+    for (done, end) in &ends {
+        let error = (end - ended).abs();
+        let allowed = if *done == 0 { 200.0 } else { 30.0 };
+        assert!(error < allowed, "{error} s off after {done} trials");
+    }
+    assert!(left.windows(2).all(|pair| pair[0] >= pair[1]), "{left:?}");
+    // It is told with the ledger, not with every look.
+    ends.dedup_by_key(|(_, end)| *end);
+    assert!(ends.len() < 30, "{}", ends.len());
+    let status = status(&world, 0);
+    let progress = status.progress.clone().unwrap();
+    assert_eq!(
+        (progress.remaining_seconds, progress.estimated_end),
+        (None, None)
+    );
+    assert_eq!(status.columns.as_ref().unwrap().left, None);
+}
+
+#[test]
+fn a_number_of_requests_is_estimated_once_a_trial_was_measured() {
+    let requests = [
+        ("/load/duration", Value::Null),
+        ("/load/requests", json!(8000)),
+    ];
+    let mut world = World::new([two_with(&requests)]);
+    world.wait();
+    world.pass(0);
+    let columns = status(&world, 0).columns.clone().unwrap();
+    assert_eq!(columns.left, None);
+    let at_a_rate = [
+        requests[0].clone(),
+        requests[1].clone(),
+        ("/load/rate", json!(100)),
+    ];
+    let mut rated = World::new([two_with(&at_a_rate)]);
+    rated.wait();
+    rated.pass(0);
+    let progress = status(&rated, 0).progress.clone().unwrap();
+    assert_eq!(progress.remaining_seconds, Some(60 + 10 * (51 - 20 + 80)));
+}
+
+#[test]
+fn while_it_waits_or_rests_no_end_is_told() {
+    let mut world = World::new([two(), second()]);
+    world.run_until("a trial", |world| {
+        world.slots.iter().any(|s| !s.trials.is_empty())
+    });
+    let waits = (0..2).find(|slot| reason_of(&world, *slot) == reason::QUEUED);
+    let waiting = status(&world, waits.unwrap()).progress.clone().unwrap();
+    assert_eq!(waiting.estimated_end, None);
+    assert!(waiting.remaining_seconds.is_some());
+    let works = 1 - waits.unwrap();
+    assert!(
+        status(&world, works)
+            .progress
+            .as_ref()
+            .unwrap()
+            .estimated_end
+            .is_some()
+    );
+    world.edit(works, &SUSPEND);
+    world.run_until("rest", |world| is_at_rest(world, works));
+    let resting = status(&world, works).progress.clone().unwrap();
+    assert_eq!(resting.estimated_end, None);
+    assert!(resting.remaining_seconds.is_some());
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+fn log(world: &World, slot: usize) -> String {
+    let benchmark = &world.slots[slot].benchmark;
+    let lines = world.slots[slot].events.iter().map(|(_, event)| {
+        let kind = if event.warning { "Warning" } else { "Normal" };
+        format!("{kind:<8} {:<18} {}\n", event.reason, event.note)
+    });
+    lines
+        .collect::<String>()
+        .replace(&run_of(benchmark), "<run>")
+}
+
+#[test]
+fn the_events_read_like_a_log_of_the_experiment() {
+    let mut world = World::new([two()]);
+    world.run_until("a load", |world| world.loads.len() == 3);
+    world.edit(0, &SUSPEND);
+    world.run_until("rest", |world| is_at_rest(world, 0));
+    world.edit(0, &RESUME);
+    world.run_to_end();
+    insta::assert_snapshot!(log(&world, 0));
+}
+
+#[test]
+fn who_waits_has_it_in_the_log() {
+    let mut world = World::new([two(), second()]);
+    world.run_to_end();
+    let logs = log(&world, 0) + &log(&world, 1);
+    assert_eq!(logs.matches("waits for shop/").count(), 1, "{logs}");
+}
+
+#[test]
+fn an_operator_that_was_restarted_repeats_no_event() {
+    let mut world = World::new([two()]);
+    while !world.is_over() {
+        world.wait();
+        let before = world.slots[0].events.len();
+        world.pass(0);
+        // Never in an attempt, which would become void. Before the first one the meter is read anew,
+        // and that is told.
+        let trials = &world.slots[0].trials;
+        let is_between = !trials.is_empty() && trials.iter().all(|t| outcome_of(t).is_some());
+        if is_between && world.slots[0].events.len() > before {
+            world.kill_operator();
+        }
+    }
+    let mut undisturbed = World::new([two()]);
+    undisturbed.run_to_end();
+    let reasons = |world: &World| {
+        let events = world.slots[0].events.iter();
+        events
+            .map(|(_, event)| event.reason.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(reasons(&world), reasons(&undisturbed));
+}
+
+#[test]
+fn something_that_is_wrong_is_a_warning() {
+    let mut world = World::new([two()]);
+    world.manner.meter = None;
+    world.run_to_end();
+    let events = &world.slots[0].events;
+    let is_warning = |reason: &str| {
+        let found = events.iter().find(|(_, event)| event.reason == reason);
+        found.unwrap().1.warning
+    };
+    assert!(is_warning(reason::METER_MISSING));
+    assert!(!is_warning(reason::WAITING));
+}
