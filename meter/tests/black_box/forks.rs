@@ -29,7 +29,7 @@ impl Cgroups {
             .map(|name| Path::new("/sys/fs/cgroup").join(name))
             .into_iter()
             .find(|path| path.join("cgroup.procs").exists())
-            .expect("cgroups that account for CPU time, below /sys/fs/cgroup");
+            .unwrap_or_else(|| panic!("no cgroups with CPU time below /sys/fs/cgroup"));
         let name = format!("frugality-forks-{}", std::process::id());
         let cgroups = Self {
             root: hierarchy.join(name),
@@ -37,7 +37,7 @@ impl Cgroups {
         for uid in [FORKING, STEADY] {
             let pod = cgroups.pod(uid);
             fs::create_dir_all(&pod)
-                .unwrap_or_else(|error| panic!("leave to make {}: {error}", pod.display()));
+                .unwrap_or_else(|error| panic!("cannot make {}: {error}", pod.display()));
         }
         cgroups
     }
