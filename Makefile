@@ -33,9 +33,7 @@ bench: ## what the node meter costs: memory, CPU, time of a scrape
 	hack/bench
 
 accuracy: ## known joules, false winners, power, coverage; a death after every write; the whole tracer bench
-	cargo run --quiet --release --locked -p frugality-accuracy --bin accuracy
-	FRUGALITY_EXHAUSTIVE=1 cargo test --quiet --release --locked -p frugality-operator --test all -- --nocapture survival::
-	hack/tracer --whole
+	hack/accuracy
 
 fuzz: ## a million damaged inputs for each parser of foreign text
 	cargo run --quiet --release --locked -p frugality-accuracy --bin fuzz

@@ -286,14 +286,20 @@ def test_all_of_it_fits_a_board_with_1_gb():
     "settings, allowed",
     [
         ((), ["ghcr.io/cloudnative-pg/postgresql", "ghcr.io/cloudnative-pg/"]),
-        (("--set", "database.image=registry:5000/pg:16@sha256:0a"), ["registry:5000/pg"]),
-        (("--set", "database.allowedImages={example.com/pg}"), ["example.com/pg"]),
+        (
+            ("--set", "database.image=registry:5000/pg:16@sha256:0a"),
+            ["registry:5000/pg", "ghcr.io/cloudnative-pg/"],
+        ),
+        (
+            ("--set", "database.allowedImages={example.com/pg}"),
+            ["ghcr.io/cloudnative-pg/postgresql", "example.com/pg"],
+        ),
     ],
 )
 def test_images_of_the_database_are_of_the_default_s_repository_or_allowed(settings, allowed):
     policy = find(render(*PI, *settings), "ValidatingAdmissionPolicy", "frugality-database-images")
     expressions = {v["name"]: v["expression"] for v in policy["spec"]["variables"]}
-    assert set(allowed) <= set(json.loads(expressions["allowed"]))
+    assert json.loads(expressions["allowed"]) == allowed
 
 
 def test_a_cluster_without_admission_policies_is_given_none():

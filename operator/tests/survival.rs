@@ -124,7 +124,14 @@ fn a_wiped_end_comes_back_from_the_ledger_alone_byte_by_byte() {
     }
 }
 
-fn two_operators(world: &World, seeds: std::ops::Range<u64>, stale_after_seconds: f64) {
+/// What two operators came to, over all seeds.
+struct Harm {
+    void_attempts: i32,
+    /// Loads that began while another was still on their node.
+    late_loads: u32,
+}
+
+fn two_operators(world: &World, seeds: std::ops::Range<u64>, stale_after_seconds: f64) -> Harm {
     let (mut voids, mut overtaken, mut deaths, mut overlaps) = (0, 0, 0, 0);
     let count = seeds.end - seeds.start;
     for seed in seeds {
@@ -149,6 +156,10 @@ fn two_operators(world: &World, seeds: std::ops::Range<u64>, stale_after_seconds
         "two operators, plans up to {stale_after_seconds} s old: {count} seeds, {overtaken} passes overtaken, {deaths} deaths, {voids} void attempts, {overlaps} late loads"
     );
     assert!(overtaken > 0);
+    Harm {
+        void_attempts: voids,
+        late_loads: overlaps,
+    }
 }
 
 /// An operator whose readings began later would end the idle baseline later, under load.
@@ -206,7 +217,8 @@ fn writes_that_come_a_minute_late_make_voids_and_no_numbers() {
     } else {
         1000..1006
     };
-    two_operators(&World::new([patient()]), seeds, 60.0);
+    let harm = two_operators(&World::new([patient()]), seeds, 60.0);
+    assert!(harm.void_attempts > 0 && harm.late_loads > 0);
 }
 
 /// A short benchmark in a namespace, that many seconds younger, on that board.
@@ -256,6 +268,16 @@ fn assert_apart_on_each_node(world: &World) {
     }
 }
 
+/// What is left when all have ended, as they must, and no two of them on a node at one time.
+#[track_caller]
+fn carried_out(benchmarks: Vec<FrugalityBenchmark>, boards: u32, injectors: u32) -> World {
+    let mut world = cluster(benchmarks, boards, injectors);
+    world.run_to_end();
+    assert_all_ended(&world);
+    assert_apart_on_each_node(&world);
+    world
+}
+
 #[track_caller]
 fn assert_all_ended(world: &World) {
     for slot in 0..world.slots.len() {
@@ -273,10 +295,7 @@ fn three_benchmarks_in_two_namespaces_never_overlap_on_a_node_and_all_end() {
         on("lab", "b", 1.0, "pi-1"),
         on("lab", "c", 2.0, "pi-2"),
     ];
-    let mut world = cluster(benchmarks, 2, 2);
-    world.run_to_end();
-    assert_all_ended(&world);
-    assert_apart_on_each_node(&world);
+    let world = carried_out(benchmarks, 2, 2);
     let [a, b, c] = [0, 1, 2].map(|slot| span(&world, slot));
     assert!(a.1 < b.0, "one after the other on pi-1");
     assert!(c.0 < a.1, "at the same time on pi-2");
@@ -289,10 +308,7 @@ fn where_all_need_one_injector_they_go_by_age() {
         on("lab", "b", 1.0, "pi-1"),
         on("shop", "a", 0.0, "pi-2"),
     ];
-    let mut world = cluster(benchmarks, 2, 1);
-    world.run_to_end();
-    assert_all_ended(&world);
-    assert_apart_on_each_node(&world);
+    let world = carried_out(benchmarks, 2, 1);
     let [c, b, a] = [0, 1, 2].map(|slot| span(&world, slot));
     assert!(a.1 < b.0 && b.1 < c.0);
 }
@@ -305,10 +321,7 @@ fn boards_that_inject_for_each_other_take_turns() {
         on("lab", "b", 1.0, "pi-2"),
         on("lab", "c", 2.0, "pi-3"),
     ];
-    let mut world = cluster(benchmarks, 3, 0);
-    world.run_to_end();
-    assert_all_ended(&world);
-    assert_apart_on_each_node(&world);
+    carried_out(benchmarks, 3, 0);
 }
 
 #[test]
@@ -335,10 +348,7 @@ fn any_queue_on_any_cluster_ends_and_never_overlaps_on_a_node() {
             }
             benchmark
         });
-        let mut world = cluster(benchmarks.collect(), boards, injectors);
-        world.run_to_end();
-        assert_all_ended(&world);
-        assert_apart_on_each_node(&world);
+        let world = carried_out(benchmarks.collect(), boards, injectors);
         let spans: Vec<_> = (0..count).map(|slot| span(&world, slot)).collect();
         at_once += spans
             .iter()

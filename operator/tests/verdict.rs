@@ -27,7 +27,6 @@ fn without_budgets_the_figures_are_reported() {
     insta::assert_yaml_snapshot!("the_whole_status", rounded(json!(whole)));
 }
 
-/// A limit's outcomes at four values: just beyond each end of the interval, and just within.
 #[test]
 fn fewer_than_five_blocks_are_not_reported() {
     for blocks in 1..5 {

@@ -66,6 +66,7 @@ fn one_exceeded_budget_outweighs_all_others() {
     );
 }
 
+/// A limit's outcomes at four values: just beyond each end of the interval, and just within.
 #[track_caller]
 fn assert_bounds(limit: &str, value: f64, outcomes: [BudgetOutcome; 4]) {
     let (lower, upper) = (value / UPPER, value * UPPER);

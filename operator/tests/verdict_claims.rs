@@ -8,7 +8,10 @@ use crate::common::{
     two, two_with,
 };
 use frugality_operator::{
-    api::{BudgetOutcome, FrugalityBenchmark, LABEL_MEASUREMENT, Verdict, reason},
+    api::{
+        BudgetOutcome, FrugalityBenchmark, FrugalityBenchmarkStatus, LABEL_MEASUREMENT, Verdict,
+        reason,
+    },
     plan::identity,
 };
 use serde_json::json;
@@ -205,6 +208,12 @@ fn a_tie_is_shown_and_never_assumed() {
     assert_eq!(column(&tie_within("0.05"), 1.05 / end * 1.0001).1, None);
 }
 
+/// What the printed columns say beside the numbers.
+fn column_message(status: &FrugalityBenchmarkStatus) -> &str {
+    let columns = status.columns.as_ref().unwrap();
+    columns.message.as_deref().unwrap()
+}
+
 fn answering(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
     move |block, candidate| Trial {
         body_bytes: Some(if candidate == "rust" { rust } else { python }),
@@ -220,14 +229,7 @@ fn candidates_that_answer_differently_are_not_compared() {
         (&plan.status.winner, plan.status.comparisons.len()),
         (&None, 0)
     );
-    let message = plan
-        .status
-        .columns
-        .as_ref()
-        .unwrap()
-        .message
-        .as_ref()
-        .unwrap();
+    let message = column_message(&plan.status);
     assert!(
         message.contains("rust answers with 1000 bytes on average and python with 1010"),
         "{message}"
@@ -276,14 +278,7 @@ fn a_candidates_own_limits_are_judged_whatever_the_others_answer() {
     );
     assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
     assert_eq!(plan.status.comparisons, []);
-    let message = plan
-        .status
-        .columns
-        .as_ref()
-        .unwrap()
-        .message
-        .as_ref()
-        .unwrap();
+    let message = column_message(&plan.status);
     assert!(message.contains("not compared"), "{message}");
 
     let ratio = json!({"maxEnergyRatio": "1.5", "against": "python"});
@@ -322,7 +317,7 @@ fn earlier_tries_are_disclosed() {
     trials.extend(failed);
     let status = judged(&benchmark, trials).status;
     assert_eq!(status.tries, Some(3));
-    let message = status.columns.unwrap().message.unwrap();
+    let message = column_message(&status);
     assert!(
         message.starts_with("one of 3 runs with these settings: "),
         "{message}"
@@ -349,7 +344,7 @@ fn a_place_that_matters_is_told() {
     let status = with(1.05);
     assert_eq!(status.notes.len(), 1);
     assert!(status.notes[0].contains("the place within a block matters"));
-    let message = status.columns.unwrap().message.unwrap();
+    let message = column_message(&status);
     assert!(message.contains("the place within a block matters"));
     // Balanced: the winner is the same, and so is the ratio, nearly.
     assert_eq!(status.winner.as_deref(), Some("rust"));

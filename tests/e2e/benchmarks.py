@@ -72,7 +72,11 @@ DELETED = Benchmark("e2e-deleted", "deleted", spec(database=DATABASE, deadline="
 KILLED = Benchmark(
     "e2e-killed",
     "killed",
-    spec(database=DATABASE | {"provider": "Standalone"}, trials={"blocks": 1, "idleBaseline": "5s", "maxAttempts": 10}, deadline="10m"),
+    spec(
+        database=DATABASE | {"provider": "Standalone"},
+        trials={"blocks": 1, "idleBaseline": "5s", "maxAttempts": 10},
+        deadline="10m",
+    ),
 )
 ANSWERS_500 = Benchmark(
     "e2e-bad",

@@ -100,7 +100,14 @@ class Hand:
         }
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
         kubectl("apply", "-n", "default", "-f", "-", stdin=json.dumps(pod))
-        kubectl("wait", "-n", "default", f"pod/{name}", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=40s")
+        kubectl(
+            "wait",
+            "-n",
+            "default",
+            f"pod/{name}",
+            "--for=jsonpath={.status.phase}=Succeeded",
+            "--timeout=40s",
+        )
         kubectl("delete", "pod", "-n", "default", name)
 
     # ---- the meter -------------------------------------------------------------------------------
@@ -108,7 +115,9 @@ class Hand:
     def meter_process(self) -> int:
         pods = self.observer.pods_named(scenarios.OPERATOR_NAMESPACE, "frugality-meter")
         (pod,) = [pod for pod in pods if pod["spec"].get("nodeName") == box.MEASURED_NODE]
-        (pid,) = [pid for pid, comm in box.processes(pod["metadata"]["uid"]) if "frugality-meter".startswith(comm)]
+        (pid,) = [
+            pid for pid, comm in box.processes(pod["metadata"]["uid"]) if "frugality-meter".startswith(comm)
+        ]
         return pid
 
     def kill_meter(self) -> None:

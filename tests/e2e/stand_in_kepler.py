@@ -21,14 +21,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from oracle import Cgroup
+from stand_in import Answer, serve
 
 INTERVAL_SECONDS = 5.0
 STALENESS_SECONDS = 0.5
 VERSION = "v0.11.4"
+KIND = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 Labels = dict[str, str]
 
 
@@ -193,20 +194,12 @@ def main() -> None:
     kepler = Kepler(options.sysfs, cgroup, options.cpus, options.pod_logs, options.node, options.log)
     threading.Thread(target=kepler.keep_fresh, daemon=True).start()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = self.path == "/metrics"
-            body = kepler.page().encode() if known else b"not found"
-            self.send_response(200 if known else 404)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path: str) -> Answer:
+        if path != "/metrics":
+            return 404, KIND, b"not found"
+        return 200, KIND, kepler.page().encode()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    ThreadingHTTPServer(("0.0.0.0", options.listen), Handler).serve_forever()
+    serve(options.listen, answer)
 
 
 if __name__ == "__main__":

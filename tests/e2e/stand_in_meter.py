@@ -12,9 +12,10 @@ It hands on what the real meter answers, changed as a file says, which is read a
 
 import argparse
 import re
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.request import urlopen
+
+from stand_in import Answer, serve
 
 FALL_JOULES = 20.0
 NODE_ENERGY = re.compile(r"^(kepler_node_cpu\w*_joules_total\{.*\}) (\S+)$", re.MULTILINE)
@@ -39,30 +40,23 @@ def changed(text: str, mode: str, kept: dict[str, str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--upstream", required=True, metavar="HOST:PORT", help="the real meter")
     parser.add_argument("--listen", required=True, type=int, metavar="PORT")
     parser.add_argument("--mode-file", required=True, type=Path, metavar="FILE")
     options = parser.parse_args()
     kept: dict[str, str] = {}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            with urlopen(f"http://{options.upstream}{self.path}", timeout=2) as answer:
-                body = answer.read()
-                kind = answer.headers["Content-Type"]
-            if self.path == "/metrics":
-                body = changed(body.decode(), options.mode_file.read_text().strip(), kept).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path: str) -> Answer:
+        with urlopen(f"http://{options.upstream}{path}", timeout=2) as upstream:
+            body, kind = upstream.read(), upstream.headers["Content-Type"]
+        if path == "/metrics":
+            body = changed(body.decode(), options.mode_file.read_text().strip(), kept).encode()
+        return 200, kind, body
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    ThreadingHTTPServer(("0.0.0.0", options.listen), Handler).serve_forever()
+    serve(options.listen, answer)
 
 
 if __name__ == "__main__":

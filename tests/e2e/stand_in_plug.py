@@ -18,12 +18,13 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from oracle import Cgroup
+from stand_in import Answer, serve
 
 PATH = "/rpc/Switch.GetStatus?id=0"
+KIND = "application/json"
 SAMPLES_PER_SECOND = 20
 MEAN_OVER_SECONDS = 1.0
 VOLTS = 230.0
@@ -91,22 +92,14 @@ def main() -> None:
     node = Node(Cgroup.find(options.cgroup), options.idle_watts, options.watts_per_cpu)
     threading.Thread(target=node.keep_looking, daemon=True).start()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if options.mode_file.read_text().strip() != "plugged":
-                return
-            known = self.path == PATH
-            body = status(*node.power_and_energy()) if known else b"not found"
-            self.send_response(200 if known else 404)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path: str) -> Answer:
+        if options.mode_file.read_text().strip() != "plugged":
+            return None
+        if path != PATH:
+            return 404, KIND, b"not found"
+        return 200, KIND, status(*node.power_and_energy())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    ThreadingHTTPServer(("0.0.0.0", options.listen), Handler).serve_forever()
+    serve(options.listen, answer)
 
 
 if __name__ == "__main__":

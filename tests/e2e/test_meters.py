@@ -35,6 +35,9 @@ KEPLER_PORT = 28284
 BRIDGE = "/run/frugality/kepler"
 # Above what the box's made-up board can draw.
 MAX_WATTS = 12
+# How far the oracle itself may be off: it has ten samples a second of the kernel's CPU accounting. Where the
+# product's joules came from the same accounting, no figure was off by more than 0.33 % in runs on the box.
+ORACLE_ERROR = 0.004
 # The time that it takes the operator to be sure that an instrument is silent, and some.
 SILENT_SECONDS = 12
 SERVER = {"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}
@@ -233,7 +236,7 @@ def test_every_attempt_s_energy_is_the_truth_within_its_stated_uncertainty(
     wrong = []
     for trial in run.trials:
         name, told = trial["metadata"]["name"], trial["status"]["energy"]["nodeJoules"]
-        true, allowed = run.true_joules[name], max(stated(trial), WITHIN_ONE_PERCENT)
+        true, allowed = run.true_joules[name], stated(trial) + ORACLE_ERROR
         off = told / true - 1
         say(f"{name}: {told:.3f} J, truth {true:.3f} J: {100 * off:+.2f} %, allowed {100 * allowed:.1f} %")
         if abs(off) > allowed:
@@ -246,7 +249,7 @@ def test_two_sources_agree_within_what_they_state(
     meters: Meters, plug_mode: object, a: Source, b: Source
 ) -> None:
     runs = [meters.run(source) for source in (a, b)]
-    allowed = max(math.hypot(*(run.half_width for run in runs)), WITHIN_ONE_PERCENT)
+    allowed = math.hypot(*(run.half_width for run in runs)) + 2 * ORACLE_ERROR
     # What the machine did differently in the two runs, the oracle saw too.
     off = [math.log(run.figure["value"] / run.true_figure) for run in runs]
     for source, run in zip((a, b), runs, strict=True):
@@ -281,7 +284,7 @@ def test_a_plug_that_falls_silent_under_load_voids_the_attempt(
     assert [t["status"]["energy"]["provenance"] for t in measured] == ["Metered"]
     for trial in measured:
         off = trial["status"]["energy"]["nodeJoules"] / meters.truth(trial) - 1
-        assert abs(off) <= stated(trial)
+        assert abs(off) <= stated(trial) + ORACLE_ERROR
 
 
 def test_kepler_s_node_counter_follows_the_truth_without_resets_or_leaps(

@@ -60,7 +60,9 @@ def test_every_disturbance_has_its_reason(survival: Survival) -> None:
     for done in survival.done:
         status = trials[done.trial]["status"]
         expected = done.disturbance.reasons or ("Measured",)
-        say(f"{done.disturbance.name:48} {status['outcome']:9} {status['reason']:20} {status['message'][:90]}")
+        say(
+            f"{done.disturbance.name:48} {status['outcome']:9} {status['reason']:20} {status['message'][:90]}"
+        )
         if status["reason"] not in expected:
             wrong.append(f"{done.disturbance.name}: {status['reason']} ({status['message']})")
         assert status["outcome"] == "Measured" or "energy" not in status

@@ -25,11 +25,8 @@ EXACT = 1e-6
 STAMPED = 0.001
 # Kepler's counters may be half a second older than their scrape, at either end of a window.
 UNSTAMPED = 0.03
-# With ten seconds between readings, power changes between the readings around a baseline.
-SLOW = 0.05
 
-# Voids that are right where a meter is read so seldom, and in each kind of trouble.
-SLOW_VOIDS = {"WindowTooShort", "MeterStale", "ReadingsInterrupted"}
+# The void that is right in each kind of trouble.
 VOIDS_BY_TROUBLE = {
     "slow clock exchange": {"ClockOffsetUnknown"},
     "no scrapes": {"ReadingsInterrupted"},
@@ -131,10 +128,7 @@ def allowed(case, name, true, figures):
         return 0
     if name in ("requests_per_second", "milliseconds_per_request"):
         return EXACT * abs(true)
-    if case["meter"] == "kepler":
-        share = UNSTAMPED
-    else:
-        share = STAMPED if case["interval_milliseconds"] <= 1000 else SLOW
+    share = UNSTAMPED if case["meter"] == "kepler" else STAMPED
     if name == "net_joules_per_request":  # What is subtracted is off as well as what it is taken from.
         true = figures["gross_joules_per_request"]
     return share * abs(true)
@@ -145,7 +139,8 @@ def findings_of(case, trial):
     claim = trial["claim"]
     may_be_void, may_be_measured = set(), True
     if case["meter"] == "frugality-meter" and case["interval_milliseconds"] > 1000:
-        may_be_void = SLOW_VOIDS
+        # Its readings are older than the 5 s allowed, half of the time.
+        may_be_void, may_be_measured = {"MeterStale"}, False
     if trial["is_troubled"]:
         may_be_void, may_be_measured = VOIDS_BY_TROUBLE[case["trouble"]], False
     if "void" in claim:
@@ -153,7 +148,8 @@ def findings_of(case, trial):
             yield f"void {claim['void']}", "a figure" if may_be_measured else "another void", claim["message"]
         return
     if not may_be_measured:
-        yield "figures", "void " + " or ".join(sorted(may_be_void)), case["trouble"]
+        cause = case["trouble"] or f"a reading every {case['interval_milliseconds'] / 1000:g} s"
+        yield "figures", "void " + " or ".join(sorted(may_be_void)), cause
         return
     claims, figures = claim["figures"], truth(case, trial)
     # The figures that decide come first, so that the first finding says most.

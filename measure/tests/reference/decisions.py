@@ -6,8 +6,6 @@ statsmodels, in other ways than the product's where there are any.
 """
 
 import itertools
-import json
-import pathlib
 
 import numpy
 import pandas
@@ -18,6 +16,8 @@ from scipy import optimize, stats
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
+
+import document
 
 generator = numpy.random.default_rng(20261122)
 
@@ -148,18 +148,10 @@ for _ in range(40):
         "upper": float(numpy.exp(logarithms.mean() + whole)),
     })
 
-document = {
+reference = {
     "scipy": scipy.__version__, "statsmodels": statsmodels.__version__, "numpy": numpy.__version__,
     "sequential": sequential, "equivalence": equivalence, "holm": holm, "positions": positions,
     "expanded": expanded,
 }
 
-# One case a line, so that a change of a value is one line of a diff.
-lines = []
-for key, value in document.items():
-    if isinstance(value, list):
-        rows = ",\n".join("    " + json.dumps(row) for row in value)
-        lines.append(f'  "{key}": [\n{rows}\n  ]')
-    else:
-        lines.append(f'  "{key}": {json.dumps(value)}')
-pathlib.Path(__file__).with_name("decisions.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+document.write(__file__, reference)

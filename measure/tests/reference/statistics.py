@@ -3,12 +3,11 @@
     python3 -m venv venv && venv/bin/pip install scipy==1.17.* && venv/bin/python statistics.py
 """
 
-import json
-import pathlib
-
 import numpy
 import scipy
 from scipy import stats
+
+import document
 
 PROBABILITIES = [0.001, 0.025, 0.1, 0.5, 0.6, 0.75, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995]
 DEGREES = [1, 2, 3, 4, 5, 7, 9, 9.5, 12, 19, 29, 39, 59, 99, 499]
@@ -47,7 +46,7 @@ pairs = [
     )
 ]
 
-document = {
+reference = {
     "scipy": scipy.__version__,
     "quantiles": [
         {"probability": p, "degreesOfFreedom": d, "t": float(stats.t.ppf(p, d))}
@@ -75,13 +74,4 @@ document = {
     ],
 }
 
-# One case a line, so that a change of a value is one line of a diff.
-target = pathlib.Path(__file__).with_name("statistics.json")
-lines = []
-for key, value in document.items():
-    if isinstance(value, list):
-        rows = ",\n".join("    " + json.dumps(row) for row in value)
-        lines.append(f'  "{key}": [\n{rows}\n  ]')
-    else:
-        lines.append(f'  "{key}": {json.dumps(value)}')
-target.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+document.write(__file__, reference)

@@ -23,21 +23,23 @@ struct Cgroups {
 }
 
 impl Cgroups {
-    /// `None` where this process may not make cgroups.
-    fn make() -> Option<Self> {
+    fn make() -> Self {
         let hierarchies = ["cpuacct", "cpu,cpuacct", ""];
         let hierarchy = hierarchies
             .map(|name| Path::new("/sys/fs/cgroup").join(name))
             .into_iter()
-            .find(|path| path.join("cgroup.procs").exists())?;
+            .find(|path| path.join("cgroup.procs").exists())
+            .unwrap_or_else(|| panic!("no cgroups with CPU time below /sys/fs/cgroup"));
         let name = format!("frugality-forks-{}", std::process::id());
         let cgroups = Self {
             root: hierarchy.join(name),
         };
-        let made = [FORKING, STEADY]
-            .iter()
-            .try_for_each(|uid| fs::create_dir_all(cgroups.pod(uid)));
-        made.ok().map(|()| cgroups)
+        for uid in [FORKING, STEADY] {
+            let pod = cgroups.pod(uid);
+            fs::create_dir_all(&pod)
+                .unwrap_or_else(|error| panic!("cannot make {}: {error}", pod.display()));
+        }
+        cgroups
     }
 
     fn pod(&self, uid: &str) -> PathBuf {
@@ -98,11 +100,9 @@ impl Drop for Cgroups {
 }
 
 #[test]
+#[ignore = "makes cgroups: needs root; hack/test unit asks for it by name"]
 fn a_pod_that_forks_many_short_processes_is_given_what_they_used() {
-    let Some(cgroups) = Cgroups::make() else {
-        eprintln!("not tested: only root can make cgroups");
-        return;
-    };
+    let cgroups = Cgroups::make();
     let node = Node::new();
     // Without a price for CPU time, a board of as many watts as CPUs costs 1 J a CPU-second.
     let flag = cgroups.flag();

@@ -34,6 +34,7 @@ fn assert_figure(found: Option<Figure>, expected: Figure) {
     assert_near(found.value, expected.value);
     assert_near(found.lower, expected.lower);
     assert_near(found.upper, expected.upper);
+    assert_eq!(found.expanded, expected.expanded);
 }
 
 /// Status of a benchmark.
@@ -50,6 +51,8 @@ pub(crate) fn assert_truth(status: &FrugalityBenchmarkStatus) {
     for result in &status.results {
         assert_result(result);
     }
+    // The winner against the other, and nothing the other way round.
+    assert_eq!(status.comparisons.len(), 1);
     for comparison in &status.comparisons {
         let of = |candidate: &str, block| Work::of(candidate, block).gross_joules();
         assert_figure(

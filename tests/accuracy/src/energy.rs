@@ -10,7 +10,7 @@ mod draw;
 mod report;
 
 use frugality_operator::{
-    api::{Figure, FrugalityTrialStatus, Outcome, Verdict},
+    api::{Figure, Outcome, Verdict},
     plan::ledger::{Start, outcome_of},
 };
 use serde_json::json;
@@ -36,7 +36,8 @@ struct Found {
     attempts: Vec<AttemptError>,
     /// Reasons of void attempts.
     voids: Vec<String>,
-    /// Attempts that were disturbed, and came out measured or void for another reason.
+    /// Attempts that had to be void, and came out measured or void for another reason; and measured
+    /// ones without a figure.
     missed: Vec<String>,
     run: Option<RunError>,
     verdict: Verdict,
@@ -103,7 +104,7 @@ fn case(experiment: &Experiment, seed: u64, index: u64) -> Result<Found, Error> 
             .map(|(_, fault)| fault);
         let trial = carry_out(&case, fault, truths.len(), &mut random)?;
         truths.push((start.clone(), trial.true_gross));
-        found.note(&trial, fault);
+        found.note(&trial, &case, fault);
         Ok(trial.status)
     })?;
     found.verdict = ended.judgement.verdict;
@@ -125,27 +126,29 @@ fn case(experiment: &Experiment, seed: u64, index: u64) -> Result<Found, Error> 
 }
 
 impl Found {
-    fn note(&mut self, trial: &Trial, fault: Option<Fault>) {
+    fn note(&mut self, trial: &Trial, case: &Case, fault: Option<Fault>) {
         let reason = trial.status.reason.clone().unwrap_or_default();
-        if let Some(fault) = fault.filter(|fault| !fault.reasons().contains(&reason.as_str())) {
-            self.missed.push(format!("{fault:?} gave {reason}"));
+        let due = case.reasons(fault);
+        if due.is_some_and(|reasons| !reasons.contains(&reason.as_str())) {
+            let cause = fault.map_or("a slow meter".to_owned(), |fault| format!("{fault:?}"));
+            let meter = STRATA[self.stratum].name;
+            self.missed.push(format!("{cause} gave {reason} ({meter})"));
         }
-        match trial.error() {
-            Some(error) => self.attempts.push(error),
-            None => self.voids.push(reason),
+        if trial.status.outcome != Some(Outcome::Measured) {
+            self.voids.push(reason);
+        } else if let Some(error) = trial.error() {
+            self.attempts.push(error);
+        } else {
+            let missed = "Measured, without gross joules per request";
+            self.missed.push(missed.to_owned());
         }
     }
 }
 
 impl Trial {
-    /// `None` of a void attempt.
+    /// `None` without gross joules per request.
     fn error(&self) -> Option<AttemptError> {
-        let FrugalityTrialStatus {
-            outcome, energy, ..
-        } = &self.status;
-        let energy = energy
-            .as_ref()
-            .filter(|_| *outcome == Some(Outcome::Measured))?;
+        let energy = self.status.energy.as_ref()?;
         let share = |found: f64, truth: f64| found / truth - 1.0;
         Some(AttemptError {
             gross: share(energy.gross_joules_per_request?, self.true_gross),

@@ -12,7 +12,7 @@ mod mutate;
 mod targets;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -42,14 +42,19 @@ pub struct Summary {
 pub fn run(parser: Parser, corpus: &Corpus, seed: u64, inputs: u64) -> Result<Summary, Error> {
     let target = Target::new(parser)?;
     let section = SECTION + parser as u64;
-    let known: Vec<Result<String, String>> = corpus
-        .inputs()
-        .iter()
-        .map(|input| {
-            let mut random = Random::new(seed, section, u64::MAX);
-            attempt(&target, &target.packed(input), &mut random)
-        })
-        .collect();
+    // The corpus as it is comes first: its ends are known, and none of them may be a failure either.
+    let mut undamaged = Summary::default();
+    let mut known = BTreeSet::new();
+    for input in corpus.inputs() {
+        let mut random = Random::new(seed, section, u64::MAX);
+        let input = target.packed(input);
+        match attempt(&target, &input, &mut random) {
+            Ok(end) => {
+                known.insert(end);
+            }
+            Err(failure) => keep_shorter(&mut undamaged.failures, &failure, &input),
+        }
+    }
     let batches = parallel::map(inputs.div_ceil(BATCH), |batch| {
         let mut random = Random::new(seed, section, batch);
         let mut summary = Summary::default();
@@ -58,7 +63,7 @@ pub fn run(parser: Parser, corpus: &Corpus, seed: u64, inputs: u64) -> Result<Su
             summary.inputs += 1;
             match attempt(&target, &input, &mut random) {
                 Ok(end) => {
-                    if !known.contains(&Ok(end.clone())) {
+                    if !known.contains(&end) {
                         keep_shorter(&mut summary.news, &end, &input);
                     }
                     *summary.ends.entry(end).or_default() += 1;
@@ -68,7 +73,7 @@ pub fn run(parser: Parser, corpus: &Corpus, seed: u64, inputs: u64) -> Result<Su
         }
         summary
     });
-    Ok(batches.into_iter().fold(Summary::default(), Summary::and))
+    Ok(batches.into_iter().fold(undamaged, Summary::and))
 }
 
 /// How an input ends, or what must not be.

@@ -26,8 +26,6 @@ pub(crate) enum Asked {
     Duration,
     /// A number of requests.
     Count,
-    /// A time of ten times the usual length.
-    LongDuration,
 }
 
 /// What goes wrong in the run's second trial.
@@ -104,7 +102,6 @@ impl Case {
             match self.asked {
                 Asked::Duration => "duration",
                 Asked::Count => "count",
-                Asked::LongDuration => "long duration",
             },
             match self.edges {
                 Edges::Tight => "tight",
@@ -165,11 +162,6 @@ pub(crate) fn short() -> Vec<Case> {
             interval_milliseconds: 10_000,
             ..USUAL
         },
-        Case {
-            interval_milliseconds: 10_000,
-            asked: Asked::LongDuration,
-            ..USUAL
-        },
     ];
     for (interval_milliseconds, offset_milliseconds, asked) in [
         (100, -200, Asked::Duration),
@@ -209,7 +201,7 @@ fn troubled() -> impl Iterator<Item = Case> {
 pub(crate) fn whole() -> Vec<Case> {
     let mut cases: Vec<Case> = short()
         .into_iter()
-        .filter(|case| case.trouble.is_some() || case.asked == Asked::LongDuration)
+        .filter(|case| case.trouble.is_some())
         .collect();
     for (meter, edges) in [
         (Meter::Own, Edges::Tight),

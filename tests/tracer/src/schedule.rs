@@ -2,7 +2,7 @@
 
 use crate::{
     MILLISECOND, SECOND, Time,
-    cases::{Asked, Case, Edges, Meter},
+    cases::{Case, Edges, Meter},
 };
 
 /// Time between two scrapes, as the operator scrapes.
@@ -103,14 +103,10 @@ impl Schedule {
 
 /// More than any script of the case lasts.
 fn longest(case: &Case) -> Time {
-    let usual = if case.interval_milliseconds > 1000 {
+    let trial = if case.interval_milliseconds > 1000 {
         190
     } else {
         100
     };
-    let more = match case.asked {
-        Asked::LongDuration => 200,
-        Asked::Duration | Asked::Count => 0,
-    };
-    Time::try_from(TRIALS).unwrap() * (usual + more) * SECOND
+    Time::try_from(TRIALS).unwrap() * trial * SECOND
 }

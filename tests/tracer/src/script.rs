@@ -371,6 +371,5 @@ fn asked(case: &Case, is_troubled: bool) -> Amount {
         }
         Asked::Duration => Amount::Duration(usual),
         Asked::Count => Amount::CountFor(usual),
-        Asked::LongDuration => Amount::Duration(209_700 * MILLISECOND),
     }
 }

@@ -19,11 +19,11 @@ struct Arguments {
     #[arg(long, env = "FRUGALITY_SEED")]
     seed: Option<u64>,
     /// Inputs for each parser.
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     inputs: u64,
-    /// Only this parser: exposition, fortio or report.
+    /// Only this parser.
     #[arg(long)]
-    only: Option<String>,
+    only: Option<Parser>,
     /// Keep an input in the corpus for each end that none of it came to, and for each failure.
     #[arg(long)]
     keep: bool,
@@ -39,14 +39,8 @@ fn main() -> ExitCode {
     println!("seed {seed} (repeat with FRUGALITY_SEED={seed})");
     quiet_panics();
     let mut failed = false;
-    for parser in Parser::ALL {
-        if arguments
-            .only
-            .as_deref()
-            .is_some_and(|only| only != parser.name())
-        {
-            continue;
-        }
+    let chosen = |parser: &Parser| arguments.only.is_none_or(|only| only == *parser);
+    for parser in Parser::ALL.into_iter().filter(chosen) {
         let begun = Instant::now();
         match one(parser, seed, &arguments) {
             Ok(summary) => {

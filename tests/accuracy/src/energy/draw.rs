@@ -35,6 +35,9 @@ pub(super) const STRATA: [Stratum; 10] = [
     stratum("Kepler, when scraped", Kind::Kepler, 5.0),
 ];
 
+/// Readings older than this void an attempt (docs/measurement.md).
+const MAX_AGE_SECONDS: f64 = 5.0;
+
 /// What disturbs an attempt from outside the candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -62,7 +65,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// The reason codes of which one must come of it.
-    pub(super) fn reasons(self) -> &'static [&'static str] {
+    fn reasons(self) -> &'static [&'static str] {
         match self {
             Self::Restart => &["MeterRestarted"],
             Self::Update => &["MeterChanged"],
@@ -71,13 +74,17 @@ impl Fault {
             // A counter of large steps may stand still for a while: what is missing then is a reading.
             Self::StandStill => &["MeterStale", "ReadingsInterrupted"],
             Self::Silence => &["ReadingsInterrupted"],
-            // A meter that is read rarely is asked about its own age before its pods.
-            Self::Replaced => &["PodReplaced", "MeterStale"],
+            Self::Replaced => &["PodReplaced"],
             Self::Clock => &["ClockOffsetUnknown"],
             Self::Interrupted => &["FortioInterrupted"],
             Self::Fake => &["MeterFake"],
         }
     }
+}
+
+/// Whether a meter looks so seldom that its readings are too old now and then, whatever else happens.
+fn is_too_slow(kind: Kind, interval_seconds: f64) -> bool {
+    kind != Kind::Kepler && interval_seconds > MAX_AGE_SECONDS
 }
 
 /// A node, its meter and its candidate.
@@ -157,7 +164,7 @@ impl Case {
             trial_cv: random.of([0.0, 0.01, 0.03]),
             clock_offset: random.between(-30.0, 30.0),
             clock_uncertainty: random.between(0.0005, 0.09),
-            fault: random.chance(0.3).then(|| {
+            fault: (random.chance(0.3) && !is_too_slow(kind, interval_seconds)).then(|| {
                 let faults = [
                     Fault::Update,
                     Fault::Wrap,
@@ -175,6 +182,15 @@ impl Case {
                 let block = i32::try_from(1 + random.below(5)).unwrap_or(1);
                 (block, faults[random.below(known)])
             }),
+        }
+    }
+
+    /// The reason codes of which one must come of an attempt; `None` where it may be measured.
+    pub(super) fn reasons(&self, fault: Option<Fault>) -> Option<&'static [&'static str]> {
+        if is_too_slow(self.meter.kind, self.meter.interval_seconds) {
+            Some(&["MeterStale"])
+        } else {
+            fault.map(Fault::reasons)
         }
     }
 

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A parser of foreign text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Parser {
     /// The meters' exposition.
     Exposition,
