@@ -130,9 +130,10 @@ impl Found {
         let reason = trial.status.reason.clone().unwrap_or_default();
         let due = case.reasons(fault);
         if due.is_some_and(|reasons| !reasons.contains(&reason.as_str())) {
-            let cause = fault.map_or("a slow meter".to_owned(), |fault| format!("{fault:?}"));
+            let disturbance = fault.map_or("a slow meter".to_owned(), |fault| format!("{fault:?}"));
             let meter = STRATA[self.stratum].name;
-            self.missed.push(format!("{cause} gave {reason} ({meter})"));
+            self.missed
+                .push(format!("{disturbance} gave {reason} ({meter})"));
         }
         if trial.status.outcome != Some(Outcome::Measured) {
             self.voids.push(reason);
