@@ -36,7 +36,7 @@ pub(super) fn whole(report: &InjectionReport) -> Result<(), Void> {
         ("warm-up", report.asked_warm_up_seconds, report.warm_up),
         ("tail", report.asked_tail_seconds, report.tail),
     ] {
-        if asked > 0.0 && was.is_none() {
+        if asked > 0.0 && was.is_none_or(|was| was.duration_seconds <= 0.0) {
             return Err(Void::LoadNotSteady {
                 what: format!("the {name} left no result"),
             });
@@ -49,7 +49,9 @@ pub(super) fn whole(report: &InjectionReport) -> Result<(), Void> {
 /// against each other; says how far they are apart.
 pub(super) fn clocks(report: &InjectionReport) -> Result<ClockOffset, Void> {
     let known = |clock: Option<ClockOffset>| match clock {
-        Some(clock) if clock.uncertainty_seconds <= MAX_CLOCK_ERROR_SECONDS => Ok(clock),
+        Some(clock) if (0.0..=MAX_CLOCK_ERROR_SECONDS).contains(&clock.uncertainty_seconds) => {
+            Ok(clock)
+        }
         clock => Err(Void::ClockOffsetUnknown {
             uncertainty_seconds: clock.map(|clock| clock.uncertainty_seconds),
             limit_seconds: MAX_CLOCK_ERROR_SECONDS,

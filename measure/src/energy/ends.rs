@@ -56,8 +56,8 @@ pub(super) fn relative_uncertainty(evidence: &Evidence<'_>, gross: &Gross) -> f6
 /// How much of the load's time an instrument that is read every `between_seconds` may move over an end of
 /// the window beside `steady_seconds` of the same load, in seconds.
 fn blurred_seconds(between_seconds: f64, steady_seconds: f64) -> f64 {
-    let beyond = between_seconds - steady_seconds;
-    if beyond > 0.0 {
+    let beyond = between_seconds - steady_seconds.max(0.0);
+    if between_seconds > 0.0 && beyond > 0.0 {
         beyond.powi(2) / (2.0 * between_seconds)
     } else {
         0.0

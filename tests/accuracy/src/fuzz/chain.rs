@@ -66,7 +66,8 @@ impl Chain {
         let clock = json!({"offsetSeconds": 0, "uncertaintySeconds": 0.001});
         let report = json!({
             "version": frugality_measure::report::REPORT_VERSION, "measured": measured,
-            "histogramDropped": true, "clock": clock, "clockAfter": clock,
+            "histogramDropped": true, "askedWarmUpSeconds": 0, "askedTailSeconds": 0,
+            "clock": clock, "clockAfter": clock,
         });
         Ok(Self {
             experiment: Experiment::new(&json!({

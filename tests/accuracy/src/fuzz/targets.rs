@@ -135,6 +135,7 @@ impl Target {
         let clock = json!({"offsetSeconds": 0.75, "uncertaintySeconds": 0.001});
         let report = json!({
             "version": REPORT_VERSION, "measured": result, "histogramDropped": false,
+            "askedWarmUpSeconds": 0, "askedTailSeconds": 0,
             "clock": clock, "clockAfter": clock,
         });
         let report: InjectionReport =
