@@ -177,7 +177,7 @@ fn intervals(status: &FrugalityBenchmarkStatus) -> String {
     let meter = if has_meter {
         "those of joules cover the meter's own accuracy too, and ratios have no need to"
     } else {
-        "they do not cover the meter's own accuracy"
+        "they do not cover the meter's own accuracy, which it does not tell, nor what the windows' ends cost"
     };
     format!("± and [ ] are {percent} % t-intervals over trials; {meter}")
 }

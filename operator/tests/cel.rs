@@ -571,10 +571,11 @@ fn the_deadline_leaves_time() {
 }
 
 #[test]
-fn an_ended_benchmark_is_kept_for_a_year_or_for_good() {
+fn an_ended_benchmark_is_kept_for_a_minute_to_a_year_or_for_good() {
     let of = |time: &str| [("spec/ttlAfterFinished", json!(time))];
-    let message = "spec.ttlAfterFinished must be at most 8784h";
+    let message = "spec.ttlAfterFinished must be from 1m to 8784h";
     rule(message, &of("8785h"), &of("8784h"));
+    rule(message, &of("59s"), &of("1m"));
 }
 
 #[test]

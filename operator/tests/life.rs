@@ -135,7 +135,11 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         paused.wait();
         paused.pass(0);
         let suspended_at = paused.now;
-        // What would be started is seen at once; the nodes are given back soon.
+        // The block in hand becomes void first; the nodes are given back soon.
+        if reason_of(&paused, 0) == reason::MEASURING {
+            paused.wait();
+            paused.pass(0);
+        }
         assert_eq!(reason_of(&paused, 0), reason::SUSPENDED);
         paused.run_until("rest", |world| is_at_rest(world, 0));
         assert!(paused.now - suspended_at < 10.0);
@@ -318,6 +322,21 @@ fn an_ended_benchmark_is_deleted_after_its_time_and_not_before() {
     assert!(is_at_rest(&world, 0));
 }
 
+/// An end is dated by the last entry of the ledger, and may be told much later.
+#[test]
+fn an_end_can_be_read_for_a_minute_however_late_it_is_told() {
+    let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
+    world.run_to_end();
+    world.slots[0].benchmark.status = None;
+    world.kill_operator();
+    world.advance_to(world.now + 10_000.0);
+    world.pass(0);
+    let told = world.now;
+    world.run_until("its time", |world| world.slots[0].gone);
+    let read_for = world.now - told;
+    assert!((60.0..70.0).contains(&read_for), "{read_for}");
+}
+
 #[test]
 fn without_a_time_to_live_it_is_kept() {
     let mut world = World::new([two()]);
@@ -331,7 +350,7 @@ fn without_a_time_to_live_it_is_kept() {
 
 #[test]
 fn neither_a_running_nor_a_suspended_one_is_deleted() {
-    let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("0s"))])]);
+    let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
     world.run_until("some trials", |world| measured(world, 0).len() == 4);
     world.edit(0, &SUSPEND);
     let suspended = world.now;
@@ -492,15 +511,19 @@ fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
     world.run_to_end();
     let mut benchmark = world.slots[0].benchmark.clone();
     let run = run_of(&benchmark);
-    for (generation, verdict, winner, kept) in [
-        (2, Some(Verdict::Pass), Some("rust"), 0),
-        (2, Some(Verdict::Pass), Some("python"), 1),
-        (2, Some(Verdict::Pass), None, 1),
-        (2, None, None, 1),
-        (1, None, None, 0),
+    let told = benchmark.status.as_ref().unwrap().deciding_figure;
+    let other = Some(DecidingFigure::Attributed);
+    assert_ne!(told, other);
+    for (generation, verdict, winner, deciding, kept) in [
+        (2, Some(Verdict::Pass), Some("rust"), told, 0),
+        (2, Some(Verdict::Pass), Some("rust"), other, 1),
+        (2, Some(Verdict::Pass), Some("python"), told, 1),
+        (2, Some(Verdict::Pass), None, told, 1),
+        (2, None, None, None, 1),
+        (1, None, None, None, 0),
     ] {
         benchmark.metadata.generation = Some(generation);
-        let history = plan::history::history(&benchmark, &run, verdict, winner);
+        let history = plan::history::history(&benchmark, &run, verdict, winner, deciding);
         assert_eq!(history.len(), kept, "{generation} {verdict:?} {winner:?}");
     }
 }

@@ -133,7 +133,7 @@ NO_JOULES = {
     "trials": {"blocks": 5, "idleBaseline": "5s"},
     "budgets": [{"candidate": "rust", "maxJoulesPerRequest": "0.02"}],
 }
-EXPIRES = Benchmark("e2e-life", "expires", spec(**NO_JOULES, ttlAfterFinished="3s"))
+EXPIRES = Benchmark("e2e-life", "expires", spec(**NO_JOULES, ttlAfterFinished="1m"))
 AGAIN = Benchmark("e2e-life", "again", spec(**NO_JOULES))
 CREATED_SUSPENDED = Benchmark("e2e-life", "created-suspended", TURN | {"suspend": True})
 PAUSED = Benchmark("e2e-life", "paused", TURN)

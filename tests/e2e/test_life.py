@@ -86,7 +86,7 @@ def test_an_ended_one_is_deleted_after_its_time(session: Session) -> None:
         return next((m.status["verdict"] for m in moments if m.status.get("verdict")), "")
 
     assert session.observer.until(verdict, 30, f"the end of {EXPIRES.key}") == "Invalid"
-    session.observer.until(lambda: EXPIRES.key not in session.observer.benchmarks, 30, "its deletion")
+    session.observer.until(lambda: EXPIRES.key not in session.observer.benchmarks, 90, "its deletion")
 
 
 def test_a_new_run_keeps_the_verdict_of_the_one_before(session: Session) -> None:

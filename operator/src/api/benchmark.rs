@@ -91,10 +91,11 @@ pub struct FrugalityBenchmarkSpec {
     /// measured blocks are kept, the one in hand is measured again, and `deadline` counts anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
-    /// How long after its end the benchmark is deleted, its ledger included: `0s` is at once. Absent: it
-    /// is kept. One whose spec or ledger can't be read is kept, too.
+    /// How long after its end the benchmark is deleted, its ledger included: at least `1m`, and longer than
+    /// whoever reads the verdict needs. Not for benchmarks that a GitOps tool would create again. Absent:
+    /// it is kept. One whose spec or ledger can't be read is kept, too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("duration(self) <= duration('8784h')").message("spec.ttlAfterFinished must be at most 8784h; write for example 24h"))]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('1m') && duration(self) <= duration('8784h')").message("spec.ttlAfterFinished must be from 1m to 8784h; write for example 24h"))]
     pub ttl_after_finished: Option<HumanDuration>,
 }
 

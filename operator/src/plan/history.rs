@@ -1,12 +1,14 @@
 //! Verdicts that the status no longer tells: of earlier runs, and of this one before an edit.
 
 use super::time;
-use crate::api::{FrugalityBenchmark, FrugalityBenchmarkStatus, PastVerdict, Verdict};
+use crate::api::{
+    DecidingFigure, FrugalityBenchmark, FrugalityBenchmarkStatus, PastVerdict, Verdict,
+};
 
 /// Verdicts that are kept; they are at most 3 kB together.
 const MAX_ENTRIES: usize = 10;
 
-/// The history of a status that is about to tell a verdict and a winner, or none yet, of a run. What the
+/// The history of a status that is about to tell a verdict, a winner and by which figure, or none yet, of a run. What the
 /// status told before goes into it once it no longer stands. This alone is read from the status: the
 /// ledger does not tell by which budgets a run was judged.
 #[must_use]
@@ -15,13 +17,15 @@ pub fn history(
     run: &str,
     verdict: Option<Verdict>,
     winner: Option<&str>,
+    deciding: Option<DecidingFigure>,
 ) -> Vec<PastVerdict> {
     let Some(told) = &benchmark.status else {
         return Vec::new();
     };
     // Without an edit it is the cluster that has changed: there was no meter, say, and now there is one.
     let is_edited = benchmark.metadata.generation != told.observed_generation;
-    let is_same = (verdict, winner) == (told.verdict, told.winner.as_deref());
+    let is_same =
+        (verdict, winner, deciding) == (told.verdict, told.winner.as_deref(), told.deciding_figure);
     if told.run.as_deref() != Some(run) || (is_edited && !is_same) {
         with_told(told)
     } else {

@@ -95,8 +95,14 @@ fn of_verdict(
     now: &FrugalityBenchmarkStatus,
     verdict: Verdict,
 ) -> Option<EventNote> {
-    let is_new = before.is_none_or(|before| before.verdict != now.verdict || before.run != now.run);
     let (reason, message) = told(now)?;
+    let is_new = before.is_none_or(|before| {
+        before.verdict != now.verdict
+            || before.run != now.run
+            || before.winner != now.winner
+            || before.deciding_figure != now.deciding_figure
+            || told(before).is_none_or(|(reason_before, _)| reason_before != reason)
+    });
     is_new.then(|| EventNote {
         warning: verdict != Verdict::Pass,
         reason: reason.to_owned(),

@@ -130,8 +130,6 @@ impl Pass<'_> {
         } else {
             "nothing has been measured; set spec.suspend to false to begin"
         };
-        let message = format!("suspended with {left} to go: {go_on}");
-        let mut plan = self.report(None, None, &State::Suspended { message });
         let void = |status: Option<FrugalityTrialStatus>| {
             ended(
                 status.unwrap_or_default(),
@@ -141,6 +139,12 @@ impl Pass<'_> {
                 self.now_unix_seconds,
             )
         };
+        let mut plan = self.running(
+            None,
+            reason::MEASURING,
+            "suspending: the block in hand becomes void",
+            BUSY_REQUEUE_SECONDS / 5.0,
+        );
         let entry = match next {
             Next::Open(trial) => {
                 plan.record_version = trial.resource_version();
@@ -156,9 +160,10 @@ impl Pass<'_> {
         if let Some((trial, record)) = entry {
             plan.events.extend(log::of_trial(&trial, &record));
             plan.record = Some((trial.name_any(), Box::new(record)));
-            plan.requeue_seconds = BUSY_REQUEUE_SECONDS / 5.0;
             return plan;
         }
+        let message = format!("suspended with {left} to go: {go_on}");
+        let mut plan = self.report(None, None, &State::Suspended { message });
         plan.delete = self.all_children();
         plan.requeue_seconds = ENDED_REQUEUE_SECONDS;
         self.give_back(&mut plan);
@@ -572,8 +577,8 @@ impl Pass<'_> {
         plan
     }
 
-    /// An end that follows from the cluster as it is now. For a while, and once a run has begun for
-    /// as long as its deadline allows, the cluster is waited for instead.
+    /// An end that follows from the cluster as it is now. For a while, and once a run has begun until its
+    /// deadline, which counts while it has its turn, the cluster is waited for instead.
     fn not_possible(
         &self,
         nodes: Option<&Nodes>,
@@ -622,18 +627,25 @@ impl Pass<'_> {
     }
 
     /// For how long an ended benchmark is kept, where its spec limits that and its ledger can be read. It
-    /// is at least until people have been told of its end and nothing is left of it but the ledger.
+    /// is at least until nothing is left of it but the ledger, and people could read how it ended for a
+    /// minute: an end may be dated long before it was told, by the last entry of the ledger.
     fn seconds_to_live(&self) -> Option<f64> {
         let ttl = self.settings?.ttl_seconds?;
         if !self.observed.unreadable.is_empty() {
             return None;
         }
-        let told = self.told().and_then(FrugalityBenchmarkStatus::end);
+        let told = self.told()?;
         let is_over = self.is_clean() && self.queue.releases().is_empty();
-        let Some(end) = told.filter(|_| is_over) else {
+        let Some(end) = told.end().filter(|_| is_over) else {
             return Some(BUSY_REQUEUE_SECONDS);
         };
-        Some(ttl - (self.now_unix_seconds - time::unix_seconds(end.last_transition_time.0)))
+        let reason = told.columns.as_ref().and_then(|c| c.reason.as_deref());
+        let told_for = match &self.observed.waiting_since {
+            Some((same, since)) if Some(same.as_str()) == reason => self.now_unix_seconds - since,
+            _ => 0.0,
+        };
+        let age = self.now_unix_seconds - time::unix_seconds(end.last_transition_time.0);
+        Some((ttl - age).max(GRACE_SECONDS - told_for))
     }
 
     /// Whether nothing is left of the benchmark but its ledger.

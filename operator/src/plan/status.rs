@@ -113,6 +113,7 @@ impl Report<'_> {
                 self.run,
                 verdict,
                 figures.and_then(|f| f.winner.as_deref()),
+                figures.and_then(|f| f.deciding),
             ),
             columns: Some(self.columns(figures)),
         }
@@ -271,7 +272,10 @@ impl Report<'_> {
         let now = time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH);
         let told = self.benchmark.status.as_ref();
         let is_first_end = matches!(self.state, State::Ended(_))
-            && told.is_none_or(|status| status.verdict.is_none());
+            && told.is_none_or(|status| {
+                status.verdict.is_none()
+                    && status.observed_generation == self.benchmark.metadata.generation
+            });
         self.ledger
             .last_finished()
             .filter(|_| is_first_end)

@@ -334,6 +334,7 @@ impl World {
         for slot in self.slots.iter_mut().filter(|slot| !slot.gone) {
             slot.sessions.clear();
             slot.watch = None;
+            slot.waiting_since = None;
             slot.next_pass = self.now + 2.3;
         }
     }

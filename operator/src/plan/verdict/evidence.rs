@@ -258,6 +258,9 @@ impl<'a> Evidence<'a> {
             })
             .map(|why| format!(": {why}"))
             .unwrap_or_default();
+        if missing == 0 {
+            return format!("{name}: the uncertainty is too large for an interval");
+        }
         format!(
             "{name} missing in {missing} of {} trials{why}",
             trials.len()
