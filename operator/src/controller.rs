@@ -18,7 +18,7 @@ use tracing::{debug, error, info, warn};
 use crate::{
     api::FrugalityBenchmark,
     apply::{Applied, Applier, ApplyError},
-    metrics::{Metrics, ReconcileResult},
+    metrics::{AttemptLabels, Metrics, ReconcileResult},
     observe::{ObserveError, Places, observe},
     plan::{
         Plan,
@@ -128,15 +128,15 @@ impl Context {
         debug!(?plan, "planned");
         self.remember_reason(benchmark, &plan, now);
         let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
-        // What is planned anew after a conflict is the same attempt.
-        let record = plan.record.as_ref().map(|(_, record)| record.clone());
-        match self.applier.apply(benchmark, plan, seen).await? {
-            Applied::Done => {
-                if let Some(record) = &record {
-                    self.metrics.count_attempt(record);
-                }
-                Ok(Action::requeue(requeue))
-            }
+        let ended = AttemptLabels::of(&plan);
+        let applied = self.applier.apply(benchmark, plan, seen).await?;
+        // What is planned anew after a conflict is the same attempt. Records are written before objects
+        // that may be refused.
+        if let (Some(ended), Applied::Done | Applied::Refused(_)) = (ended, &applied) {
+            self.metrics.count_attempt(&ended);
+        }
+        match applied {
+            Applied::Done => Ok(Action::requeue(requeue)),
             Applied::Overtaken => Ok(Action::requeue(MIN_BACKOFF)),
             Applied::Refused(refusal) => {
                 warn!(reason = refusal.reason, refusal.message, "refused");

@@ -11,7 +11,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::api::FrugalityTrialStatus;
+use crate::plan::Plan;
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
@@ -31,10 +31,23 @@ struct PassLabels {
     result: ReconcileResult,
 }
 
+/// What became of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AttemptLabels {
+pub struct AttemptLabels {
     outcome: String,
     reason: String,
+}
+
+impl AttemptLabels {
+    /// Of the attempt that a plan ends, if it ends one.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Option<Self> {
+        let (_, record) = plan.record.as_ref()?;
+        Some(Self {
+            outcome: format!("{:?}", record.outcome?),
+            reason: record.reason.clone().unwrap_or_default(),
+        })
+    }
 }
 
 /// The operator's metrics. Cheap to clone.
@@ -80,15 +93,9 @@ impl Metrics {
         self.pass_seconds.observe(duration.as_secs_f64());
     }
 
-    /// Counts an attempt that has ended, by what became of it.
-    pub fn count_attempt(&self, record: &FrugalityTrialStatus) {
-        if let Some(outcome) = record.outcome {
-            let labels = AttemptLabels {
-                outcome: format!("{outcome:?}"),
-                reason: record.reason.clone().unwrap_or_default(),
-            };
-            self.attempts.get_or_create(&labels).inc();
-        }
+    /// Counts an attempt that has ended.
+    pub fn count_attempt(&self, ended: &AttemptLabels) {
+        self.attempts.get_or_create(ended).inc();
     }
 
     /// All metrics in OpenMetrics' text format.

@@ -105,7 +105,7 @@ fn joule_budgets_are_decided_on_the_bound_with_the_meter() {
     let message = undecided("0.0105", 0.03);
     assert!(
         message.contains("the meter's accuracy included")
-            && message.ends_with("(no number of blocks would: the meter is not accurate enough)"),
+            && message.ends_with("(no number of blocks would: the meter and the ends of the windows are not known well enough)"),
         "{message}"
     );
     let message = undecided("0.0105", 0.023);
@@ -265,7 +265,7 @@ fn answers_are_compared_by_the_trials_that_tell_their_size() {
     assert_eq!(
         plan.status.notes,
         [
-            "the size of the answers of python is not known, since every trial had errors: whether the candidates do the same work was not checked"
+            "the size of the answers of python is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked"
         ]
     );
 }

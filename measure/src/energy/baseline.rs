@@ -37,36 +37,29 @@ const MIN_IDLE_INTERVALS: f64 = 2.0;
 impl Gross {
     pub(super) fn of(evidence: &Evidence<'_>) -> Result<Self, Void> {
         let Evidence { attempt, series } = evidence;
-        let mut gross = Self {
-            node_joules: series.node_joules(attempt.measured)?,
-            window_seconds: attempt.measured.seconds(),
-            idle_before_watts: series.node_joules(attempt.idle_before)?
-                / attempt.idle_before.seconds(),
-            idle_after_watts: series.node_joules(attempt.idle_after)?
-                / attempt.idle_after.seconds(),
+        let node_joules = series.node_joules(attempt.measured)?;
+        let window_seconds = attempt.measured.seconds();
+        let idle_before_watts =
+            series.node_joules(attempt.idle_before)? / attempt.idle_before.seconds();
+        let idle_after_watts =
+            series.node_joules(attempt.idle_after)? / attempt.idle_after.seconds();
+        // Above the idle baselines; 0 where it is below them.
+        let idle_watts = f64::midpoint(idle_before_watts, idle_after_watts);
+        let load_watts = (node_joules / window_seconds - idle_watts).max(0.0);
+        let timestamp_uncertainty_seconds = series.timestamp_uncertainty_seconds();
+        Ok(Self {
+            node_joules,
+            window_seconds,
+            idle_before_watts,
+            idle_after_watts,
             idle_before_seconds: attempt.idle_before.seconds(),
             idle_after_seconds: attempt.idle_after.seconds(),
             interval_seconds: series.interval_seconds(),
-            timestamp_uncertainty_seconds: series.timestamp_uncertainty_seconds(),
-            relative_uncertainty: 0.0,
-        };
-        gross.relative_uncertainty = gross
-            .relative_uncertainty_over(gross.window_seconds)
-            .hypot(ends::relative_uncertainty(evidence, &gross));
-        Ok(gross)
-    }
-
-    /// Mean power of the window above the idle baselines, in watts; 0 where it is below them.
-    pub(super) fn load_watts(&self) -> f64 {
-        let idle_watts = f64::midpoint(self.idle_before_watts, self.idle_after_watts);
-        (self.node_joules / self.window_seconds - idle_watts).max(0.0)
-    }
-
-    /// Standard uncertainty of an energy relative to it, from not knowing the exact times of its two
-    /// ends. Each time lies anywhere within ±δ: u = δ/√3 (JCGM 100:2008, 4.3.7), and the ends are
-    /// independent, at the window's mean power: u(E)/E = √2·u/T.
-    fn relative_uncertainty_over(&self, seconds: f64) -> f64 {
-        2.0_f64.sqrt() * self.timestamp_uncertainty_seconds / 3.0_f64.sqrt() / seconds
+            timestamp_uncertainty_seconds,
+            relative_uncertainty: of_times(timestamp_uncertainty_seconds, window_seconds).hypot(
+                ends::relative_uncertainty(evidence, node_joules, load_watts),
+            ),
+        })
     }
 
     /// Standard uncertainty of the net energy, in joules. The baseline is the mean of two, so its
@@ -74,12 +67,19 @@ impl Gross {
     /// baselines that of their times.
     fn net_uncertainty_joules(&self) -> f64 {
         let spread_watts = (self.idle_after_watts - self.idle_before_watts).abs() / 2.0;
-        let before =
-            self.idle_before_watts * self.relative_uncertainty_over(self.idle_before_seconds);
-        let after = self.idle_after_watts * self.relative_uncertainty_over(self.idle_after_seconds);
+        let delta = self.timestamp_uncertainty_seconds;
+        let before = self.idle_before_watts * of_times(delta, self.idle_before_seconds);
+        let after = self.idle_after_watts * of_times(delta, self.idle_after_seconds);
         let baseline_watts = spread_watts.hypot(before.hypot(after) / 2.0);
         (baseline_watts * self.window_seconds).hypot(self.node_joules * self.relative_uncertainty)
     }
+}
+
+/// Standard uncertainty of an energy over `seconds` relative to it, from not knowing the exact times of its
+/// two ends. Each time lies anywhere within ±δ: u = δ/√3 (JCGM 100:2008, 4.3.7), and the ends are
+/// independent, at the window's mean power: u(E)/E = √2·u/T.
+fn of_times(delta_seconds: f64, seconds: f64) -> f64 {
+    2.0_f64.sqrt() * delta_seconds / 3.0_f64.sqrt() / seconds
 }
 
 impl Net {

@@ -1,7 +1,6 @@
 //! What the two ends of a window cost in accuracy: each lies between two readings, at a time that is
 //! known no better than the clocks were compared, and beside a short gap in the load.
 
-use super::baseline::Gross;
 use super::checks::Evidence;
 use crate::reading::Reading;
 
@@ -27,8 +26,12 @@ use crate::reading::Reading;
 ///
 /// 1, as much as the energy itself, where fewer than three readings are inside the window, so that nothing
 /// is known of its power, or where it has no energy.
-pub(super) fn relative_uncertainty(evidence: &Evidence<'_>, gross: &Gross) -> f64 {
-    let Some(steps) = Steps::inside(evidence).filter(|_| gross.node_joules > 0.0) else {
+pub(super) fn relative_uncertainty(
+    evidence: &Evidence<'_>,
+    node_joules: f64,
+    load_watts: f64,
+) -> f64 {
+    let Some(steps) = Steps::inside(evidence).filter(|_| node_joules > 0.0) else {
         return 1.0;
     };
     let ends = evidence.attempt.ends;
@@ -49,8 +52,8 @@ pub(super) fn relative_uncertainty(evidence: &Evidence<'_>, gross: &Gross) -> f6
         + 2.0 * steps.watts_variance * clock_seconds.powi(2) / 3.0
         + start.resolution_variance()
         + end.resolution_variance()
-        + (gross.load_watts() * moved_seconds).powi(2) / 3.0;
-    variance.sqrt() / gross.node_joules
+        + (load_watts * moved_seconds).powi(2) / 3.0;
+    variance.sqrt() / node_joules
 }
 
 /// How much of the load's time an instrument that is read every `between_seconds` may move over an end of

@@ -8,9 +8,9 @@ use crate::api::{
 /// Verdicts that are kept; they are at most 3 kB together.
 const MAX_ENTRIES: usize = 10;
 
-/// The history of a status that is about to tell a verdict, a winner and by which figure, or none yet, of a run. What the
-/// status told before goes into it once it no longer stands. This alone is read from the status: the
-/// ledger does not tell by which budgets a run was judged.
+/// The history of a status that is about to tell a verdict of a run, a winner and by which figure, or
+/// none yet. What the status told before goes into it once it no longer stands. This alone is read from the
+/// status: the ledger does not tell by which budgets a run was judged.
 #[must_use]
 pub fn history(
     benchmark: &FrugalityBenchmark,

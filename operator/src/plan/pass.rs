@@ -1,5 +1,7 @@
 //! One pass: which of the decisions comes next, and the plan that follows from it.
 
+mod rest;
+
 use kube::ResourceExt;
 
 use super::{
@@ -14,7 +16,6 @@ use super::{
     resources::Builder,
     settings::Settings,
     status::{Report, State},
-    time,
     trial::{Attempt, ended},
     turn::{Queue, Turn},
     verdict::{self, Judgement, judge, without_figures},
@@ -29,8 +30,6 @@ use crate::api::{
 const GRACE_SECONDS: f64 = 60.0;
 /// How often a benchmark that waits for its turn is looked at.
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
-/// How often one that has ended, or is suspended, is.
-const ENDED_REQUEUE_SECONDS: f64 = 30.0;
 /// How often something is looked at that moves by itself.
 const BUSY_REQUEUE_SECONDS: f64 = 1.0;
 
@@ -120,72 +119,12 @@ impl Pass<'_> {
         }
     }
 
-    /// Paused: the attempt in hand ends as void, then all objects go, then the locks. A block of which a
-    /// part was measured is begun anew, because its trials must be neighbours in time.
-    fn suspend(&self, settings: &Settings) -> Plan {
-        let next = self.ledger.next(settings);
-        let left = self.estimate(settings);
-        let go_on = if self.ledger.is_begun() {
-            "measured blocks are kept; set spec.suspend to false to go on"
-        } else {
-            "nothing has been measured; set spec.suspend to false to begin"
-        };
-        let void = |status: Option<FrugalityTrialStatus>| {
-            ended(
-                status.unwrap_or_default(),
-                Outcome::Void,
-                reason::SUSPENDED,
-                "the benchmark was suspended",
-                self.now_unix_seconds,
-            )
-        };
-        let mut plan = self.running(
-            None,
-            reason::MEASURING,
-            "suspending: the block in hand becomes void",
-            BUSY_REQUEUE_SECONDS / 5.0,
-        );
-        let entry = match next {
-            Next::Open(trial) => {
-                plan.record_version = trial.resource_version();
-                Some((trial.clone(), void(trial.status.clone())))
-            }
-            Next::Start(start) if start.position > 1 => {
-                let entry = self.entry(settings, None, &start);
-                plan.open = Some(Box::new(entry.clone()));
-                Some((entry, void(None)))
-            }
-            _ => None,
-        };
-        if let Some((trial, record)) = entry {
-            plan.events.extend(log::of_trial(&trial, &record));
-            plan.record = Some((trial.name_any(), Box::new(record)));
-            return plan;
-        }
-        let message = format!("suspended with {left} to go: {go_on}");
-        let mut plan = self.report(None, None, &State::Suspended { message });
-        plan.delete = self.all_children();
-        plan.requeue_seconds = ENDED_REQUEUE_SECONDS;
-        self.give_back(&mut plan);
-        plan
-    }
-
     fn estimate(&self, settings: &Settings) -> Estimate {
         Estimate::of(
             settings,
             self.ledger,
             self.benchmark.spec.database.is_some(),
         )
-    }
-
-    /// Gives the locks back once nothing is left on the nodes.
-    fn give_back(&self, plan: &mut Plan) {
-        let locks = self.queue.releases();
-        if self.is_clean() {
-            plan.locks = locks;
-        } else if !locks.is_empty() {
-            plan.requeue_seconds = BUSY_REQUEUE_SECONDS;
-        }
     }
 
     /// Entries of this run that can't be read: what they say is unknown, so nothing may follow from
@@ -611,41 +550,6 @@ impl Pass<'_> {
         self.told()
             .and_then(|status| status.columns.as_ref()?.reason.as_deref())
             == Some(reason)
-    }
-
-    /// The end: the status says so, everything but the ledger goes, and then the lock.
-    pub(super) fn conclude(&self, nodes: Option<&Nodes>, judgement: Judgement) -> Plan {
-        let mut plan = self.report(nodes, None, &State::Ended(judgement));
-        plan.delete = self.all_children();
-        plan.requeue_seconds = ENDED_REQUEUE_SECONDS;
-        self.give_back(&mut plan);
-        if let Some(left) = self.seconds_to_live() {
-            plan.expire = left <= 0.0;
-            plan.requeue_seconds = plan.requeue_seconds.min(left.max(BUSY_REQUEUE_SECONDS));
-        }
-        plan
-    }
-
-    /// For how long an ended benchmark is kept, where its spec limits that and its ledger can be read. It
-    /// is at least until nothing is left of it but the ledger, and people could read how it ended for a
-    /// minute: an end may be dated long before it was told, by the last entry of the ledger.
-    fn seconds_to_live(&self) -> Option<f64> {
-        let ttl = self.settings?.ttl_seconds?;
-        if !self.observed.unreadable.is_empty() {
-            return None;
-        }
-        let told = self.told()?;
-        let is_over = self.is_clean() && self.queue.releases().is_empty();
-        let Some(end) = told.end().filter(|_| is_over) else {
-            return Some(BUSY_REQUEUE_SECONDS);
-        };
-        let reason = told.columns.as_ref().and_then(|c| c.reason.as_deref());
-        let told_for = match &self.observed.waiting_since {
-            Some((same, since)) if Some(same.as_str()) == reason => self.now_unix_seconds - since,
-            _ => 0.0,
-        };
-        let age = self.now_unix_seconds - time::unix_seconds(end.last_transition_time.0);
-        Some((ttl - age).max(GRACE_SECONDS - told_for))
     }
 
     /// Whether nothing is left of the benchmark but its ledger.

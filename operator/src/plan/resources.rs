@@ -1,5 +1,6 @@
 //! The objects of a run, each built from the spec in one place.
 
+mod parts;
 mod standalone;
 
 use std::collections::BTreeMap;
@@ -7,26 +8,28 @@ use std::collections::BTreeMap;
 use frugality_measure::fortio::Amount;
 use k8s_openapi::{
     api::{
-        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
+        apps::v1::Deployment,
         batch::v1::{Job, JobSpec},
         core::v1::{
-            Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource,
-            HTTPGetAction, KeyToPath, LocalObjectReference, PodSecurityContext, PodSpec,
-            PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, Secret,
-            SecretKeySelector, SecurityContext, Service, ServicePort, ServiceSpec, Volume,
-            VolumeMount,
+            ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction,
+            KeyToPath, LocalObjectReference, PodSpec, PodTemplateSpec, Probe, Secret,
+            SecretKeySelector, SecurityContext, Service, Volume, VolumeMount,
         },
     },
-    apimachinery::pkg::{
-        api::resource::Quantity, apis::meta::v1::LabelSelector, util::intstr::IntOrString,
-    },
+    apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
     Resource, ResourceExt,
     api::{DynamicObject, ObjectMeta},
 };
 
-use self::standalone::database_user;
+use self::{
+    parts::{
+        deployment, literal, requirements, restricted, restricted_container, restricted_pod,
+        service,
+    },
+    standalone::database_user,
+};
 use super::{
     facts::{ChildKind, Config},
     identity,
@@ -508,116 +511,4 @@ fn count_and_digest(seed: &Seed) -> String {
 
 fn shell(script: &str) -> Vec<String> {
     vec!["/bin/sh".into(), "-ec".into(), script.into()]
-}
-
-/// The address of the pods with the object's labels.
-fn service(metadata: ObjectMeta, port: i32) -> ChildObject {
-    ChildObject::Service(Box::new(Service {
-        spec: Some(ServiceSpec {
-            selector: metadata.labels.clone(),
-            ports: Some(vec![ServicePort {
-                port,
-                target_port: Some(IntOrString::Int(port)),
-                ..ServicePort::default()
-            }]),
-            ..ServiceSpec::default()
-        }),
-        metadata,
-        status: None,
-    }))
-}
-
-/// One pod with the object's labels, and never two at once.
-fn deployment(metadata: ObjectMeta, pod: PodSpec) -> ChildObject {
-    let labels = metadata.labels.clone();
-    ChildObject::Deployment(Box::new(Deployment {
-        spec: Some(DeploymentSpec {
-            replicas: Some(1),
-            selector: LabelSelector {
-                match_labels: labels.clone(),
-                ..LabelSelector::default()
-            },
-            strategy: Some(DeploymentStrategy {
-                type_: Some("Recreate".into()),
-                ..DeploymentStrategy::default()
-            }),
-            template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels,
-                    ..ObjectMeta::default()
-                }),
-                spec: Some(pod),
-            },
-            ..DeploymentSpec::default()
-        }),
-        metadata,
-        status: None,
-    }))
-}
-
-fn literal(name: &str, value: &str) -> EnvVar {
-    EnvVar {
-        name: name.into(),
-        value: Some(value.into()),
-        ..EnvVar::default()
-    }
-}
-
-fn requirements(resources: &crate::api::Resources) -> ResourceRequirements {
-    let amounts = |list: &crate::api::ResourceList| {
-        let amounts: BTreeMap<_, _> = [("cpu", &list.cpu), ("memory", &list.memory)]
-            .into_iter()
-            .filter_map(|(name, amount)| Some((name.to_owned(), Quantity(amount.clone()?))))
-            .collect();
-        (!amounts.is_empty()).then_some(amounts)
-    };
-    ResourceRequirements {
-        requests: amounts(&resources.requests),
-        limits: amounts(&resources.limits),
-        ..ResourceRequirements::default()
-    }
-}
-
-/// What the `restricted` Pod Security Standard asks of a container.
-fn restricted() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        capabilities: Some(Capabilities {
-            drop: Some(vec!["ALL".into()]),
-            ..Capabilities::default()
-        }),
-        run_as_non_root: Some(true),
-        ..SecurityContext::default()
-    }
-}
-
-fn restricted_container(user: i64) -> Container {
-    Container {
-        image_pull_policy: Some("IfNotPresent".into()),
-        security_context: Some(SecurityContext {
-            run_as_user: Some(user),
-            ..restricted()
-        }),
-        // Why a container failed is in the last lines that it printed.
-        termination_message_policy: Some("FallbackToLogsOnError".into()),
-        ..Container::default()
-    }
-}
-
-/// What the `restricted` Pod Security Standard asks of a pod, and nothing from the cluster that a
-/// benchmark's pod does not need.
-fn restricted_pod() -> PodSpec {
-    PodSpec {
-        automount_service_account_token: Some(false),
-        enable_service_links: Some(false),
-        security_context: Some(PodSecurityContext {
-            run_as_non_root: Some(true),
-            seccomp_profile: Some(SeccompProfile {
-                type_: "RuntimeDefault".into(),
-                ..SeccompProfile::default()
-            }),
-            ..PodSecurityContext::default()
-        }),
-        ..PodSpec::default()
-    }
 }

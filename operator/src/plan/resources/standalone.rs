@@ -12,8 +12,8 @@ use k8s_openapi::{
 };
 
 use super::{
-    Builder, ChildObject, DATABASE_PORT, deployment, literal, requirements, restricted_container,
-    restricted_pod, service,
+    Builder, ChildObject, DATABASE_PORT,
+    parts::{deployment, literal, requirements, restricted_container, restricted_pod, service},
 };
 use crate::{
     api::{Database, Role},

@@ -156,7 +156,7 @@ impl Judged<'_> {
         let against = self.limit.against.as_ref()?;
         if let (true, Some(control)) = (self.has_no_floor, &self.evidence.settings.control) {
             return Some(format!(
-                "the control of {} has no figure in every trial, and without the noise floor no ratio is judged",
+                "the deciding figure is missing in a trial of {} or of its control, and without the noise floor no ratio is judged",
                 control.candidate
             ));
         }
@@ -221,7 +221,7 @@ fn more_blocks(blocks: usize, figure: &Figure, limit: &Limit) -> String {
     let of_meter = half(lower, upper).powi(2) - of_trials;
     let room = (limit - figure.value).powi(2) - of_meter;
     if room <= 0.0 && figure.expanded.is_some() {
-        return " (no number of blocks would: the meter is not accurate enough)".into();
+        return " (no number of blocks would: the meter and the ends of the windows are not known well enough)".into();
     }
     let times = of_trials / room;
     let needed = blocks as f64 * if is_unseen { times.sqrt() } else { times };

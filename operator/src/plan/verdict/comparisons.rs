@@ -117,7 +117,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// Mean over the trials in which Fortio tells the size of a success: those without any error.
+    /// Mean over the trials in which Fortio tells the size of a success: those without any error, where
+    /// what is expected is what Fortio takes for a success.
     fn body_bytes(&self, candidate: &str) -> Option<f64> {
         let sizes: Vec<f64> = self
             .trials(candidate)
@@ -141,7 +142,7 @@ impl Evidence<'_> {
             .collect();
         (!unknown.is_empty()).then(|| {
             format!(
-                "the size of the answers of {} is not known, since every trial had errors: whether the candidates do the same work was not checked",
+                "the size of the answers of {} is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked",
                 unknown.join(", ")
             )
         })
@@ -169,7 +170,7 @@ impl Evidence<'_> {
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {
                 format!(
-                    "the control of {} has no figure in every trial: the noise floor is not known",
+                    "the deciding figure is missing in a trial of {} or of its control: the noise floor is not known",
                     control.candidate
                 )
             }));

@@ -1,0 +1,132 @@
+//! What several of a run's objects are made of: an address, one pod, what restricts it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
+        core::v1::{
+            Capabilities, Container, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec,
+            ResourceRequirements, SeccompProfile, SecurityContext, Service, ServicePort,
+            ServiceSpec,
+        },
+    },
+    apimachinery::pkg::{
+        api::resource::Quantity, apis::meta::v1::LabelSelector, util::intstr::IntOrString,
+    },
+};
+use kube::api::ObjectMeta;
+
+use super::ChildObject;
+
+/// The address of the pods with the object's labels.
+pub(super) fn service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    ChildObject::Service(Box::new(Service {
+        spec: Some(ServiceSpec {
+            selector: metadata.labels.clone(),
+            ports: Some(vec![ServicePort {
+                port,
+                target_port: Some(IntOrString::Int(port)),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        metadata,
+        status: None,
+    }))
+}
+
+/// One pod with the object's labels, and never two at once.
+pub(super) fn deployment(metadata: ObjectMeta, pod: PodSpec) -> ChildObject {
+    let labels = metadata.labels.clone();
+    ChildObject::Deployment(Box::new(Deployment {
+        spec: Some(DeploymentSpec {
+            replicas: Some(1),
+            selector: LabelSelector {
+                match_labels: labels.clone(),
+                ..LabelSelector::default()
+            },
+            strategy: Some(DeploymentStrategy {
+                type_: Some("Recreate".into()),
+                ..DeploymentStrategy::default()
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels,
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod),
+            },
+            ..DeploymentSpec::default()
+        }),
+        metadata,
+        status: None,
+    }))
+}
+
+pub(super) fn literal(name: &str, value: &str) -> EnvVar {
+    EnvVar {
+        name: name.into(),
+        value: Some(value.into()),
+        ..EnvVar::default()
+    }
+}
+
+pub(super) fn requirements(resources: &crate::api::Resources) -> ResourceRequirements {
+    let amounts = |list: &crate::api::ResourceList| {
+        let amounts: BTreeMap<_, _> = [("cpu", &list.cpu), ("memory", &list.memory)]
+            .into_iter()
+            .filter_map(|(name, amount)| Some((name.to_owned(), Quantity(amount.clone()?))))
+            .collect();
+        (!amounts.is_empty()).then_some(amounts)
+    };
+    ResourceRequirements {
+        requests: amounts(&resources.requests),
+        limits: amounts(&resources.limits),
+        ..ResourceRequirements::default()
+    }
+}
+
+/// What the `restricted` Pod Security Standard asks of a container.
+pub(super) fn restricted() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".into()]),
+            ..Capabilities::default()
+        }),
+        run_as_non_root: Some(true),
+        ..SecurityContext::default()
+    }
+}
+
+pub(super) fn restricted_container(user: i64) -> Container {
+    Container {
+        image_pull_policy: Some("IfNotPresent".into()),
+        security_context: Some(SecurityContext {
+            run_as_user: Some(user),
+            ..restricted()
+        }),
+        // Why a container failed is in the last lines that it printed.
+        termination_message_policy: Some("FallbackToLogsOnError".into()),
+        ..Container::default()
+    }
+}
+
+/// What the `restricted` Pod Security Standard asks of a pod, and nothing from the cluster that a
+/// benchmark's pod does not need.
+pub(super) fn restricted_pod() -> PodSpec {
+    PodSpec {
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".into(),
+                ..SeccompProfile::default()
+            }),
+            ..PodSecurityContext::default()
+        }),
+        ..PodSpec::default()
+    }
+}
