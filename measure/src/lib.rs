@@ -11,9 +11,11 @@
 //! 6. [`attempt`] puts the steps from 2 to 5 together: from a report and readings to one attempt's figures;
 //! 7. [`statistics`] turns trials into a figure with its interval.
 //!
+//! [`attribution`] is the other end of 4: how the node meter shares a node's energy among its pods.
 //! [`void`] has every reason for which an attempt does not count.
 
 pub mod attempt;
+pub mod attribution;
 pub mod energy;
 pub mod exposition;
 pub mod fortio;

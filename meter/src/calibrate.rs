@@ -8,9 +8,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::attribution::{Observation, seconds};
 use crate::cgroup::CgroupError;
 use crate::feed::Feed;
+use frugality_measure::attribution::{Observation, seconds};
 
 /// One point spans at least this, so that a plug's own delay and the kernel's ticks do not matter.
 const POINT: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::counters::{CpuCounter, MemoryFiles};
 use self::layout::{Layout, Listing, PodCgroup, Tree};
-use crate::attribution::{Observation, PodObservation};
+use frugality_measure::attribution::{Observation, PodObservation};
 
 /// A reading of clock and counter that took longer was interrupted, and is tried again.
 const LONGEST_READ: Duration = Duration::from_micros(200);

@@ -5,12 +5,12 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::attribution::{Accounts, seconds};
 use crate::cli::Settings;
 use crate::conditions::Cause;
 use crate::own_cost;
 use crate::pods::PodName;
 use crate::sampler::Published;
+use frugality_measure::attribution::{Accounts, seconds};
 
 /// Media type of what [`render`] returns.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-use crate::attribution::{Accounts, Break};
 use crate::bridge::{Bridge, BridgeError};
 use crate::cgroup::CgroupError;
 use crate::conditions::Conditions;
@@ -13,6 +12,7 @@ use crate::feed::Feed;
 use crate::pods::PodNames;
 use crate::power::Source;
 use crate::power::supply::Settled;
+use frugality_measure::attribution::{Accounts, Break};
 
 /// Energy that is later than this many intervals beyond its usual lag is missing.
 const LATE_INTERVALS: u32 = 2;

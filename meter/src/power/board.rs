@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{BOARD_ZONE, Provenance, Source};
-use crate::attribution::Interval;
+use frugality_measure::attribution::Interval;
 
 /// Name of the board whose two numbers the user gives.
 pub(crate) const GENERIC: &str = "generic";

@@ -6,7 +6,7 @@ use super::choice::{Chosen, Instrument, Surroundings, choose};
 use super::config::NodePower;
 use super::supply::Supply;
 use super::{InstrumentError, TrueReading};
-use crate::attribution::Observation;
+use frugality_measure::attribution::Observation;
 
 /// Watts of the node with nothing to do, and what a busy CPU adds.
 pub(crate) const IDLE_WATTS: f64 = 2.7;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::board::BoardModel;
 use super::timeline::{Interruption, Shape, Timeline};
 use super::{Source, TrueReading};
-use crate::attribution::{Interval, Observation, seconds};
+use frugality_measure::attribution::{Interval, Observation, seconds};
 
 /// The most readings of CPU time that wait; when more come, those in between are given up: the
 /// counters in the next one have all that theirs had.

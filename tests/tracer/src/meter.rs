@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
-use frugality_meter::attribution::{Accounts, Observation, PodObservation, seconds};
+use frugality_measure::attribution::{Accounts, Observation, PodObservation, seconds};
 
 use crate::{
     MILLISECOND, SECOND, Time,

@@ -3,7 +3,6 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::power::board::BoardModel;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -27,10 +26,14 @@ fn observation(at_milliseconds: u64, node_cpu: u64, pods: &[(&str, u64, u64)]) -
     }
 }
 
+/// A node whose power is a straight line of its CPU use.
+fn drawn(interval: Interval, idle_watts: f64, watts_per_cpu: f64) -> f64 {
+    idle_watts * interval.elapsed_seconds + watts_per_cpu * interval.node_cpu_seconds
+}
+
 /// 2 W idle, 3 W per CPU, two CPUs.
 fn advance(accounts: &mut Accounts, now: Observation) -> Result<(), Break> {
-    let model = BoardModel::new("generic", 2.0, 3.0, 2);
-    accounts.advance(now, |interval| model.joules(interval))
+    accounts.advance(now, |interval| drawn(interval, 2.0, 3.0))
 }
 
 fn assert_near(actual: f64, expected: f64) {
@@ -195,7 +198,6 @@ proptest! {
         watts_per_cpu in 0.0..20.0,
         cpus in 1_u32..8,
     ) {
-        let model = BoardModel::new("generic", idle_watts, watts_per_cpu, cpus);
         let mut accounts = Accounts::open(observation(0, 0, &[]), cpus);
         let (mut at, mut node_cpu, mut cgroups) = (0, 0, 100);
         let mut live: HashMap<&str, (u64, u64)> = HashMap::new();
@@ -218,7 +220,7 @@ proptest! {
             let pods: Vec<_> = live.iter().map(|(uid, &(cgroup, cpu))| (*uid, cgroup, cpu)).collect();
             let before = accounts.clone();
             accounts
-                .advance(observation(at, node_cpu, &pods), |interval| model.joules(interval))
+                .advance(observation(at, node_cpu, &pods), |interval| drawn(interval, idle_watts, watts_per_cpu))
                 .unwrap();
 
             let node = &accounts.node;
