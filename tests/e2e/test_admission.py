@@ -1,11 +1,12 @@
 """The API server refuses nonsense, and says what to write instead."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks import DATABASE, Benchmark, spec
-from kube import Object, kubectl
+from kube import ROOT, Object, kubectl
 
 RUST = spec()["candidates"][0]
 FIVE = {"blocks": 5}
@@ -25,6 +26,15 @@ def benchmark(name: str = "nonsense", **changes: object) -> Object:
 def test_the_spec_that_the_nonsense_is_made_from_is_accepted() -> None:
     code, text = create(benchmark())
     assert code == 0, text
+
+
+@pytest.mark.parametrize(
+    "example",
+    sorted(f for f in (ROOT / "examples").glob("*.yaml") if ".patch." not in f.name),
+    ids=lambda f: f.stem,
+)
+def test_the_examples_are_accepted(example: Path) -> None:
+    kubectl("create", "--dry-run=server", "-n", "default", "-f", str(example))
 
 
 @pytest.mark.parametrize(
