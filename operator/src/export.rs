@@ -94,6 +94,7 @@ struct Row {
     restarts: Option<i32>,
     database_rows: Option<i64>,
     database_digest: Option<String>,
+    transactions_per_request: Option<f64>,
     images: Option<String>,
 }
 
@@ -239,6 +240,7 @@ fn row(trial: FrugalityTrial) -> Row {
         restarts: status.restarts,
         database_rows: status.database.as_ref().map(|database| database.rows),
         database_digest: status.database.map(|database| database.digest),
+        transactions_per_request: status.transactions_per_request,
         images: (!images.is_empty()).then(|| images.join(" ")),
     }
 }

@@ -71,6 +71,7 @@ fn row(result: &CandidateResult, power: &str) -> Vec<String> {
                 expanded: f.expanded.map(|e| Expanded {
                     lower: e.lower * 1000.0,
                     upper: e.upper * 1000.0,
+                    ..e
                 }),
             })
         })
@@ -167,19 +168,23 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
 fn intervals(status: &FrugalityBenchmarkStatus) -> String {
     let confidence = status.look.map_or(0.95, |look| look.confidence);
     let percent = (confidence * 1000.0).round() / 10.0;
-    let has_meter = status.results.iter().any(|result| {
+    let of_joules = status.results.iter().find_map(|result| {
         result
             .gross_joules_per_request
             .or(result.net_joules_per_request)
-            .or(result.attributed_joules_per_request)
-            .is_some_and(|figure| figure.expanded.is_some())
+            .or(result.attributed_joules_per_request)?
+            .expanded
     });
-    let meter = if has_meter {
-        "those of joules cover the meter's own accuracy too, and ratios have no need to"
-    } else {
-        "they do not cover the meter's own accuracy, which it does not tell, nor what the windows' ends cost"
+    let covers = match of_joules {
+        Some(e) if e.covers_meter => {
+            "; those of joules cover the meter's own accuracy and what the windows' ends cost too, and ratios have no need to"
+        }
+        Some(_) => {
+            "; those of joules cover what the windows' ends cost too, but not the meter's own accuracy, which it does not tell"
+        }
+        None => "",
     };
-    format!("± and [ ] are {percent} % t-intervals over trials; {meter}")
+    format!("± and [ ] are {percent} % t-intervals over trials{covers}")
 }
 
 /// Columns as wide as their widest cell, two spaces apart.

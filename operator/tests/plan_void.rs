@@ -390,6 +390,26 @@ fn an_injector_without_a_result_makes_the_attempt_void() {
 }
 
 #[test]
+fn an_attempt_whose_transactions_were_not_counted_is_measured_without_them() {
+    let world = load_over();
+    let told = record(&changed(&world, |_| ())).transactions_per_request;
+    assert_eq!(told, Some(1.0));
+    let uncounted = |late: f64| {
+        let mut world = world.clone();
+        world.advance_to(world.now + late);
+        changed(&world, |observed| {
+            let pod = pod_in(observed, Role::Injector);
+            pod.terminated.remove("transactions");
+            pod.ended = false;
+        })
+    };
+    assert_eq!(uncounted(0.0).record, None);
+    let late = uncounted(21.0);
+    assert_eq!(record(&late).outcome, Some(Outcome::Measured));
+    assert_eq!(record(&late).transactions_per_request, None);
+}
+
+#[test]
 fn a_database_that_cannot_be_prepared_makes_the_attempt_void() {
     let plan = changed(&after("load is on"), |observed| {
         let end = Termination {

@@ -36,6 +36,7 @@ fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
     ] {
         assert_near(figure.upper, figure.value * UPPER);
         let expanded = figure.expanded.unwrap();
+        assert!(expanded.covers_meter);
         assert_near(expanded.upper, figure.value * end);
         assert_near(expanded.lower, figure.value / end);
     }
@@ -49,21 +50,27 @@ fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
 
 #[test]
 fn joules_carry_what_the_ends_of_the_windows_cost() {
-    let status = status(&two(), |block, candidate| Trial {
-        ends_uncertainty: 0.004,
-        ..with_meter(0.003)(block, candidate)
-    })
-    .status;
-    let result = &status.results[0];
-    // Net is 0.6 of gross here, and has the same joules of uncertainty; so has what is attributed of it.
-    for (figure, of_ends) in [
-        (result.gross_joules_per_request, 0.004_f64),
-        (result.net_joules_per_request, 0.004 / 0.6),
-        (result.attributed_joules_per_request, 0.004 / 0.6),
-    ] {
-        let figure = figure.unwrap();
-        let half = (1.963_243_f64 * 0.01).hypot(2.0 * 0.003_f64.hypot(of_ends));
-        assert_near(figure.expanded.unwrap().upper, figure.value * half.exp());
+    for of_meter in [Some(0.003), None] {
+        let status = status(&two(), |block, candidate| Trial {
+            ends_uncertainty: 0.004,
+            meter_uncertainty: of_meter,
+            ..usual(block, candidate)
+        })
+        .status;
+        let result = &status.results[0];
+        // Net is 0.6 of gross here, and has the same joules of uncertainty; so has what is attributed of it.
+        for (figure, of_ends) in [
+            (result.gross_joules_per_request, 0.004_f64),
+            (result.net_joules_per_request, 0.004 / 0.6),
+            (result.attributed_joules_per_request, 0.004 / 0.6),
+        ] {
+            let figure = figure.unwrap();
+            let type_b = of_ends.hypot(of_meter.unwrap_or(0.0));
+            let half = (1.963_243_f64 * 0.01).hypot(2.0 * type_b);
+            let expanded = figure.expanded.unwrap();
+            assert_near(expanded.upper, figure.value * half.exp());
+            assert_eq!(expanded.covers_meter, of_meter.is_some());
+        }
     }
 }
 
@@ -80,7 +87,10 @@ fn a_meter_that_tells_its_accuracy_in_some_trials_only_has_not_told_it() {
         ..usual(block, candidate)
     });
     let figure = plan.status.results[0].gross_joules_per_request.unwrap();
-    assert_eq!(figure.expanded, None);
+    let expanded = figure.expanded.unwrap();
+    assert!(!expanded.covers_meter);
+    // What it did tell is in it all the same.
+    assert_near(expanded.upper, figure.value * 0.063_129_9_f64.exp());
 }
 
 #[test]
@@ -265,7 +275,53 @@ fn answers_are_compared_by_the_trials_that_tell_their_size() {
     assert_eq!(
         plan.status.notes,
         [
-            "the size of the answers of python is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked"
+            "the size of the answers of python is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked",
+            "how many transactions a request of python makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked",
+        ]
+    );
+}
+
+fn asking(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
+    move |block, candidate| Trial {
+        transactions: Some(if candidate == "rust" { rust } else { python }),
+        ..usual(block, candidate)
+    }
+}
+
+#[test]
+fn candidates_that_ask_the_database_otherwise_are_not_compared() {
+    // Of 400 requests a second each may have 0.005 of the 2 transactions a second that are nobody's.
+    let plan = status(&two(), asking(2.0, 2.27));
+    assert_ended(&plan, Verdict::Inconclusive, reason::QUERIES_DIFFER);
+    assert_eq!(plan.status.comparisons, []);
+    let message = column_message(&plan.status);
+    assert!(
+        message.contains(
+            "a request of rust makes 2.00 transactions in the database and one of python 2.27"
+        ),
+        "{message}"
+    );
+    for (one, other) in [(2.0, 2.22), (0.0, 0.005)] {
+        let same = status(&two(), asking(one, other));
+        assert_eq!(same.status.winner.as_deref(), Some("rust"));
+    }
+    let allowed = two_with(&[("/request/queriesMayDiffer", json!(true))]);
+    let plan = status(&allowed, asking(1.0, 5.0));
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    assert_eq!(plan.status.notes.len(), 0);
+}
+
+#[test]
+fn transactions_that_are_not_known_are_told() {
+    let plan = status(&two(), |block, candidate| Trial {
+        transactions: (candidate == "python" && block == 2).then_some(1.0),
+        ..usual(block, candidate)
+    });
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    assert_eq!(
+        plan.status.notes,
+        [
+            "how many transactions a request of rust makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked"
         ]
     );
 }

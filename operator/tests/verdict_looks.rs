@@ -183,6 +183,7 @@ fn a_new_run_is_what_measures_anew() {
     assert_ne!(of("/trials/looks", json!([5])), plain);
     assert_ne!(of("/trials/control", json!("rust")), plain);
     assert_eq!(of("/request/responsesMayDiffer", json!(true)), plain);
+    assert_eq!(of("/request/queriesMayDiffer", json!(true)), plain);
     assert_eq!(of("/energy/tieWithin", json!("0.05")), plain);
     // Specs without the newer fields keep the runs that they had.
     let spec = serde_json::to_value(two().spec).unwrap();

@@ -46,7 +46,8 @@ def test_a_budget_that_cannot_be_met_fails_with_numbers(
     (budget,) = failed["status"]["budgets"]
     assert (budget["outcome"], budget["limitValue"]) == ("Exceeded", float(IMPOSSIBLE))
     assert budget["figure"] == figure
-    for number in (figure["value"], figure["lower"], figure["upper"], float(IMPOSSIBLE)):
+    decides = figure["expanded"]
+    for number in (figure["value"], decides["lower"], decides["upper"], float(IMPOSSIBLE)):
         assert any(abs(told / number - 1) < 0.006 for told in numbers(message)), (number, message)
     assert "gross J/request" in message
     assert failed["status"]["winner"] == "rust"

@@ -1,5 +1,6 @@
 """The main job: rust-vs-python, the example itself shortened by its overlay, to a verdict."""
 
+import math
 import re
 from typing import Any
 
@@ -118,6 +119,9 @@ def test_every_trial_had_fresh_pods_and_the_same_rows(session: Session, long_run
     }
     assert {trial["status"]["database"]["rows"] for trial in trials} == {10_000}
     assert len({trial["status"]["database"]["digest"] for trial in trials}) == 1
+    # A contact is one query, in one transaction.
+    asked = [trial["status"]["transactionsPerRequest"] for trial in trials]
+    assert asked == pytest.approx([1.0] * 10, abs=0.06)
 
 
 def test_every_trials_figures_are_those_of_fortio_and_of_the_kernel(
@@ -141,9 +145,13 @@ FIGURES = {
 }
 
 
-def figures(session: Session, candidate: str, name: str) -> list[Any]:
+def statuses(session: Session, candidate: str) -> list[Object]:
     trials = [t for t in counted(session) if t["spec"]["candidate"] == candidate]
-    return [FIGURES[name](t["status"]) for t in sorted(trials, key=lambda t: t["spec"]["block"])]
+    return [t["status"] for t in sorted(trials, key=lambda t: t["spec"]["block"])]
+
+
+def figures(session: Session, candidate: str, name: str) -> list[Any]:
+    return [FIGURES[name](status) for status in statuses(session, candidate)]
 
 
 @pytest.mark.parametrize("candidate", ["rust", "python"])
@@ -158,7 +166,25 @@ def test_summary_is_the_geometric_mean_with_its_t_interval(
         assert name not in told
         assert any("net joules" in text for text in told["withheld"])
         return
-    assert told[name] == pytest.approx(oracle.geometric(values), rel=EXACT)
+    bounds = dict(told[name])
+    expanded = bounds.pop("expanded", None)
+    assert bounds == pytest.approx(oracle.geometric(values), rel=EXACT)
+    assert (expanded is not None) == name.endswith("JoulesPerRequest")
+    if expanded is not None:
+        of_ends = [share_of_ends(s, name) for s in statuses(session, candidate)]
+        half = math.hypot(math.log(bounds["upper"] / bounds["value"]), 2 * max(of_ends))
+        assert expanded.pop("coversMeter") is False
+        ends = {"lower": bounds["value"] / math.exp(half), "upper": bounds["value"] * math.exp(half)}
+        assert expanded == pytest.approx(ends, rel=EXACT)
+
+
+def share_of_ends(status: Object, name: str) -> float:
+    """What the window's ends cost, as a share of a figure in joules."""
+    energy = status["energy"]
+    joules = FIGURES[name](status) * status["requests"]["successes"]
+    if name.startswith("attributed"):
+        joules = energy.get("netJoules", joules)
+    return energy["nodeJoulesRelativeUncertainty"] * energy["nodeJoules"] / joules
 
 
 def test_summary_tells_errors_and_memory(session: Session, long_run: Object) -> None:

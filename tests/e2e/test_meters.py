@@ -75,7 +75,7 @@ class Run:
     def half_width(self) -> float:
         """Of the figure's stated interval, as a logarithm."""
         figure = self.figure
-        return math.log(figure.get("expanded", figure)["upper"] / figure["value"])
+        return math.log(figure["expanded"]["upper"] / figure["value"])
 
     @property
     def true_figure(self) -> float:
@@ -260,7 +260,9 @@ def test_two_sources_agree_within_what_they_state(
 def test_an_instrument_states_its_accuracy(meters: Meters, plug_mode: object) -> None:
     for trial in meters.run(PLUG).trials:
         assert trial["status"]["energy"]["meterRelativeUncertainty"] >= 0.03
-    assert meters.run(PLUG).figure["expanded"]["upper"] > meters.run(PLUG).figure["upper"]
+    expanded = meters.run(PLUG).figure["expanded"]
+    assert expanded["coversMeter"]
+    assert expanded["upper"] > meters.run(PLUG).figure["upper"]
 
 
 def test_a_plug_that_falls_silent_under_load_voids_the_attempt(

@@ -1,6 +1,8 @@
 """A database that the operator runs itself is measured like CloudNativePG's, and leaves as little behind,
 though the operator was killed six times meanwhile."""
 
+import pytest
+
 from benchmarks import KILLED as STANDALONE
 from checks import disagreements, outcome
 from evidence import PodSpan
@@ -34,6 +36,7 @@ def test_it_is_one_pod_that_is_measured(session: Session) -> None:
     assert span.node == measured(session)["spec"]["measuredNode"]
     assert status["database"]["rows"] == STANDALONE.spec["database"]["seed"]["contacts"]
     assert status["requests"]["errors"] == 0
+    assert status["transactionsPerRequest"] == pytest.approx(1.0, abs=0.06)
     assert status["energy"]["attributed"]["databaseJoules"] > 0
 
 

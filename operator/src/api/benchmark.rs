@@ -467,6 +467,11 @@ pub struct Request {
     /// as where the smaller answer is what was improved. Judges the same trials anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub responses_may_differ: bool,
+    /// Whether candidates are compared though their requests differ by more than a tenth in the number of
+    /// the database's transactions, as where fewer queries are what was improved. Judges the same trials
+    /// anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queries_may_differ: bool,
 }
 
 fn default_expected_status() -> Vec<i32> {

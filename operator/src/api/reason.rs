@@ -25,6 +25,9 @@ pub const FIGURE_WITHHELD: &str = "FigureWithheld";
 pub const BUDGET_BELOW_NOISE_FLOOR: &str = "BudgetBelowNoiseFloor";
 /// The candidates' answers differ in size: what they cost is not compared.
 pub const RESPONSES_DIFFER: &str = "ResponsesDiffer";
+/// The candidates' requests differ in the number of the database's transactions: what they cost is not
+/// compared.
+pub const QUERIES_DIFFER: &str = "QueriesDiffer";
 /// Fewer blocks than a report needs.
 pub const TOO_FEW_BLOCKS: &str = "TooFewBlocks";
 

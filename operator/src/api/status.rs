@@ -226,13 +226,14 @@ pub struct Figure {
     pub lower: f64,
     /// Upper end of the t-interval.
     pub upper: f64,
-    /// The interval with the meter's own accuracy in it, for joules of a meter that tells it. Budgets are
+    /// For joules, the interval with what the spread between trials does not show in it. Budgets are
     /// decided on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expanded: Option<Expanded>,
 }
 
-/// Ends of an interval that covers spread and meter: value·exp(±U), U² = (t·u_A)² + (2·u_B)².
+/// The interval value·exp(±U), U² = (t·u_A)² + (2·u_B)²: u_B is what the windows' ends cost and, where the
+/// meter tells it, the meter's own accuracy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Expanded {
@@ -240,10 +241,12 @@ pub struct Expanded {
     pub lower: f64,
     /// Upper end.
     pub upper: f64,
+    /// Whether the meter's own accuracy is in it: not where the meter tells none in a trial.
+    pub covers_meter: bool,
 }
 
 impl Figure {
-    /// The ends that decide: with the meter's accuracy where it is known, else of the spread alone.
+    /// The ends that decide: of joules with what the spread does not show, else of the spread alone.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         self.expanded

@@ -164,6 +164,11 @@ pub struct FrugalityTrialStatus {
     /// Rows and digest of the data, read right before the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseFacts>,
+    /// Transactions of the database for each request, warm-up and tail included; absent without a database,
+    /// or where it did not answer after the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub transactions_per_request: Option<f64>,
     /// Figures of the requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]

@@ -32,6 +32,7 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
     let request = Request {
         // Judged on the same trials.
         responses_may_differ: false,
+        queries_may_differ: false,
         ..spec.request.clone()
     };
     let identity = json!({

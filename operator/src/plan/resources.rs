@@ -54,6 +54,11 @@ pub const SERVER_CONTAINER: &str = "server";
 pub const INJECTOR_CONTAINER: &str = "injector";
 /// Container that makes the database ready for a trial.
 pub const PREPARE_CONTAINER: &str = "prepare";
+/// Container that counts the database's transactions once the load is over.
+pub const TRANSACTIONS_CONTAINER: &str = "transactions";
+/// All transactions that PostgreSQL has counted in the benchmark's database; those of a session that is
+/// still open reach the count up to a second late (`PGSTAT_MIN_INTERVAL` in its pgstat.c).
+const COUNT_TRANSACTIONS: &str = "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()\"";
 /// Container that fills the database.
 pub const SEED_CONTAINER: &str = "seed";
 /// PostgreSQL's own port.
@@ -304,25 +309,36 @@ impl Builder<'_> {
             args: Some(self.injector_args(candidate, trial, clock_url)),
             ..restricted_container(INJECTOR_UID)
         };
-        let prepare = self.benchmark.spec.database.as_ref().map(|database| {
-            let script = format!(
-                "psql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\n{}",
-                count_and_digest(&database.seed)
-            );
-            Container {
-                name: PREPARE_CONTAINER.into(),
+        let beside = self.benchmark.spec.database.as_ref().map(|database| {
+            let container = |name: &str, script: &str| Container {
+                name: name.into(),
                 image: Some(self.database_image(database).to_owned()),
-                command: Some(shell(&script)),
+                command: Some(shell(script)),
                 env: Some(self.database_env()),
                 ..restricted_container(database_user(database))
-            }
+            };
+            let prepare = format!(
+                "psql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\n{}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
+                count_and_digest(&database.seed)
+            );
+            let count = format!(
+                "export PGCONNECT_TIMEOUT=5\ntrap '{COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
+            );
+            vec![
+                container(PREPARE_CONTAINER, &prepare),
+                // A sidecar: kubelet ends it once the injector has ended.
+                Container {
+                    restart_policy: Some("Always".into()),
+                    ..container(TRANSACTIONS_CONTAINER, &count)
+                },
+            ]
         });
         self.job(
             trial,
             Role::Injector,
             Some(trial),
             PodSpec {
-                init_containers: prepare.map(|container| vec![container]),
+                init_containers: beside,
                 containers: vec![container],
                 node_selector: Some(injector.clone()),
                 // Fortio is given the time to write its result after an interrupt.

@@ -147,6 +147,8 @@ pub struct Settings {
     pub control: Option<Control>,
     /// Whether candidates are compared whose answers differ in size.
     pub responses_may_differ: bool,
+    /// Whether candidates are compared whose requests differ in transactions; so it is without a database.
+    pub queries_may_differ: bool,
     /// Tries at a block.
     pub max_attempts: i32,
     /// Seed of the order.
@@ -196,6 +198,7 @@ impl Settings {
             tie_within,
             control: control(spec)?,
             responses_may_differ: spec.request.responses_may_differ,
+            queries_may_differ: spec.request.queries_may_differ || spec.database.is_none(),
             blocks: looks.last().map_or(0, |look| look.blocks),
             looks,
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),

@@ -24,8 +24,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A figure with half its interval, rounded alike: `0.00412±0.00020`. The interval has the meter's
-/// accuracy in it where that is known.
+/// A figure with half its interval, the one that decides, rounded alike: `0.00412±0.00020`.
 #[must_use]
 pub fn figure(figure: &Figure) -> String {
     let (lower, upper) = figure.bounds();
@@ -96,6 +95,7 @@ mod tests {
             expanded: Some(Expanded {
                 lower: 0.003_7,
                 upper: 0.004_5,
+                covers_meter: true,
             }),
             ..f
         };

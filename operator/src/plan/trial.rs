@@ -454,10 +454,10 @@ fn user_failure(pod: &PodFacts) -> Option<(&'static str, String)> {
 /// Rows and digest as the `prepare` and `seed` containers print them.
 #[must_use]
 pub fn database_facts(message: &str) -> Option<DatabaseFacts> {
-    let (rows, digest) = message.trim().split_once(' ')?;
+    let mut words = message.split_whitespace();
     Some(DatabaseFacts {
-        rows: rows.parse().ok()?,
-        digest: digest.to_owned(),
+        rows: words.next()?.parse().ok()?,
+        digest: words.next()?.to_owned(),
     })
 }
 

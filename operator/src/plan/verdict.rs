@@ -3,6 +3,7 @@
 mod budgets;
 mod comparisons;
 mod evidence;
+mod work;
 
 use frugality_measure::reading::Provenance;
 
@@ -19,6 +20,7 @@ use budgets::budgets;
 use comparisons::told;
 use evidence::Evidence;
 pub use evidence::joules;
+pub use work::OtherWork;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +49,7 @@ pub struct Figures {
     /// Whether all candidates are shown to be equal.
     pub tie: bool,
     /// Why candidates were not compared, if they were not.
-    pub not_compared: Option<String>,
+    pub not_compared: Option<OtherWork>,
     /// The look that the figures are of.
     pub look: Option<api::Look>,
     /// What the control differs from itself by.
@@ -270,10 +272,9 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             .iter()
             .filter(|b| b.outcome == BudgetOutcome::Withheld)
             .all(|b| b.limit == Quantity::EnergyRatio.field());
-        let reason = if is_all_ratios && figures.not_compared.is_some() {
-            reason::RESPONSES_DIFFER
-        } else {
-            reason::FIGURE_WITHHELD
+        let reason = match &figures.not_compared {
+            Some(why) if is_all_ratios => why.reason,
+            _ => reason::FIGURE_WITHHELD,
         };
         (Verdict::Inconclusive, reason, withheld.join("; "))
     } else if !below_floor.is_empty() {
@@ -289,7 +290,7 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             undecided.join("; "),
         )
     } else if let (true, Some(why)) = (figures.budgets.is_empty(), &figures.not_compared) {
-        (Verdict::Inconclusive, reason::RESPONSES_DIFFER, why.clone())
+        (Verdict::Inconclusive, why.reason, why.message.clone())
     } else if figures.budgets.is_empty() {
         (
             Verdict::Pass,

@@ -29,6 +29,7 @@ pub(crate) struct Trial {
     /// Standard uncertainty of the node's joules from the window's ends, as a share of them.
     pub(crate) ends_uncertainty: f64,
     pub(crate) body_bytes: Option<f64>,
+    pub(crate) transactions: Option<f64>,
 }
 
 impl Default for Trial {
@@ -46,6 +47,7 @@ impl Default for Trial {
             meter_uncertainty: None,
             ends_uncertainty: 0.0,
             body_bytes: Some(1000.0),
+            transactions: Some(1.0),
         }
     }
 }
@@ -162,6 +164,7 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
             mean_body_standard_error_bytes: None,
         }),
         energy: Some(energy(trial)),
+        transactions_per_request: trial.transactions,
         ..FrugalityTrialStatus::default()
     }
 }

@@ -635,11 +635,21 @@ impl World {
                 assert!(self.manner.overlaps, "{trials:?} load one node at one time");
                 self.overlaps += 1;
             }
-            let report = load.report(self.manner.success_share).encode().unwrap();
+            let report = load.report(self.manner.success_share);
+            let spans = [&report.warm_up, &report.tail].into_iter().flatten();
+            let requests = spans.fold(report.measured.latency.count, |sum, span| {
+                sum + span.requests
+            });
+            let report = report.encode().unwrap();
+            let before = format!("{ROWS}\n1000\n");
             pod.ends
-                .push((self.now + 0.8, "prepare".into(), ending(ROWS)));
+                .push((self.now + 0.8, "prepare".into(), ending(&before)));
             pod.ends
                 .push((load.end + 0.2, "injector".into(), ending(&report)));
+            // One transaction for each.
+            let after = (1000 + requests).to_string();
+            pod.ends
+                .push((load.end + 1.4, "transactions".into(), ending(&after)));
             self.loads.push(load);
         }
         Some(pod)

@@ -65,7 +65,7 @@ struct RunError {
     stated: f64,
     /// Whether the interval has the meter's accuracy in it: only then is it meant to hold what is true,
     /// else what this meter would show.
-    is_expanded: bool,
+    covers_meter: bool,
 }
 
 /// Measures `cases` nodes.
@@ -163,7 +163,7 @@ impl Trial {
 
 fn run_error(figure: Figure, trials: &[f64], candidate: f64) -> RunError {
     let mean = (trials.iter().map(|y| y.ln()).sum::<f64>() / trials.len() as f64).exp();
-    // With the meter's own accuracy, where it tells that: what decides a budget.
+    // What decides a budget.
     let (lower, upper) = figure.bounds();
     let holds = |truth: f64| lower <= truth && truth <= upper;
     RunError {
@@ -171,6 +171,6 @@ fn run_error(figure: Figure, trials: &[f64], candidate: f64) -> RunError {
         holds_trials: holds(mean),
         holds_candidate: holds(candidate),
         stated: (upper - lower) / 2.0 / figure.value,
-        is_expanded: figure.expanded.is_some(),
+        covers_meter: figure.expanded.is_some_and(|e| e.covers_meter),
     }
 }

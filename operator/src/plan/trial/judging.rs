@@ -22,10 +22,13 @@ use crate::{
     plan::{
         facts::{PodFacts, Termination},
         ledger::outcome_of,
-        resources::{PREPARE_CONTAINER, SERVER_CONTAINER, expected_rows},
+        resources::{PREPARE_CONTAINER, SERVER_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows},
         text,
     },
 };
+
+/// Longest wait, after all readings, for the sidecar that counts the database's transactions.
+const COUNT_PATIENCE_SECONDS: f64 = 20.0;
 
 impl Attempt<'_> {
     pub(super) fn after_load(
@@ -54,6 +57,15 @@ impl Attempt<'_> {
         if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
             return Step::wait("measuring the idle baseline", remaining);
         }
+        // Kubelet ends it after the injector, which takes a second or two.
+        let is_counting = self.builder.benchmark.spec.database.is_some()
+            && !injector.terminated.contains_key(TRANSACTIONS_CONTAINER)
+            && !(injector.ended || injector.deleting);
+        let waited = self.now_unix_seconds - windows.idle_after.end_unix_seconds;
+        if is_counting && waited < COUNT_PATIENCE_SECONDS {
+            return Step::wait("waiting for the count of transactions", 1.0);
+        }
+        status.transactions_per_request = transactions_per_request(injector, &report);
         status.window = Some(windows.measured);
         status.idle_after = Some(windows.idle_after);
         status.images = self
@@ -246,4 +258,22 @@ impl Attempt<'_> {
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
     }
+}
+
+/// The database's transactions between the two counts, for each request of warm-up, measured run and tail.
+fn transactions_per_request(injector: &PodFacts, report: &InjectionReport) -> Option<f64> {
+    let words = |container| {
+        let end = injector.terminated.get(container)?;
+        Some(end.message.split_whitespace())
+    };
+    let before: u64 = words(PREPARE_CONTAINER)?.nth(2)?.parse().ok()?;
+    let after: u64 = words(TRANSACTIONS_CONTAINER)?.next()?.parse().ok()?;
+    let requests = [&report.warm_up, &report.tail]
+        .into_iter()
+        .flatten()
+        .fold(report.measured.latency.count, |sum, span| {
+            sum.saturating_add(span.requests)
+        });
+    let transactions = after.checked_sub(before)?;
+    (requests > 0).then(|| transactions as f64 / requests as f64)
 }

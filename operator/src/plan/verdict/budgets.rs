@@ -121,10 +121,10 @@ impl Judged<'_> {
             || format!("no trustworthy {unit}"),
             |f| {
                 let (lower, upper) = f.bounds();
-                let covers = if f.expanded.is_some() {
-                    ", the meter's accuracy included"
-                } else {
-                    ""
+                let covers = match f.expanded {
+                    Some(e) if e.covers_meter => ", the meter's accuracy included",
+                    Some(_) => ", without the meter's accuracy",
+                    None => "",
                 };
                 format!(
                     "{} [{}–{}{covers}]{} {unit}",
@@ -161,7 +161,8 @@ impl Judged<'_> {
             ));
         }
         self.evidence
-            .responses_differ(&self.limit.candidate, against)
+            .other_work(&self.limit.candidate, against)
+            .map(|why| why.message)
     }
 
     /// Unit for people; of a ratio, what it is a ratio of.

@@ -12,8 +12,6 @@ use crate::{
     plan::text,
 };
 
-/// Answers whose mean sizes differ by more than this share are not the same work.
-const RESPONSE_SHARE: f64 = 0.01;
 /// Chance of a place effect to be reported where there is none.
 const POSITION_LEVEL: f64 = 0.01;
 
@@ -31,9 +29,9 @@ impl Evidence<'_> {
     }
 
     /// The ratio of two candidates, with an interval of two-sided error `level`. None where a figure is
-    /// missing, or where their answers differ.
+    /// missing, or where they do not do the same work.
     pub(super) fn ratio(&self, one: &str, other: &str, level: f64) -> Option<Figure> {
-        if self.responses_differ(one, other).is_some() {
+        if self.other_work(one, other).is_some() {
             return None;
         }
         paired_ratio(&self.pairs(one, other)?, 1.0 - level).map(Figure::from)
@@ -100,72 +98,18 @@ impl Evidence<'_> {
         })
     }
 
-    /// Why two candidates are not compared, if their answers differ in size and the spec does not allow
-    /// it. Where a size is not known, [`Self::unknown_answers`] says so.
-    pub(super) fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
-        if self.settings.responses_may_differ {
-            return None;
-        }
-        let (first, second) = (self.body_bytes(one)?, self.body_bytes(other)?);
-        let (most, least) = (first.max(second), first.min(second));
-        (most > least * (1.0 + RESPONSE_SHARE)).then(|| {
-            format!(
-                "{one} answers with {} bytes on average and {other} with {}, which is not the same work: not compared; make the answers equal, or write spec.request.responsesMayDiffer: true",
-                text::number(first),
-                text::number(second)
-            )
-        })
-    }
-
-    /// Mean over the trials in which Fortio tells the size of a success: those without any error, where
-    /// what is expected is what Fortio takes for a success.
-    fn body_bytes(&self, candidate: &str) -> Option<f64> {
-        let sizes: Vec<f64> = self
-            .trials(candidate)
-            .iter()
-            .filter_map(|trial| trial.requests.as_ref()?.mean_body_bytes)
-            .collect();
-        (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
-    }
-
-    /// The candidates whose answers' size is known from no trial: whether they do the same work as the
-    /// others is not known then.
-    fn unknown_answers(&self) -> Option<String> {
-        let candidates = &self.settings.candidates;
-        if self.settings.responses_may_differ || candidates.len() < 2 {
-            return None;
-        }
-        let unknown: Vec<&str> = candidates
-            .iter()
-            .filter(|candidate| self.body_bytes(candidate).is_none())
-            .map(String::as_str)
-            .collect();
-        (!unknown.is_empty()).then(|| {
-            format!(
-                "the size of the answers of {} is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked",
-                unknown.join(", ")
-            )
-        })
-    }
-
-    /// The first two candidates that are not compared, and why.
-    pub(super) fn not_compared(&self) -> Option<String> {
-        let names = &self.settings.candidates;
-        names.iter().enumerate().find_map(|(index, one)| {
-            names[index + 1..]
-                .iter()
-                .find_map(|other| self.responses_differ(one, other))
-        })
-    }
-
     /// What a reader must know beside the figures.
     pub(super) fn notes(
         &self,
         comparisons: &[Comparison],
         floor: Option<&NoiseFloor>,
     ) -> Vec<String> {
-        let mut notes: Vec<String> = self.not_compared().into_iter().collect();
-        notes.extend(self.unknown_answers());
+        let mut notes: Vec<String> = self
+            .not_compared()
+            .map(|why| why.message)
+            .into_iter()
+            .collect();
+        notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {

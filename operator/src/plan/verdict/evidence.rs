@@ -115,29 +115,26 @@ impl<'a> Evidence<'a> {
         let trials = self.trials(entrant);
         let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
         let estimate = geometric_mean(&values?, 1.0 - level)?;
-        let meter = match measure {
-            Measure::Joules(_) => self.uncertainty(&trials, measure),
-            _ => None,
+        let figure = Figure::from(estimate);
+        let Measure::Joules(_) = measure else {
+            return Some(figure);
         };
-        // A figure to whose interval the meter's share can't be added is none: it would be too narrow.
-        let expanded = match meter {
-            Some(meter) => {
-                let bounds = expanded(&estimate, meter)?;
-                Some(Expanded {
-                    lower: bounds.lower,
-                    upper: bounds.upper,
-                })
-            }
-            None => None,
-        };
+        // A figure to whose interval this can't be added is none: it would be too narrow.
+        let bounds = expanded(&estimate, self.uncertainty(&trials, measure)?)?;
         Some(Figure {
-            expanded,
-            ..Figure::from(estimate)
+            expanded: Some(Expanded {
+                lower: bounds.lower,
+                upper: bounds.upper,
+                covers_meter: trials
+                    .iter()
+                    .all(|trial| meter_uncertainty(trial).is_some()),
+            }),
+            ..figure
         })
     }
 
     /// What the spread between trials does not show of a figure in joules, as a share of it: the largest
-    /// of the trials. `None` where a meter tells no accuracy.
+    /// of the trials. A meter that tells no accuracy adds nothing.
     fn uncertainty(&self, trials: &[&FrugalityTrialStatus], measure: Measure) -> Option<f64> {
         let of_trial = |trial: &&FrugalityTrialStatus| {
             let energy = trial.energy.as_ref()?;
@@ -150,7 +147,7 @@ impl<'a> Evidence<'a> {
             };
             let joules = joules.or_else(|| Some(self.value(trial, measure)? * successes))?;
             let of_ends = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
-            Some(energy.meter_relative_uncertainty?.hypot(of_ends))
+            Some(meter_uncertainty(trial).unwrap_or(0.0).hypot(of_ends))
         };
         trials
             .iter()
@@ -288,6 +285,11 @@ pub fn joules(
             }
         }
     }
+}
+
+/// The meter's own accuracy, where it tells that.
+fn meter_uncertainty(trial: &FrugalityTrialStatus) -> Option<f64> {
+    trial.energy.as_ref()?.meter_relative_uncertainty
 }
 
 /// Without a database the boundary is the candidate alone.

@@ -50,7 +50,7 @@ impl Summary {
     /// The runs with a figure that has the meter's accuracy in it, and those whose figure has not.
     fn by_statement(&self) -> (Vec<RunError>, Vec<RunError>) {
         let runs = self.found.iter().filter_map(|found| found.run);
-        runs.partition(|run| run.is_expanded)
+        runs.partition(|run| run.covers_meter)
     }
 
     /// Runs with a figure.

@@ -1,0 +1,154 @@
+//! Whether two candidates do the same work for a request. Where they do not, what they cost says nothing
+//! about which is better, and they are not compared.
+
+use super::evidence::Evidence;
+use crate::{api::reason, plan::text};
+
+/// Answers whose mean sizes differ by more than this share are not the same work.
+const RESPONSE_SHARE: f64 = 0.01;
+/// Nor are requests whose transactions differ by more than this share. PostgreSQL's open sessions tell
+/// theirs up to a second late (`PGSTAT_MIN_INTERVAL` in its pgstat.c): 4 % of the shortest load.
+const QUERY_SHARE: f64 = 0.1;
+/// Transactions that are nobody's request, at most: a readiness probe each second, and PostgreSQL's own.
+const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
+
+/// Why two candidates are not compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherWork {
+    /// Reason code.
+    pub reason: &'static str,
+    /// For people, with numbers.
+    pub message: String,
+}
+
+/// A candidate's transactions.
+struct Transactions {
+    per_request: f64,
+    /// Of these, those at most that are not the request's own.
+    of_others: f64,
+}
+
+impl Evidence<'_> {
+    /// Why two candidates are not compared, if they do not do the same work and the spec does not allow it.
+    /// Where that is not known, [`Self::unknown_work`] says so.
+    pub(super) fn other_work(&self, one: &str, other: &str) -> Option<OtherWork> {
+        let of_answers = || {
+            Some(OtherWork {
+                reason: reason::RESPONSES_DIFFER,
+                message: self.responses_differ(one, other)?,
+            })
+        };
+        let of_queries = || {
+            Some(OtherWork {
+                reason: reason::QUERIES_DIFFER,
+                message: self.queries_differ(one, other)?,
+            })
+        };
+        of_answers().or_else(of_queries)
+    }
+
+    fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
+        if self.settings.responses_may_differ {
+            return None;
+        }
+        let (first, second) = (self.body_bytes(one)?, self.body_bytes(other)?);
+        let (most, least) = (first.max(second), first.min(second));
+        (most > least * (1.0 + RESPONSE_SHARE)).then(|| {
+            format!(
+                "{one} answers with {} bytes on average and {other} with {}, which is not the same work: not compared; make the answers equal, or write spec.request.responsesMayDiffer: true",
+                text::number(first),
+                text::number(second)
+            )
+        })
+    }
+
+    fn queries_differ(&self, one: &str, other: &str) -> Option<String> {
+        if self.settings.queries_may_differ {
+            return None;
+        }
+        let (first, second) = (self.transactions(one)?, self.transactions(other)?);
+        let difference = (first.per_request - second.per_request).abs();
+        let most = first.per_request.max(second.per_request);
+        let others = first.of_others.max(second.of_others);
+        (difference > QUERY_SHARE * most + others).then(|| {
+            format!(
+                "a request of {one} makes {} transactions in the database and one of {other} {}, which is not the same work: not compared; make the queries equal, or write spec.request.queriesMayDiffer: true",
+                text::number(first.per_request),
+                text::number(second.per_request)
+            )
+        })
+    }
+
+    /// Mean over the trials without an error: what fails may not have asked the database.
+    fn transactions(&self, candidate: &str) -> Option<Transactions> {
+        let told: Vec<Transactions> = self
+            .trials(candidate)
+            .iter()
+            .filter_map(|trial| {
+                let requests = trial.requests.as_ref().filter(|r| r.errors == 0)?;
+                Some(Transactions {
+                    per_request: trial.transactions_per_request?,
+                    of_others: OTHER_TRANSACTIONS_PER_SECOND / requests.requests_per_second?,
+                })
+            })
+            .collect();
+        let mean =
+            |of: fn(&Transactions) -> f64| told.iter().map(of).sum::<f64>() / told.len() as f64;
+        (!told.is_empty()).then(|| Transactions {
+            per_request: mean(|t| t.per_request),
+            of_others: mean(|t| t.of_others),
+        })
+    }
+
+    /// Mean over the trials in which Fortio tells the size of a success: those without any error, where
+    /// what is expected is what Fortio takes for a success.
+    fn body_bytes(&self, candidate: &str) -> Option<f64> {
+        let sizes: Vec<f64> = self
+            .trials(candidate)
+            .iter()
+            .filter_map(|trial| trial.requests.as_ref()?.mean_body_bytes)
+            .collect();
+        (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
+    }
+
+    /// The candidates of which it is known from no trial whether they do the same work as the others.
+    pub(super) fn unknown_work(&self) -> impl Iterator<Item = String> {
+        let settings = self.settings;
+        let unknown = |is_known: &dyn Fn(&str) -> bool| {
+            let names: Vec<&str> = settings
+                .candidates
+                .iter()
+                .map(String::as_str)
+                .filter(|candidate| !is_known(candidate))
+                .collect();
+            (settings.candidates.len() > 1 && !names.is_empty()).then(|| names.join(", "))
+        };
+        let answers = (!settings.responses_may_differ)
+            .then(|| unknown(&|candidate| self.body_bytes(candidate).is_some()))
+            .flatten()
+            .map(|names| {
+                format!(
+                    "the size of the answers of {names} is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked"
+                )
+            });
+        let queries = (!settings.queries_may_differ)
+            .then(|| unknown(&|candidate| self.transactions(candidate).is_some()))
+            .flatten()
+            .map(|names| {
+                format!(
+                    "how many transactions a request of {names} makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked"
+                )
+            });
+        answers.into_iter().chain(queries)
+    }
+
+    /// The first two candidates that are not compared, and why.
+    pub(super) fn not_compared(&self) -> Option<OtherWork> {
+        let names = &self.settings.candidates;
+        names.iter().enumerate().find_map(|(index, one)| {
+            names[index + 1..]
+                .iter()
+                .find_map(|other| self.other_work(one, other))
+        })
+    }
+}
