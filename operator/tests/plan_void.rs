@@ -139,6 +139,21 @@ fn an_injector_that_was_deleted_makes_the_attempt_void() {
         pod_in(observed, Role::Injector).ended = true;
     });
     assert_void(&evicted, reason::INJECTOR_DELETED);
+
+    // Its pod is still there, and Fortio's last words are in it.
+    let world = load_over();
+    let mut report = world.loads[0].report(1.0);
+    report.interrupted = Some("measured run: SIGTERM".into());
+    let lingering = |deleting: bool| {
+        changed(&world, |observed| {
+            let pod = pod_in(observed, Role::Injector);
+            pod.deleting = deleting;
+            let end = pod.terminated.get_mut("injector").unwrap();
+            end.message = report.encode().unwrap();
+        })
+    };
+    assert_void(&lingering(true), reason::INJECTOR_DELETED);
+    assert_void(&lingering(false), "FortioInterrupted");
 }
 
 #[test]

@@ -48,6 +48,14 @@ impl Attempt<'_> {
                 return self.void(status, reason::INJECTOR_FAILED, &message);
             }
         };
+        // Such a pod stays for a moment, with the report of a load that was cut short.
+        if injector.deleting && report.interrupted.is_some() {
+            return self.void(
+                status,
+                reason::INJECTOR_DELETED,
+                "the injector's pod was deleted during the load",
+            );
+        }
         let windows = match windows(&report, SETTLE_SECONDS, self.builder.settings.idle_seconds) {
             Ok(windows) => windows,
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
