@@ -16,6 +16,8 @@ use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration};
 pub const MIN_BLOCKS: i32 = 5;
 /// The most blocks that a run may have.
 pub const MAX_BLOCKS: i32 = 50;
+/// The most points that a sweep may have: the number of a block has three digits at most.
+pub const MAX_POINTS: usize = 16;
 
 /// Which servers to compare, under which load, on which data and against which budgets.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +54,7 @@ pub const MAX_BLOCKS: i32 = 50;
     validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
     validation = Rule::new("!has(self.energy.tieWithin) || self.candidates.size() > 1").message("energy.tieWithin compares candidates: name a second one in spec.candidates, or leave it out"),
-    validation = Rule::new("duration(self.deadline).getSeconds() >= (self.candidates.size() + (has(self.trials.control) ? 1 : 0)) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[0] : self.trials.blocks) * (9 + duration(self.load.warmUp).getSeconds() + 2 * duration(self.trials.idleBaseline).getSeconds() + (has(self.load.duration) ? duration(self.load.duration).getSeconds() : (has(self.load.requests) ? 20 : 60)))").message("spec.deadline is shorter than the trials must take: candidates (and control) × blocks (or the first look) × (warmUp + duration + 2 × idleBaseline + 9s); write a longer deadline, or ask for fewer blocks or a shorter load.duration"),
+    validation = Rule::new("duration(self.deadline).getSeconds() >= (self.candidates.size() + (has(self.trials.control) ? 1 : 0)) * (has(self.load.sweep) && !has(self.load.sweep.maxErrorRatio) ? self.load.sweep.connections.size() : 1) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[0] : self.trials.blocks) * (9 + duration(self.load.warmUp).getSeconds() + 2 * duration(self.trials.idleBaseline).getSeconds() + (has(self.load.duration) ? duration(self.load.duration).getSeconds() : (has(self.load.requests) ? 20 : 60)))").message("spec.deadline is shorter than the trials must take: candidates (and control) × points of a sweep × blocks (or the first look) × (warmUp + duration + 2 × idleBaseline + 9s); write a longer deadline, or ask for fewer points or blocks, or a shorter load.duration"),
 )]
 pub struct FrugalityBenchmarkSpec {
     /// The contestants, 1 to 16. One alone is judged against its budgets only.
@@ -490,6 +492,25 @@ pub struct Header {
     pub value: String,
 }
 
+/// Several numbers of connections, each a point of its own.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].all(i, i >= self.connections.size() || self.connections[i - 1] < self.connections[i])").message("load.sweep.connections must ascend, for example [1, 2, 4, 8, 16, 32, 64, 128, 256]"),
+)]
+pub struct Sweep {
+    /// Numbers of connections, ascending, for example `[1, 2, 4, 8, 16]`. `trials.blocks` counts the
+    /// blocks at each of them.
+    #[schemars(length(min = 2, max = MAX_POINTS), inner(range(min = 1, max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub connections: Vec<i32>,
+    /// Largest share of requests without an expected answer up to which more connections are tried, for
+    /// example `"0.01"`: once every candidate's passes it in the first block at a point, the points above it
+    /// are left out. The first blocks then go through the points from below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("double(self) < 1.0").message("load.sweep.maxErrorRatio is a share from 0 to less than 1, for example 0.01"))]
+    pub max_error_ratio: Option<Decimal>,
+}
+
 /// The load of one trial: a closed loop over a number of connections.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -503,6 +524,10 @@ pub struct Load {
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1024))]
     pub connections: i32,
+    /// Several numbers of connections in turn, instead of `connections`: the figures at each, and where
+    /// each candidate does best. A candidate wins, and a budget is kept, where it is so at all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
     /// Length of the measured window; 60s unless `requests` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<HumanDuration>,
@@ -545,6 +570,7 @@ impl Default for Load {
     fn default() -> Self {
         Self {
             connections: default_connections(),
+            sweep: None,
             duration: None,
             requests: None,
             rate: default_rate(),

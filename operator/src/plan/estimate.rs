@@ -33,9 +33,10 @@ impl Estimate {
     #[must_use]
     pub fn of(settings: &Settings, ledger: &Ledger<'_>, has_database: bool) -> Self {
         let valid = ledger.valid().concat();
+        let planned = settings.blocks * ledger.points(settings).len();
         let trials_of = |entrant: &str| {
             let done = valid.iter().filter(|e| e.spec.candidate == entrant);
-            settings.blocks.saturating_sub(done.count())
+            planned.saturating_sub(done.count())
         };
         let entrants = settings.entrants();
         let before = if has_database && !ledger.is_begun() {

@@ -1,13 +1,13 @@
 //! What the ledger says is done, and what comes next.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::{
     api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome, reason},
-    plan::settings::Settings,
+    plan::settings::{Block, Settings},
 };
 
 /// The trials of one run.
@@ -82,12 +82,12 @@ impl<'a> Ledger<'a> {
         self.entries.iter().any(|e| e.spec.block > 0)
     }
 
-    /// Entries with this outcome, for this candidate.
+    /// Entries with this outcome, of those that are meant.
     #[must_use]
-    pub fn count(&self, candidate: &str, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: Outcome, is_meant: impl Fn(&FrugalityTrialSpec) -> bool) -> usize {
         self.entries
             .iter()
-            .filter(|e| e.spec.candidate == candidate && outcome_of(e) == Some(outcome))
+            .filter(|e| outcome_of(e) == Some(outcome) && is_meant(&e.spec))
             .count()
     }
 
@@ -115,6 +115,29 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn last_finished(&self) -> Option<Timestamp> {
         self.entries.iter().copied().filter_map(finished_at).max()
+    }
+
+    /// The points that are to be tried, by their index: all, or those up to the first one at which the
+    /// first block had too many errors of every entrant.
+    #[must_use]
+    pub fn points(&self, settings: &Settings) -> Range<usize> {
+        let all = 0..settings.points.len();
+        let Some(limit) = settings.max_error_ratio else {
+            return all;
+        };
+        let is_beyond = |trial: &&FrugalityTrial| {
+            let requests = trial.status.as_ref().and_then(|s| s.requests.as_ref());
+            requests
+                .and_then(|r| r.error_rate)
+                .is_some_and(|rate| rate > limit)
+        };
+        let entrants = settings.entrants().len();
+        // In the first round the blocks go through the points from below.
+        let last = all
+            .clone()
+            .zip(self.valid())
+            .find(|(_, trials)| trials.len() == entrants && trials.iter().all(is_beyond));
+        last.map_or(all, |(point, _)| 0..point + 1)
     }
 
     /// Valid trials, block by block: those of the newest attempt at each block, where none of it is
@@ -145,7 +168,7 @@ impl<'a> Ledger<'a> {
         self.next_within(settings, settings.blocks)
     }
 
-    /// What comes next for the first `blocks` blocks to be valid.
+    /// What comes next for the first `blocks` blocks at each point to be valid.
     #[must_use]
     pub fn next_within(&self, settings: &Settings, blocks: usize) -> Next<'a> {
         if let Some(failed) = self
@@ -155,8 +178,10 @@ impl<'a> Ledger<'a> {
         {
             return Next::Failed(failed);
         }
-        for (index, order) in settings.order().iter().take(blocks).enumerate() {
-            let block = i32::try_from(index + 1).unwrap_or(i32::MAX);
+        let points = self.points(settings);
+        let plan = settings.plan();
+        let planned = (1..).zip(&plan).take(blocks * settings.points.len());
+        for (block, Block { order, .. }) in planned.filter(|(_, b)| points.contains(&b.point)) {
             let newest = self.newest_attempt(block);
             if let Some(open) = newest.iter().find(|e| outcome_of(e).is_none()) {
                 return Next::Open(open);

@@ -413,7 +413,9 @@ impl Pass<'_> {
             FrugalityTrialSpec {
                 benchmark,
                 run: self.run.to_owned(),
-                point: settings.point.clone(),
+                point: settings
+                    .point_of(start.block)
+                    .map_or_else(String::new, |point| point.name.clone()),
                 block: start.block,
                 position: start.position,
                 attempt: start.attempt,
@@ -433,18 +435,19 @@ impl Pass<'_> {
             .candidates
             .iter()
             .find(|candidate| candidate.name == settings.candidate_of(&trial.spec.candidate));
-        let Some(candidate) = candidate else {
-            // The run's ID covers the candidates, so an entry of this run names one of them.
+        let (Some(candidate), Some(point)) = (candidate, settings.point(&trial.spec.point)) else {
+            // The run's ID covers candidates and load, so an entry of this run names some of them.
             return self.fail(
                 settings,
                 Some(nodes),
                 reason::INVALID_SPEC,
-                "an entry of the ledger names no candidate",
+                "an entry of the ledger names no candidate or no point",
             );
         };
         let step = Attempt {
             trial,
             candidate,
+            connections: point.connections,
             builder: self.builder(settings),
             nodes,
             observed: self.observed,

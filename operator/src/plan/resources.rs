@@ -300,13 +300,14 @@ impl Builder<'_> {
         &self,
         candidate: &Candidate,
         trial: &str,
+        connections: u32,
         injector: &BTreeMap<String, String>,
         clock_url: Option<&str>,
     ) -> ChildObject {
         let container = Container {
             name: INJECTOR_CONTAINER.into(),
             image: Some(self.config.injector_image.clone()),
-            args: Some(self.injector_args(candidate, trial, clock_url)),
+            args: Some(self.injector_args(candidate, trial, connections, clock_url)),
             ..restricted_container(INJECTOR_UID)
         };
         let beside = self.benchmark.spec.database.as_ref().map(|database| {
@@ -352,6 +353,7 @@ impl Builder<'_> {
         &self,
         candidate: &Candidate,
         trial: &str,
+        connections: u32,
         clock_url: Option<&str>,
     ) -> Vec<String> {
         let request = &self.benchmark.spec.request;
@@ -363,7 +365,7 @@ impl Builder<'_> {
                 "--url=http://{trial}.{namespace}.svc:{}{}",
                 candidate.port, request.path
             ),
-            format!("--connections={}", settings.connections),
+            format!("--connections={connections}"),
             format!("--warm-up-seconds={}", settings.warm_up_seconds),
             format!("--tail-seconds={TAIL_SECONDS}"),
             format!("--timeout-seconds={}", settings.timeout_seconds),

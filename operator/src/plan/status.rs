@@ -1,5 +1,7 @@
 //! The status: conditions by kstatus' rules, and the texts of `kubectl get`.
 
+use std::cmp::Ordering;
+
 use frugality_measure::reading::Provenance;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -105,6 +107,7 @@ impl Report<'_> {
             meter: figures.and_then(|f| f.meter.clone()),
             deciding_figure: figures.and_then(|f| f.deciding),
             results: figures.map(|f| f.results.clone()).unwrap_or_default(),
+            sweep: figures.map(|f| f.sweep.clone()).unwrap_or_default(),
             comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
             budgets: figures.map(|f| f.budgets.clone()).unwrap_or_default(),
             ledger_digest: figures.map(|f| f.ledger_digest.clone()),
@@ -151,16 +154,12 @@ impl Report<'_> {
             .and_then(|f| usize::try_from(f.look?.blocks).ok())
             .unwrap_or(settings.blocks);
         let mut valid = self.ledger.valid();
-        valid.truncate(blocks);
+        valid.truncate(blocks * settings.points.len());
+        let points = self.ledger.points(settings).len();
         Some(Progress {
             trials_done: count(valid.concat().len()),
-            trials_planned: count(blocks * entrants.len()),
-            void_attempts: count(
-                entrants
-                    .iter()
-                    .map(|entrant| self.ledger.count(entrant, Outcome::Void))
-                    .sum(),
-            ),
+            trials_planned: count(blocks * points * entrants.len()),
+            void_attempts: count(self.ledger.count(Outcome::Void, |spec| spec.block > 0)),
             current: self.current.clone(),
             remaining_seconds: self.remaining_seconds().and_then(time::whole_seconds),
             estimated_end: self.estimated_end(),
@@ -204,14 +203,24 @@ impl Report<'_> {
             columns.winner = Some(match &figures.winner {
                 Some(winner) => winner.clone(),
                 None if figures.tie => "tie".into(),
+                None if figures.depends_on_load() => "depends on load".into(),
                 None => "not separated".into(),
             });
         }
         if let Some(result) = shown(figures) {
-            columns.ratio = ratio(figures);
-            columns.energy = energy(result, figures);
-            columns.rate = result.requests_per_second.as_ref().map(text::figure);
-            columns.latency = result.milliseconds_per_request.as_ref().map(text::figure);
+            let at = |text: String| format!("{text}{}", figures.at(&result.point));
+            columns.ratio = ratio(figures, result).map(at);
+            columns.energy = energy(result, figures).map(at);
+            columns.rate = result
+                .requests_per_second
+                .as_ref()
+                .map(text::figure)
+                .map(at);
+            columns.latency = result
+                .milliseconds_per_request
+                .as_ref()
+                .map(text::figure)
+                .map(at);
         }
         columns
     }
@@ -284,22 +293,35 @@ impl Report<'_> {
     }
 }
 
-/// The candidate whose figures stand in the table: the winner, or the only one.
+/// The figures that stand in the table: the winner's, or the only candidate's; of several points those
+/// at which a request costs it least.
 fn shown(figures: &Figures) -> Option<&CandidateResult> {
-    match (&figures.winner, figures.results.as_slice()) {
-        (Some(winner), results) => results.iter().find(|r| r.candidate == *winner),
-        (None, [only]) => Some(only),
-        (None, _) => None,
-    }
+    let first = figures.results.first()?;
+    let candidate = match &figures.winner {
+        Some(winner) => winner,
+        None if figures
+            .results
+            .iter()
+            .all(|r| r.candidate == first.candidate) =>
+        {
+            &first.candidate
+        }
+        None => return None,
+    };
+    let of_candidate = || figures.results.iter().filter(|r| r.candidate == *candidate);
+    let cost = |result: &CandidateResult| Some(deciding_figure(result, figures.deciding?)?.value);
+    of_candidate()
+        .filter(|result| cost(result).is_some())
+        .min_by(|a, b| cost(a).partial_cmp(&cost(b)).unwrap_or(Ordering::Equal))
+        .or_else(|| of_candidate().next())
 }
 
 /// The winner's figure over the next best.
-fn ratio(figures: &Figures) -> Option<String> {
-    let result = shown(figures)?;
+fn ratio(figures: &Figures, result: &CandidateResult) -> Option<String> {
     figures
         .comparisons
         .iter()
-        .filter(|c| c.candidate == result.candidate)
+        .filter(|c| c.candidate == result.candidate && c.point == result.point)
         .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
         .map(|c| text::ratio(&c.ratio))
 }

@@ -69,6 +69,8 @@ pub struct Attempt<'a> {
     pub trial: &'a FrugalityTrial,
     /// Its candidate.
     pub candidate: &'a Candidate,
+    /// Connections of its load.
+    pub connections: u32,
     /// Builds its objects.
     pub builder: Builder<'a>,
     /// Where it runs.
@@ -306,6 +308,7 @@ impl Attempt<'_> {
         self.builder.injector(
             self.candidate,
             self.name(),
+            self.connections,
             &nodes::selector(&self.nodes.injector),
             clock_url.as_deref(),
         )

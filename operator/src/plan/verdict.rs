@@ -3,6 +3,9 @@
 mod budgets;
 mod comparisons;
 mod evidence;
+mod latency;
+mod standing;
+mod sweep;
 mod work;
 
 use frugality_measure::reading::Provenance;
@@ -14,12 +17,13 @@ use super::{
 };
 use crate::api::{
     self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
-    FrugalityTrial, MIN_BLOCKS, NoiseFloor, Verdict, reason,
+    FrugalityTrial, MIN_BLOCKS, NoiseFloor, SweepResult, Verdict, reason,
 };
 use budgets::budgets;
-use comparisons::told;
 use evidence::Evidence;
 pub use evidence::joules;
+use standing::Standing;
+use sweep::sweep;
 pub use work::OtherWork;
 
 /// How a run ended.
@@ -38,16 +42,20 @@ pub struct Judgement {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// By candidate.
+    /// By point and candidate.
     pub results: Vec<CandidateResult>,
-    /// The winner, or else the candidate of the least figure, against each other one.
+    /// At each point the winner, or else the candidate of the least figure, against each other one.
     pub comparisons: Vec<Comparison>,
     /// By limit.
     pub budgets: Vec<BudgetResult>,
-    /// Candidate that beats every other.
+    /// Candidate that beats every other at every point.
     pub winner: Option<String>,
-    /// Whether all candidates are shown to be equal.
+    /// Whether some candidate beats every other at some point.
+    pub wins_somewhere: bool,
+    /// Whether all candidates are shown to be equal at every point.
     pub tie: bool,
+    /// Where each candidate does best, of several points.
+    pub sweep: Vec<SweepResult>,
     /// Why candidates were not compared, if they were not.
     pub not_compared: Option<OtherWork>,
     /// The look that the figures are of.
@@ -69,6 +77,21 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Whether some candidate beats every other at some point, and none at all of them.
+    #[must_use]
+    pub fn depends_on_load(&self) -> bool {
+        self.winner.is_none() && self.wins_somewhere
+    }
+
+    /// Where something is; at one point only, that goes without saying.
+    #[must_use]
+    pub fn at(&self, point: &str) -> String {
+        match self.sweep.as_slice() {
+            [] => String::new(),
+            _ => format!(" at {point}"),
+        }
+    }
+
     /// A candidate without the figure that decides.
     fn undecidable(&self) -> Option<&CandidateResult> {
         let deciding = self.deciding?;
@@ -103,18 +126,20 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             message_of(fake),
         ));
     }
-    if let Some(hopeless) = ledger
+    // A sweep that goes on until there are errors has asked for them.
+    let hopeless = ledger
         .valid()
         .concat()
         .into_iter()
-        .find(|e| successes(e) == Some(0))
-    {
+        .find(|e| successes(e) == Some(0) && settings.max_error_ratio.is_none());
+    if let Some(hopeless) = hopeless {
         return Some(without_figures(
             Verdict::Error,
             reason::NO_SUCCESSFUL_REQUEST,
             format!(
-                "candidate {} answered no request as expected: {}",
+                "candidate {} answered no request as expected{}: {}",
                 hopeless.spec.candidate,
+                at(settings, &hopeless.spec.point),
                 answers(hopeless)
             ),
         ));
@@ -154,6 +179,15 @@ fn is_certain(judgement: &Judgement) -> bool {
             .as_ref()
             .is_some_and(|figures| figures.tie || figures.winner.is_some()),
         _ => true,
+    }
+}
+
+/// Where something is, if that goes without saying at one point only.
+fn at(settings: &Settings, point: &str) -> String {
+    if settings.points.len() > 1 {
+        format!(" at {point}")
+    } else {
+        String::new()
     }
 }
 
@@ -260,8 +294,9 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             Verdict::Inconclusive,
             reason::FIGURE_WITHHELD,
             format!(
-                "no trustworthy deciding figure for {}: {}",
+                "no trustworthy deciding figure for {}{}: {}",
                 candidate.candidate,
+                figures.at(&candidate.point),
                 candidate.withheld.join("; ")
             ),
         )
@@ -308,31 +343,23 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
 
 fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     let evidence = Evidence::at(look, settings, ledger);
-    let counted: Vec<_> = evidence.blocks.concat();
-    let results: Vec<_> = settings
-        .candidates
-        .iter()
-        .map(|candidate| evidence.result(candidate))
-        .collect();
-    let comparisons = evidence.comparisons();
-    let tie = evidence.is_tie(&comparisons);
-    let winner = evidence.winner(&comparisons).filter(|_| !tie);
-    let noise_floor = evidence.noise_floor();
+    let counted: Vec<_> = evidence.iter().flat_map(|e| e.blocks.concat()).collect();
+    let standings: Vec<Standing> = evidence.iter().map(Standing::of).collect();
     let worst = counted
         .iter()
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
-    let comparisons = told(comparisons, winner.as_deref(), evidence.deciding, &results);
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let notes = standing::by_point(&standings)
+        .into_iter()
+        .chain(left_out(settings, ledger))
+        .chain(standing::notes(&standings))
+        .chain(suspended(ledger));
     Figures {
-        deciding: Some(evidence.deciding),
-        budgets: budgets(&evidence, noise_floor.as_ref()),
-        notes: evidence
-            .notes(&comparisons, noise_floor.as_ref())
-            .into_iter()
-            .chain(suspended(ledger))
-            .collect(),
-        not_compared: evidence.not_compared(),
+        deciding: evidence.first().map(|point| point.deciding),
+        budgets: budgets(&evidence, &standings),
+        notes: notes.collect(),
+        not_compared: standings.iter().find_map(|s| s.not_compared.clone()),
         look: Some(api::Look {
             number: count(look.number),
             of: count(settings.looks.len()),
@@ -340,15 +367,39 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
             confidence: 1.0 - settings.level,
         }),
         tries: ledger.tries(),
-        winner,
-        tie,
-        noise_floor,
-        comparisons,
-        results,
+        winner: standing::winner(&standings),
+        wins_somewhere: standings.iter().any(|standing| standing.winner.is_some()),
+        tie: standing::is_tie(&standings),
+        sweep: sweep(&evidence),
+        noise_floor: standings
+            .iter()
+            .filter_map(|standing| standing.noise_floor.clone())
+            .max_by(|a, b| a.share.total_cmp(&b.share)),
+        comparisons: standings
+            .iter()
+            .flat_map(|standing| standing.comparisons.clone())
+            .collect(),
+        results: standings.into_iter().flat_map(|s| s.results).collect(),
         provenance: worst.map(|energy| energy.provenance),
         meter: worst.map(|energy| energy.meter.to_string()),
         ledger_digest: digest(&counted),
     }
+}
+
+/// The points that were not tried.
+fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
+    let tried = ledger.points(settings);
+    let names = |range: std::ops::Range<usize>| {
+        let points = settings.points[range].iter();
+        points.map(|point| point.name.as_str()).collect::<Vec<_>>()
+    };
+    let left_out = names(tried.end..settings.points.len()).join(", ");
+    let last = names(tried).pop()?;
+    (!left_out.is_empty()).then(|| {
+        format!(
+            "{left_out} left out: at {last} the errors of every candidate passed load.sweep.maxErrorRatio"
+        )
+    })
 }
 
 /// The figure that decides.

@@ -51,7 +51,7 @@ impl Evidence<'_> {
                     is_equivalent(&pairs, within, settings.tie_level)
                 });
                 comparisons.push(Comparison {
-                    point: settings.point.clone(),
+                    point: self.point.name.clone(),
                     candidate: candidate.clone(),
                     against: against.clone(),
                     separated: ratio.upper < 1.0 || ratio.lower > 1.0,

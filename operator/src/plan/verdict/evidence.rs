@@ -11,7 +11,7 @@ use crate::{
     },
     plan::{
         ledger::Ledger,
-        settings::{Look, Quantity, Settings},
+        settings::{Look, Point, Quantity, Settings},
     },
 };
 
@@ -45,9 +45,10 @@ impl Measure {
     }
 }
 
-/// The valid trials of the blocks that a look rests on.
+/// The valid trials of the blocks that a look rests on, at one point.
 pub(super) struct Evidence<'a> {
     pub(super) settings: &'a Settings,
+    pub(super) point: &'a Point,
     pub(super) ledger: &'a Ledger<'a>,
     /// Block by block, in the order of their places.
     pub(super) blocks: Vec<Vec<&'a FrugalityTrial>>,
@@ -58,12 +59,33 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Self {
-        let mut blocks = ledger.valid();
-        blocks.truncate(look.blocks);
+    /// Point by point, for those that were tried.
+    pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Vec<Self> {
+        let points = ledger.points(settings);
+        let mut blocks: Vec<Vec<_>> = points.clone().map(|_| Vec::new()).collect();
+        let taken = look.blocks * settings.points.len();
+        for (trials, planned) in ledger.valid().into_iter().zip(settings.plan()).take(taken) {
+            if let Some(of_point) = blocks.get_mut(planned.point) {
+                of_point.push(trials);
+            }
+        }
+        settings.points[points]
+            .iter()
+            .zip(blocks)
+            .map(|(point, blocks)| Self::of(point, blocks, settings, ledger))
+            .collect()
+    }
+
+    fn of(
+        point: &'a Point,
+        blocks: Vec<Vec<&'a FrugalityTrial>>,
+        settings: &'a Settings,
+        ledger: &'a Ledger<'a>,
+    ) -> Self {
         let is_shared = blocks.iter().flatten().any(|e| e.spec.is_node_shared());
         Self {
             settings,
+            point,
             ledger,
             blocks,
             is_shared,
@@ -84,7 +106,7 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    fn value(&self, trial: &FrugalityTrialStatus, measure: Measure) -> Option<f64> {
+    pub(super) fn value(&self, trial: &FrugalityTrialStatus, measure: Measure) -> Option<f64> {
         let boundary = self.settings.boundary;
         if self.is_shared && measure.is_of_node() {
             return None;
@@ -210,13 +232,16 @@ impl<'a> Evidence<'a> {
             figure
         };
         CandidateResult {
-            point: self.settings.point.clone(),
+            point: self.point.name.clone(),
             candidate: candidate.to_owned(),
             trials: i32::try_from(trials.len()).unwrap_or(i32::MAX),
-            void_attempts: i32::try_from(self.ledger.count(candidate, Outcome::Void))
-                .unwrap_or(i32::MAX),
+            void_attempts: i32::try_from(self.ledger.count(Outcome::Void, |spec| {
+                spec.candidate == candidate && spec.point == self.point.name
+            }))
+            .unwrap_or(i32::MAX),
             requests_per_second: figure(Measure::RequestsPerSecond),
             milliseconds_per_request: figure(Measure::MillisecondsPerRequest),
+            latency: self.latency(candidate),
             gross_joules_per_request: figure(Measure::Joules(DecidingFigure::Gross)),
             net_joules_per_request: figure(Measure::Joules(DecidingFigure::Net)),
             attributed_joules_per_request: figure(Measure::Joules(DecidingFigure::Attributed)),
