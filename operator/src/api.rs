@@ -11,9 +11,9 @@ mod trial;
 
 pub use benchmark::{
     Boundary, Budget, Candidate, ConfigMapSeed, Database, DecidingFigure, Energy, EnvVar,
-    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, MAX_BLOCKS, MAX_POINTS, MIN_BLOCKS,
-    Method, Placement, Provider, PullPolicy, Request, ResourceList, Resources, SecretName, Seed,
-    Storage, Sweep, Trials,
+    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, MAX_BLOCKS, MAX_POINTS, MAX_REPLICAS,
+    MIN_BLOCKS, Method, Placement, Provider, PullPolicy, Request, ResourceList, Resources,
+    SecretName, Seed, Storage, Sweep, Trials,
 };
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{

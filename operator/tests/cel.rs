@@ -160,6 +160,32 @@ fn the_points_of_a_sweep_ascend() {
         let good = of(json!({"connections": [1, 2, 256]}));
         rule(message, &of(json!({"connections": connections})), &good);
     }
+    let message = "load.sweep.replicas must ascend";
+    let replicas = |replicas: Value| of(json!({"connections": [1, 2], "replicas": replicas}));
+    rule(message, &replicas(json!([2, 1])), &replicas(json!([1, 2])));
+    let message = "load.sweep has from 2 to 16 points";
+    let four_by = |replicas: Value| of(json!({"connections": [1, 2, 3, 4], "replicas": replicas}));
+    rule(
+        message,
+        &four_by(json!([1, 2, 3, 4, 5])),
+        &four_by(json!([1, 2, 3, 4])),
+    );
+    rule(message, &of(json!({})), &of(json!({"replicas": [1, 2]})));
+    rule(
+        message,
+        &of(json!({"connections": [4]})),
+        &of(json!({"connections": [4, 5]})),
+    );
+    let message = "load.sweep.maxErrorRatio ends a sweep over connections";
+    let until = |sweep: Value| {
+        let mut sweep = sweep;
+        sweep["maxErrorRatio"] = json!("0.01");
+        of(sweep)
+    };
+    let connections = || until(json!({"connections": [1, 2]}));
+    rule(message, &until(json!({"replicas": [1, 2]})), &connections());
+    let both = until(json!({"connections": [1, 2], "replicas": [1, 2]}));
+    rule(message, &both, &connections());
     let message = "load.sweep.maxErrorRatio is a share from 0 to less than 1";
     let share = |share: &str| of(json!({"connections": [1, 2], "maxErrorRatio": share}));
     rule(message, &share("1"), &share("0.999"));
@@ -538,6 +564,8 @@ fn the_deadline_is_longer_than_the_trials() {
     };
     let points = || json!({"connections": [1, 2, 4]});
     rule(message, &at("3725s", points()), &at("3726s", points()));
+    let replicas = || json!({"replicas": [1, 2, 4]});
+    rule(message, &at("3725s", replicas()), &at("3726s", replicas()));
     let some = || json!({"connections": [1, 2, 4], "maxErrorRatio": "0.01"});
     rule(message, &at("1241s", some()), &at("1242s", some()));
     // It may end at the first look.

@@ -418,6 +418,33 @@ fn points_ascend() {
             Err(SettingsError::Sweep)
         );
     }
+    for bad in [
+        json!({}),
+        json!({"replicas": [1]}),
+        json!({"replicas": [2, 1]}),
+        json!({"connections": [1, 2, 3, 4, 5], "replicas": [1, 2, 3, 4]}),
+        json!({"connections": [1, 2], "replicas": [1, 2], "maxErrorRatio": "0.1"}),
+    ] {
+        assert_eq!(parse(bad), Err(SettingsError::Sweep));
+    }
+    let settings = parse(json!({"connections": [4, 8], "replicas": [1, 3]})).unwrap();
+    let points: Vec<_> = settings
+        .points
+        .iter()
+        .map(|p| (p.name.as_str(), p.connections, p.replicas))
+        .collect();
+    assert_eq!(
+        points,
+        [
+            ("c4-max-x1", 4, Some(1)),
+            ("c4-max-x3", 4, Some(3)),
+            ("c8-max-x1", 8, Some(1)),
+            ("c8-max-x3", 8, Some(3)),
+        ]
+    );
+    // Absent connections are those of the load.
+    let settings = parse(json!({"replicas": [1, 2]})).unwrap();
+    assert_eq!(settings.points[1].name, "c4-max-x2");
     let settings = parse(json!({"connections": [3, 40]})).unwrap();
     let names: Vec<_> = settings
         .points

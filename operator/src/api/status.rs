@@ -297,7 +297,7 @@ pub struct CandidateResult {
     /// Share of requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ratio: Option<Figure>,
-    /// Largest working set of the candidate's pod seen in any measured window, in bytes.
+    /// Largest working set of the candidate's pods together seen in any measured window, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<i64>,
     /// Why a figure is absent.

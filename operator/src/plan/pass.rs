@@ -447,7 +447,7 @@ impl Pass<'_> {
         let step = Attempt {
             trial,
             candidate,
-            connections: point.connections,
+            point,
             builder: self.builder(settings),
             nodes,
             observed: self.observed,

@@ -219,12 +219,13 @@ impl Builder<'_> {
         )
     }
 
-    /// The candidate's server, fresh for this attempt.
+    /// The candidate's server in so many pods, fresh for this attempt.
     #[must_use]
     pub fn server(
         &self,
         candidate: &Candidate,
         trial: &str,
+        replicas: i32,
         measured: &BTreeMap<String, String>,
     ) -> ChildObject {
         let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
@@ -284,7 +285,7 @@ impl Builder<'_> {
             termination_grace_period_seconds: Some(10),
             ..restricted_pod()
         };
-        deployment(metadata, pod)
+        deployment(metadata, replicas, pod)
     }
 
     /// The server's address.

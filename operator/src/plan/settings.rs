@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::identity::hex_digest;
 use crate::api::{
     Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, MAX_POINTS,
-    MIN_BLOCKS, QuantityError,
+    MIN_BLOCKS, QuantityError, Sweep,
 };
 
 /// Window where the spec names neither duration nor requests.
@@ -36,7 +36,9 @@ pub enum SettingsError {
     #[error("load.rate must be Max or a whole number of requests per second, not `{0}`")]
     Rate(String),
     /// Points of a sweep that do not ascend.
-    #[error("load.sweep.connections must be 2 to 16 numbers that ascend, for example [1, 2, 4, 8]")]
+    #[error(
+        "load.sweep must have 2 to 16 points, its connections and its replicas must ascend, and maxErrorRatio goes with connections alone: write for example connections: [1, 2, 4, 8]"
+    )]
     Sweep,
     /// Looks that do not ascend.
     #[error(
@@ -113,10 +115,12 @@ pub struct Look {
 /// One combination of load settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Its name, for example `c4-max`.
+    /// Its name, for example `c4-max`, or with three replicas of every candidate `c4-max-x3`.
     pub name: String,
     /// Connections.
     pub connections: u32,
+    /// Pods of every candidate; `None`: each one's own number.
+    pub replicas: Option<i32>,
 }
 
 /// One pass over all entrants at one point.
@@ -146,7 +150,7 @@ pub struct Settings {
     pub amount: Amount,
     /// Requests per second over all connections; `None` is as fast as possible.
     pub rate: Option<f64>,
-    /// Under which loads the candidates are tried; at least one, and by connections, ascending.
+    /// Under which loads the candidates are tried; at least one, and by connections and replicas, ascending.
     pub points: Vec<Point>,
     /// Share of errors of every candidate beyond which no further points are tried.
     pub max_error_ratio: Option<f64>,
@@ -333,25 +337,41 @@ impl Settings {
 }
 
 fn points(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Vec<Point>, SettingsError> {
-    let connections = match &spec.load.sweep {
-        None => std::slice::from_ref(&spec.load.connections),
-        Some(sweep) => {
-            let connections = sweep.connections.as_slice();
-            let is_short = connections.len() < 2 || connections.len() > MAX_POINTS;
-            if is_short || connections.windows(2).any(|pair| pair[0] >= pair[1]) {
-                return Err(SettingsError::Sweep);
-            }
-            connections
+    let sweep = spec.load.sweep.as_ref();
+    let one = std::slice::from_ref(&spec.load.connections);
+    let of = |list: fn(&Sweep) -> &[i32]| sweep.map(list).filter(|list| !list.is_empty());
+    let connections = of(|sweep| &sweep.connections).unwrap_or(one);
+    let replicas = of(|sweep| &sweep.replicas);
+    let points: Vec<Point> = connections
+        .iter()
+        .flat_map(|connections| match replicas {
+            None => vec![point(*connections, rate, None)],
+            Some(replicas) => replicas
+                .iter()
+                .map(|replicas| point(*connections, rate, Some(*replicas)))
+                .collect(),
+        })
+        .collect();
+    let ascends = |list: &[i32]| list.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_possible = ascends(connections)
+        && replicas.is_none_or(ascends)
+        && (2..=MAX_POINTS).contains(&points.len());
+    match sweep {
+        Some(sweep) if !is_possible || (sweep.max_error_ratio.is_some() && replicas.is_some()) => {
+            Err(SettingsError::Sweep)
         }
-    };
-    let point = |connections: &i32| Point {
-        name: match rate {
-            None => format!("c{connections}-max"),
-            Some(rate) => format!("c{connections}-r{rate}"),
-        },
+        _ => Ok(points),
+    }
+}
+
+fn point(connections: i32, rate: Option<f64>, replicas: Option<i32>) -> Point {
+    let rate = rate.map_or_else(|| "max".to_owned(), |rate| format!("r{rate}"));
+    let pods = replicas.map_or_else(String::new, |replicas| format!("-x{replicas}"));
+    Point {
+        name: format!("c{connections}-{rate}{pods}"),
         connections: connections.unsigned_abs(),
-    };
-    Ok(connections.iter().map(point).collect())
+        replicas,
+    }
 }
 
 fn level_of(looks: &[Look], overall: f64) -> Option<f64> {

@@ -12,7 +12,7 @@ use super::{
     facts::{Child, ChildKind, Observed, PodFacts, Session, Termination},
     nodes::{self, Nodes},
     resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER},
-    settings::TAIL_SECONDS,
+    settings::{Point, TAIL_SECONDS},
 };
 use crate::api::{
     Candidate, DatabaseFacts, FrugalityTrial, FrugalityTrialStatus, Outcome, Role, reason,
@@ -69,8 +69,8 @@ pub struct Attempt<'a> {
     pub trial: &'a FrugalityTrial,
     /// Its candidate.
     pub candidate: &'a Candidate,
-    /// Connections of its load.
-    pub connections: u32,
+    /// Its point.
+    pub point: &'a Point,
     /// Builds its objects.
     pub builder: Builder<'a>,
     /// Where it runs.
@@ -99,6 +99,7 @@ impl Attempt<'_> {
                 self.builder.server(
                     self.candidate,
                     self.name(),
+                    self.replicas(),
                     &nodes::selector(&self.nodes.measured),
                 ),
                 self.builder.service(self.candidate, self.name()),
@@ -128,12 +129,20 @@ impl Attempt<'_> {
             return self.fail(status, reason, &failure);
         }
         let age = self.now_unix_seconds - server.created_unix_seconds;
-        let Some(ready_since) = all_ready_since(&pods) else {
+        let is_complete = i32::try_from(pods.len()) == Ok(self.replicas());
+        let Some(ready_since) = all_ready_since(&pods).filter(|_| is_complete) else {
             if age > START_PATIENCE_SECONDS {
+                let waiting = pods
+                    .iter()
+                    .find(|pod| pod.ready_since_unix_seconds.is_none());
                 let message = format!(
                     "not ready {START_PATIENCE_SECONDS} s after its start: {}",
-                    pods.first().map_or_else(
-                        || "its pod was never created".to_owned(),
+                    waiting.map_or_else(
+                        || format!(
+                            "{} of its {} pods were created",
+                            pods.len(),
+                            self.replicas()
+                        ),
                         |pod| not_ready_because(pod, self.candidate)
                     )
                 );
@@ -308,10 +317,14 @@ impl Attempt<'_> {
         self.builder.injector(
             self.candidate,
             self.name(),
-            self.connections,
+            self.point.connections,
             &nodes::selector(&self.nodes.injector),
             clock_url.as_deref(),
         )
+    }
+
+    fn replicas(&self) -> i32 {
+        self.point.replicas.unwrap_or(self.candidate.replicas)
     }
 
     fn name(&self) -> &str {
