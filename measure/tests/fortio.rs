@@ -380,6 +380,14 @@ fn requests_are_merged_and_not_percentiles() {
     let narrow = [bucket(1.0, 2.0, 100)];
     let median = merged_percentiles(&[&wide, &narrow], &[50.0]).unwrap()[0];
     assert!((median - 1.6).abs() < 1e-9, "{median}");
+    // Beside latencies that are all the same, none lies between.
+    let same = [bucket(3.0, 3.0, 5)];
+    let near = [bucket(1.0, 2.0, 10)];
+    let found = merged_percentiles(&[&near, &same], &[60.0, 80.0]).unwrap();
+    assert!(
+        (found[0] - 1.9).abs() < 1e-9 && (found[1] - 3.0).abs() < 1e-9,
+        "{found:?}"
+    );
     // Latencies that are all the same.
     assert_eq!(
         merged_percentiles(&[&[bucket(3.0, 3.0, 5)]], &[50.0]),

@@ -123,7 +123,7 @@ fn latencies(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     let rows = with_latency().map(|result| {
         let cells = result.latency.iter().map(|p| {
             format!(
-                "{} [{}–{}]",
+                "{} ({}–{})",
                 text::number(p.milliseconds),
                 text::number(p.least_milliseconds),
                 text::number(p.most_milliseconds)
@@ -183,7 +183,11 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
                 )
             }),
     );
-    notes.extend(status.sweep.iter().flat_map(best));
+    let joules = match status.provenance.as_deref() {
+        Some("Metered") | None => deciding.to_owned(),
+        Some(provenance) => format!("{deciding} {}", provenance.to_lowercase()),
+    };
+    notes.extend(status.sweep.iter().flat_map(|sweep| best(sweep, &joules)));
     notes.extend(
         status
             .budgets
@@ -210,7 +214,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         .any(|result| !result.latency.is_empty())
     {
         notes.push(
-            "latencies are over the requests of all trials, [ ] the range of the single trials"
+            "latencies are over the requests of all trials, in ( ) the range of the single trials"
                 .into(),
         );
     }
@@ -246,24 +250,25 @@ fn at(several_points: bool, point: &str) -> String {
 }
 
 /// Where a candidate does best.
-fn best(sweep: &SweepResult) -> Vec<String> {
-    let told = |what: &str, optimum: &Option<Optimum>, unit: &str| {
+fn best(sweep: &SweepResult, joules: &str) -> Vec<String> {
+    let told = |what: &str, optimum: &Option<Optimum>| {
         let optimum = optimum.as_ref()?;
         let others = match optimum.among.as_slice() {
             [_] => String::new(),
             among => format!(" (may be any of {})", among.join(", ")),
         };
         Some(format!(
-            "{}: {what} at {}, {}{unit}{others}",
-            sweep.candidate,
-            optimum.point,
-            text::number(optimum.value)
+            "{}: {what} at {}{others}",
+            sweep.candidate, optimum.point
         ))
     };
     [
-        told("most requests/s", &sweep.most_requests_per_second, ""),
-        told("most requests/joule", &sweep.most_requests_per_joule, ""),
-        told("knee", &sweep.knee, " requests/s for each ms/request"),
+        told("most requests/s", &sweep.most_requests_per_second),
+        told(
+            &format!("most requests per {joules} joule"),
+            &sweep.most_requests_per_joule,
+        ),
+        told("knee", &sweep.knee),
     ]
     .into_iter()
     .flatten()

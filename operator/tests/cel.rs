@@ -153,6 +153,22 @@ fn looks_ascend_and_end_with_the_blocks() {
 }
 
 #[test]
+fn every_connection_has_two_requests_at_least() {
+    let message = "load has less than two requests for each connection";
+    let of = |load: Value| [("spec/load", load)];
+    let requests = |connections: i32| of(json!({"requests": 100, "connections": connections}));
+    rule(message, &requests(51), &requests(50));
+    let rate =
+        |connections: i32| of(json!({"rate": 10, "duration": "60s", "connections": connections}));
+    rule(message, &rate(301), &rate(300));
+    let default = |connections: i32| of(json!({"rate": 10, "connections": connections}));
+    rule(message, &default(301), &default(300));
+    let swept =
+        |last: i32| of(json!({"rate": 10, "duration": "60s", "sweep": {"connections": [1, last]}}));
+    rule(message, &swept(301), &swept(300));
+}
+
+#[test]
 fn the_points_of_a_sweep_ascend() {
     let of = |sweep: Value| [("spec/load", json!({"duration": "20s", "sweep": sweep}))];
     let message = "load.sweep.connections must ascend";

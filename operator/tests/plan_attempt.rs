@@ -122,7 +122,7 @@ fn a_server_of_two_pods_is_waited_for_until_both_are_ready() {
         "{unready}"
     );
     let ready = with_second(|_| ());
-    assert!(ready.ends_with("measuring the idle baseline"), "{ready}");
+    assert!(ready.ends_with("starting the load"), "{ready}");
 }
 
 #[test]

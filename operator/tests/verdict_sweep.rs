@@ -5,16 +5,22 @@ use crate::common::{
     judgement::assert_ended,
     run_of, two_with,
 };
+use frugality_measure::fortio::{figures, parse};
 use frugality_operator::{
-    api::{BudgetOutcome, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Verdict, reason},
+    api::{
+        BudgetOutcome, CandidateResult, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome,
+        Verdict, reason,
+    },
     plan::{
         Plan,
-        ledger::{Ledger, Next},
+        ledger::{Ledger, Next, Points},
         settings::{Settings, SettingsError},
     },
     summary::summary,
 };
 use serde_json::{Value, json};
+
+const SAMPLE: &str = include_str!("../../measure/tests/data/fortio-sample.json");
 
 /// Both candidates at these numbers of connections, five blocks each.
 fn at(connections: &[i32], more: &[(&str, Value)]) -> FrugalityBenchmark {
@@ -106,8 +112,12 @@ fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
     assert_eq!(names, ["rust", "python"]);
     let columns = status.columns.as_ref().unwrap();
     assert_eq!(columns.trials.as_deref(), Some("60/60"));
+    // Of several points, the least and the most; and the ratio where the two are closest.
     let energy = columns.energy.as_ref().unwrap();
-    assert!(energy.ends_with("-max"), "{energy}");
+    assert_eq!(energy, "0.00750–0.0250 gross");
+    assert_eq!(columns.rate.as_deref(), Some("99.8–802"));
+    let ratio = columns.ratio.as_ref().unwrap();
+    assert!(ratio.contains("] at c"), "{ratio}");
     let table = summary(&FrugalityBenchmark {
         status: Some(status.clone()),
         ..benchmark
@@ -115,7 +125,9 @@ fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
     for text in [
         "POINT",
         "winner: rust, by gross joules per request, at every point",
-        "rust: knee at c8-max",
+        "rust: knee at c8-max\n",
+        "most requests per gross joule at c",
+        " (may be any of c8-max, c16-max, c32-max)",
         "rust / python at c1-max: ",
     ] {
         assert!(table.contains(text), "{text} is missing in\n{table}");
@@ -227,7 +239,7 @@ fn more_limits_at_more_points_each_ask_for_more() {
     );
     let message = &plan.status.budgets[0].message;
     assert!(
-        message.contains("not at the one that 4 limits ask for"),
+        message.contains("not at the one that 4 points ask for"),
         "{message}"
     );
 }
@@ -285,6 +297,10 @@ fn a_void_attempt_repeats_its_block_at_its_point() {
     assert_eq!(settings.point_of(start.block).unwrap().name, third);
 }
 
+fn points(tried: usize, judged: usize) -> Points {
+    Points { tried, judged }
+}
+
 /// Errors from so many connections on.
 fn failing(from: u32) -> impl Fn(u32, i32, &str) -> Trial {
     move |connections, block, candidate| {
@@ -336,13 +352,13 @@ fn points_beyond_everybodys_errors_are_not_tried() {
         status.columns.as_ref().unwrap().trials.as_deref(),
         Some("40/40")
     );
-    let note = "c16-max, c32-max left out: at c8-max the errors of every candidate passed load.sweep.maxErrorRatio";
+    let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged, and c16-max, c32-max left out";
     assert!(status.notes.iter().any(|n| n == note), "{:?}", status.notes);
     // After its first round, the run goes on below the end.
     trials.retain(|t| t.spec.block <= 4);
     let run = run_of(&benchmark);
     let ledger = Ledger::of(&run, &trials);
-    assert_eq!(ledger.points(&settings), 0..4);
+    assert_eq!(ledger.points(&settings), points(4, 3));
     let Next::Start(start) = ledger.next(&settings) else {
         panic!("{:?}", ledger.next(&settings));
     };
@@ -350,7 +366,7 @@ fn points_beyond_everybodys_errors_are_not_tried() {
     // Errors of one candidate alone end nothing.
     trials.retain(|t| t.spec.block <= 3);
     let ledger = Ledger::of(&run, &trials);
-    assert_eq!(ledger.points(&settings), 0..6);
+    assert_eq!(ledger.points(&settings), points(6, 6));
 }
 
 #[test]
@@ -385,23 +401,332 @@ fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
 }
 
 #[test]
-fn nine_points_of_two_candidates_fit_a_status() {
-    let budget = json!([
-        {"candidate": "rust", "maxJoulesPerRequest": "0.9", "minRequestsPerSecond": "1", "maxErrorRatio": "0.1"},
-        {"candidate": "python", "maxMillisecondsPerRequest": "9000"},
-    ]);
-    let nine = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-    let plan = status(
-        &at(&nine, &[("/budgets", budget)]),
-        |connections, block, name| Trial {
-            // The longest words that figures come with.
-            net: None,
-            meter_uncertainty: Some(0.0123),
-            ..saturating(connections, block, name)
-        },
+fn where_errors_end_a_sweep_nobody_is_judged() {
+    let budget = json!([{"candidate": "rust", "maxErrorRatio": "0.01"}]);
+    let load =
+        json!({"duration": "20s", "sweep": {"connections": [1, 2, 4, 8], "maxErrorRatio": "0.01"}});
+    let benchmark = two_with(&[("/load", load), ("/budgets", budget)]);
+    // With 8 connections both fail, and python wins by it; the budget is broken there.
+    let plan = status(&benchmark, |connections, block, name| {
+        let trial = failing(8)(connections, block, name);
+        let gross = if connections == 8 && name == "python" {
+            0.001
+        } else {
+            trial.gross
+        };
+        let errors = if connections == 8 { 2000 } else { 0 };
+        Trial {
+            gross,
+            errors,
+            successes: 100_000,
+            ..trial
+        }
+    });
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    assert_eq!(plan.status.results.len(), 8);
+    let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged";
+    assert!(
+        plan.status.notes.iter().any(|n| n == note),
+        "{:?}",
+        plan.status.notes
     );
-    assert_eq!(plan.status.verdict, Some(Verdict::Pass));
-    assert!(bytes(&plan.status) < 32 * 1024, "{}", bytes(&plan.status));
+}
+
+#[test]
+fn a_candidate_that_is_broken_from_the_first_is_an_error_at_once() {
+    let benchmark = until_errors(&[1, 8]);
+    let mut trials = swept(&benchmark, |connections, block, _, name| match name {
+        "python" => Trial {
+            successes: 0,
+            errors: 500,
+            ..Trial::default()
+        },
+        _ => saturating(connections, block, name),
+    });
+    trials.retain(|trial| trial.spec.block == 1);
+    assert_ended(
+        &judged(&benchmark, trials),
+        Verdict::Error,
+        reason::NO_SUCCESSFUL_REQUEST,
+    );
+}
+
+#[test]
+fn candidates_that_do_other_work_anywhere_are_compared_nowhere() {
+    let budget = json!([{"candidate": "rust", "maxEnergyRatio": "0.01", "against": "python"}]);
+    let benchmark = at(&[1, 8, 32], &[("/budgets", budget)]);
+    let plan = status(&benchmark, |connections, block, name| {
+        // With an error in each trial, Fortio tells no size.
+        let size = if name == "python" { 2000.0 } else { 1000.0 };
+        let errors = u64::from(connections == 32);
+        let body_bytes = (errors == 0).then_some(size);
+        Trial {
+            errors,
+            body_bytes,
+            ..saturating(connections, block, name)
+        }
+    });
+    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+    assert!(plan.status.comparisons.is_empty());
+    // Said once, not at every point.
+    let notes = &plan.status.notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].starts_with("rust answers with 1000 bytes"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn not_separated_at_a_noisy_point_is_no_dependence_on_the_load() {
+    let plan = status(&at(&[1, 8], &[]), |connections, block, name| {
+        let trial = saturating(connections, block, name);
+        let noise = if connections == 8 && name == "rust" {
+            factor(block, 1.0)
+        } else {
+            1.0
+        };
+        Trial {
+            gross: trial.gross * noise,
+            ..trial
+        }
+    });
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_eq!(plan.status.winner, None);
+    let columns = plan.status.columns.unwrap();
+    assert_eq!(columns.winner.as_deref(), Some("not separated"));
+    let note = "no winner at every point: rust at c1-max; not separated at c8-max";
+    assert_eq!(plan.status.notes, [note]);
+}
+
+#[test]
+fn a_sweep_ends_at_the_first_look_that_decides() {
+    let trials = json!({"blocks": 10, "looks": [5, 10], "seed": 7, "idleBaseline": "5s"});
+    let benchmark = at(&[1, 8], &[("/trials", trials)]);
+    let all = swept(&benchmark, |connections, block, _, name| {
+        saturating(connections, block, name)
+    });
+    let until = |block: i32| {
+        let mut trials = all.clone();
+        trials.retain(|trial| trial.spec.block <= block);
+        judged(&benchmark, trials).status
+    };
+    assert_eq!(until(9).verdict, None);
+    let ended = until(10);
+    assert_eq!(ended.verdict, Some(Verdict::Pass));
+    assert_eq!(ended.look.unwrap().blocks, 5);
+    assert_eq!(ended.columns.unwrap().trials.as_deref(), Some("20/20"));
+    assert!(ended.results.iter().all(|result| result.trials == 5));
+}
+
+#[test]
+fn the_noise_floor_is_that_of_the_worst_point() {
+    let with = |control: &str| {
+        let trials = json!({"blocks": 5, "seed": 7, "idleBaseline": "5s", "control": control});
+        at(&[1, 8], &[("/trials", trials)])
+    };
+    let benchmark = with("rust");
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let hidden = settings.control.unwrap().hidden;
+    let noisy = |connections: u32, block: i32, name: &str| {
+        let spread = if connections == 8 { 0.05 } else { 0.01 };
+        let noise = if name == hidden {
+            factor(block, spread)
+        } else {
+            1.0
+        };
+        let trial = saturating(
+            connections,
+            block,
+            if name == "python" { "python" } else { "rust" },
+        );
+        Trial {
+            gross: trial.gross * noise,
+            ..trial
+        }
+    };
+    let floor = status(&benchmark, noisy).status.noise_floor.unwrap();
+    assert_eq!(floor.point, "c8-max");
+    assert!(floor.share > 0.05, "{floor:?}");
+    // Known at one point only, it is not known.
+    let missing = status(&benchmark, |connections, block, name| {
+        let net = (connections == 1).then_some(0.006);
+        Trial {
+            net,
+            ..noisy(connections, block, name)
+        }
+    });
+    assert!(missing.status.noise_floor.is_some(), "gross joules decide");
+    let net = json!({"decidingFigure": "Net"});
+    let trials = json!({"blocks": 5, "seed": 7, "idleBaseline": "5s", "control": "rust"});
+    let of_net = at(&[1, 8], &[("/trials", trials), ("/energy", net)]);
+    let hidden_net = Settings::parse(&of_net.spec)
+        .unwrap()
+        .control
+        .unwrap()
+        .hidden;
+    assert_eq!(hidden_net, hidden);
+    let missing = status(&of_net, |connections, block, name| {
+        let net = (connections == 1).then_some(0.006 * factor(block, 0.01));
+        Trial {
+            net,
+            ..noisy(connections, block, name)
+        }
+    });
+    assert_eq!(missing.status.noise_floor, None);
+}
+
+/// Normal enough: the sum of twelve uniform numbers, of a generator of its own.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        let uniform = |noise: &mut Self| {
+            noise.0 = noise
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (noise.0 >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        (0..12).map(|_| uniform(self)).sum::<f64>() - 6.0
+    }
+}
+
+#[test]
+fn the_true_best_point_is_among_those_that_are_told() {
+    let benchmark = at(&[1, 2, 4, 8], &[]);
+    // The best by a little; and the rounds drift by far more than that.
+    let truth = |connections: u32| match connections {
+        4 => 103.0,
+        8 => 102.0,
+        _ => 100.0,
+    };
+    let mut noise = Noise(7);
+    let (runs, mut held, mut told) = (400, 0, 0);
+    for _ in 0..runs {
+        let drift: Vec<f64> = (0..5).map(|_| (0.3 * noise.next()).exp()).collect();
+        let cell = std::cell::RefCell::new(&mut noise);
+        let plan = status(&benchmark, |connections, block, _| Trial {
+            requests_per_second: truth(connections)
+                * drift[usize::try_from(block - 1).unwrap() / 4]
+                * (0.01 * cell.borrow_mut().next()).exp(),
+            ..Trial::default()
+        });
+        let best = plan.status.sweep[0]
+            .most_requests_per_second
+            .clone()
+            .unwrap();
+        held += i32::from(best.among.iter().any(|point| point == "c4-max"));
+        told += best.among.len();
+    }
+    // 95 % at least, less three standard errors of 400 runs.
+    assert!(
+        f64::from(held) >= (0.95 - 0.033) * f64::from(runs),
+        "{held} of {runs}"
+    );
+    // And it tells something: without the pairs, the drift would hide every difference.
+    assert!(told < 3 * 400, "{told}");
+}
+
+#[test]
+fn points_that_two_alone_would_tell_apart_are_not_apart_among_nine() {
+    let among = |connections: &[i32]| {
+        let benchmark = at(connections, &[]);
+        let points = connections.len();
+        let last = u32::try_from(*connections.last().unwrap()).unwrap();
+        let plan = status(&benchmark, |connections, block, _| {
+            let round = usize::try_from(block - 1).unwrap() / points;
+            // Over five rounds the logarithms' differences are k·{−2 … 2} about 4·k·√2.5/√5, so that t₄ is 4:
+            // more than the 2.78 of 5 %, and less than the 5.6 of an eighth of that.
+            let k = 0.01;
+            let spread = k * (f64::from(u32::try_from(round).unwrap()) - 2.0);
+            let apart = -4.0 * k * 2.5_f64.sqrt() / 5_f64.sqrt();
+            let less = if connections == last {
+                0.0
+            } else {
+                apart + spread
+            };
+            Trial {
+                requests_per_second: 100.0 * less.exp(),
+                ..Trial::default()
+            }
+        });
+        plan.status.sweep[0]
+            .most_requests_per_second
+            .clone()
+            .unwrap()
+            .among
+    };
+    assert_eq!(among(&[1, 2]), ["c2-max"]);
+    assert_eq!(among(&[1, 2, 3, 4, 5, 6, 7, 8, 9]).len(), 9);
+}
+
+#[test]
+fn nine_points_of_two_candidates_fit_a_status() {
+    let limits = |candidate: &str| {
+        json!({
+            "candidate": candidate,
+            "maxJoulesPerRequest": "0.9",
+            "minRequestsPerSecond": "1",
+            "maxMillisecondsPerRequest": "9000",
+            "maxErrorRatio": "0.1",
+        })
+    };
+    let budget = json!([limits("rust"), limits("python")]);
+    let nine = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+    let benchmark = at(&nine, &[("/budgets", budget)]);
+    let result = parse(SAMPLE).unwrap();
+    let percentiles = figures(&result, &[200]).percentiles_ms;
+    let mut trials = swept(&benchmark, |connections, block, _, name| Trial {
+        meter_uncertainty: Some(0.0123),
+        ends_uncertainty: 0.001_234,
+        successes: 20_000,
+        ..saturating(connections, block, name)
+    });
+    for trial in &mut trials {
+        let status = trial.status.as_mut().unwrap();
+        status
+            .requests
+            .as_mut()
+            .unwrap()
+            .percentiles_ms
+            .clone_from(&percentiles);
+        status.fortio = Some(result.clone());
+    }
+    let status = judged(&benchmark, trials).status;
+    assert_eq!(status.verdict, Some(Verdict::Pass));
+    // The longest that figures come in: none is withheld, each has every interval, and all percentiles.
+    let whole = |r: &CandidateResult| r.withheld.is_empty() && r.latency.len() == 5;
+    assert!(status.results.iter().all(whole), "{:?}", status.results[0]);
+    assert!(bytes(&status) < 32 * 1024, "{}", bytes(&status));
+}
+
+#[test]
+fn every_connection_has_two_requests_at_least() {
+    let parse = |load: Value| Settings::parse(&two_with(&[("/load", load)]).spec);
+    let too_many = Err(SettingsError::TooManyConnections);
+    for (load, is_enough) in [
+        (json!({"connections": 50, "requests": 100}), true),
+        (json!({"connections": 51, "requests": 100}), false),
+        (
+            json!({"connections": 300, "rate": 10, "duration": "60s"}),
+            true,
+        ),
+        (
+            json!({"connections": 301, "rate": 10, "duration": "60s"}),
+            false,
+        ),
+        (
+            json!({"rate": 10, "duration": "60s", "sweep": {"connections": [1, 301]}}),
+            false,
+        ),
+        (json!({"connections": 1024, "duration": "20s"}), true),
+    ] {
+        let parsed = parse(load.clone());
+        assert_eq!(parsed.is_ok(), is_enough, "{load}");
+        assert!(is_enough || parsed == too_many);
+    }
 }
 
 #[test]

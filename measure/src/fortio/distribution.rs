@@ -24,8 +24,12 @@ pub fn merged_percentiles(runs: &[&[Bucket]], percentages: &[f64]) -> Option<Vec
         .collect();
     ends.sort_by(f64::total_cmp);
     ends.dedup();
-    let below: Vec<f64> = ends.iter().map(|end| count_below(&buckets, *end)).collect();
-    let all = *below.last().filter(|all| **all > 0.0)?;
+    // Up to each end without and with the latencies that are just that.
+    let below: Vec<[f64; 2]> = ends.iter().map(|end| counts(&buckets, *end)).collect();
+    let all = below
+        .last()
+        .map(|[_, with]| *with)
+        .filter(|all| *all > 0.0)?;
     percentages
         .iter()
         .map(|percentage| {
@@ -33,30 +37,34 @@ pub fn merged_percentiles(runs: &[&[Bucket]], percentages: &[f64]) -> Option<Vec
                 return None;
             }
             let wanted = all * percentage / 100.0;
-            let upper = below.iter().position(|count| *count >= wanted)?;
-            let Some(lower) = upper.checked_sub(1) else {
-                return Some(ends[0]);
+            let upper = below.iter().position(|[_, with]| *with >= wanted)?;
+            let [without, _] = below[upper];
+            let Some(lower) = upper.checked_sub(1).filter(|_| wanted <= without) else {
+                return Some(ends[upper]);
             };
-            let share = (wanted - below[lower]) / (below[upper] - below[lower]);
+            let [_, before] = below[lower];
+            let share = (wanted - before) / (without - before);
             Some(ends[lower] + share * (ends[upper] - ends[lower]))
         })
         .collect()
 }
 
-/// Requests up to a latency.
-fn count_below(buckets: &[&Bucket], seconds: f64) -> f64 {
-    buckets
-        .iter()
-        .map(|bucket| {
+/// Requests below a latency, and up to it.
+fn counts(buckets: &[&Bucket], seconds: f64) -> [f64; 2] {
+    let of = |is_counted: fn(f64, f64) -> bool| {
+        let shares = buckets.iter().map(|bucket| {
             let width = bucket.end_seconds - bucket.start_seconds;
-            let share = if seconds >= bucket.end_seconds {
-                1.0
-            } else if seconds <= bucket.start_seconds {
-                0.0
+            let share = if width > 0.0 {
+                ((seconds - bucket.start_seconds) / width).clamp(0.0, 1.0)
             } else {
-                (seconds - bucket.start_seconds) / width
+                f64::from(u8::from(is_counted(bucket.end_seconds, seconds)))
             };
             share * bucket.count as f64
-        })
-        .sum()
+        });
+        shares.sum()
+    };
+    [
+        of(|latency, end| latency < end),
+        of(|latency, end| latency <= end),
+    ]
 }

@@ -36,9 +36,9 @@ pub const MAX_REPLICAS: i32 = 16;
     doc = "What a request costs in joules: candidates, load, budgets, and the verdict.",
     validation = Rule::new("self.metadata.name.size() <= 30 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be a DNS label of at most 30 characters that begins with a letter, because the names of all that the benchmark creates begin with it"),
     printcolumn(name = "Verdict", type_ = "string", json_path = ".status.verdict", description = "Pass, Fail, Inconclusive, Invalid or Error; blank while running"),
-    printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other; tie where all are shown to be equal; else not separated"),
-    printcolumn(name = "Ratio", type_ = "string", json_path = ".status.columns.ratio", description = "Winner's figure over the next best, with its interval"),
-    printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy", description = "Winner's energy per successful request, and which joule it is"),
+    printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other, at every point; tie where all are shown to be equal; depends on load where different ones win at different points; else not separated"),
+    printcolumn(name = "Ratio", type_ = "string", json_path = ".status.columns.ratio", description = "Winner's figure over the next best, with its interval; of several points, where they are closest"),
+    printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy", description = "Winner's energy per successful request, and which joule it is; of several points, least to most"),
     printcolumn(name = "Req/s", type_ = "string", json_path = ".status.columns.rate", description = "Winner's successful requests per second"),
     printcolumn(name = "ms/req", type_ = "string", json_path = ".status.columns.latency", description = "Winner's mean time of a successful request"),
     printcolumn(name = "Power", type_ = "string", json_path = ".status.columns.power", description = "Where the node's power came from: Metered or Modelled"),
@@ -169,15 +169,6 @@ pub struct Candidate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub run_as_group: Option<i64>,
-}
-
-fn one() -> i32 {
-    1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_one(replicas: &i32) -> bool {
-    *replicas == 1
 }
 
 /// When a node asks the registry for an image.
@@ -532,7 +523,8 @@ pub struct Sweep {
     pub replicas: Vec<i32>,
     /// Largest share of requests without an expected answer up to which more connections are tried, for
     /// example `"0.01"`: once every candidate's passes it in the first block at a point, the points above it
-    /// are left out. The first blocks then go through the points from below.
+    /// are left out; that point itself is shown, but nobody has to win or to keep a budget there. The first
+    /// blocks then go through the points from below.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) < 1.0").message("load.sweep.maxErrorRatio is a share from 0 to less than 1, for example 0.01"))]
     pub max_error_ratio: Option<Decimal>,
@@ -544,10 +536,11 @@ pub struct Sweep {
 #[x_kube(
     validation = Rule::new("!(has(self.duration) && has(self.requests))").message("load takes duration or requests, not both"),
     validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
+    validation = Rule::new("(has(self.requests) ? self.requests : self.rate == 'Max' ? 1000000 : int(self.rate) * (has(self.duration) ? duration(self.duration).getSeconds() : 60)) >= 2 * (has(self.sweep) && has(self.sweep.connections) && self.sweep.connections.size() > 0 ? self.sweep.connections[self.sweep.connections.size() - 1] : self.connections)").message("load has less than two requests for each connection, and Fortio would use fewer connections: write fewer of them, or more requests, a longer duration or a higher rate"),
     validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
 )]
 pub struct Load {
-    /// Connections that each send one request at a time.
+    /// Connections that each send one request at a time. With `sweep.connections`, those count instead.
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1024))]
     pub connections: i32,
@@ -634,7 +627,7 @@ pub struct Trials {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub control: Option<String>,
-    /// Seed of the random order of the candidates within the blocks.
+    /// Seed of the random order of the candidates within the blocks, and of the points of a sweep.
     #[serde(default = "default_seed")]
     #[schemars(range(min = 0))]
     pub seed: i64,

@@ -202,7 +202,7 @@ pub struct Look {
     pub number: i32,
     /// Of how many.
     pub of: i32,
-    /// Blocks that it rests on.
+    /// Blocks that it rests on, at each point.
     pub blocks: i32,
     /// Confidence of each interval, as a share: 0.95 for one look, more for each of several.
     pub confidence: f64,
@@ -212,6 +212,9 @@ pub struct Look {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NoiseFloor {
+    /// Load settings; of several points, those of the greatest share.
+    #[serde(default)]
+    pub point: String,
     /// Candidate that took part twice.
     pub candidate: String,
     /// Its figure over its own under the hidden name, paired by block; 1 is expected.
@@ -251,12 +254,31 @@ pub struct Expanded {
 }
 
 impl Figure {
+    /// The same of seven digits, which is more than any meter knows: a status has little room.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self {
+            value: seven_digits(self.value),
+            lower: seven_digits(self.lower),
+            upper: seven_digits(self.upper),
+            expanded: self.expanded.map(|expanded| Expanded {
+                lower: seven_digits(expanded.lower),
+                upper: seven_digits(expanded.upper),
+                ..expanded
+            }),
+        }
+    }
+
     /// The ends that decide: of joules with what the spread does not show, else of the spread alone.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         self.expanded
             .map_or((self.lower, self.upper), |e| (e.lower, e.upper))
     }
+}
+
+fn seven_digits(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
 }
 
 /// Figures of one candidate at one point. A figure that can't be trusted is absent.
@@ -269,7 +291,7 @@ pub struct CandidateResult {
     pub candidate: String,
     /// Trials that the figures rest on.
     pub trials: i32,
-    /// Attempts of this candidate that were void.
+    /// Attempts of this candidate at this point that were void.
     pub void_attempts: i32,
     /// Successful requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,7 +300,8 @@ pub struct CandidateResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub milliseconds_per_request: Option<Figure>,
     /// How its latencies are distributed, over the requests of all trials together. Absent where a trial had
-    /// errors, for Fortio's histogram does not part them from the successes.
+    /// errors, for Fortio's histogram does not part them from the successes, or where its histogram did not
+    /// fit the injector's report. A percentile that fewer than ten requests lie beyond is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub latency: Vec<LatencyPercentile>,
@@ -339,16 +362,14 @@ pub struct SweepResult {
     pub knee: Option<Optimum>,
 }
 
-/// The point of the greatest value of a sweep.
+/// The point at which something is greatest; `results` has the figures there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Optimum {
     /// Load settings, for example `c64-max`.
     pub point: String,
-    /// The value there: geometric mean over the trials.
-    pub value: f64,
-    /// All points that may be the best, this one included: the true best is among them with the confidence
-    /// of all intervals here.
+    /// All points that may be the best, this one included: of the points that were tried, the true best is
+    /// among them with the confidence of all intervals here.
     #[schemars(length(max = 16))]
     pub among: Vec<String>,
 }

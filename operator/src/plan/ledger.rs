@@ -1,6 +1,6 @@
 //! What the ledger says is done, and what comes next.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -15,6 +15,17 @@ use crate::{
 pub struct Ledger<'a> {
     entries: Vec<&'a FrugalityTrial>,
     tries: usize,
+}
+
+/// How many of the points of a run count, from the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Points {
+    /// Those that are tried: all, or those up to the first one at which the first block had too many errors
+    /// of every entrant.
+    pub tried: usize,
+    /// Those that are judged: of these not the last, if errors ended the sweep there. It is not where
+    /// anybody is asked to be good.
+    pub judged: usize,
 }
 
 /// What the ledger asks for.
@@ -117,27 +128,26 @@ impl<'a> Ledger<'a> {
         self.entries.iter().copied().filter_map(finished_at).max()
     }
 
-    /// The points that are to be tried, by their index: all, or those up to the first one at which the
-    /// first block had too many errors of every entrant.
+    /// The points that are to be tried.
     #[must_use]
-    pub fn points(&self, settings: &Settings) -> Range<usize> {
-        let all = 0..settings.points.len();
-        let Some(limit) = settings.max_error_ratio else {
-            return all;
-        };
-        let is_beyond = |trial: &&FrugalityTrial| {
+    pub fn points(&self, settings: &Settings) -> Points {
+        let all = settings.points.len();
+        let is_beyond = |trial: &&FrugalityTrial, limit: f64| {
             let requests = trial.status.as_ref().and_then(|s| s.requests.as_ref());
-            requests
-                .and_then(|r| r.error_rate)
-                .is_some_and(|rate| rate > limit)
+            requests.is_some_and(|r| r.error_rate.is_none_or(|rate| rate > limit))
         };
         let entrants = settings.entrants().len();
         // In the first round the blocks go through the points from below.
-        let last = all
-            .clone()
-            .zip(self.valid())
-            .find(|(_, trials)| trials.len() == entrants && trials.iter().all(is_beyond));
-        last.map_or(all, |(point, _)| 0..point + 1)
+        let end = settings.max_error_ratio.and_then(|limit| {
+            let first_round = self.valid().into_iter().take(all);
+            first_round.into_iter().position(|trials| {
+                trials.len() == entrants && trials.iter().all(|trial| is_beyond(trial, limit))
+            })
+        });
+        Points {
+            tried: end.map_or(all, |end| end + 1),
+            judged: end.map_or(all, |end| end.max(1)),
+        }
     }
 
     /// Valid trials, block by block: those of the newest attempt at each block, where none of it is
@@ -181,7 +191,7 @@ impl<'a> Ledger<'a> {
         let points = self.points(settings);
         let plan = settings.plan();
         let planned = (1..).zip(&plan).take(blocks * settings.points.len());
-        for (block, Block { order, .. }) in planned.filter(|(_, b)| points.contains(&b.point)) {
+        for (block, Block { order, .. }) in planned.filter(|(_, b)| b.point < points.tried) {
             let newest = self.newest_attempt(block);
             if let Some(open) = newest.iter().find(|e| outcome_of(e).is_none()) {
                 return Next::Open(open);

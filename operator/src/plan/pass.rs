@@ -60,7 +60,7 @@ impl Pass<'_> {
             && self.now_unix_seconds - started > settings.deadline_seconds
         {
             let message = format!(
-                "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks",
+                "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks or points",
                 self.benchmark.spec.deadline
             );
             return self.fail(settings, None, reason::DEADLINE_EXCEEDED, &message);
@@ -413,9 +413,12 @@ impl Pass<'_> {
             FrugalityTrialSpec {
                 benchmark,
                 run: self.run.to_owned(),
-                point: settings
-                    .point_of(start.block)
-                    .map_or_else(String::new, |point| point.name.clone()),
+                point: match settings.points.as_slice() {
+                    [only] => only.name.clone(),
+                    _ => settings
+                        .point_of(start.block)
+                        .map_or_else(String::new, |point| point.name.clone()),
+                },
                 block: start.block,
                 position: start.position,
                 attempt: start.attempt,

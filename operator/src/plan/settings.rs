@@ -40,6 +40,11 @@ pub enum SettingsError {
         "load.sweep must have 2 to 16 points, its connections and its replicas must ascend, and maxErrorRatio goes with connections alone: write for example connections: [1, 2, 4, 8]"
     )]
     Sweep,
+    /// Fewer than two requests for a connection.
+    #[error(
+        "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than are asked for"
+    )]
+    TooManyConnections,
     /// Looks that do not ascend.
     #[error(
         "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
@@ -206,6 +211,16 @@ impl Settings {
             (None, Some(duration)) => Amount::DurationSeconds(seconds("load.duration", duration)?),
             (None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
         };
+        let points = points(spec, rate)?;
+        let requests = match (amount, rate) {
+            (Amount::Requests(requests), _) => requests as f64,
+            (Amount::DurationSeconds(seconds), Some(rate)) => rate * seconds,
+            (Amount::DurationSeconds(_), None) => f64::INFINITY,
+        };
+        let most = points.iter().map(|point| point.connections).max();
+        if requests < 2.0 * most.map_or(0.0, f64::from) {
+            return Err(SettingsError::TooManyConnections);
+        }
         let looks = looks(spec)?;
         let level = |overall| level_of(&looks, overall).ok_or(SettingsError::Looks);
         let tie_within = match &spec.energy.tie_within {
@@ -229,7 +244,7 @@ impl Settings {
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
             amount,
             rate,
-            points: points(spec, rate)?,
+            points,
             max_error_ratio: match load.sweep.as_ref().and_then(|s| s.max_error_ratio.as_ref()) {
                 None => None,
                 Some(share) => Some(number("load.sweep.maxErrorRatio", share)?),

@@ -131,24 +131,7 @@ impl Attempt<'_> {
         let age = self.now_unix_seconds - server.created_unix_seconds;
         let is_complete = i32::try_from(pods.len()) == Ok(self.replicas());
         let Some(ready_since) = all_ready_since(&pods).filter(|_| is_complete) else {
-            if age > START_PATIENCE_SECONDS {
-                let waiting = pods
-                    .iter()
-                    .find(|pod| pod.ready_since_unix_seconds.is_none());
-                let message = format!(
-                    "not ready {START_PATIENCE_SECONDS} s after its start: {}",
-                    waiting.map_or_else(
-                        || format!(
-                            "{} of its {} pods were created",
-                            pods.len(),
-                            self.replicas()
-                        ),
-                        |pod| not_ready_because(pod, self.candidate)
-                    )
-                );
-                return self.fail(status, reason::CANDIDATE_NOT_READY, &message);
-            }
-            return Step::wait("waiting for the server to be ready", 1.0);
+            return self.await_server(status, age, &pods);
         };
         let database = self.pods(Role::Database);
         let database_ready_since = match (
@@ -202,6 +185,32 @@ impl Attempt<'_> {
         step.doing = "starting the load".into();
         step.create = vec![self.injector()];
         step
+    }
+
+    fn await_server(
+        &self,
+        status: FrugalityTrialStatus,
+        age_seconds: f64,
+        pods: &[PodFacts],
+    ) -> Step {
+        if age_seconds <= START_PATIENCE_SECONDS {
+            return Step::wait("waiting for the server to be ready", 1.0);
+        }
+        let waiting = pods
+            .iter()
+            .find(|pod| pod.ready_since_unix_seconds.is_none());
+        let why = waiting.map_or_else(
+            || {
+                format!(
+                    "{} of its {} pods were created",
+                    pods.len(),
+                    self.replicas()
+                )
+            },
+            |pod| not_ready_because(pod, self.candidate),
+        );
+        let message = format!("not ready {START_PATIENCE_SECONDS} s after its start: {why}");
+        self.fail(status, reason::CANDIDATE_NOT_READY, &message)
     }
 
     fn under_load(&self, status: FrugalityTrialStatus, idle_before: Window) -> Step {

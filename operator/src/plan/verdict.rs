@@ -50,8 +50,10 @@ pub struct Figures {
     pub budgets: Vec<BudgetResult>,
     /// Candidate that beats every other at every point.
     pub winner: Option<String>,
-    /// Whether some candidate beats every other at some point.
-    pub wins_somewhere: bool,
+    /// Whether different candidates are shown to win at different points.
+    pub depends_on_load: bool,
+    /// How many of the results are judged, from the first.
+    pub judged: usize,
     /// Whether all candidates are shown to be equal at every point.
     pub tie: bool,
     /// Where each candidate does best, of several points.
@@ -77,25 +79,26 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Whether some candidate beats every other at some point, and none at all of them.
-    #[must_use]
-    pub fn depends_on_load(&self) -> bool {
-        self.winner.is_none() && self.wins_somewhere
-    }
-
     /// Where something is; at one point only, that goes without saying.
     #[must_use]
     pub fn at(&self, point: &str) -> String {
-        match self.sweep.as_slice() {
-            [] => String::new(),
-            _ => format!(" at {point}"),
+        if self.results.iter().all(|result| result.point == point) {
+            String::new()
+        } else {
+            format!(" at {point}")
         }
+    }
+
+    /// The results that are judged: all, but for the point at which errors ended a sweep.
+    #[must_use]
+    pub fn judged(&self) -> &[CandidateResult] {
+        &self.results[..self.judged.min(self.results.len())]
     }
 
     /// A candidate without the figure that decides.
     fn undecidable(&self) -> Option<&CandidateResult> {
         let deciding = self.deciding?;
-        self.results
+        self.judged()
             .iter()
             .find(|result| deciding_figure(result, deciding).is_none())
     }
@@ -126,12 +129,16 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             message_of(fake),
         ));
     }
-    // A sweep that goes on until there are errors has asked for them.
+    // A sweep that goes on until there are errors has asked for them, but not at its first point.
+    let lowest = settings.points.first().map(|point| point.name.as_str());
+    let is_asked_for = |e: &FrugalityTrial| {
+        settings.max_error_ratio.is_some() && Some(e.spec.point.as_str()) != lowest
+    };
     let hopeless = ledger
         .valid()
         .concat()
         .into_iter()
-        .find(|e| successes(e) == Some(0) && settings.max_error_ratio.is_none());
+        .find(|e| successes(e) == Some(0) && !is_asked_for(e));
     if let Some(hopeless) = hopeless {
         return Some(without_figures(
             Verdict::Error,
@@ -157,7 +164,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
                     message_of(trial),
                 ));
             }
-            Next::Exhausted(trial) => return Some(exhausted(trial, ledger)),
+            Next::Exhausted(trial) => return Some(exhausted(settings, trial, ledger)),
             Next::Finished => {
                 let judgement = decide(settings, ledger, *look);
                 if is_last || is_certain(&judgement) {
@@ -191,13 +198,14 @@ fn at(settings: &Settings, point: &str) -> String {
     }
 }
 
-fn exhausted(trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
+fn exhausted(settings: &Settings, trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
     without_figures(
         Verdict::Invalid,
         reason::TOO_MANY_VOID_ATTEMPTS,
         format!(
-            "block {} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
+            "block {}{} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
             trial.spec.block,
+            at(settings, &trial.spec.point),
             ledger.voids_of(trial.spec.block),
             reason_of(trial).unwrap_or_default(),
             trial.spec.candidate,
@@ -224,7 +232,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
             ),
         );
     }
-    let figures = figures(settings, ledger, look);
+    let figures = rounded(figures(settings, ledger, look));
     let modelled = figures.provenance == Some(Provenance::Modelled);
     if modelled && settings.gates_on_joules() && !settings.allow_modelled {
         return modelled_not_allowed();
@@ -341,25 +349,51 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     }
 }
 
+/// What is decided is decided by now: the figures as they are told.
+fn rounded(mut figures: Figures) -> Figures {
+    for result in &mut figures.results {
+        for figure in [
+            &mut result.requests_per_second,
+            &mut result.milliseconds_per_request,
+            &mut result.gross_joules_per_request,
+            &mut result.net_joules_per_request,
+            &mut result.attributed_joules_per_request,
+            &mut result.cpu_milliseconds_per_request,
+            &mut result.error_ratio,
+        ] {
+            *figure = figure.map(Figure::rounded);
+        }
+    }
+    for comparison in &mut figures.comparisons {
+        comparison.ratio = comparison.ratio.rounded();
+    }
+    for budget in &mut figures.budgets {
+        budget.figure = budget.figure.map(Figure::rounded);
+    }
+    figures
+}
+
 fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     let evidence = Evidence::at(look, settings, ledger);
     let counted: Vec<_> = evidence.iter().flat_map(|e| e.blocks.concat()).collect();
     let standings: Vec<Standing> = evidence.iter().map(Standing::of).collect();
+    let judged = ledger.points(settings).judged.min(standings.len());
+    let (judged_evidence, judged) = (&evidence[..judged], &standings[..judged]);
     let worst = counted
         .iter()
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    let notes = standing::by_point(&standings)
+    let notes = standing::by_point(judged)
         .into_iter()
         .chain(left_out(settings, ledger))
         .chain(standing::notes(&standings))
         .chain(suspended(ledger));
     Figures {
         deciding: evidence.first().map(|point| point.deciding),
-        budgets: budgets(&evidence, &standings),
+        budgets: budgets(judged_evidence, judged),
         notes: notes.collect(),
-        not_compared: standings.iter().find_map(|s| s.not_compared.clone()),
+        not_compared: judged.iter().find_map(|s| s.not_compared.clone()),
         look: Some(api::Look {
             number: count(look.number),
             of: count(settings.looks.len()),
@@ -367,14 +401,12 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
             confidence: 1.0 - settings.level,
         }),
         tries: ledger.tries(),
-        winner: standing::winner(&standings),
-        wins_somewhere: standings.iter().any(|standing| standing.winner.is_some()),
-        tie: standing::is_tie(&standings),
+        winner: standing::winner(judged),
+        depends_on_load: standing::depends_on_load(judged),
+        judged: judged.iter().map(|standing| standing.results.len()).sum(),
+        tie: standing::is_tie(judged),
         sweep: sweep(&evidence),
-        noise_floor: standings
-            .iter()
-            .filter_map(|standing| standing.noise_floor.clone())
-            .max_by(|a, b| a.share.total_cmp(&b.share)),
+        noise_floor: standing::noise_floor(judged),
         comparisons: standings
             .iter()
             .flat_map(|standing| standing.comparisons.clone())
@@ -386,18 +418,27 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     }
 }
 
-/// The points that were not tried.
+/// Where errors ended a sweep.
 fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
-    let tried = ledger.points(settings);
-    let names = |range: std::ops::Range<usize>| {
-        let points = settings.points[range].iter();
-        points.map(|point| point.name.as_str()).collect::<Vec<_>>()
+    let points = ledger.points(settings);
+    let last = settings.points.get(points.tried.checked_sub(1)?)?;
+    let beyond = settings.points[points.tried..].iter();
+    let beyond: Vec<&str> = beyond.map(|point| point.name.as_str()).collect();
+    let is_ended = points.judged < points.tried || !beyond.is_empty();
+    let left_out = if beyond.is_empty() {
+        String::new()
+    } else {
+        format!(", and {} left out", beyond.join(", "))
     };
-    let left_out = names(tried.end..settings.points.len()).join(", ");
-    let last = names(tried).pop()?;
-    (!left_out.is_empty()).then(|| {
+    let judged = if points.judged < points.tried {
+        "is shown and not judged"
+    } else {
+        "is judged all the same"
+    };
+    is_ended.then(|| {
         format!(
-            "{left_out} left out: at {last} the errors of every candidate passed load.sweep.maxErrorRatio"
+            "at {} the errors of every candidate passed load.sweep.maxErrorRatio: it {judged}{left_out}",
+            last.name
         )
     })
 }

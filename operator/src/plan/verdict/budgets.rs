@@ -3,6 +3,8 @@
 //! Met by all is a conclusion that needs every claim and so no correction; one exceeded is enough for a
 //! Fail, and so the more limits there are, the stricter each is asked (Holm).
 
+use std::cell::RefCell;
+
 use frugality_measure::statistics::{control::is_below_floor, multiplicity::holm};
 
 use super::{evidence::Evidence, standing::Standing};
@@ -34,10 +36,19 @@ pub(super) fn budgets(points: &[Evidence<'_>], standings: &[Standing]) -> Vec<Bu
         .collect();
     // An interval's error is half at each end; each limit's share of it is spread over the looks (Y. Ye,
     // A. Li, L. Liu and B. Yao, Statistics in Medicine 32 (2013), 1112–1124).
+    // The level takes long to find, and is the same for all limits that share alike.
+    let known: RefCell<Option<(f64, Option<f64>)>> = RefCell::new(None);
+    let level_of = |share: f64| match *known.borrow() {
+        Some((of, level)) if of.total_cmp(&share).is_eq() => Some(level),
+        _ => None,
+    };
     let exceeded = holm(judged.len(), ERROR / 2.0, |index, share| {
-        settings
-            .level_of_looks(2.0 * share)
-            .is_some_and(|level| judged[index].is_broken(level))
+        let level = level_of(share).unwrap_or_else(|| {
+            let level = settings.level_of_looks(2.0 * share);
+            *known.borrow_mut() = Some((share, level));
+            level
+        });
+        level.is_some_and(|level| judged[index].is_broken(level))
     });
     let results: Vec<BudgetResult> = judged
         .iter()
@@ -244,8 +255,12 @@ impl<'a> Judged<'a> {
                 ", which is closer to 1 than the noise floor".into()
             }
             (BudgetOutcome::Undecided, Some(_)) if self.is_broken(settings.level) => format!(
-                " (it is broken at this interval's confidence, not at the one that {} limits ask for)",
-                settings.limits.len() * self.points
+                " (it is broken at this interval's confidence, not at the one that {} ask for)",
+                match (settings.limits.len(), self.points) {
+                    (limits, 1) => format!("{limits} limits"),
+                    (1, points) => format!("{points} points"),
+                    (limits, points) => format!("{limits} limits at {points} points"),
+                }
             ),
             (BudgetOutcome::Undecided, Some(figure)) => {
                 more_blocks(self.evidence.blocks.len(), figure, self.limit)

@@ -1,5 +1,7 @@
 //! How the candidates stand at one point, and what follows from all points together.
 
+use std::collections::BTreeSet;
+
 use super::{comparisons::told, evidence::Evidence, work::OtherWork};
 use crate::api::{CandidateResult, Comparison, NoiseFloor};
 
@@ -13,6 +15,8 @@ pub(super) struct Standing {
     /// The winner, or else the candidate of the least figure, against each other one.
     pub(super) comparisons: Vec<Comparison>,
     pub(super) winner: Option<String>,
+    /// Who wins even if every point is asked.
+    pub(super) strict_winner: Option<String>,
     pub(super) tie: bool,
     pub(super) noise_floor: Option<NoiseFloor>,
     pub(super) not_compared: Option<OtherWork>,
@@ -32,6 +36,7 @@ impl Standing {
             point: evidence.point.name.clone(),
             notes: evidence.notes(&comparisons, noise_floor.as_ref()),
             not_compared: evidence.not_compared(),
+            strict_winner: evidence.strict_winner().filter(|_| !tie).map(str::to_owned),
             results,
             comparisons,
             winner,
@@ -65,7 +70,8 @@ pub(super) fn is_tie(standings: &[Standing]) -> bool {
     !standings.is_empty() && standings.iter().all(|standing| standing.tie)
 }
 
-/// Who wins where, if that is not the same at all points.
+/// Who wins where, if that is not the same at all points; and whether two different ones do even if every
+/// point is asked.
 pub(super) fn by_point(standings: &[Standing]) -> Option<String> {
     let outcomes: Vec<String> = standings.iter().map(Standing::outcome).collect();
     let first = outcomes.first()?;
@@ -83,29 +89,67 @@ pub(super) fn by_point(standings: &[Standing]) -> Option<String> {
         .iter()
         .map(|(outcome, points)| format!("{outcome} at {}", points.join(", ")))
         .collect();
-    Some(format!(
-        "the winner depends on the load: {}",
-        parts.join("; ")
-    ))
+    let begin = if depends_on_load(standings) {
+        "the winner depends on the load"
+    } else {
+        "no winner at every point"
+    };
+    Some(format!("{begin}: {}", parts.join("; ")))
 }
 
-/// The notes of all points, each with its point where there are several. A status has room for a few.
-pub(super) fn notes(standings: &[Standing]) -> Vec<String> {
-    let mut notes: Vec<String> = standings
+/// Whether different candidates win at different points, shown so strictly that all points together are
+/// wrong no oftener than one.
+pub(super) fn depends_on_load(standings: &[Standing]) -> bool {
+    let winners: BTreeSet<&String> = standings
         .iter()
-        .flat_map(|standing| {
-            standing.notes.iter().map(|note| match standings {
-                [_] => note.clone(),
-                _ => format!("at {}: {note}", standing.point),
-            })
+        .filter_map(|standing| standing.strict_winner.as_ref())
+        .collect();
+    winners.len() > 1
+}
+
+/// The noise floor of the worst point; unknown where it is at any.
+pub(super) fn noise_floor(standings: &[Standing]) -> Option<NoiseFloor> {
+    let floors: Option<Vec<NoiseFloor>> = standings
+        .iter()
+        .map(|standing| standing.noise_floor.clone())
+        .collect();
+    floors?
+        .into_iter()
+        .max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// The notes of all points, each once and with its points, unless it is of all. A status has room for a few.
+pub(super) fn notes(standings: &[Standing]) -> Vec<String> {
+    let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
+    for standing in standings {
+        for note in &standing.notes {
+            match told.iter_mut().find(|(other, _)| other == note) {
+                Some((_, points)) => points.push(&standing.point),
+                None => told.push((note, vec![&standing.point])),
+            }
+        }
+    }
+    let mut notes: Vec<String> = told
+        .iter()
+        .map(|(note, points)| {
+            if points.len() == standings.len() {
+                (*note).to_owned()
+            } else {
+                format!("at {}: {note}", points.join(", "))
+            }
         })
         .collect();
     // Beside these there may be one of who wins where, of the points left out, and of suspensions.
     let room = MAX_NOTES - 4;
     if notes.len() > room {
-        let more = notes.len() - room;
+        let left_out: BTreeSet<&str> = told[room..].iter().flat_map(|(_, p)| p.clone()).collect();
+        let left_out: Vec<&str> = left_out.into_iter().collect();
+        let count = notes.len() - room;
         notes.truncate(room);
-        notes.push(format!("{more} more notes like these on further points"));
+        notes.push(format!(
+            "{count} further notes, on {}, have no room here: run these points alone to read them",
+            left_out.join(", ")
+        ));
     }
     notes
 }
