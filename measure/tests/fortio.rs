@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::fortio::{
-    Amount, Body, FortioError, FortioResult, LoadSettings, SettingsError, argv, figures, parse,
+    Amount, Body, Bucket, FortioError, FortioResult, LoadSettings, SettingsError, argv, figures,
+    merged_percentiles, parse,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -338,4 +339,81 @@ fn a_result_survives_the_ledger_unchanged() {
     let result = real!("one-in-five-fails");
     let text = serde_json::to_string(&result).unwrap();
     assert_eq!(serde_json::from_str::<FortioResult>(&text).unwrap(), result);
+}
+
+/// What Fortio says of its own histograms, which it takes the shortest latency out of first.
+#[test]
+fn the_percentiles_of_one_run_are_fortio_s_own() {
+    for result in [parse(SAMPLE).unwrap(), real!("rate-reached")] {
+        let latency = &result.latency;
+        let percentages: Vec<f64> = latency.percentiles.iter().map(|p| p.percentile).collect();
+        let ours = merged_percentiles(&[&latency.buckets], &percentages).unwrap();
+        assert!(!ours.is_empty());
+        for (ours, fortio) in ours.iter().zip(&latency.percentiles) {
+            let shortest = latency.max_seconds / latency.count as f64;
+            assert!(
+                (ours - fortio.seconds).abs() <= shortest,
+                "{ours} is not {fortio:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn requests_are_merged_and_not_percentiles() {
+    let bucket = |start_seconds, end_seconds, count| Bucket {
+        start_seconds,
+        end_seconds,
+        count,
+    };
+    let fast = [bucket(0.0, 1.0, 990), bucket(1.0, 2.0, 10)];
+    let slow = [bucket(10.0, 20.0, 100)];
+    let of = |percentages: &[f64]| merged_percentiles(&[&fast, &slow], percentages).unwrap();
+    // 1,100 requests: 990 below 1 s, 10 more below 2 s, and 100 evenly from 10 to 20 s.
+    let found = of(&[0.0, 45.0, 90.0, 95.0, 99.9, 100.0]);
+    let expected = [0.0, 0.5, 1.0, 14.5, 19.89, 20.0];
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+    }
+    // Overlapping buckets of different widths add up.
+    let wide = [bucket(0.0, 4.0, 100)];
+    let narrow = [bucket(1.0, 2.0, 100)];
+    let median = merged_percentiles(&[&wide, &narrow], &[50.0]).unwrap()[0];
+    assert!((median - 1.6).abs() < 1e-9, "{median}");
+    // Beside latencies that are all the same, none lies between.
+    let same = [bucket(3.0, 3.0, 5)];
+    let near = [bucket(1.0, 2.0, 10)];
+    let found = merged_percentiles(&[&near, &same], &[60.0, 80.0]).unwrap();
+    assert!(
+        (found[0] - 1.9).abs() < 1e-9 && (found[1] - 3.0).abs() < 1e-9,
+        "{found:?}"
+    );
+    // Latencies that are all the same.
+    assert_eq!(
+        merged_percentiles(&[&[bucket(3.0, 3.0, 5)]], &[50.0]),
+        Some(vec![3.0])
+    );
+}
+
+#[test]
+fn no_percentile_of_what_is_missing() {
+    let bucket = |start_seconds, end_seconds, count| Bucket {
+        start_seconds,
+        end_seconds,
+        count,
+    };
+    let whole = [bucket(0.0, 1.0, 10)];
+    assert_eq!(merged_percentiles(&[], &[50.0]), None);
+    assert_eq!(merged_percentiles(&[&whole, &[]], &[50.0]), None);
+    assert_eq!(merged_percentiles(&[&[bucket(0.0, 1.0, 0)]], &[50.0]), None);
+    assert_eq!(merged_percentiles(&[&whole], &[101.0]), None);
+    assert_eq!(merged_percentiles(&[&whole], &[f64::NAN]), None);
+    assert_eq!(
+        merged_percentiles(&[&[bucket(2.0, 1.0, 10)]], &[50.0]),
+        None
+    );
+    assert_eq!(
+        merged_percentiles(&[&[bucket(0.0, f64::INFINITY, 10)]], &[50.0]),
+        None
+    );
 }

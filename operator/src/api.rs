@@ -11,14 +11,15 @@ mod trial;
 
 pub use benchmark::{
     Boundary, Budget, Candidate, ConfigMapSeed, Database, DecidingFigure, Energy, EnvVar,
-    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, MAX_BLOCKS, MIN_BLOCKS, Method,
-    Placement, Provider, PullPolicy, Request, ResourceList, Resources, SecretName, Seed, Storage,
-    Trials,
+    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, MAX_BLOCKS, MAX_POINTS, MAX_REPLICAS,
+    MIN_BLOCKS, Method, Placement, Provider, PullPolicy, Request, ResourceList, Resources,
+    SecretName, Seed, Storage, Sweep, Trials,
 };
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{
     BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, Expanded, Figure,
-    FrugalityBenchmarkStatus, Look, NoiseFloor, PastVerdict, Progress, Verdict,
+    FrugalityBenchmarkStatus, LatencyPercentile, Look, NoiseFloor, Optimum, PastVerdict, Progress,
+    SweepResult, Verdict,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

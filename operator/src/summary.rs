@@ -4,7 +4,10 @@
 use std::fmt::Write as _;
 
 use crate::{
-    api::{CandidateResult, Expanded, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus},
+    api::{
+        CandidateResult, Expanded, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus, Optimum,
+        SweepResult,
+    },
     plan::text,
 };
 
@@ -33,6 +36,11 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     text.push('\n');
     text.push_str(&table(&rows(status)));
     text.push('\n');
+    let latencies = latencies(status);
+    if latencies.len() > 1 {
+        text.push_str(&table(&latencies));
+        text.push('\n');
+    }
     for line in notes(status) {
         let _ = writeln!(text, "  {line}");
     }
@@ -42,6 +50,7 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
 fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     let power = status.provenance.clone().unwrap_or_default();
     let header = [
+        "POINT",
         "CANDIDATE",
         "REQUESTS/S",
         "MS/REQUEST",
@@ -56,7 +65,16 @@ fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     ];
     let header = header.map(|title| title.replace("MJ", "mJ")).to_vec();
     let rows = status.results.iter().map(|result| row(result, &power));
-    std::iter::once(header).chain(rows).collect()
+    let rows = std::iter::once(header).chain(rows);
+    let hidden = usize::from(!has_several_points(status));
+    rows.map(|row| row.into_iter().skip(hidden).collect())
+        .collect()
+}
+
+fn has_several_points(status: &FrugalityBenchmarkStatus) -> bool {
+    let mut points = status.results.iter().map(|result| &result.point);
+    let first = points.next();
+    points.any(|point| Some(point) != first)
 }
 
 fn row(result: &CandidateResult, power: &str) -> Vec<String> {
@@ -77,6 +95,7 @@ fn row(result: &CandidateResult, power: &str) -> Vec<String> {
         })
     };
     vec![
+        result.point.clone(),
         result.candidate.clone(),
         plain(&result.requests_per_second),
         plain(&result.milliseconds_per_request),
@@ -93,25 +112,56 @@ fn row(result: &CandidateResult, power: &str) -> Vec<String> {
     ]
 }
 
+/// The percentiles of each candidate's latency, each with the range of the single trials; a header alone
+/// where there are none.
+fn latencies(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
+    let with_latency = || status.results.iter().filter(|r| !r.latency.is_empty());
+    let percentiles = with_latency().next().map_or(&[][..], |r| &r.latency);
+    let titles = percentiles.iter().map(|p| format!("P{} ms", p.percentile));
+    let header = ["POINT".to_owned(), "CANDIDATE".to_owned()];
+    let header: Vec<String> = header.into_iter().chain(titles).collect();
+    let rows = with_latency().map(|result| {
+        let cells = result.latency.iter().map(|p| {
+            format!(
+                "{} ({}–{})",
+                text::number(p.milliseconds),
+                text::number(p.least_milliseconds),
+                text::number(p.most_milliseconds)
+            )
+        });
+        let names = [result.point.clone(), result.candidate.clone()];
+        names.into_iter().chain(cells).collect()
+    });
+    let hidden = usize::from(!has_several_points(status));
+    let rows = std::iter::once(header).chain(rows);
+    rows.map(|row: Vec<String>| row.into_iter().skip(hidden).collect())
+        .collect()
+}
+
 fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
     let mut notes = Vec::new();
     let deciding = status.deciding_figure.map_or("", |figure| figure.word());
+    let several_points = has_several_points(status);
+    let everywhere = if several_points {
+        ", at every point"
+    } else {
+        ""
+    };
     match &status.winner {
         Some(winner) => notes.push(format!(
-            "winner: {winner}, by {deciding} joules per request"
+            "winner: {winner}, by {deciding} joules per request{everywhere}"
         )),
         None if status.tie == Some(true) => notes.push(format!(
-            "a tie: shown to be equal by {deciding} joules per request"
+            "a tie: shown to be equal by {deciding} joules per request{everywhere}"
         )),
-        None if status.results.len() > 1 && status.comparisons.is_empty() => {
-            notes.push("no winner: not compared".into());
-        }
-        None if status.results.len() > 1 => {
-            notes.push(format!(
-                "no winner: not separated by {deciding} joules per request"
-            ));
-        }
-        None => {}
+        None if is_one_candidate(status) => {}
+        None if status.comparisons.is_empty() => notes.push("no winner: not compared".into()),
+        None if several_points => notes.push(format!(
+            "no winner by {deciding} joules per request at every point"
+        )),
+        None => notes.push(format!(
+            "no winner: not separated by {deciding} joules per request"
+        )),
     }
     notes.extend(
         status
@@ -123,8 +173,21 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
                     .as_ref()
                     .is_none_or(|winner| c.candidate == *winner)
             })
-            .map(|c| format!("{} / {}: {}", c.candidate, c.against, text::ratio(&c.ratio))),
+            .map(|c| {
+                let at = at(several_points, &c.point);
+                format!(
+                    "{} / {}{at}: {}",
+                    c.candidate,
+                    c.against,
+                    text::ratio(&c.ratio)
+                )
+            }),
     );
+    let joules = match status.provenance.as_deref() {
+        Some("Metered") | None => deciding.to_owned(),
+        Some(provenance) => format!("{deciding} {}", provenance.to_lowercase()),
+    };
+    notes.extend(status.sweep.iter().flat_map(|sweep| best(sweep, &joules)));
     notes.extend(
         status
             .budgets
@@ -132,12 +195,10 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
             .map(|b| format!("budget {:?}: {}", b.outcome, b.message)),
     );
     for result in &status.results {
-        notes.extend(
-            result
-                .withheld
-                .iter()
-                .map(|why| format!("withheld for {}: {why}", result.candidate)),
-        );
+        notes.extend(result.withheld.iter().map(|why| {
+            let at = at(several_points, &result.point);
+            format!("withheld for {}{at}: {why}", result.candidate)
+        }));
     }
     if let Some(floor) = &status.noise_floor {
         notes.push(format!(
@@ -146,6 +207,16 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
             floor.candidate,
             text::ratio(&floor.ratio)
         ));
+    }
+    if status
+        .results
+        .iter()
+        .any(|result| !result.latency.is_empty())
+    {
+        notes.push(
+            "latencies are over the requests of all trials, in ( ) the range of the single trials"
+                .into(),
+        );
     }
     notes.push(intervals(status));
     if let Some(meter) = &status.meter {
@@ -162,6 +233,46 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         ));
     }
     notes
+}
+
+fn is_one_candidate(status: &FrugalityBenchmarkStatus) -> bool {
+    let mut candidates = status.results.iter().map(|result| &result.candidate);
+    let first = candidates.next();
+    candidates.all(|candidate| Some(candidate) == first)
+}
+
+fn at(several_points: bool, point: &str) -> String {
+    if several_points {
+        format!(" at {point}")
+    } else {
+        String::new()
+    }
+}
+
+/// Where a candidate does best.
+fn best(sweep: &SweepResult, joules: &str) -> Vec<String> {
+    let told = |what: &str, optimum: &Option<Optimum>| {
+        let optimum = optimum.as_ref()?;
+        let others = match optimum.among.as_slice() {
+            [_] => String::new(),
+            among => format!(" (may be any of {})", among.join(", ")),
+        };
+        Some(format!(
+            "{}: {what} at {}{others}",
+            sweep.candidate, optimum.point
+        ))
+    };
+    [
+        told("most requests/s", &sweep.most_requests_per_second),
+        told(
+            &format!("most requests per {joules} joule"),
+            &sweep.most_requests_per_joule,
+        ),
+        told("knee", &sweep.knee),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What the intervals are.

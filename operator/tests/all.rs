@@ -19,7 +19,9 @@ mod verdict;
 mod verdict_budgets;
 mod verdict_claims;
 mod verdict_control;
+mod verdict_latency;
 mod verdict_looks;
+mod verdict_sweep;
 
 /// Without a line above, a file's tests would not be run.
 #[test]

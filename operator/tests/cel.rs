@@ -153,6 +153,61 @@ fn looks_ascend_and_end_with_the_blocks() {
 }
 
 #[test]
+fn every_connection_has_two_requests_at_least() {
+    let message = "load has less than two requests for each connection";
+    let of = |load: Value| [("spec/load", load)];
+    let requests = |connections: i32| of(json!({"requests": 100, "connections": connections}));
+    rule(message, &requests(51), &requests(50));
+    let rate =
+        |connections: i32| of(json!({"rate": 10, "duration": "60s", "connections": connections}));
+    rule(message, &rate(301), &rate(300));
+    let default = |connections: i32| of(json!({"rate": 10, "connections": connections}));
+    rule(message, &default(301), &default(300));
+    let swept =
+        |last: i32| of(json!({"rate": 10, "duration": "60s", "sweep": {"connections": [1, last]}}));
+    rule(message, &swept(301), &swept(300));
+}
+
+#[test]
+fn the_points_of_a_sweep_ascend() {
+    let of = |sweep: Value| [("spec/load", json!({"duration": "20s", "sweep": sweep}))];
+    let message = "load.sweep.connections must ascend";
+    for connections in [json!([2, 1]), json!([4, 4]), json!([1, 2, 3, 3])] {
+        let good = of(json!({"connections": [1, 2, 256]}));
+        rule(message, &of(json!({"connections": connections})), &good);
+    }
+    let message = "load.sweep.replicas must ascend";
+    let replicas = |replicas: Value| of(json!({"connections": [1, 2], "replicas": replicas}));
+    rule(message, &replicas(json!([2, 1])), &replicas(json!([1, 2])));
+    let message = "load.sweep has from 2 to 16 points";
+    let four_by = |replicas: Value| of(json!({"connections": [1, 2, 3, 4], "replicas": replicas}));
+    rule(
+        message,
+        &four_by(json!([1, 2, 3, 4, 5])),
+        &four_by(json!([1, 2, 3, 4])),
+    );
+    rule(message, &of(json!({})), &of(json!({"replicas": [1, 2]})));
+    rule(
+        message,
+        &of(json!({"connections": [4]})),
+        &of(json!({"connections": [4, 5]})),
+    );
+    let message = "load.sweep.maxErrorRatio ends a sweep over connections";
+    let until = |sweep: Value| {
+        let mut sweep = sweep;
+        sweep["maxErrorRatio"] = json!("0.01");
+        of(sweep)
+    };
+    let connections = || until(json!({"connections": [1, 2]}));
+    rule(message, &until(json!({"replicas": [1, 2]})), &connections());
+    let both = until(json!({"connections": [1, 2], "replicas": [1, 2]}));
+    rule(message, &both, &connections());
+    let message = "load.sweep.maxErrorRatio is a share from 0 to less than 1";
+    let share = |share: &str| of(json!({"connections": [1, 2], "maxErrorRatio": share}));
+    rule(message, &share("1"), &share("0.999"));
+}
+
+#[test]
 fn the_control_is_a_candidate() {
     let of = |name: &str| [("spec/trials", json!({"blocks": 10, "control": name}))];
     rule(
@@ -517,6 +572,18 @@ fn the_deadline_is_longer_than_the_trials() {
     let message = "spec.deadline is shorter than the trials must take";
     let six = || json!({"blocks": 6});
     rule(message, &of("1241s", six()), &of("1242s", six()));
+    // At every point of a sweep, unless it may end at the first one.
+    let at = |deadline: &str, sweep: Value| {
+        let mut of = of(deadline, six());
+        of[1].1 = json!({"duration": "20s", "warmUp": "10s", "sweep": sweep});
+        of
+    };
+    let points = || json!({"connections": [1, 2, 4]});
+    rule(message, &at("3725s", points()), &at("3726s", points()));
+    let replicas = || json!({"replicas": [1, 2, 4]});
+    rule(message, &at("3725s", replicas()), &at("3726s", replicas()));
+    let some = || json!({"connections": [1, 2, 4], "maxErrorRatio": "0.01"});
+    rule(message, &at("1241s", some()), &at("1242s", some()));
     // It may end at the first look.
     let looks = || json!({"looks": [6, 50]});
     rule(message, &of("1241s", looks()), &of("1242s", looks()));

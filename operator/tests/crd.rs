@@ -184,6 +184,7 @@ fn the_columns_answer_the_question() {
         [
             "Benchmark",
             "Block",
+            "Point",
             "Attempt",
             "Candidate",
             "Outcome",
@@ -261,7 +262,7 @@ fn the_smallest_benchmark_has_the_documented_defaults() {
         frugality_measure::fortio::Amount::DurationSeconds(60.0)
     );
     assert_eq!(settings.deciding.word(), "gross");
-    assert_eq!(settings.point, "c4-max");
+    assert_eq!(settings.points[0].name, "c4-max");
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn at_a_fixed_rate_net_energy_decides() {
     spec.load.rate = IntOrString::Int(200);
     let settings = Settings::parse(&spec).unwrap();
     assert_eq!(settings.deciding.word(), "net");
-    assert_eq!(settings.point, "c4-r200");
+    assert_eq!(settings.points[0].name, "c4-r200");
 }
 
 #[test]

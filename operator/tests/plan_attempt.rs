@@ -15,11 +15,12 @@ use frugality_operator::{
     api::{Outcome, Role, reason},
     plan::{
         Plan,
-        facts::{ChildKind, Termination},
+        facts::{ChildKind, PodFacts, Termination},
         identity::lock_name,
         resources::ChildObject,
     },
 };
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 #[test]
@@ -69,6 +70,59 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
 fn a_server_that_starts_is_waited_for() {
     let world = after("starting fresh pods");
     insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+#[test]
+fn a_server_of_two_pods_is_waited_for_until_both_are_ready() {
+    let replicas = |number: i32| ("/candidates/0/replicas", json!(number));
+    let deployment = |changes: &[(&str, Value)]| {
+        let mut world = World::new([two_with(changes)]);
+        loop {
+            let slot = world.wait();
+            let created = world.pass(slot).create.into_iter();
+            let of_rust = created.into_iter().find_map(|child| match child {
+                ChildObject::Deployment(server) if server.name_any().contains("-rust-") => {
+                    server.spec?.replicas
+                }
+                _ => None,
+            });
+            if let Some(replicas) = of_rust {
+                return replicas;
+            }
+        }
+    };
+    assert_eq!(deployment(&[]), 1);
+    assert_eq!(deployment(&[replicas(3)]), 3);
+    let load = json!({"duration": "20s", "sweep": {"replicas": [5, 6]}});
+    let swept = deployment(&[replicas(3), ("/load", load)]);
+    assert!(
+        [5, 6].contains(&swept),
+        "a sweep's number counts, not the candidate's: {swept}"
+    );
+
+    let both = ["/candidates/0/replicas", "/candidates/1/replicas"].map(|path| (path, json!(2)));
+    let mut world = World::new([two_with(&both)]);
+    run_to(&mut world, "waiting for the server to be ready");
+    // The world makes one pod of each Deployment.
+    world.advance_to(world.now + 20.0);
+    let doing = |plan: &Plan| plan.status.columns.clone().unwrap().message.unwrap();
+    let one = doing(&world.plan(0));
+    assert!(one.ends_with("waiting for the server to be ready"), "{one}");
+    let with_second = |change: fn(&mut PodFacts)| {
+        doing(&changed(&world, |observed| {
+            let mut second = pod_in(observed, Role::Candidate).clone();
+            second.uid = "second-uid".into();
+            change(&mut second);
+            observed.pods.push(second);
+        }))
+    };
+    let unready = with_second(|pod| pod.ready_since_unix_seconds = None);
+    assert!(
+        unready.ends_with("waiting for the server to be ready"),
+        "{unready}"
+    );
+    let ready = with_second(|_| ());
+    assert!(ready.ends_with("starting the load"), "{ready}");
 }
 
 #[test]

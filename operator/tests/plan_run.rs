@@ -1,5 +1,7 @@
 //! A run as a whole: how it ends, what an edit of the spec does to it, and what is left of it.
 
+use std::collections::BTreeMap;
+
 use crate::common::{
     T0, edited, run_of,
     summary::{of_plan, of_status},
@@ -13,6 +15,7 @@ use frugality_operator::{
         facts::{ChildKind, Observed, Refusal},
         ledger::outcome_of,
         plan,
+        resources::ChildObject,
     },
 };
 use kube::ResourceExt;
@@ -236,6 +239,41 @@ fn what_affects_the_measurement_starts_a_new_run() {
     let mut labelled = benchmark.clone();
     labelled.labels_mut().insert("team".into(), "shop".into());
     assert_eq!(run_of(&labelled), run);
+}
+
+#[test]
+fn every_injector_of_a_sweep_has_the_connections_of_its_point() {
+    let load = json!({"duration": "20s", "warmUp": "2s", "sweep": {"connections": [2, 16]}});
+    let mut world = World::new([two_with(&[("/load", load)])]);
+    let mut asked: BTreeMap<String, String> = BTreeMap::new();
+    while !world.is_over() {
+        let slot = world.wait();
+        for object in world.pass(slot).create {
+            let ChildObject::Job(job) = object else {
+                continue;
+            };
+            let containers = job.spec.unwrap().template.spec.unwrap().containers;
+            let args = containers[0].args.clone().unwrap_or_default();
+            if let Some(connections) = args.iter().find_map(|a| a.strip_prefix("--connections=")) {
+                asked.insert(job.metadata.name.unwrap(), connections.to_owned());
+            }
+        }
+    }
+    let trials = &world.slots[0].trials;
+    assert_eq!((trials.len(), asked.len()), (20, 20));
+    for trial in trials {
+        let connections = &asked[&trial.name_any()];
+        assert_eq!(trial.spec.point, format!("c{connections}-max"));
+    }
+    let results = &status(&world).results;
+    let keys: Vec<_> = results
+        .iter()
+        .map(|r| (r.point.as_str(), r.trials))
+        .collect();
+    assert_eq!(
+        keys,
+        [("c2-max", 5), ("c2-max", 5), ("c16-max", 5), ("c16-max", 5)]
+    );
 }
 
 #[test]

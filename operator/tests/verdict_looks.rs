@@ -165,7 +165,7 @@ fn looks_continue_the_order_of_one_plan() {
     let long = of(json!({"looks": [5, 10, 15], "seed": 7}));
     let short = of(json!({"blocks": 5, "seed": 7}));
     assert_eq!(long.blocks, 15);
-    assert_eq!(long.order()[..5], short.order());
+    assert_eq!(long.plan()[..5], short.plan());
 }
 
 #[test]

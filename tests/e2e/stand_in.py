@@ -1,5 +1,6 @@
 """What the stand-ins share: a server that answers what a function says."""
 
+import contextlib
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,11 +17,13 @@ def serve(port: int, answer: Callable[[str], Answer]) -> None:
             if answered is None:
                 return
             status, kind, body = answered
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            # Whoever asked may have been killed since.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass

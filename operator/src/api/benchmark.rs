@@ -16,6 +16,10 @@ use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration};
 pub const MIN_BLOCKS: i32 = 5;
 /// The most blocks that a run may have.
 pub const MAX_BLOCKS: i32 = 50;
+/// The most points that a sweep may have: the number of a block has three digits at most.
+pub const MAX_POINTS: usize = 16;
+/// The most pods of a candidate.
+pub const MAX_REPLICAS: i32 = 16;
 
 /// Which servers to compare, under which load, on which data and against which budgets.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,9 +36,9 @@ pub const MAX_BLOCKS: i32 = 50;
     doc = "What a request costs in joules: candidates, load, budgets, and the verdict.",
     validation = Rule::new("self.metadata.name.size() <= 30 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be a DNS label of at most 30 characters that begins with a letter, because the names of all that the benchmark creates begin with it"),
     printcolumn(name = "Verdict", type_ = "string", json_path = ".status.verdict", description = "Pass, Fail, Inconclusive, Invalid or Error; blank while running"),
-    printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other; tie where all are shown to be equal; else not separated"),
-    printcolumn(name = "Ratio", type_ = "string", json_path = ".status.columns.ratio", description = "Winner's figure over the next best, with its interval"),
-    printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy", description = "Winner's energy per successful request, and which joule it is"),
+    printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other, at every point; tie where all are shown to be equal; depends on load where different ones win at different points; else not separated"),
+    printcolumn(name = "Ratio", type_ = "string", json_path = ".status.columns.ratio", description = "Winner's figure over the next best, with its interval; of several points, where they are closest"),
+    printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy", description = "Winner's energy per successful request, and which joule it is; of several points, least to most"),
     printcolumn(name = "Req/s", type_ = "string", json_path = ".status.columns.rate", description = "Winner's successful requests per second"),
     printcolumn(name = "ms/req", type_ = "string", json_path = ".status.columns.latency", description = "Winner's mean time of a successful request"),
     printcolumn(name = "Power", type_ = "string", json_path = ".status.columns.power", description = "Where the node's power came from: Metered or Modelled"),
@@ -52,7 +56,7 @@ pub const MAX_BLOCKS: i32 = 50;
     validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
     validation = Rule::new("!has(self.energy.tieWithin) || self.candidates.size() > 1").message("energy.tieWithin compares candidates: name a second one in spec.candidates, or leave it out"),
-    validation = Rule::new("duration(self.deadline).getSeconds() >= (self.candidates.size() + (has(self.trials.control) ? 1 : 0)) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[0] : self.trials.blocks) * (9 + duration(self.load.warmUp).getSeconds() + 2 * duration(self.trials.idleBaseline).getSeconds() + (has(self.load.duration) ? duration(self.load.duration).getSeconds() : (has(self.load.requests) ? 20 : 60)))").message("spec.deadline is shorter than the trials must take: candidates (and control) × blocks (or the first look) × (warmUp + duration + 2 × idleBaseline + 9s); write a longer deadline, or ask for fewer blocks or a shorter load.duration"),
+    validation = Rule::new("duration(self.deadline).getSeconds() >= (self.candidates.size() + (has(self.trials.control) ? 1 : 0)) * (has(self.load.sweep) && !has(self.load.sweep.maxErrorRatio) && has(self.load.sweep.connections) && self.load.sweep.connections.size() > 0 ? self.load.sweep.connections.size() : 1) * (has(self.load.sweep) && has(self.load.sweep.replicas) && self.load.sweep.replicas.size() > 0 ? self.load.sweep.replicas.size() : 1) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[0] : self.trials.blocks) * (9 + duration(self.load.warmUp).getSeconds() + 2 * duration(self.trials.idleBaseline).getSeconds() + (has(self.load.duration) ? duration(self.load.duration).getSeconds() : (has(self.load.requests) ? 20 : 60)))").message("spec.deadline is shorter than the trials must take: candidates (and control) × points of a sweep × blocks (or the first look) × (warmUp + duration + 2 × idleBaseline + 9s); write a longer deadline, or ask for fewer points or blocks, or a shorter load.duration"),
 )]
 pub struct FrugalityBenchmarkSpec {
     /// The contestants, 1 to 16. One alone is judged against its budgets only.
@@ -142,7 +146,13 @@ pub struct Candidate {
     #[serde(default = "default_port")]
     #[schemars(range(min = 1024, max = 65535))]
     pub port: i32,
-    /// CPU and memory of the server. Give all candidates the same.
+    /// Pods of the server, all on the measured node and behind one address that spreads connections (not
+    /// requests) over them by chance. Memory and joules are those of all together; each has a pool of
+    /// `database.poolSize` of its own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = MAX_REPLICAS))]
+    pub replicas: i32,
+    /// CPU and memory of each of the server's pods. Give all candidates the same.
     #[serde(default)]
     pub resources: Resources,
     /// Path that answers 200 once the server can work.
@@ -490,19 +500,54 @@ pub struct Header {
     pub value: String,
 }
 
+/// Several loads in turn, each a point of its own: every number of connections with every number of
+/// replicas.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!has(self.connections) || [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].all(i, i >= self.connections.size() || self.connections[i - 1] < self.connections[i])").message("load.sweep.connections must ascend, for example [1, 2, 4, 8, 16, 32, 64, 128, 256]"),
+    validation = Rule::new("!has(self.replicas) || [1, 2, 3, 4, 5, 6, 7].all(i, i >= self.replicas.size() || self.replicas[i - 1] < self.replicas[i])").message("load.sweep.replicas must ascend, for example [1, 2, 3]"),
+    validation = Rule::new("(has(self.connections) && self.connections.size() > 0 ? self.connections.size() : 1) * (has(self.replicas) && self.replicas.size() > 0 ? self.replicas.size() : 1) in [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]").message("load.sweep has from 2 to 16 points, connections × replicas: write for example connections: [1, 2, 4, 8], or leave load.sweep out"),
+    validation = Rule::new("!has(self.maxErrorRatio) || (has(self.connections) && self.connections.size() > 1 && (!has(self.replicas) || self.replicas.size() == 0))").message("load.sweep.maxErrorRatio ends a sweep over connections: write these, and no replicas"),
+)]
+pub struct Sweep {
+    /// Numbers of connections, ascending, for example `[1, 2, 4, 8, 16]`; absent: `load.connections`.
+    /// `trials.blocks` counts the blocks at each point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_POINTS), inner(range(min = 1, max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub connections: Vec<i32>,
+    /// Numbers of replicas of every candidate, ascending, for example `[1, 2, 3]`; absent: each candidate's
+    /// own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(range(min = 1, max = MAX_REPLICAS)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub replicas: Vec<i32>,
+    /// Largest share of requests without an expected answer up to which more connections are tried, for
+    /// example `"0.01"`: once every candidate's passes it in the first block at a point, the points above it
+    /// are left out; that point itself is shown, but nobody has to win or to keep a budget there. The first
+    /// blocks then go through the points from below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("double(self) < 1.0").message("load.sweep.maxErrorRatio is a share from 0 to less than 1, for example 0.01"))]
+    pub max_error_ratio: Option<Decimal>,
+}
+
 /// The load of one trial: a closed loop over a number of connections.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(
     validation = Rule::new("!(has(self.duration) && has(self.requests))").message("load takes duration or requests, not both"),
     validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
+    validation = Rule::new("(has(self.requests) ? self.requests : self.rate == 'Max' ? 1000000 : int(self.rate) * (has(self.duration) ? duration(self.duration).getSeconds() : 60)) >= 2 * (has(self.sweep) && has(self.sweep.connections) && self.sweep.connections.size() > 0 ? self.sweep.connections[self.sweep.connections.size() - 1] : self.connections)").message("load has less than two requests for each connection, and Fortio would use fewer connections: write fewer of them, or more requests, a longer duration or a higher rate"),
     validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
 )]
 pub struct Load {
-    /// Connections that each send one request at a time.
+    /// Connections that each send one request at a time. With `sweep.connections`, those count instead.
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1024))]
     pub connections: i32,
+    /// Several loads in turn, instead of one: the figures at each, and where each candidate does best. A
+    /// candidate wins, and a budget is kept, where it is so at all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
     /// Length of the measured window; 60s unless `requests` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<HumanDuration>,
@@ -545,6 +590,7 @@ impl Default for Load {
     fn default() -> Self {
         Self {
             connections: default_connections(),
+            sweep: None,
             duration: None,
             requests: None,
             rate: default_rate(),
@@ -581,7 +627,7 @@ pub struct Trials {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub control: Option<String>,
-    /// Seed of the random order of the candidates within the blocks.
+    /// Seed of the random order of the candidates within the blocks, and of the points of a sweep.
     #[serde(default = "default_seed")]
     #[schemars(range(min = 0))]
     pub seed: i64,

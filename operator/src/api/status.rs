@@ -35,7 +35,7 @@ pub struct FrugalityBenchmarkStatus {
     /// Pass, Fail, Inconclusive, Invalid or Error; absent while running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Candidate that beats every other by an interval that excludes 1.
+    /// Candidate that beats every other by an interval that excludes 1, of several points at every one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
     /// True where all candidates are shown to differ by less than `energy.tieWithin`; there is no winner
@@ -89,13 +89,18 @@ pub struct FrugalityBenchmarkStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["point", "candidate"]))]
     pub results: Vec<CandidateResult>,
-    /// The winner, or else the candidate of the least figure, against each other one, by the deciding figure.
+    /// Of a sweep, where each candidate does best.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
+    pub sweep: Vec<SweepResult>,
+    /// At each point the winner, or else the candidate of the least figure, against each other one, by the
+    /// deciding figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub comparisons: Vec<Comparison>,
-    /// What became of each limit.
+    /// What became of each limit; of several points, at the one that decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 80))]
     pub budgets: Vec<BudgetResult>,
     /// SHA-256 over the ledger entries that the figures rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,7 +202,7 @@ pub struct Look {
     pub number: i32,
     /// Of how many.
     pub of: i32,
-    /// Blocks that it rests on.
+    /// Blocks that it rests on, at each point.
     pub blocks: i32,
     /// Confidence of each interval, as a share: 0.95 for one look, more for each of several.
     pub confidence: f64,
@@ -207,6 +212,9 @@ pub struct Look {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NoiseFloor {
+    /// Load settings; of several points, those of the greatest share.
+    #[serde(default)]
+    pub point: String,
     /// Candidate that took part twice.
     pub candidate: String,
     /// Its figure over its own under the hidden name, paired by block; 1 is expected.
@@ -246,12 +254,31 @@ pub struct Expanded {
 }
 
 impl Figure {
+    /// The same of seven digits, which is more than any meter knows: a status has little room.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self {
+            value: seven_digits(self.value),
+            lower: seven_digits(self.lower),
+            upper: seven_digits(self.upper),
+            expanded: self.expanded.map(|expanded| Expanded {
+                lower: seven_digits(expanded.lower),
+                upper: seven_digits(expanded.upper),
+                ..expanded
+            }),
+        }
+    }
+
     /// The ends that decide: of joules with what the spread does not show, else of the spread alone.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         self.expanded
             .map_or((self.lower, self.upper), |e| (e.lower, e.upper))
     }
+}
+
+fn seven_digits(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
 }
 
 /// Figures of one candidate at one point. A figure that can't be trusted is absent.
@@ -264,7 +291,7 @@ pub struct CandidateResult {
     pub candidate: String,
     /// Trials that the figures rest on.
     pub trials: i32,
-    /// Attempts of this candidate that were void.
+    /// Attempts of this candidate at this point that were void.
     pub void_attempts: i32,
     /// Successful requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -272,6 +299,12 @@ pub struct CandidateResult {
     /// Mean milliseconds of a successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub milliseconds_per_request: Option<Figure>,
+    /// How its latencies are distributed, over the requests of all trials together. Absent where a trial had
+    /// errors, for Fortio's histogram does not part them from the successes, or where its histogram did not
+    /// fit the injector's report. A percentile that fewer than ten requests lie beyond is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub latency: Vec<LatencyPercentile>,
     /// Node energy in the window, per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gross_joules_per_request: Option<Figure>,
@@ -287,13 +320,58 @@ pub struct CandidateResult {
     /// Share of requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ratio: Option<Figure>,
-    /// Largest working set of the candidate's pod seen in any measured window, in bytes.
+    /// Largest working set of the candidate's pods together seen in any measured window, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<i64>,
     /// Why a figure is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub withheld: Vec<String>,
+}
+
+/// The latency that a share of the requests stayed below. The ledger has the whole histogram of each trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LatencyPercentile {
+    /// The share, in percent: 50 for the median.
+    pub percentile: f64,
+    /// The latency in milliseconds, over the requests of all trials, interpolated in Fortio's buckets. Fortio
+    /// times a request from its sending, so that one that waits for its turn behind a slow one is not late.
+    pub milliseconds: f64,
+    /// The least of the single trials.
+    pub least_milliseconds: f64,
+    /// The most of the single trials.
+    pub most_milliseconds: f64,
+}
+
+/// Where over the points of a sweep a candidate does best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SweepResult {
+    /// Candidate.
+    pub candidate: String,
+    /// Its most successful requests per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_requests_per_second: Option<Optimum>,
+    /// Its most successful requests per joule, of the deciding figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_requests_per_joule: Option<Optimum>,
+    /// Its knee: the most requests/s over ms/request. Beyond it, waiting grows faster than throughput (L.
+    /// Kleinrock, ICC 1979, 43.1.1–43.1.10, calls this ratio power).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub knee: Option<Optimum>,
+}
+
+/// The point at which something is greatest; `results` has the figures there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Optimum {
+    /// Load settings, for example `c64-max`.
+    pub point: String,
+    /// All points that may be the best, this one included: of the points that were tried, the true best is
+    /// among them with the confidence of all intervals here.
+    #[schemars(length(max = 16))]
+    pub among: Vec<String>,
 }
 
 /// One candidate against another.
@@ -334,6 +412,9 @@ pub enum BudgetOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetResult {
+    /// Load settings at which it is decided.
+    #[serde(default)]
+    pub point: String,
     /// Candidate.
     pub candidate: String,
     /// Name of the limit's field.

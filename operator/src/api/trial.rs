@@ -30,6 +30,12 @@ use serde::{Deserialize, Serialize};
     doc = "One attempt of one trial of a FrugalityBenchmark, written by the operator alone.",
     printcolumn(name = "Benchmark", type_ = "string", json_path = ".spec.benchmark"),
     printcolumn(name = "Block", type_ = "integer", json_path = ".spec.block"),
+    printcolumn(
+        name = "Point",
+        type_ = "string",
+        json_path = ".spec.point",
+        priority = 1
+    ),
     printcolumn(name = "Attempt", type_ = "integer", json_path = ".spec.attempt"),
     printcolumn(name = "Candidate", type_ = "string", json_path = ".spec.candidate"),
     printcolumn(

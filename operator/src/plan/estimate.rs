@@ -33,9 +33,12 @@ impl Estimate {
     #[must_use]
     pub fn of(settings: &Settings, ledger: &Ledger<'_>, has_database: bool) -> Self {
         let valid = ledger.valid().concat();
-        let trials_of = |entrant: &str| {
-            let done = valid.iter().filter(|e| e.spec.candidate == entrant);
-            settings.blocks.saturating_sub(done.count())
+        let trials_of = |point: &str, entrant: &str| {
+            let is_meant =
+                |e: &&&FrugalityTrial| e.spec.candidate == entrant && e.spec.point == point;
+            settings
+                .blocks
+                .saturating_sub(valid.iter().filter(is_meant).count())
         };
         let entrants = settings.entrants();
         let before = if has_database && !ledger.is_begun() {
@@ -43,14 +46,22 @@ impl Estimate {
         } else {
             0.0
         };
-        let seconds = entrants
-            .iter()
-            .map(|entrant| {
-                Some(trials_of(entrant) as f64 * attempt_seconds(settings, ledger, entrant)?)
+        let tried = settings.points.iter().take(ledger.points(settings).tried);
+        let left: Vec<(usize, Option<f64>)> = tried
+            .flat_map(|point| {
+                entrants
+                    .iter()
+                    .map(move |entrant| (point.name.as_str(), *entrant))
             })
-            .sum::<Option<f64>>();
+            .map(|(point, entrant)| {
+                let trials = trials_of(point, entrant);
+                let each = attempt_seconds(settings, ledger, point, entrant);
+                (trials, each.map(|seconds| trials as f64 * seconds))
+            })
+            .collect();
+        let seconds: Option<f64> = left.iter().map(|(_, seconds)| *seconds).sum();
         Self {
-            trials: entrants.iter().map(|entrant| trials_of(entrant)).sum(),
+            trials: left.iter().map(|(trials, _)| trials).sum(),
             seconds: seconds.map(|seconds| before + seconds),
         }
     }
@@ -100,9 +111,14 @@ pub fn about(seconds: f64) -> String {
     }
 }
 
-/// An attempt of this entrant with what follows it: the mean of its own so far, else of all entrants,
-/// else by the settings.
-fn attempt_seconds(settings: &Settings, ledger: &Ledger<'_>, entrant: &str) -> Option<f64> {
+/// An attempt of this entrant with what follows it: the mean of its own so far at this point, else at all,
+/// else of all entrants, else by the settings.
+fn attempt_seconds(
+    settings: &Settings,
+    ledger: &Ledger<'_>,
+    point: &str,
+    entrant: &str,
+) -> Option<f64> {
     let taken = |is_meant: &dyn Fn(&FrugalityTrial) -> bool| {
         let entries = ledger.entries().iter().copied();
         let lengths: Vec<f64> = entries
@@ -111,7 +127,8 @@ fn attempt_seconds(settings: &Settings, ledger: &Ledger<'_>, entrant: &str) -> O
             .collect();
         (!lengths.is_empty()).then(|| lengths.iter().sum::<f64>() / lengths.len() as f64)
     };
-    taken(&|entry| entry.spec.candidate == entrant)
+    taken(&|entry| entry.spec.candidate == entrant && entry.spec.point == point)
+        .or_else(|| taken(&|entry| entry.spec.candidate == entrant))
         .or_else(|| taken(&|_| true))
         .map(|length| length + TURNAROUND_SECONDS)
         .or_else(|| planned_seconds(settings))

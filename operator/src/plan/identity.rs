@@ -114,10 +114,17 @@ pub fn event_name(benchmark: &FrugalityBenchmark, note: &EventNote) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::{MAX_BLOCKS, MAX_POINTS};
 
     #[test]
     fn longest_names_fit_a_label() {
-        let name = trial_name(&"b".repeat(30), "01234567", 50, &"c".repeat(15), 20);
+        let name = trial_name(
+            &"b".repeat(30),
+            "01234567",
+            MAX_BLOCKS * i32::try_from(MAX_POINTS).unwrap(),
+            &"c".repeat(15),
+            20,
+        );
         assert!(name.len() <= 63, "{} has {}", name, name.len());
         assert!(database_name(&"b".repeat(30), "01234567").len() <= 50);
     }

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 
 use crate::{
     api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome, reason},
-    plan::settings::Settings,
+    plan::settings::{Block, Settings},
 };
 
 /// The trials of one run.
@@ -15,6 +15,17 @@ use crate::{
 pub struct Ledger<'a> {
     entries: Vec<&'a FrugalityTrial>,
     tries: usize,
+}
+
+/// How many of the points of a run count, from the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Points {
+    /// Those that are tried: all, or those up to the first one at which the first block had too many errors
+    /// of every entrant.
+    pub tried: usize,
+    /// Those that are judged: of these not the last, if errors ended the sweep there. It is not where
+    /// anybody is asked to be good.
+    pub judged: usize,
 }
 
 /// What the ledger asks for.
@@ -82,12 +93,12 @@ impl<'a> Ledger<'a> {
         self.entries.iter().any(|e| e.spec.block > 0)
     }
 
-    /// Entries with this outcome, for this candidate.
+    /// Entries with this outcome, of those that are meant.
     #[must_use]
-    pub fn count(&self, candidate: &str, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: Outcome, is_meant: impl Fn(&FrugalityTrialSpec) -> bool) -> usize {
         self.entries
             .iter()
-            .filter(|e| e.spec.candidate == candidate && outcome_of(e) == Some(outcome))
+            .filter(|e| outcome_of(e) == Some(outcome) && is_meant(&e.spec))
             .count()
     }
 
@@ -115,6 +126,28 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn last_finished(&self) -> Option<Timestamp> {
         self.entries.iter().copied().filter_map(finished_at).max()
+    }
+
+    /// The points that are to be tried.
+    #[must_use]
+    pub fn points(&self, settings: &Settings) -> Points {
+        let all = settings.points.len();
+        let is_beyond = |trial: &&FrugalityTrial, limit: f64| {
+            let requests = trial.status.as_ref().and_then(|s| s.requests.as_ref());
+            requests.is_some_and(|r| r.error_rate.is_none_or(|rate| rate > limit))
+        };
+        let entrants = settings.entrants().len();
+        // In the first round the blocks go through the points from below.
+        let end = settings.max_error_ratio.and_then(|limit| {
+            let first_round = self.valid().into_iter().take(all);
+            first_round.into_iter().position(|trials| {
+                trials.len() == entrants && trials.iter().all(|trial| is_beyond(trial, limit))
+            })
+        });
+        Points {
+            tried: end.map_or(all, |end| end + 1),
+            judged: end.map_or(all, |end| end.max(1)),
+        }
     }
 
     /// Valid trials, block by block: those of the newest attempt at each block, where none of it is
@@ -145,7 +178,7 @@ impl<'a> Ledger<'a> {
         self.next_within(settings, settings.blocks)
     }
 
-    /// What comes next for the first `blocks` blocks to be valid.
+    /// What comes next for the first `blocks` blocks at each point to be valid.
     #[must_use]
     pub fn next_within(&self, settings: &Settings, blocks: usize) -> Next<'a> {
         if let Some(failed) = self
@@ -155,8 +188,10 @@ impl<'a> Ledger<'a> {
         {
             return Next::Failed(failed);
         }
-        for (index, order) in settings.order().iter().take(blocks).enumerate() {
-            let block = i32::try_from(index + 1).unwrap_or(i32::MAX);
+        let points = self.points(settings);
+        let plan = settings.plan();
+        let planned = (1..).zip(&plan).take(blocks * settings.points.len());
+        for (block, Block { order, .. }) in planned.filter(|(_, b)| b.point < points.tried) {
             let newest = self.newest_attempt(block);
             if let Some(open) = newest.iter().find(|e| outcome_of(e).is_none()) {
                 return Next::Open(open);

@@ -39,10 +39,11 @@ pub fn of_trial(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option
         warning: outcome != Outcome::Measured,
         reason: record.reason.clone().unwrap_or_default(),
         note: format!(
-            "block {} attempt {} {}: {outcome:?}: {}{figures}",
+            "block {} attempt {} {} at {}: {outcome:?}: {}{figures}",
             trial.spec.block,
             trial.spec.attempt,
             trial.spec.candidate,
+            trial.spec.point,
             record.message.clone().unwrap_or_default()
         ),
     })

@@ -60,7 +60,7 @@ impl Pass<'_> {
             && self.now_unix_seconds - started > settings.deadline_seconds
         {
             let message = format!(
-                "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks",
+                "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks or points",
                 self.benchmark.spec.deadline
             );
             return self.fail(settings, None, reason::DEADLINE_EXCEEDED, &message);
@@ -413,7 +413,12 @@ impl Pass<'_> {
             FrugalityTrialSpec {
                 benchmark,
                 run: self.run.to_owned(),
-                point: settings.point.clone(),
+                point: match settings.points.as_slice() {
+                    [only] => only.name.clone(),
+                    _ => settings
+                        .point_of(start.block)
+                        .map_or_else(String::new, |point| point.name.clone()),
+                },
                 block: start.block,
                 position: start.position,
                 attempt: start.attempt,
@@ -433,18 +438,19 @@ impl Pass<'_> {
             .candidates
             .iter()
             .find(|candidate| candidate.name == settings.candidate_of(&trial.spec.candidate));
-        let Some(candidate) = candidate else {
-            // The run's ID covers the candidates, so an entry of this run names one of them.
+        let (Some(candidate), Some(point)) = (candidate, settings.point(&trial.spec.point)) else {
+            // The run's ID covers candidates and load, so an entry of this run names some of them.
             return self.fail(
                 settings,
                 Some(nodes),
                 reason::INVALID_SPEC,
-                "an entry of the ledger names no candidate",
+                "an entry of the ledger names no candidate or no point",
             );
         };
         let step = Attempt {
             trial,
             candidate,
+            point,
             builder: self.builder(settings),
             nodes,
             observed: self.observed,

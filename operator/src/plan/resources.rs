@@ -219,12 +219,13 @@ impl Builder<'_> {
         )
     }
 
-    /// The candidate's server, fresh for this attempt.
+    /// The candidate's server in so many pods, fresh for this attempt.
     #[must_use]
     pub fn server(
         &self,
         candidate: &Candidate,
         trial: &str,
+        replicas: i32,
         measured: &BTreeMap<String, String>,
     ) -> ChildObject {
         let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
@@ -284,7 +285,7 @@ impl Builder<'_> {
             termination_grace_period_seconds: Some(10),
             ..restricted_pod()
         };
-        deployment(metadata, pod)
+        deployment(metadata, replicas, pod)
     }
 
     /// The server's address.
@@ -300,13 +301,14 @@ impl Builder<'_> {
         &self,
         candidate: &Candidate,
         trial: &str,
+        connections: u32,
         injector: &BTreeMap<String, String>,
         clock_url: Option<&str>,
     ) -> ChildObject {
         let container = Container {
             name: INJECTOR_CONTAINER.into(),
             image: Some(self.config.injector_image.clone()),
-            args: Some(self.injector_args(candidate, trial, clock_url)),
+            args: Some(self.injector_args(candidate, trial, connections, clock_url)),
             ..restricted_container(INJECTOR_UID)
         };
         let beside = self.benchmark.spec.database.as_ref().map(|database| {
@@ -352,6 +354,7 @@ impl Builder<'_> {
         &self,
         candidate: &Candidate,
         trial: &str,
+        connections: u32,
         clock_url: Option<&str>,
     ) -> Vec<String> {
         let request = &self.benchmark.spec.request;
@@ -363,7 +366,7 @@ impl Builder<'_> {
                 "--url=http://{trial}.{namespace}.svc:{}{}",
                 candidate.port, request.path
             ),
-            format!("--connections={}", settings.connections),
+            format!("--connections={connections}"),
             format!("--warm-up-seconds={}", settings.warm_up_seconds),
             format!("--tail-seconds={TAIL_SECONDS}"),
             format!("--timeout-seconds={}", settings.timeout_seconds),

@@ -1,13 +1,13 @@
 //! A benchmark's spec, parsed: what admission could not check is checked here, and everything
 //! after this works on numbers.
 
-use frugality_measure::{fortio::Amount, statistics::sequential::nominal_level};
+use frugality_measure::{fortio::Amount, order::blocks, statistics::sequential::nominal_level};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::identity::hex_digest;
 use crate::api::{
-    Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, MIN_BLOCKS,
-    QuantityError,
+    Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, MAX_POINTS,
+    MIN_BLOCKS, QuantityError, Sweep,
 };
 
 /// Window where the spec names neither duration nor requests.
@@ -35,6 +35,16 @@ pub enum SettingsError {
     /// A rate that is neither `Max` nor a positive number.
     #[error("load.rate must be Max or a whole number of requests per second, not `{0}`")]
     Rate(String),
+    /// Points of a sweep that do not ascend.
+    #[error(
+        "load.sweep must have 2 to 16 points, its connections and its replicas must ascend, and maxErrorRatio goes with connections alone: write for example connections: [1, 2, 4, 8]"
+    )]
+    Sweep,
+    /// Fewer than two requests for a connection.
+    #[error(
+        "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than are asked for"
+    )]
+    TooManyConnections,
     /// Looks that do not ascend.
     #[error(
         "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
@@ -107,6 +117,26 @@ pub struct Look {
     pub blocks: usize,
 }
 
+/// One combination of load settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Its name, for example `c4-max`, or with three replicas of every candidate `c4-max-x3`.
+    pub name: String,
+    /// Connections.
+    pub connections: u32,
+    /// Pods of every candidate; `None`: each one's own number.
+    pub replicas: Option<i32>,
+}
+
+/// One pass over all entrants at one point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Index of the point in [`Settings::points`].
+    pub point: usize,
+    /// The entrants by index, in the order of their places.
+    pub order: Vec<usize>,
+}
+
 /// A candidate that takes part twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
@@ -125,15 +155,17 @@ pub struct Settings {
     pub amount: Amount,
     /// Requests per second over all connections; `None` is as fast as possible.
     pub rate: Option<f64>,
-    /// Connections.
-    pub connections: u32,
+    /// Under which loads the candidates are tried; at least one, and by connections and replicas, ascending.
+    pub points: Vec<Point>,
+    /// Share of errors of every candidate beyond which no further points are tried.
+    pub max_error_ratio: Option<f64>,
     /// Warm-up in seconds.
     pub warm_up_seconds: f64,
     /// Timeout of a request in seconds.
     pub timeout_seconds: f64,
     /// Codes that count as success.
     pub expected_status: Vec<u16>,
-    /// Blocks, at most: those of the last look.
+    /// Blocks at each point, at most: those of the last look.
     pub blocks: usize,
     /// When the run is judged, ascending; at least one, and the last one after all blocks.
     pub looks: Vec<Look>,
@@ -167,8 +199,6 @@ pub struct Settings {
     pub limits: Vec<Limit>,
     /// Whether modelled joules may decide a budget.
     pub allow_modelled: bool,
-    /// Name of the point, for example `c4-max`.
-    pub point: String,
 }
 
 impl Settings {
@@ -181,6 +211,16 @@ impl Settings {
             (None, Some(duration)) => Amount::DurationSeconds(seconds("load.duration", duration)?),
             (None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
         };
+        let points = points(spec, rate)?;
+        let requests = match (amount, rate) {
+            (Amount::Requests(requests), _) => requests as f64,
+            (Amount::DurationSeconds(seconds), Some(rate)) => rate * seconds,
+            (Amount::DurationSeconds(_), None) => f64::INFINITY,
+        };
+        let most = points.iter().map(|point| point.connections).max();
+        if requests < 2.0 * most.map_or(0.0, f64::from) {
+            return Err(SettingsError::TooManyConnections);
+        }
         let looks = looks(spec)?;
         let level = |overall| level_of(&looks, overall).ok_or(SettingsError::Looks);
         let tie_within = match &spec.energy.tie_within {
@@ -204,7 +244,11 @@ impl Settings {
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
             amount,
             rate,
-            connections: load.connections.unsigned_abs(),
+            points,
+            max_error_ratio: match load.sweep.as_ref().and_then(|s| s.max_error_ratio.as_ref()) {
+                None => None,
+                Some(share) => Some(number("load.sweep.maxErrorRatio", share)?),
+            },
             warm_up_seconds: seconds("load.warmUp", &load.warm_up)?,
             timeout_seconds: seconds("load.timeout", &load.timeout)?,
             expected_status: spec
@@ -228,10 +272,6 @@ impl Settings {
             boundary: spec.energy.boundary,
             limits: limits(spec)?,
             allow_modelled: spec.energy.allow_modelled,
-            point: match rate {
-                None => format!("c{}-max", load.connections),
-                Some(rate) => format!("c{}-r{rate}", load.connections),
-            },
         })
     }
 
@@ -269,10 +309,83 @@ impl Settings {
         }
     }
 
-    /// Order of the entrants in each block. More blocks continue the same plan.
+    /// The blocks in their order, numbered from 1. They go in rounds of one block at each point, so that what
+    /// drifts in the course of the run is in all points alike; more blocks continue the same plan.
     #[must_use]
-    pub fn order(&self) -> Vec<Vec<usize>> {
-        frugality_measure::order::blocks(self.entrants().len(), self.blocks, self.seed)
+    pub fn plan(&self) -> Vec<Block> {
+        let (points, entrants) = (self.points.len(), self.entrants().len());
+        // Each point has a plan of its own, so that its orders are balanced by themselves.
+        let plans: Vec<Vec<Vec<usize>>> = (0..)
+            .take(points)
+            .map(|point| blocks(entrants, self.blocks, self.seed.wrapping_add(point)))
+            .collect();
+        let mut rounds = blocks(points, self.blocks, !self.seed);
+        // Where errors end the sweep, the points are tried from below once.
+        if self.max_error_ratio.is_some()
+            && let Some(first) = rounds.first_mut()
+        {
+            first.sort_unstable();
+        }
+        rounds
+            .iter()
+            .enumerate()
+            .flat_map(|(round, order)| order.iter().map(move |point| (round, *point)))
+            .map(|(round, point)| Block {
+                point,
+                order: plans[point][round].clone(),
+            })
+            .collect()
+    }
+
+    /// The point of that name.
+    #[must_use]
+    pub fn point(&self, name: &str) -> Option<&Point> {
+        self.points.iter().find(|point| point.name == name)
+    }
+
+    /// The point of the block of that number, from 1.
+    #[must_use]
+    pub fn point_of(&self, block: i32) -> Option<&Point> {
+        let index = usize::try_from(block).ok()?.checked_sub(1)?;
+        self.points.get(self.plan().get(index)?.point)
+    }
+}
+
+fn points(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Vec<Point>, SettingsError> {
+    let sweep = spec.load.sweep.as_ref();
+    let one = std::slice::from_ref(&spec.load.connections);
+    let of = |list: fn(&Sweep) -> &[i32]| sweep.map(list).filter(|list| !list.is_empty());
+    let connections = of(|sweep| &sweep.connections).unwrap_or(one);
+    let replicas = of(|sweep| &sweep.replicas);
+    let points: Vec<Point> = connections
+        .iter()
+        .flat_map(|connections| match replicas {
+            None => vec![point(*connections, rate, None)],
+            Some(replicas) => replicas
+                .iter()
+                .map(|replicas| point(*connections, rate, Some(*replicas)))
+                .collect(),
+        })
+        .collect();
+    let ascends = |list: &[i32]| list.windows(2).all(|pair| pair[0] < pair[1]);
+    let is_possible = ascends(connections)
+        && replicas.is_none_or(ascends)
+        && (2..=MAX_POINTS).contains(&points.len());
+    match sweep {
+        Some(sweep) if !is_possible || (sweep.max_error_ratio.is_some() && replicas.is_some()) => {
+            Err(SettingsError::Sweep)
+        }
+        _ => Ok(points),
+    }
+}
+
+fn point(connections: i32, rate: Option<f64>, replicas: Option<i32>) -> Point {
+    let rate = rate.map_or_else(|| "max".to_owned(), |rate| format!("r{rate}"));
+    let pods = replicas.map_or_else(String::new, |replicas| format!("-x{replicas}"));
+    Point {
+        name: format!("c{connections}-{rate}{pods}"),
+        connections: connections.unsigned_abs(),
+        replicas,
     }
 }
 

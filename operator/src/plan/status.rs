@@ -14,8 +14,8 @@ use super::{
     verdict::{Figures, Judgement, deciding_figure},
 };
 use crate::api::{
-    CandidateResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Progress,
-    Verdict, reason,
+    CandidateResult, Columns, Comparison, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus,
+    Outcome, Progress, Verdict, reason,
 };
 
 /// Longest message of a condition that Kubernetes accepts is 32768; people read less.
@@ -105,6 +105,7 @@ impl Report<'_> {
             meter: figures.and_then(|f| f.meter.clone()),
             deciding_figure: figures.and_then(|f| f.deciding),
             results: figures.map(|f| f.results.clone()).unwrap_or_default(),
+            sweep: figures.map(|f| f.sweep.clone()).unwrap_or_default(),
             comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
             budgets: figures.map(|f| f.budgets.clone()).unwrap_or_default(),
             ledger_digest: figures.map(|f| f.ledger_digest.clone()),
@@ -151,16 +152,12 @@ impl Report<'_> {
             .and_then(|f| usize::try_from(f.look?.blocks).ok())
             .unwrap_or(settings.blocks);
         let mut valid = self.ledger.valid();
-        valid.truncate(blocks);
+        valid.truncate(blocks * settings.points.len());
+        let points = self.ledger.points(settings).tried;
         Some(Progress {
             trials_done: count(valid.concat().len()),
-            trials_planned: count(blocks * entrants.len()),
-            void_attempts: count(
-                entrants
-                    .iter()
-                    .map(|entrant| self.ledger.count(entrant, Outcome::Void))
-                    .sum(),
-            ),
+            trials_planned: count(blocks * points * entrants.len()),
+            void_attempts: count(self.ledger.count(Outcome::Void, |spec| spec.block > 0)),
             current: self.current.clone(),
             remaining_seconds: self.remaining_seconds().and_then(time::whole_seconds),
             estimated_end: self.estimated_end(),
@@ -204,14 +201,16 @@ impl Report<'_> {
             columns.winner = Some(match &figures.winner {
                 Some(winner) => winner.clone(),
                 None if figures.tie => "tie".into(),
+                None if figures.depends_on_load => "depends on load".into(),
                 None => "not separated".into(),
             });
         }
-        if let Some(result) = shown(figures) {
-            columns.ratio = ratio(figures);
-            columns.energy = energy(result, figures);
-            columns.rate = result.requests_per_second.as_ref().map(text::figure);
-            columns.latency = result.milliseconds_per_request.as_ref().map(text::figure);
+        let shown = shown(figures);
+        if !shown.is_empty() {
+            columns.ratio = ratio(figures, &shown);
+            columns.energy = energy(figures, &shown);
+            columns.rate = over_points(&shown, |result| result.requests_per_second);
+            columns.latency = over_points(&shown, |result| result.milliseconds_per_request);
         }
         columns
     }
@@ -284,36 +283,71 @@ impl Report<'_> {
     }
 }
 
-/// The candidate whose figures stand in the table: the winner, or the only one.
-fn shown(figures: &Figures) -> Option<&CandidateResult> {
-    match (&figures.winner, figures.results.as_slice()) {
-        (Some(winner), results) => results.iter().find(|r| r.candidate == *winner),
-        (None, [only]) => Some(only),
-        (None, _) => None,
-    }
+/// The results whose figures stand in the table: the winner's, or the only candidate's, at every point.
+fn shown(figures: &Figures) -> Vec<&CandidateResult> {
+    let judged = figures.judged();
+    let first = judged.first().map(|result| &result.candidate);
+    let is_alone = judged.iter().all(|result| Some(&result.candidate) == first);
+    let candidate = figures.winner.as_ref().or(first.filter(|_| is_alone));
+    judged
+        .iter()
+        .filter(|result| Some(&result.candidate) == candidate)
+        .collect()
 }
 
-/// The winner's figure over the next best.
-fn ratio(figures: &Figures) -> Option<String> {
-    let result = shown(figures)?;
+/// A figure, and of several points the least and the most: an interval of the best one of them would not
+/// hold what it seems to.
+fn over_points(
+    results: &[&CandidateResult],
+    figure: impl Fn(&CandidateResult) -> Option<Figure>,
+) -> Option<String> {
+    let figures: Vec<Figure> = results
+        .iter()
+        .map(|result| figure(result))
+        .collect::<Option<_>>()?;
+    let [first, rest @ ..] = figures.as_slice() else {
+        return None;
+    };
+    if rest.is_empty() {
+        return Some(text::figure(first));
+    }
+    let values = || figures.iter().map(|figure| figure.value);
+    Some(format!(
+        "{}–{}",
+        text::number(values().fold(f64::INFINITY, f64::min)),
+        text::number(values().fold(0.0, f64::max))
+    ))
+}
+
+/// The winner's figure over the next best; of several points, where they are closest.
+fn ratio(figures: &Figures, shown: &[&CandidateResult]) -> Option<String> {
+    let is_shown = |c: &&Comparison| {
+        shown
+            .iter()
+            .any(|result| c.candidate == result.candidate && c.point == result.point)
+    };
     figures
         .comparisons
         .iter()
-        .filter(|c| c.candidate == result.candidate)
+        .filter(is_shown)
         .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
-        .map(|c| text::ratio(&c.ratio))
+        .map(|c| format!("{}{}", text::ratio(&c.ratio), figures.at(&c.point)))
 }
 
 /// The deciding figure of a candidate. Modelled joules stand behind the CPU time that they were
 /// computed from.
-fn energy(result: &CandidateResult, figures: &Figures) -> Option<String> {
+fn energy(figures: &Figures, shown: &[&CandidateResult]) -> Option<String> {
     let (deciding, provenance) = (figures.deciding?, figures.provenance?);
-    let joules = deciding_figure(result, deciding)?;
-    let text = text::joules(&text::figure(&joules), deciding, provenance)?;
-    Some(match (provenance, result.cpu_milliseconds_per_request) {
-        (Provenance::Modelled, Some(cpu)) => {
-            format!("{} ms CPU ({text})", text::number(cpu.value))
-        }
+    let joules = over_points(shown, |result| deciding_figure(result, deciding))?;
+    let text = text::joules(&joules, deciding, provenance)?;
+    let cpu = match shown {
+        [only] => only
+            .cpu_milliseconds_per_request
+            .map(|cpu| text::number(cpu.value)),
+        several => over_points(several, |result| result.cpu_milliseconds_per_request),
+    };
+    Some(match (provenance, cpu) {
+        (Provenance::Modelled, Some(cpu)) => format!("{cpu} ms CPU ({text})"),
         _ => text,
     })
 }

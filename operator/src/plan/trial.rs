@@ -12,7 +12,7 @@ use super::{
     facts::{Child, ChildKind, Observed, PodFacts, Session, Termination},
     nodes::{self, Nodes},
     resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER},
-    settings::TAIL_SECONDS,
+    settings::{Point, TAIL_SECONDS},
 };
 use crate::api::{
     Candidate, DatabaseFacts, FrugalityTrial, FrugalityTrialStatus, Outcome, Role, reason,
@@ -69,6 +69,8 @@ pub struct Attempt<'a> {
     pub trial: &'a FrugalityTrial,
     /// Its candidate.
     pub candidate: &'a Candidate,
+    /// Its point.
+    pub point: &'a Point,
     /// Builds its objects.
     pub builder: Builder<'a>,
     /// Where it runs.
@@ -97,6 +99,7 @@ impl Attempt<'_> {
                 self.builder.server(
                     self.candidate,
                     self.name(),
+                    self.replicas(),
                     &nodes::selector(&self.nodes.measured),
                 ),
                 self.builder.service(self.candidate, self.name()),
@@ -126,18 +129,9 @@ impl Attempt<'_> {
             return self.fail(status, reason, &failure);
         }
         let age = self.now_unix_seconds - server.created_unix_seconds;
-        let Some(ready_since) = all_ready_since(&pods) else {
-            if age > START_PATIENCE_SECONDS {
-                let message = format!(
-                    "not ready {START_PATIENCE_SECONDS} s after its start: {}",
-                    pods.first().map_or_else(
-                        || "its pod was never created".to_owned(),
-                        |pod| not_ready_because(pod, self.candidate)
-                    )
-                );
-                return self.fail(status, reason::CANDIDATE_NOT_READY, &message);
-            }
-            return Step::wait("waiting for the server to be ready", 1.0);
+        let is_complete = i32::try_from(pods.len()) == Ok(self.replicas());
+        let Some(ready_since) = all_ready_since(&pods).filter(|_| is_complete) else {
+            return self.await_server(status, age, &pods);
         };
         let database = self.pods(Role::Database);
         let database_ready_since = match (
@@ -191,6 +185,32 @@ impl Attempt<'_> {
         step.doing = "starting the load".into();
         step.create = vec![self.injector()];
         step
+    }
+
+    fn await_server(
+        &self,
+        status: FrugalityTrialStatus,
+        age_seconds: f64,
+        pods: &[PodFacts],
+    ) -> Step {
+        if age_seconds <= START_PATIENCE_SECONDS {
+            return Step::wait("waiting for the server to be ready", 1.0);
+        }
+        let waiting = pods
+            .iter()
+            .find(|pod| pod.ready_since_unix_seconds.is_none());
+        let why = waiting.map_or_else(
+            || {
+                format!(
+                    "{} of its {} pods were created",
+                    pods.len(),
+                    self.replicas()
+                )
+            },
+            |pod| not_ready_because(pod, self.candidate),
+        );
+        let message = format!("not ready {START_PATIENCE_SECONDS} s after its start: {why}");
+        self.fail(status, reason::CANDIDATE_NOT_READY, &message)
     }
 
     fn under_load(&self, status: FrugalityTrialStatus, idle_before: Window) -> Step {
@@ -306,9 +326,14 @@ impl Attempt<'_> {
         self.builder.injector(
             self.candidate,
             self.name(),
+            self.point.connections,
             &nodes::selector(&self.nodes.injector),
             clock_url.as_deref(),
         )
+    }
+
+    fn replicas(&self) -> i32 {
+        self.point.replicas.unwrap_or(self.candidate.replicas)
     }
 
     fn name(&self) -> &str {

@@ -3,6 +3,9 @@
 mod budgets;
 mod comparisons;
 mod evidence;
+mod latency;
+mod standing;
+mod sweep;
 mod work;
 
 use frugality_measure::reading::Provenance;
@@ -14,12 +17,13 @@ use super::{
 };
 use crate::api::{
     self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
-    FrugalityTrial, MIN_BLOCKS, NoiseFloor, Verdict, reason,
+    FrugalityTrial, MIN_BLOCKS, NoiseFloor, SweepResult, Verdict, reason,
 };
 use budgets::budgets;
-use comparisons::told;
 use evidence::Evidence;
 pub use evidence::joules;
+use standing::Standing;
+use sweep::sweep;
 pub use work::OtherWork;
 
 /// How a run ended.
@@ -38,16 +42,22 @@ pub struct Judgement {
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// By candidate.
+    /// By point and candidate.
     pub results: Vec<CandidateResult>,
-    /// The winner, or else the candidate of the least figure, against each other one.
+    /// At each point the winner, or else the candidate of the least figure, against each other one.
     pub comparisons: Vec<Comparison>,
     /// By limit.
     pub budgets: Vec<BudgetResult>,
-    /// Candidate that beats every other.
+    /// Candidate that beats every other at every point.
     pub winner: Option<String>,
-    /// Whether all candidates are shown to be equal.
+    /// Whether different candidates are shown to win at different points.
+    pub depends_on_load: bool,
+    /// How many of the results are judged, from the first.
+    pub judged: usize,
+    /// Whether all candidates are shown to be equal at every point.
     pub tie: bool,
+    /// Where each candidate does best, of several points.
+    pub sweep: Vec<SweepResult>,
     /// Why candidates were not compared, if they were not.
     pub not_compared: Option<OtherWork>,
     /// The look that the figures are of.
@@ -69,10 +79,26 @@ pub struct Figures {
 }
 
 impl Figures {
+    /// Where something is; at one point only, that goes without saying.
+    #[must_use]
+    pub fn at(&self, point: &str) -> String {
+        if self.results.iter().all(|result| result.point == point) {
+            String::new()
+        } else {
+            format!(" at {point}")
+        }
+    }
+
+    /// The results that are judged: all, but for the point at which errors ended a sweep.
+    #[must_use]
+    pub fn judged(&self) -> &[CandidateResult] {
+        &self.results[..self.judged.min(self.results.len())]
+    }
+
     /// A candidate without the figure that decides.
     fn undecidable(&self) -> Option<&CandidateResult> {
         let deciding = self.deciding?;
-        self.results
+        self.judged()
             .iter()
             .find(|result| deciding_figure(result, deciding).is_none())
     }
@@ -103,18 +129,24 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             message_of(fake),
         ));
     }
-    if let Some(hopeless) = ledger
+    // A sweep that goes on until there are errors has asked for them, but not at its first point.
+    let lowest = settings.points.first().map(|point| point.name.as_str());
+    let is_asked_for = |e: &FrugalityTrial| {
+        settings.max_error_ratio.is_some() && Some(e.spec.point.as_str()) != lowest
+    };
+    let hopeless = ledger
         .valid()
         .concat()
         .into_iter()
-        .find(|e| successes(e) == Some(0))
-    {
+        .find(|e| successes(e) == Some(0) && !is_asked_for(e));
+    if let Some(hopeless) = hopeless {
         return Some(without_figures(
             Verdict::Error,
             reason::NO_SUCCESSFUL_REQUEST,
             format!(
-                "candidate {} answered no request as expected: {}",
+                "candidate {} answered no request as expected{}: {}",
                 hopeless.spec.candidate,
+                at(settings, &hopeless.spec.point),
                 answers(hopeless)
             ),
         ));
@@ -132,7 +164,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
                     message_of(trial),
                 ));
             }
-            Next::Exhausted(trial) => return Some(exhausted(trial, ledger)),
+            Next::Exhausted(trial) => return Some(exhausted(settings, trial, ledger)),
             Next::Finished => {
                 let judgement = decide(settings, ledger, *look);
                 if is_last || is_certain(&judgement) {
@@ -157,13 +189,23 @@ fn is_certain(judgement: &Judgement) -> bool {
     }
 }
 
-fn exhausted(trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
+/// Where something is, if that goes without saying at one point only.
+fn at(settings: &Settings, point: &str) -> String {
+    if settings.points.len() > 1 {
+        format!(" at {point}")
+    } else {
+        String::new()
+    }
+}
+
+fn exhausted(settings: &Settings, trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
     without_figures(
         Verdict::Invalid,
         reason::TOO_MANY_VOID_ATTEMPTS,
         format!(
-            "block {} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
+            "block {}{} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
             trial.spec.block,
+            at(settings, &trial.spec.point),
             ledger.voids_of(trial.spec.block),
             reason_of(trial).unwrap_or_default(),
             trial.spec.candidate,
@@ -190,7 +232,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
             ),
         );
     }
-    let figures = figures(settings, ledger, look);
+    let figures = rounded(figures(settings, ledger, look));
     let modelled = figures.provenance == Some(Provenance::Modelled);
     if modelled && settings.gates_on_joules() && !settings.allow_modelled {
         return modelled_not_allowed();
@@ -260,8 +302,9 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             Verdict::Inconclusive,
             reason::FIGURE_WITHHELD,
             format!(
-                "no trustworthy deciding figure for {}: {}",
+                "no trustworthy deciding figure for {}{}: {}",
                 candidate.candidate,
+                figures.at(&candidate.point),
                 candidate.withheld.join("; ")
             ),
         )
@@ -306,33 +349,51 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     }
 }
 
+/// What is decided is decided by now: the figures as they are told.
+fn rounded(mut figures: Figures) -> Figures {
+    for result in &mut figures.results {
+        for figure in [
+            &mut result.requests_per_second,
+            &mut result.milliseconds_per_request,
+            &mut result.gross_joules_per_request,
+            &mut result.net_joules_per_request,
+            &mut result.attributed_joules_per_request,
+            &mut result.cpu_milliseconds_per_request,
+            &mut result.error_ratio,
+        ] {
+            *figure = figure.map(Figure::rounded);
+        }
+    }
+    for comparison in &mut figures.comparisons {
+        comparison.ratio = comparison.ratio.rounded();
+    }
+    for budget in &mut figures.budgets {
+        budget.figure = budget.figure.map(Figure::rounded);
+    }
+    figures
+}
+
 fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     let evidence = Evidence::at(look, settings, ledger);
-    let counted: Vec<_> = evidence.blocks.concat();
-    let results: Vec<_> = settings
-        .candidates
-        .iter()
-        .map(|candidate| evidence.result(candidate))
-        .collect();
-    let comparisons = evidence.comparisons();
-    let tie = evidence.is_tie(&comparisons);
-    let winner = evidence.winner(&comparisons).filter(|_| !tie);
-    let noise_floor = evidence.noise_floor();
+    let counted: Vec<_> = evidence.iter().flat_map(|e| e.blocks.concat()).collect();
+    let standings: Vec<Standing> = evidence.iter().map(Standing::of).collect();
+    let judged = ledger.points(settings).judged.min(standings.len());
+    let (judged_evidence, judged) = (&evidence[..judged], &standings[..judged]);
     let worst = counted
         .iter()
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
-    let comparisons = told(comparisons, winner.as_deref(), evidence.deciding, &results);
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let notes = standing::by_point(judged)
+        .into_iter()
+        .chain(left_out(settings, ledger))
+        .chain(standing::notes(&standings))
+        .chain(suspended(ledger));
     Figures {
-        deciding: Some(evidence.deciding),
-        budgets: budgets(&evidence, noise_floor.as_ref()),
-        notes: evidence
-            .notes(&comparisons, noise_floor.as_ref())
-            .into_iter()
-            .chain(suspended(ledger))
-            .collect(),
-        not_compared: evidence.not_compared(),
+        deciding: evidence.first().map(|point| point.deciding),
+        budgets: budgets(judged_evidence, judged),
+        notes: notes.collect(),
+        not_compared: judged.iter().find_map(|s| s.not_compared.clone()),
         look: Some(api::Look {
             number: count(look.number),
             of: count(settings.looks.len()),
@@ -340,15 +401,46 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
             confidence: 1.0 - settings.level,
         }),
         tries: ledger.tries(),
-        winner,
-        tie,
-        noise_floor,
-        comparisons,
-        results,
+        winner: standing::winner(judged),
+        depends_on_load: standing::depends_on_load(judged),
+        judged: judged.iter().map(|standing| standing.results.len()).sum(),
+        tie: standing::is_tie(judged),
+        sweep: sweep(&evidence),
+        noise_floor: standing::noise_floor(judged),
+        comparisons: standings
+            .iter()
+            .flat_map(|standing| standing.comparisons.clone())
+            .collect(),
+        results: standings.into_iter().flat_map(|s| s.results).collect(),
         provenance: worst.map(|energy| energy.provenance),
         meter: worst.map(|energy| energy.meter.to_string()),
         ledger_digest: digest(&counted),
     }
+}
+
+/// Where errors ended a sweep.
+fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
+    let points = ledger.points(settings);
+    let last = settings.points.get(points.tried.checked_sub(1)?)?;
+    let beyond = settings.points[points.tried..].iter();
+    let beyond: Vec<&str> = beyond.map(|point| point.name.as_str()).collect();
+    let is_ended = points.judged < points.tried || !beyond.is_empty();
+    let left_out = if beyond.is_empty() {
+        String::new()
+    } else {
+        format!(", and {} left out", beyond.join(", "))
+    };
+    let judged = if points.judged < points.tried {
+        "is shown and not judged"
+    } else {
+        "is judged all the same"
+    };
+    is_ended.then(|| {
+        format!(
+            "at {} the errors of every candidate passed load.sweep.maxErrorRatio: it {judged}{left_out}",
+            last.name
+        )
+    })
 }
 
 /// The figure that decides.

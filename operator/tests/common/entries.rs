@@ -84,13 +84,27 @@ pub(crate) fn ordered_ledger(
     benchmark: &FrugalityBenchmark,
     of: impl Fn(i32, i32, &str) -> Trial,
 ) -> Vec<FrugalityTrial> {
+    swept(benchmark, |_, block, place, entrant| {
+        of(block, place, entrant)
+    })
+}
+
+/// The same for several points: what `of` says for the number of connections, the block's number, place
+/// (from 1) and entrant.
+pub(crate) fn swept(
+    benchmark: &FrugalityBenchmark,
+    of: impl Fn(u32, i32, i32, &str) -> Trial,
+) -> Vec<FrugalityTrial> {
     let settings = Settings::parse(&benchmark.spec).unwrap();
     let entrants = settings.entrants();
     let mut entries = Vec::new();
-    for (block, order) in (1..).zip(settings.order()) {
-        for (place, index) in (1..).zip(order) {
+    for (block, planned) in (1..).zip(settings.plan()) {
+        let point = &settings.points[planned.point];
+        for (place, index) in (1..).zip(planned.order) {
             let mut entry = entry(benchmark, block, place, 1, entrants[index]);
-            entry.status = Some(measured(benchmark, &of(block, place, entrants[index])));
+            entry.spec.point.clone_from(&point.name);
+            let trial = of(point.connections, block, place, entrants[index]);
+            entry.status = Some(measured(benchmark, &trial));
             entries.push(entry);
         }
     }

@@ -108,7 +108,10 @@ impl Experiment {
             FrugalityTrialSpec {
                 benchmark: "accuracy".to_owned(),
                 run: self.run.clone(),
-                point: self.settings.point.clone(),
+                point: self
+                    .settings
+                    .point_of(start.block)
+                    .map_or_else(String::new, |point| point.name.clone()),
                 block: start.block,
                 position: start.position,
                 attempt: start.attempt,

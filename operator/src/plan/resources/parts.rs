@@ -36,12 +36,12 @@ pub(super) fn service(metadata: ObjectMeta, port: i32) -> ChildObject {
     }))
 }
 
-/// One pod with the object's labels, and never two at once.
-pub(super) fn deployment(metadata: ObjectMeta, pod: PodSpec) -> ChildObject {
+/// Pods with the object's labels, never an old one beside a new one.
+pub(super) fn deployment(metadata: ObjectMeta, replicas: i32, pod: PodSpec) -> ChildObject {
     let labels = metadata.labels.clone();
     ChildObject::Deployment(Box::new(Deployment {
         spec: Some(DeploymentSpec {
-            replicas: Some(1),
+            replicas: Some(replicas),
             selector: LabelSelector {
                 match_labels: labels.clone(),
                 ..LabelSelector::default()

@@ -134,7 +134,7 @@ impl Builder<'_> {
             termination_grace_period_seconds: Some(3),
             ..restricted_pod()
         };
-        deployment(metadata, pod)
+        deployment(metadata, 1, pod)
     }
 }
 

@@ -3,9 +3,11 @@
 //! Met by all is a conclusion that needs every claim and so no correction; one exceeded is enough for a
 //! Fail, and so the more limits there are, the stricter each is asked (Holm).
 
+use std::cell::RefCell;
+
 use frugality_measure::statistics::{control::is_below_floor, multiplicity::holm};
 
-use super::evidence::Evidence;
+use super::{evidence::Evidence, standing::Standing};
 use crate::{
     api::{BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
@@ -14,34 +16,79 @@ use crate::{
     },
 };
 
-/// What became of every limit.
-pub(super) fn budgets(evidence: &Evidence<'_>, floor: Option<&NoiseFloor>) -> Vec<BudgetResult> {
-    let settings = evidence.settings;
+/// What became of every limit, each at the point that decides it.
+pub(super) fn budgets(points: &[Evidence<'_>], standings: &[Standing]) -> Vec<BudgetResult> {
+    let Some(settings) = points.first().map(|evidence| evidence.settings) else {
+        return Vec::new();
+    };
+    // Limit by limit, and of each point by point.
     let judged: Vec<Judged<'_>> = settings
         .limits
         .iter()
-        .map(|limit| Judged {
-            evidence,
-            limit,
-            is_below_floor: limit.quantity == Quantity::EnergyRatio
-                && floor.is_some_and(|f| is_below_floor(limit.value, f.share.ln_1p())),
-            has_no_floor: limit.quantity == Quantity::EnergyRatio
-                && settings.control.is_some()
-                && floor.is_none(),
+        .flat_map(|limit| {
+            points
+                .iter()
+                .zip(standings)
+                .map(move |(evidence, standing)| {
+                    Judged::of(evidence, limit, standing.noise_floor.as_ref(), points.len())
+                })
         })
         .collect();
     // An interval's error is half at each end; each limit's share of it is spread over the looks (Y. Ye,
     // A. Li, L. Liu and B. Yao, Statistics in Medicine 32 (2013), 1112–1124).
+    // The level takes long to find, and is the same for all limits that share alike.
+    let known: RefCell<Option<(f64, Option<f64>)>> = RefCell::new(None);
+    let level_of = |share: f64| match *known.borrow() {
+        Some((of, level)) if of.total_cmp(&share).is_eq() => Some(level),
+        _ => None,
+    };
     let exceeded = holm(judged.len(), ERROR / 2.0, |index, share| {
-        settings
-            .level_of_looks(2.0 * share)
-            .is_some_and(|level| judged[index].is_broken(level))
+        let level = level_of(share).unwrap_or_else(|| {
+            let level = settings.level_of_looks(2.0 * share);
+            *known.borrow_mut() = Some((share, level));
+            level
+        });
+        level.is_some_and(|level| judged[index].is_broken(level))
     });
-    judged
+    let results: Vec<BudgetResult> = judged
         .iter()
         .zip(exceeded)
         .map(|(limit, is_exceeded)| limit.result(is_exceeded))
-        .collect()
+        .collect();
+    results.chunks(points.len()).filter_map(decisive).collect()
+}
+
+/// The result that decides a limit that has to be kept at every point: the worst, and of several such the
+/// one that is nearest to the limit's wrong side.
+fn decisive(of_limit: &[BudgetResult]) -> Option<BudgetResult> {
+    let margin = |result: &BudgetResult| {
+        result.figure.map_or(0.0, |figure| {
+            let (lower, upper) = figure.bounds();
+            if result.limit == Quantity::RequestsPerSecond.field() {
+                lower / result.limit_value
+            } else {
+                result.limit_value / upper
+            }
+        })
+    };
+    of_limit
+        .iter()
+        .min_by(|a, b| {
+            let by_outcome = severity(b.outcome).cmp(&severity(a.outcome));
+            by_outcome.then(margin(a).total_cmp(&margin(b)))
+        })
+        .cloned()
+}
+
+/// In which order outcomes at several points decide.
+fn severity(outcome: BudgetOutcome) -> u8 {
+    match outcome {
+        BudgetOutcome::Met => 0,
+        BudgetOutcome::Undecided => 1,
+        BudgetOutcome::BelowNoiseFloor => 2,
+        BudgetOutcome::Withheld => 3,
+        BudgetOutcome::Exceeded => 4,
+    }
 }
 
 struct Judged<'a> {
@@ -50,9 +97,28 @@ struct Judged<'a> {
     is_below_floor: bool,
     /// A control was asked for, and has no figure.
     has_no_floor: bool,
+    /// At how many points the limit is judged.
+    points: usize,
 }
 
-impl Judged<'_> {
+impl<'a> Judged<'a> {
+    fn of(
+        evidence: &'a Evidence<'a>,
+        limit: &'a Limit,
+        floor: Option<&NoiseFloor>,
+        points: usize,
+    ) -> Self {
+        let is_ratio = limit.quantity == Quantity::EnergyRatio;
+        Self {
+            evidence,
+            limit,
+            is_below_floor: is_ratio
+                && floor.is_some_and(|f| is_below_floor(limit.value, f.share.ln_1p())),
+            has_no_floor: is_ratio && evidence.settings.control.is_some() && floor.is_none(),
+            points,
+        }
+    }
+
     fn figure(&self, level: f64) -> Option<Figure> {
         let limit = self.limit;
         match &limit.against {
@@ -100,6 +166,7 @@ impl Judged<'_> {
             Some(_) => BudgetOutcome::Undecided,
         };
         BudgetResult {
+            point: self.evidence.point.name.clone(),
             candidate: self.limit.candidate.clone(),
             limit: self.limit.quantity.field().to_owned(),
             limit_value: self.limit.value,
@@ -145,8 +212,12 @@ impl Judged<'_> {
             BudgetOutcome::Undecided => "does not decide",
             BudgetOutcome::BelowNoiseFloor | BudgetOutcome::Withheld => "for",
         };
+        let at = match self.points {
+            1 => String::new(),
+            _ => format!(" at {}", self.evidence.point.name),
+        };
         format!(
-            "{of}: {found} {relation} the budget of at {side} {}{}",
+            "{of}{at}: {found} {relation} the budget of at {side} {}{}",
             text::number(limit.value),
             self.remark(figure, outcome)
         )
@@ -184,8 +255,12 @@ impl Judged<'_> {
                 ", which is closer to 1 than the noise floor".into()
             }
             (BudgetOutcome::Undecided, Some(_)) if self.is_broken(settings.level) => format!(
-                " (it is broken at this interval's confidence, not at the one that {} limits ask for)",
-                settings.limits.len()
+                " (it is broken at this interval's confidence, not at the one that {} ask for)",
+                match (settings.limits.len(), self.points) {
+                    (limits, 1) => format!("{limits} limits"),
+                    (1, points) => format!("{points} points"),
+                    (limits, points) => format!("{limits} limits at {points} points"),
+                }
             ),
             (BudgetOutcome::Undecided, Some(figure)) => {
                 more_blocks(self.evidence.blocks.len(), figure, self.limit)

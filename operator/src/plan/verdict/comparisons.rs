@@ -51,7 +51,7 @@ impl Evidence<'_> {
                     is_equivalent(&pairs, within, settings.tie_level)
                 });
                 comparisons.push(Comparison {
-                    point: settings.point.clone(),
+                    point: self.point.name.clone(),
                     candidate: candidate.clone(),
                     against: against.clone(),
                     separated: ratio.upper < 1.0 || ratio.lower > 1.0,
@@ -86,12 +86,31 @@ impl Evidence<'_> {
             .cloned()
     }
 
+    /// The candidate that beats every other even if every point is asked who does.
+    pub(super) fn strict_winner(&self) -> Option<&str> {
+        let candidates = &self.settings.candidates;
+        let beats = |one: &String, other: &String| {
+            let ratio = self.ratio(one, other, self.strict_level);
+            ratio.is_some_and(|ratio| ratio.upper < 1.0)
+        };
+        let beats_all = |one: &&String| {
+            let mut others = candidates.iter().filter(|other| other != one);
+            candidates.len() > 1 && others.all(|other| beats(one, other))
+        };
+        candidates.iter().find(beats_all).map(String::as_str)
+    }
+
     /// What the control differs from itself by.
     pub(super) fn noise_floor(&self) -> Option<NoiseFloor> {
+        self.noise_floor_at(self.settings.level)
+    }
+
+    fn noise_floor_at(&self, level: f64) -> Option<NoiseFloor> {
         let control = self.settings.control.as_ref()?;
         let pairs = self.pairs(&control.candidate, &control.hidden)?;
-        let estimate = paired_ratio(&pairs, 1.0 - self.settings.level)?;
+        let estimate = paired_ratio(&pairs, 1.0 - level)?;
         Some(NoiseFloor {
+            point: self.point.name.clone(),
             candidate: control.candidate.clone(),
             share: floor_of(&estimate)?.exp_m1(),
             ratio: estimate.into(),
@@ -120,7 +139,9 @@ impl Evidence<'_> {
             }));
             return notes;
         };
-        if floor.ratio.lower > 1.0 || floor.ratio.upper < 1.0 {
+        // So that it is said of one of all points by chance as often as of one alone.
+        let strict = self.noise_floor_at(self.strict_level);
+        if strict.is_some_and(|f| f.ratio.lower > 1.0 || f.ratio.upper < 1.0) {
             notes.push(format!(
                 "the control differs from itself ({} / {0} is {}): something other than the candidates moves the figures",
                 floor.candidate,
@@ -156,7 +177,7 @@ impl Evidence<'_> {
             })
             .collect();
         let effect = position_effect(&blocks?)?;
-        (effect.p < POSITION_LEVEL).then(|| {
+        (effect.p < POSITION_LEVEL / self.points as f64).then(|| {
             format!(
                 "the place within a block matters (F test, p = {}; the dearest place costs {} % more than the cheapest): the order balances it, but something carries over from trial to trial",
                 text::number(effect.p),

@@ -11,7 +11,7 @@ use crate::{
     },
     plan::{
         ledger::Ledger,
-        settings::{Look, Quantity, Settings},
+        settings::{ERROR, Look, Point, Quantity, Settings},
     },
 };
 
@@ -45,12 +45,19 @@ impl Measure {
     }
 }
 
-/// The valid trials of the blocks that a look rests on.
+/// The valid trials of the blocks that a look rests on, at one point.
 pub(super) struct Evidence<'a> {
     pub(super) settings: &'a Settings,
+    pub(super) point: &'a Point,
     pub(super) ledger: &'a Ledger<'a>,
     /// Block by block, in the order of their places.
     pub(super) blocks: Vec<Vec<&'a FrugalityTrial>>,
+    /// The same of all points together.
+    pub(super) everywhere: Vec<&'a FrugalityTrial>,
+    /// How many points there are.
+    pub(super) points: usize,
+    /// Two-sided error of an interval here such that those of all points together have that of one.
+    pub(super) strict_level: f64,
     /// Whether the injector ran on the measured node.
     pub(super) is_shared: bool,
     /// Figure that decides: the spec's, or attributed joules where the injector shared the node.
@@ -58,21 +65,44 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Self {
-        let mut blocks = ledger.valid();
-        blocks.truncate(look.blocks);
-        let is_shared = blocks.iter().flatten().any(|e| e.spec.is_node_shared());
-        Self {
-            settings,
-            ledger,
-            blocks,
-            is_shared,
-            deciding: if is_shared {
-                DecidingFigure::Attributed
-            } else {
-                settings.deciding
-            },
+    /// Point by point, for those that were tried.
+    pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Vec<Self> {
+        let points = ledger.points(settings).tried;
+        let mut blocks: Vec<Vec<_>> = vec![Vec::new(); points];
+        let taken = look.blocks * settings.points.len();
+        for (trials, planned) in ledger.valid().into_iter().zip(settings.plan()).take(taken) {
+            if let Some(of_point) = blocks.get_mut(planned.point) {
+                of_point.push(trials);
+            }
         }
+        let everywhere: Vec<_> = blocks.iter().flatten().flatten().copied().collect();
+        let is_shared = everywhere.iter().any(|e| e.spec.is_node_shared());
+        let strict_level = match points {
+            1 => settings.level,
+            several => settings
+                .level_of_looks(ERROR / several as f64)
+                .unwrap_or(settings.level / several as f64),
+        };
+        settings
+            .points
+            .iter()
+            .zip(blocks)
+            .map(|(point, blocks)| Self {
+                settings,
+                point,
+                ledger,
+                blocks,
+                everywhere: everywhere.clone(),
+                points,
+                strict_level,
+                is_shared,
+                deciding: if is_shared {
+                    DecidingFigure::Attributed
+                } else {
+                    settings.deciding
+                },
+            })
+            .collect()
     }
 
     pub(super) fn trials(&self, entrant: &str) -> Vec<&'a FrugalityTrialStatus> {
@@ -84,7 +114,18 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    fn value(&self, trial: &FrugalityTrialStatus, measure: Measure) -> Option<f64> {
+    /// Its trials at all points.
+    pub(super) fn trials_everywhere(
+        &self,
+        entrant: &str,
+    ) -> impl Iterator<Item = &'a FrugalityTrialStatus> {
+        let trials = self.everywhere.iter().copied();
+        trials
+            .filter(move |e| e.spec.candidate == entrant)
+            .filter_map(|e| e.status.as_ref())
+    }
+
+    pub(super) fn value(&self, trial: &FrugalityTrialStatus, measure: Measure) -> Option<f64> {
         let boundary = self.settings.boundary;
         if self.is_shared && measure.is_of_node() {
             return None;
@@ -120,7 +161,8 @@ impl<'a> Evidence<'a> {
             return Some(figure);
         };
         // A figure to whose interval this can't be added is none: it would be too narrow.
-        let bounds = expanded(&estimate, self.uncertainty(&trials, measure)?)?;
+        let beside = self.uncertainty(&trials, measure, f64::hypot)?;
+        let bounds = expanded(&estimate, beside)?;
         Some(Figure {
             expanded: Some(Expanded {
                 lower: bounds.lower,
@@ -133,9 +175,20 @@ impl<'a> Evidence<'a> {
         })
     }
 
+    /// What the windows' ends cost a figure in joules, as a share of it: the largest of the trials.
+    pub(super) fn ends_uncertainty(&self, entrant: &str, measure: Measure) -> Option<f64> {
+        self.uncertainty(&self.trials(entrant), measure, |_, ends| ends)
+    }
+
     /// What the spread between trials does not show of a figure in joules, as a share of it: the largest
-    /// of the trials. A meter that tells no accuracy adds nothing.
-    fn uncertainty(&self, trials: &[&FrugalityTrialStatus], measure: Measure) -> Option<f64> {
+    /// of the trials, each from its meter's accuracy and from what its window's ends cost. A meter that tells
+    /// no accuracy adds nothing.
+    fn uncertainty(
+        &self,
+        trials: &[&FrugalityTrialStatus],
+        measure: Measure,
+        together: impl Fn(f64, f64) -> f64,
+    ) -> Option<f64> {
         let of_trial = |trial: &&FrugalityTrialStatus| {
             let energy = trial.energy.as_ref()?;
             let successes = trial.requests.as_ref()?.successes as f64;
@@ -147,7 +200,7 @@ impl<'a> Evidence<'a> {
             };
             let joules = joules.or_else(|| Some(self.value(trial, measure)? * successes))?;
             let of_ends = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
-            Some(meter_uncertainty(trial).unwrap_or(0.0).hypot(of_ends))
+            Some(together(meter_uncertainty(trial).unwrap_or(0.0), of_ends))
         };
         trials
             .iter()
@@ -210,13 +263,16 @@ impl<'a> Evidence<'a> {
             figure
         };
         CandidateResult {
-            point: self.settings.point.clone(),
+            point: self.point.name.clone(),
             candidate: candidate.to_owned(),
             trials: i32::try_from(trials.len()).unwrap_or(i32::MAX),
-            void_attempts: i32::try_from(self.ledger.count(candidate, Outcome::Void))
-                .unwrap_or(i32::MAX),
+            void_attempts: i32::try_from(self.ledger.count(Outcome::Void, |spec| {
+                spec.candidate == candidate && spec.point == self.point.name
+            }))
+            .unwrap_or(i32::MAX),
             requests_per_second: figure(Measure::RequestsPerSecond),
             milliseconds_per_request: figure(Measure::MillisecondsPerRequest),
+            latency: self.latency(candidate),
             gross_joules_per_request: figure(Measure::Joules(DecidingFigure::Gross)),
             net_joules_per_request: figure(Measure::Joules(DecidingFigure::Net)),
             attributed_joules_per_request: figure(Measure::Joules(DecidingFigure::Attributed)),

@@ -1,5 +1,6 @@
 //! Whether two candidates do the same work for a request. Where they do not, what they cost says nothing
-//! about which is better, and they are not compared.
+//! about which is better, and they are not compared: at no point, if it is seen at any, for the request is
+//! the same at all.
 
 use super::evidence::Evidence;
 use crate::{api::reason, plan::text};
@@ -82,8 +83,7 @@ impl Evidence<'_> {
     /// Mean over the trials without an error: what fails may not have asked the database.
     fn transactions(&self, candidate: &str) -> Option<Transactions> {
         let told: Vec<Transactions> = self
-            .trials(candidate)
-            .iter()
+            .trials_everywhere(candidate)
             .filter_map(|trial| {
                 let requests = trial.requests.as_ref().filter(|r| r.errors == 0)?;
                 Some(Transactions {
@@ -104,8 +104,7 @@ impl Evidence<'_> {
     /// what is expected is what Fortio takes for a success.
     fn body_bytes(&self, candidate: &str) -> Option<f64> {
         let sizes: Vec<f64> = self
-            .trials(candidate)
-            .iter()
+            .trials_everywhere(candidate)
             .filter_map(|trial| trial.requests.as_ref()?.mean_body_bytes)
             .collect();
         (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)

@@ -1,0 +1,70 @@
+//! How latencies are distributed over several runs.
+
+use super::Bucket;
+
+/// The latencies in seconds that these percentages (0 to 100) of all requests in `runs` stayed below, each
+/// run given by its buckets. Within a bucket, requests count as evenly spread, as Fortio has it
+/// (`CalcPercentile` of its stats package). Requests are merged, not percentiles: the mean of several 99th
+/// percentiles is none. `None` without any request, with a run whose buckets are missing, and with a
+/// percentage or a bucket out of range.
+#[must_use]
+pub fn merged_percentiles(runs: &[&[Bucket]], percentages: &[f64]) -> Option<Vec<f64>> {
+    let is_whole = |bucket: &Bucket| {
+        0.0 <= bucket.start_seconds
+            && bucket.start_seconds <= bucket.end_seconds
+            && bucket.end_seconds.is_finite()
+    };
+    let buckets: Vec<&Bucket> = runs.iter().copied().flatten().collect();
+    if runs.iter().any(|run| run.is_empty()) || !buckets.iter().all(|b| is_whole(b)) {
+        return None;
+    }
+    let mut ends: Vec<f64> = buckets
+        .iter()
+        .flat_map(|bucket| [bucket.start_seconds, bucket.end_seconds])
+        .collect();
+    ends.sort_by(f64::total_cmp);
+    ends.dedup();
+    // Up to each end without and with the latencies that are just that.
+    let below: Vec<[f64; 2]> = ends.iter().map(|end| counts(&buckets, *end)).collect();
+    let all = below
+        .last()
+        .map(|[_, with]| *with)
+        .filter(|all| *all > 0.0)?;
+    percentages
+        .iter()
+        .map(|percentage| {
+            if !(0.0..=100.0).contains(percentage) {
+                return None;
+            }
+            let wanted = all * percentage / 100.0;
+            let upper = below.iter().position(|[_, with]| *with >= wanted)?;
+            let [without, _] = below[upper];
+            let Some(lower) = upper.checked_sub(1).filter(|_| wanted <= without) else {
+                return Some(ends[upper]);
+            };
+            let [_, before] = below[lower];
+            let share = (wanted - before) / (without - before);
+            Some(ends[lower] + share * (ends[upper] - ends[lower]))
+        })
+        .collect()
+}
+
+/// Requests below a latency, and up to it.
+fn counts(buckets: &[&Bucket], seconds: f64) -> [f64; 2] {
+    let of = |is_counted: fn(f64, f64) -> bool| {
+        let shares = buckets.iter().map(|bucket| {
+            let width = bucket.end_seconds - bucket.start_seconds;
+            let share = if width > 0.0 {
+                ((seconds - bucket.start_seconds) / width).clamp(0.0, 1.0)
+            } else {
+                f64::from(u8::from(is_counted(bucket.end_seconds, seconds)))
+            };
+            share * bucket.count as f64
+        });
+        shares.sum()
+    };
+    [
+        of(|latency, end| latency < end),
+        of(|latency, end| latency <= end),
+    ]
+}

@@ -1,0 +1,63 @@
+//! How a candidate's latencies are distributed over all its trials.
+
+use frugality_measure::fortio::{Bucket, merged_percentiles};
+
+use super::evidence::Evidence;
+use crate::api::LatencyPercentile;
+
+/// Percentages of the requests whose latency is told.
+const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
+
+/// Requests that must lie beyond a percentile in every trial, so that it is no accident of a few.
+const REQUESTS_BEYOND: f64 = 10.0;
+
+/// Of four digits: a bucket is not finer, and a status has little room.
+fn milliseconds(seconds: f64) -> f64 {
+    let text = format!("{:.3e}", 1000.0 * seconds);
+    text.parse().unwrap_or(1000.0 * seconds)
+}
+
+impl Evidence<'_> {
+    /// Percentiles over the requests of all trials, and the range of the single trials' own. Nothing where a
+    /// trial had errors (Fortio's histogram holds theirs too) or lacks its histogram.
+    pub(super) fn latency(&self, candidate: &str) -> Vec<LatencyPercentile> {
+        let runs: Option<Vec<&[Bucket]>> = self
+            .trials(candidate)
+            .into_iter()
+            .map(|trial| {
+                // Percentiles are there where all requests were successes.
+                trial
+                    .requests
+                    .as_ref()
+                    .filter(|r| !r.percentiles_ms.is_empty())?;
+                Some(trial.fortio.as_ref()?.latency.buckets.as_slice())
+            })
+            .collect();
+        runs.and_then(|runs| {
+            // Each trial's own is told beside, so the smallest trial says which are known.
+            let requests = |run: &&[Bucket]| run.iter().map(|bucket| bucket.count).sum::<u64>();
+            let fewest = runs.iter().map(requests).min()? as f64;
+            let told: Vec<f64> = PERCENTAGES
+                .into_iter()
+                .filter(|p| fewest * (100.0 - p) / 100.0 >= REQUESTS_BEYOND)
+                .collect();
+            let merged = merged_percentiles(&runs, &told)?;
+            let single: Vec<Vec<f64>> = runs
+                .iter()
+                .map(|run| merged_percentiles(&[run], &told))
+                .collect::<Option<_>>()?;
+            let told = told.iter().zip(&merged).enumerate();
+            let told = told.map(|(index, (percentage, seconds))| {
+                let of_trials = || single.iter().map(|trial| trial[index]);
+                LatencyPercentile {
+                    percentile: *percentage,
+                    milliseconds: milliseconds(*seconds),
+                    least_milliseconds: milliseconds(of_trials().fold(f64::INFINITY, f64::min)),
+                    most_milliseconds: milliseconds(of_trials().fold(0.0, f64::max)),
+                }
+            });
+            Some(told.collect())
+        })
+        .unwrap_or_default()
+    }
+}

@@ -1,0 +1,106 @@
+//! Percentiles of the latency, over the requests of all trials.
+
+use crate::common::{
+    assert_near,
+    entries::{Trial, judged, ledger},
+    two,
+};
+use frugality_measure::fortio::{FortioResult, figures, parse};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial},
+    summary::summary,
+};
+
+const SAMPLE: &str = include_str!("../../measure/tests/data/fortio-sample.json");
+
+/// A ledger whose trials have a real result each, changed by block and candidate.
+fn with_results(change: impl Fn(i32, &str, &mut FortioResult)) -> Vec<FrugalityTrial> {
+    let mut trials = ledger(&two(), |_, _| Trial::default());
+    for trial in &mut trials {
+        let mut result = parse(SAMPLE).unwrap();
+        change(trial.spec.block, &trial.spec.candidate, &mut result);
+        let status = trial.status.as_mut().unwrap();
+        status.requests = Some(figures(&result, &[200]));
+        status.fortio = Some(result);
+    }
+    trials
+}
+
+#[test]
+fn a_slow_trial_weighs_as_much_as_it_has_requests() {
+    let sample = parse(SAMPLE).unwrap();
+    let median = sample.latency.percentiles[0];
+    assert_near(median.percentile, 50.0);
+    let trials = with_results(|block, candidate, result| {
+        // One of five trials is ten times as slow.
+        if block == 1 && candidate == "python" {
+            for bucket in &mut result.latency.buckets {
+                bucket.start_seconds *= 10.0;
+                bucket.end_seconds *= 10.0;
+            }
+        }
+    });
+    let status = judged(&two(), trials).status;
+    let [rust, python] = status.results.as_slice() else {
+        panic!("{:?}", status.results);
+    };
+    let percentages: Vec<f64> = rust.latency.iter().map(|p| p.percentile).collect();
+    assert_eq!(percentages, [50.0, 75.0, 90.0, 99.0, 99.9]);
+    // Five equal trials are distributed as one is.
+    let half = rust.latency[0];
+    assert!(
+        (half.milliseconds - 1000.0 * median.seconds).abs() < 0.01,
+        "{half:?}"
+    );
+    assert_near(half.least_milliseconds, half.milliseconds);
+    assert_near(half.most_milliseconds, half.milliseconds);
+    // A fifth of all requests is slow: the median moves little, and the 90th is theirs.
+    let [half, ninety] = [python.latency[0], python.latency[2]];
+    assert!(half.milliseconds < 2000.0 * median.seconds, "{half:?}");
+    assert!(
+        (half.most_milliseconds - 10_000.0 * median.seconds).abs() < 0.1,
+        "{half:?}"
+    );
+    assert!(ninety.milliseconds > 5000.0 * median.seconds, "{ninety:?}");
+    let table = summary(&FrugalityBenchmark {
+        status: Some(status),
+        ..two()
+    });
+    assert!(table.contains("P99.9 ms"), "{table}");
+    assert!(
+        table.contains("latencies are over the requests of all trials"),
+        "{table}"
+    );
+}
+
+#[test]
+fn where_a_trial_had_errors_there_are_none() {
+    let trials = with_results(|block, candidate, result| {
+        if block == 3 && candidate == "rust" {
+            let answers = result.codes.get_mut(&200).unwrap();
+            *answers -= 1;
+            result.codes.insert(503, 1);
+        }
+    });
+    let status = judged(&two(), trials).status;
+    assert!(status.results[0].latency.is_empty());
+    assert_eq!(status.results[1].latency.len(), 5);
+    // Nor where its histogram did not fit the report.
+    let trials = with_results(|block, _, result| {
+        if block == 2 {
+            result.latency.buckets.clear();
+        }
+    });
+    let status = judged(&two(), trials).status;
+    assert!(
+        status
+            .results
+            .iter()
+            .all(|result| result.latency.is_empty())
+    );
+    let table = summary(&FrugalityBenchmark {
+        status: Some(status),
+        ..two()
+    });
+    assert!(!table.contains("P50"), "{table}");
+}
