@@ -127,5 +127,6 @@ def test_the_events_tell_it(session: Session) -> None:
     messages = [event["message"] for event in mine]
     # The attempt that became void, and the state.
     assert [event["reason"] for event in mine].count("Suspended") == 2, messages
-    for text in (": 1 trial, about ", "block 1 attempt 1 fortio at c4-max: Void", " fortio at c4-max: Measured: "):
+    void, measured = "block 1 attempt 1 fortio at c4-r100: Void", " fortio at c4-r100: Measured: "
+    for text in (": 1 trial, about ", void, measured):
         assert any(text in message for message in messages), (text, messages)
