@@ -36,7 +36,7 @@ accuracy: ## known joules, false winners, power, coverage; a death after every w
 	hack/accuracy
 
 fuzz: ## a million damaged inputs for each parser of foreign text
-	cargo run --quiet --release --locked -p frugality-accuracy --bin fuzz
+	cargo run --quiet --release --locked --bin fuzz
 
 lab: ## the cluster in a box tested by itself, in a second box beside
 	hack/lab/selftest
