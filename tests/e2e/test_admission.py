@@ -70,6 +70,22 @@ def test_the_examples_are_accepted(example: Path) -> None:
         (benchmark(request={"path": "/", "body": "x"}), "request.body goes with method POST, PUT or PATCH"),
         (benchmark(load={"duration": "20s", "requests": 1000}), "load takes duration or requests, not both"),
         (benchmark(load={"duration": "5s"}), "load.duration must be from 20s to 1h"),
+        (
+            benchmark(load={"rate": 10, "duration": "60s", "connections": 301}),
+            "load has less than two requests for each connection",
+        ),
+        (
+            benchmark(load={"sweep": {"connections": [8, 4]}}),
+            "load.sweep.connections must ascend",
+        ),
+        (
+            benchmark(load={"sweep": {"connections": [1, 2, 4, 8, 16, 32], "replicas": [1, 2, 3]}}),
+            "load.sweep has from 2 to 16 points",
+        ),
+        (
+            benchmark(load={"sweep": {"replicas": [1, 2], "maxErrorRatio": "0.01"}}),
+            "load.sweep.maxErrorRatio ends a sweep over connections",
+        ),
         (benchmark(load={"rate": "Fast"}), "load.rate must be Max or a whole number of requests per second"),
         (benchmark(load={"warmUp": "1s"}), "load.warmUp must be from 2s to 10m"),
         (benchmark(trials={"idleBaseline": "1s"}), "trials.idleBaseline must be from 5s to 10m"),
