@@ -13,6 +13,7 @@ mod plan_attempt;
 mod plan_run;
 mod plan_start;
 mod plan_void;
+mod scripts;
 mod simulation;
 mod survival;
 mod verdict;

@@ -133,10 +133,16 @@ def delete_under_load(observer: Observer) -> Deletion:
         for kind in kubectl("api-resources", "--verbs=list", "--namespaced", "-o", "name").stdout.split()
         if not kind.startswith("events")
     )
+
+    def is_loaded() -> bool:
+        assert not observer.is_complete(DELETED.key), (
+            f"{DELETED.key} ended before there was load: {observer.message(DELETED.key)}"
+        )
+        pods = observer.pods_of(DELETED.namespace, "injector")
+        return any("running" in container(pod, "injector") for pod in pods)
+
     observer.until(
-        lambda: any(
-            "running" in container(pod, "injector") for pod in observer.pods_of(DELETED.namespace, "injector")
-        ),
+        is_loaded,
         LONG_WAIT_SECONDS,
         "load on the benchmark that is to be deleted",
     )

@@ -59,6 +59,14 @@ pub const TRANSACTIONS_CONTAINER: &str = "transactions";
 /// All transactions that PostgreSQL has counted in the benchmark's database; those of a session that is
 /// still open reach the count up to a second late (`PGSTAT_MIN_INTERVAL` in its pgstat.c).
 const COUNT_TRANSACTIONS: &str = "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()\"";
+/// Waits for the database to answer, for a minute or so: a node may learn of a service's address a moment
+/// after the pod behind it is ready. If it never does, the next command says why.
+const AWAIT_DATABASE: &str = "export PGCONNECT_TIMEOUT=5
+tries=0
+until psql \"$DATABASE_URL\" -X -q -c SELECT > /dev/null 2>&1 || [ \"$tries\" -ge 60 ]; do
+  tries=$((tries + 1))
+  sleep 1
+done";
 /// Container that fills the database.
 pub const SEED_CONTAINER: &str = "seed";
 /// PostgreSQL's own port.
@@ -196,7 +204,10 @@ impl Builder<'_> {
                 )
             }
         };
-        let script = format!("{fill}\n{}", count_and_digest(&database.seed));
+        let script = format!(
+            "{AWAIT_DATABASE}\n{fill}\n{}",
+            count_and_digest(&database.seed)
+        );
         let container = Container {
             name: SEED_CONTAINER.into(),
             image: Some(self.database_image(database).to_owned()),
@@ -320,7 +331,7 @@ impl Builder<'_> {
                 ..restricted_container(database_user(database))
             };
             let prepare = format!(
-                "psql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\n{}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
+                "{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\n{}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
                 count_and_digest(&database.seed)
             );
             let count = format!(

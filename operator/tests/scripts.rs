@@ -1,0 +1,117 @@
+//! What the Jobs beside the database run in a shell, with a stand-in for `psql` that is refused at first.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use crate::common::{two, world::World};
+use frugality_operator::plan::resources::ChildObject;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Container};
+
+/// The container of that name of the first Job that has one.
+fn container(name: &str) -> Container {
+    let of = |job: Job| {
+        let pod = job.spec?.template.spec?;
+        let mut containers = pod
+            .init_containers
+            .into_iter()
+            .flatten()
+            .chain(pod.containers);
+        containers.find(|container| container.name == name)
+    };
+    let mut world = World::new([two()]);
+    loop {
+        let slot = world.wait();
+        let created = world.pass(slot).create.into_iter();
+        let found = created.filter_map(|child| match child {
+            ChildObject::Job(job) => of(*job),
+            _ => None,
+        });
+        if let Some(found) = found.into_iter().next() {
+            return found;
+        }
+    }
+}
+
+/// A folder with a `psql` that can't connect so many times, and a `sleep` that doesn't.
+struct StandIn(PathBuf);
+
+impl StandIn {
+    fn new(name: &str, refusals: u32) -> Self {
+        let folder = std::env::temp_dir().join(format!("frugality-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let at = folder.display();
+        let psql = format!(
+            "#!/bin/sh
+echo >> {at}/calls
+if [ $(wc -l < {at}/calls) -le {refusals} ]; then echo 'psql: error: Connection refused' >&2; exit 2; fi
+echo \"$*\" >> {at}/asked\n"
+        );
+        for (program, text) in [("psql", psql.as_str()), ("sleep", "#!/bin/sh\n")] {
+            let path = folder.join(program);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self(folder)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Runs a container's command with this `psql`.
+    fn run(&self, container: &Container) -> Output {
+        let words_file = self.path().join("last-words");
+        let command = container.command.as_ref().unwrap();
+        let script = command[2].replace("/dev/termination-log", words_file.to_str().unwrap());
+        let path = format!(
+            "{}:{}",
+            self.path().display(),
+            std::env::var("PATH").unwrap()
+        );
+        Command::new(&command[0])
+            .args([&command[1], &script])
+            .env("PATH", path)
+            .env("DATABASE_URL", "postgresql://database")
+            .output()
+            .unwrap()
+    }
+
+    /// What the database was asked.
+    fn asked(&self) -> String {
+        fs::read_to_string(self.path().join("asked")).unwrap_or_default()
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_database_that_does_not_answer_yet_is_waited_for() {
+    for (name, sign) in [("seed", "rows="), ("prepare", "CHECKPOINT")] {
+        let database = StandIn::new(name, 2);
+        let output = database.run(&container(name));
+        assert!(output.status.success(), "{name}: {output:?}");
+        let asked = database.asked();
+        let count = |text: &str| asked.lines().filter(|line| line.contains(text)).count();
+        assert_eq!((count(sign), count("count(*)")), (1, 1), "{name}: {asked}");
+    }
+}
+
+#[test]
+fn a_database_that_never_answers_is_told_in_its_own_words() {
+    for name in ["seed", "prepare"] {
+        let database = StandIn::new(&format!("{name}-never"), u32::MAX);
+        let output = database.run(&container(name));
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(error, "psql: error: Connection refused\n", "said once");
+        assert_eq!(database.asked(), "");
+    }
+}
