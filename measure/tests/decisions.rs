@@ -156,12 +156,15 @@ fn claims_agree_with_statsmodels() {
     let cases = reference().holm;
     assert!(cases.iter().any(|case| case.shown.contains(&true)));
     for case in cases {
-        let shown = holm(case.p.len(), case.level, |claim, level| {
-            case.p[claim] <= level
-        });
+        let shown = holm(
+            case.p.len(),
+            case.level,
+            |share| share,
+            |claim, level| case.p[claim] <= *level,
+        );
         assert_eq!(shown, case.shown, "{:?} at {}", case.p, case.level);
     }
-    assert_eq!(holm(0, 0.05, |_, _| true), [] as [bool; 0]);
+    assert_eq!(holm(0, 0.05, |share| share, |_, _| true), [] as [bool; 0]);
 }
 
 #[test]

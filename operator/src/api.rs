@@ -4,6 +4,7 @@
 //! descriptions that `kubectl explain` shows.
 
 mod benchmark;
+mod load;
 mod quantity;
 pub mod reason;
 mod status;
@@ -11,10 +12,11 @@ mod trial;
 
 pub use benchmark::{
     Boundary, Budget, Candidate, ConfigMapSeed, Database, DecidingFigure, Energy, EnvVar,
-    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, Load, MAX_BLOCKS, MAX_POINTS, MAX_REPLICAS,
-    MIN_BLOCKS, Method, Placement, Provider, PullPolicy, Request, ResourceList, Resources,
-    SecretName, Seed, Storage, Sweep, Trials,
+    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, MAX_BLOCKS, MAX_REPLICAS, MIN_BLOCKS,
+    Method, Placement, Provider, PullPolicy, Request, ResourceList, Resources, SecretName, Seed,
+    Storage, Trials,
 };
+pub use load::{Load, MAX_POINTS, Sweep};
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{
     BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, Expanded, Figure,

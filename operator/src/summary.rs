@@ -157,7 +157,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         None if is_one_candidate(status) => {}
         None if status.comparisons.is_empty() => notes.push("no winner: not compared".into()),
         None if several_points => notes.push(format!(
-            "no winner by {deciding} joules per request at every point"
+            "no winner: none at every point by {deciding} joules per request"
         )),
         None => notes.push(format!(
             "no winner: not separated by {deciding} joules per request"
@@ -174,7 +174,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
                     .is_none_or(|winner| c.candidate == *winner)
             })
             .map(|c| {
-                let at = at(several_points, &c.point);
+                let at = text::at(&c.point, several_points);
                 format!(
                     "{} / {}{at}: {}",
                     c.candidate,
@@ -196,7 +196,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
     );
     for result in &status.results {
         notes.extend(result.withheld.iter().map(|why| {
-            let at = at(several_points, &result.point);
+            let at = text::at(&result.point, several_points);
             format!("withheld for {}{at}: {why}", result.candidate)
         }));
     }
@@ -239,14 +239,6 @@ fn is_one_candidate(status: &FrugalityBenchmarkStatus) -> bool {
     let mut candidates = status.results.iter().map(|result| &result.candidate);
     let first = candidates.next();
     candidates.all(|candidate| Some(candidate) == first)
-}
-
-fn at(several_points: bool, point: &str) -> String {
-    if several_points {
-        format!(" at {point}")
-    } else {
-        String::new()
-    }
 }
 
 /// Where a candidate does best.

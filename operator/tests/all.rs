@@ -10,6 +10,7 @@ mod crd;
 mod export;
 mod life;
 mod plan_attempt;
+mod plan_points;
 mod plan_run;
 mod plan_start;
 mod plan_void;
@@ -22,7 +23,9 @@ mod verdict_claims;
 mod verdict_control;
 mod verdict_latency;
 mod verdict_looks;
+mod verdict_optimum;
 mod verdict_sweep;
+mod verdict_sweep_errors;
 
 /// Without a line above, a file's tests would not be run.
 #[test]

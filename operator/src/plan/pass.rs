@@ -413,12 +413,7 @@ impl Pass<'_> {
             FrugalityTrialSpec {
                 benchmark,
                 run: self.run.to_owned(),
-                point: match settings.points.as_slice() {
-                    [only] => only.name.clone(),
-                    _ => settings
-                        .point_of(start.block)
-                        .map_or_else(String::new, |point| point.name.clone()),
-                },
+                point: settings.point_name_of(start.block).to_owned(),
                 block: start.block,
                 position: start.position,
                 attempt: start.attempt,

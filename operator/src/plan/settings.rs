@@ -349,6 +349,15 @@ impl Settings {
         let index = usize::try_from(block).ok()?.checked_sub(1)?;
         self.points.get(self.plan().get(index)?.point)
     }
+
+    /// The name of that point; empty for what is of no block, unless there is one point only.
+    #[must_use]
+    pub fn point_name_of(&self, block: i32) -> &str {
+        match self.points.as_slice() {
+            [only] => &only.name,
+            _ => self.point_of(block).map_or("", |point| &point.name),
+        }
+    }
 }
 
 fn points(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Vec<Point>, SettingsError> {

@@ -48,6 +48,16 @@ pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> O
     }
 }
 
+/// Where something is; of one point only, that goes without saying.
+#[must_use]
+pub fn at(point: &str, is_one_of_several: bool) -> String {
+    if is_one_of_several {
+        format!(" at {point}")
+    } else {
+        String::new()
+    }
+}
+
 /// A ratio with its interval: `0.38 [0.36–0.40]`.
 #[must_use]
 pub fn ratio(ratio: &Figure) -> String {

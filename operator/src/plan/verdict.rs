@@ -14,6 +14,7 @@ use super::{
     identity::hex_digest,
     ledger::{Ledger, Next},
     settings::{Look, Quantity, Settings},
+    text,
 };
 use crate::api::{
     self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
@@ -82,11 +83,8 @@ impl Figures {
     /// Where something is; at one point only, that goes without saying.
     #[must_use]
     pub fn at(&self, point: &str) -> String {
-        if self.results.iter().all(|result| result.point == point) {
-            String::new()
-        } else {
-            format!(" at {point}")
-        }
+        let is_elsewhere = |result: &CandidateResult| result.point != point;
+        text::at(point, self.results.iter().any(is_elsewhere))
     }
 
     /// The results that are judged: all, but for the point at which errors ended a sweep.
@@ -146,7 +144,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             format!(
                 "candidate {} answered no request as expected{}: {}",
                 hopeless.spec.candidate,
-                at(settings, &hopeless.spec.point),
+                text::at(&hopeless.spec.point, settings.points.len() > 1),
                 answers(hopeless)
             ),
         ));
@@ -189,15 +187,6 @@ fn is_certain(judgement: &Judgement) -> bool {
     }
 }
 
-/// Where something is, if that goes without saying at one point only.
-fn at(settings: &Settings, point: &str) -> String {
-    if settings.points.len() > 1 {
-        format!(" at {point}")
-    } else {
-        String::new()
-    }
-}
-
 fn exhausted(settings: &Settings, trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
     without_figures(
         Verdict::Invalid,
@@ -205,7 +194,7 @@ fn exhausted(settings: &Settings, trial: &FrugalityTrial, ledger: &Ledger<'_>) -
         format!(
             "block {}{} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
             trial.spec.block,
-            at(settings, &trial.spec.point),
+            text::at(&trial.spec.point, settings.points.len() > 1),
             ledger.voids_of(trial.spec.block),
             reason_of(trial).unwrap_or_default(),
             trial.spec.candidate,

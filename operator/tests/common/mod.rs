@@ -8,6 +8,7 @@ pub(crate) mod manner;
 pub(crate) mod objects;
 pub(crate) mod operators;
 pub(crate) mod summary;
+pub(crate) mod sweep;
 pub(crate) mod truth;
 pub(crate) mod world;
 

@@ -108,10 +108,7 @@ impl Experiment {
             FrugalityTrialSpec {
                 benchmark: "accuracy".to_owned(),
                 run: self.run.clone(),
-                point: self
-                    .settings
-                    .point_of(start.block)
-                    .map_or_else(String::new, |point| point.name.clone()),
+                point: self.settings.point_name_of(start.block).to_owned(),
                 block: start.block,
                 position: start.position,
                 attempt: start.attempt,

@@ -3,8 +3,6 @@
 //! Met by all is a conclusion that needs every claim and so no correction; one exceeded is enough for a
 //! Fail, and so the more limits there are, the stricter each is asked (Holm).
 
-use std::cell::RefCell;
-
 use frugality_measure::statistics::{control::is_below_floor, multiplicity::holm};
 
 use super::{evidence::Evidence, standing::Standing};
@@ -36,20 +34,12 @@ pub(super) fn budgets(points: &[Evidence<'_>], standings: &[Standing]) -> Vec<Bu
         .collect();
     // An interval's error is half at each end; each limit's share of it is spread over the looks (Y. Ye,
     // A. Li, L. Liu and B. Yao, Statistics in Medicine 32 (2013), 1112–1124).
-    // The level takes long to find, and is the same for all limits that share alike.
-    let known: RefCell<Option<(f64, Option<f64>)>> = RefCell::new(None);
-    let level_of = |share: f64| match *known.borrow() {
-        Some((of, level)) if of.total_cmp(&share).is_eq() => Some(level),
-        _ => None,
-    };
-    let exceeded = holm(judged.len(), ERROR / 2.0, |index, share| {
-        let level = level_of(share).unwrap_or_else(|| {
-            let level = settings.level_of_looks(2.0 * share);
-            *known.borrow_mut() = Some((share, level));
-            level
-        });
-        level.is_some_and(|level| judged[index].is_broken(level))
-    });
+    let exceeded = holm(
+        judged.len(),
+        ERROR / 2.0,
+        |share| settings.level_of_looks(2.0 * share),
+        |index, level| level.is_some_and(|level| judged[index].is_broken(level)),
+    );
     let results: Vec<BudgetResult> = judged
         .iter()
         .zip(exceeded)
@@ -212,10 +202,7 @@ impl<'a> Judged<'a> {
             BudgetOutcome::Undecided => "does not decide",
             BudgetOutcome::BelowNoiseFloor | BudgetOutcome::Withheld => "for",
         };
-        let at = match self.points {
-            1 => String::new(),
-            _ => format!(" at {}", self.evidence.point.name),
-        };
+        let at = text::at(&self.evidence.point.name, self.points > 1);
         format!(
             "{of}{at}: {found} {relation} the budget of at {side} {}{}",
             text::number(limit.value),

@@ -78,14 +78,8 @@ pub(super) fn by_point(standings: &[Standing]) -> Option<String> {
     if standings.iter().all(|s| s.results.len() < 2) || outcomes.iter().all(|o| o == first) {
         return None;
     }
-    let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (standing, outcome) in standings.iter().zip(&outcomes) {
-        match told.iter_mut().find(|(other, _)| other == outcome) {
-            Some((_, points)) => points.push(&standing.point),
-            None => told.push((outcome, vec![&standing.point])),
-        }
-    }
-    let parts: Vec<String> = told
+    let points = standings.iter().map(|standing| standing.point.as_str());
+    let parts: Vec<String> = gathered(outcomes.iter().map(String::as_str).zip(points))
         .iter()
         .map(|(outcome, points)| format!("{outcome} at {}", points.join(", ")))
         .collect();
@@ -95,6 +89,18 @@ pub(super) fn by_point(standings: &[Standing]) -> Option<String> {
         "no winner at every point"
     };
     Some(format!("{begin}: {}", parts.join("; ")))
+}
+
+/// What is said of points, each once and with all that it is said of.
+fn gathered<'a>(said: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut gathered: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (text, point) in said {
+        match gathered.iter_mut().find(|(other, _)| *other == text) {
+            Some((_, points)) => points.push(point),
+            None => gathered.push((text, vec![point])),
+        }
+    }
+    gathered
 }
 
 /// Whether different candidates win at different points, shown so strictly that all points together are
@@ -120,15 +126,10 @@ pub(super) fn noise_floor(standings: &[Standing]) -> Option<NoiseFloor> {
 
 /// The notes of all points, each once and with its points, unless it is of all. A status has room for a few.
 pub(super) fn notes(standings: &[Standing]) -> Vec<String> {
-    let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
-    for standing in standings {
-        for note in &standing.notes {
-            match told.iter_mut().find(|(other, _)| other == note) {
-                Some((_, points)) => points.push(&standing.point),
-                None => told.push((note, vec![&standing.point])),
-            }
-        }
-    }
+    let told = gathered(standings.iter().flat_map(|standing| {
+        let notes = standing.notes.iter();
+        notes.map(|note| (note.as_str(), standing.point.as_str()))
+    }));
     let mut notes: Vec<String> = told
         .iter()
         .map(|(note, points)| {
@@ -147,7 +148,7 @@ pub(super) fn notes(standings: &[Standing]) -> Vec<String> {
         let count = notes.len() - room;
         notes.truncate(room);
         notes.push(format!(
-            "{count} further notes, on {}, have no room here: run these points alone to read them",
+            "{count} further notes, on {}, have no room here",
             left_out.join(", ")
         ));
     }

@@ -1,0 +1,113 @@
+//! The load that a benchmark asks for: connections, rate, amount, and several loads in turn.
+
+// The derives repeat the types in a private scope of their own.
+#![allow(unreachable_pub)]
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Decimal, HumanDuration, MAX_REPLICAS};
+
+/// The most points that a sweep may have: the number of a block has three digits at most.
+pub const MAX_POINTS: usize = 16;
+
+/// The load of one trial: a closed loop over a number of connections.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!(has(self.duration) && has(self.requests))").message("load takes duration or requests, not both"),
+    validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
+    validation = Rule::new("(has(self.requests) ? self.requests : self.rate == 'Max' ? 1000000 : int(self.rate) * (has(self.duration) ? duration(self.duration).getSeconds() : 60)) >= 2 * (has(self.sweep) && has(self.sweep.connections) && self.sweep.connections.size() > 0 ? self.sweep.connections[self.sweep.connections.size() - 1] : self.connections)").message("load has less than two requests for each connection, and Fortio would use fewer connections: write fewer of them, or more requests, a longer duration or a higher rate"),
+    validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
+)]
+pub struct Load {
+    /// Connections that each send one request at a time. With `sweep.connections`, those count instead.
+    #[serde(default = "default_connections")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub connections: i32,
+    /// Several loads in turn, instead of one: the figures at each, and where each candidate does best. A
+    /// candidate wins, and a budget is kept, where it is so at all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<Sweep>,
+    /// Length of the measured window; 60s unless `requests` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<HumanDuration>,
+    /// Requests of the measured run, instead of a duration. A run of less than 20 s is void.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 100_000_000))]
+    pub requests: Option<i64>,
+    /// `Max`, or requests per second over all connections. At an equal rate below every candidate's
+    /// maximum, net energy decides; at `Max`, gross energy.
+    #[serde(default = "default_rate")]
+    #[x_kube(validation = Rule::new("type(self) == int ? (int(self) >= 1 && int(self) <= 1000000) : string(self) == 'Max'").message("load.rate must be Max or a whole number of requests per second from 1 to 1000000"))]
+    pub rate: IntOrString,
+    /// Load before the measured window, so that it begins in a steady state.
+    #[serde(default = "default_warm_up")]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('2s') && duration(self) <= duration('10m')").message("load.warmUp must be from 2s to 10m"))]
+    pub warm_up: HumanDuration,
+    /// Longest time to wait for an answer; what takes longer counts as an error.
+    #[serde(default = "default_timeout")]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('100ms') && duration(self) <= duration('1m')").message("load.timeout must be from 100ms to 1m"))]
+    pub timeout: HumanDuration,
+}
+
+fn default_connections() -> i32 {
+    4
+}
+
+fn default_rate() -> IntOrString {
+    IntOrString::String("Max".into())
+}
+
+fn default_warm_up() -> HumanDuration {
+    "10s".into()
+}
+
+fn default_timeout() -> HumanDuration {
+    "3s".into()
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            connections: default_connections(),
+            sweep: None,
+            duration: None,
+            requests: None,
+            rate: default_rate(),
+            warm_up: default_warm_up(),
+            timeout: default_timeout(),
+        }
+    }
+}
+
+/// Several loads in turn, each a point of its own: every number of connections with every number of
+/// replicas.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!has(self.connections) || [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].all(i, i >= self.connections.size() || self.connections[i - 1] < self.connections[i])").message("load.sweep.connections must ascend, for example [1, 2, 4, 8, 16, 32, 64, 128, 256]"),
+    validation = Rule::new("!has(self.replicas) || [1, 2, 3, 4, 5, 6, 7].all(i, i >= self.replicas.size() || self.replicas[i - 1] < self.replicas[i])").message("load.sweep.replicas must ascend, for example [1, 2, 3]"),
+    validation = Rule::new("(has(self.connections) && self.connections.size() > 0 ? self.connections.size() : 1) * (has(self.replicas) && self.replicas.size() > 0 ? self.replicas.size() : 1) in [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]").message("load.sweep has from 2 to 16 points, connections × replicas: write for example connections: [1, 2, 4, 8], or leave load.sweep out"),
+    validation = Rule::new("!has(self.maxErrorRatio) || (has(self.connections) && self.connections.size() > 1 && (!has(self.replicas) || self.replicas.size() == 0))").message("load.sweep.maxErrorRatio ends a sweep over connections: write these, and no replicas"),
+)]
+pub struct Sweep {
+    /// Numbers of connections, ascending, for example `[1, 2, 4, 8, 16]`; absent: `load.connections`.
+    /// `trials.blocks` counts the blocks at each point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_POINTS), inner(range(min = 1, max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub connections: Vec<i32>,
+    /// Numbers of replicas of every candidate, ascending, for example `[1, 2, 3]`; absent: each candidate's
+    /// own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(range(min = 1, max = MAX_REPLICAS)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub replicas: Vec<i32>,
+    /// Largest share of requests without an expected answer up to which more connections are tried, for
+    /// example `"0.01"`: once every candidate's passes it in the first block at a point, the points above it
+    /// are left out; that point itself is shown, but nobody has to win or to keep a budget there. The first
+    /// blocks then go through the points from below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("double(self) < 1.0").message("load.sweep.maxErrorRatio is a share from 0 to less than 1, for example 0.01"))]
+    pub max_error_ratio: Option<Decimal>,
+}

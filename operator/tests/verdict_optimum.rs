@@ -1,0 +1,91 @@
+//! Where over the points of a sweep a candidate does best, as often right as is promised.
+
+use crate::common::{
+    entries::Trial,
+    sweep::{at, judged_over},
+};
+
+/// Normal enough: the sum of twelve uniform numbers, of a generator of its own.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        let uniform = |noise: &mut Self| {
+            noise.0 = noise
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (noise.0 >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        (0..12).map(|_| uniform(self)).sum::<f64>() - 6.0
+    }
+}
+
+#[test]
+fn the_true_best_point_is_among_those_that_are_told() {
+    let benchmark = at(&[1, 2, 4, 8], &[]);
+    // The best by a little; and the rounds drift by far more than that.
+    let truth = |connections: u32| match connections {
+        4 => 103.0,
+        8 => 102.0,
+        _ => 100.0,
+    };
+    let mut noise = Noise(7);
+    let (runs, mut held, mut told) = (400, 0, 0);
+    for _ in 0..runs {
+        let drift: Vec<f64> = (0..5).map(|_| (0.3 * noise.next()).exp()).collect();
+        let cell = std::cell::RefCell::new(&mut noise);
+        let plan = judged_over(&benchmark, |connections, block, _| Trial {
+            requests_per_second: truth(connections)
+                * drift[usize::try_from(block - 1).unwrap() / 4]
+                * (0.01 * cell.borrow_mut().next()).exp(),
+            ..Trial::default()
+        });
+        let best = plan.status.sweep[0]
+            .most_requests_per_second
+            .clone()
+            .unwrap();
+        held += i32::from(best.among.iter().any(|point| point == "c4-max"));
+        told += best.among.len();
+    }
+    // 95 % at least, less three standard errors of 400 runs.
+    assert!(
+        f64::from(held) >= (0.95 - 0.033) * f64::from(runs),
+        "{held} of {runs}"
+    );
+    // And it tells something: without the pairs, the drift would hide every difference.
+    assert!(told < 3 * 400, "{told}");
+}
+
+#[test]
+fn points_that_two_alone_would_tell_apart_are_not_apart_among_nine() {
+    let among = |connections: &[i32]| {
+        let benchmark = at(connections, &[]);
+        let points = connections.len();
+        let last = u32::try_from(*connections.last().unwrap()).unwrap();
+        let plan = judged_over(&benchmark, |connections, block, _| {
+            let round = usize::try_from(block - 1).unwrap() / points;
+            // Over five rounds the logarithms' differences are k·{−2 … 2} about 4·k·√2.5/√5, so that t₄ is 4:
+            // more than the 2.78 of 5 %, and less than the 5.6 of an eighth of that.
+            let k = 0.01;
+            let spread = k * (f64::from(u32::try_from(round).unwrap()) - 2.0);
+            let apart = -4.0 * k * 2.5_f64.sqrt() / 5_f64.sqrt();
+            let less = if connections == last {
+                0.0
+            } else {
+                apart + spread
+            };
+            Trial {
+                requests_per_second: 100.0 * less.exp(),
+                ..Trial::default()
+            }
+        });
+        plan.status.sweep[0]
+            .most_requests_per_second
+            .clone()
+            .unwrap()
+            .among
+    };
+    assert_eq!(among(&[1, 2]), ["c2-max"]);
+    assert_eq!(among(&[1, 2, 3, 4, 5, 6, 7, 8, 9]).len(), 9);
+}

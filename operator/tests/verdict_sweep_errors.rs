@@ -1,0 +1,172 @@
+//! Sweeps that errors end.
+
+use crate::common::{
+    entries::{Trial, judged, swept},
+    judgement::assert_ended,
+    run_of,
+    sweep::{at, judged_over, saturating},
+    two_with,
+};
+use frugality_operator::{
+    api::{FrugalityBenchmark, Verdict, reason},
+    plan::{
+        ledger::{Ledger, Next, Points},
+        settings::Settings,
+    },
+};
+use serde_json::json;
+
+fn points(tried: usize, judged: usize) -> Points {
+    Points { tried, judged }
+}
+
+/// Errors from so many connections on.
+fn failing(from: u32) -> impl Fn(u32, i32, &str) -> Trial {
+    move |connections, block, candidate| {
+        let is_failing = connections
+            >= if candidate == "python" {
+                from / 2
+            } else {
+                from
+            };
+        Trial {
+            errors: if is_failing { 100 } else { 0 },
+            ..saturating(connections, block, candidate)
+        }
+    }
+}
+
+fn until_errors(connections: &[i32]) -> FrugalityBenchmark {
+    at(connections, &[("/load/sweep/maxErrorRatio", json!("0.01"))])
+}
+
+#[test]
+fn points_beyond_everybodys_errors_are_not_tried() {
+    let benchmark = until_errors(&[1, 2, 4, 8, 16, 32]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let first: Vec<_> = settings.plan()[..6]
+        .iter()
+        .map(|block| block.point)
+        .collect();
+    assert_eq!(first, [0, 1, 2, 3, 4, 5], "the first round goes from below");
+    let mut trials = swept(&benchmark, |connections, block, _, name| {
+        failing(8)(connections, block, name)
+    });
+    // What an operator would have measured: nothing beyond 8 connections.
+    trials.retain(|t| {
+        let connections: u32 = t.spec.point[1..]
+            .split('-')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        connections <= 8
+    });
+    let plan = judged(&benchmark, trials.clone());
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    let status = &plan.status;
+    let last = status.results.last().unwrap();
+    assert_eq!((last.point.as_str(), status.results.len()), ("c8-max", 8));
+    assert_eq!(
+        status.columns.as_ref().unwrap().trials.as_deref(),
+        Some("40/40")
+    );
+    let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged, and c16-max, c32-max left out";
+    assert!(status.notes.iter().any(|n| n == note), "{:?}", status.notes);
+    // After its first round, the run goes on below the end.
+    trials.retain(|t| t.spec.block <= 4);
+    let run = run_of(&benchmark);
+    let ledger = Ledger::of(&run, &trials);
+    assert_eq!(ledger.points(&settings), points(4, 3));
+    let Next::Start(start) = ledger.next(&settings) else {
+        panic!("{:?}", ledger.next(&settings));
+    };
+    assert!(start.block > 6, "{start:?}");
+    // Errors of one candidate alone end nothing.
+    trials.retain(|t| t.spec.block <= 3);
+    let ledger = Ledger::of(&run, &trials);
+    assert_eq!(ledger.points(&settings), points(6, 6));
+}
+
+#[test]
+fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
+    let silent = |connections: u32, block: i32, candidate: &str| {
+        let trial = saturating(connections, block, candidate);
+        match (connections, candidate) {
+            (8, "python") => Trial {
+                successes: 0,
+                errors: 500,
+                ..trial
+            },
+            _ => trial,
+        }
+    };
+    let plan = judged_over(&at(&[1, 8], &[]), silent);
+    assert_ended(&plan, Verdict::Error, reason::NO_SUCCESSFUL_REQUEST);
+    let message = plan.status.columns.unwrap().message.unwrap();
+    assert!(
+        message.contains("candidate python answered no request as expected at c8-max"),
+        "{message}"
+    );
+    let plan = judged_over(&until_errors(&[1, 8]), silent);
+    assert_ended(&plan, Verdict::Inconclusive, reason::FIGURE_WITHHELD);
+    let results = &plan.status.results;
+    assert!(results[3].requests_per_second.is_none() && results[2].requests_per_second.is_some());
+    // Its best point may be the one without a figure.
+    let [rust, python] = plan.status.sweep.as_slice() else {
+        panic!("{:?}", plan.status.sweep);
+    };
+    assert!(rust.most_requests_per_second.is_some() && python.most_requests_per_second.is_none());
+}
+
+#[test]
+fn where_errors_end_a_sweep_nobody_is_judged() {
+    let budget = json!([{"candidate": "rust", "maxErrorRatio": "0.01"}]);
+    let load =
+        json!({"duration": "20s", "sweep": {"connections": [1, 2, 4, 8], "maxErrorRatio": "0.01"}});
+    let benchmark = two_with(&[("/load", load), ("/budgets", budget)]);
+    // With 8 connections both fail, and python wins by it; the budget is broken there.
+    let plan = judged_over(&benchmark, |connections, block, name| {
+        let trial = failing(8)(connections, block, name);
+        let gross = if connections == 8 && name == "python" {
+            0.001
+        } else {
+            trial.gross
+        };
+        let errors = if connections == 8 { 2000 } else { 0 };
+        Trial {
+            gross,
+            errors,
+            successes: 100_000,
+            ..trial
+        }
+    });
+    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    assert_eq!(plan.status.results.len(), 8);
+    let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged";
+    assert!(
+        plan.status.notes.iter().any(|n| n == note),
+        "{:?}",
+        plan.status.notes
+    );
+}
+
+#[test]
+fn a_candidate_that_is_broken_from_the_first_is_an_error_at_once() {
+    let benchmark = until_errors(&[1, 8]);
+    let mut trials = swept(&benchmark, |connections, block, _, name| match name {
+        "python" => Trial {
+            successes: 0,
+            errors: 500,
+            ..Trial::default()
+        },
+        _ => saturating(connections, block, name),
+    });
+    trials.retain(|trial| trial.spec.block == 1);
+    assert_ended(
+        &judged(&benchmark, trials),
+        Verdict::Error,
+        reason::NO_SUCCESSFUL_REQUEST,
+    );
+}
