@@ -4,6 +4,7 @@
 //! descriptions that `kubectl explain` shows.
 
 mod benchmark;
+mod costs;
 mod load;
 mod quantity;
 pub mod reason;
@@ -16,12 +17,13 @@ pub use benchmark::{
     Method, Placement, Provider, PullPolicy, Request, ResourceList, Resources, SecretName, Seed,
     Storage, Trials,
 };
+pub use costs::{Carbon, Costs, Money};
 pub use load::{Load, MAX_POINTS, Sweep};
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{
-    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, Expanded, Figure,
-    FrugalityBenchmarkStatus, LatencyPercentile, Look, NoiseFloor, Optimum, PastVerdict, Progress,
-    SweepResult, Verdict,
+    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, Expanded,
+    Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NoiseFloor, Optimum, PastVerdict,
+    Progress, SweepResult, Verdict,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

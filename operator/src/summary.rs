@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::{
     api::{
-        CandidateResult, Expanded, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus, Optimum,
-        SweepResult,
+        CandidateResult, CostPerMillion, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus,
+        Optimum, SweepResult,
     },
     plan::text,
 };
@@ -36,12 +36,16 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     text.push('\n');
     text.push_str(&table(&rows(status)));
     text.push('\n');
-    let latencies = latencies(status);
-    if latencies.len() > 1 {
-        text.push_str(&table(&latencies));
-        text.push('\n');
+    for further in [latencies(status), costs(benchmark, status)] {
+        if further.len() > 1 {
+            text.push_str(&table(&further));
+            text.push('\n');
+        }
     }
-    for line in notes(status) {
+    for line in notes(status)
+        .into_iter()
+        .chain(cost_note(benchmark, status))
+    {
         let _ = writeln!(text, "  {line}");
     }
     text
@@ -65,8 +69,18 @@ fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     ];
     let header = header.map(|title| title.replace("MJ", "mJ")).to_vec();
     let rows = status.results.iter().map(|result| row(result, &power));
+    under(header, rows, has_several_points(status))
+}
+
+/// The rows under their header, of which the first column is the point, and goes without saying where there
+/// is one only.
+fn under(
+    header: Vec<String>,
+    rows: impl Iterator<Item = Vec<String>>,
+    several_points: bool,
+) -> Vec<Vec<String>> {
+    let hidden = usize::from(!several_points);
     let rows = std::iter::once(header).chain(rows);
-    let hidden = usize::from(!has_several_points(status));
     rows.map(|row| row.into_iter().skip(hidden).collect())
         .collect()
 }
@@ -80,20 +94,8 @@ fn has_several_points(status: &FrugalityBenchmarkStatus) -> bool {
 fn row(result: &CandidateResult, power: &str) -> Vec<String> {
     let dash = || "–".to_owned();
     let plain = |figure: &Option<Figure>| figure.as_ref().map_or_else(dash, text::figure);
-    let milli = |figure: &Option<Figure>| {
-        figure.map_or_else(dash, |f| {
-            text::figure(&Figure {
-                value: f.value * 1000.0,
-                lower: f.lower * 1000.0,
-                upper: f.upper * 1000.0,
-                expanded: f.expanded.map(|e| Expanded {
-                    lower: e.lower * 1000.0,
-                    upper: e.upper * 1000.0,
-                    ..e
-                }),
-            })
-        })
-    };
+    let milli =
+        |figure: &Option<Figure>| figure.map_or_else(dash, |f| text::figure(&f.times(1000.0)));
     vec![
         result.point.clone(),
         result.candidate.clone(),
@@ -132,10 +134,60 @@ fn latencies(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
         let names = [result.point.clone(), result.candidate.clone()];
         names.into_iter().chain(cells).collect()
     });
-    let hidden = usize::from(!has_several_points(status));
-    let rows = std::iter::once(header).chain(rows);
-    rows.map(|row: Vec<String>| row.into_iter().skip(hidden).collect())
-        .collect()
+    under(header, rows, has_several_points(status))
+}
+
+/// What a million requests of each candidate cost, with both terms; a header alone where nobody asked.
+fn costs(benchmark: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
+    let asked = benchmark.spec.costs.as_ref();
+    let money = asked.and_then(|costs| costs.money.as_ref());
+    let carbon = asked.and_then(|costs| costs.carbon.as_ref());
+    let mut header = vec!["POINT".to_owned(), "CANDIDATE".to_owned()];
+    if let Some(money) = money {
+        let titles = ["/MILLION", " FOR ENERGY", " FOR THE NODE"];
+        header.extend(titles.map(|title| format!("{}{title}", money.currency)));
+    }
+    if carbon.is_some() {
+        let titles = ["gCO2e/MILLION", "gCO2e OPERATIONAL", "gCO2e EMBODIED"];
+        header.extend(titles.map(str::to_owned));
+    }
+    let cells = |cost: &Option<CostPerMillion>| match cost {
+        Some(cost) => [
+            text::figure(&cost.total),
+            text::number(cost.energy),
+            text::number(cost.node),
+        ],
+        None => ["–", "–", "–"].map(str::to_owned),
+    };
+    let row = |result: &CandidateResult| {
+        let mut row = vec![result.point.clone(), result.candidate.clone()];
+        if money.is_some() {
+            row.extend(cells(&result.money));
+        }
+        if carbon.is_some() {
+            row.extend(cells(&result.carbon));
+        }
+        row
+    };
+    let is_asked = money.is_some() || carbon.is_some();
+    let rows = status.results.iter().filter(|_| is_asked).map(row);
+    under(header, rows, has_several_points(status))
+}
+
+/// What the costs are of.
+fn cost_note(benchmark: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) -> Option<String> {
+    let costs = benchmark.spec.costs.as_ref()?;
+    let power = status.provenance.as_deref().unwrap_or("unknown");
+    let sci = if costs.carbon.is_some() {
+        "; gCO2e/million is the SCI of ISO/IEC 21031 for a million successful requests"
+    } else {
+        ""
+    };
+    Some(format!(
+        "costs are of gross joules ({}) and of a node that does nothing else for {}{sci}",
+        power.to_lowercase(),
+        costs.node_lifetime
+    ))
 }
 
 fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {

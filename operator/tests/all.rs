@@ -21,6 +21,7 @@ mod verdict;
 mod verdict_budgets;
 mod verdict_claims;
 mod verdict_control;
+mod verdict_costs;
 mod verdict_latency;
 mod verdict_looks;
 mod verdict_optimum;

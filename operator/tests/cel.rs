@@ -623,6 +623,40 @@ fn a_database_is_filled_in_one_way() {
 }
 
 #[test]
+fn costs_are_of_something() {
+    let money = |node: &str| json!({"currency": "EUR", "node": node, "perKilowattHour": "0"});
+    let carbon = |node: &str| json!({"nodeGrams": node, "gramsPerKilowattHour": "0"});
+    let of = |lifetime: &str, name: &str, costs: Value| {
+        let mut all = json!({"nodeLifetime": lifetime});
+        if !name.is_empty() {
+            all[name] = costs;
+        }
+        [("spec/costs", all)]
+    };
+    let some = of("24h", "money", money("90"));
+    rule(
+        "costs needs money, carbon or both",
+        &of("24h", "", json!(null)),
+        &some,
+    );
+    rule(
+        "costs.nodeLifetime must be at least 24h",
+        &of("23h", "money", money("90")),
+        &some,
+    );
+    rule(
+        "costs.money.node and perKilowattHour are both 0",
+        &of("24h", "money", money("0.0")),
+        &some,
+    );
+    rule(
+        "costs.carbon.nodeGrams and gramsPerKilowattHour are both 0",
+        &of("24h", "carbon", carbon("0")),
+        &of("24h", "carbon", carbon("0.1")),
+    );
+}
+
+#[test]
 fn the_deadline_leaves_time() {
     let message = "spec.deadline must be from 1m to 336h";
     let of = |deadline: &str| {

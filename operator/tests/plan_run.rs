@@ -201,6 +201,10 @@ fn a_budget_is_judged_anew_on_the_same_trials() {
     for changes in [
         ("/deadline", json!("7h")),
         ("/energy/decidingFigure", json!("Net")),
+        (
+            "/costs",
+            json!({"nodeLifetime": "43800h", "carbon": {"nodeGrams": "1", "gramsPerKilowattHour": "1"}}),
+        ),
     ] {
         let run = run_of(&world.slots[0].benchmark);
         world.edit(0, &[changes]);

@@ -345,7 +345,12 @@ fn nine_points_of_two_candidates_fit_a_status() {
     };
     let budget = json!([limits("rust"), limits("python")]);
     let nine = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-    let benchmark = at(&nine, &[("/budgets", budget)]);
+    let costs = json!({
+        "nodeLifetime": "43800h",
+        "money": {"currency": "EUR", "node": "90", "perKilowattHour": "0.25"},
+        "carbon": {"nodeGrams": "25000", "gramsPerKilowattHour": "56"},
+    });
+    let benchmark = at(&nine, &[("/budgets", budget.clone())]);
     let result = parse(SAMPLE).unwrap();
     let percentiles = figures(&result, &[200]).percentiles_ms;
     let mut trials = swept(&benchmark, |connections, block, _, name| Trial {
@@ -364,10 +369,20 @@ fn nine_points_of_two_candidates_fit_a_status() {
             .clone_from(&percentiles);
         status.fortio = Some(result.clone());
     }
-    let status = judged(&benchmark, trials).status;
+    let status = judged(&benchmark, trials.clone()).status;
     assert_eq!(status.verdict, Some(Verdict::Pass));
     // The longest that figures come in: none is withheld, each has every interval, and all percentiles.
     let whole = |r: &CandidateResult| r.withheld.is_empty() && r.latency.len() == 5;
     assert!(status.results.iter().all(whole), "{:?}", status.results[0]);
     assert!(bytes(&status) < 32 * 1024, "{}", bytes(&status));
+    // What nobody asks for takes no room; both costs take a quarter more.
+    let priced = at(&nine, &[("/budgets", budget), ("/costs", costs)]);
+    let status = judged(&priced, trials).status;
+    let is_priced = |r: &CandidateResult| r.money.is_some() && r.carbon.is_some();
+    assert!(
+        status.results.iter().all(is_priced),
+        "{:?}",
+        status.results[0]
+    );
+    assert!(bytes(&status) < 40 * 1024, "{}", bytes(&status));
 }

@@ -94,6 +94,7 @@ def test_the_examples_are_accepted(example: Path) -> None:
             "energy.boundary Candidate needs energy.decidingFigure Attributed",
         ),
         (benchmark(deadline="10s"), "spec.deadline must be from 1m to 336h"),
+        (benchmark(costs={"nodeLifetime": "43800h"}), "costs needs money, carbon or both"),
         (
             benchmark(load={"rate": 100, "requests": 500}),
             "load.requests are sent in less than 20s at this load.rate",

@@ -1,4 +1,4 @@
-"""Editing a budget judges the same trials anew, and measures nothing."""
+"""Editing budgets or costs judges the same trials anew, and measures nothing."""
 
 import json
 import re
@@ -17,9 +17,9 @@ def trials() -> set[str]:
     return {trial["metadata"]["uid"] for trial in get("fbt", "-n", LONG.namespace)["items"]}
 
 
-def judged_with(session: Session, budgets: list[Object]) -> Object:
-    """The benchmark, once the operator has looked at these budgets."""
-    change = json.dumps({"spec": {"budgets": budgets}})
+def judged_with(session: Session, **changes: object) -> Object:
+    """The benchmark, once the operator has looked at these fields of its spec."""
+    change = json.dumps({"spec": changes})
     command = ("patch", "fb", LONG.name, "-n", LONG.namespace, "--type=merge", "-p", change, "-o", "json")
     generation = json.loads(kubectl(*command).stdout)["metadata"]["generation"]
 
@@ -40,7 +40,7 @@ def test_a_budget_that_cannot_be_met_fails_with_numbers(
     session: Session, before: tuple[Object, set[str]]
 ) -> None:
     run, ledger = before
-    failed = judged_with(session, [{"candidate": "rust", "maxJoulesPerRequest": IMPOSSIBLE}])
+    failed = judged_with(session, budgets=[{"candidate": "rust", "maxJoulesPerRequest": IMPOSSIBLE}])
     message = assert_ended(failed, "Fail", "BudgetExceeded")
     figure = next(r for r in run["status"]["results"] if r["candidate"] == "rust")["grossJoulesPerRequest"]
     (budget,) = failed["status"]["budgets"]
@@ -56,11 +56,37 @@ def test_a_budget_that_cannot_be_met_fails_with_numbers(
 
 def test_the_old_budgets_pass_again(session: Session, before: tuple[Object, set[str]]) -> None:
     run, ledger = before
-    passed = judged_with(session, run["spec"]["budgets"])
+    passed = judged_with(session, budgets=run["spec"]["budgets"])
     assert_ended(passed, "Pass", "BudgetsMet")
     same = ("run", "results", "comparisons", "ledgerDigest", "winner", "budgets")
     assert {name for name in same if passed["status"][name] != run["status"][name]} == set()
     assert trials() == ledger
+
+
+def test_costs_are_told_beside_the_joules(session: Session, before: tuple[Object, set[str]]) -> None:
+    run, ledger = before
+    hours, price, kilowatt_hour, embodied, grid = 43800, 90, 0.25, 25000, 56
+    costs = {
+        "nodeLifetime": f"{hours}h",
+        "money": {"currency": "EUR", "node": str(price), "perKilowattHour": str(kilowatt_hour)},
+        "carbon": {"nodeGrams": str(embodied), "gramsPerKilowattHour": str(grid)},
+    }
+    try:
+        told = judged_with(session, costs=costs)
+        for result in told["status"]["results"]:
+            joules = result["grossJoulesPerRequest"]["value"]
+            rate = result["requestsPerSecond"]["value"]
+            for kind, node, energy in (("money", price, kilowatt_hour), ("carbon", embodied, grid)):
+                terms = (joules * 1e6 / 3.6e6 * energy, node * 1e6 / rate / (hours * 3600))
+                cost = result[kind]
+                assert (cost["energy"], cost["node"]) == pytest.approx(terms, rel=1e-5)
+                total = cost["total"]
+                assert total["value"] == pytest.approx(sum(terms), rel=1e-5)
+                assert total["lower"] < total["value"] < total["upper"]
+    finally:
+        plain = judged_with(session, costs=None)
+    assert [r for r in plain["status"]["results"] if "money" in r or "carbon" in r] == []
+    assert (plain["status"]["run"], trials()) == (run["status"]["run"], ledger)
 
 
 def numbers(text: str) -> list[float]:

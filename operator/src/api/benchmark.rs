@@ -9,7 +9,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Decimal, FrugalityBenchmarkStatus, HumanDuration, Load};
+use super::{Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load};
 
 /// Blocks below which nothing is reported: with fewer, a t-interval says next to nothing.
 pub const MIN_BLOCKS: i32 = 5;
@@ -79,6 +79,9 @@ pub struct FrugalityBenchmarkSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
     pub budgets: Vec<Budget>,
+    /// Prices and carbon of the measured node and of its energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Costs>,
     /// Where servers and injector run.
     #[serde(default)]
     pub placement: Placement,

@@ -254,6 +254,21 @@ pub struct Expanded {
 }
 
 impl Figure {
+    /// The figure of so many times the same; above 0.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self {
+            value: self.value * factor,
+            lower: self.lower * factor,
+            upper: self.upper * factor,
+            expanded: self.expanded.map(|expanded| Expanded {
+                lower: expanded.lower * factor,
+                upper: expanded.upper * factor,
+                ..expanded
+            }),
+        }
+    }
+
     /// The same of seven digits, which is more than any meter knows: a status has little room.
     #[must_use]
     pub fn rounded(self) -> Self {
@@ -320,6 +335,13 @@ pub struct CandidateResult {
     /// Share of requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ratio: Option<Figure>,
+    /// Money for a million successful requests, in the currency of `spec.costs.money`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money: Option<CostPerMillion>,
+    /// Carbon of a million successful requests, in grams of CO₂ equivalent, by `spec.costs.carbon`: the SCI of
+    /// ISO/IEC 21031:2024, (E·I + M) per R, with R a million requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carbon: Option<CostPerMillion>,
     /// Largest working set of the candidate's pods together seen in any measured window, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<i64>,
@@ -327,6 +349,31 @@ pub struct CandidateResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub withheld: Vec<String>,
+}
+
+/// What a million successful requests cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CostPerMillion {
+    /// All of it: energy and node. Its interval is that of the trials' own sums.
+    pub total: Figure,
+    /// For energy: gross joules per request × what a joule costs. Of carbon E·I, the operational part.
+    pub energy: f64,
+    /// For the node: its time, of which each request takes 1/(requests/s), × its cost over its lifetime. Of
+    /// carbon M, the embodied part, of a node that does nothing else.
+    pub node: f64,
+}
+
+impl CostPerMillion {
+    /// The same of seven digits.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self {
+            total: self.total.rounded(),
+            energy: seven_digits(self.energy),
+            node: seven_digits(self.node),
+        }
+    }
 }
 
 /// The latency that a share of the requests stayed below. The ledger has the whole histogram of each trial.

@@ -4,7 +4,10 @@
 use frugality_measure::{fortio::Amount, order::blocks, statistics::sequential::nominal_level};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::identity::hex_digest;
+use super::{
+    costs::{Cost, Rates},
+    identity::hex_digest,
+};
 use crate::api::{
     Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, MAX_POINTS,
     MIN_BLOCKS, QuantityError, Sweep,
@@ -50,6 +53,9 @@ pub enum SettingsError {
         "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
     )]
     Looks,
+    /// A lifetime over which a node's cost can't be spread.
+    #[error("costs.nodeLifetime must be at least 24h; write for example 43800h for five years")]
+    NodeLifetime,
     /// A control or a budget's `against` that is no candidate.
     #[error("{field} must name a candidate of spec.candidates, not `{name}`")]
     NoCandidate {
@@ -199,6 +205,10 @@ pub struct Settings {
     pub limits: Vec<Limit>,
     /// Whether modelled joules may decide a budget.
     pub allow_modelled: bool,
+    /// What money a joule and a second of the node cost.
+    pub money: Option<Rates>,
+    /// What grams of CO₂ equivalent they cost.
+    pub carbon: Option<Rates>,
 }
 
 impl Settings {
@@ -272,6 +282,8 @@ impl Settings {
             boundary: spec.energy.boundary,
             limits: limits(spec)?,
             allow_modelled: spec.energy.allow_modelled,
+            money: Rates::of(spec.costs.as_ref(), Cost::Money)?,
+            carbon: Rates::of(spec.costs.as_ref(), Cost::Carbon)?,
         })
     }
 
@@ -290,6 +302,15 @@ impl Settings {
     #[must_use]
     pub fn level_of_looks(&self, overall: f64) -> Option<f64> {
         level_of(&self.looks, overall)
+    }
+
+    /// What a joule and a second of the node cost.
+    #[must_use]
+    pub fn rates(&self, cost: Cost) -> Option<Rates> {
+        match cost {
+            Cost::Money => self.money,
+            Cost::Carbon => self.carbon,
+        }
     }
 
     /// Names of all that take part in a block: the candidates, and the control's hidden name.
@@ -454,7 +475,7 @@ fn no_candidate(field: &'static str, name: &str) -> SettingsError {
     }
 }
 
-fn number(field: &'static str, decimal: &Decimal) -> Result<f64, SettingsError> {
+pub(super) fn number(field: &'static str, decimal: &Decimal) -> Result<f64, SettingsError> {
     decimal
         .number()
         .map_err(|source| SettingsError::Quantity { field, source })
@@ -469,7 +490,7 @@ fn rate(rate: &IntOrString) -> Result<Option<f64>, SettingsError> {
     }
 }
 
-fn seconds(field: &'static str, duration: &HumanDuration) -> Result<f64, SettingsError> {
+pub(super) fn seconds(field: &'static str, duration: &HumanDuration) -> Result<f64, SettingsError> {
     duration
         .seconds()
         .map_err(|source| SettingsError::Quantity { field, source })

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod comparisons;
+mod costs;
 mod evidence;
 mod latency;
 mod standing;
@@ -17,8 +18,8 @@ use super::{
     text,
 };
 use crate::api::{
-    self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure,
-    FrugalityTrial, MIN_BLOCKS, NoiseFloor, SweepResult, Verdict, reason,
+    self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, CostPerMillion, DecidingFigure,
+    Figure, FrugalityTrial, MIN_BLOCKS, NoiseFloor, SweepResult, Verdict, reason,
 };
 use budgets::budgets;
 use evidence::Evidence;
@@ -351,6 +352,9 @@ fn rounded(mut figures: Figures) -> Figures {
             &mut result.error_ratio,
         ] {
             *figure = figure.map(Figure::rounded);
+        }
+        for cost in [&mut result.money, &mut result.carbon] {
+            *cost = cost.map(CostPerMillion::rounded);
         }
     }
     for comparison in &mut figures.comparisons {

@@ -10,6 +10,7 @@ use crate::{
         FrugalityTrialStatus, Outcome,
     },
     plan::{
+        costs::Cost,
         ledger::Ledger,
         settings::{ERROR, Look, Point, Quantity, Settings},
     },
@@ -22,6 +23,8 @@ pub(super) enum Measure {
     MillisecondsPerRequest,
     Joules(DecidingFigure),
     CpuMilliseconds,
+    /// Of a million requests.
+    Cost(Cost),
 }
 
 impl Measure {
@@ -33,6 +36,8 @@ impl Measure {
             Self::Joules(DecidingFigure::Net) => "net joules",
             Self::Joules(DecidingFigure::Attributed) => "attributed joules",
             Self::CpuMilliseconds => "CPU time",
+            Self::Cost(Cost::Money) => "money",
+            Self::Cost(Cost::Carbon) => "carbon",
         }
     }
 
@@ -40,8 +45,13 @@ impl Measure {
     fn is_of_node(self) -> bool {
         matches!(
             self,
-            Self::Joules(DecidingFigure::Gross | DecidingFigure::Net)
+            Self::Joules(DecidingFigure::Gross | DecidingFigure::Net) | Self::Cost(_)
         )
+    }
+
+    /// Whether joules are in it, of which the spread between trials does not show everything.
+    fn is_of_energy(self) -> bool {
+        matches!(self, Self::Joules(_) | Self::Cost(_))
     }
 }
 
@@ -143,6 +153,9 @@ impl<'a> Evidence<'a> {
                 };
                 seconds.map(|seconds| seconds * 1000.0)
             }
+            Measure::Cost(cost) => self
+                .cost_terms(trial, cost)
+                .map(|(energy, node)| energy + node),
         }
     }
 
@@ -157,9 +170,9 @@ impl<'a> Evidence<'a> {
         let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
         let estimate = geometric_mean(&values?, 1.0 - level)?;
         let figure = Figure::from(estimate);
-        let Measure::Joules(_) = measure else {
+        if !measure.is_of_energy() {
             return Some(figure);
-        };
+        }
         // A figure to whose interval this can't be added is none: it would be too narrow.
         let beside = self.uncertainty(&trials, measure, f64::hypot)?;
         let bounds = expanded(&estimate, beside)?;
@@ -180,9 +193,9 @@ impl<'a> Evidence<'a> {
         self.uncertainty(&self.trials(entrant), measure, |_, ends| ends)
     }
 
-    /// What the spread between trials does not show of a figure in joules, as a share of it: the largest
+    /// What the spread between trials does not show of a figure of energy, as a share of it: the largest
     /// of the trials, each from its meter's accuracy and from what its window's ends cost. A meter that tells
-    /// no accuracy adds nothing.
+    /// no accuracy adds nothing; of a cost, only the part for energy has this.
     fn uncertainty(
         &self,
         trials: &[&FrugalityTrialStatus],
@@ -194,13 +207,18 @@ impl<'a> Evidence<'a> {
             let successes = trial.requests.as_ref()?.successes as f64;
             // The ends' joules are the same in gross and net; of what is attributed they are about the
             // share that they are of the load's own.
-            let joules = match measure {
-                Measure::Joules(DecidingFigure::Attributed) => energy.net_joules,
-                _ => None,
+            let (joules, share) = match measure {
+                Measure::Joules(DecidingFigure::Attributed) => (energy.net_joules, 1.0),
+                Measure::Cost(cost) => {
+                    let (of_energy, of_node) = self.cost_terms(trial, cost)?;
+                    (Some(energy.node_joules), of_energy / (of_energy + of_node))
+                }
+                _ => (None, 1.0),
             };
             let joules = joules.or_else(|| Some(self.value(trial, measure)? * successes))?;
             let of_ends = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
-            Some(together(meter_uncertainty(trial).unwrap_or(0.0), of_ends))
+            let of_energy = together(meter_uncertainty(trial).unwrap_or(0.0), of_ends);
+            Some(of_energy * share)
         };
         trials
             .iter()
@@ -262,6 +280,19 @@ impl<'a> Evidence<'a> {
             }
             figure
         };
+        let requests_per_second = figure(Measure::RequestsPerSecond);
+        let gross_joules_per_request = figure(Measure::Joules(DecidingFigure::Gross));
+        let mut cost = |cost: Cost| {
+            self.settings.rates(cost)?;
+            let of_sums = figure(Measure::Cost(cost))?;
+            self.cost(
+                cost,
+                of_sums,
+                gross_joules_per_request?,
+                requests_per_second?,
+            )
+        };
+        let (money, carbon) = (cost(Cost::Money), cost(Cost::Carbon));
         CandidateResult {
             point: self.point.name.clone(),
             candidate: candidate.to_owned(),
@@ -270,14 +301,16 @@ impl<'a> Evidence<'a> {
                 spec.candidate == candidate && spec.point == self.point.name
             }))
             .unwrap_or(i32::MAX),
-            requests_per_second: figure(Measure::RequestsPerSecond),
+            requests_per_second,
             milliseconds_per_request: figure(Measure::MillisecondsPerRequest),
             latency: self.latency(candidate),
-            gross_joules_per_request: figure(Measure::Joules(DecidingFigure::Gross)),
+            gross_joules_per_request,
             net_joules_per_request: figure(Measure::Joules(DecidingFigure::Net)),
             attributed_joules_per_request: figure(Measure::Joules(DecidingFigure::Attributed)),
             cpu_milliseconds_per_request: figure(Measure::CpuMilliseconds),
             error_ratio: self.error_ratio(candidate, level),
+            money,
+            carbon,
             peak_memory_bytes: trials
                 .iter()
                 .map(|t| t.energy.as_ref()?.candidate_peak_working_set_bytes)

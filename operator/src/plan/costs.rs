@@ -1,0 +1,81 @@
+//! What a request costs: so much for its joules, and so much for the node's time.
+
+use super::settings::{SettingsError, number, seconds};
+use crate::api::{Costs, Decimal};
+
+/// Joules of a kilowatt-hour.
+const JOULES_PER_KILOWATT_HOUR: f64 = 3.6e6;
+/// Requests that a cost is told for, the functional unit R of ISO/IEC 21031.
+pub const REQUESTS: f64 = 1e6;
+/// The shortest lifetime of a node.
+const LEAST_LIFETIME_SECONDS: f64 = 86_400.0;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// In the spec's currency.
+    Money,
+    /// In grams of CO₂ equivalent.
+    Carbon,
+}
+
+/// What a joule and a second of the node cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Of a joule.
+    pub per_joule: f64,
+    /// Of a second: the node's cost over its lifetime.
+    pub per_second: f64,
+}
+
+impl Rates {
+    /// The terms of [`REQUESTS`] requests: for their energy, of so many joules each, and for the node, which
+    /// answers so many in a second and does nothing else. Of carbon these are E·I and M of ISO/IEC
+    /// 21031:2024, 4, with all of the node reserved for the window: TE · TS · RS, RS = 1.
+    #[must_use]
+    pub fn terms(&self, joules_per_request: f64, requests_per_second: f64) -> (f64, f64) {
+        (
+            REQUESTS * self.per_joule * joules_per_request,
+            REQUESTS * self.per_second / requests_per_second,
+        )
+    }
+
+    /// The rates of a cost, if the spec gives them.
+    pub(super) fn of(costs: Option<&Costs>, cost: Cost) -> Result<Option<Self>, SettingsError> {
+        let Some(costs) = costs else {
+            return Ok(None);
+        };
+        let given = match cost {
+            Cost::Money => costs.money.as_ref().map(|money| {
+                let fields = ["costs.money.node", "costs.money.perKilowattHour"];
+                (fields, &money.node, &money.per_kilowatt_hour)
+            }),
+            Cost::Carbon => costs.carbon.as_ref().map(|carbon| {
+                let fields = [
+                    "costs.carbon.nodeGrams",
+                    "costs.carbon.gramsPerKilowattHour",
+                ];
+                (fields, &carbon.node_grams, &carbon.grams_per_kilowatt_hour)
+            }),
+        };
+        given
+            .map(|(fields, node, kilowatt_hour)| Self::new(costs, fields, node, kilowatt_hour))
+            .transpose()
+    }
+
+    fn new(
+        costs: &Costs,
+        [node_field, energy_field]: [&'static str; 2],
+        node: &Decimal,
+        kilowatt_hour: &Decimal,
+    ) -> Result<Self, SettingsError> {
+        let lifetime_seconds = seconds("costs.nodeLifetime", &costs.node_lifetime)?;
+        if lifetime_seconds < LEAST_LIFETIME_SECONDS {
+            return Err(SettingsError::NodeLifetime);
+        }
+        Ok(Self {
+            per_joule: number(energy_field, kilowatt_hour)? / JOULES_PER_KILOWATT_HOUR,
+            per_second: number(node_field, node)? / lifetime_seconds,
+        })
+    }
+}

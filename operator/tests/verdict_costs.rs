@@ -1,0 +1,184 @@
+//! What a million requests cost, in money and in carbon.
+
+use crate::common::{
+    assert_near,
+    entries::{Trial, factor, judged, ledger},
+    two_with,
+};
+use frugality_operator::{
+    api::{CostPerMillion, FrugalityBenchmark, FrugalityBenchmarkStatus},
+    plan::settings::{Settings, SettingsError},
+    summary::summary,
+};
+use serde_json::{Value, json};
+
+/// Half an interval of five trials with logarithms of −2k … 2k, in units of k: t₄ · √2.5 / √5.
+const HALF: f64 = 1.963_243;
+
+fn costs() -> Value {
+    json!({
+        "nodeLifetime": "43800h",
+        "money": {"currency": "EUR", "node": "90", "perKilowattHour": "0.25"},
+        "carbon": {"nodeGrams": "25000", "gramsPerKilowattHour": "56"},
+    })
+}
+
+fn with(costs: Value) -> FrugalityBenchmark {
+    two_with(&[("/costs", costs)])
+}
+
+/// The status that comes of these trials, the same for both candidates.
+fn status(costs: Value, of: impl Fn(i32) -> Trial) -> FrugalityBenchmarkStatus {
+    let benchmark = with(costs);
+    let trials = ledger(&benchmark, |block, _| of(block));
+    judged(&benchmark, trials).status
+}
+
+fn money(status: &FrugalityBenchmarkStatus) -> CostPerMillion {
+    status.results[0].money.unwrap()
+}
+
+/// What the spread alone leaves of a total's interval, above it and as a logarithm.
+fn half(cost: CostPerMillion) -> f64 {
+    (cost.total.upper / cost.total.value).ln()
+}
+
+#[test]
+fn every_term_is_told_and_the_total_is_their_sum() {
+    // 0.01 J and a four hundredth of a second each.
+    let status = status(costs(), |_| Trial::default());
+    let money = money(&status);
+    // 10 kJ are 2.7778 Wh; 2500 s are 15.855 millionths of five years.
+    assert_near(money.energy, 0.25 * 10_000.0 / 3.6e6);
+    assert_near(money.node, 90.0 * 2500.0 / (5.0 * 365.0 * 86_400.0));
+    assert_near(money.total.value, 0.000_694_444_4 + 0.001_426_941);
+    let carbon = status.results[1].carbon.unwrap();
+    assert_near(carbon.energy, 56.0 * 10_000.0 / 3.6e6);
+    assert_near(carbon.node, 25_000.0 * 2500.0 / (5.0 * 365.0 * 86_400.0));
+    assert_near(carbon.total.value, carbon.energy + carbon.node);
+    let table = summary(&FrugalityBenchmark {
+        status: Some(status),
+        ..with(costs())
+    });
+    for text in [
+        "CANDIDATE  EUR/MILLION",
+        "EUR FOR ENERGY  EUR FOR THE NODE  gCO2e/MILLION",
+        "0.000694",
+        "0.00143",
+        "costs are of gross joules (metered) and of a node that does nothing else for 43800h; gCO2e/million is the SCI",
+    ] {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_told() {
+    let carbon = json!({"nodeGrams": "0", "gramsPerKilowattHour": "56"});
+    let costs = json!({"nodeLifetime": "24h", "carbon": carbon});
+    let status = status(costs.clone(), |_| Trial::default());
+    assert_eq!(status.results[0].money, None);
+    let told = status.results[0].carbon.unwrap();
+    assert_near(told.total.value, told.energy);
+    assert_near(told.node, 0.0);
+    let table = summary(&FrugalityBenchmark {
+        status: Some(status),
+        ..with(costs)
+    });
+    assert!(
+        !table.contains("EUR") && table.contains("gCO2e/MILLION"),
+        "{table}"
+    );
+    let without = two_with(&[]);
+    let status = judged(&without, ledger(&without, |_, _| Trial::default())).status;
+    assert_eq!(
+        (status.results[0].money, status.results[0].carbon),
+        (None, None)
+    );
+    let table = summary(&FrugalityBenchmark {
+        status: Some(status),
+        ..without
+    });
+    assert!(
+        !table.contains("MILLION") && !table.contains("costs are of"),
+        "{table}"
+    );
+}
+
+#[test]
+fn the_interval_is_that_of_the_trials_own_sums() {
+    let k = 0.01;
+    // A slow trial that takes more joules costs more by both terms.
+    let together = status(costs(), |block| Trial {
+        gross: 0.01 * factor(block, k),
+        requests_per_second: 400.0 / factor(block, k),
+        ..Trial::default()
+    });
+    assert!((half(money(&together)) - HALF * k).abs() < 1e-6);
+    // One that takes more joules and is faster costs less of the node: here the two cancel.
+    let seconds = 5.0 * 365.0 * 86_400.0;
+    let equal = json!({"currency": "EUR", "node": format!("{:.6}", 0.01 * 400.0 * seconds * 1e-6), "perKilowattHour": "3.6"});
+    let equal = json!({"nodeLifetime": "43800h", "money": equal});
+    let against = status(equal, |block| Trial {
+        gross: 0.01 * factor(block, k),
+        requests_per_second: 400.0 * factor(block, k),
+        ..Trial::default()
+    });
+    assert_near(money(&against).energy, money(&against).node);
+    assert!(
+        half(money(&against)) < 0.02 * HALF * k,
+        "{:?}",
+        money(&against)
+    );
+}
+
+#[test]
+fn the_meters_accuracy_weighs_as_much_as_energy_does() {
+    let status = status(costs(), |block| Trial {
+        gross: 0.01 * factor(block, 1e-6),
+        requests_per_second: 400.0,
+        meter_uncertainty: Some(0.05),
+        ..Trial::default()
+    });
+    let cost = money(&status);
+    let expanded = cost.total.expanded.unwrap();
+    assert!(expanded.covers_meter);
+    let share = cost.energy / (cost.energy + cost.node);
+    let found = (expanded.upper / cost.total.value).ln();
+    assert!((found - 2.0 * 0.05 * share).abs() < 1e-5, "{found}");
+}
+
+#[test]
+fn where_the_injector_shared_the_node_nothing_has_a_price() {
+    let benchmark = two_with(&[
+        ("/costs", costs()),
+        ("/placement/allowSharedNode", json!(true)),
+    ]);
+    let mut trials = ledger(&benchmark, |_, _| Trial::default());
+    for trial in &mut trials {
+        trial
+            .spec
+            .injector_node
+            .clone_from(&trial.spec.measured_node);
+    }
+    let status = judged(&benchmark, trials).status;
+    let rust = &status.results[0];
+    assert_eq!((rust.money, rust.carbon), (None, None));
+    for name in ["money: the injector ran", "carbon: the injector ran"] {
+        assert!(
+            rust.withheld.iter().any(|why| why.starts_with(name)),
+            "{:?}",
+            rust.withheld
+        );
+    }
+}
+
+#[test]
+fn a_node_of_no_lifetime_is_refused() {
+    let mut short = costs();
+    short["nodeLifetime"] = json!("23h");
+    assert_eq!(
+        Settings::parse(&with(short).spec),
+        Err(SettingsError::NodeLifetime)
+    );
+    assert!(Settings::parse(&with(costs()).spec).is_ok());
+}
