@@ -10,7 +10,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, Role, Verdict, reason},
     plan::{
         Plan,
-        facts::{ForeignPod, Observed, PREFLIGHT, Peer, Termination},
+        facts::{ForeignPod, NodeFacts, Observed, PREFLIGHT, Peer, Termination},
         plan,
     },
 };
@@ -251,6 +251,42 @@ fn nodes_are_chosen_by_labels_and_readiness() {
         observed.nodes[1].schedulable = false;
     });
     assert_eq!(reason_of(&unready), reason::METER_MISSING);
+}
+
+#[test]
+fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
+    let without = |lacks: fn(&mut NodeFacts)| {
+        planned(&World::new([two()]), 61.0, |observed| {
+            for node in &mut observed.nodes {
+                node.meter_ip = Some("10.0.0.5".into());
+            }
+            let role = ("frugality.dev/role".to_owned(), "measured".to_owned());
+            observed.nodes[1].labels.extend([role]);
+            lacks(&mut observed.nodes[1]);
+        })
+    };
+    // Its meter restarts.
+    let plan = without(|node| node.meter_ip = None);
+    assert_eq!(reason_of(&plan), reason::METER_MISSING);
+    let message = &plan.status.conditions[0].message;
+    assert!(message.contains("may be measured (pi-1)"), "{message}");
+    // It restarts itself.
+    let plan = without(|node| node.schedulable = false);
+    assert_eq!(reason_of(&plan), reason::NO_MEASURED_NODE);
+    let message = &plan.status.conditions[0].message;
+    assert!(
+        message.contains("has the labels frugality.dev/role=measured"),
+        "{message}"
+    );
+    // A spec that names another node means that one.
+    let selector = json!({"kubernetes.io/hostname": "injector-1"});
+    let elsewhere = two_with(&[("/placement/measuredNodeSelector", selector)]);
+    let plan = planned(&World::new([elsewhere]), 61.0, |observed| {
+        observed.nodes[0].meter_ip = Some("10.0.0.5".into());
+        let role = ("frugality.dev/role".to_owned(), "measured".to_owned());
+        observed.nodes[1].labels.extend([role]);
+    });
+    assert_eq!(plan.status.measured_node.as_deref(), Some("injector-1"));
 }
 
 #[test]

@@ -123,24 +123,34 @@ fn measured_node<'a>(
     nodes: &'a [NodeFacts],
     holds: impl Fn(&NodeFacts) -> bool,
 ) -> Result<&'a NodeFacts, Misplaced> {
-    let selector = &placement.measured_node_selector;
-    let matching: Vec<_> = schedulable(nodes, selector).collect();
+    let mut selector = placement.measured_node_selector.clone();
+    // Where a node has the label, no other is meant: another board's joules are no stand-in for its own
+    // while it is not ready, or its meter is not.
+    let is_meant = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
+    if nodes.iter().any(is_meant) {
+        selector.insert(ROLE_LABEL.to_owned(), MEASURED.to_owned());
+    }
+    let matching: Vec<_> = schedulable(nodes, &selector).collect();
     if matching.is_empty() {
         return Err(Misplaced {
             reason: reason::NO_MEASURED_NODE,
             message: format!(
                 "no ready, untainted node{}; label one, or change spec.placement.measuredNodeSelector",
-                words(selector)
+                words(&selector)
             ),
         });
     }
+    let names: Vec<&str> = matching.iter().map(|node| node.name.as_str()).collect();
+    let names = names.join(", ");
     matching
         .into_iter()
         .filter(|node| node.meter_ip.is_some())
-        .min_by_key(|node| (!holds(node), !is_labelled_measured(node), &node.name))
+        .min_by_key(|node| (!holds(node), &node.name))
         .ok_or_else(|| Misplaced {
             reason: reason::METER_MISSING,
-            message: "no ready meter on any node that may be measured; look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter) and at spec.placement.measuredNodeSelector".into(),
+            message: format!(
+                "no ready meter on any node that may be measured ({names}); look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter), at spec.placement.measuredNodeSelector and at the label {ROLE_LABEL}={MEASURED}"
+            ),
         })
 }
 
@@ -180,12 +190,15 @@ fn schedulable<'a>(
     nodes: &'a [NodeFacts],
     selector: &BTreeMap<String, String>,
 ) -> impl Iterator<Item = &'a NodeFacts> {
-    nodes.iter().filter(move |node| {
-        node.schedulable
-            && selector
-                .iter()
-                .all(|(key, value)| node.labels.get(key) == Some(value))
-    })
+    nodes
+        .iter()
+        .filter(move |node| node.schedulable && has(node, selector))
+}
+
+fn has(node: &NodeFacts, labels: &BTreeMap<String, String>) -> bool {
+    labels
+        .iter()
+        .all(|(key, value)| node.labels.get(key) == Some(value))
 }
 
 fn is_labelled_measured(node: &NodeFacts) -> bool {
