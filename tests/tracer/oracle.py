@@ -25,6 +25,7 @@ EXACT = 1e-6
 STAMPED = 0.001
 # Kepler's counters may be half a second older than their scrape, at either end of a window.
 UNSTAMPED = 0.03
+UNSTAMPED_TIME = SECOND // 2
 
 # The void that is right in each kind of trouble.
 VOIDS_BY_TROUBLE = {
@@ -122,13 +123,16 @@ def truth(case, trial):
     return figures
 
 
-def allowed(case, name, true, figures):
+def allowed(case, trial, name, true, figures):
     """By how much a claim may differ from the truth."""
     if name in ("successes", "errors"):
         return 0
     if name in ("requests_per_second", "milliseconds_per_request"):
         return EXACT * abs(true)
     share = UNSTAMPED if case["meter"] == "kepler" else STAMPED
+    if case["meter"] == "kepler" and name.startswith("idle_"):
+        # So much shorter or longer than a baseline may be what its counters are of.
+        share = Fraction(UNSTAMPED_TIME, trial["idle_length"])
     if name == "net_joules_per_request":  # What is subtracted is off as well as what it is taken from.
         true = figures["gross_joules_per_request"]
     return share * abs(true)
@@ -160,7 +164,7 @@ def findings_of(case, trial):
         if claimed is None or true is None:
             yield f"{name} {claimed}", "none" if true is None else f"{float(true):.6g}", "one is missing"
         # Not written as >, so that a claim that is no number is not let through.
-        elif not abs(Fraction(claimed) - true) <= Fraction(allowed(case, name, true, figures)):
+        elif not abs(Fraction(claimed) - true) <= Fraction(allowed(case, trial, name, true, figures)):
             off = f"{100 * (claimed / float(true) - 1):+.3g} %" if true else "truth is 0"
             yield f"{name} {claimed:.6g}", f"{float(true):.6g}", off
     if case["meter"] == "kepler":
