@@ -36,16 +36,13 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     text.push('\n');
     text.push_str(&table(&rows(status)));
     text.push('\n');
-    for further in [latencies(status), costs(benchmark, status)] {
+    for further in [latencies(status), costs(status)] {
         if further.len() > 1 {
             text.push_str(&table(&further));
             text.push('\n');
         }
     }
-    for line in notes(status)
-        .into_iter()
-        .chain(cost_note(benchmark, status))
-    {
+    for line in notes(status).into_iter().chain(cost_note(status)) {
         let _ = writeln!(text, "  {line}");
     }
     text
@@ -137,56 +134,55 @@ fn latencies(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     under(header, rows, has_several_points(status))
 }
 
-/// What a million requests of each candidate cost, with both terms; a header alone where nobody asked.
-fn costs(benchmark: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
-    let asked = benchmark.spec.costs.as_ref();
-    let money = asked.and_then(|costs| costs.money.as_ref());
-    let carbon = asked.and_then(|costs| costs.carbon.as_ref());
-    let mut header = vec!["POINT".to_owned(), "CANDIDATE".to_owned()];
-    if let Some(money) = money {
+/// What a million requests of each candidate cost, with both terms; a header alone where nobody asked. All
+/// of it is from the status: the spec may have been edited since.
+fn costs(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
+    let of_cost = |cost: fn(&CandidateResult) -> Option<&CostPerMillion>| {
+        let unit = &status.results.iter().find_map(cost)?.unit;
         let titles = ["/MILLION", " FOR ENERGY", " FOR THE NODE"];
-        header.extend(titles.map(|title| format!("{}{title}", money.currency)));
-    }
-    if carbon.is_some() {
-        let titles = ["gCO2e/MILLION", "gCO2e OPERATIONAL", "gCO2e EMBODIED"];
-        header.extend(titles.map(str::to_owned));
-    }
-    let cells = |cost: &Option<CostPerMillion>| match cost {
-        Some(cost) => [
-            text::figure(&cost.total),
-            text::number(cost.energy),
-            text::number(cost.node),
-        ],
-        None => ["–", "–", "–"].map(str::to_owned),
+        Some((titles.map(|title| format!("{unit}{title}")), cost))
     };
+    let asked: Vec<_> = [
+        of_cost(|r| r.money.as_ref()),
+        of_cost(|r| r.carbon.as_ref()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let names = ["POINT".to_owned(), "CANDIDATE".to_owned()];
+    let titles = asked.iter().flat_map(|(titles, _)| titles.clone());
+    let header = names.into_iter().chain(titles).collect();
     let row = |result: &CandidateResult| {
-        let mut row = vec![result.point.clone(), result.candidate.clone()];
-        if money.is_some() {
-            row.extend(cells(&result.money));
-        }
-        if carbon.is_some() {
-            row.extend(cells(&result.carbon));
-        }
-        row
+        let names = [result.point.clone(), result.candidate.clone()];
+        let cells = asked.iter().flat_map(|(_, cost)| match cost(result) {
+            Some(cost) => [
+                text::figure(&cost.total),
+                text::number(cost.energy),
+                text::number(cost.node),
+            ],
+            None => ["–", "–", "–"].map(str::to_owned),
+        });
+        names.into_iter().chain(cells).collect()
     };
-    let is_asked = money.is_some() || carbon.is_some();
-    let rows = status.results.iter().filter(|_| is_asked).map(row);
+    let rows = status.results.iter().filter(|_| !asked.is_empty()).map(row);
     under(header, rows, has_several_points(status))
 }
 
 /// What the costs are of.
-fn cost_note(benchmark: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) -> Option<String> {
-    let costs = benchmark.spec.costs.as_ref()?;
+fn cost_note(status: &FrugalityBenchmarkStatus) -> Option<String> {
+    let has_carbon = status.results.iter().any(|result| result.carbon.is_some());
+    if !has_carbon && status.results.iter().all(|result| result.money.is_none()) {
+        return None;
+    }
     let power = status.provenance.as_deref().unwrap_or("unknown");
-    let sci = if costs.carbon.is_some() {
+    let sci = if has_carbon {
         "; gCO2e/million is the SCI of ISO/IEC 21031 for a million successful requests"
     } else {
         ""
     };
     Some(format!(
-        "costs are of gross joules ({}) and of a node that does nothing else for {}{sci}",
-        power.to_lowercase(),
-        costs.node_lifetime
+        "costs are of gross joules ({}) and of a node that does nothing else all its life{sci}",
+        power.to_lowercase()
     ))
 }
 

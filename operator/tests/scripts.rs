@@ -36,7 +36,8 @@ fn container(name: &str) -> Container {
     }
 }
 
-/// A folder with a `psql` that can't connect so many times, and a `sleep` that doesn't.
+/// A folder with a `psql` that can't connect so many times, a clock that goes on by ten seconds whenever it is
+/// looked at, and a `sleep` that doesn't.
 struct StandIn(PathBuf);
 
 impl StandIn {
@@ -50,7 +51,12 @@ echo >> {at}/calls
 if [ $(wc -l < {at}/calls) -le {refusals} ]; then echo 'psql: error: Connection refused' >&2; exit 2; fi
 echo \"$*\" >> {at}/asked\n"
         );
-        for (program, text) in [("psql", psql.as_str()), ("sleep", "#!/bin/sh\n")] {
+        let date = format!("#!/bin/sh\necho >> {at}/looks\necho $(wc -l < {at}/looks)0\n");
+        for (program, text) in [
+            ("psql", psql.as_str()),
+            ("date", date.as_str()),
+            ("sleep", "#!/bin/sh\n"),
+        ] {
             let path = folder.join(program);
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -78,6 +84,12 @@ echo \"$*\" >> {at}/asked\n"
             .env("DATABASE_URL", "postgresql://database")
             .output()
             .unwrap()
+    }
+
+    /// How often a connection was tried.
+    fn calls(&self) -> usize {
+        let calls = fs::read_to_string(self.path().join("calls")).unwrap();
+        calls.lines().count()
     }
 
     /// What the database was asked.
@@ -113,5 +125,7 @@ fn a_database_that_never_answers_is_told_in_its_own_words() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(error, "psql: error: Connection refused\n", "said once");
         assert_eq!(database.asked(), "");
+        // A minute's, and the one whose words are told.
+        assert_eq!(database.calls(), 7, "{name}");
     }
 }

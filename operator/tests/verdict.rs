@@ -1,7 +1,7 @@
 //! From a ledger to conditions, verdict, figures and columns.
 
 use crate::common::{
-    entries::{Trial, entry, factor, judged, ledger, without_figures},
+    entries::{Trial, entry, factor, judged, ledger, share_the_node, without_figures},
     judgement::{UPPER, assert_ended, assert_no_number, budgets, rounded, status, usual},
     of_yaml, summary, two, two_with,
 };
@@ -344,12 +344,7 @@ fn the_events_tell_a_verdict_once() {
 fn an_injector_on_the_measured_node_leaves_attributed_joules_to_decide() {
     let benchmark = two();
     let mut trials = ledger(&benchmark, usual);
-    for trial in &mut trials {
-        trial
-            .spec
-            .injector_node
-            .clone_from(&trial.spec.measured_node);
-    }
+    share_the_node(&mut trials);
     let status = judged(&benchmark, trials).status;
     assert_eq!(status.shared_node, Some(true));
     assert_eq!(status.deciding_figure, Some(DecidingFigure::Attributed));

@@ -2,13 +2,13 @@
 
 use crate::common::{
     assert_near,
-    entries::{Trial, factor, judged, ledger},
+    entries::{Trial, factor, judged, ledger, share_the_node},
+    judgement::table,
     two_with,
 };
 use frugality_operator::{
     api::{CostPerMillion, FrugalityBenchmark, FrugalityBenchmarkStatus},
     plan::settings::{Settings, SettingsError},
-    summary::summary,
 };
 use serde_json::{Value, json};
 
@@ -35,11 +35,11 @@ fn status(costs: Value, of: impl Fn(i32) -> Trial) -> FrugalityBenchmarkStatus {
 }
 
 fn money(status: &FrugalityBenchmarkStatus) -> CostPerMillion {
-    status.results[0].money.unwrap()
+    status.results[0].money.clone().unwrap()
 }
 
 /// What the spread alone leaves of a total's interval, above it and as a logarithm.
-fn half(cost: CostPerMillion) -> f64 {
+fn half(cost: &CostPerMillion) -> f64 {
     (cost.total.upper / cost.total.value).ln()
 }
 
@@ -52,20 +52,22 @@ fn every_term_is_told_and_the_total_is_their_sum() {
     assert_near(money.energy, 0.25 * 10_000.0 / 3.6e6);
     assert_near(money.node, 90.0 * 2500.0 / (5.0 * 365.0 * 86_400.0));
     assert_near(money.total.value, 0.000_694_444_4 + 0.001_426_941);
-    let carbon = status.results[1].carbon.unwrap();
+    let carbon = status.results[1].carbon.clone().unwrap();
+    assert_eq!(
+        (money.unit.as_str(), carbon.unit.as_str()),
+        ("EUR", "gCO2e")
+    );
     assert_near(carbon.energy, 56.0 * 10_000.0 / 3.6e6);
     assert_near(carbon.node, 25_000.0 * 2500.0 / (5.0 * 365.0 * 86_400.0));
     assert_near(carbon.total.value, carbon.energy + carbon.node);
-    let table = summary(&FrugalityBenchmark {
-        status: Some(status),
-        ..with(costs())
-    });
+    let table = table(&with(costs()), status);
     for text in [
         "CANDIDATE  EUR/MILLION",
         "EUR FOR ENERGY  EUR FOR THE NODE  gCO2e/MILLION",
+        "gCO2e FOR ENERGY  gCO2e FOR THE NODE",
         "0.000694",
         "0.00143",
-        "costs are of gross joules (metered) and of a node that does nothing else for 43800h; gCO2e/million is the SCI",
+        "costs are of gross joules (metered) and of a node that does nothing else all its life; gCO2e/million is the SCI",
     ] {
         assert!(table.contains(text), "{text} is missing in\n{table}");
     }
@@ -77,30 +79,22 @@ fn what_is_not_asked_for_is_not_told() {
     let costs = json!({"nodeLifetime": "24h", "carbon": carbon});
     let status = status(costs.clone(), |_| Trial::default());
     assert_eq!(status.results[0].money, None);
-    let told = status.results[0].carbon.unwrap();
-    assert_near(told.total.value, told.energy);
-    assert_near(told.node, 0.0);
-    let table = summary(&FrugalityBenchmark {
-        status: Some(status),
-        ..with(costs)
-    });
+    let cost = status.results[0].carbon.clone().unwrap();
+    assert_near(cost.total.value, cost.energy);
+    assert_near(cost.node, 0.0);
+    let told = table(&with(costs), status);
     assert!(
-        !table.contains("EUR") && table.contains("gCO2e/MILLION"),
-        "{table}"
+        !told.contains("EUR") && told.contains("gCO2e/MILLION"),
+        "{told}"
     );
     let without = two_with(&[]);
     let status = judged(&without, ledger(&without, |_, _| Trial::default())).status;
-    assert_eq!(
-        (status.results[0].money, status.results[0].carbon),
-        (None, None)
-    );
-    let table = summary(&FrugalityBenchmark {
-        status: Some(status),
-        ..without
-    });
+    let first = &status.results[0];
+    assert_eq!((&first.money, &first.carbon), (&None, &None));
+    let told = table(&without, status);
     assert!(
-        !table.contains("MILLION") && !table.contains("costs are of"),
-        "{table}"
+        !told.contains("MILLION") && !told.contains("costs are of"),
+        "{told}"
     );
 }
 
@@ -113,7 +107,7 @@ fn the_interval_is_that_of_the_trials_own_sums() {
         requests_per_second: 400.0 / factor(block, k),
         ..Trial::default()
     });
-    assert!((half(money(&together)) - HALF * k).abs() < 1e-6);
+    assert!((half(&money(&together)) - HALF * k).abs() < 1e-6);
     // One that takes more joules and is faster costs less of the node: here the two cancel.
     let seconds = 5.0 * 365.0 * 86_400.0;
     let equal = json!({"currency": "EUR", "node": format!("{:.6}", 0.01 * 400.0 * seconds * 1e-6), "perKilowattHour": "3.6"});
@@ -125,7 +119,7 @@ fn the_interval_is_that_of_the_trials_own_sums() {
     });
     assert_near(money(&against).energy, money(&against).node);
     assert!(
-        half(money(&against)) < 0.02 * HALF * k,
+        half(&money(&against)) < 0.02 * HALF * k,
         "{:?}",
         money(&against)
     );
@@ -154,15 +148,10 @@ fn where_the_injector_shared_the_node_nothing_has_a_price() {
         ("/placement/allowSharedNode", json!(true)),
     ]);
     let mut trials = ledger(&benchmark, |_, _| Trial::default());
-    for trial in &mut trials {
-        trial
-            .spec
-            .injector_node
-            .clone_from(&trial.spec.measured_node);
-    }
+    share_the_node(&mut trials);
     let status = judged(&benchmark, trials).status;
     let rust = &status.results[0];
-    assert_eq!((rust.money, rust.carbon), (None, None));
+    assert_eq!((&rust.money, &rust.carbon), (&None, &None));
     for name in ["money: the injector ran", "carbon: the injector ran"] {
         assert!(
             rust.withheld.iter().any(|why| why.starts_with(name)),

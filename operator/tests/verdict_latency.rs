@@ -3,13 +3,11 @@
 use crate::common::{
     assert_near,
     entries::{Trial, judged, ledger},
+    judgement::table,
     two,
 };
 use frugality_measure::fortio::{FortioResult, figures, parse};
-use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial},
-    summary::summary,
-};
+use frugality_operator::api::FrugalityTrial;
 
 const SAMPLE: &str = include_str!("../../measure/tests/data/fortio-sample.json");
 
@@ -62,10 +60,7 @@ fn a_slow_trial_weighs_as_much_as_it_has_requests() {
         "{half:?}"
     );
     assert!(ninety.milliseconds > 5000.0 * median.seconds, "{ninety:?}");
-    let table = summary(&FrugalityBenchmark {
-        status: Some(status),
-        ..two()
-    });
+    let table = table(&two(), status);
     assert!(table.contains("P99.9 ms"), "{table}");
     assert!(
         table.contains("latencies are over the requests of all trials"),
@@ -98,9 +93,6 @@ fn where_a_trial_had_errors_there_are_none() {
             .iter()
             .all(|result| result.latency.is_empty())
     );
-    let table = summary(&FrugalityBenchmark {
-        status: Some(status),
-        ..two()
-    });
+    let table = table(&two(), status);
     assert!(!table.contains("P50"), "{table}");
 }

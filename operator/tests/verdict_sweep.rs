@@ -2,18 +2,14 @@
 
 use crate::common::{
     entries::{Trial, factor, judged, swept},
-    judgement::assert_ended,
+    judgement::{assert_ended, table},
     sweep::{at, judged_over, saturating},
     two_with,
 };
 use frugality_measure::fortio::{figures, parse};
 use frugality_operator::{
-    api::{
-        BudgetOutcome, CandidateResult, FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict,
-        reason,
-    },
+    api::{BudgetOutcome, CandidateResult, FrugalityBenchmarkStatus, Verdict, reason},
     plan::settings::Settings,
-    summary::summary,
 };
 use serde_json::json;
 
@@ -81,10 +77,7 @@ fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
     assert_eq!(columns.rate.as_deref(), Some("99.8–802"));
     let ratio = columns.ratio.as_ref().unwrap();
     assert!(ratio.contains("] at c"), "{ratio}");
-    let table = summary(&FrugalityBenchmark {
-        status: Some(status.clone()),
-        ..benchmark
-    });
+    let table = table(&benchmark, status.clone());
     for text in [
         "POINT",
         "winner: rust, by gross joules per request, at every point",
@@ -105,10 +98,7 @@ fn one_point_alone_is_told_as_before() {
         swept(&benchmark, |_, block, _, name| saturating(4, block, name)),
     );
     assert!(plan.status.sweep.is_empty());
-    let table = summary(&FrugalityBenchmark {
-        status: Some(plan.status),
-        ..benchmark
-    });
+    let table = table(&benchmark, plan.status);
     assert!(
         !table.contains("POINT") && !table.contains("c4-max"),
         "{table}"

@@ -79,6 +79,7 @@ def test_costs_are_told_beside_the_joules(session: Session, before: tuple[Object
             for kind, node, energy in (("money", price, kilowatt_hour), ("carbon", embodied, grid)):
                 terms = (joules * 1e6 / 3.6e6 * energy, node * 1e6 / rate / (hours * 3600))
                 cost = result[kind]
+                assert cost["unit"] == {"money": "EUR", "carbon": "gCO2e"}[kind]
                 assert (cost["energy"], cost["node"]) == pytest.approx(terms, rel=1e-5)
                 total = cost["total"]
                 assert total["value"] == pytest.approx(sum(terms), rel=1e-5)

@@ -665,8 +665,8 @@ pub struct Budget {
     pub against: Option<String>,
 }
 
-/// Which nodes take part. Without selectors: the first ready node with a meter is measured, where nodes
-/// are labelled `frugality.dev/role=measured` one of these only, and another ready node injects.
+/// Which nodes take part. Without selectors a ready node with a meter is measured, the first by name; where
+/// nodes are labelled `frugality.dev/role=measured`, one of these and no other. Another ready node injects.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = Rule::new("self.allowSharedNode || !has(self.measuredNodeSelector) || !has(self.injectorNodeSelector) || !('kubernetes.io/hostname' in self.measuredNodeSelector) || !('kubernetes.io/hostname' in self.injectorNodeSelector) || self.measuredNodeSelector['kubernetes.io/hostname'] != self.injectorNodeSelector['kubernetes.io/hostname']").message("placement puts the injector on the measured node: write another kubernetes.io/hostname in injectorNodeSelector, or allowSharedNode: true"))]

@@ -335,11 +335,11 @@ pub struct CandidateResult {
     /// Share of requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ratio: Option<Figure>,
-    /// Money for a million successful requests, in the currency of `spec.costs.money`.
+    /// Money for a million successful requests, by `spec.costs.money`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<CostPerMillion>,
-    /// Carbon of a million successful requests, in grams of CO₂ equivalent, by `spec.costs.carbon`: the SCI of
-    /// ISO/IEC 21031:2024, (E·I + M) per R, with R a million requests.
+    /// Grams of CO₂ equivalent for a million successful requests, by `spec.costs.carbon`: the SCI of ISO/IEC
+    /// 21031:2024, (E·I + M) per R, with R a million requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carbon: Option<CostPerMillion>,
     /// Largest working set of the candidate's pods together seen in any measured window, in bytes.
@@ -352,9 +352,11 @@ pub struct CandidateResult {
 }
 
 /// What a million successful requests cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CostPerMillion {
+    /// What all three numbers are in: the currency, or `gCO2e`.
+    pub unit: String,
     /// All of it: energy and node. Its interval is that of the trials' own sums.
     pub total: Figure,
     /// For energy: gross joules per request × what a joule costs. Of carbon E·I, the operational part.
@@ -372,6 +374,7 @@ impl CostPerMillion {
             total: self.total.rounded(),
             energy: seven_digits(self.energy),
             node: seven_digits(self.node),
+            ..self
         }
     }
 }

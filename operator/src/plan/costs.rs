@@ -7,6 +7,8 @@ use crate::api::{Costs, Decimal};
 const JOULES_PER_KILOWATT_HOUR: f64 = 3.6e6;
 /// Requests that a cost is told for, the functional unit R of ISO/IEC 21031.
 pub const REQUESTS: f64 = 1e6;
+/// Grams of CO₂ equivalent.
+const GRAMS: &str = "gCO2e";
 /// The shortest lifetime of a node.
 const LEAST_LIFETIME_SECONDS: f64 = 86_400.0;
 
@@ -20,8 +22,10 @@ pub enum Cost {
 }
 
 /// What a joule and a second of the node cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
+    /// What they are in: the currency, or `gCO2e`.
+    pub unit: String,
     /// Of a joule.
     pub per_joule: f64,
     /// Of a second: the node's cost over its lifetime.
@@ -48,23 +52,26 @@ impl Rates {
         let given = match cost {
             Cost::Money => costs.money.as_ref().map(|money| {
                 let fields = ["costs.money.node", "costs.money.perKilowattHour"];
-                (fields, &money.node, &money.per_kilowatt_hour)
+                let unit = money.currency.as_str();
+                (unit, fields, &money.node, &money.per_kilowatt_hour)
             }),
             Cost::Carbon => costs.carbon.as_ref().map(|carbon| {
                 let fields = [
                     "costs.carbon.nodeGrams",
                     "costs.carbon.gramsPerKilowattHour",
                 ];
-                (fields, &carbon.node_grams, &carbon.grams_per_kilowatt_hour)
+                let (node, energy) = (&carbon.node_grams, &carbon.grams_per_kilowatt_hour);
+                (GRAMS, fields, node, energy)
             }),
         };
         given
-            .map(|(fields, node, kilowatt_hour)| Self::new(costs, fields, node, kilowatt_hour))
+            .map(|(unit, fields, node, energy)| Self::new(costs, unit, fields, node, energy))
             .transpose()
     }
 
     fn new(
         costs: &Costs,
+        unit: &str,
         [node_field, energy_field]: [&'static str; 2],
         node: &Decimal,
         kilowatt_hour: &Decimal,
@@ -74,6 +81,7 @@ impl Rates {
             return Err(SettingsError::NodeLifetime);
         }
         Ok(Self {
+            unit: unit.to_owned(),
             per_joule: number(energy_field, kilowatt_hour)? / JOULES_PER_KILOWATT_HOUR,
             per_second: number(node_field, node)? / lifetime_seconds,
         })

@@ -59,12 +59,11 @@ pub const TRANSACTIONS_CONTAINER: &str = "transactions";
 /// All transactions that PostgreSQL has counted in the benchmark's database; those of a session that is
 /// still open reach the count up to a second late (`PGSTAT_MIN_INTERVAL` in its pgstat.c).
 const COUNT_TRANSACTIONS: &str = "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()\"";
-/// Waits for the database to answer, for a minute or so: a node may learn of a service's address a moment
+/// Waits for the database to answer, for a minute: a node may learn of a service's address a moment
 /// after the pod behind it is ready. If it never does, the next command says why.
 const AWAIT_DATABASE: &str = "export PGCONNECT_TIMEOUT=5
-tries=0
-until psql \"$DATABASE_URL\" -X -q -c SELECT > /dev/null 2>&1 || [ \"$tries\" -ge 60 ]; do
-  tries=$((tries + 1))
+end=$(($(date +%s) + 60))
+until psql \"$DATABASE_URL\" -X -q -c SELECT > /dev/null 2>&1 || [ \"$(date +%s)\" -ge \"$end\" ]; do
   sleep 1
 done";
 /// Container that fills the database.

@@ -306,10 +306,10 @@ impl Settings {
 
     /// What a joule and a second of the node cost.
     #[must_use]
-    pub fn rates(&self, cost: Cost) -> Option<Rates> {
+    pub fn rates(&self, cost: Cost) -> Option<&Rates> {
         match cost {
-            Cost::Money => self.money,
-            Cost::Carbon => self.carbon,
+            Cost::Money => self.money.as_ref(),
+            Cost::Carbon => self.carbon.as_ref(),
         }
     }
 

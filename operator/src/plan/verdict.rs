@@ -354,7 +354,7 @@ fn rounded(mut figures: Figures) -> Figures {
             *figure = figure.map(Figure::rounded);
         }
         for cost in [&mut result.money, &mut result.carbon] {
-            *cost = cost.map(CostPerMillion::rounded);
+            *cost = cost.take().map(CostPerMillion::rounded);
         }
     }
     for comparison in &mut figures.comparisons {

@@ -138,6 +138,16 @@ pub(crate) fn entry(
     )
 }
 
+/// As if the injector had run on the measured node.
+pub(crate) fn share_the_node(trials: &mut [FrugalityTrial]) {
+    for trial in trials {
+        trial
+            .spec
+            .injector_node
+            .clone_from(&trial.spec.measured_node);
+    }
+}
+
 /// The record of an attempt that ended without figures.
 pub(crate) fn without_figures(
     outcome: Outcome,

@@ -29,8 +29,10 @@ impl Evidence<'_> {
         joules: Figure,
         rate: Figure,
     ) -> Option<CostPerMillion> {
-        let (energy, node) = self.settings.rates(cost)?.terms(joules.value, rate.value);
+        let rates = self.settings.rates(cost)?;
+        let (energy, node) = rates.terms(joules.value, rate.value);
         Some(CostPerMillion {
+            unit: rates.unit.clone(),
             total: of_sums.times((energy + node) / of_sums.value),
             energy,
             node,
