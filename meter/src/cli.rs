@@ -103,6 +103,9 @@ pub(crate) struct NodeArguments {
     /// Where the host's sysfs is mounted, such as /host/sys.
     #[arg(long, env = "FRUGALITY_METER_SYSFS", default_value = "/sys")]
     sysfs: PathBuf,
+    /// Where the devices are, such as /dev/vcio_gencmd of a Raspberry Pi 5.
+    #[arg(long, env = "FRUGALITY_METER_DEV", default_value = "/dev")]
+    dev: PathBuf,
     /// CPUs of the node [default: those that are online].
     #[arg(long, env = "FRUGALITY_METER_CPUS", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Option<u32>,
@@ -213,6 +216,7 @@ impl NodeArguments {
             power,
             surroundings: Surroundings {
                 sysfs: self.sysfs,
+                dev: self.dev,
                 procfs: PathBuf::from(PROCFS),
                 cpus,
                 interval: self.interval,

@@ -73,7 +73,7 @@ impl Feed {
                 interval,
             }) => {
                 let (send, queue) = polled::queue();
-                let task = tokio::spawn(poll(instrument, interval, reader.began(), send));
+                let task = tokio::spawn(poll(*instrument, interval, reader.began(), send));
                 Readings::Polled { queue, task }
             }
         };

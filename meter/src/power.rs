@@ -129,6 +129,9 @@ pub(crate) enum InstrumentError {
         /// Its age, in seconds.
         seconds: f64,
     },
+    /// The firmware could not be asked.
+    #[error(transparent)]
+    Mailbox(#[from] frugality_mailbox::MailboxError),
     /// The device could not be asked.
     #[error(transparent)]
     Remote(#[from] remote::RemoteError),

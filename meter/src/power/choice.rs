@@ -20,6 +20,8 @@ use super::{BOARD_ZONE, LocalInstrument, Provenance, Source};
 pub(crate) struct Surroundings {
     /// Where the host's sysfs is.
     pub(crate) sysfs: PathBuf,
+    /// Where the devices are.
+    pub(crate) dev: PathBuf,
     /// Where the kernel's files on processes and processors are.
     pub(crate) procfs: PathBuf,
     /// CPUs of the node.
@@ -36,7 +38,7 @@ pub(crate) enum Instrument {
     /// Every so often.
     Polled {
         /// What is asked.
-        instrument: Polled,
+        instrument: Box<Polled>,
         /// How often.
         interval: Duration,
     },
@@ -83,8 +85,15 @@ pub(crate) enum ChoiceError {
     #[error("no energy counter of a processor below {}", .0.display())]
     NoRapl(PathBuf),
     /// The text can come from one place only.
-    #[error("write command or file for the source pmic, and not both")]
+    #[error("write device, command or file for the source pmic, and only one of them")]
     PmicFrom,
+    /// No device to ask.
+    #[error(
+        "neither vcio_gencmd nor vcio in {} can be opened: give the container that device, or let the host \
+         write a file (docs/power-on-a-pi.md, The PMIC of a Pi 5)",
+        .0.display()
+    )]
+    NoMailbox(PathBuf),
     /// No such unit.
     #[error("no unit `{0}`: write one of {known}", known = Unit::KNOWN)]
     UnknownUnit(String),
@@ -115,6 +124,7 @@ pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, Cho
             .ok_or_else(|| ChoiceError::NoRapl(at.sysfs.clone()))
             .and_then(|zones| plan.rapl(&zones)),
         SourceConfig::Pmic {
+            device,
             command,
             file,
             slope,
@@ -128,9 +138,17 @@ pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, Cho
                 rails: default.rails.filter(|_| slope.is_none()),
             };
             let interval = seconds("intervalSeconds", *interval_seconds, PMIC_INTERVAL)?;
-            match (command, file) {
-                (Some(command), None) => plan.pmic_command(command.clone(), correction, interval),
-                (None, Some(file)) => plan.pmic_file(file, correction, interval),
+            match (device, command, file) {
+                (None, None, None) => pmic::mailbox(&at.dev)
+                    .ok_or_else(|| ChoiceError::NoMailbox(at.dev.clone()))
+                    .and_then(|device| plan.pmic_mailbox(device, correction, interval)),
+                (Some(device), None, None) => {
+                    plan.pmic_mailbox(device.clone(), correction, interval)
+                }
+                (None, Some(command), None) => {
+                    plan.pmic_command(command.clone(), correction, interval)
+                }
+                (None, None, Some(file)) => plan.pmic_file(file, correction, interval),
                 _ => Err(ChoiceError::PmicFrom),
             }
         }
@@ -140,10 +158,9 @@ pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, Cho
 
 /// The order of the automatic choice: what measures the whole board comes first, what measures
 /// most of it next, and a model last. A plug is never found by itself.
-pub(crate) const ORDER: &str = "hwmon sensor made for boards, RAPL, PMIC of a Pi 5 by vcgencmd, model of a board that is known";
+pub(crate) const ORDER: &str = "hwmon sensor made for boards, RAPL, PMIC of a Pi 5 by its mailbox, model of a board that is known";
 
 const PMIC_INTERVAL: Duration = Duration::from_secs(1);
-const VCGENCMD: &str = "/usr/bin/vcgencmd";
 /// No maker states an accuracy for a load of a few watts; tests of such plugs find 1 to 5 %, and
 /// what they measure includes the losses of the board's supply. A judgement.
 const PLUG_RELATIVE_UNCERTAINTY: f64 = 0.03;
@@ -179,9 +196,10 @@ impl Plan<'_> {
         }
         let model = device_tree_model(self.at);
         let board = model.as_deref().and_then(by_device_tree);
-        if board.is_some_and(|board| board.name == "pi-5b") && Path::new(VCGENCMD).exists() {
-            let command = vec![VCGENCMD.to_owned(), "pmic_read_adc".to_owned()];
-            return self.pmic_command(command, Correction::default(), PMIC_INTERVAL);
+        if board.is_some_and(|board| board.name == "pi-5b")
+            && let Some(device) = pmic::mailbox(&self.at.dev)
+        {
+            return self.pmic_mailbox(device, Correction::default(), PMIC_INTERVAL);
         }
         if self.power.board.is_some() || self.power.idle_watts.is_some() {
             return self.model_alone();
@@ -257,6 +275,17 @@ impl Plan<'_> {
         self.metered(source, Instrument::Local(Box::new(Rapl::open(zones))))
     }
 
+    fn pmic_mailbox(
+        &self,
+        device: PathBuf,
+        correction: Correction,
+        interval: Duration,
+    ) -> Result<Chosen, ChoiceError> {
+        let path = device.display().to_string();
+        let instrument = Polled::PmicMailbox { device, correction };
+        self.pmic(path, instrument, interval)
+    }
+
     fn pmic_command(
         &self,
         command: Vec<String>,
@@ -299,7 +328,7 @@ impl Plan<'_> {
         self.metered(
             source,
             Instrument::Polled {
-                instrument,
+                instrument: Box::new(instrument),
                 interval,
             },
         )
@@ -311,7 +340,8 @@ impl Plan<'_> {
             return self.model_alone();
         };
         let (interval, timeout) = (asked.polling.interval()?, asked.polling.timeout()?);
-        let endpoint = Endpoint::new(&asked.url, asked.credentials, timeout)?;
+        let ca_file = asked.polling.ca_file.as_deref();
+        let endpoint = Endpoint::new(&asked.url, asked.credentials, ca_file, timeout)?;
         let unit = Unit::parse(&asked.unit).ok_or(ChoiceError::UnknownUnit(asked.unit))?;
         let source = self.source(Measured {
             name: asked.name,
@@ -336,7 +366,7 @@ impl Plan<'_> {
         self.metered(
             source,
             Instrument::Polled {
-                instrument,
+                instrument: Box::new(instrument),
                 interval,
             },
         )
@@ -473,7 +503,7 @@ impl Asked {
 /// Tasmota takes user and password in the URL.
 fn in_query(credentials: Credentials) -> Credentials {
     match credentials {
-        Credentials::Basic {
+        Credentials::Password {
             username,
             password_file,
         } => Credentials::Query {

@@ -67,6 +67,8 @@ pub(crate) enum SourceConfig {
     Rapl {},
     /// The power management chip of a Raspberry Pi 5.
     Pmic {
+        /// Device of the firmware's mailbox, if it is another than those in `/dev`.
+        device: Option<PathBuf>,
         /// Command that prints what `vcgencmd pmic_read_adc` does.
         command: Option<Vec<String>>,
         /// File in which the host keeps that.
@@ -110,7 +112,7 @@ pub(crate) enum SourceConfig {
     },
     /// Any JSON document.
     Json {
-        /// Where it is: an `http://` URL.
+        /// Where it is: an `http://` or `https://` URL.
         url: String,
         /// Names and indices that lead to the number, joined by dots.
         path: String,
@@ -124,7 +126,7 @@ pub(crate) enum SourceConfig {
     },
     /// Any Prometheus exporter.
     Prometheus {
-        /// Its page: an `http://` URL.
+        /// Its page: an `http://` or `https://` URL.
         url: String,
         /// The metric's name.
         metric: String,
@@ -155,6 +157,8 @@ pub(crate) struct Polling {
     pub(crate) password_file: Option<PathBuf>,
     /// File with a bearer token, mounted from a Secret.
     pub(crate) token_file: Option<PathBuf>,
+    /// File with the authority of an `https://` device's certificate, in PEM.
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 /// Why a configuration cannot be used.
@@ -274,7 +278,7 @@ impl Polling {
     pub(crate) fn credentials(&self) -> Result<Option<Credentials>, ConfigError> {
         match (&self.username, &self.password_file, &self.token_file) {
             (None, None, None) => Ok(None),
-            (Some(username), Some(password_file), None) => Ok(Some(Credentials::Basic {
+            (Some(username), Some(password_file), None) => Ok(Some(Credentials::Password {
                 username: username.clone(),
                 password_file: password_file.clone(),
             })),

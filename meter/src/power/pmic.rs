@@ -1,21 +1,21 @@
-//! The power management chip of a Raspberry Pi 5, through the text of `vcgencmd pmic_read_adc`.
+//! The power management chip of a Raspberry Pi 5, through the text of `vcgencmd pmic_read_adc`: from the
+//! firmware's own mailbox, as that command asks it; from a command; or from a file that the host keeps
+//! writing, which needs no right to a device.
 //!
 //! The chip tells voltage and current of twelve rails behind it. What feeds USB devices, HATs and
 //! NVMe drives from 5 V does not pass it and is not seen, and neither are the losses of the
 //! converters. The correction is a line that was fitted to a USB-C power meter on one board
 //! (jfikar/RPi5-power, README: watts = 1.1451 × sum + 0.5879), for which no residual was
 //! published.
-//!
-//! The raw mailbox of `/dev/vcio` needs an `ioctl` for which no safe interface exists, and this
-//! workspace forbids unsafe code: the text comes from the command itself, or from a file that
-//! the host writes, which needs no right to the device.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::{InstrumentError, Quantity};
 
+/// What the firmware is asked.
+pub(crate) const QUESTION: &str = "pmic_read_adc";
 /// Slope of the published correction, without a unit.
 pub(crate) const SLOPE: f64 = 1.1451;
 /// Offset of the published correction, in watts.
@@ -69,6 +69,14 @@ pub(crate) fn watts(text: &str, correction: Correction) -> Option<f64> {
     }
     super::valid(sum * correction.slope + correction.offset_watts)
         .filter(|_| correction.rails.map_or(rails > 0, |fitted| rails == fitted))
+}
+
+/// The first mailbox device below `/dev` that can be opened.
+pub(crate) fn mailbox(dev: &Path) -> Option<PathBuf> {
+    let devices = frugality_mailbox::DEVICES.map(|name| dev.join(name));
+    devices
+        .into_iter()
+        .find(|device| fs::File::open(device).is_ok())
 }
 
 /// The text in a file that the host keeps writing.

@@ -2,12 +2,14 @@
 //! every sample.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::sync::mpsc;
+use tokio::task;
 use tokio::time::MissedTickBehavior;
 
 use super::pmic::{self, Correction, PmicFile};
@@ -84,6 +86,13 @@ pub(crate) enum Polled {
         /// What its value means.
         unit: Unit,
     },
+    /// The firmware of a Raspberry Pi 5.
+    PmicMailbox {
+        /// Its device.
+        device: PathBuf,
+        /// To the board's power.
+        correction: Correction,
+    },
     /// A command that prints what `vcgencmd pmic_read_adc` does.
     PmicCommand {
         /// Program and arguments.
@@ -131,6 +140,7 @@ impl Polled {
                 labels,
                 *unit,
             )?,
+            Self::PmicMailbox { device, correction } => pmic_mailbox(device, *correction).await?,
             Self::PmicCommand {
                 command,
                 correction,
@@ -236,6 +246,19 @@ fn in_exposition(
         (None, _) => Err(wrong("nothing", "sample with these labels")),
         (Some(_), Some(_)) => Err(wrong(&lines, "single sample: write more labels")),
     }
+}
+
+/// On a thread beside: a meter that waits for the firmware would miss its next reading of CPU time.
+async fn pmic_mailbox(device: &Path, correction: Correction) -> Result<Quantity, InstrumentError> {
+    let from = device.display().to_string();
+    let device = device.to_owned();
+    let answer = task::spawn_blocking(move || frugality_mailbox::ask(&device, pmic::QUESTION))
+        .await
+        .map_err(|source| InstrumentError::Unreadable {
+            path: from.clone(),
+            source: source.into(),
+        })??;
+    pmic::quantity(&from, &answer, correction)
 }
 
 async fn pmic_command(

@@ -1,20 +1,27 @@
-//! One GET of a device or an exporter over plain HTTP.
+//! One GET of a device or an exporter.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use http_auth::{PasswordClient, PasswordParams};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, HOST};
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// Larger than the page of any exporter that is asked once a second.
 const LARGEST_BODY: usize = 2 << 20;
 const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +42,17 @@ pub(crate) enum RemoteError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The file has no certificates in it.
+    #[error("no certificate authority in {}: {reason}", .path.display())]
+    Authority {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// TLS can't be set up.
+    #[error("TLS cannot be used: {0}")]
+    Tls(#[from] rustls::Error),
     /// The connection or the exchange failed.
     #[error("{url}: {reason}")]
     Failed {
@@ -63,9 +81,8 @@ pub(crate) enum RemoteError {
 
 fn hint(status: StatusCode) -> &'static str {
     if status == StatusCode::UNAUTHORIZED {
-        ": it wants a user and a password (basic, bearer and Tasmota's own are supported; the \
-         digest of Shelly's second generation is not: switch its authentication off, or read it \
-         through an exporter)"
+        ": it wants another username with passwordFile, or tokenFile (basic, digest, bearer and Tasmota's \
+         own authentication are known; the user of a Shelly is admin)"
     } else {
         ""
     }
@@ -74,8 +91,8 @@ fn hint(status: StatusCode) -> &'static str {
 /// How to prove who asks. Secrets are in files, and are read anew for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// HTTP basic authentication.
-    Basic {
+    /// Basic or digest authentication, as the device asks for.
+    Password {
         /// User name.
         username: String,
         /// File with the password.
@@ -96,20 +113,30 @@ pub(crate) enum Credentials {
 }
 
 /// What is asked, and how long an answer may take.
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Endpoint {
     url: String,
     host: String,
     port: u16,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
     credentials: Option<Credentials>,
+    /// What the device wants a password wrapped in. Kept, because a digest's nonce serves many questions.
+    challenge: Option<PasswordClient>,
     timeout: Duration,
 }
 
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Endpoint").field(&self.url).finish()
+    }
+}
+
 impl Endpoint {
-    /// An `http://` URL.
+    /// An `http://` or `https://` URL. The device's certificate must be of an authority in `ca_file`, else of
+    /// one of those that browsers trust.
     pub(crate) fn new(
         url: &str,
         credentials: Option<Credentials>,
+        ca_file: Option<&Path>,
         timeout: Duration,
     ) -> Result<Self, RemoteError> {
         let wrong = |reason| RemoteError::Url {
@@ -119,25 +146,30 @@ impl Endpoint {
         let uri: Uri = url
             .parse()
             .map_err(|_| wrong("it is not a URL: write it with http:// in front"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                return Err(wrong(
-                    "the meter has no TLS, to stay small; write an http:// URL, or let an exporter \
-                     in the cluster read the device",
-                ));
-            }
-            _ => return Err(wrong("write it with http:// in front")),
-        }
         if url.contains('@') {
             return Err(wrong("give user and password apart from it, in a Secret"));
         }
         let host = uri.host().ok_or_else(|| wrong("it names no host"))?;
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let (tls, port) = match (uri.scheme_str(), ca_file) {
+            (Some("http"), None) => (None, HTTP_PORT),
+            (Some("http"), Some(_)) => {
+                return Err(wrong("caFile is for a URL with https:// in front"));
+            }
+            (Some("https"), _) => {
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| wrong("no certificate can be for such a host"))?;
+                (Some((connector(ca_file)?, name)), HTTPS_PORT)
+            }
+            _ => return Err(wrong("write it with http:// or https:// in front")),
+        };
         Ok(Self {
             url: url.to_owned(),
-            host: host.trim_matches(['[', ']']).to_owned(),
-            port: uri.port_u16().unwrap_or(HTTP_PORT),
+            host,
+            port: uri.port_u16().unwrap_or(port),
+            tls,
             credentials,
+            challenge: None,
             timeout,
         })
     }
@@ -148,9 +180,8 @@ impl Endpoint {
     }
 
     /// The body of the answer.
-    pub(crate) async fn get(&self) -> Result<String, RemoteError> {
-        let request = self.request()?;
-        match tokio::time::timeout(self.timeout, self.exchange(request)).await {
+    pub(crate) async fn get(&mut self) -> Result<String, RemoteError> {
+        match tokio::time::timeout(self.timeout, self.ask()).await {
             Ok(outcome) => outcome,
             Err(_) => Err(RemoteError::Slow {
                 url: self.url.clone(),
@@ -159,7 +190,30 @@ impl Endpoint {
         }
     }
 
-    fn request(&self) -> Result<Request<Empty<Bytes>>, RemoteError> {
+    /// A password goes to a device that has asked for one, in the form that it asked for; again, where what
+    /// it asked for has expired.
+    async fn ask(&mut self) -> Result<String, RemoteError> {
+        let request = self.request()?;
+        let mut answer = self.exchange(request).await?;
+        if answer.status == StatusCode::UNAUTHORIZED
+            && matches!(self.credentials, Some(Credentials::Password { .. }))
+        {
+            // Digest, where the device would take either.
+            let challenge = PasswordClient::try_from(answer.head.get_all(WWW_AUTHENTICATE));
+            self.challenge = Some(challenge.map_err(|reason| self.failed(&reason))?);
+            let request = self.request()?;
+            answer = self.exchange(request).await?;
+        }
+        if answer.status != StatusCode::OK {
+            return Err(RemoteError::Refused {
+                url: self.url.clone(),
+                status: answer.status,
+            });
+        }
+        String::from_utf8(answer.body.into()).map_err(|error| self.failed(&error))
+    }
+
+    fn request(&mut self) -> Result<Request<Empty<Bytes>>, RemoteError> {
         let secret = |path: &PathBuf| match std::fs::read_to_string(path) {
             Ok(text) => Ok(text.trim().to_owned()),
             Err(source) => Err(RemoteError::Secret {
@@ -168,43 +222,71 @@ impl Endpoint {
             }),
         };
         let mut url = self.url.clone();
-        let mut authorization = None;
-        match &self.credentials {
-            None => {}
-            Some(Credentials::Basic {
-                username,
-                password_file,
-            }) => {
-                let pair = format!("{username}:{}", secret(password_file)?);
-                authorization = Some(format!("Basic {}", STANDARD.encode(pair)));
-            }
-            Some(Credentials::Bearer { token_file }) => {
-                authorization = Some(format!("Bearer {}", secret(token_file)?));
-            }
-            Some(Credentials::Query {
-                username,
-                password_file,
-            }) => {
-                let password = percent_encoded(&secret(password_file)?);
-                let mark = if url.contains('?') { '&' } else { '?' };
-                let user = percent_encoded(username);
-                url = format!("{url}{mark}user={user}&password={password}");
-            }
+        if let Some(Credentials::Query {
+            username,
+            password_file,
+        }) = &self.credentials
+        {
+            let password = percent_encoded(&secret(password_file)?);
+            let mark = if url.contains('?') { '&' } else { '?' };
+            let user = percent_encoded(username);
+            url = format!("{url}{mark}user={user}&password={password}");
         }
-        let failed = |error: &dyn std::fmt::Display| self.failed(error);
-        let uri: Uri = url.parse().map_err(|error| failed(&error))?;
+        let uri: Uri = url.parse().map_err(|error| self.failed(&error))?;
         let path = uri.path_and_query().map_or("/", |it| it.as_str());
+        let authorization = match (&self.credentials, &mut self.challenge) {
+            (Some(Credentials::Bearer { token_file }), _) => {
+                Some(format!("Bearer {}", secret(token_file)?))
+            }
+            (
+                Some(Credentials::Password {
+                    username,
+                    password_file,
+                }),
+                Some(challenge),
+            ) => {
+                let password = secret(password_file)?;
+                let answer = challenge.respond(&PasswordParams {
+                    username,
+                    password: &password,
+                    uri: path,
+                    method: "GET",
+                    body: Some(&[]),
+                });
+                Some(answer.map_err(|error| self.failed(&error))?)
+            }
+            _ => None,
+        };
         let mut request = Request::get(path).header(HOST, format!("{}:{}", self.host, self.port));
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
-        request.body(Empty::new()).map_err(|error| failed(&error))
+        request
+            .body(Empty::new())
+            .map_err(|error| self.failed(&error))
     }
 
-    async fn exchange(&self, request: Request<Empty<Bytes>>) -> Result<String, RemoteError> {
+    async fn exchange(&self, request: Request<Empty<Bytes>>) -> Result<Answer, RemoteError> {
         let stream = TcpStream::connect((self.host.as_str(), self.port))
             .await
             .map_err(|error| self.failed(&error))?;
+        match &self.tls {
+            None => self.send(stream, request).await,
+            Some((connector, name)) => {
+                let stream = connector
+                    .connect(name.clone(), stream)
+                    .await
+                    .map_err(|error| self.failed(&error))?;
+                self.send(stream, request).await
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Answer, RemoteError> {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.failed(&error))?;
@@ -213,18 +295,16 @@ impl Endpoint {
                 .send_request(request)
                 .await
                 .map_err(|error| self.failed(&error))?;
-            let status = answer.status();
-            if status != StatusCode::OK {
-                return Err(RemoteError::Refused {
-                    url: self.url.clone(),
-                    status,
-                });
-            }
-            let body = Limited::new(answer.into_body(), LARGEST_BODY)
+            let (head, body) = answer.into_parts();
+            let body = Limited::new(body, LARGEST_BODY)
                 .collect()
                 .await
                 .map_err(|error| self.failed(&error))?;
-            String::from_utf8(body.to_bytes().into()).map_err(|error| self.failed(&error))
+            Ok(Answer {
+                status: head.status,
+                head: head.headers,
+                body: body.to_bytes(),
+            })
         };
         tokio::pin!(connection, exchange);
         // The connection does the exchange's input and output. Where it ends first, the exchange
@@ -243,6 +323,40 @@ impl Endpoint {
             reason: reason.to_string(),
         }
     }
+}
+
+/// What a device said.
+struct Answer {
+    status: StatusCode,
+    head: HeaderMap,
+    body: Bytes,
+}
+
+fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, RemoteError> {
+    let mut roots = RootCertStore::empty();
+    match ca_file {
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        Some(path) => {
+            let wrong = |reason: &dyn std::fmt::Display| RemoteError::Authority {
+                path: path.to_owned(),
+                reason: reason.to_string(),
+            };
+            let certificates = CertificateDer::pem_file_iter(path)
+                .and_then(Iterator::collect::<Result<Vec<_>, pem::Error>>)
+                .map_err(|error| wrong(&error))?;
+            for certificate in certificates {
+                roots.add(certificate).map_err(|error| wrong(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(wrong(&"it has no CERTIFICATE in PEM"));
+            }
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Everything but letters, digits and `-._~`, as RFC 3986 wants it in a query.

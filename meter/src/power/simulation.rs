@@ -124,6 +124,7 @@ pub(crate) struct Outcome {
 pub(crate) fn surroundings(root: &std::path::Path) -> Surroundings {
     Surroundings {
         sysfs: root.join("sys"),
+        dev: root.join("dev"),
         procfs: root.join("proc"),
         cpus: 4,
         interval: Duration::from_secs_f64(TICK),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -379,6 +380,78 @@ fn a_pmic_command_that_fails_or_hangs_is_asked_again() {
     outcome.assert_within(0.005);
 }
 
+/// The stand-in for a mailbox device is loaded when a program starts: this test is a program of its own.
+const WITH_MAILBOX: &str =
+    "power::choice::tests::the_pmic_is_read_through_its_mailbox_for_ten_minutes";
+
+#[test]
+fn the_pmic_is_read_through_its_mailbox_for_ten_minutes() {
+    let Some(file) = std::env::var_os("MAILBOX_TEXT") else {
+        let scratch = tempfile::tempdir().unwrap();
+        let library = scratch.path().join("mailbox_stand_in.so");
+        let compiled = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .arg(&library)
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/mailbox_stand_in.c"
+            ))
+            .status();
+        assert!(compiled.unwrap().success());
+        let itself = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", WITH_MAILBOX, "--nocapture"])
+            .env("LD_PRELOAD", library)
+            .env("MAILBOX_TEXT", scratch.path().join("adc"))
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&itself.stdout);
+        assert!(told.contains("1 passed"), "{told}");
+        return;
+    };
+    let node = Node::new();
+    node.write("dev/vcio", "");
+    node.write("proc/cpuinfo", "Model\t\t: Raspberry Pi 5 Model B Rev 1.0");
+    let found = node.source(r#"{"source": {"type": "auto"}}"#);
+    assert_eq!(
+        (found.name, found.provenance),
+        ("pmic", Provenance::Metered)
+    );
+    assert!(found.path.ends_with("dev/vcio"), "{}", found.path);
+    assert_eq!(found.relative_uncertainty, Some(0.05));
+    node.write("dev/vcio_gencmd", "");
+    let narrower = node.source(r#"{"source": {"type": "pmic"}}"#);
+    assert!(
+        narrower.path.ends_with("dev/vcio_gencmd"),
+        "{}",
+        narrower.path
+    );
+
+    let truth = Truth::benchmark();
+    let config = r#"{"source": {"type": "pmic", "slope": 1.0, "offsetWatts": 0.5}}"#;
+    let outcome = node.run(config, &truth, |at| {
+        let text = match at {
+            100.0..102.0 => "busy".to_owned(),
+            200.0..202.0 => "error 7".to_owned(),
+            300.0..302.0 => "error=1 error_msg=\"Command not registered\"".to_owned(),
+            _ => {
+                let amperes = truth.watts(at) - 0.5;
+                format!("X_A current(0)={amperes:.6}A\nX_V volt(1)=1.0V\nBATT_V volt(2)=3.0V")
+            }
+        };
+        fs::write(&file, text).unwrap();
+    });
+    let [busy, _, refused, _, unknown, _] = outcome.errors.as_slice() else {
+        panic!("{:?}", outcome.errors);
+    };
+    assert!(busy.contains("takes no messages"), "{busy}");
+    assert!(
+        refused.contains("refuses pmic_read_adc with error 7"),
+        "{refused}"
+    );
+    assert!(unknown.contains("not registered"), "{unknown}");
+    outcome.assert_within(0.005);
+}
+
 #[test]
 fn the_pmic_is_read_through_the_host_s_file_for_ten_minutes() {
     let node = Node::new();
@@ -470,8 +543,19 @@ fn a_configuration_that_cannot_be_meant_is_refused_with_what_to_write() {
     let node = Node::new();
     for (config, told) in [
         (
-            r#"{"source": {"type": "json", "url": "https://plug/", "path": "a", "unit": "W"}}"#,
-            "no TLS",
+            r#"{"source": {"type": "json", "url": "https://plug/", "path": "a", "unit": "W",
+                "polling": {"caFile": "/no/such.pem"}}}"#,
+            "/no/such.pem",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "https://plug/", "path": "a", "unit": "W",
+                "polling": {"caFile": "/dev/null"}}}"#,
+            "no CERTIFICATE",
+        ),
+        (
+            r#"{"source": {"type": "json", "url": "http://plug/", "path": "a", "unit": "W",
+                "polling": {"caFile": "/ca.pem"}}}"#,
+            "caFile is for",
         ),
         (
             r#"{"source": {"type": "json", "url": "plug/x", "path": "a", "unit": "W"}}"#,
@@ -485,7 +569,11 @@ fn a_configuration_that_cannot_be_meant_is_refused_with_what_to_write() {
             r#"{"source": {"type": "json", "url": "http://plug/", "path": "a", "unit": "VA"}}"#,
             "kWh",
         ),
-        (r#"{"source": {"type": "pmic"}}"#, "command or file"),
+        (r#"{"source": {"type": "pmic"}}"#, "vcio_gencmd"),
+        (
+            r#"{"source": {"type": "pmic", "command": ["a"], "file": "/b"}}"#,
+            "only one of them",
+        ),
         (r#"{"source": {"type": "model"}, "board": "pi-9"}"#, "pi-4b"),
         (
             r#"{"source": {"type": "model"}, "board": "pi-4b", "idleWatts": -1}"#,

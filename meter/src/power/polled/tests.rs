@@ -1,15 +1,21 @@
 //! Devices on the network, through HTTP servers that behave like them.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
+
+use sha2::{Digest as _, Sha256};
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
 
 use super::*;
 use crate::power::choice::{Instrument, choose};
 use crate::power::config::NodePower;
 use crate::power::simulation::{IDLE_WATTS, Outcome, Truth, WATTS_PER_CPU, run, surroundings};
 
-/// What a request was, and what is answered: status and body, or nothing at all.
+/// What a request was, and what is answered: status and body, or nothing at all. The body of a 401 is the
+/// authentication that it asks for.
 type Answer = Option<(u16, String)>;
 type Respond = dyn FnMut(&str, &[String]) -> Answer + Send;
 
@@ -27,7 +33,7 @@ impl Device {
         let shared = Arc::clone(&respond);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                serve(&stream, &shared);
+                serve(stream, &shared);
             }
         });
         Self { address, respond }
@@ -38,25 +44,40 @@ impl Device {
     }
 }
 
-fn serve(stream: &TcpStream, respond: &Mutex<Box<Respond>>) {
-    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+fn serve(stream: impl Read + Write, respond: &Mutex<Box<Respond>>) {
+    let mut reader = BufReader::new(stream);
+    let mut lines = reader.by_ref().lines().map_while(Result::ok);
     let Some(request) = lines.next() else { return };
     let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let path = request.split(' ').nth(1).unwrap();
     let answer = respond.lock().unwrap()(path, &head);
     match answer {
         Some((status, body)) => {
-            let _ = write!(
-                &mut &*stream,
-                "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            let asks = if status == 401 {
+                format!("WWW-Authenticate: {body}\r\n")
+            } else {
+                String::new()
+            };
+            let text = format!(
+                "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n{asks}Connection: close\r\n\r\n{body}",
                 body.len()
             );
+            let _ = reader.get_mut().write_all(text.as_bytes());
+            let _ = reader.get_mut().flush();
         }
         // The device hangs until the other side gives up.
         None => {
-            let _ = BufReader::new(stream).lines().next();
+            let _ = reader.lines().next();
         }
     }
+}
+
+/// A header's value.
+fn header<'a>(head: &'a [String], name: &str) -> Option<&'a str> {
+    head.iter().find_map(|line| {
+        let (found, value) = line.split_once(": ")?;
+        found.eq_ignore_ascii_case(name).then_some(value)
+    })
 }
 
 fn power(config: &str) -> NodePower {
@@ -294,13 +315,21 @@ fn a_counter_read_every_ten_seconds_is_exact_and_a_model_sharpens_it() {
     assert!(beside.worst_watts < 0.5, "{beside:?}");
 }
 
-fn ask(config: &str, device: &Device) -> Result<Quantity, String> {
+fn instrument(config: &str, device: &Device) -> Polled {
     let root = tempfile::tempdir().unwrap();
     let power = power(&config.replace("HOST", &device.address.to_string()));
     let chosen = choose(&power, &surroundings(root.path())).unwrap();
-    let Some(Instrument::Polled { mut instrument, .. }) = chosen.instrument else {
+    let Some(Instrument::Polled { instrument, .. }) = chosen.instrument else {
         panic!("not asked over the network");
     };
+    *instrument
+}
+
+fn ask(config: &str, device: &Device) -> Result<Quantity, String> {
+    ask_again(&mut instrument(config, device))
+}
+
+fn ask_again(instrument: &mut Polled) -> Result<Quantity, String> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -366,27 +395,16 @@ fn secrets_come_from_files_and_are_never_told() {
     std::fs::write(&secret, "p&ss word\n").unwrap();
     let file = secret.path().display();
     let device = Device::new(|path, head| {
-        let authorization = head.iter().find_map(|line| {
-            line.to_lowercase()
-                .starts_with("authorization")
-                .then(|| line.clone())
-        });
-        // The request itself is what the test is about.
-        Some((
-            if authorization.is_some() || path.contains("password=p%26ss%20word") {
-                200
-            } else {
-                403
-            },
-            match authorization
-                .as_deref()
-                .map(|it| it.rsplit(' ').next().unwrap())
-            {
-                Some("dTpwJnNzIHdvcmQ=") => r#"{"w": [1000]}"#.into(),
-                Some("word") => r#"{"w": [2000]}"#.into(),
-                _ => r#"{"StatusSNS": {"ENERGY": {"Power": 3}}}"#.into(),
-            },
-        ))
+        let watts = match header(head, "authorization") {
+            Some("Basic dTpwJnNzIHdvcmQ=") => 1000,
+            Some("Bearer p&ss word") => 2000,
+            Some(other) => panic!("{other}"),
+            None if path.ends_with("&user=u&password=p%26ss%20word") => 3,
+            None => return Some((401, "Basic realm=\"plug\"".into())),
+        };
+        let both =
+            format!(r#"{{"w": [{watts}], "StatusSNS": {{"ENERGY": {{"Power": {watts}}}}}}}"#);
+        Some((200, both))
     });
     let json = |polling: &str| {
         format!(
@@ -414,4 +432,136 @@ fn secrets_come_from_files_and_are_never_told() {
             .unwrap_err()
             .contains("/nowhere/token")
     );
+}
+
+/// A parameter of a digest's answer, without its quotes.
+fn parameter<'a>(answer: &'a str, name: &str) -> &'a str {
+    let parameters = answer.strip_prefix("Digest ").unwrap().split(", ");
+    let mut named = parameters.filter_map(|it| it.split_once('='));
+    let (_, value) = named.find(|(found, _)| *found == name).unwrap();
+    value.trim_matches('"')
+}
+
+/// The response that RFC 7616 (section 3.4.1) has a device expect, by SHA-256 and with the quality `auth`.
+fn expected_response(answer: &str, nonce: &str, password: &str, path: &str) -> String {
+    let hash = |text: String| {
+        let bytes = Sha256::digest(text);
+        bytes.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    };
+    let one = hash(format!("admin:shellyplus1pm-a8032abe54dc:{password}"));
+    let two = hash(format!("GET:{path}"));
+    let (count, of_client) = (parameter(answer, "nc"), parameter(answer, "cnonce"));
+    hash(format!("{one}:{nonce}:{count}:{of_client}:auth:{two}"))
+}
+
+#[test]
+fn a_shelly_of_the_second_generation_is_told_its_password_by_a_digest() {
+    let questions = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&questions);
+    // Its nonce serves three questions.
+    let (mut nonce, mut served) = (1_625_038_762, 0);
+    let device = Device::new(move |path, head| {
+        let answer = header(head, "authorization").unwrap_or_default();
+        seen.lock().unwrap().push(answer.to_owned());
+        if !answer.is_empty() && served < 3 {
+            let now = nonce.to_string();
+            assert_eq!(parameter(answer, "uri"), path);
+            if parameter(answer, "response") == expected_response(answer, &now, "s3cret", path) {
+                served += 1;
+                assert_eq!(parameter(answer, "nc"), format!("{served:08x}"));
+                return Some((200, r#"{"apower": 4.5}"#.to_owned()));
+            }
+        }
+        (nonce, served) = (nonce + 1, 0);
+        let digest = format!(
+            "Digest qop=\"auth\", realm=\"shellyplus1pm-a8032abe54dc\", nonce=\"{nonce}\", algorithm=SHA-256"
+        );
+        Some((401, format!("Basic realm=\"x\", {digest}")))
+    });
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&secret, "s3cret\n").unwrap();
+    let config = format!(
+        r#"{{"source": {{"type": "shelly-gen2", "host": "HOST",
+            "polling": {{"username": "admin", "passwordFile": {:?}}}}}}}"#,
+        secret.path()
+    );
+    let mut plug = instrument(&config, &device);
+    for _ in 0..7 {
+        assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(4.5)));
+    }
+    let asked = questions.lock().unwrap().clone();
+    assert_eq!(asked.len(), 7 + 3, "{asked:?}");
+    assert_eq!(asked[0], "", "nobody is told a password before they ask");
+    assert!(
+        asked
+            .iter()
+            .all(|it| !it.contains("s3cret") && !it.contains("Basic"))
+    );
+
+    // A new password needs no restart, and a wrong one is told of.
+    std::fs::write(&secret, "other").unwrap();
+    let refused = ask_again(&mut plug).unwrap_err();
+    assert!(
+        refused.contains("another username with passwordFile"),
+        "{refused}"
+    );
+    std::fs::write(&secret, "s3cret").unwrap();
+    assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(4.5)));
+}
+
+/// A device with a certificate for 127.0.0.1; the file is that of its authority.
+fn with_certificate() -> (Device, tempfile::NamedTempFile) {
+    let mut of_authority = rcgen::CertificateParams::new([]).unwrap();
+    of_authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let authority = of_authority.self_signed(&authority_key).unwrap();
+    let issuer = rcgen::Issuer::new(of_authority, authority_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let own = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = own.signed_by(&key, &issuer).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, authority.pem()).unwrap();
+
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let respond: Arc<Mutex<Box<Respond>>> = Arc::new(Mutex::new(Box::new(|_, _| {
+        Some((200, r#"{"w": [1500]}"#.to_owned()))
+    })));
+    let shared = Arc::clone(&respond);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let session = ServerConnection::new(Arc::clone(&config)).unwrap();
+            serve(StreamOwned::new(session, stream), &shared);
+        }
+    });
+    (Device { address, respond }, file)
+}
+
+#[test]
+fn a_device_is_asked_by_https_if_its_certificate_is_of_the_authority() {
+    let (device, authority) = with_certificate();
+    let https = |polling: &str| {
+        format!(
+            r#"{{"source": {{"type": "json", "url": "https://HOST/x", "path": "w.0", "unit": "mW", "polling": {{{polling}}}}}}}"#
+        )
+    };
+    let trusted = https(&format!(r#""caFile": {:?}"#, authority.path()));
+    assert_eq!(ask(&trusted, &device), Ok(Quantity::Watts(1.5)));
+    assert_eq!(ask(&trusted, &device), Ok(Quantity::Watts(1.5)));
+    let unknown = ask(&https(""), &device).unwrap_err();
+    assert!(unknown.contains("UnknownIssuer"), "{unknown}");
+    let other = with_certificate().1;
+    let impostor = ask(&https(&format!(r#""caFile": {:?}"#, other.path())), &device).unwrap_err();
+    assert!(impostor.contains("invalid peer certificate"), "{impostor}");
 }
