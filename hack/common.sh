@@ -59,7 +59,9 @@ need_rust_for() {
 }
 
 # What the images hold.
-BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust)
+BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust streamdata-rust)
+# The programs in Go that the images hold: name, module.
+declare -A GO_PROGRAMS=([streamdata-go]=examples/servers/streamdata-go)
 
 # cargo_binaries [OPTION]...: builds all of them, and always together: fewer would have other features of
 # what they share, which is then compiled twice. So would tests: with FRUGALITY_WITH_TESTS=1, where these are
@@ -68,6 +70,14 @@ cargo_binaries() {
   local scope=("${BINARIES[@]/#/--package=}")
   [[ ${FRUGALITY_WITH_TESTS:-} != 1 || " $*" == *" --target"* ]] || scope=(--workspace --all-targets)
   cargo build --release --locked "$@" "${scope[@]}"
+}
+
+# go_program NAME FILE: builds one of GO_PROGRAMS; for another architecture by GOARCH. Without cgo, so that
+# it needs nothing of an image.
+go_program() {
+  local file
+  file=$(realpath --canonicalize-missing "$2")
+  (cd "${GO_PROGRAMS[$1]}" && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$file" .)
 }
 
 # need_packages PACKAGE...: Debian packages, installed if missing.

@@ -14,7 +14,15 @@ from image import PATIENCE_SECONDS, Image, free_port
 
 ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-IMAGES = ("operator", "meter", "injector", "contacts-rust", "contacts-python")
+IMAGES = (
+    "operator",
+    "meter",
+    "injector",
+    "contacts-rust",
+    "contacts-python",
+    "streamdata-rust",
+    "streamdata-go",
+)
 
 # The way to a Pi: the name, then the command, as root there.
 SSH = """#!/bin/sh

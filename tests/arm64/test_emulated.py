@@ -124,18 +124,33 @@ def test_meter_models_the_energy_of_a_node_and_shares_it_among_its_pods(
     assert joules("kepler_pod_cpu_joules_total") == pytest.approx(active / 2)
 
 
-def test_candidates_servers_answer_as_they_must(images: dict[str, Image], tmp_path: Path) -> None:
-    """The conformance suite's tests of answers, against a real PostgreSQL."""
-    commands = {}
-    for name in ("contacts-rust", "contacts-python"):
-        script = tmp_path / name
-        words = shlex.join(images[name].command())
-        script.write_text(f"#!/bin/sh\nexec {words}\n", encoding="utf-8")
-        script.chmod(0o755)
-        commands[name] = str(script)
-    suite = ROOT / "examples" / "servers" / "conformance" / "run"
-    environment = os.environ | {
-        "CONTACTS_RUST": commands["contacts-rust"],
-        "CONTACTS_PYTHON_SERVER": commands["contacts-python"],
-    }
-    subprocess.run([suite, "test_answers.py"], check=True, env=environment)
+def script(folder: Path, name: str, image: Image) -> str:
+    """A program that is an image's."""
+    path = folder / name
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(image.command())} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("suite", "tests", "programs"),
+    [
+        # Its tests of answers, against a real PostgreSQL.
+        (
+            "conformance",
+            "test_answers.py",
+            {"CONTACTS_RUST": "contacts-rust", "CONTACTS_PYTHON_SERVER": "contacts-python"},
+        ),
+        (
+            "conformance_streamdata",
+            "test_serve.py",
+            {"STREAMDATA_RUST": "streamdata-rust", "STREAMDATA_GO": "streamdata-go"},
+        ),
+    ],
+)
+def test_candidates_servers_answer_as_they_must(
+    suite: str, tests: str, programs: dict[str, str], images: dict[str, Image], tmp_path: Path
+) -> None:
+    commands = {variable: script(tmp_path, name, images[name]) for variable, name in programs.items()}
+    run = ROOT / "examples" / "servers" / suite / "run"
+    subprocess.run([run, tests], check=True, env=os.environ | commands)

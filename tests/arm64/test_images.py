@@ -31,12 +31,13 @@ def test_no_program_of_ours_has_an_allocator_that_is_built_for_one_page_size(
     images: dict[str, Image],
 ) -> None:
     ours = [p.path for image in images.values() for p in image.programs() if "frugality" in p.path.name]
-    ours.append(images["contacts-rust"].root / "usr/local/bin/contacts-rust")
+    ours += [images[name].root / "usr/local/bin" / name for name in ("contacts-rust", "streamdata-rust")]
     assert {path.name for path in ours} == {
         "frugality-operator",
         "frugality-meter",
         "frugality-injector",
         "contacts-rust",
+        "streamdata-rust",
     }
     assert [path for path in ours if b"<jemalloc>" in path.read_bytes()] == []
 

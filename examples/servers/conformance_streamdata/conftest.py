@@ -1,0 +1,93 @@
+"""What the tests share: a service of each kind, and balancers before backends that do as they are told."""
+
+import itertools
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from harness import COMMANDS, Backend, Server, free_port, hosts_of
+
+# Ended by SIGTERM, pytest would leave the servers behind; interrupted, it ends them.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture(scope="session")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Start a program by name in a role with these variables; all are gone at the end of the session."""
+    folder = tmp_path_factory.mktemp("logs")
+    started: list[Server] = []
+    count = itertools.count()
+
+    def start(name: str, role: str, **environment: str) -> Server:
+        server = Server(name, role, environment, folder / f"{name}-{role}-{next(count)}.log")
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.end()
+
+
+@pytest.fixture(scope="session")
+def services(start: Start) -> dict[str, Server]:
+    return {name: start(name, "serve").wait_ready() for name in COMMANDS}
+
+
+@pytest.fixture(params=COMMANDS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def fresh(name: str, start: Start) -> Iterator[Server]:
+    """A service of the test's own, to be ended by it."""
+    server = start(name, "serve").wait_ready()
+    yield server
+    server.end()
+
+
+@dataclass
+class Group:
+    """A balancer and its backends."""
+
+    balancer: Server
+    backends: list[Backend]
+
+    def counts(self) -> list[int]:
+        """How many requests each backend has got."""
+        return [len(backend.seen) for backend in self.backends]
+
+    def end(self) -> None:
+        self.balancer.end()
+        for backend in self.backends:
+            backend.stop()
+
+
+def group(start: Start, name: str, count: int) -> Group:
+    hosts = hosts_of(count)
+    port = free_port(hosts)
+    backends = [Backend(host, port) for host in hosts]
+    balancer = start(name, "balance", SERVICE_HOST=",".join(hosts), SERVICE_PORT=str(port)).wait_ready()
+    balancer.wait_healthy(count)
+    return Group(balancer, backends)
+
+
+@pytest.fixture
+def four(name: str, start: Start) -> Iterator[Group]:
+    """A balancer of the test's own before four backends."""
+    made = group(start, name, 4)
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def balanced(start: Start) -> Iterator[dict[str, Group]]:
+    """A balancer of each kind, each before one backend of its own."""
+    made = {name: group(start, name, 1) for name in COMMANDS}
+    yield made
+    for one in made.values():
+        one.end()

@@ -1,0 +1,289 @@
+"""What the tests start and end: the programs, and backends that do as they are told, on loopback addresses.
+
+Every process is ended by its own id. Nothing is left behind but the temporary folder that ``run`` removes.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LOOPBACK = "127.0.0.1"
+COMMANDS = {"rust": os.environ["STREAMDATA_RUST"], "go": os.environ["STREAMDATA_GO"]}
+MAXIMUM_BODY_BYTES = 64 * 1024
+
+
+def hosts_of(count: int) -> list[str]:
+    """Loopback addresses: what a service of so many pods resolves to."""
+    return [f"127.0.0.{number}" for number in range(1, count + 1)]
+
+
+def free_port(hosts: Sequence[str] = (LOOPBACK,)) -> int:
+    """A port that is free on all of these addresses."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind((LOOPBACK, 0))
+            port = int(probe.getsockname()[1])
+        try:
+            for host in hosts:
+                with socket.socket() as probe:
+                    probe.bind((host, port))
+        except OSError:
+            continue
+        return port
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+class Answer(NamedTuple):
+    """An HTTP response, whole; names of headers are in lower case."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """The one value of a header, if it is there."""
+        values = [value for key, value in self.headers if key == name]
+        assert len(values) <= 1, f"{name} is there twice: {values}"
+        return values[0] if values else None
+
+    def json(self) -> Any:
+        assert self.header("content-type") == "application/json"
+        return json.loads(self.body)
+
+    def error(self) -> str:
+        """The text of a refusal, which is one line of JSON and nothing else."""
+        assert b"\n" not in self.body
+        fault = self.json()
+        assert list(fault) == ["error"]
+        text = fault["error"]
+        assert isinstance(text, str)
+        return text
+
+
+@dataclass
+class Server:
+    """One program in one role, as its container starts it."""
+
+    name: str
+    role: str
+    environment: dict[str, str]
+    log: Path
+
+    def __post_init__(self) -> None:
+        own = {"PATH": os.environ["PATH"], "PORT": str(free_port()), "LISTEN_ADDRESS": LOOPBACK}
+        environment = own | self.environment
+        self.host = environment["LISTEN_ADDRESS"]
+        self.port = int(environment["PORT"]) if environment["PORT"].isdecimal() else 0
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [COMMANDS[self.name], self.role], env=environment, stdout=log, stderr=log
+            )
+
+    def wait_ready(self) -> "Server":
+        def ready() -> bool:
+            assert self.process.poll() is None, self.text()
+            try:
+                return self.ask("/healthz").status == 200
+            except OSError:
+                return False
+
+        wait_until(ready, f"{self.name} {self.role} is ready")
+        return self
+
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self.host, self.port, timeout=20)
+
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: str | bytes | None = None,
+    ) -> Answer:
+        connection = self.connection()
+        try:
+            return ask(connection, path, method, headers, body)
+        finally:
+            connection.close()
+
+    def stats(self) -> dict[str, Any]:
+        """What a balancer says when nothing is under way any more."""
+        stats: dict[str, Any] = {}
+
+        def at_rest() -> bool:
+            stats.update(self.ask("/stats").json())
+            return bool(stats["current"] == 0)
+
+        wait_until(at_rest, "nothing is under way")
+        return stats
+
+    def wait_healthy(self, count: int) -> None:
+        """Wait until a balancer finds so many of its backends healthy."""
+
+        def healthy() -> bool:
+            backends = self.ask("/stats").json()["backends"].values()
+            return len([backend for backend in backends if backend["healthy"]]) == count
+
+        wait_until(healthy, f"{count} backends are healthy")
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=10)
+
+    def text(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+
+def ask(
+    connection: http.client.HTTPConnection,
+    path: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    body: str | bytes | None = None,
+) -> Answer:
+    connection.request(method, path, body.encode() if isinstance(body, str) else body, headers or {})
+    response = connection.getresponse()
+    fields = sorted((name.lower(), value) for name, value in response.getheaders())
+    return Answer(response.status, fields, response.read())
+
+
+def same(
+    servers: dict[str, Server],
+    path: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    body: str | bytes | None = None,
+) -> Answer:
+    """The one answer of both servers, with every header but the date."""
+    answers = {}
+    for name, server in servers.items():
+        answer = server.ask(path, method, headers, body)
+        date = answer.header("date")
+        assert date is not None
+        answers[name] = answer._replace(headers=[one for one in answer.headers if one != ("date", date)])
+    assert answers["rust"] == answers["go"]
+    return answers["rust"]
+
+
+class Seen(NamedTuple):
+    """A request as a backend got it; names of headers are in lower case."""
+
+    method: str
+    target: str
+    headers: list[tuple[str, str]]
+    body: bytes
+    connection: int
+
+
+# What a backend sends, or nothing: then it closes the connection.
+Reply = Callable[[Seen], bytes | None]
+
+
+def response(status: str, *headers: str, body: bytes = b"") -> bytes:
+    """A response as it is sent, with exactly these headers."""
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode() + body
+
+
+def fine(_seen: Seen) -> bytes:
+    return response("200 OK", "Content-Type: text/plain", "Content-Length: 4", body=b"fine")
+
+
+class Backend:
+    """A server that sends what it is told to, and writes down what it gets; ``/healthz`` is apart."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        self.reply: Reply = fine
+        self.health = "200 OK"
+        self.seen: list[Seen] = []
+        self.connections = 0
+        self.lock = threading.Lock()
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def start(self) -> None:
+        self.open: set[socket.socket] = set()
+        self.listener = socket.create_server((self.host, self.port), backlog=128)
+        threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Be gone, as a pod that was killed."""
+        ends = [self.listener]
+        with self.lock:
+            ends += self.open
+        for end in ends:
+            # Closed alone, a socket that another thread waits for would stay.
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                accepted, _ = listener.accept()
+            except OSError:
+                return
+            with self.lock:
+                self.connections += 1
+                self.open.add(accepted)
+                number = self.connections
+            threading.Thread(target=self._serve, args=(accepted, number), daemon=True).start()
+
+    def _serve(self, accepted: socket.socket, number: int) -> None:
+        try:
+            with accepted.makefile("rb") as stream:
+                while (seen := self._read(stream, number)) is not None:
+                    if seen.target == "/healthz":
+                        reply: bytes | None = response(self.health, "Content-Length: 0")
+                    else:
+                        with self.lock:
+                            self.seen.append(seen)
+                        reply = self.reply(seen)
+                    if reply is None:
+                        return
+                    accepted.sendall(reply)
+                    if b"\r\nconnection: close" in reply.lower():
+                        return
+        except OSError:
+            return
+        finally:
+            with self.lock:
+                self.open.discard(accepted)
+            accepted.close()
+
+    @staticmethod
+    def _read(stream: Any, number: int) -> Seen | None:
+        line = stream.readline().decode().split()
+        if not line:
+            return None
+        headers = []
+        while (field := stream.readline().decode("latin-1").rstrip("\r\n")) != "":
+            name, _, value = field.partition(":")
+            headers.append((name.lower(), value.strip()))
+        # Bodies are sent on with their length.
+        assert "transfer-encoding" not in dict(headers)
+        body = stream.read(int(dict(headers).get("content-length", "0")))
+        return Seen(line[0], line[1], sorted(headers), body, number)

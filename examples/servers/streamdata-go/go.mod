@@ -1,0 +1,3 @@
+module frugality.dev/examples/servers/streamdata-go
+
+go 1.26

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"log"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// maximumDevices is the most devices that something is kept of.
+const maximumDevices = 10_000
+
+// What the service alone refuses.
+var (
+	errNotFound = refusal{http.StatusNotFound, "there is nothing at this path"}
+	errNoDevice = refusal{http.StatusNotFound, "nothing is kept of this device"}
+	errFull     = refusal{http.StatusInsufficientStorage, "no more devices are kept"}
+)
+
+// devices is the service: the last payload of each device.
+type devices struct {
+	maximum  int
+	lock     sync.Mutex
+	payloads map[string]*payload
+}
+
+func newDevices(maximum int) *devices {
+	return &devices{maximum: maximum, payloads: make(map[string]*payload)}
+}
+
+// ServeHTTP gives everything that the service answers.
+func (d *devices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// As it was sent: %2F is no slash.
+	path := r.URL.EscapedPath()
+	read := r.Method == http.MethodGet || r.Method == http.MethodHead
+	deviceID, isDevice := strings.CutPrefix(path, "/streamdata/")
+	isDevice = isDevice && deviceID != "" && !strings.Contains(deviceID, "/")
+	switch {
+	case path == "/streamdata" && r.Method == http.MethodPost:
+		d.answerKeep(w, r)
+	case path == "/streamdata":
+		refuseMethod(w, "POST")
+	case path != "/healthz" && !isDevice:
+		refuse(w, errNotFound)
+	case !read:
+		refuseMethod(w, "GET, HEAD")
+	case isDevice:
+		d.answerKept(w, deviceID)
+	default:
+		writeOK(w)
+	}
+}
+
+func (d *devices) answerKeep(w http.ResponseWriter, r *http.Request) {
+	receipt, err := d.receive(w, r)
+	if err == nil {
+		writeJSON(w, http.StatusOK, receipt)
+		return
+	}
+	var why refusal
+	if !errors.As(err, &why) {
+		log.Print(err)
+		why = errBody
+	}
+	refuse(w, why)
+}
+
+func (d *devices) receive(w http.ResponseWriter, r *http.Request) (receipt, error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return receipt{}, err
+	}
+	read, err := readPayload(body)
+	if err != nil {
+		return receipt{}, err
+	}
+	return read.receipt(), d.keep(read)
+}
+
+func (d *devices) answerKept(w http.ResponseWriter, escaped string) {
+	deviceID, err := url.PathUnescape(escaped)
+	kept := d.kept(deviceID)
+	if err != nil || kept == nil {
+		refuse(w, errNoDevice)
+		return
+	}
+	writeJSON(w, http.StatusOK, kept)
+}
+
+// keep keeps a payload in the place of the device's last one.
+func (d *devices) keep(one *payload) error {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	if _, known := d.payloads[*one.DeviceID]; !known && len(d.payloads) >= d.maximum {
+		return errFull
+	}
+	d.payloads[*one.DeviceID] = one
+	return nil
+}
+
+// kept is the device's last payload, nil if there is none.
+func (d *devices) kept(deviceID string) *payload {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return d.payloads[deviceID]
+}
