@@ -1,6 +1,6 @@
 # make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival meters accuracy fuzz lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival meters articles accuracy fuzz lab generate images up down clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -11,7 +11,7 @@ demo: ## a cluster in a box, the chart, examples/rust-vs-python.yaml, the verdic
 test: ## everything that CI runs, end to end on the cluster in a box included
 	hack/test
 
-lint: ## format, clippy, shellcheck, chart lint
+lint: ## format, clippy, gofmt, go vet, shellcheck, chart lint
 	hack/test lint
 
 unit: ## the tests that need no cluster
@@ -28,6 +28,9 @@ survival: ## a run that is disturbed in every way, on the cluster in a box: half
 
 meters: ## the same benchmark with a model, a plug and through Kepler, on the cluster in a box: a quarter of an hour
 	hack/test meters
+
+articles: ## the examples of docs/articles.md in their short forms, on the cluster in a box: half an hour
+	hack/test articles
 
 bench: ## what the node meter costs: memory, CPU, time of a scrape
 	hack/bench

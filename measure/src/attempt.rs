@@ -3,7 +3,7 @@
 
 mod load;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::energy::{AttemptReadings, Ends, EnergyFigures, Limits, Tail, Window, evaluate};
 use crate::fortio::{RequestFigures, figures};
@@ -71,6 +71,8 @@ pub struct Attempt<'a> {
     pub readings: &'a [Reading],
     /// UIDs of the candidate's pods.
     pub candidate_pods: &'a BTreeSet<String>,
+    /// The same by server, where the candidate has several; each has a name.
+    pub workloads: &'a BTreeMap<String, BTreeSet<String>>,
     /// UIDs of the database's pods; empty where the boundary has none.
     pub database_pods: &'a BTreeSet<String>,
     /// UIDs of measured pods whose own containers ended during the attempt: the candidate's doing.
@@ -103,6 +105,7 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
         measured: attempt.windows.measured,
         idle_after: attempt.windows.idle_after,
         candidate_pods: attempt.candidate_pods,
+        workloads: attempt.workloads,
         database_pods: attempt.database_pods,
         restarted_pods: attempt.restarted_pods,
         injector_pods: attempt.injector_pods,

@@ -16,7 +16,7 @@ mod conditions;
 mod counters;
 mod ends;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +94,8 @@ pub struct AttemptReadings<'a> {
     pub idle_after: Window,
     /// UIDs of the candidate's pods.
     pub candidate_pods: &'a BTreeSet<String>,
+    /// The same by server, where the candidate has several; each has a name.
+    pub workloads: &'a BTreeMap<String, BTreeSet<String>>,
     /// UIDs of the database's pods; empty where the boundary has none.
     pub database_pods: &'a BTreeSet<String>,
     /// UIDs of measured pods that are still the same pods but whose own containers ended during the
@@ -185,6 +187,9 @@ pub struct EnergyFigures {
     /// CPU time of the measured pods, where the meter serves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSeconds>,
+    /// The candidate's part of both by server, where it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadFigures>,
     /// Why figures by pod (attributed, CPU time) are missing though the meter serves pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods_withheld: Option<String>,
@@ -266,6 +271,31 @@ pub struct CpuSeconds {
     pub candidate_and_database_seconds_per_request: Option<f64>,
 }
 
+/// What one of a candidate's several servers took over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadFigures {
+    /// Which one.
+    pub name: String,
+    /// UIDs of its pods.
+    pub pods: Vec<String>,
+    /// What the meter gave to them, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<f64>,
+    /// The same per successful request, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules_per_request: Option<f64>,
+    /// Their CPU time, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<f64>,
+    /// The same per successful request, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds_per_request: Option<f64>,
+    /// Their largest working set in any reading of the window, in bytes, all pods together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_working_set_bytes: Option<f64>,
+}
+
 /// The node's counter at one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -324,6 +354,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         net_withheld: net.withheld,
         attributed: by_pod.attributed,
         cpu: by_pod.cpu,
+        workloads: by_pod.workloads,
         pods_withheld: by_pod.withheld,
         candidate_peak_working_set_bytes: series
             .peak_working_set_bytes(attempt.measured, attempt.candidate_pods),
@@ -352,6 +383,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
 struct ByPod {
     attributed: Option<Attributed>,
     cpu: Option<CpuSeconds>,
+    workloads: Vec<WorkloadFigures>,
     withheld: Option<String>,
 }
 
@@ -368,10 +400,12 @@ impl ByPod {
                 ..Self::default()
             };
         }
-        let joules =
-            |pods| series.pods_delta(attempt.measured, pods, |pod: &PodReading| pod.joules);
-        let seconds =
-            |pods| series.pods_delta(attempt.measured, pods, |pod: &PodReading| pod.cpu_seconds);
+        let joules = |pods: &BTreeSet<String>| {
+            series.pods_delta(attempt.measured, pods, |pod: &PodReading| pod.joules)
+        };
+        let seconds = |pods: &BTreeSet<String>| {
+            series.pods_delta(attempt.measured, pods, |pod: &PodReading| pod.cpu_seconds)
+        };
         let each = |amount: f64| per_request(amount, attempt.successes);
         let both = |one: f64, other: Option<f64>| other.and_then(|other| each(one + other));
 
@@ -402,9 +436,20 @@ impl ByPod {
             candidate_seconds_per_request: each(candidate_seconds),
             candidate_and_database_seconds_per_request: both(candidate_seconds, database_seconds),
         });
+        let each_of = |amount: Option<f64>| amount.and_then(each);
+        let workload = |(name, pods): (&String, &BTreeSet<String>)| WorkloadFigures {
+            name: name.clone(),
+            pods: pods.iter().cloned().collect(),
+            joules: joules(pods),
+            joules_per_request: each_of(joules(pods)),
+            cpu_seconds: seconds(pods),
+            cpu_seconds_per_request: each_of(seconds(pods)),
+            peak_working_set_bytes: series.peak_working_set_bytes(attempt.measured, pods),
+        };
         Self {
             attributed,
             cpu,
+            workloads: attempt.workloads.iter().map(workload).collect(),
             withheld: None,
         }
     }

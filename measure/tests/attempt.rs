@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::attempt::{Attempt, assess, same_answers, windows};
 use frugality_measure::energy::{Limits, Window};
@@ -184,6 +184,7 @@ fn reason_of_figures(change: impl Fn(&mut InjectionReport)) -> &'static str {
         },
         readings: &[],
         candidate_pods: &none,
+        workloads: &BTreeMap::new(),
         database_pods: &none,
         restarted_pods: &none,
         injector_pods: &none,

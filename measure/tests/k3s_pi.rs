@@ -281,6 +281,7 @@ impl Scene {
             idle_before: times.idle_before,
             readings: &self.readings(seed),
             candidate_pods: &pods("server"),
+            workloads: &BTreeMap::new(),
             database_pods: &pods("database"),
             restarted_pods: &BTreeSet::new(),
             injector_pods: &BTreeSet::new(),

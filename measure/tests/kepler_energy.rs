@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::energy::{
     AttemptReadings, Ends, EnergyFigures, Limits, Void, Window, evaluate,
@@ -67,6 +67,7 @@ fn measure_beside(
             end_unix_seconds: end,
         },
         candidate_pods: &BTreeSet::from([SERVER.to_owned()]),
+        workloads: &BTreeMap::new(),
         database_pods: &BTreeSet::new(),
         restarted_pods: &BTreeSet::new(),
         injector_pods: &injector_pods.iter().map(ToString::to_string).collect(),
@@ -243,6 +244,7 @@ fn a_fake_meter_gives_no_figure() {
         measured: window(1015.0, 1040.0),
         idle_after: window(1045.0, 1055.0),
         candidate_pods: &BTreeSet::from([SERVER.to_owned()]),
+        workloads: &BTreeMap::new(),
         database_pods: &BTreeSet::new(),
         restarted_pods: &BTreeSet::new(),
         injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),

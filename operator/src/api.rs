@@ -4,6 +4,7 @@
 //! descriptions that `kubectl explain` shows.
 
 mod benchmark;
+mod candidate;
 mod costs;
 mod load;
 mod quantity;
@@ -12,10 +13,13 @@ mod status;
 mod trial;
 
 pub use benchmark::{
-    Boundary, Budget, Candidate, ConfigMapSeed, Database, DecidingFigure, Energy, EnvVar,
-    FrugalityBenchmark, FrugalityBenchmarkSpec, Header, MAX_BLOCKS, MAX_REPLICAS, MIN_BLOCKS,
-    Method, Placement, Provider, PullPolicy, Request, ResourceList, Resources, SecretName, Seed,
-    Storage, Trials,
+    Boundary, Budget, ConfigMapSeed, Database, DecidingFigure, Energy, FrugalityBenchmark,
+    FrugalityBenchmarkSpec, Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request,
+    Seed, Storage, Trials,
+};
+pub use candidate::{
+    Backend, Candidate, EnvVar, MAX_REPLICAS, PullPolicy, ResourceList, Resources, SecretName,
+    Server,
 };
 pub use costs::{Carbon, Costs, Money};
 pub use load::{Load, MAX_POINTS, Sweep};
@@ -23,7 +27,7 @@ pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{
     BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, Expanded,
     Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NoiseFloor, Optimum, PastVerdict,
-    Progress, SweepResult, Verdict,
+    Progress, SweepResult, Verdict, WorkloadResult,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,
@@ -39,6 +43,8 @@ pub const LABEL_RUN: &str = "frugality.dev/run";
 pub const LABEL_MEASUREMENT: &str = "frugality.dev/measurement";
 /// Label on the children of one attempt: name of its `FrugalityTrial`.
 pub const LABEL_TRIAL: &str = "frugality.dev/trial";
+/// Label on a candidate's pods: the candidate's name, or that of its backend.
+pub const LABEL_WORKLOAD: &str = "frugality.dev/workload";
 /// Label on every child: what it is for; see [`Role`].
 pub const LABEL_ROLE: &str = "frugality.dev/role";
 

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     api::{
         FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN,
-        LABEL_TRIAL, Role,
+        LABEL_TRIAL, LABEL_WORKLOAD, Role,
     },
     cnpg,
     plan::{
@@ -365,6 +365,7 @@ fn pod_facts(pod: &Pod) -> PodFacts {
         role: label(LABEL_ROLE).unwrap_or_default(),
         run: label(LABEL_RUN).unwrap_or_default(),
         trial: label(LABEL_TRIAL),
+        workload: label(LABEL_WORKLOAD),
         hostname: pod
             .spec
             .as_ref()

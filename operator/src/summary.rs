@@ -36,7 +36,7 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     text.push('\n');
     text.push_str(&table(&rows(status)));
     text.push('\n');
-    for further in [latencies(status), costs(status)] {
+    for further in [workloads(status), latencies(status), costs(status)] {
         if further.len() > 1 {
             text.push_str(&table(&further));
             text.push('\n');
@@ -89,26 +89,68 @@ fn has_several_points(status: &FrugalityBenchmarkStatus) -> bool {
 }
 
 fn row(result: &CandidateResult, power: &str) -> Vec<String> {
-    let dash = || "–".to_owned();
-    let plain = |figure: &Option<Figure>| figure.as_ref().map_or_else(dash, text::figure);
-    let milli =
-        |figure: &Option<Figure>| figure.map_or_else(dash, |f| text::figure(&f.times(1000.0)));
     vec![
         result.point.clone(),
         result.candidate.clone(),
-        plain(&result.requests_per_second),
-        plain(&result.milliseconds_per_request),
-        milli(&result.gross_joules_per_request),
-        milli(&result.net_joules_per_request),
-        milli(&result.attributed_joules_per_request),
-        plain(&result.cpu_milliseconds_per_request),
-        result.peak_memory_bytes.map_or_else(dash, |bytes| {
-            format!("{:.1} MiB", bytes as f64 / 1_048_576.0)
-        }),
+        plain(result.requests_per_second),
+        plain(result.milliseconds_per_request),
+        milli(result.gross_joules_per_request),
+        milli(result.net_joules_per_request),
+        milli(result.attributed_joules_per_request),
+        plain(result.cpu_milliseconds_per_request),
+        memory(result.peak_memory_bytes),
         power.to_owned(),
         result.trials.to_string(),
         result.void_attempts.to_string(),
     ]
+}
+
+fn plain(figure: Option<Figure>) -> String {
+    figure.map_or_else(dash, |figure| text::figure(&figure))
+}
+
+fn milli(figure: Option<Figure>) -> String {
+    plain(figure.map(|figure| figure.times(1000.0)))
+}
+
+fn memory(bytes: Option<i64>) -> String {
+    bytes.map_or_else(dash, |bytes| {
+        format!("{:.1} MiB", bytes as f64 / 1_048_576.0)
+    })
+}
+
+/// In the place of a figure that there is none of.
+fn dash() -> String {
+    "–".to_owned()
+}
+
+/// What each of a candidate's servers took; a header alone where no candidate has several.
+fn workloads(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
+    let header = [
+        "POINT",
+        "CANDIDATE",
+        "WORKLOAD",
+        "ATTRIBUTED mJ/REQUEST",
+        "CPU MS/REQUEST",
+        "PEAK MEMORY",
+    ];
+    let rows = status.results.iter().flat_map(|result| {
+        result.workloads.iter().map(|workload| {
+            vec![
+                result.point.clone(),
+                result.candidate.clone(),
+                workload.name.clone(),
+                milli(workload.attributed_joules_per_request),
+                plain(workload.cpu_milliseconds_per_request),
+                memory(workload.peak_memory_bytes),
+            ]
+        })
+    });
+    under(
+        header.map(str::to_owned).to_vec(),
+        rows,
+        has_several_points(status),
+    )
 }
 
 /// The percentiles of each candidate's latency, each with the range of the single trials; a header alone
@@ -160,7 +202,7 @@ fn costs(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
                 text::number(cost.energy),
                 text::number(cost.node),
             ],
-            None => ["–", "–", "–"].map(str::to_owned),
+            None => [dash(), dash(), dash()],
         });
         names.into_iter().chain(cells).collect()
     };

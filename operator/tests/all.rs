@@ -27,6 +27,7 @@ mod verdict_looks;
 mod verdict_optimum;
 mod verdict_sweep;
 mod verdict_sweep_errors;
+mod workloads;
 
 /// Without a line above, a file's tests would not be run.
 #[test]

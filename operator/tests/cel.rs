@@ -99,6 +99,31 @@ fn names_leave_room_for_what_is_made_from_them() {
 }
 
 #[test]
+fn a_backend_has_a_name_of_its_own() {
+    let of = |name: &str| {
+        let backend = candidate(name);
+        [("spec/candidates/0/backends", json!([backend]))]
+    };
+    let message = "a backend has the candidate's own name";
+    rule(message, &of("server"), &of("service"));
+    let bad = |field: &str, value: Value| {
+        let mut backend = candidate("service");
+        backend[field] = value;
+        [("spec/candidates/0/backends", json!([backend]))]
+    };
+    let message = "env must not set PORT";
+    let env = |name: &str| bad("env", json!([{"name": name, "value": "1"}]));
+    rule(message, &env("PORT"), &env("PORTS"));
+    let message = "a candidate's image is a name without blanks";
+    let image = |name: &str| bad("image", json!(name));
+    rule(
+        message,
+        &image("https://example.org/a"),
+        &image("example.org/a:1"),
+    );
+}
+
+#[test]
 fn budgets_need_enough_blocks() {
     let with = |blocks: i32| {
         [

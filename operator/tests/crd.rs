@@ -238,8 +238,8 @@ fn spec(path: &Path) -> FrugalityBenchmarkSpec {
 fn the_smallest_benchmark_has_the_documented_defaults() {
     let spec = spec(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smallest.yaml"));
     let candidate = &spec.candidates[0];
-    assert_eq!(candidate.port, 8080);
-    assert_eq!(candidate.readiness_path, "/healthz");
+    assert_eq!(candidate.server.port, 8080);
+    assert_eq!(candidate.server.readiness_path, "/healthz");
     assert_eq!(spec.database, None);
     assert_eq!(spec.request.method, Method::Get);
     assert_eq!(spec.request.expected_status, [200]);

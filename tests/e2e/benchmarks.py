@@ -78,6 +78,28 @@ KILLED = Benchmark(
         deadline="10m",
     ),
 )
+GO = "localhost/frugality/streamdata-go:0.1.0"
+# A balancer before two services, as in examples/rust-vs-go-streamdata.yaml.
+BALANCED = Benchmark(
+    "e2e-balanced",
+    "balanced",
+    spec(
+        candidates=[
+            {
+                "name": "go",
+                "image": GO,
+                "args": ["balance"],
+                "backends": [{"name": "service", "image": GO, "args": ["serve"], "replicas": 2}],
+            }
+        ],
+        request={
+            "method": "POST",
+            "path": "/streamdata",
+            "body": '{"name":"n","deviceId":"d","patientId":"p","data":[]}',
+        },
+        deadline="5m",
+    ),
+)
 ANSWERS_500 = Benchmark(
     "e2e-bad",
     "answers-500",
@@ -140,7 +162,7 @@ PAUSED = Benchmark("e2e-life", "paused", TURN)
 LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
 
 # The last two never get a turn, and need none to be refused.
-QUEUE = [LONG, DELETED, KILLED, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE]
+QUEUE = [LONG, DELETED, KILLED, BALANCED, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
 NAMESPACES = sorted({benchmark.namespace for benchmark in [*ALL, *LIFE]})
 assert (ROOT / EXAMPLE).exists()

@@ -116,6 +116,7 @@ def test_the_examples_are_accepted(example: Path) -> None:
             benchmark(candidates=[RUST | {"image": "https://ghcr.io/you/server:1"}]),
             "a candidate's image is a name without blanks and without https://",
         ),
+        (benchmark(candidates=[RUST | {"backends": [RUST]}]), "a backend has the candidate's own name"),
         (
             benchmark(candidates=[RUST | {"readinessPath": "healthz"}]),
             "readinessPath is a path without host and blanks that begins with /",

@@ -227,12 +227,22 @@ SPEC_FIELDS = [
 RUST = spec()["candidates"][0]
 
 
+def behind(more: Object) -> Object:
+    """A candidate's field with one backend."""
+    return {"backends": [RUST | {"name": "service"} | more]}
+
+
 def asking() -> Iterator[object]:
     """Benchmarks that ask for more, each with the path of the field that it needs."""
     for field in CANDIDATE_FIELDS:
         name = next(iter(field))
         yield pytest.param(
             benchmark(candidates=[RUST | field]), f"spec.candidates[0].{name}", id=f"candidate {name}"
+        )
+        yield pytest.param(
+            benchmark(candidates=[RUST | behind(field)]),
+            f"spec.candidates[0].backends[0].{name}",
+            id=f"backend {name}",
         )
     for field in DATABASE_FIELDS:
         name = next(iter(field))
@@ -266,7 +276,7 @@ def test_fields_that_would_give_more_are_not_stored_even_where_nobody_asks(autho
     more = {name: value for field in SPEC_FIELDS for name, value in field.items()}
     asked = benchmark(
         "greedy",
-        candidates=[RUST | candidate | {"env": [FROM_SECRET | LITERAL]}],
+        candidates=[RUST | candidate | {"env": [FROM_SECRET | LITERAL]} | behind(candidate)],
         database=DATABASE | database,
         **more,
     )
@@ -274,7 +284,9 @@ def test_fields_that_would_give_more_are_not_stored_even_where_nobody_asks(autho
     stored = json.loads(author("get", "fb", "greedy", "-o", "json").stdout)["spec"]
     assert author("delete", "fb", "greedy").returncode == 0
     # As without them, defaults included.
-    create(author, benchmark("modest", candidates=[RUST | {"env": [LITERAL]}], database=DATABASE))
+    create(
+        author, benchmark("modest", candidates=[RUST | {"env": [LITERAL]} | behind({})], database=DATABASE)
+    )
     assert stored == json.loads(author("get", "fb", "modest", "-o", "json").stdout)["spec"]
     assert author("delete", "fb", "modest").returncode == 0
 

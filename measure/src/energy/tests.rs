@@ -33,6 +33,7 @@ struct Lab {
     measured: Window,
     idle_after: Window,
     candidate_pods: BTreeSet<String>,
+    workloads: BTreeMap<String, BTreeSet<String>>,
     database_pods: BTreeSet<String>,
     restarted_pods: BTreeSet<String>,
     injector_pods: BTreeSet<String>,
@@ -56,6 +57,7 @@ impl Lab {
             measured: window(100.0, 320.0),
             idle_after: window(360.0, 420.0),
             candidate_pods: pods(&[CANDIDATE]),
+            workloads: BTreeMap::new(),
             database_pods: pods(&[DATABASE]),
             restarted_pods: BTreeSet::new(),
             injector_pods: BTreeSet::new(),
@@ -73,6 +75,7 @@ impl Lab {
             measured: self.measured,
             idle_after: self.idle_after,
             candidate_pods: &self.candidate_pods,
+            workloads: &self.workloads,
             database_pods: &self.database_pods,
             restarted_pods: &self.restarted_pods,
             injector_pods: &self.injector_pods,
@@ -220,6 +223,33 @@ fn every_figure_is_the_truth() {
 }
 
 /// The window's ends lie 0.37 s and 0.63 s from the readings around them.
+#[test]
+fn each_of_several_servers_is_told_its_part() {
+    let mut lab = Lab::read_every(1.0);
+    lab.candidate_pods = pods(&[CANDIDATE, NEIGHBOUR]);
+    lab.workloads = BTreeMap::from([
+        ("front".to_owned(), pods(&[CANDIDATE])),
+        ("back".to_owned(), pods(&[NEIGHBOUR])),
+    ]);
+    let figures = lab.evaluate().unwrap();
+    let [back, front] = figures.workloads.as_slice() else {
+        panic!("{:?}", figures.workloads);
+    };
+    assert_eq!((back.name.as_str(), front.name.as_str()), ("back", "front"));
+    // 220 s of 5 W, of which 60 % and 2 %; a watt is half a CPU.
+    assert_near_some(front.joules, 660.0);
+    assert_near_some(back.joules, 22.0);
+    assert_near_some(back.joules_per_request, 0.022);
+    assert_near_some(front.cpu_seconds, 330.0);
+    assert_near_some(back.cpu_seconds_per_request, 0.011);
+    assert_eq!(back.pods, [NEIGHBOUR]);
+    let whole = figures.attributed.unwrap();
+    assert_near(whole.candidate_joules, 682.0);
+    assert!(front.peak_working_set_bytes < figures.candidate_peak_working_set_bytes);
+    lab.workloads.clear();
+    assert_eq!(lab.evaluate().unwrap().workloads, []);
+}
+
 #[test]
 fn what_the_windows_ends_cost_is_stated() {
     let stated_joules = |lab: &Lab| {

@@ -342,6 +342,10 @@ pub struct CandidateResult {
     /// 21031:2024, (E·I + M) per R, with R a million requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carbon: Option<CostPerMillion>,
+    /// What of the candidate's part each of its servers took, where it has backends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5))]
+    pub workloads: Vec<WorkloadResult>,
     /// Largest working set of the candidate's pods together seen in any measured window, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<i64>,
@@ -349,6 +353,24 @@ pub struct CandidateResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub withheld: Vec<String>,
+}
+
+/// What one of a candidate's servers took of what the candidate took; with a database in the boundary, that
+/// is in none of them. A figure that can't be trusted is absent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadResult {
+    /// The candidate's name for the server that is asked, else the backend's.
+    pub name: String,
+    /// Share of the node's energy attributed by CPU time to its pods, per successful request of the candidate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attributed_joules_per_request: Option<Figure>,
+    /// CPU milliseconds of its pods per successful request of the candidate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_milliseconds_per_request: Option<Figure>,
+    /// Largest working set of its pods together seen in any measured window, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<i64>,
 }
 
 /// What a million successful requests cost.

@@ -166,6 +166,8 @@ pub struct PodFacts {
     pub run: String,
     /// Trial that it belongs to, if one.
     pub trial: Option<String>,
+    /// Which of its candidate's servers it is, if one.
+    pub workload: Option<String>,
     /// Host name label of the node that it is put on.
     pub hostname: Option<String>,
     /// When it was created.

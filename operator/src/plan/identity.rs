@@ -85,6 +85,12 @@ pub fn trial_name(benchmark: &str, run: &str, block: i32, candidate: &str, attem
     format!("{benchmark}-{run}-b{block:02}-{candidate}-{attempt}")
 }
 
+/// Name of a candidate's backend in one attempt; at most 57 characters.
+#[must_use]
+pub fn backend_name(benchmark: &str, trial: &str, backend: &str) -> String {
+    format!("{benchmark}-{}-{backend}", hex_digest(trial.as_bytes(), 5))
+}
+
 /// Name of the lock of a node: readable, at most 63 characters, and never that of another node.
 #[must_use]
 pub fn lock_name(node: &str) -> String {
@@ -127,6 +133,7 @@ mod tests {
         );
         assert!(name.len() <= 63, "{} has {}", name, name.len());
         assert!(database_name(&"b".repeat(30), "01234567").len() <= 50);
+        assert!(backend_name(&"b".repeat(30), &name, &"c".repeat(15)).len() <= 57);
     }
 
     #[test]

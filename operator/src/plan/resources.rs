@@ -1,33 +1,28 @@
 //! The objects of a run, each built from the spec in one place.
 
+mod candidate;
 mod parts;
 mod standalone;
 
 use std::collections::BTreeMap;
 
 use frugality_measure::fortio::Amount;
-use k8s_openapi::{
-    api::{
-        apps::v1::Deployment,
-        batch::v1::{Job, JobSpec},
-        core::v1::{
-            ConfigMapVolumeSource, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction,
-            KeyToPath, LocalObjectReference, PodSpec, PodTemplateSpec, Probe, Secret,
-            SecretKeySelector, SecurityContext, Service, Volume, VolumeMount,
-        },
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    batch::v1::{Job, JobSpec},
+    core::v1::{
+        ConfigMapVolumeSource, Container, EnvVar, EnvVarSource, KeyToPath, PodSpec,
+        PodTemplateSpec, Secret, SecretKeySelector, Service, Volume, VolumeMount,
     },
-    apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
     Resource, ResourceExt,
     api::{DynamicObject, ObjectMeta},
 };
 
+pub use self::candidate::{SERVER_CONTAINER, is_of_candidate, pods_of};
 use self::{
-    parts::{
-        deployment, literal, requirements, restricted, restricted_container, restricted_pod,
-        service,
-    },
+    parts::{literal, restricted_container, restricted_pod},
     standalone::database_user,
 };
 use super::{
@@ -38,8 +33,7 @@ use super::{
 use crate::{
     api::{
         Candidate, Database, FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec,
-        LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, PullPolicy,
-        Role, Seed,
+        LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, Role, Seed,
     },
     cnpg,
 };
@@ -48,8 +42,6 @@ use crate::{
 const SEED_CONTACTS: &str = include_str!("../seed-contacts.sql");
 /// Table of the built-in address book.
 const CONTACTS_TABLE: &str = "contacts";
-/// Container of a candidate's server.
-pub const SERVER_CONTAINER: &str = "server";
 /// Container that sends the load.
 pub const INJECTOR_CONTAINER: &str = "injector";
 /// Container that makes the database ready for a trial.
@@ -229,82 +221,6 @@ impl Builder<'_> {
         )
     }
 
-    /// The candidate's server in so many pods, fresh for this attempt.
-    #[must_use]
-    pub fn server(
-        &self,
-        candidate: &Candidate,
-        trial: &str,
-        replicas: i32,
-        measured: &BTreeMap<String, String>,
-    ) -> ChildObject {
-        let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
-        let mut env = vec![literal("PORT", &candidate.port.to_string())];
-        if let Some(database) = &self.benchmark.spec.database {
-            env.extend(self.database_env());
-            env.push(literal("POOL_SIZE", &database.pool_size.to_string()));
-        }
-        env.extend(candidate.env.iter().map(|e| literal(&e.name, &e.value)));
-        let container = Container {
-            name: SERVER_CONTAINER.into(),
-            image: Some(candidate.image.clone()),
-            args: (!candidate.args.is_empty()).then(|| candidate.args.clone()),
-            env: Some(env),
-            ports: Some(vec![ContainerPort {
-                container_port: candidate.port,
-                ..ContainerPort::default()
-            }]),
-            resources: Some(requirements(&candidate.resources)),
-            readiness_probe: Some(Probe {
-                http_get: Some(HTTPGetAction {
-                    path: Some(candidate.readiness_path.clone()),
-                    port: IntOrString::Int(candidate.port),
-                    ..HTTPGetAction::default()
-                }),
-                period_seconds: Some(1),
-                timeout_seconds: Some(3),
-                // A server at its limit is measured, not taken out of service.
-                failure_threshold: Some(60),
-                ..Probe::default()
-            }),
-            security_context: Some(SecurityContext {
-                run_as_user: candidate.run_as_user,
-                run_as_group: candidate.run_as_group,
-                ..restricted()
-            }),
-            image_pull_policy: Some(
-                candidate
-                    .image_pull_policy
-                    .unwrap_or(PullPolicy::IfNotPresent)
-                    .as_str()
-                    .into(),
-            ),
-            ..Container::default()
-        };
-        let pull_secrets = candidate.image_pull_secrets.iter();
-        let pod = PodSpec {
-            containers: vec![container],
-            image_pull_secrets: Some(
-                pull_secrets
-                    .map(|secret| LocalObjectReference {
-                        name: secret.name.clone(),
-                    })
-                    .collect(),
-            ),
-            node_selector: Some(measured.clone()),
-            termination_grace_period_seconds: Some(10),
-            ..restricted_pod()
-        };
-        deployment(metadata, replicas, pod)
-    }
-
-    /// The server's address.
-    #[must_use]
-    pub fn service(&self, candidate: &Candidate, trial: &str) -> ChildObject {
-        let metadata = self.metadata(trial, Some(Role::Candidate), Some(trial));
-        service(metadata, candidate.port)
-    }
-
     /// The Job that sends the load of one attempt.
     #[must_use]
     pub fn injector(
@@ -374,7 +290,7 @@ impl Builder<'_> {
             "run".to_owned(),
             format!(
                 "--url=http://{trial}.{namespace}.svc:{}{}",
-                candidate.port, request.path
+                candidate.server.port, request.path
             ),
             format!("--connections={connections}"),
             format!("--warm-up-seconds={}", settings.warm_up_seconds),

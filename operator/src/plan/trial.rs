@@ -11,7 +11,7 @@ use frugality_measure::{energy::Window, fortio::Amount, reading::Reading};
 use super::{
     facts::{Child, ChildKind, Observed, PodFacts, Session, Termination},
     nodes::{self, Nodes},
-    resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER},
+    resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, pods_of},
     settings::{Point, TAIL_SECONDS},
 };
 use crate::api::{
@@ -93,25 +93,17 @@ impl Attempt<'_> {
     }
 
     fn before_load(&self, status: FrugalityTrialStatus) -> Step {
-        let Some(server) = self.child(ChildKind::Deployment) else {
+        let missing = self.missing_servers();
+        let Some(server) = self
+            .child(ChildKind::Deployment)
+            .filter(|_| missing.is_empty())
+        else {
             let mut step = Step::wait("starting fresh pods", 1.0);
-            step.create = vec![
-                self.builder.server(
-                    self.candidate,
-                    self.name(),
-                    self.replicas(),
-                    &nodes::selector(&self.nodes.measured),
-                ),
-                self.builder.service(self.candidate, self.name()),
-            ];
+            step.create = missing;
             return step;
         };
-        if self.child(ChildKind::Service).is_none() {
-            let mut step = Step::wait("starting fresh pods", 1.0);
-            step.create = vec![self.builder.service(self.candidate, self.name())];
-            return step;
-        }
-        if server.deleting {
+        let is_deleting = |child: &&Child| child.kind == ChildKind::Deployment && child.deleting;
+        if self.children().any(|child| is_deleting(&child)) {
             return self.void(
                 status,
                 reason::POD_REPLACED,
@@ -129,7 +121,7 @@ impl Attempt<'_> {
             return self.fail(status, reason, &failure);
         }
         let age = self.now_unix_seconds - server.created_unix_seconds;
-        let is_complete = i32::try_from(pods.len()) == Ok(self.replicas());
+        let is_complete = i32::try_from(pods.len()) == Ok(self.expected_pods());
         let Some(ready_since) = all_ready_since(&pods).filter(|_| is_complete) else {
             return self.await_server(status, age, &pods);
         };
@@ -204,7 +196,7 @@ impl Attempt<'_> {
                 format!(
                     "{} of its {} pods were created",
                     pods.len(),
-                    self.replicas()
+                    self.expected_pods()
                 )
             },
             |pod| not_ready_because(pod, self.candidate),
@@ -332,8 +324,23 @@ impl Attempt<'_> {
         )
     }
 
-    fn replicas(&self) -> i32 {
-        self.point.replicas.unwrap_or(self.candidate.replicas)
+    /// Those of the candidate's servers and addresses that are not there.
+    fn missing_servers(&self) -> Vec<ChildObject> {
+        let measured = nodes::selector(&self.nodes.measured);
+        let swept = self.point.replicas;
+        let mut servers = self
+            .builder
+            .servers(self.candidate, self.name(), swept, &measured);
+        servers.retain(|object| {
+            let is_there =
+                |child: &Child| child.kind == object.kind() && child.name == object.name();
+            !self.children().any(is_there)
+        });
+        servers
+    }
+
+    fn expected_pods(&self) -> i32 {
+        pods_of(self.candidate, self.point.replicas)
     }
 
     fn name(&self) -> &str {
@@ -358,10 +365,13 @@ impl Attempt<'_> {
     }
 
     fn child(&self, kind: ChildKind) -> Option<&Child> {
-        self.observed
-            .children
-            .iter()
-            .find(|child| child.kind == kind && child.trial.as_deref() == Some(self.name()))
+        self.children().find(|child| child.kind == kind)
+    }
+
+    /// What the attempt has made.
+    fn children(&self) -> impl Iterator<Item = &Child> {
+        let of_attempt = |child: &&Child| child.trial.as_deref() == Some(self.name());
+        self.observed.children.iter().filter(of_attempt)
     }
 
     /// The attempt's pods (of the database: the run's) that are not on their way out.
@@ -498,13 +508,18 @@ pub fn last_words(end: &Termination) -> String {
 }
 
 fn not_ready_because(pod: &PodFacts, candidate: &Candidate) -> String {
+    let backend = candidate
+        .backends
+        .iter()
+        .find(|backend| pod.workload.as_ref() == Some(&backend.name));
+    let server = backend.map_or(&candidate.server, |backend| &backend.server);
     if let Some((reason, message)) = &pod.waiting {
         let end = pod.terminated.values().next().map(last_words);
         return format!("{reason}: {message} {}", end.unwrap_or_default());
     }
     format!(
         "GET {} on port {} has not answered 200",
-        candidate.readiness_path, candidate.port
+        server.readiness_path, server.port
     )
 }
 

@@ -8,6 +8,7 @@ mod latency;
 mod standing;
 mod sweep;
 mod work;
+mod workloads;
 
 use frugality_measure::reading::Provenance;
 
@@ -352,6 +353,14 @@ fn rounded(mut figures: Figures) -> Figures {
             &mut result.error_ratio,
         ] {
             *figure = figure.map(Figure::rounded);
+        }
+        for workload in &mut result.workloads {
+            for figure in [
+                &mut workload.attributed_joules_per_request,
+                &mut workload.cpu_milliseconds_per_request,
+            ] {
+                *figure = figure.map(Figure::rounded);
+            }
         }
         for cost in [&mut result.money, &mut result.carbon] {
             *cost = cost.take().map(CostPerMillion::rounded);

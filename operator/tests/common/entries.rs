@@ -1,7 +1,10 @@
 //! Entries of the ledger with figures of one's own choosing, for the tests of the verdict.
 
 use frugality_measure::{
-    energy::{Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, ReadingMark},
+    energy::{
+        Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, ReadingMark,
+        WorkloadFigures,
+    },
     fortio::RequestFigures,
     reading::Provenance,
 };
@@ -30,6 +33,8 @@ pub(crate) struct Trial {
     pub(crate) ends_uncertainty: f64,
     pub(crate) body_bytes: Option<f64>,
     pub(crate) transactions: Option<f64>,
+    /// Of each of the candidate's servers, where it has several.
+    pub(crate) workloads: Vec<WorkloadFigures>,
 }
 
 impl Default for Trial {
@@ -48,6 +53,7 @@ impl Default for Trial {
             ends_uncertainty: 0.0,
             body_bytes: Some(1000.0),
             transactions: Some(1.0),
+            workloads: Vec::new(),
         }
     }
 }
@@ -229,6 +235,7 @@ fn energy(trial: &Trial) -> EnergyFigures {
             candidate_seconds_per_request: some(0.002),
             candidate_and_database_seconds_per_request: some(0.003),
         }),
+        workloads: trial.workloads.clone(),
         pods_withheld: trial
             .attributed_candidate
             .is_none()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use frugality_operator::{
-    api::{LABEL_RUN, LABEL_TRIAL, Role},
+    api::{LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD},
     plan::{
         facts::{Child, ChildKind, PodFacts, Termination},
         nodes::HOSTNAME_LABEL,
@@ -20,6 +20,8 @@ pub(crate) struct SimChild {
     pub(crate) gone_at: Option<f64>,
     /// Node that its pods are to be put on.
     pub(crate) node: Option<String>,
+    /// Which of a candidate's servers it is, if one.
+    pub(crate) workload: Option<String>,
 }
 
 impl SimChild {
@@ -37,6 +39,7 @@ impl SimChild {
             created: now,
             gone_at: None,
             node: node_of(object),
+            workload: label(object, LABEL_WORKLOAD),
         }
     }
 }
@@ -100,10 +103,12 @@ pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod
     if child.facts.kind == ChildKind::Service {
         return None;
     }
-    let container = if role == Role::Candidate.as_str() {
-        "server"
-    } else {
-        role
+    let container = match &child.workload {
+        Some(workload) if child.facts.trial.as_ref() != Some(&child.facts.name) => {
+            format!("backend-{workload}")
+        }
+        Some(_) => "server".to_owned(),
+        None => role.to_owned(),
     };
     Some(SimPod {
         facts: PodFacts {
@@ -112,9 +117,10 @@ pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod
             role: role.to_owned(),
             run: child.facts.run.clone(),
             trial: child.facts.trial.clone(),
+            workload: child.workload.clone(),
             hostname: child.node.clone(),
             created_unix_seconds: child.facts.created_unix_seconds,
-            images: BTreeMap::from([(container.to_owned(), format!("sha256:{role}"))]),
+            images: BTreeMap::from([(container, format!("sha256:{role}"))]),
             ..PodFacts::default()
         },
         owner: (child.facts.kind, child.facts.name.clone()),

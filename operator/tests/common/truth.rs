@@ -89,7 +89,8 @@ pub(crate) struct LoadOn {
     pub(crate) end: f64,
     pub(crate) measured: Window,
     pub(crate) work: Work,
-    pub(crate) candidate_pod: String,
+    /// One for each of its servers.
+    pub(crate) candidate_pods: Vec<String>,
     pub(crate) database_pod: Option<String>,
     /// Nodes that are measured and that inject.
     pub(crate) nodes: [String; 2],
@@ -102,7 +103,7 @@ impl LoadOn {
         start: f64,
         warm_up_seconds: f64,
         work: Work,
-        pods: (String, Option<String>),
+        pods: (Vec<String>, Option<String>),
     ) -> Self {
         let measured_start = start + warm_up_seconds;
         let measured_end = measured_start + WINDOW_SECONDS;
@@ -115,7 +116,7 @@ impl LoadOn {
                 end_unix_seconds: measured_end,
             },
             work,
-            candidate_pod: pods.0,
+            candidate_pods: pods.0,
             database_pod: pods.1,
             nodes: ["pi-1".into(), "injector-1".into()],
         }
@@ -223,6 +224,12 @@ pub(crate) fn meter(provenance: Provenance) -> MeterIdentity {
     }
 }
 
+/// Of several servers, the second takes twice what the first takes, and so on.
+pub(crate) fn share_of_server(place: usize, servers: usize) -> f64 {
+    let parts = servers * (servers + 1) / 2;
+    (place + 1) as f64 / parts as f64
+}
+
 /// What the node's meter shows: the counters at `at`, of the pods that exist then.
 pub(crate) fn reading(
     at: f64,
@@ -236,8 +243,9 @@ pub(crate) fn reading(
         let joules: f64 = loads
             .iter()
             .map(|load| {
-                let share = if load.candidate_pod == *uid {
-                    CANDIDATE_SHARE
+                let place = load.candidate_pods.iter().position(|pod| pod == uid);
+                let share = if let Some(place) = place {
+                    CANDIDATE_SHARE * share_of_server(place, load.candidate_pods.len())
                 } else if load.database_pod.as_ref() == Some(uid) {
                     DATABASE_SHARE
                 } else {
@@ -246,12 +254,19 @@ pub(crate) fn reading(
                 share * load.joules_until(at)
             })
             .sum();
+        let part = loads
+            .iter()
+            .find_map(|load| {
+                let place = load.candidate_pods.iter().position(|pod| pod == uid)?;
+                Some(share_of_server(place, load.candidate_pods.len()))
+            })
+            .unwrap_or(1.0);
         PodReading {
             name: uid.clone(),
             namespace: "shop".into(),
             joules: Some(joules),
             cpu_seconds: Some(CPU_SECONDS_PER_JOULE * joules),
-            working_set_bytes: Some(WORKING_SET_BYTES),
+            working_set_bytes: Some(part * WORKING_SET_BYTES),
         }
     };
     Reading {

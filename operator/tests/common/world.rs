@@ -660,18 +660,22 @@ impl World {
         let slot = &self.slots[slot];
         let name = job.facts.trial.clone()?;
         let trial = slot.trials.iter().find(|t| t.name_any() == name)?;
-        let uid = |role: Role| {
-            slot.pods
-                .iter()
-                .find(|pod| pod.facts.role == role.as_str() && !pod.facts.deleting)
-                .map(|pod| pod.facts.uid.clone())
+        let uids = |role: Role| {
+            let of_role =
+                move |pod: &&SimPod| pod.facts.role == role.as_str() && !pod.facts.deleting;
+            let pods = slot.pods.iter().filter(of_role);
+            pods.map(|pod| pod.facts.uid.clone())
         };
+        let servers: Vec<String> = uids(Role::Candidate).collect();
+        if servers.is_empty() {
+            return None;
+        }
         let mut load = LoadOn::new(
             &name,
             self.now + 1.3,
             2.0,
             Work::of(&trial.spec.candidate, trial.spec.block),
-            (uid(Role::Candidate)?, uid(Role::Database)),
+            (servers, uids(Role::Database).next()),
         );
         load.nodes = [
             trial.spec.measured_node.clone(),

@@ -1,6 +1,6 @@
 //! The code under test: from a meter's text and an injector's last words to figures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::{
     attempt::{Assessment, Attempt, assess, windows},
@@ -54,6 +54,7 @@ fn judged(case: &Case, trial: &Trial, scrapes: &[Scraped]) -> Result<Value, Void
         },
         readings: &readings,
         candidate_pods: &uids(&trial.candidate_pods),
+        workloads: &BTreeMap::new(),
         database_pods: &uids(&trial.database_pods),
         restarted_pods: &BTreeSet::new(),
         injector_pods: &uids(&trial.injector_pods),

@@ -21,8 +21,18 @@ use super::ChildObject;
 
 /// The address of the pods with the object's labels.
 pub(super) fn service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    address(metadata, port, None)
+}
+
+/// A name that stands for the addresses of all the ready pods with the object's labels.
+pub(super) fn headless_service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    address(metadata, port, Some("None".to_owned()))
+}
+
+fn address(metadata: ObjectMeta, port: i32, cluster_ip: Option<String>) -> ChildObject {
     ChildObject::Service(Box::new(Service {
         spec: Some(ServiceSpec {
+            cluster_ip,
             selector: metadata.labels.clone(),
             ports: Some(vec![ServicePort {
                 port,

@@ -1,7 +1,7 @@
 //! The end of an attempt: from the injector's last words and the readings to figures, or to the
 //! reason why there are none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::{
     attempt::{self, Assessment, Windows, assess, same_answers, windows},
@@ -22,7 +22,7 @@ use crate::{
     plan::{
         facts::{PodFacts, Termination},
         ledger::outcome_of,
-        resources::{PREPARE_CONTAINER, SERVER_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows},
+        resources::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
         text,
     },
 };
@@ -123,6 +123,7 @@ impl Attempt<'_> {
                 .session()
                 .map_or(&[], |session| session.readings.as_slice()),
             candidate_pods: &status.candidate_pods.iter().cloned().collect(),
+            workloads: &self.workloads(),
             database_pods: &status.database_pods.iter().cloned().collect(),
             restarted_pods: &restarted_pods,
             injector_pods: &self
@@ -166,6 +167,18 @@ impl Attempt<'_> {
         self.end(status, Outcome::Measured, reason::MEASURED, &message)
     }
 
+    /// UIDs of the candidate's pods by server, where it has several.
+    fn workloads(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut workloads: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        if !self.candidate.backends.is_empty() {
+            for pod in self.pods(Role::Candidate) {
+                let name = pod.workload.unwrap_or_default();
+                workloads.entry(name).or_default().insert(pod.uid);
+            }
+        }
+        workloads
+    }
+
     /// Digests of images that differ from those of the run's earlier trials: the candidate's from its
     /// own, all others from any.
     fn image_changed(&self, now: &FrugalityTrialStatus) -> Option<String> {
@@ -182,10 +195,10 @@ impl Attempt<'_> {
         let own = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
         let of_candidate = self
             .measured_before(own)
-            .find_map(|earlier| differs(earlier, &|container| container == SERVER_CONTAINER));
+            .find_map(|earlier| differs(earlier, &is_of_candidate));
         let of_others = || {
             self.measured_before(|_| true)
-                .find_map(|earlier| differs(earlier, &|container| container != SERVER_CONTAINER))
+                .find_map(|earlier| differs(earlier, &|container| !is_of_candidate(container)))
         };
         of_candidate.or_else(of_others)
     }

@@ -169,13 +169,22 @@ impl<'a> Evidence<'a> {
         let trials = self.trials(entrant);
         let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
         let estimate = geometric_mean(&values?, 1.0 - level)?;
-        let figure = Figure::from(estimate);
         if !measure.is_of_energy() {
-            return Some(figure);
+            return Some(estimate.into());
         }
-        // A figure to whose interval this can't be added is none: it would be too narrow.
-        let beside = self.uncertainty(&trials, measure, f64::hypot)?;
-        let bounds = expanded(&estimate, beside)?;
+        self.expanded(&estimate, &trials, measure)
+    }
+
+    /// A figure of energy, with what the spread between its trials does not show. One to whose interval this
+    /// can't be added is none: it would be too narrow.
+    pub(super) fn expanded(
+        &self,
+        estimate: &Estimate,
+        trials: &[&FrugalityTrialStatus],
+        measure: Measure,
+    ) -> Option<Figure> {
+        let beside = self.uncertainty(trials, measure, f64::hypot)?;
+        let bounds = expanded(estimate, beside)?;
         Some(Figure {
             expanded: Some(Expanded {
                 lower: bounds.lower,
@@ -184,7 +193,7 @@ impl<'a> Evidence<'a> {
                     .iter()
                     .all(|trial| meter_uncertainty(trial).is_some()),
             }),
-            ..figure
+            ..Figure::from(*estimate)
         })
     }
 
@@ -311,12 +320,12 @@ impl<'a> Evidence<'a> {
             error_ratio: self.error_ratio(candidate, level),
             money,
             carbon,
+            workloads: self.workloads(candidate),
             peak_memory_bytes: trials
                 .iter()
                 .map(|t| t.energy.as_ref()?.candidate_peak_working_set_bytes)
                 .collect::<Option<Vec<f64>>>()
-                .and_then(|peaks| peaks.into_iter().reduce(f64::max))
-                .map(whole),
+                .and_then(largest_bytes),
             withheld,
         }
     }
@@ -386,12 +395,14 @@ fn covers_database(trial: &FrugalityTrialStatus, boundary: Boundary) -> bool {
     boundary == Boundary::CandidateAndDatabase && !trial.database_pods.is_empty()
 }
 
+/// The largest of some amounts of memory.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "bytes of memory are far below 2^53"
 )]
-fn whole(bytes: f64) -> i64 {
-    bytes as i64
+pub(super) fn largest_bytes(amounts: Vec<f64>) -> Option<i64> {
+    let largest = amounts.into_iter().reduce(f64::max)?;
+    Some(largest as i64)
 }
 
 impl From<Estimate> for Figure {

@@ -143,6 +143,7 @@ fn judged(
             idle_before: timeline.idle_before,
             readings,
             candidate_pods: &candidate_pods,
+            workloads: &BTreeMap::new(),
             database_pods: &database_pods,
             restarted_pods: &BTreeSet::new(),
             injector_pods: &BTreeSet::new(),

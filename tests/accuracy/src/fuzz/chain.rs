@@ -1,6 +1,6 @@
 //! From what a parser accepted to the status, as an attempt of a run would go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::{
     attempt::{Attempt, assess, windows},
@@ -149,6 +149,7 @@ impl Chain {
                 idle_before,
                 readings,
                 candidate_pods,
+                workloads: &BTreeMap::new(),
                 database_pods,
                 restarted_pods: &BTreeSet::new(),
                 injector_pods: &BTreeSet::new(),

@@ -1,0 +1,211 @@
+//! A candidate: the server that is asked, and what stands behind it.
+
+// The derives repeat the types in a private scope of their own.
+#![allow(unreachable_pub)]
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most pods of a server.
+pub const MAX_REPLICAS: i32 = 16;
+
+/// One contestant: a server that listens on a port, alone or in front of others.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.backends) || self.backends.all(b, b.name != self.name)").message("a backend has the candidate's own name: write another one, for example service"))]
+pub struct Candidate {
+    /// Name, unique in the benchmark; at most 15 characters.
+    #[schemars(
+        length(min = 1, max = 15),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub name: String,
+    /// The server that is asked.
+    #[serde(flatten)]
+    pub server: Server,
+    /// Secrets of the benchmark's namespace that let the node pull the images from a private registry, as
+    /// `kubectl create secret docker-registry` makes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub image_pull_secrets: Vec<SecretName>,
+    /// Servers behind the one that is asked, such as the services behind a load balancer: in pods of their
+    /// own on the measured node, fresh for every attempt, and part of the candidate's figures, which
+    /// `.status.results[].workloads` tells apart. All pods of the candidate get the address of each as
+    /// `NAME_HOST` and `NAME_PORT`, where NAME is its name in capitals with `_` for `-`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub backends: Vec<Backend>,
+}
+
+/// A server behind a candidate's own.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Backend {
+    /// Name, unique in the candidate and not the candidate's own; at most 15 characters. Its host name is
+    /// that of all its ready pods: whoever looks it up gets an address for each, to choose from.
+    #[schemars(
+        length(min = 1, max = 15),
+        regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub name: String,
+    /// How it runs.
+    #[serde(flatten)]
+    pub server: Server,
+}
+
+/// A server in pods of its own.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Server {
+    /// Container image, for example `ghcr.io/you/server:1.2`; by digest (`…@sha256:…`) it can't change
+    /// during a run. Its user must be a number other than 0, or set `runAsUser`: pods run as non-root.
+    #[schemars(length(min = 1, max = 512))]
+    #[x_kube(validation = Rule::new("self.matches('^[^[:space:]]+$') && !self.contains('://')").message("a candidate's image is a name without blanks and without https://; write for example ghcr.io/you/server:1.2"))]
+    pub image: String,
+    /// When the node asks the registry for the image: only where it has none (`IfNotPresent`, what
+    /// happens where this is absent), before every attempt (`Always`; a tag that then has another digest
+    /// makes the attempt void), or not at all (`Never`, for images that were imported on the node).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_pull_policy: Option<PullPolicy>,
+    /// Arguments to the image's entry point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(max = 4096)))]
+    pub args: Vec<String>,
+    /// Environment, literal values only. The operator adds `PORT`, and with a database
+    /// `DATABASE_URL` and `POOL_SIZE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[x_kube(validation = Rule::new("!self.exists(e, e.name in ['PORT', 'DATABASE_URL', 'POOL_SIZE', 'PGUSER', 'PGPASSWORD'])").message("env must not set PORT, DATABASE_URL, POOL_SIZE, PGUSER or PGPASSWORD: the operator sets them equally for all candidates; use port and database.poolSize"))]
+    pub env: Vec<EnvVar>,
+    /// Port that the server listens on, above 1023; also given to it as `PORT`.
+    #[serde(default = "default_port")]
+    #[schemars(range(min = 1024, max = 65535))]
+    pub port: i32,
+    /// Pods of the server, all on the measured node. A candidate's are behind one address that spreads
+    /// connections (not requests) over them by chance. Memory and joules are those of all together; each has
+    /// a pool of `database.poolSize` of its own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = MAX_REPLICAS))]
+    pub replicas: i32,
+    /// CPU and memory of each of the server's pods. Give all candidates the same.
+    #[serde(default)]
+    pub resources: Resources,
+    /// Path that answers 200 once the server can work.
+    #[serde(default = "default_readiness_path")]
+    #[schemars(length(min = 1, max = 256))]
+    #[x_kube(validation = Rule::new("self.matches('^/[^[:space:]]*$')").message("readinessPath is a path without host and blanks that begins with /; write for example /healthz"))]
+    pub readiness_path: String,
+    /// User ID to run as, instead of the image's. Needed where the image runs as root, or names its user
+    /// by a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub run_as_user: Option<i64>,
+    /// Group ID to run as, instead of the image's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub run_as_group: Option<i64>,
+}
+
+pub(super) fn one() -> i32 {
+    1
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
+pub(super) fn is_one(number: &i32) -> bool {
+    *number == 1
+}
+
+/// When a node asks the registry for an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum PullPolicy {
+    IfNotPresent,
+    Always,
+    Never,
+}
+
+impl PullPolicy {
+    /// As Kubernetes spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IfNotPresent => "IfNotPresent",
+            Self::Always => "Always",
+            Self::Never => "Never",
+        }
+    }
+}
+
+/// A Secret of the benchmark's namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecretName {
+    /// Name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+fn default_port() -> i32 {
+    8080
+}
+
+fn default_readiness_path() -> String {
+    "/healthz".into()
+}
+
+/// One environment variable with a literal value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EnvVar {
+    /// Name of the variable, for example `LOG_LEVEL`.
+    #[schemars(
+        length(min = 1, max = 128),
+        regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")
+    )]
+    pub name: String,
+    /// Its value, for example `warn`.
+    #[schemars(length(max = 4096))]
+    pub value: String,
+}
+
+/// CPU and memory of a pod, in Kubernetes' quantities.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[x_kube(
+    validation = Rule::new("!has(self.requests) || !has(self.limits) || !has(self.requests.cpu) || !has(self.limits.cpu) || quantity(self.requests.cpu).compareTo(quantity(self.limits.cpu)) <= 0").message("resources.requests.cpu is more than resources.limits.cpu: write the same amount or less"),
+    validation = Rule::new("!has(self.requests) || !has(self.limits) || !has(self.requests.memory) || !has(self.limits.memory) || quantity(self.requests.memory).compareTo(quantity(self.limits.memory)) <= 0").message("resources.requests.memory is more than resources.limits.memory: write the same amount or less"),
+)]
+pub struct Resources {
+    /// What the scheduler sets aside for the pod.
+    #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
+    pub requests: ResourceList,
+    /// What the kernel enforces. A CPU limit throttles, and that is then part of what is measured.
+    #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
+    pub limits: ResourceList,
+}
+
+/// Amounts of CPU and memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ResourceList {
+    /// Cores, for example `500m` or `1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
+    pub cpu: Option<String>,
+    /// Memory, for example `128Mi`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
+    pub memory: Option<String>,
+}
+
+impl ResourceList {
+    /// Whether neither amount is given.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cpu.is_none() && self.memory.is_none()
+    }
+}

@@ -1,0 +1,209 @@
+//! The servers of a candidate, fresh for every attempt: the one that is asked, and its backends.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::{
+        Container, ContainerPort, EnvVar, HTTPGetAction, LocalObjectReference, PodSpec, Probe,
+        SecurityContext,
+    },
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use kube::{ResourceExt, api::ObjectMeta};
+
+use super::{
+    Builder, ChildObject,
+    parts::{
+        deployment, headless_service, literal, requirements, restricted, restricted_pod, service,
+    },
+};
+use crate::{
+    api::{Candidate, LABEL_WORKLOAD, PullPolicy, Role, Server},
+    plan::identity,
+};
+
+/// Container of the server that is asked.
+pub const SERVER_CONTAINER: &str = "server";
+/// What the names of backends' containers begin with.
+const BACKEND_CONTAINER: &str = "backend-";
+
+/// Whether a container is one of the candidate's.
+#[must_use]
+pub fn is_of_candidate(container: &str) -> bool {
+    container == SERVER_CONTAINER || container.starts_with(BACKEND_CONTAINER)
+}
+
+/// One of a candidate's servers.
+struct Workload<'a> {
+    /// Value of [`LABEL_WORKLOAD`].
+    name: &'a str,
+    server: &'a Server,
+    replicas: i32,
+    /// Whether others of the candidate ask it.
+    is_backend: bool,
+}
+
+/// The server that is asked, then the others. The replicas of a sweep are those of what scales: of the
+/// backends, where there are any.
+fn workloads(candidate: &Candidate, swept: Option<i32>) -> Vec<Workload<'_>> {
+    let scaled = |server: &Server| swept.unwrap_or(server.replicas);
+    let asked = Workload {
+        name: &candidate.name,
+        server: &candidate.server,
+        replicas: if candidate.backends.is_empty() {
+            scaled(&candidate.server)
+        } else {
+            candidate.server.replicas
+        },
+        is_backend: false,
+    };
+    let backends = candidate.backends.iter().map(|backend| Workload {
+        name: &backend.name,
+        server: &backend.server,
+        replicas: scaled(&backend.server),
+        is_backend: true,
+    });
+    [asked].into_iter().chain(backends).collect()
+}
+
+/// How many pods a candidate has, all its servers together.
+#[must_use]
+pub fn pods_of(candidate: &Candidate, swept: Option<i32>) -> i32 {
+    workloads(candidate, swept)
+        .iter()
+        .map(|workload| workload.replicas)
+        .sum()
+}
+
+impl Builder<'_> {
+    /// A candidate's servers and their addresses. The one that is asked has the attempt's own name.
+    #[must_use]
+    pub fn servers(
+        &self,
+        candidate: &Candidate,
+        trial: &str,
+        swept: Option<i32>,
+        measured: &BTreeMap<String, String>,
+    ) -> Vec<ChildObject> {
+        let addresses = self.addresses(candidate, trial);
+        let objects = workloads(candidate, swept)
+            .into_iter()
+            .flat_map(|workload| {
+                let metadata = self.workload_metadata(trial, &workload);
+                let pod = self.server_pod(candidate, &workload, &addresses, measured);
+                let port = workload.server.port;
+                [
+                    deployment(metadata.clone(), workload.replicas, pod),
+                    if workload.is_backend {
+                        headless_service(metadata, port)
+                    } else {
+                        service(metadata, port)
+                    },
+                ]
+            });
+        objects.collect()
+    }
+
+    fn workload_metadata(&self, trial: &str, workload: &Workload<'_>) -> ObjectMeta {
+        let name = if workload.is_backend {
+            identity::backend_name(&self.benchmark.name_any(), trial, workload.name)
+        } else {
+            trial.to_owned()
+        };
+        let mut metadata = self.metadata(&name, Some(Role::Candidate), Some(trial));
+        let labels = metadata.labels.get_or_insert_default();
+        labels.insert(LABEL_WORKLOAD.to_owned(), workload.name.to_owned());
+        metadata
+    }
+
+    /// Where each backend is, for all pods of the candidate.
+    fn addresses(&self, candidate: &Candidate, trial: &str) -> Vec<EnvVar> {
+        let namespace = self.benchmark.namespace().unwrap_or_default();
+        let address = |backend: &crate::api::Backend| {
+            let object = identity::backend_name(&self.benchmark.name_any(), trial, &backend.name);
+            let variable = backend.name.to_uppercase().replace('-', "_");
+            [
+                literal(
+                    &format!("{variable}_HOST"),
+                    &format!("{object}.{namespace}.svc"),
+                ),
+                literal(
+                    &format!("{variable}_PORT"),
+                    &backend.server.port.to_string(),
+                ),
+            ]
+        };
+        candidate.backends.iter().flat_map(address).collect()
+    }
+
+    fn server_pod(
+        &self,
+        candidate: &Candidate,
+        workload: &Workload<'_>,
+        addresses: &[EnvVar],
+        measured: &BTreeMap<String, String>,
+    ) -> PodSpec {
+        let server = workload.server;
+        let mut env = vec![literal("PORT", &server.port.to_string())];
+        if let Some(database) = &self.benchmark.spec.database {
+            env.extend(self.database_env());
+            env.push(literal("POOL_SIZE", &database.pool_size.to_string()));
+        }
+        env.extend_from_slice(addresses);
+        env.extend(server.env.iter().map(|e| literal(&e.name, &e.value)));
+        let container = Container {
+            name: if workload.is_backend {
+                format!("{BACKEND_CONTAINER}{}", workload.name)
+            } else {
+                SERVER_CONTAINER.into()
+            },
+            image: Some(server.image.clone()),
+            args: (!server.args.is_empty()).then(|| server.args.clone()),
+            env: Some(env),
+            ports: Some(vec![ContainerPort {
+                container_port: server.port,
+                ..ContainerPort::default()
+            }]),
+            resources: Some(requirements(&server.resources)),
+            readiness_probe: Some(Probe {
+                http_get: Some(HTTPGetAction {
+                    path: Some(server.readiness_path.clone()),
+                    port: IntOrString::Int(server.port),
+                    ..HTTPGetAction::default()
+                }),
+                period_seconds: Some(1),
+                timeout_seconds: Some(3),
+                // A server at its limit is measured, not taken out of service.
+                failure_threshold: Some(60),
+                ..Probe::default()
+            }),
+            security_context: Some(SecurityContext {
+                run_as_user: server.run_as_user,
+                run_as_group: server.run_as_group,
+                ..restricted()
+            }),
+            image_pull_policy: Some(
+                server
+                    .image_pull_policy
+                    .unwrap_or(PullPolicy::IfNotPresent)
+                    .as_str()
+                    .into(),
+            ),
+            ..Container::default()
+        };
+        let pull_secrets = candidate.image_pull_secrets.iter();
+        PodSpec {
+            containers: vec![container],
+            image_pull_secrets: Some(
+                pull_secrets
+                    .map(|secret| LocalObjectReference {
+                        name: secret.name.clone(),
+                    })
+                    .collect(),
+            ),
+            node_selector: Some(measured.clone()),
+            termination_grace_period_seconds: Some(10),
+            ..restricted_pod()
+        }
+    }
+}

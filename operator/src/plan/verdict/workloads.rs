@@ -1,0 +1,58 @@
+//! What each of a candidate's servers took.
+
+use frugality_measure::{
+    energy::WorkloadFigures,
+    statistics::{Estimate, geometric_mean},
+};
+
+use super::evidence::{Evidence, Measure, largest_bytes};
+use crate::api::{DecidingFigure, Figure, FrugalityTrialStatus, WorkloadResult};
+
+impl Evidence<'_> {
+    /// One of each server, where the candidate has several. Intervals are those of the trials' spread, and of
+    /// joules also what it does not show: as a share that is the same for a part of the attributed joules as
+    /// for all of them.
+    pub(super) fn workloads(&self, candidate: &str) -> Vec<WorkloadResult> {
+        let trials = self.trials(candidate);
+        let Some(first) = trials.first() else {
+            return Vec::new();
+        };
+        let result = |workload: &WorkloadFigures| {
+            let name = &workload.name;
+            let mean = |value: fn(&WorkloadFigures) -> Option<f64>| {
+                geometric_mean(&in_all(&trials, name, value)?, 1.0 - self.settings.level)
+            };
+            let attributed = Measure::Joules(DecidingFigure::Attributed);
+            WorkloadResult {
+                name: name.clone(),
+                attributed_joules_per_request: mean(|it| it.joules_per_request)
+                    .and_then(|estimate: Estimate| self.expanded(&estimate, &trials, attributed)),
+                cpu_milliseconds_per_request: mean(|it| Some(1000.0 * it.cpu_seconds_per_request?))
+                    .map(Figure::from),
+                peak_memory_bytes: in_all(&trials, name, |it| it.peak_working_set_bytes)
+                    .and_then(largest_bytes),
+            }
+        };
+        figures(first).iter().map(result).collect()
+    }
+}
+
+fn figures(trial: &FrugalityTrialStatus) -> &[WorkloadFigures] {
+    trial
+        .energy
+        .as_ref()
+        .map_or(&[], |energy| &energy.workloads)
+}
+
+/// A server's value in every trial; none where any trial lacks it.
+fn in_all(
+    trials: &[&FrugalityTrialStatus],
+    name: &str,
+    value: fn(&WorkloadFigures) -> Option<f64>,
+) -> Option<Vec<f64>> {
+    let of_trial = |trial: &&FrugalityTrialStatus| {
+        let mut named = figures(trial).iter().filter(|it| it.name == name);
+        value(named.next()?)
+    };
+    trials.iter().map(of_trial).collect()
+}

@@ -1,0 +1,90 @@
+"""The examples that repeat the articles, in their documented short forms, with what they came to.
+
+Not among the tests of every day, for they take half an hour: ``make articles``.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks import SHORT
+from checks import disagreements
+from conftest import watched
+from evidence import say
+from kube import OPERATOR_NAMESPACE, Object, kubectl
+from session import Session
+
+NAMESPACE = "e2e-articles"
+STREAMDATA = "examples/rust-vs-go-streamdata.yaml"
+SWEEP = "examples/rust-vs-python-sweep.yaml"
+SHORT_SWEEP = "examples/short-sweep.patch.yaml"
+STATUS_BYTES = 32 * 1024
+EXAMPLE_SECONDS = 2400
+
+
+@pytest.fixture(scope="module")
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with watched([NAMESPACE], request) as session:
+        yield session
+
+
+def run(session: Session, example: str, patch: str) -> Object:
+    """An example in its short form, as its own comment says, at its end."""
+    command = ("patch", "-f", example, "--local", "--type=merge", "--patch-file", patch, "-o", "yaml")
+    applied = kubectl(
+        "apply", "--namespace", NAMESPACE, "-f", "-", "-o", "name", stdin=kubectl(*command).stdout
+    )
+    name = applied.stdout.strip().rpartition("/")[2]
+    benchmark = session.ended(f"{NAMESPACE}/{name}", EXAMPLE_SECONDS)
+    summarize = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
+    table = kubectl(*summarize, "frugality-operator", "summarize", stdin=json.dumps(benchmark)).stdout
+    say(f"{example}\n{table}")
+    return benchmark
+
+
+@pytest.fixture(scope="module")
+def streamdata(session: Session) -> Object:
+    return run(session, STREAMDATA, SHORT)
+
+
+@pytest.fixture(scope="module")
+def sweep(session: Session) -> Object:
+    return run(session, SWEEP, SHORT_SWEEP)
+
+
+def assert_true(session: Session, benchmark: Object) -> None:
+    """It ended with a verdict, and each trial's figures are the oracle's."""
+    status = benchmark["status"]
+    assert status["verdict"] == "Pass", status["columns"]
+    key = f"{NAMESPACE}/{benchmark['metadata']['name']}"
+    trials = [t for t in session.observer.trials_of(key) if t["status"]["outcome"] == "Measured"]
+    points = {result["point"] for result in status["results"]}
+    assert len(trials) == 5 * 2 * len(points)
+    assert disagreements(session, session.record(), trials) == []
+    assert len(json.dumps(status)) < STATUS_BYTES
+
+
+def test_rust_and_go_behind_their_balancers_are_told_apart(session: Session, streamdata: Object) -> None:
+    assert_true(session, streamdata)
+    status = streamdata["status"]
+    (comparison,) = [c for c in status["comparisons"] if c["candidate"] == "rust"]
+    ratio = comparison["ratio"]
+    assert ratio["upper"] < 1 or ratio["lower"] > 1, ratio
+    for result in status["results"]:
+        names = [workload["name"] for workload in result["workloads"]]
+        assert names == sorted([result["candidate"], "service"])
+        parts = sum(w["attributedJoulesPerRequest"]["value"] for w in result["workloads"])
+        # Means of parts and the mean of the whole are geometric, and differ by less than they spread.
+        assert parts == pytest.approx(result["attributedJoulesPerRequest"]["value"], rel=0.02)
+
+
+def test_a_sweep_names_where_each_server_does_best(session: Session, sweep: Object) -> None:
+    assert_true(session, sweep)
+    status = sweep["status"]
+    assert [result["candidate"] for result in status["sweep"]] == ["rust", "python"]
+    points = {"c2-max", "c8-max", "c32-max"}
+    assert {result["point"] for result in status["results"]} == points
+    for result in status["sweep"]:
+        for best in ("mostRequestsPerSecond", "mostRequestsPerJoule", "knee"):
+            assert result[best]["point"] in points

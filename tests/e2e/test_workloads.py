@@ -1,0 +1,65 @@
+"""A candidate of several servers: all of them are measured, and each is told its part."""
+
+import pytest
+
+from benchmarks import BALANCED
+from checks import WITHIN_ONE_PERCENT, disagreements, outcome
+from kube import Object, get
+from session import Session
+
+TURN_SECONDS = 600
+PODS = 3
+
+
+def measured(session: Session) -> Object:
+    session.ended(BALANCED.key, TURN_SECONDS)
+    trials = session.observer.trials_of(BALANCED.key)
+    (trial,) = [trial for trial in trials if outcome(trial) == "Measured"]
+    return trial
+
+
+def test_every_request_goes_through_to_a_service(session: Session) -> None:
+    status = measured(session)["status"]
+    assert status["requests"]["errors"] == 0
+    assert status["requests"]["successes"] > 1000
+    spans = session.observer.spans
+    pods = {uid: spans[uid] for uid in status["candidatePods"]}
+    assert len(pods) == PODS
+    assert {span.node for span in pods.values()} == {measured(session)["spec"]["measuredNode"]}
+    assert set(status["images"]) >= {"server", "backend-service", "injector"}
+
+
+def test_its_figures_are_the_oracles(session: Session) -> None:
+    assert disagreements(session, session.record(), [measured(session)]) == []
+
+
+def test_each_server_is_told_its_part(session: Session) -> None:
+    status = measured(session)["status"]
+    energy = status["energy"]
+    front, back = energy["workloads"]
+    assert (front["name"], back["name"]) == ("go", "service")
+    assert (len(front["pods"]), len(back["pods"])) == (1, PODS - 1)
+    assert sorted([*front["pods"], *back["pods"]]) == sorted(status["candidatePods"])
+    for part, whole in (("joules", "attributed"), ("cpuSeconds", "cpu")):
+        name = {"joules": "candidateJoules", "cpuSeconds": "candidateSeconds"}[part]
+        assert front[part] + back[part] == pytest.approx(energy[whole][name], rel=1e-9)
+        # A balancer passes on what two services share between them: neither works for nothing.
+        assert min(front[part], back[part]) > 0.05 * energy[whole][name]
+    # Both services were asked: one after the other, by the balancer, not by chance.
+    record = session.record()
+    window = status["window"]
+    seconds = [
+        record.pods[uid].used(window["startUnixSeconds"], window["endUnixSeconds"]) for uid in back["pods"]
+    ]
+    assert sum(seconds) == pytest.approx(back["cpuSeconds"], rel=WITHIN_ONE_PERCENT)
+    assert max(seconds) < 1.5 * min(seconds), seconds
+
+
+def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+    measured(session)
+
+    def left() -> list[str]:
+        kinds = "deployments,replicasets,services,jobs,pods"
+        return [item["metadata"]["name"] for item in get(kinds, "-n", BALANCED.namespace)["items"]]
+
+    session.observer.until(lambda: not left(), 60, "the end of its servers")
