@@ -196,6 +196,11 @@ pub struct EnergyFigures {
     /// The candidate's largest working set in any reading of the window, in bytes, all pods together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_peak_working_set_bytes: Option<f64>,
+    /// How fast the candidate's working set grew in the window, all pods together: the slope by least squares,
+    /// in bytes per second. Unknown in windows shorter than [`MIN_GROWTH_WINDOW_SECONDS`], and where a
+    /// container was restarted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_working_set_growth_bytes_per_second: Option<f64>,
     /// The same of the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_peak_working_set_bytes: Option<f64>,
@@ -358,6 +363,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         pods_withheld: by_pod.withheld,
         candidate_peak_working_set_bytes: series
             .peak_working_set_bytes(attempt.measured, attempt.candidate_pods),
+        candidate_working_set_growth_bytes_per_second: memory_growth(evidence),
         database_peak_working_set_bytes: series
             .peak_working_set_bytes(attempt.measured, attempt.database_pods),
         provenance: last.meter.provenance,
@@ -453,6 +459,19 @@ impl ByPod {
             withheld: None,
         }
     }
+}
+
+/// The shortest window whose slope of memory is told, in seconds: a judgement. Before that, caches fill and
+/// allocators warm up, which goes on for nobody's hour.
+pub const MIN_GROWTH_WINDOW_SECONDS: f64 = 600.0;
+
+fn memory_growth(evidence: &Evidence<'_>) -> Option<f64> {
+    let Evidence { attempt, series } = evidence;
+    let is_long = attempt.measured.seconds() >= MIN_GROWTH_WINDOW_SECONDS;
+    if !is_long || !attempt.candidate_pods.is_disjoint(attempt.restarted_pods) {
+        return None;
+    }
+    series.working_set_growth_bytes_per_second(attempt.measured, attempt.candidate_pods)
 }
 
 /// Joules or seconds per *successful* request. Without a success there is nothing to share among.

@@ -9,6 +9,7 @@ use crate::power::board::by_device_tree;
 use crate::power::choice::{Chosen, Instrument, ORDER, choose, device_tree_model};
 use crate::power::config::{NodePower, SourceConfig};
 use crate::power::hwmon;
+use crate::power::pmic;
 use crate::power::rapl;
 use crate::power::{InstrumentError, Quantity};
 
@@ -42,6 +43,9 @@ pub(crate) async fn report(settings: &Settings) -> String {
     match rapl::find(&at.sysfs) {
         Some(zones) => line("RAPL", &format!("zone {}", zones.zone)),
         None => line("RAPL", &"none"),
+    }
+    if let Some(device) = pmic::mailbox(&at.dev) {
+        line("mailbox", &device.display());
     }
     let conditions = Conditions::find(&at.sysfs).found();
     if conditions.is_empty() {

@@ -18,8 +18,8 @@ pub use benchmark::{
     Seed, Storage, Trials,
 };
 pub use candidate::{
-    Backend, Candidate, EnvVar, MAX_REPLICAS, PullPolicy, ResourceList, Resources, SecretName,
-    Server,
+    Backend, Candidate, EnvVar, MAX_BACKENDS, MAX_PODS, MAX_REPLICAS, PullPolicy, ResourceList,
+    Resources, SecretName, Server,
 };
 pub use costs::{Carbon, Costs, Money};
 pub use load::{Load, MAX_POINTS, Sweep};

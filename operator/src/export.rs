@@ -90,6 +90,7 @@ struct Row {
     node_cpu_seconds: Option<f64>,
     pods_withheld: Option<String>,
     candidate_peak_working_set_bytes: Option<f64>,
+    candidate_working_set_growth_bytes_per_second: Option<f64>,
     database_peak_working_set_bytes: Option<f64>,
     restarts: Option<i32>,
     database_rows: Option<i64>,
@@ -236,6 +237,8 @@ fn row(trial: FrugalityTrial) -> Row {
         node_cpu_seconds: cpu.and_then(|c| c.node_seconds),
         pods_withheld: energy.and_then(|e| e.pods_withheld.clone()),
         candidate_peak_working_set_bytes: energy.and_then(|e| e.candidate_peak_working_set_bytes),
+        candidate_working_set_growth_bytes_per_second: energy
+            .and_then(|e| e.candidate_working_set_growth_bytes_per_second),
         database_peak_working_set_bytes: energy.and_then(|e| e.database_peak_working_set_bytes),
         restarts: status.restarts,
         database_rows: status.database.as_ref().map(|database| database.rows),

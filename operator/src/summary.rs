@@ -11,6 +11,8 @@ use crate::{
     plan::text,
 };
 
+const MEBIBYTE: f64 = 1_048_576.0;
+
 /// The status as text: the verdict, a row for each candidate, the comparisons and the budgets. A
 /// figure that was withheld is a dash, and the reason stands below.
 #[must_use]
@@ -114,9 +116,7 @@ fn milli(figure: Option<Figure>) -> String {
 }
 
 fn memory(bytes: Option<i64>) -> String {
-    bytes.map_or_else(dash, |bytes| {
-        format!("{:.1} MiB", bytes as f64 / 1_048_576.0)
-    })
+    bytes.map_or_else(dash, |bytes| format!("{:.1} MiB", bytes as f64 / MEBIBYTE))
 }
 
 /// In the place of a figure that there is none of.
@@ -298,6 +298,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
             text::ratio(&floor.ratio)
         ));
     }
+    notes.extend(growth(status));
     if status
         .results
         .iter()
@@ -323,6 +324,21 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How fast the memory of each candidate grows, where the windows are long enough to tell.
+fn growth(status: &FrugalityBenchmarkStatus) -> impl Iterator<Item = String> {
+    let several_points = has_several_points(status);
+    status.results.iter().filter_map(move |result| {
+        let growth = result.memory_growth_bytes_per_hour?;
+        let [value, lower, upper] =
+            [growth.value, growth.lower, growth.upper].map(|bytes| text::number(bytes / MEBIBYTE));
+        let at = text::at(&result.point, several_points);
+        let candidate = &result.candidate;
+        Some(format!(
+            "memory of {candidate}{at} grows by {value} [{lower}–{upper}] MiB/h"
+        ))
+    })
 }
 
 fn is_one_candidate(status: &FrugalityBenchmarkStatus) -> bool {

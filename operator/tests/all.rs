@@ -22,6 +22,7 @@ mod verdict_budgets;
 mod verdict_claims;
 mod verdict_control;
 mod verdict_costs;
+mod verdict_endurance;
 mod verdict_latency;
 mod verdict_looks;
 mod verdict_optimum;

@@ -1,21 +1,32 @@
 //! Candidates of several servers: their objects, their figures, and what each server took of them.
 
 use crate::common::{
-    attempt::{changed, record, run_to},
+    attempt::{changed, load_over, record, run_to},
+    config,
     entries::{Trial, factor, judged, ledger},
     expected::{assert_truth, measured, status},
     judgement::table,
+    manner::pod_in,
+    objects::SimChild,
     truth::share_of_server,
     two_with,
     world::World,
 };
 use frugality_measure::energy::WorkloadFigures;
 use frugality_operator::{
-    api::{FrugalityBenchmark, LABEL_WORKLOAD, Outcome, WorkloadResult, reason},
-    plan::{Plan, resources::ChildObject},
+    api::{
+        CandidateResult, FrugalityBenchmark, FrugalityTrial, LABEL_WORKLOAD, MAX_BACKENDS,
+        MAX_REPLICAS, Outcome, Role, WorkloadResult, reason,
+    },
+    plan::{
+        Plan,
+        facts::PodFacts,
+        resources::{Builder, ChildObject},
+        settings::Settings,
+    },
 };
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
-use kube::ResourceExt;
+use kube::{CustomResourceExt, ResourceExt};
 use serde_json::{Value, json};
 
 fn behind(backend: &Value) -> FrugalityBenchmark {
@@ -30,29 +41,29 @@ fn balanced() -> FrugalityBenchmark {
     }))
 }
 
-/// What an attempt at the first candidate makes.
-fn made(benchmark: FrugalityBenchmark) -> (Vec<Deployment>, Vec<Service>) {
-    let mut world = World::new([benchmark]);
-    loop {
-        let slot = world.wait();
-        let plan = world.pass(slot);
-        let of_rust = |open: &str| open.contains("-rust-");
-        let objects = plan
-            .create
-            .into_iter()
-            .filter(|it| of_rust(&it.name()) || it.name().ends_with("-data-service"));
-        let (mut deployments, mut services) = (Vec::new(), Vec::new());
-        for object in objects {
-            match object {
-                ChildObject::Deployment(it) => deployments.push(*it),
-                ChildObject::Service(it) => services.push(*it),
-                _ => {}
-            }
-        }
-        if !deployments.is_empty() {
-            return (deployments, services);
-        }
-    }
+/// What an attempt at the first candidate makes: its own server and the backend, each with its address.
+fn made(benchmark: &FrugalityBenchmark, swept: Option<i32>) -> [(Deployment, Service); 2] {
+    let builder = Builder {
+        benchmark,
+        settings: &Settings::parse(&benchmark.spec).unwrap(),
+        config: &config(),
+        run: "run",
+    };
+    let node = [("kubernetes.io/hostname".to_owned(), "pi-1".to_owned())].into();
+    let candidate = &benchmark.spec.candidates[0];
+    let objects = builder.servers(candidate, "two-run-b01-rust-1", swept, &node);
+    let Ok(
+        [
+            ChildObject::Deployment(back),
+            ChildObject::Service(back_address),
+            ChildObject::Deployment(front),
+            ChildObject::Service(front_address),
+        ],
+    ) = <[ChildObject; 4]>::try_from(objects)
+    else {
+        panic!("not two servers");
+    };
+    [(*front, *front_address), (*back, *back_address)]
 }
 
 fn env(deployment: &Deployment) -> Vec<(String, String)> {
@@ -71,15 +82,13 @@ fn env(deployment: &Deployment) -> Vec<(String, String)> {
 
 #[test]
 fn every_server_has_pods_and_an_address_of_its_own() {
-    let (deployments, services) = made(balanced());
-    let [front, back] = deployments.as_slice() else {
-        panic!("{} Deployments", deployments.len());
-    };
+    let [(front, front_address), (back, back_address)] = made(&balanced(), None);
+    let (front, back) = (&front, &back);
     let replicas = |it: &Deployment| it.spec.as_ref().unwrap().replicas;
     assert_eq!((replicas(front), replicas(back)), (Some(1), Some(4)));
     for (deployment, service, workload) in [
-        (front, &services[0], "rust"),
-        (back, &services[1], "data-service"),
+        (front, &front_address, "rust"),
+        (back, &back_address, "data-service"),
     ] {
         assert_eq!(deployment.name_any(), service.name_any());
         let labels = deployment.labels();
@@ -99,12 +108,12 @@ fn every_server_has_pods_and_an_address_of_its_own() {
     }
     let address = |it: &Service| it.spec.as_ref().unwrap().cluster_ip.clone();
     assert_eq!(
-        address(&services[0]),
+        address(&front_address),
         None,
         "one address, which spreads connections"
     );
     assert_eq!(
-        address(&services[1]).as_deref(),
+        address(&back_address).as_deref(),
         Some("None"),
         "an address for each pod"
     );
@@ -143,12 +152,8 @@ fn every_server_has_pods_and_an_address_of_its_own() {
 
 #[test]
 fn a_sweep_of_replicas_scales_what_stands_behind() {
-    let mut benchmark = balanced();
-    benchmark.spec.load.sweep = serde_json::from_value(json!({"replicas": [3, 4]})).unwrap();
-    let (deployments, _) = made(benchmark);
-    let replicas = |it: &Deployment| it.spec.as_ref().unwrap().replicas.unwrap();
-    assert_eq!(replicas(&deployments[0]), 1);
-    assert!([3, 4].contains(&replicas(&deployments[1])));
+    let replicas = made(&balanced(), Some(3)).map(|(it, _)| it.spec.unwrap().replicas);
+    assert_eq!(replicas, [Some(1), Some(3)]);
 }
 
 #[test]
@@ -166,7 +171,8 @@ fn the_candidates_figures_are_of_all_its_servers_and_each_is_told_its_part() {
         }
         let names: Vec<_> = energy.workloads.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["rust", "service"]);
-        for (place, workload) in energy.workloads.iter().enumerate() {
+        // The backend was made first.
+        for (place, workload) in energy.workloads.iter().rev().enumerate() {
             let part = share_of_server(place, 2);
             assert!((workload.joules.unwrap() - part * whole).abs() < 1e-6 * whole);
             assert_eq!(workload.pods.len(), 1);
@@ -184,23 +190,130 @@ fn the_candidates_figures_are_of_all_its_servers_and_each_is_told_its_part() {
 }
 
 #[test]
+fn the_server_that_is_asked_is_made_once_all_backends_are_ready() {
+    let one_each = json!({"name": "service", "image": "example.org/service:1"});
+    let mut world = World::new([behind(&one_each)]);
+    let has = |world: &World, workload: &str| {
+        let of_workload = |child: &&SimChild| child.workload.as_deref() == Some(workload);
+        world.slots[0]
+            .children
+            .iter()
+            .any(|child| of_workload(&child))
+    };
+    world.run_until("a backend", |world| has(world, "service"));
+    assert!(
+        !has(&world, "rust"),
+        "its first look would find fewer than all"
+    );
+    world.run_until("the server that is asked", |world| has(world, "rust"));
+    let now = world.now;
+    let of_backend = |pod: &&PodFacts| pod.workload.as_deref() == Some("service");
+    let pods: Vec<_> = world.slots[0]
+        .pods
+        .iter()
+        .map(|pod| pod.facts(now))
+        .collect();
+    let ready = pods
+        .iter()
+        .find(of_backend)
+        .unwrap()
+        .ready_since_unix_seconds;
+    assert!(ready <= Some(now), "{ready:?}");
+}
+
+#[test]
+fn what_would_hide_a_backend_or_overtax_the_database_is_refused() {
+    let refusal = |changes: &[(&str, Value)]| {
+        let spec = two_with(changes).spec;
+        Settings::parse(&spec)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    let backends = |more: Value| {
+        let mut backend = json!({"name": "data-service", "image": "example.org/service:1"});
+        backend
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        ("/candidates/0/backends", json!([backend]))
+    };
+    let env = |name: &str| json!([{"name": name, "value": "elsewhere"}]);
+    for changes in [
+        [
+            backends(json!({})),
+            ("/candidates/0/env", env("DATA_SERVICE_HOST")),
+        ],
+        [
+            backends(json!({"env": env("DATA_SERVICE_PORT")})),
+            ("/candidates/0/env", json!([])),
+        ],
+    ] {
+        let told = refusal(&changes).unwrap_err();
+        assert!(
+            told.starts_with("candidate rust: env must not set DATA_SERVICE_"),
+            "{told}"
+        );
+    }
+    let fine = [
+        backends(json!({})),
+        ("/candidates/0/env", env("SERVICE_HOST")),
+    ];
+    assert_eq!(refusal(&fine), Ok(()));
+    // A pool of 10 for each of 1 + 4 pods, and 10 beside: PostgreSQL takes 60.
+    assert_eq!(refusal(&[backends(json!({"replicas": 4}))]), Ok(()));
+    let told = refusal(&[backends(json!({"replicas": 5}))]).unwrap_err();
+    assert!(
+        told.contains("up to 6 pods") && told.contains("max_connections: \"70\""),
+        "{told}"
+    );
+    let more = ("/database/parameters", json!({"max_connections": "70"}));
+    assert_eq!(refusal(&[backends(json!({"replicas": 5})), more]), Ok(()));
+}
+
+#[test]
+fn as_many_pods_as_may_be_asked_for_fit_the_ledger() {
+    let crd = serde_json::to_value(FrugalityTrial::crd()).unwrap();
+    let pods = crd
+        .pointer("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/candidatePods/maxItems")
+        .unwrap();
+    let largest = (1 + MAX_BACKENDS) * usize::try_from(MAX_REPLICAS).unwrap();
+    assert_eq!(pods, &json!(largest));
+}
+
+#[test]
+fn pods_of_one_server_with_different_images_make_the_attempt_void() {
+    let plan = changed(&load_over(), |observed| {
+        // The ledger has the pods' UIDs, so that this one is as if it had always been there.
+        let mut other = pod_in(observed, Role::Candidate).clone();
+        other.images = [("server".to_owned(), "sha256:other".to_owned())].into();
+        other.uid = "candidate-uid-of-old".into();
+        let uid = other.uid.clone();
+        observed.pods.push(other);
+        let open = observed.trials.last_mut().unwrap();
+        let status = open.status.as_mut().unwrap();
+        status.candidate_pods.push(uid);
+        status.candidate_pods.sort();
+    });
+    assert_eq!(record(&plan).reason.as_deref(), Some(reason::IMAGE_CHANGED));
+    let message = record(&plan).message.as_ref().unwrap();
+    assert!(
+        message.contains("different images under one name"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_backend_that_is_not_ready_is_waited_for_and_told_of() {
     let one_each = json!({"name": "service", "image": "example.org/service:1", "port": 9000});
     let mut world = World::new([behind(&one_each)]);
     world.manner.server_ready = None;
     run_to(&mut world, "waiting for the server to be ready");
     world.advance_to(world.now + 190.0);
-    let plan = changed(&world, |observed| {
-        for pod in &mut observed.pods {
-            if pod.workload.as_deref() == Some("rust") {
-                pod.ready_since_unix_seconds = Some(1.0);
-            }
-        }
-    });
+    let plan = world.plan(0);
     let told = record(&plan);
     assert_eq!(told.reason.as_deref(), Some(reason::CANDIDATE_NOT_READY));
     let message = told.message.as_ref().unwrap();
-    assert!(message.contains("on port 9000"), "{message}");
+    assert!(message.contains("on port 9000 of its service"), "{message}");
 }
 
 #[test]
@@ -254,18 +367,20 @@ fn workload(name: &str, joules: Option<f64>) -> WorkloadFigures {
     }
 }
 
-fn told(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, String) {
+fn told(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, Vec<String>, String) {
     let benchmark = balanced();
     let status = judged(&benchmark, ledger(&benchmark, |block, _| of(block))).status;
-    (
-        status.results[0].workloads.clone(),
-        table(&benchmark, status),
-    )
+    let CandidateResult {
+        workloads,
+        withheld,
+        ..
+    } = status.results[0].clone();
+    (workloads, withheld, table(&benchmark, status))
 }
 
 #[test]
 fn the_part_of_a_server_has_an_interval_like_the_whole() {
-    let (workloads, table) = told(|block| Trial {
+    let (workloads, _, table) = told(|block| Trial {
         workloads: vec![
             workload("rust", Some(0.001 * factor(block, 0.01))),
             workload("data-service", Some(0.002)),
@@ -273,9 +388,13 @@ fn the_part_of_a_server_has_an_interval_like_the_whole() {
         meter_uncertainty: Some(0.05),
         ..Trial::default()
     });
-    let [front, back] = workloads.as_slice() else {
+    let [back, front] = workloads.as_slice() else {
         panic!("{workloads:?}");
     };
+    assert_eq!(
+        (front.name.as_str(), back.name.as_str()),
+        ("rust", "data-service")
+    );
     let joules = front.attributed_joules_per_request.unwrap();
     assert!((joules.value - 0.001).abs() < 1e-9, "{joules:?}");
     assert!(
@@ -298,11 +417,17 @@ fn the_part_of_a_server_has_an_interval_like_the_whole() {
 
 #[test]
 fn a_part_that_is_unknown_in_one_trial_is_not_told() {
-    let (workloads, table) = told(|block| Trial {
+    let (workloads, withheld, table) = told(|block| Trial {
         workloads: vec![workload("rust", (block != 3).then_some(0.001))],
         ..Trial::default()
     });
     assert_eq!(workloads[0].attributed_joules_per_request, None);
+    assert!(
+        withheld
+            .iter()
+            .any(|why| why.contains("attributed joules of rust apart")),
+        "{withheld:?}"
+    );
     assert!(workloads[0].cpu_milliseconds_per_request.is_some());
     let of_rust = |line: &&str| line.trim_start().starts_with("rust");
     assert!(

@@ -242,23 +242,53 @@ impl<'a> Series<'a> {
     }
 
     /// The largest sum of these pods' working sets in any reading inside a window, in bytes.
-    /// Readings that lack one of the pods are left out.
     pub(super) fn peak_working_set_bytes(
         &self,
         window: Window,
         pods: &BTreeSet<String>,
     ) -> Option<f64> {
+        self.working_sets(window, pods)
+            .map(|(_, bytes)| bytes)
+            .max_by(f64::total_cmp)
+    }
+
+    /// The slope of the sum of these pods' working sets inside a window by least squares, in bytes per second.
+    pub(super) fn working_set_growth_bytes_per_second(
+        &self,
+        window: Window,
+        pods: &BTreeSet<String>,
+    ) -> Option<f64> {
+        let points: Vec<(f64, f64)> = self.working_sets(window, pods).collect();
+        let mean =
+            |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
+        let (middle, level) = (mean(|point| point.0), mean(|point| point.1));
+        let (mut together, mut spread) = (0.0, 0.0);
+        for (at, bytes) in &points {
+            together += (at - middle) * (bytes - level);
+            spread += (at - middle).powi(2);
+        }
+        (spread > 0.0).then(|| together / spread)
+    }
+
+    /// When each reading inside a window was taken, and the sum of these pods' working sets in it, in bytes.
+    /// Readings that lack one of the pods are left out.
+    fn working_sets(
+        &self,
+        window: Window,
+        pods: &BTreeSet<String>,
+    ) -> impl Iterator<Item = (f64, f64)> {
         let inside = window.start_unix_seconds..=window.end_unix_seconds;
-        let of_all = |reading: &&Reading| {
-            pods.iter()
+        let of_all = move |reading: &&Reading| {
+            let bytes = pods
+                .iter()
                 .map(|uid| reading.pods.get(uid)?.working_set_bytes)
-                .sum::<Option<f64>>()
+                .sum::<Option<f64>>()?;
+            Some((reading.at_unix_seconds(), bytes))
         };
         self.readings
             .iter()
-            .filter(|reading| !pods.is_empty() && inside.contains(&reading.at_unix_seconds()))
+            .filter(move |reading| !pods.is_empty() && inside.contains(&reading.at_unix_seconds()))
             .filter_map(of_all)
-            .max_by(f64::total_cmp)
     }
 
     /// The longest time between two readings, in seconds.

@@ -222,7 +222,6 @@ fn every_figure_is_the_truth() {
     assert_near(figures.node_joules_relative_uncertainty, 0.0);
 }
 
-/// The window's ends lie 0.37 s and 0.63 s from the readings around them.
 #[test]
 fn each_of_several_servers_is_told_its_part() {
     let mut lab = Lab::read_every(1.0);
@@ -250,6 +249,7 @@ fn each_of_several_servers_is_told_its_part() {
     assert_eq!(lab.evaluate().unwrap().workloads, []);
 }
 
+/// The window's ends lie 0.37 s and 0.63 s from the readings around them.
 #[test]
 fn what_the_windows_ends_cost_is_stated() {
     let stated_joules = |lab: &Lab| {
@@ -308,6 +308,41 @@ fn peak_memory_is_the_largest_sum_inside_the_window() {
     let grown = 1e6 + 1000.0 * (500.0 + 5.0 * (319.63 - 80.0));
     assert_near_some(figures.candidate_peak_working_set_bytes, grown);
     assert_near_some(figures.database_peak_working_set_bytes, 2.0 * grown);
+}
+
+/// Eleven minutes of load, in which each of the candidate's pods grows by 2,000 bytes a second.
+fn long_lab() -> Lab {
+    let mut lab = Lab::read_every(1.0);
+    lab.readings
+        .extend((430..900).map(|at| truth(f64::from(at), 1.0)));
+    for reading in &mut lab.readings {
+        let at = reading.at_unix_seconds() - T0;
+        for pod in reading.pods.values_mut() {
+            pod.working_set_bytes = Some(1e6 + 2000.0 * at);
+        }
+    }
+    lab.measured = window(100.0, 760.0);
+    lab.idle_after = window(800.0, 860.0);
+    lab
+}
+
+#[test]
+fn memory_that_grows_has_a_slope_in_windows_that_are_long_enough() {
+    let growth = |lab: &Lab| {
+        let figures = lab.unchecked().unwrap();
+        figures.candidate_working_set_growth_bytes_per_second
+    };
+    let mut lab = long_lab();
+    assert_near_some(growth(&lab), 2000.0);
+    lab.candidate_pods.insert(NEIGHBOUR.to_owned());
+    assert_near_some(growth(&lab), 4000.0);
+    lab.measured = window(100.0, 699.0);
+    assert_eq!(growth(&lab), None, "caches still fill");
+    let mut crashed = long_lab();
+    crashed.restarted_pods = pods(&[CANDIDATE]);
+    assert_eq!(growth(&crashed), None, "a new process begins from below");
+    crashed.restarted_pods = pods(&[DATABASE]);
+    assert_near_some(growth(&crashed), 2000.0);
 }
 
 #[test]

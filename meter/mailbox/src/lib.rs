@@ -117,10 +117,10 @@ fn text(message: &[u32; WORDS]) -> String {
 
 #[allow(unsafe_code)]
 fn exchange(device: &File, message: &mut [u32; WORDS]) -> io::Result<()> {
-    // SAFETY: with this request the driver reads the message's length from its first word, which is that of
-    // the whole array, and reads and writes no more than that; the array outlives the call, and nothing else
-    // refers to it meanwhile. Another device's driver knows no request of this number, which has the type and
-    // the size of its argument in it, and refuses it.
+    // SAFETY: with this request the mailbox's driver reads the message's length from its first word, which is
+    // that of the whole array, and reads and writes no more than that. A driver of another kind that knew a
+    // request of this number would, by its form, take 8 bytes, of which the array has more. The array
+    // outlives the call, and nothing else refers to it meanwhile.
     let outcome = unsafe { libc::ioctl(device.as_raw_fd(), PROPERTY, message.as_mut_ptr()) };
     if outcome < 0 {
         return Err(io::Error::last_os_error());

@@ -455,12 +455,15 @@ impl Asked {
                 host,
                 channel,
                 polling,
-            } => plug(
-                "shelly-gen2",
-                format!("http://{host}/rpc/Switch.GetStatus?id={channel}"),
-                "apower".to_owned(),
-                polling,
-            )?,
+            } => {
+                let url = format!("http://{host}/rpc/Switch.GetStatus?id={channel}");
+                let asked = plug("shelly-gen2", url, "apower".to_owned(), polling)?;
+                let credentials = asked.credentials.map(by_digest_only);
+                Self {
+                    credentials,
+                    ..asked
+                }
+            }
             SourceConfig::Tasmota { host, polling } => {
                 let url = format!("http://{host}/cm?cmnd=Status%208");
                 let path = "StatusSNS.ENERGY.Power".to_owned();
@@ -500,12 +503,29 @@ impl Asked {
     }
 }
 
+/// Shelly's second generation asks for nothing else.
+fn by_digest_only(credentials: Credentials) -> Credentials {
+    match credentials {
+        Credentials::Password {
+            username,
+            password_file,
+            ..
+        } => Credentials::Password {
+            digest_only: true,
+            username,
+            password_file,
+        },
+        other => other,
+    }
+}
+
 /// Tasmota takes user and password in the URL.
 fn in_query(credentials: Credentials) -> Credentials {
     match credentials {
         Credentials::Password {
             username,
             password_file,
+            ..
         } => Credentials::Query {
             username,
             password_file,

@@ -279,6 +279,7 @@ impl Polling {
         match (&self.username, &self.password_file, &self.token_file) {
             (None, None, None) => Ok(None),
             (Some(username), Some(password_file), None) => Ok(Some(Credentials::Password {
+                digest_only: false,
                 username: username.clone(),
                 password_file: password_file.clone(),
             })),

@@ -18,6 +18,8 @@ use super::{InstrumentError, Quantity, TrueReading, valid};
 
 /// Tries before a reading is given up: radio links lose a packet now and then.
 const TRIES: u32 = 2;
+/// The kernel itself gives up after a second.
+const MAILBOX_PATIENCE: Duration = Duration::from_secs(2);
 /// Readings that wait to be fetched; there is one a second at most, and they are fetched more often.
 const QUEUE: usize = 64;
 
@@ -112,14 +114,15 @@ impl Polled {
         let mut tries = 1;
         loop {
             match self.ask_once().await {
-                Err(InstrumentError::Remote(_)) if tries < TRIES => tries += 1,
+                Err(InstrumentError::Remote(error)) if tries < TRIES && error.may_pass() => {
+                    tries += 1;
+                }
                 outcome => return outcome,
             }
         }
     }
 
-    /// What it tells, and how old that is. A device's answer was true in the middle between
-    /// question and answer.
+    /// What it tells, and how old that is. An answer was true in the middle between question and answer.
     async fn ask_once(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
         let asked = Instant::now();
         let quantity = match self {
@@ -127,19 +130,21 @@ impl Polled {
                 endpoint,
                 path,
                 unit,
-            } => in_json(&endpoint.get().await?, endpoint.url(), path, *unit)?,
+            } => {
+                let (text, took) = endpoint.get().await?;
+                let quantity = in_json(&text, endpoint.url(), path, *unit)?;
+                return Ok(Some((quantity, took / 2)));
+            }
             Self::Prometheus {
                 endpoint,
                 metric,
                 labels,
                 unit,
-            } => in_exposition(
-                &endpoint.get().await?,
-                endpoint.url(),
-                metric,
-                labels,
-                *unit,
-            )?,
+            } => {
+                let (text, took) = endpoint.get().await?;
+                let quantity = in_exposition(&text, endpoint.url(), metric, labels, *unit)?;
+                return Ok(Some((quantity, took / 2)));
+            }
             Self::PmicMailbox { device, correction } => pmic_mailbox(device, *correction).await?,
             Self::PmicCommand {
                 command,
@@ -252,12 +257,15 @@ fn in_exposition(
 async fn pmic_mailbox(device: &Path, correction: Correction) -> Result<Quantity, InstrumentError> {
     let from = device.display().to_string();
     let device = device.to_owned();
-    let answer = task::spawn_blocking(move || frugality_mailbox::ask(&device, pmic::QUESTION))
+    let failed = |source| InstrumentError::Unreadable {
+        path: from.clone(),
+        source,
+    };
+    let asking = task::spawn_blocking(move || frugality_mailbox::ask(&device, pmic::QUESTION));
+    let answer = tokio::time::timeout(MAILBOX_PATIENCE, asking)
         .await
-        .map_err(|source| InstrumentError::Unreadable {
-            path: from.clone(),
-            source: source.into(),
-        })??;
+        .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))?
+        .map_err(|source| failed(source.into()))??;
     pmic::quantity(&from, &answer, correction)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_auth::{PasswordClient, PasswordParams};
 use http_body_util::{BodyExt as _, Empty, Limited};
@@ -22,6 +22,8 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 const LARGEST_BODY: usize = 2 << 20;
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
+/// A password that was refused is not tried again sooner: devices lock those out who try on.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +81,13 @@ pub(crate) enum RemoteError {
     },
 }
 
+impl RemoteError {
+    /// Whether the same question may be answered the next moment: not where the device has refused it.
+    pub(crate) fn may_pass(&self) -> bool {
+        !matches!(self, Self::Refused { status, .. } if status.is_client_error())
+    }
+}
+
 fn hint(status: StatusCode) -> &'static str {
     if status == StatusCode::UNAUTHORIZED {
         ": it wants another username with passwordFile, or tokenFile (basic, digest, bearer and Tasmota's \
@@ -93,6 +102,8 @@ fn hint(status: StatusCode) -> &'static str {
 pub(crate) enum Credentials {
     /// Basic or digest authentication, as the device asks for.
     Password {
+        /// Whether the device is known to ask for a digest: whoever asks for the password itself is another.
+        digest_only: bool,
         /// User name.
         username: String,
         /// File with the password.
@@ -121,6 +132,8 @@ pub(crate) struct Endpoint {
     credentials: Option<Credentials>,
     /// What the device wants a password wrapped in. Kept, because a digest's nonce serves many questions.
     challenge: Option<PasswordClient>,
+    /// The password that the device refused last, and when.
+    refused: Option<(String, Instant)>,
     timeout: Duration,
 }
 
@@ -170,6 +183,7 @@ impl Endpoint {
             tls,
             credentials,
             challenge: None,
+            refused: None,
             timeout,
         })
     }
@@ -179,8 +193,8 @@ impl Endpoint {
         &self.url
     }
 
-    /// The body of the answer.
-    pub(crate) async fn get(&mut self) -> Result<String, RemoteError> {
+    /// The body of the answer, and how long the device took for it.
+    pub(crate) async fn get(&mut self) -> Result<(String, Duration), RemoteError> {
         match tokio::time::timeout(self.timeout, self.ask()).await {
             Ok(outcome) => outcome,
             Err(_) => Err(RemoteError::Slow {
@@ -191,36 +205,67 @@ impl Endpoint {
     }
 
     /// A password goes to a device that has asked for one, in the form that it asked for; again, where what
-    /// it asked for has expired.
-    async fn ask(&mut self) -> Result<String, RemoteError> {
-        let request = self.request()?;
+    /// it asked for and took before has expired. One that it refuses is tried again when it has changed, or
+    /// after a minute: devices lock those out who try on.
+    async fn ask(&mut self) -> Result<(String, Duration), RemoteError> {
+        let password = self.password()?;
+        if let (Some(password), Some((refused, at))) = (&password, &self.refused)
+            && password == refused
+            && at.elapsed() < REFUSED_PAUSE
+        {
+            return Err(self.refusal(StatusCode::UNAUTHORIZED));
+        }
+        let request = self.request(password.as_deref())?;
         let mut answer = self.exchange(request).await?;
         if answer.status == StatusCode::UNAUTHORIZED
-            && matches!(self.credentials, Some(Credentials::Password { .. }))
+            && password.is_some()
+            && let Ok(challenge) = PasswordClient::try_from(answer.head.get_all(WWW_AUTHENTICATE))
+            && self.may_answer(&challenge)
         {
-            // Digest, where the device would take either.
-            let challenge = PasswordClient::try_from(answer.head.get_all(WWW_AUTHENTICATE));
-            self.challenge = Some(challenge.map_err(|reason| self.failed(&reason))?);
-            let request = self.request()?;
+            self.challenge = Some(challenge);
+            let request = self.request(password.as_deref())?;
             answer = self.exchange(request).await?;
         }
+        self.refused = None;
         if answer.status != StatusCode::OK {
-            return Err(RemoteError::Refused {
-                url: self.url.clone(),
-                status: answer.status,
-            });
+            if answer.status == StatusCode::UNAUTHORIZED {
+                self.refused = password.map(|password| (password, Instant::now()));
+            }
+            return Err(self.refusal(answer.status));
         }
-        String::from_utf8(answer.body.into()).map_err(|error| self.failed(&error))
+        let text = String::from_utf8(answer.body.into()).map_err(|error| self.failed(&error))?;
+        Ok((text, answer.took))
     }
 
-    fn request(&mut self) -> Result<Request<Empty<Bytes>>, RemoteError> {
-        let secret = |path: &PathBuf| match std::fs::read_to_string(path) {
-            Ok(text) => Ok(text.trim().to_owned()),
-            Err(source) => Err(RemoteError::Secret {
-                path: path.clone(),
-                source,
-            }),
-        };
+    /// Whether a password may be sent so. Never in the clear to a device that is known to want a digest.
+    fn may_answer(&self, challenge: &PasswordClient) -> bool {
+        let wants_digest = matches!(self.challenge, Some(PasswordClient::Digest(_)))
+            || matches!(
+                self.credentials,
+                Some(Credentials::Password {
+                    digest_only: true,
+                    ..
+                })
+            );
+        matches!(challenge, PasswordClient::Digest(_)) || !wants_digest
+    }
+
+    fn refusal(&self, status: StatusCode) -> RemoteError {
+        RemoteError::Refused {
+            url: self.url.clone(),
+            status,
+        }
+    }
+
+    /// The password as it is now, where the device may ask for one.
+    fn password(&self) -> Result<Option<String>, RemoteError> {
+        match &self.credentials {
+            Some(Credentials::Password { password_file, .. }) => secret(password_file).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn request(&mut self, password: Option<&str>) -> Result<Request<Empty<Bytes>>, RemoteError> {
         let mut url = self.url.clone();
         if let Some(Credentials::Query {
             username,
@@ -238,17 +283,10 @@ impl Endpoint {
             (Some(Credentials::Bearer { token_file }), _) => {
                 Some(format!("Bearer {}", secret(token_file)?))
             }
-            (
-                Some(Credentials::Password {
-                    username,
-                    password_file,
-                }),
-                Some(challenge),
-            ) => {
-                let password = secret(password_file)?;
+            (Some(Credentials::Password { username, .. }), Some(challenge)) => {
                 let answer = challenge.respond(&PasswordParams {
                     username,
-                    password: &password,
+                    password: password.unwrap_or_default(),
                     uri: path,
                     method: "GET",
                     body: Some(&[]),
@@ -290,6 +328,7 @@ impl Endpoint {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.failed(&error))?;
+        let asked = Instant::now();
         let exchange = async {
             let answer = sender
                 .send_request(request)
@@ -304,6 +343,7 @@ impl Endpoint {
                 status: head.status,
                 head: head.headers,
                 body: body.to_bytes(),
+                took: asked.elapsed(),
             })
         };
         tokio::pin!(connection, exchange);
@@ -330,6 +370,19 @@ struct Answer {
     status: StatusCode,
     head: HeaderMap,
     body: Bytes,
+    /// From the question, on a connection that was there, to the answer's end.
+    took: Duration,
+}
+
+/// A secret's file, read anew each time.
+fn secret(path: &Path) -> Result<String, RemoteError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(RemoteError::Secret {
+            path: path.to_owned(),
+            source,
+        }),
+    }
 }
 
 fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, RemoteError> {

@@ -155,7 +155,8 @@ pub struct Database {
     /// CPU and memory of the database's pod.
     #[serde(default)]
     pub resources: Resources,
-    /// Connections that each candidate may open, given to all of them as `POOL_SIZE`.
+    /// Connections that each pod of a candidate may open, given to all of them as `POOL_SIZE`. PostgreSQL's
+    /// `max_connections` must take those of all its pods, and 10.
     #[serde(default = "default_pool_size")]
     #[schemars(range(min = 1, max = 50))]
     pub pool_size: i32,

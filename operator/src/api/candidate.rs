@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 /// The most pods of a server.
 pub const MAX_REPLICAS: i32 = 16;
+/// The most backends of a candidate.
+pub const MAX_BACKENDS: usize = 4;
+/// The most pods of a candidate: replicas of the server that is asked and of each backend.
+pub const MAX_PODS: usize = MAX_REPLICAS.unsigned_abs() as usize * (1 + MAX_BACKENDS);
 
 /// One contestant: a server that listens on a port, alone or in front of others.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,11 +34,12 @@ pub struct Candidate {
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub image_pull_secrets: Vec<SecretName>,
     /// Servers behind the one that is asked, such as the services behind a load balancer: in pods of their
-    /// own on the measured node, fresh for every attempt, and part of the candidate's figures, which
-    /// `.status.results[].workloads` tells apart. All pods of the candidate get the address of each as
-    /// `NAME_HOST` and `NAME_PORT`, where NAME is its name in capitals with `_` for `-`.
+    /// own on the measured node, fresh for every attempt, started and ready before the server that is asked is
+    /// made, and part of the candidate's figures, which `.status.results[].workloads` tells apart. All pods of
+    /// the candidate get the address of each as `NAME_HOST` and `NAME_PORT`, where NAME is its name in capitals
+    /// with `_` for `-`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    #[schemars(length(max = MAX_BACKENDS), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub backends: Vec<Backend>,
 }
 
@@ -72,8 +77,8 @@ pub struct Server {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 4096)))]
     pub args: Vec<String>,
-    /// Environment, literal values only. The operator adds `PORT`, and with a database
-    /// `DATABASE_URL` and `POOL_SIZE`.
+    /// Environment, literal values only. The operator adds `PORT`, with a database `DATABASE_URL` and
+    /// `POOL_SIZE`, and for each backend of the candidate `NAME_HOST` and `NAME_PORT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("!self.exists(e, e.name in ['PORT', 'DATABASE_URL', 'POOL_SIZE', 'PGUSER', 'PGPASSWORD'])").message("env must not set PORT, DATABASE_URL, POOL_SIZE, PGUSER or PGPASSWORD: the operator sets them equally for all candidates; use port and database.poolSize"))]

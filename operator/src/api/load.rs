@@ -98,8 +98,8 @@ pub struct Sweep {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_POINTS), inner(range(min = 1, max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub connections: Vec<i32>,
-    /// Numbers of replicas of every candidate, ascending, for example `[1, 2, 3]`; absent: each candidate's
-    /// own.
+    /// Numbers of replicas, ascending, for example `[1, 2, 3]`: of every candidate, and where one has backends,
+    /// of each of these instead. Absent: each one's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(range(min = 1, max = MAX_REPLICAS)), extend("x-kubernetes-list-type" = "atomic"))]
     pub replicas: Vec<i32>,

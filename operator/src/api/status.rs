@@ -228,7 +228,7 @@ pub struct NoiseFloor {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Figure {
-    /// Geometric mean over the trials (for the error ratio: arithmetic mean).
+    /// Geometric mean over the trials (for the error ratio and the growth of memory: arithmetic mean).
     pub value: f64,
     /// Lower end of the t-interval, of the confidence that `status.look` has.
     pub lower: f64,
@@ -349,10 +349,25 @@ pub struct CandidateResult {
     /// Largest working set of the candidate's pods together seen in any measured window, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<i64>,
+    /// How fast that grows in the measured window, in bytes per hour: the mean of the trials' slopes. Only where
+    /// every window is of ten minutes or more, since caches fill in the first, and no container was restarted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_growth_bytes_per_hour: Option<Figure>,
+    /// How often its containers were restarted in these trials.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: i32,
     /// Why a figure is absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8))]
+    #[schemars(length(max = 16))]
     pub withheld: Vec<String>,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
+fn is_zero(number: &i32) -> bool {
+    *number == 0
 }
 
 /// What one of a candidate's servers took of what the candidate took; with a database in the boundary, that
@@ -378,6 +393,7 @@ pub struct WorkloadResult {
 #[serde(rename_all = "camelCase")]
 pub struct CostPerMillion {
     /// What all three numbers are in: the currency, or `gCO2e`.
+    #[serde(default)]
     pub unit: String,
     /// All of it: energy and node. Its interval is that of the trials' own sums.
     pub total: Figure,

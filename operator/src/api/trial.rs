@@ -15,6 +15,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::MAX_PODS;
+
 /// Which attempt of which trial this is.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
@@ -154,7 +156,7 @@ pub struct FrugalityTrialStatus {
     pub idle_after: Option<Window>,
     /// UIDs of the candidate's pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = MAX_PODS))]
     pub candidate_pods: Vec<String>,
     /// UIDs of the database's pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

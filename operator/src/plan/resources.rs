@@ -20,7 +20,9 @@ use kube::{
     api::{DynamicObject, ObjectMeta},
 };
 
-pub use self::candidate::{SERVER_CONTAINER, is_of_candidate, pods_of};
+pub use self::candidate::{
+    SERVER_CONTAINER, addresses_of, backend_pods_of, is_of_candidate, pods_of,
+};
 use self::{
     parts::{literal, restricted_container, restricted_pod},
     standalone::database_user,

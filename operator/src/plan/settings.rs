@@ -1,6 +1,8 @@
 //! A benchmark's spec, parsed: what admission could not check is checked here, and everything
 //! after this works on numbers.
 
+mod servers;
+
 use frugality_measure::{fortio::Amount, order::blocks, statistics::sequential::nominal_level};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -56,6 +58,32 @@ pub enum SettingsError {
     /// A lifetime over which a node's cost can't be spread.
     #[error("costs.nodeLifetime must be at least 24h; write for example 43800h for five years")]
     NodeLifetime,
+    /// A variable that would hide where a backend is.
+    #[error(
+        "candidate {candidate}: env must not set {variable}, by which its pods are told where a backend is; leave it out, or give the backend another name"
+    )]
+    BackendAddress {
+        /// Candidate.
+        candidate: String,
+        /// The variable.
+        variable: String,
+    },
+    /// More connections than the database takes.
+    #[error(
+        "candidate {candidate} has up to {pods} pods with a pool of {pool_size} connections each, and PostgreSQL takes {allowed} in all: write a smaller database.poolSize, fewer replicas, or database.parameters.max_connections: \"{needed}\""
+    )]
+    Connections {
+        /// Candidate.
+        candidate: String,
+        /// Its pods at the point where they are the most.
+        pods: i32,
+        /// `database.poolSize`.
+        pool_size: i32,
+        /// `max_connections`.
+        allowed: i32,
+        /// `max_connections` that would do.
+        needed: i32,
+    },
     /// A control or a budget's `against` that is no candidate.
     #[error("{field} must name a candidate of spec.candidates, not `{name}`")]
     NoCandidate {
@@ -126,11 +154,11 @@ pub struct Look {
 /// One combination of load settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Its name, for example `c4-max`, or with three replicas of every candidate `c4-max-x3`.
+    /// Its name, for example `c4-max`, or with three replicas of every server that scales `c4-max-x3`.
     pub name: String,
     /// Connections.
     pub connections: u32,
-    /// Pods of every candidate; `None`: each one's own number.
+    /// Pods of every candidate, or of each of its backends where it has some; `None`: each one's own number.
     pub replicas: Option<i32>,
 }
 
@@ -222,6 +250,7 @@ impl Settings {
             (None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
         };
         let points = points(spec, rate)?;
+        servers::check(spec, &points)?;
         let requests = match (amount, rate) {
             (Amount::Requests(requests), _) => requests as f64,
             (Amount::DurationSeconds(seconds), Some(rate)) => rate * seconds,

@@ -11,7 +11,9 @@ use frugality_measure::{energy::Window, fortio::Amount, reading::Reading};
 use super::{
     facts::{Child, ChildKind, Observed, PodFacts, Session, Termination},
     nodes::{self, Nodes},
-    resources::{Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, pods_of},
+    resources::{
+        Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, backend_pods_of, pods_of,
+    },
     settings::{Point, TAIL_SECONDS},
 };
 use crate::api::{
@@ -93,24 +95,26 @@ impl Attempt<'_> {
     }
 
     fn before_load(&self, status: FrugalityTrialStatus) -> Step {
-        let missing = self.missing_servers();
-        let Some(server) = self
-            .child(ChildKind::Deployment)
-            .filter(|_| missing.is_empty())
-        else {
+        let pods = self.pods(Role::Candidate);
+        let missing = self.missing_servers(&pods);
+        let is_server = |child: &&Child| child.kind == ChildKind::Deployment;
+        let newest = self
+            .children()
+            .filter(is_server)
+            .map(|server| server.created_unix_seconds)
+            .reduce(f64::max);
+        let Some(newest) = newest.filter(|_| missing.is_empty()) else {
             let mut step = Step::wait("starting fresh pods", 1.0);
             step.create = missing;
             return step;
         };
-        let is_deleting = |child: &&Child| child.kind == ChildKind::Deployment && child.deleting;
-        if self.children().any(|child| is_deleting(&child)) {
+        if self.children().filter(is_server).any(|it| it.deleting) {
             return self.void(
                 status,
                 reason::POD_REPLACED,
                 "the server's Deployment is being deleted",
             );
         }
-        let pods = self.pods(Role::Candidate);
         if let Some(failure) = pods
             .iter()
             .find_map(|pod| image_failure(pod, self.now_unix_seconds))
@@ -120,7 +124,7 @@ impl Attempt<'_> {
         if let Some((reason, failure)) = pods.iter().find_map(user_failure) {
             return self.fail(status, reason, &failure);
         }
-        let age = self.now_unix_seconds - server.created_unix_seconds;
+        let age = self.now_unix_seconds - newest;
         let is_complete = i32::try_from(pods.len()) == Ok(self.expected_pods());
         let Some(ready_since) = all_ready_since(&pods).filter(|_| is_complete) else {
             return self.await_server(status, age, &pods);
@@ -324,13 +328,23 @@ impl Attempt<'_> {
         )
     }
 
-    /// Those of the candidate's servers and addresses that are not there.
-    fn missing_servers(&self) -> Vec<ChildObject> {
+    /// Those of the candidate's servers and addresses that are to be made now. The one that is asked comes
+    /// once all others are ready: it then finds all of them at its first look, and no name server has an
+    /// answer with fewer to give it.
+    fn missing_servers(&self, pods: &[PodFacts]) -> Vec<ChildObject> {
         let measured = nodes::selector(&self.nodes.measured);
         let swept = self.point.replicas;
         let mut servers = self
             .builder
             .servers(self.candidate, self.name(), swept, &measured);
+        let is_ready_backend = |pod: &&PodFacts| {
+            pod.workload.as_ref() != Some(&self.candidate.name)
+                && pod.ready_since_unix_seconds.is_some()
+        };
+        let ready = pods.iter().filter(is_ready_backend).count();
+        if i32::try_from(ready).unwrap_or(i32::MAX) < backend_pods_of(self.candidate, swept) {
+            servers.retain(|object| object.name() != self.name());
+        }
         servers.retain(|object| {
             let is_there =
                 |child: &Child| child.kind == object.kind() && child.name == object.name();
@@ -512,13 +526,19 @@ fn not_ready_because(pod: &PodFacts, candidate: &Candidate) -> String {
         .backends
         .iter()
         .find(|backend| pod.workload.as_ref() == Some(&backend.name));
-    let server = backend.map_or(&candidate.server, |backend| &backend.server);
+    let (of_backend, server) = match backend {
+        Some(backend) => (format!(" of its {}", backend.name), &backend.server),
+        None => (String::new(), &candidate.server),
+    };
     if let Some((reason, message)) = &pod.waiting {
         let end = pod.terminated.values().next().map(last_words);
-        return format!("{reason}: {message} {}", end.unwrap_or_default());
+        return format!(
+            "{reason}{of_backend}: {message} {}",
+            end.unwrap_or_default()
+        );
     }
     format!(
-        "GET {} on port {} has not answered 200",
+        "GET {} on port {}{of_backend} has not answered 200",
         server.readiness_path, server.port
     )
 }

@@ -3,6 +3,7 @@
 mod budgets;
 mod comparisons;
 mod costs;
+mod endurance;
 mod evidence;
 mod latency;
 mod standing;
@@ -351,6 +352,7 @@ fn rounded(mut figures: Figures) -> Figures {
             &mut result.attributed_joules_per_request,
             &mut result.cpu_milliseconds_per_request,
             &mut result.error_ratio,
+            &mut result.memory_growth_bytes_per_hour,
         ] {
             *figure = figure.map(Figure::rounded);
         }

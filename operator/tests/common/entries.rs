@@ -33,6 +33,9 @@ pub(crate) struct Trial {
     pub(crate) ends_uncertainty: f64,
     pub(crate) body_bytes: Option<f64>,
     pub(crate) transactions: Option<f64>,
+    /// In bytes per second.
+    pub(crate) memory_growth: Option<f64>,
+    pub(crate) restarts: Option<i32>,
     /// Of each of the candidate's servers, where it has several.
     pub(crate) workloads: Vec<WorkloadFigures>,
 }
@@ -53,6 +56,8 @@ impl Default for Trial {
             ends_uncertainty: 0.0,
             body_bytes: Some(1000.0),
             transactions: Some(1.0),
+            memory_growth: None,
+            restarts: Some(0),
             workloads: Vec::new(),
         }
     }
@@ -195,6 +200,7 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
         }),
         energy: Some(energy(trial)),
         transactions_per_request: trial.transactions,
+        restarts: trial.restarts,
         ..FrugalityTrialStatus::default()
     }
 }
@@ -241,6 +247,7 @@ fn energy(trial: &Trial) -> EnergyFigures {
             .is_none()
             .then(|| "the counters of a pod were lost".to_owned()),
         candidate_peak_working_set_bytes: Some(12e6),
+        candidate_working_set_growth_bytes_per_second: trial.memory_growth,
         database_peak_working_set_bytes: Some(90e6),
         provenance: trial.provenance,
         meter: meter(trial.provenance),

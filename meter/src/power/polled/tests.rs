@@ -501,26 +501,73 @@ fn a_shelly_of_the_second_generation_is_told_its_password_by_a_digest() {
             .all(|it| !it.contains("s3cret") && !it.contains("Basic"))
     );
 
-    // A new password needs no restart, and a wrong one is told of.
+    // A wrong password is told of, and not tried on and on: the device would lock its user out.
     std::fs::write(&secret, "other").unwrap();
-    let refused = ask_again(&mut plug).unwrap_err();
-    assert!(
-        refused.contains("another username with passwordFile"),
-        "{refused}"
-    );
+    let before = questions.lock().unwrap().len();
+    for _ in 0..5 {
+        let refused = ask_again(&mut plug).unwrap_err();
+        assert!(
+            refused.contains("another username with passwordFile"),
+            "{refused}"
+        );
+    }
+    let tried = questions.lock().unwrap().len() - before;
+    assert!(tried <= 2, "{tried} questions");
+    // A new one needs no restart, and is not waited with.
     std::fs::write(&secret, "s3cret").unwrap();
     assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(4.5)));
 }
 
-/// A device with a certificate for 127.0.0.1; the file is that of its authority.
-fn with_certificate() -> (Device, tempfile::NamedTempFile) {
+#[test]
+fn whoever_asks_in_a_digests_place_for_the_password_itself_does_not_get_it() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&told);
+    let impostor = move |_: &str, head: &[String]| {
+        seen.lock().unwrap().extend(head.to_vec());
+        Some((401, "Basic realm=\"shellyplus1pm\"".to_owned()))
+    };
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&secret, "s3cret").unwrap();
+    let config = |source: &str| {
+        let file = secret.path();
+        format!(
+            r#"{{"source": {{{source}, "polling": {{"username": "admin", "passwordFile": {file:?}}}}}}}"#
+        )
+    };
+    let device = Device::new(impostor.clone());
+    let shelly = config(r#""type": "shelly-gen2", "host": "HOST""#);
+    assert!(ask(&shelly, &device).unwrap_err().contains("401"));
+    // One that has asked for a digest once will not do with less later.
+    device.answer(|_, head| {
+        let is_answered = header(head, "authorization").is_some();
+        let digest = "Digest qop=\"auth\", realm=\"x\", nonce=\"1\", algorithm=SHA-256";
+        Some(if is_answered {
+            (200, r#"{"w": [1000]}"#.to_owned())
+        } else {
+            (401, digest.to_owned())
+        })
+    });
+    let json = config(r#""type": "json", "url": "http://HOST/x", "path": "w.0", "unit": "mW""#);
+    let mut plug = instrument(&json, &device);
+    assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(1.0)));
+    device.answer(impostor);
+    assert!(ask_again(&mut plug).is_err());
+    let told = told.lock().unwrap();
+    assert!(
+        !told.is_empty() && told.iter().all(|line| !line.contains("Basic")),
+        "{told:?}"
+    );
+}
+
+/// A device on 127.0.0.1 with a certificate for some name; the file is that of its authority.
+fn with_certificate_for(name: &str) -> (Device, tempfile::NamedTempFile) {
     let mut of_authority = rcgen::CertificateParams::new([]).unwrap();
     of_authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let authority = of_authority.self_signed(&authority_key).unwrap();
     let issuer = rcgen::Issuer::new(of_authority, authority_key);
     let key = rcgen::KeyPair::generate().unwrap();
-    let own = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let own = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     let certificate = own.signed_by(&key, &issuer).unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, authority.pem()).unwrap();
@@ -550,7 +597,7 @@ fn with_certificate() -> (Device, tempfile::NamedTempFile) {
 
 #[test]
 fn a_device_is_asked_by_https_if_its_certificate_is_of_the_authority() {
-    let (device, authority) = with_certificate();
+    let (device, authority) = with_certificate_for("127.0.0.1");
     let https = |polling: &str| {
         format!(
             r#"{{"source": {{"type": "json", "url": "https://HOST/x", "path": "w.0", "unit": "mW", "polling": {{{polling}}}}}}}"#
@@ -561,7 +608,12 @@ fn a_device_is_asked_by_https_if_its_certificate_is_of_the_authority() {
     assert_eq!(ask(&trusted, &device), Ok(Quantity::Watts(1.5)));
     let unknown = ask(&https(""), &device).unwrap_err();
     assert!(unknown.contains("UnknownIssuer"), "{unknown}");
-    let other = with_certificate().1;
+    let other = with_certificate_for("127.0.0.1").1;
     let impostor = ask(&https(&format!(r#""caFile": {:?}"#, other.path())), &device).unwrap_err();
     assert!(impostor.contains("invalid peer certificate"), "{impostor}");
+
+    let (elsewhere, authority) = with_certificate_for("10.0.0.1");
+    let of_another = https(&format!(r#""caFile": {:?}"#, authority.path()));
+    let refused = ask(&of_another, &elsewhere).unwrap_err();
+    assert!(refused.contains("not valid for name"), "{refused}");
 }

@@ -18,7 +18,7 @@ use super::{
     },
 };
 use crate::{
-    api::{Candidate, LABEL_WORKLOAD, PullPolicy, Role, Server},
+    api::{Backend, Candidate, LABEL_WORKLOAD, PullPolicy, Role, Server},
     plan::identity,
 };
 
@@ -43,7 +43,7 @@ struct Workload<'a> {
     is_backend: bool,
 }
 
-/// The server that is asked, then the others. The replicas of a sweep are those of what scales: of the
+/// The others, then the server that is asked. The replicas of a sweep are those of what scales: of the
 /// backends, where there are any.
 fn workloads(candidate: &Candidate, swept: Option<i32>) -> Vec<Workload<'_>> {
     let scaled = |server: &Server| swept.unwrap_or(server.replicas);
@@ -63,7 +63,25 @@ fn workloads(candidate: &Candidate, swept: Option<i32>) -> Vec<Workload<'_>> {
         replicas: scaled(&backend.server),
         is_backend: true,
     });
-    [asked].into_iter().chain(backends).collect()
+    backends.chain([asked]).collect()
+}
+
+/// Names of the variables by which a candidate's pods are told host and port of each backend.
+pub fn addresses_of(candidate: &Candidate) -> impl Iterator<Item = [String; 2]> {
+    candidate.backends.iter().map(|backend| {
+        let variable = backend.name.to_uppercase().replace('-', "_");
+        ["HOST", "PORT"].map(|suffix| format!("{variable}_{suffix}"))
+    })
+}
+
+/// How many pods a candidate's backends have.
+#[must_use]
+pub fn backend_pods_of(candidate: &Candidate, swept: Option<i32>) -> i32 {
+    workloads(candidate, swept)
+        .iter()
+        .filter(|workload| workload.is_backend)
+        .map(|workload| workload.replicas)
+        .sum()
 }
 
 /// How many pods a candidate has, all its servers together.
@@ -76,7 +94,8 @@ pub fn pods_of(candidate: &Candidate, swept: Option<i32>) -> i32 {
 }
 
 impl Builder<'_> {
-    /// A candidate's servers and their addresses. The one that is asked has the attempt's own name.
+    /// A candidate's servers and their addresses, backends first. The one that is asked has the attempt's own
+    /// name.
     #[must_use]
     pub fn servers(
         &self,
@@ -119,21 +138,15 @@ impl Builder<'_> {
     /// Where each backend is, for all pods of the candidate.
     fn addresses(&self, candidate: &Candidate, trial: &str) -> Vec<EnvVar> {
         let namespace = self.benchmark.namespace().unwrap_or_default();
-        let address = |backend: &crate::api::Backend| {
+        let address = |(backend, [host, port]): (&Backend, [String; 2])| {
             let object = identity::backend_name(&self.benchmark.name_any(), trial, &backend.name);
-            let variable = backend.name.to_uppercase().replace('-', "_");
             [
-                literal(
-                    &format!("{variable}_HOST"),
-                    &format!("{object}.{namespace}.svc"),
-                ),
-                literal(
-                    &format!("{variable}_PORT"),
-                    &backend.server.port.to_string(),
-                ),
+                literal(&host, &format!("{object}.{namespace}.svc")),
+                literal(&port, &backend.server.port.to_string()),
             ]
         };
-        candidate.backends.iter().flat_map(address).collect()
+        let backends = candidate.backends.iter().zip(addresses_of(candidate));
+        backends.flat_map(address).collect()
     }
 
     fn server_pod(

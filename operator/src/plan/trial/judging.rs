@@ -103,6 +103,9 @@ impl Attempt<'_> {
         windows: &Windows,
         report: InjectionReport,
     ) -> Step {
+        if let Some(differ) = self.images_differ() {
+            return self.void(status, reason::IMAGE_CHANGED, &differ);
+        }
         if let Some(changed) = self.image_changed(&status) {
             return self.void(status, reason::IMAGE_CHANGED, &changed);
         }
@@ -177,6 +180,22 @@ impl Attempt<'_> {
             }
         }
         workloads
+    }
+
+    /// Pods of one server that run different images under one name: a tag was pushed while they started.
+    fn images_differ(&self) -> Option<String> {
+        let mut first: BTreeMap<&String, &String> = BTreeMap::new();
+        let pods = [self.pods(Role::Candidate), self.pods(Role::Database)].concat();
+        let images = pods.iter().flat_map(|pod| &pod.images);
+        for (container, digest) in images {
+            let before = *first.entry(container).or_insert(digest);
+            if before != digest {
+                return Some(format!(
+                    "the pods of {container} have different images under one name: {before} and {digest}"
+                ));
+            }
+        }
+        None
     }
 
     /// Digests of images that differ from those of the run's earlier trials: the candidate's from its

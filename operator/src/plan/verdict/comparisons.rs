@@ -130,6 +130,7 @@ impl Evidence<'_> {
             .collect();
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
+        notes.extend(self.restart_notes());
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {
                 format!(

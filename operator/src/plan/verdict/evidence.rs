@@ -320,12 +320,14 @@ impl<'a> Evidence<'a> {
             error_ratio: self.error_ratio(candidate, level),
             money,
             carbon,
-            workloads: self.workloads(candidate),
+            workloads: self.workloads(candidate, &mut withheld),
             peak_memory_bytes: trials
                 .iter()
                 .map(|t| t.energy.as_ref()?.candidate_peak_working_set_bytes)
                 .collect::<Option<Vec<f64>>>()
                 .and_then(largest_bytes),
+            memory_growth_bytes_per_hour: self.memory_growth(candidate),
+            restarts: self.restarts(candidate),
             withheld,
         }
     }

@@ -1,5 +1,7 @@
 //! What each of a candidate's servers took.
 
+use std::collections::BTreeSet;
+
 use frugality_measure::{
     energy::WorkloadFigures,
     statistics::{Estimate, geometric_mean},
@@ -9,31 +11,48 @@ use super::evidence::{Evidence, Measure, largest_bytes};
 use crate::api::{DecidingFigure, Figure, FrugalityTrialStatus, WorkloadResult};
 
 impl Evidence<'_> {
-    /// One of each server, where the candidate has several. Intervals are those of the trials' spread, and of
-    /// joules also what it does not show: as a share that is the same for a part of the attributed joules as
-    /// for all of them.
-    pub(super) fn workloads(&self, candidate: &str) -> Vec<WorkloadResult> {
+    /// One of each server, where the candidate has several; what is missing goes to `withheld`. Intervals are
+    /// those of the trials' spread, and of joules also what that does not show: as a share it is the same for a
+    /// part of the attributed joules as for all of them.
+    pub(super) fn workloads(
+        &self,
+        candidate: &str,
+        withheld: &mut Vec<String>,
+    ) -> Vec<WorkloadResult> {
         let trials = self.trials(candidate);
-        let Some(first) = trials.first() else {
-            return Vec::new();
-        };
-        let result = |workload: &WorkloadFigures| {
-            let name = &workload.name;
+        let names: BTreeSet<&str> = trials
+            .iter()
+            .flat_map(|trial| figures(trial))
+            .map(|it| it.name.as_str())
+            .collect();
+        let attributed = Measure::Joules(DecidingFigure::Attributed);
+        let mut incomplete = Vec::new();
+        let mut result = |name: &str| {
             let mean = |value: fn(&WorkloadFigures) -> Option<f64>| {
                 geometric_mean(&in_all(&trials, name, value)?, 1.0 - self.settings.level)
             };
-            let attributed = Measure::Joules(DecidingFigure::Attributed);
+            let joules = mean(|it| it.joules_per_request)
+                .and_then(|estimate: Estimate| self.expanded(&estimate, &trials, attributed));
+            if joules.is_none() {
+                incomplete.push(name.to_owned());
+            }
             WorkloadResult {
-                name: name.clone(),
-                attributed_joules_per_request: mean(|it| it.joules_per_request)
-                    .and_then(|estimate: Estimate| self.expanded(&estimate, &trials, attributed)),
+                name: name.to_owned(),
+                attributed_joules_per_request: joules,
                 cpu_milliseconds_per_request: mean(|it| Some(1000.0 * it.cpu_seconds_per_request?))
                     .map(Figure::from),
                 peak_memory_bytes: in_all(&trials, name, |it| it.peak_working_set_bytes)
                     .and_then(largest_bytes),
             }
         };
-        figures(first).iter().map(result).collect()
+        let results = names.into_iter().map(&mut result).collect();
+        if !incomplete.is_empty() {
+            let names = incomplete.join(", ");
+            withheld.push(format!(
+                "attributed joules of {names} apart: missing in a trial, or without an interval"
+            ));
+        }
+        results
     }
 }
 

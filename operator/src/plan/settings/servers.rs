@@ -1,0 +1,69 @@
+//! What admission can't check of the candidates' servers.
+
+use super::{Point, SettingsError};
+use crate::{
+    api::{Candidate, Database, FrugalityBenchmarkSpec},
+    cnpg,
+    plan::resources::{addresses_of, pods_of},
+};
+
+/// Connections that are not the candidates': PostgreSQL's own for superusers, the seed and the checks.
+const CONNECTIONS_BESIDE: i32 = 10;
+
+pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(), SettingsError> {
+    for candidate in &spec.candidates {
+        reaches_its_backends(candidate)?;
+        if let Some(database) = &spec.database {
+            has_connections(candidate, database, points)?;
+        }
+    }
+    Ok(())
+}
+
+/// An address of one's own in the place of a backend's would load something that is not measured.
+fn reaches_its_backends(candidate: &Candidate) -> Result<(), SettingsError> {
+    let backends = candidate.backends.iter().map(|backend| &backend.server);
+    let servers = [&candidate.server].into_iter().chain(backends);
+    for variable in servers.flat_map(|server| &server.env) {
+        if addresses_of(candidate)
+            .any(|[host, port]| variable.name == host || variable.name == port)
+        {
+            return Err(SettingsError::BackendAddress {
+                candidate: candidate.name.clone(),
+                variable: variable.name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Every pod may open a pool: what PostgreSQL then refuses would be the candidate's errors.
+fn has_connections(
+    candidate: &Candidate,
+    database: &Database,
+    points: &[Point],
+) -> Result<(), SettingsError> {
+    let parameters = cnpg::parameters(database);
+    // What is no number PostgreSQL refuses itself.
+    let Some(allowed) = parameters
+        .get("max_connections")
+        .and_then(|text| text.parse().ok())
+    else {
+        return Ok(());
+    };
+    let pods = points
+        .iter()
+        .map(|point| pods_of(candidate, point.replicas));
+    let pods = pods.max().unwrap_or_default();
+    let needed = pods * database.pool_size + CONNECTIONS_BESIDE;
+    if needed > allowed {
+        return Err(SettingsError::Connections {
+            candidate: candidate.name.clone(),
+            pods,
+            pool_size: database.pool_size,
+            allowed,
+            needed,
+        });
+    }
+    Ok(())
+}
