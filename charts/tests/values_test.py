@@ -176,7 +176,13 @@ EXAMPLES = {
     "shelly-gen1": {"host": "h", "channel": 0, "polling": {"intervalSeconds": 1}},
     "shelly-gen2": {"host": "h", "channel": 0, "polling": {"tokenFile": "/x"}},
     "tasmota": {"host": "h", "polling": {"username": "u", "passwordFile": "/x"}},
-    "json": {"url": "http://h/", "path": "a.0", "unit": "W", "resolutionJoules": 1},
+    "json": {
+        "url": "https://h/",
+        "path": "a.0",
+        "unit": "W",
+        "resolutionJoules": 1,
+        "polling": {"caFile": "/x"},
+    },
     "prometheus": {"url": "http://h/", "metric": "m", "labels": {"a": "b"}, "unit": "J"},
 }
 
