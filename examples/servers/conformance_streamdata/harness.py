@@ -287,3 +287,16 @@ class Backend:
         assert "transfer-encoding" not in dict(headers)
         body = stream.read(int(dict(headers).get("content-length", "0")))
         return Seen(line[0], line[1], sorted(headers), body, number)
+
+
+def hold(backends: Sequence[Backend]) -> threading.Event:
+    """Make backends keep their answers back until the event is set."""
+    go = threading.Event()
+
+    def held(seen: Seen) -> bytes:
+        assert go.wait(timeout=20)
+        return fine(seen)
+
+    for backend in backends:
+        backend.reply = held
+    return go

@@ -3,7 +3,6 @@
 import concurrent.futures
 import http.client
 import socket
-import threading
 import time
 from typing import Any
 
@@ -19,6 +18,7 @@ from harness import (
     ask,
     fine,
     free_port,
+    hold,
     hosts_of,
     response,
     same,
@@ -295,14 +295,7 @@ def test_stats_count_what_was_done(four: Group) -> None:
 
 
 def test_stats_have_what_is_under_way(four: Group) -> None:
-    go = threading.Event()
-
-    def slow(seen: Seen) -> bytes:
-        assert go.wait(timeout=20)
-        return fine(seen)
-
-    for backend in four.backends:
-        backend.reply = slow
+    go = hold(four.backends)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = [pool.submit(four.balancer.ask, "/") for _ in range(5)]
         wait_until(lambda: sum(four.counts()) == 5, "all are under way")
@@ -392,14 +385,7 @@ def test_an_answer_that_breaks_off_is_not_taken_for_whole(four: Group) -> None:
 
 
 def test_a_client_that_goes_is_nobodys_failure(four: Group) -> None:
-    go = threading.Event()
-
-    def slow(seen: Seen) -> bytes:
-        assert go.wait(timeout=20)
-        return fine(seen)
-
-    for backend in four.backends:
-        backend.reply = slow
+    go = hold(four.backends)
     with socket.create_connection((four.balancer.host, four.balancer.port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: b\r\n\r\n")
         wait_until(lambda: sum(four.counts()) == 1, "the request is under way")

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from conftest import Group, Start
-from harness import COMMANDS, Seen, Server, ask, fine, wait_until
+from harness import COMMANDS, Seen, Server, ask, fine, hold, wait_until
 
 PAYLOAD = b'{"name":"n","deviceId":"d","patientId":"p","data":[]}'
 
@@ -155,14 +155,7 @@ def test_sigterm_lets_a_request_end_that_has_begun(fresh: Server) -> None:
 
 
 def test_sigterm_lets_a_balancer_wait_for_a_backend(four: Group) -> None:
-    go = threading.Event()
-
-    def slow(seen: Seen) -> bytes:
-        assert go.wait(timeout=20)
-        return fine(seen)
-
-    for backend in four.backends:
-        backend.reply = slow
+    go = hold(four.backends)
     answers = []
     thread = threading.Thread(target=lambda: answers.append(four.balancer.ask("/").status))
     thread.start()
