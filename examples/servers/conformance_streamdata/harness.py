@@ -216,13 +216,17 @@ class Backend:
         self.reply: Reply = fine
         self.health = "200 OK"
         self.seen: list[Seen] = []
-        self.connections = 0
+        self.accepted = 0
         self.lock = threading.Lock()
         self.start()
 
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+    def connections(self) -> int:
+        """How many connections requests came by; checks are apart."""
+        return len({seen.connection for seen in self.seen})
 
     def start(self) -> None:
         self.open: set[socket.socket] = set()
@@ -247,9 +251,9 @@ class Backend:
             except OSError:
                 return
             with self.lock:
-                self.connections += 1
+                self.accepted += 1
                 self.open.add(accepted)
-                number = self.connections
+                number = self.accepted
             threading.Thread(target=self._serve, args=(accepted, number), daemon=True).start()
 
     def _serve(self, accepted: socket.socket, number: int) -> None:
@@ -257,7 +261,8 @@ class Backend:
             with accepted.makefile("rb") as stream:
                 while (seen := self._read(stream, number)) is not None:
                     if seen.target == "/healthz":
-                        reply: bytes | None = response(self.health, "Content-Length: 0")
+                        # Else a request could be given the check's connection, just when it ends.
+                        reply: bytes | None = response(self.health, "Content-Length: 0", "Connection: close")
                     else:
                         with self.lock:
                             self.seen.append(seen)

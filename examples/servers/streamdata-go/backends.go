@@ -120,16 +120,16 @@ func (r *rotation) order(turn uint64) func(yield func(*backend) bool) {
 }
 
 // isHealthy is whether one at least was healthy when it was last checked.
-func (r *rotation) isHealthy() bool {
-	return slices.ContainsFunc(r.all, func(b *backend) bool { return b.healthy.Load() })
-}
+func (r *rotation) isHealthy() bool { return r.healthy > 0 }
 
 // stats is what each has done, by its address.
 func (r *rotation) stats() map[string]backendStats {
 	stats := make(map[string]backendStats, len(r.all))
-	for _, b := range r.all {
+	for place, b := range r.all {
 		stats[b.authority] = backendStats{
-			b.requests.Load(), b.current.Load(), b.failures.Load(), b.healthy.Load(),
+			b.requests.Load(), b.current.Load(), b.failures.Load(),
+			// As turns are taken, which a check that has just ended is not yet part of.
+			place < r.healthy,
 		}
 	}
 	return stats

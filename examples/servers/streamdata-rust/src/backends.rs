@@ -170,21 +170,22 @@ impl Rotation {
 
     /// Whether one at least was healthy when it was last checked.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.backends.iter().any(|backend| backend.is_healthy())
+        self.healthy > 0
     }
 
     /// What each has done, by its address.
     pub(crate) fn stats(&self) -> BTreeMap<String, BackendStats> {
-        let of = |backend: &Backend| BackendStats {
-            requests: backend.tally.requests(),
-            current: backend.tally.current(),
-            failures: backend.tally.failures(),
-            healthy: backend.is_healthy(),
+        let of = |(place, backend): (usize, &Arc<Backend>)| {
+            let stats = BackendStats {
+                requests: backend.tally.requests(),
+                current: backend.tally.current(),
+                failures: backend.tally.failures(),
+                // As turns are taken, which a check that has just ended is not yet part of.
+                healthy: place < self.healthy,
+            };
+            (backend.address.to_string(), stats)
         };
-        self.backends
-            .iter()
-            .map(|backend| (backend.address.to_string(), of(backend)))
-            .collect()
+        self.backends.iter().enumerate().map(of).collect()
     }
 }
 
