@@ -9,6 +9,7 @@
 //! [`multiplicity`] for several claims, [`uncertainty`] for the meter's own accuracy, [`control`] for the
 //! noise floor, [`position`] for the places within the blocks.
 
+pub mod broken_line;
 pub mod control;
 pub mod equivalence;
 pub mod multiplicity;

@@ -1,5 +1,6 @@
 //! The questions that readings must answer before anything is computed from them, in order.
 
+mod load_end;
 mod surroundings;
 
 use super::baseline::{Gross, Net};
@@ -52,7 +53,7 @@ const CHECKS: [Check; 18] = [
     pods_all_the_time,
     window_long_enough,
     counter_fine_enough,
-    surroundings::load_seen_where_told,
+    load_end::load_seen_where_told,
     surroundings::voltage_held,
     surroundings::cool_before_load,
     surroundings::neighbours_quiet,

@@ -1,5 +1,4 @@
-//! What else went on around the load: the board, its neighbours, and whether the load itself is seen
-//! where the injector's clock puts it.
+//! What else went on around the load: the board and its neighbours.
 //!
 //! The thresholds must let a real board pass on which k3s, kubelet and a metrics server work in
 //! bursts every ten or fifteen seconds: `tests/k3s_pi.rs` tries them against a quiet and a noisy one.
@@ -10,20 +9,6 @@ use super::{Evidence, deciding_joules};
 use crate::energy::baseline::{Gross, Net};
 use crate::energy::{Conditions, Void, Window};
 use crate::reading::PodReading;
-
-/// How far the end of the load may seem to be from where the injector's clock puts it: the offset is
-/// known to 0.1 s, and a tail of 3 s whose CPU use is not that of the window by a sixth shifts the
-/// estimate by half a second.
-const MAX_STEP_DISTANCE_SECONDS: f64 = 0.5;
-/// The same in the meter's intervals, between whose readings a step is not seen.
-const MAX_STEP_DISTANCE_INTERVALS: f64 = 2.0;
-/// A step from less than a third is seen even where the load varies by a tenth.
-const STEP_RATIO: f64 = 3.0;
-/// A step of CPU use below this is not told from the database's own bursts: one of 50 ms would seem
-/// to be half a second of load.
-const LEAST_STEP_CPUS: f64 = 0.1;
-/// A tail with less than this of the window's load is no step either: the candidate failed.
-const LEAST_RELATIVE_LOAD: f64 = 0.5;
 
 /// How much busier other pods may be than in the idle baselines, as a share of the measured pods' own
 /// CPU use: so much of the joules would be theirs.
@@ -54,55 +39,6 @@ const DRIFT_STANDARD_ERRORS: f64 = 3.0;
 /// silicon about doubles with every 25 to 30 K, 2.5 % a kelvin, and is less than 40 % of an idle
 /// board's power. So much is the candidate's own heat, which is an outcome.
 const HEAT_PER_KELVIN: f64 = 0.01;
-
-/// The CPU use of the measured pods falls where the injector's clock says that the load ended; the
-/// node's power, where the meter serves no CPU time. Asked only where there is a step to be seen.
-pub(super) fn load_seen_where_told(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
-    let Some(tail) = attempt.tail.filter(|tail| {
-        tail.relative_load >= LEAST_RELATIVE_LOAD && attempt.restarted_pods.is_empty()
-    }) else {
-        return Ok(());
-    };
-    let after_tail = Window {
-        start_unix_seconds: tail.window.start_unix_seconds,
-        end_unix_seconds: attempt.idle_after.start_unix_seconds,
-    };
-    let pods = attempt.pods().cloned().collect();
-    let cpu = |window| series.pods_delta(window, &pods, |pod| pod.cpu_seconds);
-    let energy = |window| series.node_joules(window).ok();
-    let windows = [attempt.measured, attempt.idle_after, after_tail];
-    let (amounts, least_step, seen_by) = if let [Some(a), Some(b), Some(c)] = windows.map(cpu) {
-        let seen_by = "the CPU use of the measured pods";
-        ([a, b, c], LEAST_STEP_CPUS, seen_by)
-    } else if let [Some(a), Some(b), Some(c)] = windows.map(energy) {
-        ([a, b, c], 0.0, "the node's power")
-    } else {
-        return Ok(());
-    };
-    let [in_window, in_idle, after_tail_amount] = amounts;
-    let loaded = in_window / attempt.measured.seconds();
-    let idle = in_idle / attempt.idle_after.seconds();
-    if loaded <= STEP_RATIO * idle || loaded - idle < least_step {
-        return Ok(());
-    }
-    // Load for x seconds and rest for the others: amount = idle·all + step·x.
-    let step = (loaded - idle) * tail.relative_load;
-    let load_seconds = (after_tail_amount - idle * after_tail.seconds()) / step;
-    let told_unix_seconds = tail.window.end_unix_seconds;
-    let seen_unix_seconds = tail.window.start_unix_seconds + load_seconds;
-    let limit_seconds =
-        MAX_STEP_DISTANCE_SECONDS.max(MAX_STEP_DISTANCE_INTERVALS * series.interval_seconds());
-    if (seen_unix_seconds - told_unix_seconds).abs() > limit_seconds {
-        return Err(Void::LoadNotSeen {
-            told_unix_seconds,
-            seen_unix_seconds,
-            limit_seconds,
-            seen_by: seen_by.to_owned(),
-        });
-    }
-    Ok(())
-}
 
 /// The meter's word for a supply that is too weak.
 const UNDER_VOLTAGE: &str = "under_voltage";
