@@ -43,13 +43,21 @@ node_pid() {
   pgrep --parent "$init" --full "/box/node .* $1\$"
 }
 
+# The nodes that are up: those of every box, and the boards that were asked for.
+nodes_up() {
+  local node
+  for node in "${LAB_NODES[@]}" "${LAB_BOARDS[@]}"; do
+    ! node_pid "$node" >/dev/null || echo "$node"
+  done
+}
+
 kube() { box_exec "$LAB_DIR/bin/kubectl" "$@"; }
 
 # What decides whether a running box is the one that this checkout would start.
 box_fingerprint() {
   local part
   {
-    cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,supervise,cgroups}.sh
+    cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,network,supervise,cgroups}.sh
     for part in "${!PART_MODULE[@]}"; do part_dir "$part"; done | sort
   } | sha256sum | cut -c1-16
 }
@@ -78,12 +86,27 @@ box_sweep() {
   cgroup_remove "$LAB_CGROUP_ROOT" ||
     die "the cgroup $LAB_CGROUP_ROOT is still in use by: $(cgroup_processes "$LAB_CGROUP_ROOT" | tr '\n' ' ')"
   rm -rf "${LAB_DIR:?}"/{manifests,pki,kubeconfig,bin,box.pid,box.env}
-  for node in "${LAB_NODES[@]}"; do
+  for node in "${LAB_NODES[@]}" "${LAB_BOARDS[@]}"; do
     [[ -d $LAB_DIR/nodes/$node ]] || continue
     for entry in "$LAB_DIR/nodes/$node"/*; do
       [[ ${entry##*/} == containerd ]] || rm -rf "$entry"
     done
   done
+}
+
+# The box must not hold what the caller has open: locks, pipes, the terminal.
+let_go() {
+  local open
+  for open in /proc/"$BASHPID"/fd/*; do
+    open=${open##*/}
+    ((open <= 2)) || exec {open}>&-
+  done
+}
+
+# box_environment COMMAND...: becomes it, with what the box's own programs need of the environment and no more.
+box_environment() {
+  exec env -i "PATH=$LAB_DIR/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "HOME=$HOME" LANG=C.UTF-8 \
+    "FRUGALITY_CACHE=$LAB_CACHE_DIR" "FRUGALITY_LAB_DIR=$LAB_DIR" "FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT" "$@"
 }
 
 box_start() {
@@ -108,15 +131,8 @@ box_start() {
   (
     cgroup_join "$LAB_CGROUP_ROOT/system/control-plane"
     cd /
-    # The box must not hold what the caller has open: locks, pipes, the terminal.
-    local open
-    for open in /proc/"$BASHPID"/fd/*; do
-      open=${open##*/}
-      ((open <= 2)) || exec {open}>&-
-    done
-    exec env -i "PATH=$LAB_DIR/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "HOME=$HOME" LANG=C.UTF-8 \
-      "FRUGALITY_CACHE=$LAB_CACHE_DIR" "FRUGALITY_LAB_DIR=$LAB_DIR" "FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT" \
-      setsid unshare --pid --fork --kill-child=KILL --net --mount --propagation private \
+    let_go
+    box_environment setsid unshare --pid --fork --kill-child=KILL --net --mount --propagation private \
       "$LAB_HOME/box/init" "$LAB_HOME" </dev/null >"$LAB_LOG_DIR/box.log" 2>&1
   ) &
   local pid=$!
@@ -140,4 +156,15 @@ box_stop() {
     say "no box is up"
   fi
   box_sweep
+}
+
+# box_board NODE plug|unplug
+box_board() {
+  local pid
+  pid=$(box_init_pid) || die "the box is not up" "Start it with: $LAB_COMMAND up"
+  (
+    cd /
+    let_go
+    box_environment nsenter --target "$pid" --mount --net --pid "$LAB_HOME/box/board" "$LAB_HOME" "$@" </dev/null
+  )
 }

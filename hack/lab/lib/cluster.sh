@@ -134,6 +134,41 @@ cluster_up() {
   say "the cluster is up, $((SECONDS - started))s after the command; try: $LAB_COMMAND kubectl get nodes"
 }
 
+# board_up NODE: one more measured node, which has no role: only who asks for it by name gets it.
+board_up() {
+  local node=$1
+  if ! node_pid "$node" >/dev/null; then
+    cgroup_make "$LAB_CGROUP_ROOT/$node"
+    cgroup_make "$LAB_CGROUP_ROOT/system/$node"
+    step "plug $node in" box_board "$node" plug || die "the board $node cannot be started" "See $LAB_LOG_DIR/$node.log"
+  fi
+  wait_for 30 "the container runtime of $node starts" node_exec "$node" ctr version ||
+    die "the container runtime of $node does not answer" "See $LAB_LOG_DIR/$node-containerd.log"
+  images_lock
+  load_image "$(system_image_name pause)" "$node"
+  wait_for 60 "node $node becomes ready" node_ready "$node" ||
+    die "node $node does not become ready" "See $LAB_LOG_DIR/$node-kubelet.log"
+  wait_for 30 "node $node gets its CPUs" node_pinned "$node" ||
+    die "node $node does not get its CPUs" "See $LAB_LOG_DIR/$node.log"
+  say "the board $node is up; images come with: $LAB_COMMAND load IMAGE..."
+}
+
+# board_down NODE: ends all that runs on it, by cgroup.
+board_down() {
+  local node=$1 process cgroup
+  node_pid "$node" >/dev/null || die "the board $node is not up"
+  # Its first process goes first, which would start the others again.
+  for process in $(node_pid "$node") $(cgroup_processes "$LAB_CGROUP_ROOT/system/$node") $(cgroup_processes "$LAB_CGROUP_ROOT/$node"); do
+    kill -KILL "$process" 2>/dev/null || true
+  done
+  for cgroup in system/"$node" "$node"; do
+    cgroup_remove "$LAB_CGROUP_ROOT/$cgroup" || die "processes of $node do not end"
+  done
+  box_board "$node" unplug
+  kube delete node "$node" --wait=false >/dev/null
+  say "the board $node is gone"
+}
+
 # A box that another checkout started serves this one as well, where it is made of the same things.
 box_report_other_checkout() {
   local checkout='' fingerprint='' key value
@@ -162,7 +197,7 @@ cluster_status() {
   echo "box        process $pid, up since $(ps -o lstart= -p "$pid"), $(cgroup_processes "$LAB_CGROUP_ROOT" | wc -l) processes"
   echo "state      $LAB_DIR (logs in $LAB_LOG_DIR)"
   echo "inside     nsenter --target $init --mount --net --pid, or: lab exec COMMAND"
-  for node in "${LAB_NODES[@]}"; do
+  for node in $(nodes_up); do
     cpus=$(cat "$mount$LAB_CGROUP_ROOT/$node/kubepods/cpuset.cpus" 2>/dev/null) || cpus=unknown
     printf '%-10s cgroup %s, pods on CPU %s, pod logs %s\n' \
       "$node" "$LAB_CGROUP_ROOT/$node" "$cpus" "$LAB_DIR/nodes/$node/log/pods"

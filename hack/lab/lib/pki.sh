@@ -59,7 +59,7 @@ make_pki() {
     pki_certificate "$pki" "$name" "/CN=system:$name"
     pki_kubeconfig "$pki" "$name" "$pki/$name.kubeconfig"
   done
-  for node in "${LAB_NODES[@]}"; do
+  for node in "${LAB_NODES[@]}" "${LAB_BOARDS[@]}"; do
     pki_certificate "$pki" "$node" "/O=system:nodes/CN=system:node:$node" "IP:${LAB_NODE_ADDRESS[$node]},DNS:$node"
     pki_kubeconfig "$pki" "$node" "$pki/$node.kubeconfig"
   done

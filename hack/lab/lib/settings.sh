@@ -17,9 +17,12 @@ LAB_CGROUP_ROOT=${FRUGALITY_LAB_CGROUP_ROOT:-/lab}
 LAB_MEASURED_NODE=pi-1
 LAB_SERVER_NODE=injector-1
 LAB_NODES=("$LAB_MEASURED_NODE" "$LAB_SERVER_NODE")
-declare -A LAB_NODE_ADDRESS=([pi-1]=10.240.0.11 [injector-1]=10.240.0.2)
-declare -A LAB_NODE_POD_RANGE=([pi-1]=10.42.1.0/24 [injector-1]=10.42.0.0/24)
-declare -A LAB_NODE_ROLE=([pi-1]=measured [injector-1]=injector)
+# Further boards, which are there on request only, for candidates on nodes of their own. Their pods run
+# on the same core as those of pi-1, so that no two are to be busy at once.
+LAB_BOARDS=(pi-2)
+declare -A LAB_NODE_ADDRESS=([pi-1]=10.240.0.11 [pi-2]=10.240.0.12 [injector-1]=10.240.0.2)
+declare -A LAB_NODE_POD_RANGE=([pi-1]=10.42.1.0/24 [pi-2]=10.42.2.0/24 [injector-1]=10.42.0.0/24)
+declare -A LAB_NODE_ROLE=([pi-1]=measured [pi-2]=board [injector-1]=injector)
 LAB_NODE_PREFIX=24
 # The ranges that k3s uses.
 LAB_POD_RANGE=10.42.0.0/16
@@ -47,6 +50,6 @@ else
   LAB_MEASURED_CPUS=0
   LAB_SYSTEM_CPUS=0
 fi
-declare -A LAB_NODE_CPUS=([pi-1]=$LAB_MEASURED_CPUS [injector-1]=$LAB_SYSTEM_CPUS)
+declare -A LAB_NODE_CPUS=([pi-1]=$LAB_MEASURED_CPUS [pi-2]=$LAB_MEASURED_CPUS [injector-1]=$LAB_SYSTEM_CPUS)
 # What kubelet keeps back, so that a node's allocatable CPUs are the ones its pods can run on.
-declare -A LAB_NODE_RESERVED_CPUS=([pi-1]=$((LAB_CPU_COUNT - 1)) [injector-1]=$((LAB_CPU_COUNT > 1 ? 1 : 0)))
+declare -A LAB_NODE_RESERVED_CPUS=([pi-1]=$((LAB_CPU_COUNT - 1)) [pi-2]=$((LAB_CPU_COUNT - 1)) [injector-1]=$((LAB_CPU_COUNT > 1 ? 1 : 0)))
