@@ -26,8 +26,8 @@ pub use load::{Load, MAX_POINTS, Sweep};
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use status::{
     BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, Expanded,
-    Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NoiseFloor, Optimum, PastVerdict,
-    Progress, SweepResult, Verdict, WorkloadResult,
+    Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NodeResult, NoiseFloor, Optimum,
+    PastVerdict, Progress, SweepResult, Verdict, WorkloadResult,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

@@ -30,7 +30,7 @@ use crate::{
             Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer, PodFacts, Refusal,
             Termination, Unreadable,
         },
-        nodes::HOSTNAME_LABEL,
+        nodes::{HOSTNAME_LABEL, Wish},
         time::unix_seconds,
     },
     reader::Reader,
@@ -293,7 +293,7 @@ fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
         rests: complete
             || readable.is_some_and(|benchmark| benchmark.spec.suspend)
             || guard.meta().deletion_timestamp.is_some(),
-        placement: readable.map(|benchmark| benchmark.spec.placement.clone()),
+        wish: readable.map(|benchmark| Wish::of(&benchmark.spec)),
     }
 }
 
@@ -514,6 +514,6 @@ mod tests {
         });
         let peer = peer(&serde_json::from_value(broken).unwrap());
         assert_eq!((peer.name.as_str(), peer.uid.as_str()), ("lab/b", "u"));
-        assert_eq!((peer.placement, peer.rests), (None, false));
+        assert_eq!((peer.wish, peer.rests), (None, false));
     }
 }

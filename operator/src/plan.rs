@@ -44,7 +44,7 @@ pub struct Plan {
     /// Nodes' locks to give back and to take.
     pub locks: Vec<LockAction>,
     /// Read this meter for this trial; no other of this benchmark.
-    pub watch: Option<Watch>,
+    pub watch: Vec<Watch>,
     /// A new entry of the ledger.
     pub open: Option<Box<FrugalityTrial>>,
     /// A new record of an entry, by its name.
@@ -89,8 +89,8 @@ pub enum LockAction {
 pub enum Action {
     /// Take or give back a lock.
     Lock(LockAction),
-    /// Read this meter for this benchmark, and no other.
-    Watch(Option<Watch>),
+    /// Read these meters for this benchmark, and no others.
+    Watch(Vec<Watch>),
     /// Create an entry of the ledger.
     Open(Box<FrugalityTrial>),
     /// Write the record of an entry.
@@ -148,7 +148,7 @@ impl Plan {
 /// A meter to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// Name of the trial, or [`facts::PREFLIGHT`].
+    /// Name of the trial, or [`facts::preflight`].
     pub trial: String,
     /// Node that the meter measures.
     pub node: String,

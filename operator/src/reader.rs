@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 
 use crate::plan::{
     Watch,
-    facts::{PREFLIGHT, Session},
+    facts::{Session, is_preflight},
     time::unix_seconds,
 };
 
@@ -77,7 +77,7 @@ struct Entry {
 impl Entry {
     /// Benchmarks that only wait for their turn leave the measured node in peace.
     fn is_due(&self) -> bool {
-        self.watch.trial != PREFLIGHT
+        !is_preflight(&self.watch.trial)
             || self.session.readings.is_empty()
             || self
                 .scraped
@@ -98,13 +98,18 @@ impl Reader {
         })
     }
 
-    /// Reads for this trial from now on, and for no other of the benchmark. `None` stops.
-    pub fn watch(&self, benchmark_uid: &str, watch: Option<Watch>) {
+    /// Reads for these trials from now on, and for no others of the benchmark.
+    pub fn watch(&self, benchmark_uid: &str, watches: Vec<Watch>) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|(uid, trial), _| {
-            uid != benchmark_uid || watch.as_ref().is_some_and(|watch| watch.trial == *trial)
+            uid != benchmark_uid || watches.iter().any(|watch| watch.trial == *trial)
         });
-        let Some(watch) = watch else { return };
+        for watch in watches {
+            Self::ask(&mut sessions, benchmark_uid, watch);
+        }
+    }
+
+    fn ask(sessions: &mut BTreeMap<Key, Entry>, benchmark_uid: &str, watch: Watch) {
         let key = (benchmark_uid.to_owned(), watch.trial.clone());
         let entry = sessions.entry(key).or_insert_with(|| Entry {
             watch: watch.clone(),
@@ -195,7 +200,7 @@ impl Reader {
                 entry.session.last_error = None;
                 // Copied only while a pass looks at the very same readings.
                 let readings = Arc::make_mut(&mut entry.session.readings);
-                if watch.trial == PREFLIGHT && readings.len() >= PREFLIGHT_READINGS {
+                if is_preflight(&watch.trial) && readings.len() >= PREFLIGHT_READINGS {
                     readings.remove(0);
                 }
                 readings.push(reading);

@@ -38,7 +38,12 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     text.push('\n');
     text.push_str(&table(&rows(status)));
     text.push('\n');
-    for further in [workloads(status), latencies(status), costs(status)] {
+    for further in [
+        boards(status),
+        workloads(status),
+        latencies(status),
+        costs(status),
+    ] {
         if further.len() > 1 {
             text.push_str(&table(&further));
             text.push('\n');
@@ -122,6 +127,26 @@ fn memory(bytes: Option<i64>) -> String {
 /// In the place of a figure that there is none of.
 fn dash() -> String {
     "–".to_owned()
+}
+
+/// What the node of each candidate draws; a header alone where all have the same.
+fn boards(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
+    let header = ["POINT", "CANDIDATE", "NODE", "IDLE W", "W UNDER LOAD"];
+    let rows = status.results.iter().filter_map(|result| {
+        let node = result.node.as_ref()?;
+        Some(vec![
+            result.point.clone(),
+            result.candidate.clone(),
+            node.name.clone(),
+            plain(node.idle_watts),
+            plain(node.load_watts),
+        ])
+    });
+    under(
+        header.map(str::to_owned).to_vec(),
+        rows,
+        has_several_points(status),
+    )
 }
 
 /// What each of a candidate's servers took; a header alone where no candidate has several.
@@ -311,10 +336,14 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
     }
     notes.push(intervals(status));
     if let Some(meter) = &status.meter {
+        // Of several nodes each is told beside its meter.
+        let on = match &status.measured_node {
+            Some(_) if status.results.iter().any(|result| result.node.is_some()) => String::new(),
+            node => format!(" on node {}", node.as_deref().unwrap_or("?")),
+        };
         notes.push(format!(
-            "power: {} by {meter} on node {}; load from node {}{}",
+            "power: {} by {meter}{on}; load from node {}{}",
             status.provenance.as_deref().unwrap_or("unknown"),
-            status.measured_node.as_deref().unwrap_or("?"),
             status.injector_node.as_deref().unwrap_or("?"),
             if status.shared_node == Some(true) {
                 " (the same node: gross and net joules are withheld)"
@@ -377,18 +406,25 @@ fn best(sweep: &SweepResult, joules: &str) -> Vec<String> {
 fn intervals(status: &FrugalityBenchmarkStatus) -> String {
     let confidence = status.look.map_or(0.95, |look| look.confidence);
     let percent = (confidence * 1000.0).round() / 10.0;
-    let of_joules = status.results.iter().find_map(|result| {
+    let of_joules = status.results.iter().filter_map(|result| {
         result
             .gross_joules_per_request
             .or(result.net_joules_per_request)
             .or(result.attributed_joules_per_request)?
             .expanded
     });
-    let covers = match of_joules {
-        Some(e) if e.covers_meter => {
+    let between_nodes = status
+        .comparisons
+        .iter()
+        .any(|c| c.ratio.expanded.is_some());
+    let covers = match of_joules.map(|e| e.covers_meter).min() {
+        Some(true) if between_nodes => {
+            "; those of joules, and of ratios between nodes, cover the meters' own accuracy and what the windows' ends cost too"
+        }
+        Some(true) => {
             "; those of joules cover the meter's own accuracy and what the windows' ends cost too, and ratios have no need to"
         }
-        Some(_) => {
+        Some(false) => {
             "; those of joules cover what the windows' ends cost too, but not the meter's own accuracy, which it does not tell"
         }
         None => "",

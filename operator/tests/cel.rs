@@ -682,6 +682,40 @@ fn costs_are_of_something() {
 }
 
 #[test]
+fn boards_are_of_candidates_without_a_database() {
+    let board = |selector: Value| {
+        let mut board = candidate(SERVER);
+        board["measuredNodeSelector"] = selector;
+        board
+    };
+    let of = |candidate: Value| ("spec/candidates", json!([candidate]));
+    let pi = || json!({"kubernetes.io/hostname": "pi-5"});
+    let [contacts] = database("seed", json!({"contacts": 10}));
+    rule(
+        "a database is on one node, beside its candidates",
+        &[of(board(pi())), contacts],
+        &[of(board(pi()))],
+    );
+    rule(
+        "a candidate's measuredNodeSelector names labels",
+        &[of(board(json!({})))],
+        &[of(board(pi()))],
+    );
+    let priced = |mut candidate: Value| {
+        candidate["costs"] = json!({
+            "nodeLifetime": "43800h",
+            "carbon": {"nodeGrams": "1", "gramsPerKilowattHour": "1"},
+        });
+        [of(candidate)]
+    };
+    rule(
+        "a candidate's costs are those of a node of its own",
+        &priced(candidate(SERVER)),
+        &priced(board(pi())),
+    );
+}
+
+#[test]
 fn the_deadline_leaves_time() {
     let message = "spec.deadline must be from 1m to 336h";
     let of = |deadline: &str| {

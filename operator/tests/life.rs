@@ -63,7 +63,7 @@ fn one_that_is_created_suspended_never_starts() {
     while world.now < T0 + 7.0 * 3600.0 {
         world.wait();
         let plan = world.pass(0);
-        assert_eq!((&plan.watch, &plan.open), (&None, &None));
+        assert_eq!((plan.watch.as_slice(), &plan.open), (&[][..], &None));
         assert!(plan.create.is_empty() && plan.locks.is_empty());
     }
     let told = status(&world, 0);
@@ -143,7 +143,7 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         assert_eq!(reason_of(&paused, 0), reason::SUSPENDED);
         paused.run_until("rest", |world| is_at_rest(world, 0));
         assert!(paused.now - suspended_at < 10.0);
-        assert!(paused.slots[0].watch.is_none());
+        assert!(paused.slots[0].watch.is_empty());
         assert_eq!(measured(&paused, 0).len(), before, "nothing is unmeasured");
         paused.advance_to(paused.now + 9000.0);
         paused.edit(0, &RESUME);

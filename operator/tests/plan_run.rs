@@ -159,8 +159,8 @@ fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
     // From then on there is nothing to do.
     let rest = world.plan(0);
     assert_eq!(
-        (&rest.watch, &rest.open, &rest.record),
-        (&None, &None, &None)
+        (rest.watch.as_slice(), &rest.open, &rest.record),
+        (&[][..], &None, &None)
     );
     assert_eq!(
         (
@@ -358,7 +358,7 @@ fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
         observed.nodes.insert(0, better);
     });
     assert_eq!(moved.status.measured_node.as_deref(), Some("pi-1"));
-    assert_eq!(moved.watch.unwrap().node, "pi-1");
+    assert_eq!(moved.watch[0].node, "pi-1");
     let lost = changed(&world, 3000.0, |observed| {
         observed.nodes[1].schedulable = false;
     });

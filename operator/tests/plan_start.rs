@@ -10,7 +10,8 @@ use frugality_operator::{
     api::{FrugalityBenchmark, Role, Verdict, reason},
     plan::{
         Plan,
-        facts::{ForeignPod, NodeFacts, Observed, PREFLIGHT, Peer, Termination},
+        facts::{ForeignPod, NodeFacts, Observed, Peer, Termination, is_preflight},
+        nodes::Wish,
         plan,
     },
 };
@@ -105,7 +106,7 @@ fn a_meter_that_does_not_answer_is_waited_for_and_then_invalid() {
     let ended = planned(&world, 60.1, |_| {});
     assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
     // It is read on, so that the run begins by itself once it answers.
-    assert_eq!(waiting.watch.as_ref().unwrap().trial, PREFLIGHT);
+    assert!(is_preflight(&waiting.watch[0].trial));
     insta::assert_snapshot!(format!("{}----\n{}", of_plan(&waiting), of_plan(&ended)));
 }
 
@@ -299,7 +300,7 @@ fn another_benchmark_that_is_older_goes_first() {
                 uid: "older-uid".into(),
                 created_unix_seconds: 1,
                 rests,
-                placement: Some(two().spec.placement),
+                wish: Some(Wish::of(&two().spec)),
             }];
         })
     };
@@ -444,7 +445,7 @@ fn an_operator_that_was_restarted_does_not_take_back_what_it_has_told() {
     let restarted = planned(&world, 4.0, |observed| observed.sessions.clear());
     assert_eq!(restarted.status, ended);
     // It reads the meter again, and so learns when it has been put right.
-    assert_eq!(restarted.watch.unwrap().trial, PREFLIGHT);
+    assert!(is_preflight(&restarted.watch[0].trial));
 }
 
 /// A run with a database of the operator's own that has come to its start.

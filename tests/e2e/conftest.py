@@ -44,7 +44,7 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
     fortio.mkdir(parents=True, exist_ok=True)
     model = meter_model()
     say(f"the model: {model}; evidence in {box.ARTIFACTS}")
-    recorder = start_recorder()
+    recorder = start_recorder(box.MEASURED_NODE, Session.recording)
     observer = Observer(fortio)
     _session = Session(observer, Memory(observer), model)
     try:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import box
@@ -26,13 +27,14 @@ class Session:
     observer: Observer
     memory: Memory
     model: oracle.Model
+    recording: Path = box.ARTIFACTS / "cpu.record"
     killing: "Future[list[scenarios.Kill]]" = field(default_factory=Future)
     deleting: "Future[scenarios.Deletion]" = field(default_factory=Future)
     deviations: list[oracle.Deviation] = field(default_factory=list)
 
     def record(self) -> oracle.Record:
         """The oracle's record so far."""
-        return oracle.Record.read(box.ARTIFACTS / "cpu.record")
+        return oracle.Record.read(self.recording)
 
     def ended(self, key: str, timeout: float) -> Object:
         """The benchmark, once ``kubectl wait`` has returned."""
@@ -74,9 +76,9 @@ def in_background(name: str, work: Callable[[Observer], T], observer: Observer) 
     return future
 
 
-def start_recorder() -> subprocess.Popen[bytes]:
-    path = box.ARTIFACTS / "cpu.record"
-    cgroup = f"{box.CGROUP_ROOT}/{box.MEASURED_NODE}"
+def start_recorder(node: str, path: Path) -> subprocess.Popen[bytes]:
+    """The oracle's record of a node's CPU accounting, from now on."""
+    cgroup = f"{box.CGROUP_ROOT}/{node}"
     process = subprocess.Popen(
         [sys.executable, oracle.__file__, "record", "--cgroup", cgroup, "--file", str(path)]
     )

@@ -51,6 +51,7 @@ pub const MAX_BLOCKS: i32 = 50;
     validation = Rule::new("!has(self.budgets) || self.budgets.size() == 0 || self.trials.blocks >= 5").message("budgets need spec.trials.blocks of at least 5: fewer trials give no interval worth gating on"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, self.candidates.exists(c, c.name == b.candidate))").message("every budget must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, !has(b.against) || (b.against != b.candidate && self.candidates.exists(c, c.name == b.against)))").message("a budget's against must name another candidate of spec.candidates"),
+    validation = Rule::new("!has(self.database) || self.candidates.all(c, !has(c.measuredNodeSelector))").message("a database is on one node, beside its candidates: leave measuredNodeSelector of the candidates out, or spec.database"),
     validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
     validation = Rule::new("!has(self.energy.tieWithin) || self.candidates.size() > 1").message("energy.tieWithin compares candidates: name a second one in spec.candidates, or leave it out"),
@@ -506,8 +507,8 @@ pub struct Budget {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = Rule::new("self.allowSharedNode || !has(self.measuredNodeSelector) || !has(self.injectorNodeSelector) || !('kubernetes.io/hostname' in self.measuredNodeSelector) || !('kubernetes.io/hostname' in self.injectorNodeSelector) || self.measuredNodeSelector['kubernetes.io/hostname'] != self.injectorNodeSelector['kubernetes.io/hostname']").message("placement puts the injector on the measured node: write another kubernetes.io/hostname in injectorNodeSelector, or allowSharedNode: true"))]
 pub struct Placement {
-    /// Labels of the node that runs candidates and database, for example `kubernetes.io/hostname: pi-1`. It
-    /// needs a meter.
+    /// Labels of the node that runs candidates (but those with a selector of their own) and database, for
+    /// example `kubernetes.io/hostname: pi-1`. It needs a meter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
     pub measured_node_selector: BTreeMap<String, String>,
@@ -522,7 +523,7 @@ pub struct Placement {
 }
 
 /// A map of strings with bounded values, as CEL's cost estimate wants it.
-fn string_map(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(super) fn string_map(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
         "maxProperties": 64,

@@ -3,9 +3,13 @@
 // The derives repeat the types in a private scope of their own.
 #![allow(unreachable_pub)]
 
+use std::collections::BTreeMap;
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::{Costs, benchmark::string_map};
 
 /// The most pods of a server.
 pub const MAX_REPLICAS: i32 = 16;
@@ -17,6 +21,7 @@ pub const MAX_PODS: usize = MAX_REPLICAS.unsigned_abs() as usize * (1 + MAX_BACK
 /// One contestant: a server that listens on a port, alone or in front of others.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.costs) || has(self.measuredNodeSelector)").message("a candidate's costs are those of a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"))]
 #[x_kube(validation = Rule::new("!has(self.backends) || self.backends.all(b, b.name != self.name)").message("a backend has the candidate's own name: write another one, for example service"))]
 pub struct Candidate {
     /// Name, unique in the benchmark; at most 15 characters.
@@ -41,6 +46,17 @@ pub struct Candidate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_BACKENDS), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub backends: Vec<Backend>,
+    /// Labels of the node that is measured for this candidate, instead of `placement.measuredNodeSelector`: the
+    /// same server on two boards is two candidates with two of them. Each such node needs a meter that tells its
+    /// accuracy, for what it reads wrong is in one candidate alone; figures of both are then told beside the
+    /// node's watts. Not with a database, which is on one node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
+    #[x_kube(validation = Rule::new("self.size() > 0").message("a candidate's measuredNodeSelector names labels, for example kubernetes.io/hostname: pi-5; leave it out for placement.measuredNodeSelector"))]
+    pub measured_node_selector: Option<BTreeMap<String, String>>,
+    /// Prices and carbon of that node and of its energy, instead of `spec.costs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Costs>,
 }
 
 /// A server behind a candidate's own.

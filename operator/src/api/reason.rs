@@ -58,6 +58,8 @@ pub const METER_MISSING: &str = "MeterMissing";
 pub const NO_POWER_METRICS: &str = "NoPowerMetrics";
 /// Power is computed from CPU use, and the spec does not let that decide a budget.
 pub const MODELLED_POWER_NOT_ALLOWED: &str = "ModelledPowerNotAllowed";
+/// Candidates were measured by meters of their own, one of which tells no accuracy.
+pub const METER_ACCURACY_UNKNOWN: &str = "MeterAccuracyUnknown";
 /// CloudNativePG is not installed in the cluster.
 pub const CLOUD_NATIVE_PG_MISSING: &str = "CloudNativePGMissing";
 /// An object with a child's name exists and is not this benchmark's.

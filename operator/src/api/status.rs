@@ -48,7 +48,7 @@ pub struct FrugalityBenchmarkStatus {
     /// ID of the run: a hash of the benchmark's UID and of the fields that affect measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Node that is measured.
+    /// Node that is measured; all of them, where candidates have nodes of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_node: Option<String>,
     /// Node that injects.
@@ -64,7 +64,8 @@ pub struct FrugalityBenchmarkStatus {
     /// Where the node's power came from: `Metered` or `Modelled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<String>,
-    /// Meter and source of the power, for example `frugality-meter 0.1.0 board-model pi-2b`.
+    /// Meter and source of the power, for example `frugality-meter 0.1.0 board-model pi-2b`; of several measured
+    /// nodes, that of each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meter: Option<String>,
     /// Figure that decided winner and joule budgets.
@@ -335,7 +336,10 @@ pub struct CandidateResult {
     /// Share of requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ratio: Option<Figure>,
-    /// Money for a million successful requests, by `spec.costs.money`.
+    /// The node that it ran on, where candidates have nodes of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeResult>,
+    /// Money for a million successful requests, by the node's costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<CostPerMillion>,
     /// Grams of CO₂ equivalent for a million successful requests, by `spec.costs.carbon`: the SCI of ISO/IEC
@@ -386,6 +390,20 @@ pub struct WorkloadResult {
     /// Largest working set of its pods together seen in any measured window, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<i64>,
+}
+
+/// The node of a candidate, where candidates have nodes of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResult {
+    /// Name.
+    pub name: String,
+    /// Its mean power in the idle baselines, in watts: the candidate is up, and nobody asks it anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_watts: Option<Figure>,
+    /// Its mean power in the measured windows, in watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_watts: Option<Figure>,
 }
 
 /// What a million successful requests cost.

@@ -1,7 +1,7 @@
 //! What a request costs: so much for its joules, and so much for the node's time.
 
 use super::settings::{SettingsError, number, seconds};
-use crate::api::{Costs, Decimal};
+use crate::api::{Candidate, Costs, Decimal, FrugalityBenchmarkSpec};
 
 /// Joules of a kilowatt-hour.
 const JOULES_PER_KILOWATT_HOUR: f64 = 3.6e6;
@@ -32,6 +32,50 @@ pub struct Rates {
     pub per_second: f64,
 }
 
+/// What a node costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeRates {
+    money: Option<Rates>,
+    carbon: Option<Rates>,
+}
+
+impl NodeRates {
+    /// Those of each candidate's node, in their order.
+    pub(super) fn of_candidates(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Self>, SettingsError> {
+        let costs = |candidate: &Candidate| candidate.costs.clone().or_else(|| spec.costs.clone());
+        let rates = spec
+            .candidates
+            .iter()
+            .map(|candidate| Self::of(costs(candidate).as_ref()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut currencies = rates
+            .iter()
+            .filter_map(|node| Some(&node.money.as_ref()?.unit));
+        if let Some(first) = currencies.next()
+            && let Some(other) = currencies.find(|other| *other != first)
+        {
+            return Err(SettingsError::Currencies(first.clone(), other.clone()));
+        }
+        Ok(rates)
+    }
+
+    fn of(costs: Option<&Costs>) -> Result<Self, SettingsError> {
+        Ok(Self {
+            money: Rates::of(costs, Cost::Money)?,
+            carbon: Rates::of(costs, Cost::Carbon)?,
+        })
+    }
+
+    /// The rates of a cost, if the spec gives them.
+    #[must_use]
+    pub fn get(&self, cost: Cost) -> Option<&Rates> {
+        match cost {
+            Cost::Money => self.money.as_ref(),
+            Cost::Carbon => self.carbon.as_ref(),
+        }
+    }
+}
+
 impl Rates {
     /// The terms of [`REQUESTS`] requests: for their energy, of so many joules each, and for the node, which
     /// answers so many in a second and does nothing else. Of carbon these are E·I and M of ISO/IEC
@@ -45,7 +89,7 @@ impl Rates {
     }
 
     /// The rates of a cost, if the spec gives them.
-    pub(super) fn of(costs: Option<&Costs>, cost: Cost) -> Result<Option<Self>, SettingsError> {
+    fn of(costs: Option<&Costs>, cost: Cost) -> Result<Option<Self>, SettingsError> {
         let Some(costs) = costs else {
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 
 use super::{
     facts::{Child, ChildKind, PodFacts},
-    nodes::{self, Nodes},
+    nodes::Labels,
     pass::Pass,
     resources::{Builder, ChildObject},
     trial::last_words,
@@ -42,11 +42,11 @@ pub(super) fn standing(
     pass: &Pass<'_>,
     builder: &Builder<'_>,
     database: &Database,
-    nodes: &Nodes,
+    on: &Labels,
 ) -> Standing {
     match database.provider {
-        Provider::CloudNativePg => cloud_native_pg(pass, builder, database, nodes),
-        Provider::Standalone => standalone(pass, builder, database, nodes),
+        Provider::CloudNativePg => cloud_native_pg(pass, builder, database, on),
+        Provider::Standalone => standalone(pass, builder, database, on),
     }
 }
 
@@ -54,11 +54,11 @@ fn cloud_native_pg(
     pass: &Pass<'_>,
     builder: &Builder<'_>,
     database: &Database,
-    nodes: &Nodes,
+    on: &Labels,
 ) -> Standing {
     let Some(cluster) = child(pass, ChildKind::Cluster, &builder.database_name()) else {
         return Standing::Missing {
-            create: vec![builder.database_cluster(database, &nodes::selector(&nodes.measured))],
+            create: vec![builder.database_cluster(database, on)],
             delete: Vec::new(),
         };
     };
@@ -77,7 +77,7 @@ fn standalone(
     pass: &Pass<'_>,
     builder: &Builder<'_>,
     database: &Database,
-    nodes: &Nodes,
+    on: &Labels,
 ) -> Standing {
     let name = builder.database_name();
     let server = child(pass, ChildKind::Deployment, &name);
@@ -92,7 +92,7 @@ fn standalone(
             // The Secret first: a pod that misses it is not looked at again for a while.
             create: vec![
                 builder.database_secret(&service.uid),
-                builder.database_server(database, &nodes::selector(&nodes.measured)),
+                builder.database_server(database, on),
             ],
             delete: Vec::new(),
         };

@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
 
-use crate::api::{FrugalityTrial, Placement, reason};
+use super::nodes::Wish;
+use crate::api::{FrugalityTrial, reason};
 
 /// Settings of the operator that decisions depend on. They come from its command line, never from
 /// a benchmark.
@@ -46,7 +47,7 @@ pub struct Observed {
     /// Entries of the ledger whose stored form can't be read.
     pub unreadable: Vec<Unreadable>,
     /// What the reader of meters has for this benchmark, by the name of the trial (or
-    /// [`PREFLIGHT`]).
+    /// [`preflight`]).
     pub sessions: BTreeMap<String, Session>,
     /// Objects that could not be created, and why.
     pub refused: Option<Refusal>,
@@ -54,8 +55,20 @@ pub struct Observed {
     pub waiting_since: Option<(String, f64)>,
 }
 
-/// Name of the session that reads a meter before any trial exists.
-pub const PREFLIGHT: &str = "preflight";
+/// How the name of a session begins that reads a meter before any trial exists.
+const PREFLIGHT: &str = "preflight/";
+
+/// Name of the session that reads a node's meter before any trial exists; no trial's.
+#[must_use]
+pub fn preflight(node: &str) -> String {
+    format!("{PREFLIGHT}{node}")
+}
+
+/// Whether a session is one that reads a meter before any trial exists.
+#[must_use]
+pub fn is_preflight(session: &str) -> bool {
+    session.starts_with(PREFLIGHT)
+}
 
 /// Another benchmark.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +83,7 @@ pub struct Peer {
     /// deleted.
     pub rests: bool,
     /// Where it wants to run; `None` where its stored form can't be read.
-    pub placement: Option<Placement>,
+    pub wish: Option<Wish>,
 }
 
 /// The right to use a node: one benchmark at a time.

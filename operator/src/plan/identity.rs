@@ -7,7 +7,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::EventNote;
-use crate::api::{FrugalityBenchmark, Request};
+use crate::api::{Candidate, FrugalityBenchmark, Request};
 
 /// Annotation whose value starts a new run when it changes.
 pub const RERUN_ANNOTATION: &str = "frugality.dev/rerun";
@@ -35,10 +35,19 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
         queries_may_differ: false,
         ..spec.request.clone()
     };
+    // Judged on the same trials, too.
+    let candidates: Vec<Candidate> = spec
+        .candidates
+        .iter()
+        .map(|candidate| Candidate {
+            costs: None,
+            ..candidate.clone()
+        })
+        .collect();
     let identity = json!({
         "uid": benchmark.uid(),
         "rerun": rerun,
-        "candidates": spec.candidates,
+        "candidates": candidates,
         "database": spec.database,
         "request": request,
         "load": spec.load,

@@ -1,13 +1,13 @@
 //! Which node is measured and which one injects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     facts::{NodeFacts, Observed, PodFacts},
     ledger::Ledger,
     turn::{Claims, Queue},
 };
-use crate::api::{Placement, Role, reason};
+use crate::api::{Candidate, FrugalityBenchmarkSpec, FrugalityTrial, Role, reason};
 
 /// Label by which a pod is put on a node.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
@@ -15,13 +15,81 @@ pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 pub const ROLE_LABEL: &str = "frugality.dev/role";
 const MEASURED: &str = "measured";
 
+/// Where a benchmark wants to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Each candidate, and the labels of the node that is measured for it.
+    pub measured: Vec<(String, Labels)>,
+    /// Labels of the node that injects.
+    pub injector: Labels,
+    /// Whether the injector may run on the measured node.
+    pub allow_shared_node: bool,
+}
+
+/// Labels that a node has.
+pub type Labels = BTreeMap<String, String>;
+
+impl Wish {
+    /// What a spec asks for.
+    #[must_use]
+    pub fn of(spec: &FrugalityBenchmarkSpec) -> Self {
+        let placement = &spec.placement;
+        let measured = |candidate: &Candidate| {
+            let own = candidate.measured_node_selector.as_ref();
+            let labels = own.unwrap_or(&placement.measured_node_selector);
+            (candidate.name.clone(), labels.clone())
+        };
+        Self {
+            measured: spec.candidates.iter().map(measured).collect(),
+            injector: placement.injector_node_selector.clone(),
+            allow_shared_node: placement.allow_shared_node,
+        }
+    }
+}
+
 /// The nodes of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
-    /// Node that is measured.
-    pub measured: NodeFacts,
+    /// Node that is measured for each candidate, by its name; for all the same unless they have nodes of
+    /// their own.
+    measured: BTreeMap<String, NodeFacts>,
     /// Node that injects.
     pub injector: NodeFacts,
+}
+
+impl Nodes {
+    /// The node that is measured for a candidate.
+    #[must_use]
+    pub fn of(&self, candidate: &str) -> Option<&NodeFacts> {
+        self.measured.get(candidate)
+    }
+
+    /// The measured nodes, each once and by name.
+    #[must_use]
+    pub fn measured(&self) -> Vec<&NodeFacts> {
+        let mut nodes: Vec<_> = self.measured.values().collect();
+        nodes.sort_by_key(|node| &node.name);
+        nodes.dedup_by_key(|node| &node.name);
+        nodes
+    }
+
+    /// Labels that put the database where its candidates are: with one, none has a node of its own.
+    #[must_use]
+    pub fn database(&self) -> Labels {
+        let node = self.measured.values().next();
+        node.map(selector).unwrap_or_default()
+    }
+
+    /// Names of all of them, each once, the measured ones first.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let measured = self.measured();
+        let mut names: Vec<_> = measured.iter().map(|node| node.name.as_str()).collect();
+        if !names.contains(&self.injector.name.as_str()) {
+            names.push(&self.injector.name);
+        }
+        names
+    }
 }
 
 /// Why a run can't be placed, with what to do about it.
@@ -35,42 +103,58 @@ pub struct Misplaced {
 
 /// Labels that put a pod on this node.
 #[must_use]
-pub fn selector(node: &NodeFacts) -> BTreeMap<String, String> {
+pub fn selector(node: &NodeFacts) -> Labels {
     let hostname = node.labels.get(HOSTNAME_LABEL).unwrap_or(&node.name);
     BTreeMap::from([(HOSTNAME_LABEL.to_owned(), hostname.clone())])
 }
 
-/// Chooses the nodes: the measured one always the same for the same cluster, and of the injectors
+/// Chooses the nodes: the measured ones always the same for the same cluster, and of the injectors
 /// that are as good as each other one that nobody else holds. Who has the locks of its nodes keeps
-/// these, and a run that has begun its own.
+/// these, and a run that has begun its own; `is_of` tells whether an entrant is that candidate.
 pub fn choose(
-    placement: &Placement,
+    wish: &Wish,
+    is_of: impl Fn(&str, &str) -> bool,
     observed: &Observed,
     ledger: &Ledger<'_>,
     queue: &Queue<'_>,
 ) -> Result<Nodes, Misplaced> {
     let holds = |node: &NodeFacts| queue.holds(&node.name);
-    let recorded = ledger.entries().iter().find(|e| e.spec.block > 0);
-    let measured = match recorded {
-        Some(trial) => recorded_node(
-            observed,
-            &trial.spec.measured_node,
-            reason::NO_MEASURED_NODE,
-        )?,
-        None => match beside_the_database(observed) {
-            Some(node) => node,
-            None => measured_node(placement, &observed.nodes, holds)?.clone(),
-        },
+    let is_placed = |e: &&&FrugalityTrial| e.spec.block > 0 && !e.spec.measured_node.is_empty();
+    let begun = || ledger.entries().iter().filter(is_placed);
+    // Candidates that ask for the same are on the same node, whichever of them began there.
+    let recorded = |labels: &Labels| {
+        let alike = wish.measured.iter().filter(|(_, other)| other == labels);
+        begun().find(|e| {
+            alike
+                .clone()
+                .any(|(name, _)| is_of(&e.spec.candidate, name))
+        })
     };
-    let injector = if let Some(trial) = recorded {
+    let beside_the_database = beside_the_database(observed);
+    let mut measured = BTreeMap::new();
+    for (candidate, labels) in &wish.measured {
+        let node = match (recorded(labels), &beside_the_database) {
+            (Some(trial), _) => recorded_node(
+                observed,
+                &trial.spec.measured_node,
+                reason::NO_MEASURED_NODE,
+            )?,
+            (None, Some(node)) => node.clone(),
+            (None, None) => measured_node(labels, &observed.nodes, holds)?.clone(),
+        };
+        measured.insert(candidate.clone(), node);
+    }
+    let injector = if let Some(trial) = begun().next() {
         recorded_node(
             observed,
             &trial.spec.injector_node,
             reason::NO_INJECTOR_NODE,
         )?
     } else {
-        let keeps = |node: &NodeFacts| queue.holds(&measured.name) && holds(node);
-        injector_node(placement, &observed.nodes, &measured, keeps, queue.claims())?.clone()
+        let measured: Vec<_> = measured.values().collect();
+        let has_begun = measured.iter().all(|node| holds(node));
+        let keeps = |node: &NodeFacts| has_begun && holds(node);
+        injector_node(wish, &observed.nodes, &measured, keeps, queue.claims())?.clone()
     };
     Ok(Nodes { measured, injector })
 }
@@ -78,15 +162,15 @@ pub fn choose(
 /// The nodes that a benchmark which holds none would choose behind these claims; none where it can't
 /// be placed.
 #[must_use]
-pub fn wanted<'a>(
-    placement: &Placement,
-    nodes: &'a [NodeFacts],
-    claims: &Claims<'_>,
-) -> Vec<&'a NodeFacts> {
+pub fn wanted<'a>(wish: &Wish, nodes: &'a [NodeFacts], claims: &Claims<'_>) -> Vec<&'a NodeFacts> {
     let choice = || {
-        let measured = measured_node(placement, nodes, |_| false)?;
-        let injector = injector_node(placement, nodes, measured, |_| false, claims)?;
-        Ok::<_, Misplaced>(vec![measured, injector])
+        let measured = wish.measured.iter();
+        let mut chosen = measured
+            .map(|(_, labels)| measured_node(labels, nodes, |_| false))
+            .collect::<Result<Vec<_>, _>>()?;
+        let injector = injector_node(wish, nodes, &chosen, |_| false, claims)?;
+        chosen.push(injector);
+        Ok::<_, Misplaced>(chosen)
     };
     choice().unwrap_or_default()
 }
@@ -119,11 +203,11 @@ fn recorded_node(
 }
 
 fn measured_node<'a>(
-    placement: &Placement,
+    labels: &Labels,
     nodes: &'a [NodeFacts],
     holds: impl Fn(&NodeFacts) -> bool,
 ) -> Result<&'a NodeFacts, Misplaced> {
-    let mut selector = placement.measured_node_selector.clone();
+    let mut selector = labels.clone();
     // Where a node has the label, no other is meant: another board's joules are no stand-in for its own
     // while it is not ready, or its meter is not.
     let is_meant = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
@@ -135,7 +219,7 @@ fn measured_node<'a>(
         return Err(Misplaced {
             reason: reason::NO_MEASURED_NODE,
             message: format!(
-                "no ready, untainted node{}; label one, or change spec.placement.measuredNodeSelector",
+                "no ready, untainted node{}; label one, or change spec.placement.measuredNodeSelector or the candidate's own",
                 words(&selector)
             ),
         });
@@ -154,36 +238,49 @@ fn measured_node<'a>(
         })
 }
 
+/// The measured nodes are never empty.
 fn injector_node<'a>(
-    placement: &Placement,
+    wish: &Wish,
     nodes: &'a [NodeFacts],
-    measured: &'a NodeFacts,
+    measured: &[&'a NodeFacts],
     holds: impl Fn(&NodeFacts) -> bool,
     claims: &Claims<'_>,
 ) -> Result<&'a NodeFacts, Misplaced> {
-    let selector = &placement.injector_node_selector;
+    let selector = &wish.injector;
+    let names: BTreeSet<&str> = measured.iter().map(|node| node.name.as_str()).collect();
+    let wait_at = |node: &NodeFacts| {
+        let waits = names.iter().map(|name| claims.wait_at(&node.name, name));
+        waits.max()
+    };
     let best = schedulable(nodes, selector)
-        .filter(|node| node.name != measured.name)
+        .filter(|node| !names.contains(node.name.as_str()))
         .min_by_key(|node| {
             (
                 !holds(node),
                 is_labelled_measured(node),
-                claims.wait_at(&node.name, &measured.name),
+                wait_at(node),
                 &node.name,
             )
         });
-    match best {
-        Some(node) => Ok(node),
-        None if placement.allow_shared_node => Ok(measured),
-        None => Err(Misplaced {
+    let shared = match measured {
+        // Of several, one would be measured with the injector on it and the others without.
+        [node, ..] if names.len() == 1 => Some(*node),
+        _ => None,
+    };
+    let sharing = if shared.is_some() {
+        ", or write spec.placement.allowSharedNode: true, with which attributed joules decide and gross and net ones are withheld"
+    } else {
+        ""
+    };
+    best.or_else(|| shared.filter(|_| wish.allow_shared_node))
+        .ok_or_else(|| Misplaced {
             reason: reason::NO_INJECTOR_NODE,
             message: format!(
-                "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector, or write spec.placement.allowSharedNode: true, with which attributed joules decide and gross and net ones are withheld",
-                measured.name,
+                "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector{sharing}",
+                names.into_iter().collect::<Vec<_>>().join(" and "),
                 words(selector)
             ),
-        }),
-    }
+        })
 }
 
 fn schedulable<'a>(

@@ -7,11 +7,11 @@ use kube::ResourceExt;
 use super::{
     LockAction, Plan, Watch,
     estimate::Estimate,
-    facts::{self, ChildKind, Config, Observed, PREFLIGHT},
+    facts::{self, ChildKind, Config, NodeFacts, Observed, preflight},
     identity,
     ledger::{Ledger, Next, Start},
     log,
-    nodes::{Nodes, choose},
+    nodes::{Nodes, Wish, choose},
     prepare::{self, Prepared},
     resources::Builder,
     settings::Settings,
@@ -65,8 +65,9 @@ impl Pass<'_> {
             );
             return self.fail(settings, None, reason::DEADLINE_EXCEEDED, &message);
         }
-        let placement = &self.benchmark.spec.placement;
-        let nodes = match choose(placement, self.observed, self.ledger, self.queue) {
+        let wish = Wish::of(&self.benchmark.spec);
+        let is_of = |entrant: &str, candidate: &str| settings.candidate_of(entrant) == candidate;
+        let nodes = match choose(&wish, is_of, self.observed, self.ledger, self.queue) {
             Ok(nodes) => nodes,
             Err(misplaced) => {
                 return self.not_possible(
@@ -167,18 +168,20 @@ impl Pass<'_> {
                 "the cluster does not know clusters.postgresql.cnpg.io; install CloudNativePG (https://cloudnative-pg.io/documentation/current/installation_upgrade/), write database.provider: Standalone, or drop spec.database".into(),
             ));
         }
-        let watch = self.watch(PREFLIGHT, nodes);
-        let session = self.observed.sessions.get(PREFLIGHT);
+        let mut measured = nodes.measured().into_iter();
+        measured.find_map(|node| self.preflight_of(settings, nodes, node))
+    }
+
+    /// Whether the meter of a measured node gives what the run needs.
+    fn preflight_of(&self, settings: &Settings, nodes: &Nodes, node: &NodeFacts) -> Option<Plan> {
+        let session = self.observed.sessions.get(&preflight(&node.name));
         let Some(reading) = session.and_then(|session| session.readings.last()) else {
             let mut plan = match session.and_then(facts::Session::no_reading) {
                 Some((reason, error)) => self.not_possible(
                     Some(nodes),
                     Verdict::Invalid,
                     reason,
-                    format!(
-                        "the meter on node {} gives no reading: {error}",
-                        nodes.measured.name
-                    ),
+                    format!("the meter on node {} gives no reading: {error}", node.name),
                 ),
                 None => self.running(
                     Some(nodes),
@@ -190,7 +193,7 @@ impl Pass<'_> {
             if let (None, Some(told)) = (plan.status.verdict, self.told()) {
                 plan.status = told.clone();
             }
-            plan.watch = Some(watch);
+            plan.watch = self.preflight_watches(nodes);
             return Some(plan);
         };
         let provenance = reading.meter.provenance;
@@ -200,7 +203,7 @@ impl Pass<'_> {
                 reason::METER_FAKE,
                 format!(
                     "the meter on node {} invents its numbers ({}); switch its development mode off",
-                    nodes.measured.name, reading.meter.source
+                    node.name, reading.meter.source
                 ),
             ),
             frugality_measure::reading::Provenance::Modelled
@@ -211,7 +214,7 @@ impl Pass<'_> {
             _ => return None,
         };
         let mut plan = self.conclude(Some(nodes), judgement);
-        plan.watch = Some(watch);
+        plan.watch = self.preflight_watches(nodes);
         Some(plan)
     }
 
@@ -381,7 +384,7 @@ impl Pass<'_> {
             &format!("starting {name}"),
             BUSY_REQUEUE_SECONDS / 5.0,
         );
-        plan.watch = Some(self.watch(&name, nodes));
+        plan.watch = self.trial_watch(settings, nodes, &trial);
         plan.open = Some(Box::new(trial));
         plan
     }
@@ -400,14 +403,7 @@ impl Pass<'_> {
                 start.attempt,
             )
         };
-        let (measured_node, injector_node) = match (nodes, self.ledger.entries().first()) {
-            (Some(nodes), _) => (nodes.measured.name.clone(), nodes.injector.name.clone()),
-            (None, Some(entry)) => (
-                entry.spec.measured_node.clone(),
-                entry.spec.injector_node.clone(),
-            ),
-            (None, None) => (String::new(), String::new()),
-        };
+        let (measured_node, injector_node) = self.node_names(settings, nodes, &start.candidate);
         self.builder(settings).trial(
             &name,
             FrugalityTrialSpec {
@@ -425,6 +421,45 @@ impl Pass<'_> {
         )
     }
 
+    /// The measured node of an entrant (of none, as for a preparation, the first) and the injector, of these
+    /// nodes or else of those of the run so far; the first is empty where no trial has told it yet.
+    fn node_names(
+        &self,
+        settings: &Settings,
+        nodes: Option<&Nodes>,
+        entrant: &str,
+    ) -> (String, String) {
+        let candidate = settings.candidate_of(entrant);
+        if let Some(nodes) = nodes {
+            let of_candidate = nodes.of(candidate);
+            let measured = of_candidate.or_else(|| nodes.measured().first().copied());
+            return (
+                measured.map(|node| node.name.clone()).unwrap_or_default(),
+                nodes.injector.name.clone(),
+            );
+        }
+        let entries = self.ledger.entries();
+        let wish = Wish::of(&self.benchmark.spec);
+        let labels = |name: &str| {
+            wish.measured
+                .iter()
+                .find(|(of, _)| of == name)
+                .map(|(_, l)| l)
+        };
+        let is_there = |e: &&&FrugalityTrial| {
+            candidate.is_empty()
+                || labels(settings.candidate_of(&e.spec.candidate)) == labels(candidate)
+        };
+        let name = |of: Option<&&FrugalityTrial>, node: fn(&FrugalityTrialSpec) -> &String| {
+            of.map(|entry| node(&entry.spec).clone())
+                .unwrap_or_default()
+        };
+        (
+            name(entries.iter().find(is_there), |spec| &spec.measured_node),
+            name(entries.first(), |spec| &spec.injector_node),
+        )
+    }
+
     fn advance(&self, settings: &Settings, nodes: &Nodes, trial: &FrugalityTrial) -> Plan {
         let name = trial.name_any();
         let candidate = self
@@ -433,7 +468,10 @@ impl Pass<'_> {
             .candidates
             .iter()
             .find(|candidate| candidate.name == settings.candidate_of(&trial.spec.candidate));
-        let (Some(candidate), Some(point)) = (candidate, settings.point(&trial.spec.point)) else {
+        let measured = candidate.and_then(|candidate| nodes.of(&candidate.name));
+        let (Some(candidate), Some(measured), Some(point)) =
+            (candidate, measured, settings.point(&trial.spec.point))
+        else {
             // The run's ID covers candidates and load, so an entry of this run names some of them.
             return self.fail(
                 settings,
@@ -447,7 +485,8 @@ impl Pass<'_> {
             candidate,
             point,
             builder: self.builder(settings),
-            nodes,
+            measured,
+            injector: &nodes.injector,
             observed: self.observed,
             now_unix_seconds: self.now_unix_seconds,
         }
@@ -460,7 +499,7 @@ impl Pass<'_> {
                 message: format!("{name}: {}", step.doing),
             },
         );
-        plan.watch = Some(self.watch(&name, nodes));
+        plan.watch = self.trial_watch(settings, nodes, trial);
         plan.events.extend(
             step.record
                 .as_ref()
@@ -560,7 +599,8 @@ impl Pass<'_> {
 
     /// Pods of other benchmarks on these nodes, or on the way to nobody knows where.
     fn foreign_pods(&self, nodes: &Nodes) -> Vec<&str> {
-        let is_ours = |node: &str| node == nodes.measured.name || node == nodes.injector.name;
+        let ours = nodes.names();
+        let is_ours = |node: &str| ours.contains(&node);
         self.observed
             .foreign_pods
             .iter()
@@ -586,7 +626,8 @@ impl Pass<'_> {
             // other pass would take one failed scrape for a missing meter.
             watch: nodes
                 .filter(|_| !self.ledger.is_begun())
-                .map(|nodes| self.watch(PREFLIGHT, nodes)),
+                .map(|nodes| self.preflight_watches(nodes))
+                .unwrap_or_default(),
             ..self.report(nodes, None, &state)
         }
     }
@@ -610,11 +651,33 @@ impl Pass<'_> {
         }
     }
 
-    fn watch(&self, trial: &str, nodes: &Nodes) -> Watch {
+    /// The meters that are read before a run begins: of all its measured nodes.
+    fn preflight_watches(&self, nodes: &Nodes) -> Vec<Watch> {
+        let measured = nodes.measured().into_iter();
+        measured
+            .map(|node| self.watch(&preflight(&node.name), node))
+            .collect()
+    }
+
+    /// The meter that is read for a trial: of its measured node.
+    fn trial_watch(
+        &self,
+        settings: &Settings,
+        nodes: &Nodes,
+        trial: &FrugalityTrial,
+    ) -> Vec<Watch> {
+        let measured = nodes.of(settings.candidate_of(&trial.spec.candidate));
+        measured
+            .map(|node| self.watch(&trial.name_any(), node))
+            .into_iter()
+            .collect()
+    }
+
+    fn watch(&self, trial: &str, node: &NodeFacts) -> Watch {
         Watch {
             trial: trial.to_owned(),
-            node: nodes.measured.name.clone(),
-            meter_ip: nodes.measured.meter_ip.clone(),
+            node: node.name.clone(),
+            meter_ip: node.meter_ip.clone(),
             injector_seen: self
                 .observed
                 .children

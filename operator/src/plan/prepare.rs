@@ -6,7 +6,7 @@ use super::{
     database::{Standing, standing},
     facts::{ChildKind, PodFacts},
     identity,
-    nodes::{self, Nodes},
+    nodes::Nodes,
     pass::Pass,
     resources::{ChildObject, SEED_CONTAINER, expected_rows},
     settings::Settings,
@@ -63,11 +63,12 @@ fn has_begun_since(pass: &Pass<'_>, unix_seconds: f64) -> bool {
 
 /// The next step towards a filled database.
 pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> Prepared {
+    let on = nodes.database();
     let Some(database) = &pass.benchmark.spec.database else {
         return Prepared::Ready;
     };
     let builder = pass.builder(settings);
-    let made = match standing(pass, &builder, database, nodes) {
+    let made = match standing(pass, &builder, database, &on) {
         Standing::Made(made) => made,
         Standing::Missing { create, delete } => {
             return Prepared::Waiting {
@@ -135,7 +136,7 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
         return Prepared::waiting(
             reason::SEEDING,
             "filling the database",
-            vec![builder.seed(database, &nodes::selector(&nodes.measured))],
+            vec![builder.seed(database, &on)],
         );
     };
     let pod = pass

@@ -7,7 +7,7 @@ use frugality_measure::{fortio::Amount, order::blocks, statistics::sequential::n
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{
-    costs::{Cost, Rates},
+    costs::{Cost, NodeRates, Rates},
     identity::hex_digest,
 };
 use crate::api::{
@@ -84,6 +84,19 @@ pub enum SettingsError {
         /// `max_connections` that would do.
         needed: i32,
     },
+    /// Candidates on nodes of their own, and a database, which is on one.
+    #[error(
+        "a database is on one node, beside its candidates: leave measuredNodeSelector of the candidates out, or spec.database"
+    )]
+    DatabaseOnOneNode,
+    /// Costs of a node that is not the candidate's own.
+    #[error(
+        "candidate {0}: its costs are those of a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"
+    )]
+    CostsWithoutNode(String),
+    /// Prices that can't stand in one table.
+    #[error("costs are in {0} and {1}: write all prices in one currency")]
+    Currencies(String, String),
     /// A control or a budget's `against` that is no candidate.
     #[error("{field} must name a candidate of spec.candidates, not `{name}`")]
     NoCandidate {
@@ -233,10 +246,8 @@ pub struct Settings {
     pub limits: Vec<Limit>,
     /// Whether modelled joules may decide a budget.
     pub allow_modelled: bool,
-    /// What money a joule and a second of the node cost.
-    pub money: Option<Rates>,
-    /// What grams of CO₂ equivalent they cost.
-    pub carbon: Option<Rates>,
+    /// What a joule and a second of each candidate's node cost, in the order of the candidates.
+    pub rates: Vec<NodeRates>,
 }
 
 impl Settings {
@@ -311,8 +322,7 @@ impl Settings {
             boundary: spec.energy.boundary,
             limits: limits(spec)?,
             allow_modelled: spec.energy.allow_modelled,
-            money: Rates::of(spec.costs.as_ref(), Cost::Money)?,
-            carbon: Rates::of(spec.costs.as_ref(), Cost::Carbon)?,
+            rates: NodeRates::of_candidates(spec)?,
         })
     }
 
@@ -333,13 +343,12 @@ impl Settings {
         level_of(&self.looks, overall)
     }
 
-    /// What a joule and a second of the node cost.
+    /// What a joule and a second of an entrant's node cost.
     #[must_use]
-    pub fn rates(&self, cost: Cost) -> Option<&Rates> {
-        match cost {
-            Cost::Money => self.money.as_ref(),
-            Cost::Carbon => self.carbon.as_ref(),
-        }
+    pub fn rates(&self, entrant: &str, cost: Cost) -> Option<&Rates> {
+        let candidate = self.candidate_of(entrant);
+        let index = self.candidates.iter().position(|name| name == candidate)?;
+        self.rates.get(index)?.get(cost)
     }
 
     /// Names of all that take part in a block: the candidates, and the control's hidden name.

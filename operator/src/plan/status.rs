@@ -1,5 +1,7 @@
 //! The status: conditions by kstatus' rules, and the texts of `kubectl get`.
 
+use std::collections::BTreeSet;
+
 use frugality_measure::reading::Provenance;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -71,17 +73,7 @@ impl Report<'_> {
             State::Ended(judgement) => (Some(judgement.verdict), judgement.figures.as_deref()),
             State::Running { .. } | State::Suspended { .. } => (None, None),
         };
-        let begun = self
-            .ledger
-            .entries()
-            .iter()
-            .find(|e| !e.spec.measured_node.is_empty());
-        let measured = begun
-            .map(|e| e.spec.measured_node.clone())
-            .or_else(|| self.nodes.map(|nodes| nodes.measured.name.clone()));
-        let injector = begun
-            .map(|e| e.spec.injector_node.clone())
-            .or_else(|| self.nodes.map(|nodes| nodes.injector.name.clone()));
+        let (measured, injector) = self.node_names();
         FrugalityBenchmarkStatus {
             observed_generation: self.benchmark.metadata.generation,
             conditions: self.conditions(),
@@ -118,6 +110,26 @@ impl Report<'_> {
             ),
             columns: Some(self.columns(figures)),
         }
+    }
+
+    /// The measured nodes, in one text, and the injector; where they are not chosen, those of the run so far.
+    fn node_names(&self) -> (Option<String>, Option<String>) {
+        if let Some(nodes) = self.nodes {
+            let measured = nodes.measured().into_iter();
+            let names: Vec<&str> = measured.map(|node| node.name.as_str()).collect();
+            return (Some(names.join(", ")), Some(nodes.injector.name.clone()));
+        }
+        let entries = self.ledger.entries().iter();
+        let begun = entries.filter(|e| !e.spec.measured_node.is_empty());
+        let names: BTreeSet<&str> = begun
+            .clone()
+            .map(|e| e.spec.measured_node.as_str())
+            .collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        (
+            (!names.is_empty()).then(|| names.join(", ")),
+            begun.map(|e| e.spec.injector_node.clone()).next(),
+        )
     }
 
     fn reason(&self) -> &str {

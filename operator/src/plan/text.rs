@@ -58,14 +58,15 @@ pub fn at(point: &str, is_one_of_several: bool) -> String {
     }
 }
 
-/// A ratio with its interval: `0.38 [0.36–0.40]`.
+/// A ratio with its interval, the one that decides: `0.38 [0.36–0.40]`.
 #[must_use]
 pub fn ratio(ratio: &Figure) -> String {
+    let (lower, upper) = ratio.bounds();
     format!(
         "{} [{}–{}]",
         number(ratio.value),
-        number(ratio.lower),
-        number(ratio.upper)
+        number(lower),
+        number(upper)
     )
 }
 

@@ -9,8 +9,8 @@ mod judging;
 use frugality_measure::{energy::Window, fortio::Amount, reading::Reading};
 
 use super::{
-    facts::{Child, ChildKind, Observed, PodFacts, Session, Termination},
-    nodes::{self, Nodes},
+    facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Session, Termination},
+    nodes,
     resources::{
         Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, backend_pods_of, pods_of,
     },
@@ -75,8 +75,10 @@ pub struct Attempt<'a> {
     pub point: &'a Point,
     /// Builds its objects.
     pub builder: Builder<'a>,
-    /// Where it runs.
-    pub nodes: &'a Nodes,
+    /// Node that is measured.
+    pub measured: &'a NodeFacts,
+    /// Node that injects.
+    pub injector: &'a NodeFacts,
     /// What the pass has seen.
     pub observed: &'a Observed,
     /// The time, in Unix seconds.
@@ -315,7 +317,7 @@ impl Attempt<'_> {
         let latest = self.session().and_then(|session| session.readings.last());
         let config = self.builder.config;
         let meter_tells_time = latest.is_some_and(|reading| reading.meter_unix_seconds.is_some());
-        let clock_url = match (&self.nodes.measured.meter_ip, meter_tells_time) {
+        let clock_url = match (&self.measured.meter_ip, meter_tells_time) {
             (Some(ip), true) => Some(format!("http://{ip}:{}/time", config.meter_port)),
             _ => config.time_url.clone(),
         };
@@ -323,7 +325,7 @@ impl Attempt<'_> {
             self.candidate,
             self.name(),
             self.point.connections,
-            &nodes::selector(&self.nodes.injector),
+            &nodes::selector(self.injector),
             clock_url.as_deref(),
         )
     }
@@ -332,7 +334,7 @@ impl Attempt<'_> {
     /// once all others are ready: it then finds all of them at its first look, and no name server has an
     /// answer with fewer to give it.
     fn missing_servers(&self, pods: &[PodFacts]) -> Vec<ChildObject> {
-        let measured = nodes::selector(&self.nodes.measured);
+        let measured = nodes::selector(self.measured);
         let swept = self.point.replicas;
         let mut servers = self
             .builder

@@ -134,10 +134,10 @@ impl<'a> Queue<'a> {
             .collect();
         waiting.sort_by_key(|peer| Place::of(peer));
         for peer in waiting {
-            let Some(placement) = &peer.placement else {
+            let Some(wish) = &peer.wish else {
                 continue;
             };
-            for node in nodes::wanted(placement, &observed.nodes, &claims) {
+            for node in nodes::wanted(wish, &observed.nodes, &claims) {
                 claims.claim(node, claimant(peer));
             }
         }
@@ -180,8 +180,7 @@ impl<'a> Queue<'a> {
     /// Whether a benchmark that wants these nodes may measure.
     #[must_use]
     pub fn turn(&self, nodes: &Nodes) -> Turn {
-        let mut wanted = vec![nodes.measured.name.as_str(), nodes.injector.name.as_str()];
-        wanted.dedup();
+        let mut wanted = nodes.names();
         for node in &wanted {
             if let Some(other) = self.claims.on(node)
                 && other.uid != self.me.uid
@@ -192,7 +191,7 @@ impl<'a> Queue<'a> {
                 };
             }
         }
-        // Always in the same order, so that of two that take at once one gets both.
+        // Always in the same order, so that of two that take at once one gets all.
         wanted.sort_unstable();
         let mut actions = self.releases_but(&wanted);
         actions.extend(
@@ -248,7 +247,7 @@ fn held<'a>(observed: &'a Observed, uid: &str) -> impl Iterator<Item = &'a Lock>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Placement;
+    use crate::plan::nodes::Wish;
 
     /// Two boards and two injectors.
     fn cluster() -> Observed {
@@ -269,20 +268,23 @@ mod tests {
         }
     }
 
-    fn on(node: &str) -> Placement {
-        Placement {
-            measured_node_selector: BTreeMap::from([("node".to_owned(), node.to_owned())]),
-            ..Placement::default()
+    fn on(node: &str) -> Wish {
+        Wish {
+            measured: vec![(
+                "rust".to_owned(),
+                BTreeMap::from([("node".to_owned(), node.to_owned())]),
+            )],
+            ..Wish::default()
         }
     }
 
-    fn peer(uid: &str, created: i64, placement: Placement) -> Peer {
+    fn peer(uid: &str, created: i64, wish: Wish) -> Peer {
         Peer {
             name: format!("default/{uid}"),
             uid: uid.into(),
             created_unix_seconds: created,
             rests: false,
-            placement: Some(placement),
+            wish: Some(wish),
         }
     }
 
@@ -296,20 +298,21 @@ mod tests {
     }
 
     /// The nodes that a benchmark wants, and its turn.
-    fn turn(created: i64, uid: &str, placement: &Placement, observed: &Observed) -> (String, Turn) {
+    fn turn(created: i64, uid: &str, wish: &Wish, observed: &Observed) -> (String, Turn) {
         let me = Place {
             created_unix_seconds: created,
             uid: uid.into(),
         };
         let queue = Queue::before(&me, observed);
         let nodes = nodes::choose(
-            placement,
+            wish,
+            |entrant, candidate| entrant == candidate,
             observed,
             &crate::plan::ledger::Ledger::of("run", &[]),
             &queue,
         )
         .unwrap();
-        let wanted = format!("{} {}", nodes.measured.name, nodes.injector.name);
+        let wanted = format!("{} {}", nodes.measured()[0].name, nodes.injector.name);
         (wanted, queue.turn(&nodes))
     }
 
@@ -358,8 +361,8 @@ mod tests {
         observed.locks = vec![lock("pi-1", Some("a")), lock("pi-2", Some("a"))];
         let mine = turn(100, "me", &on("pi-2"), &observed).1;
         assert_eq!(mine, wait_for("a", "pi-2"));
-        let injecting_from = |node: &str| Placement {
-            injector_node_selector: BTreeMap::from([("node".to_owned(), node.to_owned())]),
+        let injecting_from = |node: &str| Wish {
+            injector: BTreeMap::from([("node".to_owned(), node.to_owned())]),
             ..on("pi-2")
         };
         observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
@@ -372,8 +375,8 @@ mod tests {
     #[test]
     fn a_younger_one_never_overtakes_on_a_node_that_came_free() {
         let mut observed = cluster();
-        let needs = Placement {
-            injector_node_selector: BTreeMap::from([("node".to_owned(), "injector-1".to_owned())]),
+        let needs = Wish {
+            injector: BTreeMap::from([("node".to_owned(), "injector-1".to_owned())]),
             ..on("pi-1")
         };
         // `a` waits for the injector alone; its measured node is free and stays so for it.

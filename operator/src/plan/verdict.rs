@@ -1,5 +1,6 @@
 //! From the ledger to the verdict.
 
+mod boards;
 mod budgets;
 mod comparisons;
 mod costs;
@@ -10,6 +11,8 @@ mod standing;
 mod sweep;
 mod work;
 mod workloads;
+
+use std::collections::BTreeMap;
 
 use frugality_measure::reading::Provenance;
 
@@ -28,7 +31,7 @@ use evidence::Evidence;
 pub use evidence::joules;
 use standing::Standing;
 use sweep::sweep;
-pub use work::OtherWork;
+pub use work::NotCompared;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +66,7 @@ pub struct Figures {
     /// Where each candidate does best, of several points.
     pub sweep: Vec<SweepResult>,
     /// Why candidates were not compared, if they were not.
-    pub not_compared: Option<OtherWork>,
+    pub not_compared: Option<NotCompared>,
     /// The look that the figures are of.
     pub look: Option<api::Look>,
     /// What the control differs from itself by.
@@ -356,6 +359,11 @@ fn rounded(mut figures: Figures) -> Figures {
         ] {
             *figure = figure.map(Figure::rounded);
         }
+        if let Some(node) = &mut result.node {
+            for figure in [&mut node.idle_watts, &mut node.load_watts] {
+                *figure = figure.map(Figure::rounded);
+            }
+        }
         for workload in &mut result.workloads {
             for figure in [
                 &mut workload.attributed_joules_per_request,
@@ -417,8 +425,28 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
             .collect(),
         results: standings.into_iter().flat_map(|s| s.results).collect(),
         provenance: worst.map(|energy| energy.provenance),
-        meter: worst.map(|energy| energy.meter.to_string()),
+        meter: meters(&counted),
         ledger_digest: digest(&counted),
+    }
+}
+
+/// Meter and source; of several measured nodes, that of each.
+fn meters(trials: &[&FrugalityTrial]) -> Option<String> {
+    let meters: BTreeMap<&str, String> = trials
+        .iter()
+        .filter_map(|e| {
+            let energy = e.status.as_ref()?.energy.as_ref()?;
+            Some((e.spec.measured_node.as_str(), energy.meter.to_string()))
+        })
+        .collect();
+    match meters.len() {
+        0 | 1 => meters.into_values().next(),
+        _ => {
+            let of_nodes = meters
+                .iter()
+                .map(|(node, meter)| format!("{meter} on {node}"));
+            Some(of_nodes.collect::<Vec<_>>().join(" and "))
+        }
     }
 }
 

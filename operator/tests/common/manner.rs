@@ -3,7 +3,10 @@
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Role},
-    plan::facts::{Observed, Peer, PodFacts},
+    plan::{
+        facts::{Observed, Peer, PodFacts},
+        nodes::Wish,
+    },
 };
 use kube::ResourceExt;
 
@@ -63,7 +66,7 @@ pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
         uid: benchmark.uid().unwrap(),
         created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
         rests: benchmark.is_complete() || benchmark.spec.suspend,
-        placement: Some(benchmark.spec.placement.clone()),
+        wish: Some(Wish::of(&benchmark.spec)),
     }
 }
 

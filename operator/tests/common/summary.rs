@@ -34,7 +34,7 @@ pub(crate) fn of_plan(plan: &Plan) -> String {
             ),
         }
     }
-    if let Some(watch) = &plan.watch {
+    for watch in &plan.watch {
         let meter = watch.meter_ip.as_deref().unwrap_or("no meter");
         let seen = if watch.injector_seen {
             ", injector seen"

@@ -9,8 +9,8 @@ use frugality_operator::{
     plan::{
         Action, EventNote, LockAction, Plan, Watch,
         facts::{
-            ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, PREFLIGHT,
-            Session,
+            ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Session,
+            is_preflight,
         },
         identity::{RERUN_ANNOTATION, event_name, lock_name},
         ledger::outcome_of,
@@ -41,7 +41,7 @@ pub(crate) struct Slot {
     pub(crate) secrets: BTreeMap<String, String>,
     pub(crate) trials: Vec<FrugalityTrial>,
     pub(crate) sessions: BTreeMap<String, Session>,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Vec<Watch>,
     pub(crate) next_pass: f64,
     pub(crate) waiting_since: Option<(String, f64)>,
     /// Whether the benchmark was deleted.
@@ -56,7 +56,7 @@ pub(crate) struct Slot {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) sessions: BTreeMap<String, Session>,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Vec<Watch>,
     pub(crate) next_pass: f64,
     pub(crate) waiting_since: Option<(String, f64)>,
 }
@@ -143,7 +143,7 @@ impl World {
                     secrets: BTreeMap::new(),
                     trials: Vec::new(),
                     sessions: BTreeMap::new(),
-                    watch: None,
+                    watch: Vec::new(),
                     next_pass: T0 + 0.4,
                     waiting_since: None,
                     gone: false,
@@ -333,7 +333,7 @@ impl World {
     pub(crate) fn kill_operator(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| !slot.gone) {
             slot.sessions.clear();
-            slot.watch = None;
+            slot.watch.clear();
             slot.waiting_since = None;
             slot.next_pass = self.now + 2.3;
         }
@@ -369,7 +369,7 @@ impl World {
     ) -> bool {
         let goes_on = match action {
             Action::Watch(watch) => {
-                self.watch(slot, watch.as_ref());
+                self.watch(slot, watch.clone());
                 return true;
             }
             Action::Lock(action) => self.change_lock(slot, action),
@@ -497,15 +497,15 @@ impl World {
         true
     }
 
-    fn watch(&mut self, slot: usize, watch: Option<&Watch>) {
+    fn watch(&mut self, slot: usize, watches: Vec<Watch>) {
         let slot = &mut self.slots[slot];
-        slot.watch = watch.cloned();
         slot.sessions
-            .retain(|trial, _| watch.is_some_and(|watch| watch.trial == *trial));
-        if let Some(watch) = watch {
+            .retain(|trial, _| watches.iter().any(|watch| watch.trial == *trial));
+        for watch in &watches {
             let session = slot.sessions.entry(watch.trial.clone()).or_default();
             session.injector_seen |= watch.injector_seen;
         }
+        slot.watch = watches;
     }
 
     /// Every operator reads the meters that it watches.
@@ -518,13 +518,12 @@ impl World {
             .map(|pod| pod.facts.uid.clone())
             .collect();
         let (manner, now, loads) = (&self.manner, self.now, &self.loads);
-        let read = |watch: &Option<Watch>, sessions: &mut BTreeMap<String, Session>| {
-            let Some(watch) = watch else { return };
+        let read = |watch: &Watch, sessions: &mut BTreeMap<String, Session>| {
             let session = sessions.entry(watch.trial.clone()).or_default();
             match (&watch.meter_ip, manner.meter) {
                 (Some(_), Some(provenance)) => {
                     session.last_error = None;
-                    if watch.trial == PREFLIGHT {
+                    if is_preflight(&watch.trial) {
                         session.readings = std::sync::Arc::default();
                     }
                     let on_node: Vec<LoadOn> = loads
@@ -534,14 +533,22 @@ impl World {
                         .collect();
                     let mut reading = reading(at, provenance, &on_node, &pods);
                     reading.scraped_at_unix_seconds = now + manner.operator_ahead;
+                    // Every node has a meter of its own.
+                    if watch.node != "pi-1" {
+                        reading.meter.source = format!("meter of {}", watch.node);
+                    }
                     std::sync::Arc::make_mut(&mut session.readings).push(reading);
                 }
                 _ => session.last_error = Some("no answer from the meter".into()),
             }
         };
         for slot in &mut self.slots {
-            read(&slot.watch, &mut slot.sessions);
-            read(&slot.second.watch, &mut slot.second.sessions);
+            for watch in &slot.watch {
+                read(watch, &mut slot.sessions);
+            }
+            for watch in &slot.second.watch {
+                read(watch, &mut slot.second.sessions);
+            }
         }
     }
 

@@ -13,6 +13,13 @@ const CONNECTIONS_BESIDE: i32 = 10;
 pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(), SettingsError> {
     for candidate in &spec.candidates {
         reaches_its_backends(candidate)?;
+        let has_own_node = candidate.measured_node_selector.is_some();
+        if has_own_node && spec.database.is_some() {
+            return Err(SettingsError::DatabaseOnOneNode);
+        }
+        if !has_own_node && candidate.costs.is_some() {
+            return Err(SettingsError::CostsWithoutNode(candidate.name.clone()));
+        }
         if let Some(database) = &spec.database {
             has_connections(candidate, database, points)?;
         }

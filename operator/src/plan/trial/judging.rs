@@ -250,10 +250,11 @@ impl Attempt<'_> {
         })
     }
 
-    /// Joules of different meters are never averaged.
+    /// Joules of different meters are never averaged; each node has its own.
     fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
+        let node = &self.trial.spec.measured_node;
         let earlier = self
-            .measured_before(|_| true)
+            .measured_before(|spec| spec.measured_node == *node)
             .find_map(|status| status.energy.as_ref())?;
         let words = |energy: &EnergyFigures| format!("{} zone {}", energy.meter, energy.zone);
         let is_same = earlier.meter == now.meter && earlier.zone == now.zone;

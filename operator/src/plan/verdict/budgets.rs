@@ -219,7 +219,7 @@ impl<'a> Judged<'a> {
             ));
         }
         self.evidence
-            .other_work(&self.limit.candidate, against)
+            .why_not_compared(&self.limit.candidate, against)
             .map(|why| why.message)
     }
 

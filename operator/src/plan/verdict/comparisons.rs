@@ -1,14 +1,15 @@
 //! Candidates against each other and against themselves, always paired by block. What a meter's gain is
-//! wrong by is in both figures of a pair and cancels, so that no ratio carries the meter's accuracy.
+//! wrong by is in both figures of a pair and cancels, so that a ratio carries the meter's accuracy only where the
+//! two were measured by different ones.
 
 use frugality_measure::statistics::{
     control::noise_floor as floor_of, equivalence::is_equivalent, paired_ratio,
-    position::position_effect,
+    position::position_effect, uncertainty::expanded,
 };
 
 use super::evidence::Evidence;
 use crate::{
-    api::{CandidateResult, Comparison, DecidingFigure, Figure, NoiseFloor},
+    api::{CandidateResult, Comparison, DecidingFigure, Expanded, Figure, NoiseFloor},
     plan::text,
 };
 
@@ -31,10 +32,33 @@ impl Evidence<'_> {
     /// The ratio of two candidates, with an interval of two-sided error `level`. None where a figure is
     /// missing, or where they do not do the same work.
     pub(super) fn ratio(&self, one: &str, other: &str, level: f64) -> Option<Figure> {
-        if self.other_work(one, other).is_some() {
+        if self.why_not_compared(one, other).is_some() {
             return None;
         }
-        paired_ratio(&self.pairs(one, other)?, 1.0 - level).map(Figure::from)
+        let estimate = paired_ratio(&self.pairs(one, other)?, 1.0 - level)?;
+        if self.is_on_one_node(one, other) {
+            return Some(estimate.into());
+        }
+        let bounds = expanded(&estimate, self.of_meters(one, other)?)?;
+        Some(Figure {
+            expanded: Some(Expanded {
+                lower: bounds.lower,
+                upper: bounds.upper,
+                covers_meter: true,
+            }),
+            ..estimate.into()
+        })
+    }
+
+    /// Whether two candidates are shown to differ by less than a share.
+    fn is_equal(&self, one: &str, other: &str, within: f64) -> Option<bool> {
+        let level = self.settings.tie_level;
+        if self.is_on_one_node(one, other) {
+            return is_equivalent(&self.pairs(one, other)?, within, level);
+        }
+        // Two one-sided tests are an interval of twice their level.
+        let (lower, upper) = self.ratio(one, other, 2.0 * level)?.bounds();
+        Some(lower > 1.0 / (1.0 + within) && upper < 1.0 + within)
     }
 
     /// Every candidate against every other.
@@ -46,15 +70,15 @@ impl Evidence<'_> {
                 let Some(ratio) = self.ratio(candidate, against, settings.level) else {
                     continue;
                 };
-                let equivalent = settings.tie_within.and_then(|within| {
-                    let pairs = self.pairs(candidate, against)?;
-                    is_equivalent(&pairs, within, settings.tie_level)
-                });
+                let equivalent = settings
+                    .tie_within
+                    .and_then(|within| self.is_equal(candidate, against, within));
+                let (lower, upper) = ratio.bounds();
                 comparisons.push(Comparison {
                     point: self.point.name.clone(),
                     candidate: candidate.clone(),
                     against: against.clone(),
-                    separated: ratio.upper < 1.0 || ratio.lower > 1.0,
+                    separated: upper < 1.0 || lower > 1.0,
                     equivalent,
                     ratio,
                 });
@@ -79,7 +103,7 @@ impl Evidence<'_> {
             .find(|candidate| {
                 let beaten = comparisons
                     .iter()
-                    .filter(|c| c.candidate == **candidate && c.ratio.upper < 1.0)
+                    .filter(|c| c.candidate == **candidate && c.ratio.bounds().1 < 1.0)
                     .count();
                 candidates.len() > 1 && beaten == candidates.len() - 1
             })
@@ -91,7 +115,7 @@ impl Evidence<'_> {
         let candidates = &self.settings.candidates;
         let beats = |one: &String, other: &String| {
             let ratio = self.ratio(one, other, self.strict_level);
-            ratio.is_some_and(|ratio| ratio.upper < 1.0)
+            ratio.is_some_and(|ratio| ratio.bounds().1 < 1.0)
         };
         let beats_all = |one: &&String| {
             let mut others = candidates.iter().filter(|other| other != one);

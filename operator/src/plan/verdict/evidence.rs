@@ -1,33 +1,39 @@
 //! The trials that a judgement rests on, and each candidate's figures from them.
 
-use frugality_measure::statistics::{
-    Estimate, arithmetic_mean, geometric_mean, uncertainty::expanded,
+use frugality_measure::{
+    energy::EnergyFigures,
+    statistics::{Estimate, arithmetic_mean, geometric_mean, uncertainty::expanded},
 };
 
+use super::costs::cost_of;
 use crate::{
     api::{
         Boundary, CandidateResult, DecidingFigure, Expanded, Figure, FrugalityTrial,
         FrugalityTrialStatus, Outcome,
     },
     plan::{
-        costs::Cost,
+        costs::{Cost, Rates},
         ledger::Ledger,
         settings::{ERROR, Look, Point, Quantity, Settings},
     },
 };
 
 /// What is measured in a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Measure {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Measure<'r> {
     RequestsPerSecond,
     MillisecondsPerRequest,
     Joules(DecidingFigure),
     CpuMilliseconds,
-    /// Of a million requests.
-    Cost(Cost),
+    /// Of a million requests, at these rates.
+    Cost(Cost, &'r Rates),
+    /// Mean power of the node, in the idle baselines.
+    IdleWatts,
+    /// The same in the window.
+    LoadWatts,
 }
 
-impl Measure {
+impl Measure<'_> {
     fn name(self) -> &'static str {
         match self {
             Self::RequestsPerSecond => "requests/s",
@@ -36,8 +42,10 @@ impl Measure {
             Self::Joules(DecidingFigure::Net) => "net joules",
             Self::Joules(DecidingFigure::Attributed) => "attributed joules",
             Self::CpuMilliseconds => "CPU time",
-            Self::Cost(Cost::Money) => "money",
-            Self::Cost(Cost::Carbon) => "carbon",
+            Self::Cost(Cost::Money, _) => "money",
+            Self::Cost(Cost::Carbon, _) => "carbon",
+            Self::IdleWatts => "idle watts",
+            Self::LoadWatts => "watts under load",
         }
     }
 
@@ -45,13 +53,16 @@ impl Measure {
     fn is_of_node(self) -> bool {
         matches!(
             self,
-            Self::Joules(DecidingFigure::Gross | DecidingFigure::Net) | Self::Cost(_)
+            Self::Joules(DecidingFigure::Gross | DecidingFigure::Net)
+                | Self::Cost(..)
+                | Self::IdleWatts
+                | Self::LoadWatts
         )
     }
 
-    /// Whether joules are in it, of which the spread between trials does not show everything.
+    /// Whether energy is in it, of which the spread between trials does not show everything.
     fn is_of_energy(self) -> bool {
-        matches!(self, Self::Joules(_) | Self::Cost(_))
+        self.is_of_node() || matches!(self, Self::Joules(_))
     }
 }
 
@@ -135,7 +146,7 @@ impl<'a> Evidence<'a> {
             .filter_map(|e| e.status.as_ref())
     }
 
-    pub(super) fn value(&self, trial: &FrugalityTrialStatus, measure: Measure) -> Option<f64> {
+    pub(super) fn value(&self, trial: &FrugalityTrialStatus, measure: Measure<'_>) -> Option<f64> {
         let boundary = self.settings.boundary;
         if self.is_shared && measure.is_of_node() {
             return None;
@@ -153,9 +164,14 @@ impl<'a> Evidence<'a> {
                 };
                 seconds.map(|seconds| seconds * 1000.0)
             }
-            Measure::Cost(cost) => self
-                .cost_terms(trial, cost)
+            Measure::Cost(_, rates) => self
+                .cost_terms(trial, rates)
                 .map(|(energy, node)| energy + node),
+            Measure::IdleWatts => trial.energy.as_ref().map(idle_watts),
+            Measure::LoadWatts => {
+                let seconds = trial.window?.seconds();
+                Some(trial.energy.as_ref()?.node_joules / seconds)
+            }
         }
     }
 
@@ -165,7 +181,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// A figure with an interval of two-sided error `level`; none where any trial lacks it.
-    pub(super) fn figure(&self, entrant: &str, measure: Measure, level: f64) -> Option<Figure> {
+    pub(super) fn figure(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Figure> {
         let trials = self.trials(entrant);
         let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
         let estimate = geometric_mean(&values?, 1.0 - level)?;
@@ -181,7 +197,7 @@ impl<'a> Evidence<'a> {
         &self,
         estimate: &Estimate,
         trials: &[&FrugalityTrialStatus],
-        measure: Measure,
+        measure: Measure<'_>,
     ) -> Option<Figure> {
         let beside = self.uncertainty(trials, measure, f64::hypot)?;
         let bounds = expanded(estimate, beside)?;
@@ -198,17 +214,17 @@ impl<'a> Evidence<'a> {
     }
 
     /// What the windows' ends cost a figure in joules, as a share of it: the largest of the trials.
-    pub(super) fn ends_uncertainty(&self, entrant: &str, measure: Measure) -> Option<f64> {
+    pub(super) fn ends_uncertainty(&self, entrant: &str, measure: Measure<'_>) -> Option<f64> {
         self.uncertainty(&self.trials(entrant), measure, |_, ends| ends)
     }
 
     /// What the spread between trials does not show of a figure of energy, as a share of it: the largest
     /// of the trials, each from its meter's accuracy and from what its window's ends cost. A meter that tells
     /// no accuracy adds nothing; of a cost, only the part for energy has this.
-    fn uncertainty(
+    pub(super) fn uncertainty(
         &self,
         trials: &[&FrugalityTrialStatus],
-        measure: Measure,
+        measure: Measure<'_>,
         together: impl Fn(f64, f64) -> f64,
     ) -> Option<f64> {
         let of_trial = |trial: &&FrugalityTrialStatus| {
@@ -218,8 +234,13 @@ impl<'a> Evidence<'a> {
             // share that they are of the load's own.
             let (joules, share) = match measure {
                 Measure::Joules(DecidingFigure::Attributed) => (energy.net_joules, 1.0),
-                Measure::Cost(cost) => {
-                    let (of_energy, of_node) = self.cost_terms(trial, cost)?;
+                // A baseline ends in idleness, where a moment earlier or later costs next to nothing.
+                Measure::IdleWatts => {
+                    return Some(together(meter_uncertainty(trial).unwrap_or(0.0), 0.0));
+                }
+                Measure::LoadWatts => (Some(energy.node_joules), 1.0),
+                Measure::Cost(_, rates) => {
+                    let (of_energy, of_node) = self.cost_terms(trial, rates)?;
                     (Some(energy.node_joules), of_energy / (of_energy + of_node))
                 }
                 _ => (None, 1.0),
@@ -282,7 +303,7 @@ impl<'a> Evidence<'a> {
         let trials = self.trials(candidate);
         let level = self.settings.level;
         let mut withheld = Vec::new();
-        let mut figure = |measure: Measure| {
+        let mut figure = |measure: Measure<'_>| {
             let figure = self.figure(candidate, measure, level);
             if figure.is_none() {
                 withheld.push(self.withheld_because(measure, &trials));
@@ -292,19 +313,21 @@ impl<'a> Evidence<'a> {
         let requests_per_second = figure(Measure::RequestsPerSecond);
         let gross_joules_per_request = figure(Measure::Joules(DecidingFigure::Gross));
         let mut cost = |cost: Cost| {
-            self.settings.rates(cost)?;
-            let of_sums = figure(Measure::Cost(cost))?;
-            self.cost(
-                cost,
+            let rates = self.settings.rates(candidate, cost)?;
+            let of_sums = figure(Measure::Cost(cost, rates))?;
+            Some(cost_of(
+                rates,
                 of_sums,
                 gross_joules_per_request?,
                 requests_per_second?,
-            )
+            ))
         };
         let (money, carbon) = (cost(Cost::Money), cost(Cost::Carbon));
+        let node = self.own_node(candidate, &mut figure);
         CandidateResult {
             point: self.point.name.clone(),
             candidate: candidate.to_owned(),
+            node,
             trials: i32::try_from(trials.len()).unwrap_or(i32::MAX),
             void_attempts: i32::try_from(self.ledger.count(Outcome::Void, |spec| {
                 spec.candidate == candidate && spec.point == self.point.name
@@ -332,7 +355,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn withheld_because(&self, measure: Measure, trials: &[&FrugalityTrialStatus]) -> String {
+    fn withheld_because(&self, measure: Measure<'_>, trials: &[&FrugalityTrialStatus]) -> String {
         let name = measure.name();
         if self.is_shared && measure.is_of_node() {
             return format!(
@@ -365,6 +388,11 @@ impl<'a> Evidence<'a> {
     }
 }
 
+/// Mean power of the node before and after the load.
+fn idle_watts(energy: &EnergyFigures) -> f64 {
+    f64::midpoint(energy.idle_before_watts, energy.idle_after_watts)
+}
+
 /// Joules per request of one trial, by definition.
 #[must_use]
 pub fn joules(
@@ -388,7 +416,7 @@ pub fn joules(
 }
 
 /// The meter's own accuracy, where it tells that.
-fn meter_uncertainty(trial: &FrugalityTrialStatus) -> Option<f64> {
+pub(super) fn meter_uncertainty(trial: &FrugalityTrialStatus) -> Option<f64> {
     trial.energy.as_ref()?.meter_relative_uncertainty
 }
 

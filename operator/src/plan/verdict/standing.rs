@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{comparisons::told, evidence::Evidence, work::OtherWork};
+use super::{comparisons::told, evidence::Evidence, work::NotCompared};
 use crate::api::{CandidateResult, Comparison, NoiseFloor};
 
 /// The most notes that a status tells.
@@ -19,7 +19,7 @@ pub(super) struct Standing {
     pub(super) strict_winner: Option<String>,
     pub(super) tie: bool,
     pub(super) noise_floor: Option<NoiseFloor>,
-    pub(super) not_compared: Option<OtherWork>,
+    pub(super) not_compared: Option<NotCompared>,
     pub(super) notes: Vec<String>,
 }
 

@@ -49,7 +49,7 @@ fn throughput(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f
     evidence.value(trial, Measure::RequestsPerSecond)
 }
 
-fn joules(evidence: &Evidence<'_>) -> Measure {
+fn joules(evidence: &Evidence<'_>) -> Measure<'static> {
     Measure::Joules(evidence.deciding)
 }
 

@@ -1,5 +1,5 @@
-//! Whether two candidates do the same work for a request. Where they do not, what they cost says nothing
-//! about which is better, and they are not compared: at no point, if it is seen at any, for the request is
+//! Whether two candidates can be compared. Where they do not do the same work for a request, what they cost
+//! says nothing about which is better, and they are not: at no point, if it is seen at any, for the request is
 //! the same at all.
 
 use super::evidence::Evidence;
@@ -15,7 +15,7 @@ const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
 
 /// Why two candidates are not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherWork {
+pub struct NotCompared {
     /// Reason code.
     pub reason: &'static str,
     /// For people, with numbers.
@@ -32,20 +32,22 @@ struct Transactions {
 impl Evidence<'_> {
     /// Why two candidates are not compared, if they do not do the same work and the spec does not allow it.
     /// Where that is not known, [`Self::unknown_work`] says so.
-    pub(super) fn other_work(&self, one: &str, other: &str) -> Option<OtherWork> {
+    pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {
         let of_answers = || {
-            Some(OtherWork {
+            Some(NotCompared {
                 reason: reason::RESPONSES_DIFFER,
                 message: self.responses_differ(one, other)?,
             })
         };
         let of_queries = || {
-            Some(OtherWork {
+            Some(NotCompared {
                 reason: reason::QUERIES_DIFFER,
                 message: self.queries_differ(one, other)?,
             })
         };
-        of_answers().or_else(of_queries)
+        of_answers()
+            .or_else(of_queries)
+            .or_else(|| self.meters_unknown(one, other))
     }
 
     fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
@@ -142,12 +144,12 @@ impl Evidence<'_> {
     }
 
     /// The first two candidates that are not compared, and why.
-    pub(super) fn not_compared(&self) -> Option<OtherWork> {
+    pub(super) fn not_compared(&self) -> Option<NotCompared> {
         let names = &self.settings.candidates;
         names.iter().enumerate().find_map(|(index, one)| {
             names[index + 1..]
                 .iter()
-                .find_map(|other| self.other_work(one, other))
+                .find_map(|other| self.why_not_compared(one, other))
         })
     }
 }

@@ -1,0 +1,164 @@
+"""The same server on two boards: each trial on its candidate's own node, by that node's own meter.
+
+``pi-2`` is a second board of the box (``lab board pi-2``), with half the watts of ``pi-1`` by its model, so
+that the truth of the ratio is known. Both models are said to be known to 2 %, without which nothing would be
+compared.
+
+Not among the tests of every day, for it takes ten minutes: ``make articles``.
+"""
+
+import dataclasses
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+import box
+import oracle
+from benchmarks import SHORT
+from checks import disagreements, outcome
+from conftest import watched
+from evidence import say
+from kube import LAB, OPERATOR_NAMESPACE, Object, get, install, kubectl
+from session import Session, start_recorder
+
+NAMESPACE = "e2e-boards"
+EXAMPLE = "examples/two-boards.yaml"
+BOARD = "pi-2"
+IMAGES = [f"localhost/frugality/{name}:0.1.0" for name in ("meter", "streamdata-rust")]
+SECONDS = 1800
+UNCERTAINTY = 0.02
+NODE_OF = {"large": box.MEASURED_NODE, "small": BOARD}
+# Of a made-up euro: in the example.
+PRICE_OF = {"large": 90, "small": 30}
+FIVE_YEARS_SECONDS = 43800 * 3600
+
+
+def lab(*arguments: str) -> None:
+    result = subprocess.run([LAB, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, f"lab {' '.join(arguments)}: {result.stdout}{result.stderr}"
+
+
+@dataclass
+class Boards:
+    """The benchmark at its end, and what is known of each candidate's node."""
+
+    sessions: dict[str, Session]
+    benchmark: Object
+    trials: list[Object]
+
+    def of(self, candidate: str) -> list[Object]:
+        return [trial for trial in self.trials if trial["spec"]["candidate"] == candidate]
+
+    def result(self, candidate: str) -> Object:
+        results = self.benchmark["status"]["results"]
+        (result,) = [result for result in results if result["candidate"] == candidate]
+        return result
+
+
+def power(models: dict[str, oracle.Model]) -> Object:
+    nodes = {
+        node: {
+            "source": {"type": "model"},
+            "idleWatts": model.idle_watts,
+            "wattsPerCpu": model.watts_per_cpu,
+            "relativeUncertainty": UNCERTAINTY,
+        }
+        for node, model in models.items()
+    }
+    return {"meter": {"power": {"nodes": nodes}}}
+
+
+def run(session: Session) -> Object:
+    command = ("patch", "-f", EXAMPLE, "--local", "--type=merge", "--patch-file", SHORT, "-o", "yaml")
+    kubectl("apply", "--namespace", NAMESPACE, "-f", "-", stdin=kubectl(*command).stdout)
+    benchmark = session.ended(f"{NAMESPACE}/two-boards", SECONDS)
+    summarize = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
+    say(kubectl(*summarize, "frugality-operator", "summarize", stdin=json.dumps(benchmark)).stdout)
+    return benchmark
+
+
+@pytest.fixture(scope="module")
+def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
+    lab("board", BOARD)
+    try:
+        lab("load", *IMAGES)
+        with watched([NAMESPACE], request) as session:
+            known = session.model
+            half = dataclasses.replace(
+                known, idle_watts=known.idle_watts / 2, watts_per_cpu=known.watts_per_cpu / 2
+            )
+            install(power({box.MEASURED_NODE: known, BOARD: half}), box.ARTIFACTS / "boards-values.json")
+            recording = box.ARTIFACTS / "cpu-of-the-board.record"
+            recorder = start_recorder(BOARD, recording)
+            try:
+                benchmark = run(session)
+            finally:
+                recorder.terminate()
+                recorder.wait(10)
+            trials = session.observer.trials_of(f"{NAMESPACE}/two-boards")
+            yield Boards(
+                {"large": session, "small": dataclasses.replace(session, model=half, recording=recording)},
+                benchmark,
+                [trial for trial in trials if outcome(trial) == "Measured"],
+            )
+    finally:
+        install({}, box.ARTIFACTS / "boards-values.json")
+        lab("board", BOARD, "down")
+
+
+@pytest.mark.parametrize("candidate", NODE_OF)
+def test_each_trial_is_on_its_own_board_and_is_the_oracles(boards: Boards, candidate: str) -> None:
+    trials = boards.of(candidate)
+    assert len(trials) >= 5
+    session, node = boards.sessions[candidate], NODE_OF[candidate]
+    for trial in trials:
+        assert trial["spec"]["measuredNode"] == node
+        assert trial["spec"]["injectorNode"] == box.INJECTOR_NODE
+        for uid in trial["status"]["candidatePods"]:
+            assert session.observer.spans[uid].node == node
+    assert disagreements(session, session.record(), trials) == []
+
+
+def test_the_board_of_half_the_watts_wins_by_what_both_meters_leave_sure(boards: Boards) -> None:
+    status = boards.benchmark["status"]
+    assert (status["verdict"], status["winner"]) == ("Pass", "small")
+    assert status["measuredNode"] == f"{box.MEASURED_NODE}, {BOARD}"
+    (comparison,) = [c for c in status["comparisons"] if c["candidate"] == "small"]
+    ratio, expanded = comparison["ratio"], comparison["ratio"]["expanded"]
+    # Half the watts for the same work at the same speed, as far as the machine's speed stays.
+    assert expanded["lower"] < 0.5 < expanded["upper"], ratio
+    assert expanded["coversMeter"]
+    # 2 % of each meter, with a coverage factor of 2, beside the spread.
+    assert expanded["upper"] / ratio["value"] > 1 + 2 * UNCERTAINTY * 2**0.5
+    assert expanded["upper"] > ratio["upper"]
+
+
+@pytest.mark.parametrize("candidate", NODE_OF)
+def test_watts_and_costs_are_those_of_the_board(boards: Boards, candidate: str) -> None:
+    result, trials = boards.result(candidate), boards.of(candidate)[-5:]
+    node = result["node"]
+    assert node["name"] == NODE_OF[candidate]
+    idle = [trial["status"]["energy"][f"idle{when}Watts"] for trial in trials for when in ("Before", "After")]
+    assert min(idle) <= node["idleWatts"]["value"] <= max(idle)
+    model = boards.sessions[candidate].model
+    assert model.idle_watts < node["idleWatts"]["value"] < node["loadWatts"]["value"]
+    assert node["loadWatts"]["value"] < model.idle_watts + model.watts_per_cpu * model.cpus * 1.01
+    rate = result["requestsPerSecond"]["value"]
+    for_node = 1e6 / rate * PRICE_OF[candidate] / FIVE_YEARS_SECONDS
+    assert result["money"]["node"] == pytest.approx(for_node, rel=1e-4)
+
+
+def test_no_node_is_held_afterwards(boards: Boards) -> None:
+    """All three are given back once the last pod has gone."""
+
+    def holders() -> dict[str, str]:
+        leases = get("leases", "-n", OPERATOR_NAMESPACE, "-l", "frugality.dev/lock=node")["items"]
+        return {lease["metadata"]["name"]: lease["spec"].get("holderIdentity", "") for lease in leases}
+
+    nodes = {f"frugality-node-{node}" for node in (*NODE_OF.values(), box.INJECTOR_NODE)}
+    assert nodes <= {name.rsplit("-", 1)[0] for name in holders()}
+    observer = boards.sessions["large"].observer
+    observer.until(lambda: not any(holders().values()), 60, "the end of all locks")
