@@ -1,0 +1,89 @@
+"""Ten million requests in one window: status, ledger and the operator's memory stay as small as ever.
+
+Not among the tests of every day, for it takes up to half an hour: ``make articles``.
+"""
+
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from checks import assert_ended, disagreements, outcome
+from conftest import watched
+from evidence import say
+from kube import Object, kubectl
+from session import Session
+
+NAMESPACE = "e2e-endurance"
+EXAMPLE = "examples/endurance.yaml"
+SHORT_ENDURANCE = "examples/short-endurance.patch.yaml"
+REQUESTS = 10_000_000
+SECONDS = 2700
+STATUS_BYTES = 32 * 1024
+# As an entry of a window of 20 s.
+ENTRY_BYTES = 16 * 1024
+# Readings of the window's length are kept: twice a second some kilobytes, and the allocator's slack.
+GROWTH_MIB = 8
+
+
+@dataclass
+class Endured:
+    session: Session
+    benchmark: Object
+    trial: Object
+
+
+@pytest.fixture(scope="module")
+def endured(request: pytest.FixtureRequest) -> Iterator[Endured]:
+    with watched([NAMESPACE], request) as session:
+        command = ("patch", "-f", EXAMPLE, "--local", "--type=merge", "--patch-file", SHORT_ENDURANCE)
+        patched = kubectl(*command, "-o", "yaml").stdout
+        kubectl("apply", "--namespace", NAMESPACE, "-f", "-", stdin=patched)
+        benchmark = session.ended(f"{NAMESPACE}/endurance", SECONDS)
+        trials = session.observer.trials_of(f"{NAMESPACE}/endurance")
+        measured = [trial for trial in trials if outcome(trial) == "Measured"]
+        assert len(measured) == 1, [trial["status"].get("message") for trial in trials]
+        yield Endured(session, benchmark, measured[0])
+
+
+def test_all_requests_are_in_one_window_and_are_the_oracles(endured: Endured) -> None:
+    assert_ended(endured.benchmark, "Inconclusive", "TooFewBlocks")
+    status = endured.trial["status"]
+    assert status["requests"]["requests"] == REQUESTS
+    assert status["requests"]["errors"] == 0
+    assert disagreements(endured.session, endured.session.record(), [endured.trial]) == []
+    energy = status["energy"]
+    say(
+        f"{status['requests']['requestsPerSecond']:.0f} requests/s, "
+        f"{1e3 * energy['grossJoulesPerRequest']:.3f} mJ/request, memory grows by "
+        f"{3600 * energy['candidateWorkingSetGrowthBytesPerSecond'] / 2**20:.2f} MiB/h, "
+        f"{status.get('restarts', 0)} restarts"
+    )
+
+
+def test_how_fast_memory_grows_is_told(endured: Endured) -> None:
+    growth = endured.trial["status"]["energy"]["candidateWorkingSetGrowthBytesPerSecond"]
+    window = endured.trial["status"]["window"]
+    seconds = window["endUnixSeconds"] - window["startUnixSeconds"]
+    peak = endured.trial["status"]["energy"]["candidatePeakWorkingSetBytes"]
+    assert -peak < growth * seconds < peak
+
+
+def test_status_and_ledger_stay_small(endured: Endured) -> None:
+    sizes = len(json.dumps(endured.benchmark["status"])), len(json.dumps(endured.trial["status"]))
+    say(f"status {sizes[0]} bytes, entry of the ledger {sizes[1]} bytes")
+    assert sizes[0] < STATUS_BYTES
+    assert sizes[1] < ENTRY_BYTES
+
+
+def test_the_operators_memory_stays_flat(endured: Endured) -> None:
+    """The last tenth of the run beside the second."""
+    (samples,) = [kib for part, kib in endured.session.memory.samples.items() if part.startswith("operator ")]
+    tenth = len(samples) // 10
+    assert tenth > 10
+    early = statistics.median(samples[tenth : 2 * tenth]) / 1024
+    late = statistics.median(samples[-tenth:]) / 1024
+    say(f"operator: {early:.1f} MiB in the second tenth of the run, {late:.1f} MiB in the last")
+    assert late - early < GROWTH_MIB
