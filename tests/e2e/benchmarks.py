@@ -46,11 +46,15 @@ class Benchmark:
         if self.spec:
             kubectl("apply", "-f", "-", stdin=json.dumps(self.manifest))
             return
-        # As the overlay's own comment says.
-        patched = kubectl(
-            "patch", "-f", EXAMPLE, "--local", "--type=merge", "--patch-file", SHORT, "-o", "yaml"
-        ).stdout
-        kubectl("apply", "--namespace", self.namespace, "-f", "-", stdin=patched)
+        apply_example(self.namespace, EXAMPLE, SHORT)
+
+
+def apply_example(namespace: str, example: str, patch: str) -> str:
+    """An example in its short form, as the patch's own comment says; returns its name."""
+    command = ("patch", "-f", example, "--local", "--type=merge", "--patch-file", patch, "-o", "yaml")
+    patched = kubectl(*command).stdout
+    applied = kubectl("apply", "--namespace", namespace, "-f", "-", "-o", "name", stdin=patched)
+    return applied.stdout.strip().rpartition("/")[2]
 
 
 def spec(**changes: object) -> Object:

@@ -9,6 +9,8 @@ PASS = {"Complete": "True", "Succeeded": "True", "Ready": "True"}
 OTHER_END = {"Complete": "True", "Succeeded": "False", "Ready": "False", "Stalled": "True"}
 EXACT = 1e-6
 WITHIN_ONE_PERCENT = 0.01
+# The most that a status may hold.
+STATUS_BYTES = 32 * 1024
 
 
 def kstatus(found: dict[str, Object]) -> dict[str, str]:

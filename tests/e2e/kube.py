@@ -65,6 +65,12 @@ def get(*arguments: str) -> Object:
     return json.loads(kubectl("get", *arguments, "-o", "json").stdout)
 
 
+def summarize(benchmark: Object) -> str:
+    """What ``frugality-operator summarize`` makes of it."""
+    command = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
+    return kubectl(*command, "frugality-operator", "summarize", stdin=json.dumps(benchmark)).stdout
+
+
 def table(text: str) -> list[dict[str, str]]:
     """The table that ``kubectl get`` prints, a row as column -> cell. Cells may hold single spaces."""
     lines = [line for line in text.splitlines() if line.strip()]

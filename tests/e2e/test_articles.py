@@ -1,6 +1,6 @@
 """The examples that repeat the articles, in their documented short forms, with what they came to.
 
-Not among the tests of every day, for they take half an hour: ``make articles``.
+Not among the tests of every day, for they take over half an hour: ``make articles``.
 """
 
 import json
@@ -8,18 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks import SHORT
-from checks import disagreements, outcome
+from benchmarks import SHORT, apply_example
+from checks import STATUS_BYTES, disagreements, outcome
 from conftest import watched
 from evidence import say
-from kube import OPERATOR_NAMESPACE, Object, kubectl
+from kube import Object, summarize
 from session import Session
 
 NAMESPACE = "e2e-articles"
 STREAMDATA = "examples/rust-vs-go-streamdata.yaml"
 SWEEP = "examples/rust-vs-python-sweep.yaml"
 SHORT_SWEEP = "examples/short-sweep.patch.yaml"
-STATUS_BYTES = 32 * 1024
 EXAMPLE_SECONDS = 2400
 
 
@@ -31,15 +30,9 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 def run(session: Session, example: str, patch: str) -> Object:
     """An example in its short form, as its own comment says, at its end."""
-    command = ("patch", "-f", example, "--local", "--type=merge", "--patch-file", patch, "-o", "yaml")
-    applied = kubectl(
-        "apply", "--namespace", NAMESPACE, "-f", "-", "-o", "name", stdin=kubectl(*command).stdout
-    )
-    name = applied.stdout.strip().rpartition("/")[2]
+    name = apply_example(NAMESPACE, example, patch)
     benchmark = session.ended(f"{NAMESPACE}/{name}", EXAMPLE_SECONDS)
-    summarize = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
-    table = kubectl(*summarize, "frugality-operator", "summarize", stdin=json.dumps(benchmark)).stdout
-    say(f"{example}\n{table}")
+    say(f"{example}\n{summarize(benchmark)}")
     return benchmark
 
 

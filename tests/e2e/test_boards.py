@@ -8,7 +8,6 @@ Not among the tests of every day, for it takes ten minutes: ``make articles``.
 """
 
 import dataclasses
-import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ import pytest
 
 import box
 import oracle
-from benchmarks import SHORT
+from benchmarks import SHORT, apply_example
 from checks import disagreements, outcome
 from conftest import watched
 from evidence import say
-from kube import LAB, OPERATOR_NAMESPACE, Object, get, install, kubectl
+from kube import LAB, OPERATOR_NAMESPACE, Object, get, install, summarize
 from session import Session, start_recorder
 
 NAMESPACE = "e2e-boards"
@@ -72,11 +71,9 @@ def power(models: dict[str, oracle.Model]) -> Object:
 
 
 def run(session: Session) -> Object:
-    command = ("patch", "-f", EXAMPLE, "--local", "--type=merge", "--patch-file", SHORT, "-o", "yaml")
-    kubectl("apply", "--namespace", NAMESPACE, "-f", "-", stdin=kubectl(*command).stdout)
+    apply_example(NAMESPACE, EXAMPLE, SHORT)
     benchmark = session.ended(f"{NAMESPACE}/two-boards", SECONDS)
-    summarize = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
-    say(kubectl(*summarize, "frugality-operator", "summarize", stdin=json.dumps(benchmark)).stdout)
+    say(summarize(benchmark))
     return benchmark
 
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from checks import assert_ended, disagreements, outcome
+from benchmarks import apply_example
+from checks import STATUS_BYTES, assert_ended, disagreements, outcome
 from conftest import watched
 from evidence import say
-from kube import Object, kubectl
+from kube import Object
 from session import Session
 
 NAMESPACE = "e2e-endurance"
@@ -21,7 +22,6 @@ EXAMPLE = "examples/endurance.yaml"
 SHORT_ENDURANCE = "examples/short-endurance.patch.yaml"
 REQUESTS = 10_000_000
 SECONDS = 2700
-STATUS_BYTES = 32 * 1024
 # As an entry of a window of 20 s.
 ENTRY_BYTES = 16 * 1024
 # Readings of the window's length are kept: twice a second some kilobytes, and the allocator's slack.
@@ -38,9 +38,7 @@ class Endured:
 @pytest.fixture(scope="module")
 def endured(request: pytest.FixtureRequest) -> Iterator[Endured]:
     with watched([NAMESPACE], request) as session:
-        command = ("patch", "-f", EXAMPLE, "--local", "--type=merge", "--patch-file", SHORT_ENDURANCE)
-        patched = kubectl(*command, "-o", "yaml").stdout
-        kubectl("apply", "--namespace", NAMESPACE, "-f", "-", stdin=patched)
+        apply_example(NAMESPACE, EXAMPLE, SHORT_ENDURANCE)
         benchmark = session.ended(f"{NAMESPACE}/endurance", SECONDS)
         trials = session.observer.trials_of(f"{NAMESPACE}/endurance")
         measured = [trial for trial in trials if outcome(trial) == "Measured"]
