@@ -462,21 +462,12 @@ fn a_noisy_pi_is_void_for_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_host_process_is_seen_where_the_load_leaves_room_for_it() {
+fn a_host_process_is_seen_on_a_full_node_too() {
     for (name, scene) in scenes(Trouble::HostProcess) {
         let voids = scene.voids();
         println!("HostProcess, {name}: {voids:?} of {ATTEMPTS}");
-        // On a node that is full already it takes the candidate's place, and does not exceed what
-        // packets may: its end is seen in the tail, which uses more than the window.
-        if name.starts_with("full") {
-            assert_eq!(voids, BTreeMap::from([("LoadNotSeen", ATTEMPTS)]), "{name}");
-        } else {
-            assert_eq!(
-                voids,
-                BTreeMap::from([("NeighbourActive", ATTEMPTS)]),
-                "{name}"
-            );
-        }
+        let expected = BTreeMap::from([("NeighbourActive", ATTEMPTS)]);
+        assert_eq!(voids, expected, "{name}");
     }
 }
 

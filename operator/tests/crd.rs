@@ -265,6 +265,42 @@ fn the_smallest_benchmark_has_the_documented_defaults() {
     assert_eq!(settings.points[0].name, "c4-max");
 }
 
+/// Fields that a schema requires and a value lacks, by path.
+fn lacking(path: &str, schema: &Value, value: &Value) -> Vec<String> {
+    if let Value::Array(items) = value {
+        let of_item = |item| lacking(&format!("{path}[]"), &schema["items"], item);
+        return items.iter().flat_map(of_item).collect();
+    }
+    let required = schema["required"].as_array().into_iter().flatten();
+    let names = required.filter_map(Value::as_str);
+    let absent = names.filter(|name| value.get(name).is_none());
+    let mut lacked: Vec<String> = absent.map(|name| format!("{path}.{name}")).collect();
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(value) = value.get(name) {
+            lacked.extend(lacking(&format!("{path}.{name}"), property, value));
+        }
+    }
+    lacked
+}
+
+/// As the API server sees it, before any type of ours does.
+#[test]
+fn the_smallest_benchmark_has_all_that_is_required() {
+    let text = include_str!("fixtures/smallest.yaml");
+    let benchmark: Value = serde_yaml::from_str(text).unwrap();
+    let [(_, definition), _] = definitions();
+    let definition = serde_json::to_value(definition).unwrap();
+    let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    assert_eq!(lacking("", schema, &benchmark), Vec::<String>::new());
+    let mut without_image = benchmark.clone();
+    let candidate = without_image["spec"]["candidates"][0].as_object_mut();
+    candidate.unwrap().remove("image");
+    assert_eq!(
+        lacking("", schema, &without_image),
+        [".spec.candidates[].image"]
+    );
+}
+
 #[test]
 fn at_a_fixed_rate_net_energy_decides() {
     let mut spec =
