@@ -61,7 +61,7 @@ need_rust_for() {
 # What the images hold.
 BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust streamdata-rust)
 # The programs in Go that the images hold: name, module.
-declare -A GO_PROGRAMS=([streamdata-go]=examples/servers/streamdata-go)
+declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
 
 # cargo_binaries [OPTION]...: builds all of them, and always together: fewer would have other features of
 # what they share, which is then compiled twice. So would tests: with FRUGALITY_WITH_TESTS=1, where these are
@@ -72,12 +72,19 @@ cargo_binaries() {
   cargo build --release --locked "$@" "${scope[@]}"
 }
 
-# go_program NAME FILE: builds one of GO_PROGRAMS; for another architecture by GOARCH. Without cgo, so that
-# it needs nothing of an image.
+# go_in FOLDER ARGUMENTS...: go there. Without cgo, so that a program needs nothing of an image; and always
+# with the same flags, for with others all that it is made of is compiled again.
+go_in() {
+  local folder=$1
+  shift
+  (cd "$folder" && GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go "$@")
+}
+
+# go_program NAME FILE: builds one of GO_PROGRAMS; for another architecture by GOARCH.
 go_program() {
   local file
   file=$(realpath --canonicalize-missing "$2")
-  (cd "${GO_PROGRAMS[$1]}" && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$file" .)
+  go_in "${GO_PROGRAMS[$1]}" build -buildvcs=false -ldflags '-s -w' -o "$file" .
 }
 
 # need_packages PACKAGE...: Debian packages, installed if missing.

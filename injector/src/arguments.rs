@@ -1,10 +1,16 @@
-//! The command line, and the three runs it asks for.
+//! The command line, and the load it asks for.
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use frugality_measure::fortio::{Amount, Body, LoadSettings, SettingsError};
+use frugality_measure::{
+    fortio::{Amount, Body, LoadSettings, SettingsError},
+    k6::{CycleSettings, CycleSettingsError},
+};
 use thiserror::Error;
+
+/// What k6 is given beside the load: to make its agents, and for the script's `setup()`, which may take a minute.
+const K6_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Puts a load on one candidate and reports what came of it.
 #[derive(Debug, Parser)]
@@ -22,10 +28,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// What to request; each {uuid} in it is fresh for every request
+    /// What to request; each {uuid} in it is fresh for every request. With a script, where it finds the target
     #[arg(long)]
     url: String,
-    /// Connections, each with one request at a time
+    /// Connections, each with one request at a time; with a script, agents that each run it
     #[arg(long)]
     connections: u32,
     /// Length of the load before the measured run, 0 for none
@@ -35,7 +41,7 @@ pub(crate) struct RunArguments {
     #[arg(long, required_unless_present = "requests")]
     duration_seconds: Option<f64>,
     /// Number of requests of the measured run, instead of its length
-    #[arg(long, conflicts_with = "duration_seconds")]
+    #[arg(long, conflicts_with_all = ["duration_seconds", "script"])]
     requests: Option<u64>,
     /// Longest that a measured run given in requests may take; then it is interrupted
     #[arg(long, default_value_t = 3600.0)]
@@ -43,12 +49,18 @@ pub(crate) struct RunArguments {
     /// Length of the load after the measured run, 0 for none
     #[arg(long, default_value_t = 0.0)]
     tail_seconds: f64,
-    /// Requests per second over all connections; as many as possible if not given
+    /// Requests per second over all connections, or cycles begun by all agents; as many as possible if not given
     #[arg(long)]
     rate: Option<f64>,
-    /// Time to connect, and to answer
+    /// Time to connect, and to answer; with a script, of a whole cycle
     #[arg(long, default_value_t = 3.0)]
     timeout_seconds: f64,
+    /// k6 script to run over and over, its text: each run is a cycle
+    #[arg(long, conflicts_with_all = ["method", "headers", "body", "body_file"], allow_hyphen_values = true)]
+    script: Option<String>,
+    /// For how long, at the beginning of the warm-up, the script's agents are made more
+    #[arg(long, default_value_t = 0.0, requires = "script")]
+    ramp_up_seconds: f64,
     /// HTTP method; GET, or POST with a body, if not given
     #[arg(long)]
     method: Option<String>,
@@ -70,6 +82,9 @@ pub(crate) struct RunArguments {
     /// The Fortio program
     #[arg(long, default_value = "/usr/bin/fortio")]
     fortio: PathBuf,
+    /// The k6 program, with the output `cycles`
+    #[arg(long, default_value = "/usr/bin/k6")]
+    k6: PathBuf,
     /// Where the report goes
     #[arg(long, default_value = "/dev/termination-log")]
     pub(crate) termination_log: PathBuf,
@@ -80,6 +95,8 @@ pub(crate) struct RunArguments {
 pub(crate) enum ArgumentError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    #[error(transparent)]
+    CycleSettings(#[from] CycleSettingsError),
     #[error("--{name} must be 0 or more seconds and less than a day, not {seconds}")]
     Span { name: &'static str, seconds: f64 },
     #[error("--header must be NAME:VALUE, not {0:?}")]
@@ -88,11 +105,32 @@ pub(crate) enum ArgumentError {
     BodyFile(PathBuf, std::io::Error),
     #[error("--duration-seconds or --requests must be given")]
     NoAmount,
+    #[error("--rate must be a whole number of cycles per second from 1 to 1000000, not {0}")]
+    CycleRate(f64),
 }
 
-/// The runs to make. Each differs from the others in its amount only.
+/// The load to put on.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) enum Plan {
+    /// One request, again and again.
+    Requests(Box<RequestPlan>),
+    /// A script, again and again.
+    Cycles(CyclePlan),
+}
+
+/// One load of k6.
+#[derive(Debug)]
+pub(crate) struct CyclePlan {
+    pub(crate) k6: PathBuf,
+    pub(crate) script: String,
+    pub(crate) settings: CycleSettings,
+    /// When it is interrupted, should it not have ended by then.
+    pub(crate) limit: Duration,
+}
+
+/// The runs of Fortio to make. Each differs from the others in its amount only.
+#[derive(Debug)]
+pub(crate) struct RequestPlan {
     pub(crate) fortio: PathBuf,
     pub(crate) warm_up: Option<Run>,
     pub(crate) measured: Run,
@@ -113,6 +151,33 @@ pub(crate) struct Run {
 impl RunArguments {
     /// Checks everything that can be checked before any load.
     pub(crate) fn plan(&self) -> Result<Plan, ArgumentError> {
+        Ok(match &self.script {
+            None => Plan::Requests(Box::new(self.request_plan()?)),
+            Some(script) => Plan::Cycles(self.cycle_plan(script)?),
+        })
+    }
+
+    fn cycle_plan(&self, script: &str) -> Result<CyclePlan, ArgumentError> {
+        let settings = CycleSettings {
+            url: self.url.clone(),
+            agents: self.connections,
+            rate: self.rate.map(cycle_rate).transpose()?,
+            warm_up_seconds: self.warm_up_seconds,
+            ramp_up_seconds: self.ramp_up_seconds,
+            duration_seconds: self.duration_seconds.ok_or(ArgumentError::NoAmount)?,
+            tail_seconds: self.tail_seconds,
+            timeout_seconds: self.timeout_seconds,
+        };
+        settings.check()?;
+        Ok(CyclePlan {
+            k6: self.k6.clone(),
+            script: script.to_owned(),
+            limit: Duration::from_secs_f64(settings.load_seconds()) + K6_PATIENCE,
+            settings,
+        })
+    }
+
+    fn request_plan(&self) -> Result<RequestPlan, ArgumentError> {
         let amount = match (self.duration_seconds, self.requests) {
             (Some(seconds), _) => Amount::DurationSeconds(seconds),
             (None, Some(requests)) => Amount::Requests(requests),
@@ -154,7 +219,7 @@ impl RunArguments {
         let beside = |name, seconds: f64| {
             (seconds > 0.0).then(|| run(name, Amount::DurationSeconds(seconds)))
         };
-        Ok(Plan {
+        Ok(RequestPlan {
             fortio: self.fortio.clone(),
             warm_up: beside("warm-up", span("warm-up-seconds", self.warm_up_seconds)?),
             measured: run("measured run", amount),
@@ -180,6 +245,19 @@ impl RunArguments {
         }
         Ok(self.body.clone().map(Body::Text))
     }
+}
+
+/// k6 takes whole numbers.
+fn cycle_rate(rate: f64) -> Result<u32, ArgumentError> {
+    let is_whole = (1.0..=1e6).contains(&rate) && rate.fract() == 0.0;
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is whole and within range"
+    )]
+    is_whole
+        .then_some(rate as u32)
+        .ok_or(ArgumentError::CycleRate(rate))
 }
 
 fn header(text: &str) -> Result<(String, String), ArgumentError> {

@@ -1,6 +1,7 @@
-//! The injector of one trial: warm-up, measured run and tail as three Fortio processes back to back.
+//! The injector of one trial. One request is sent again and again by Fortio: warm-up, measured run and tail as three
+//! processes back to back. A script is run again and again by k6, in one process.
 //!
-//! - standard output: the measured run's whole Fortio JSON, one line;
+//! - standard output: the load generator's whole JSON of the measured run, one line;
 //! - standard error: progress, for people;
 //! - termination message: the report for the operator ([`frugality_measure::report`]).
 //!
@@ -12,8 +13,10 @@
 mod arguments;
 mod cgroup;
 mod clock;
+mod cycles;
 mod load;
 mod process;
+mod requests;
 
 use std::{
     fs::File,

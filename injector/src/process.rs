@@ -1,4 +1,4 @@
-//! One Fortio process: started, watched, interrupted, killed.
+//! One process of Fortio or k6: started, watched, interrupted, killed.
 
 use std::{
     fmt, io,
@@ -85,7 +85,7 @@ impl Watch {
     }
 
     /// Waits for `process` and returns the moment it ends. A signal to the injector, or the end of
-    /// `limit`, becomes SIGINT, on which Fortio writes its result (SIGTERM would lose it); after `grace`
+    /// `limit`, becomes SIGINT, on which both write their result (with SIGTERM Fortio would lose it); after `grace`
     /// more it is killed.
     pub(crate) fn wait(
         &mut self,
@@ -133,7 +133,7 @@ pub(crate) struct Ended {
     pub(crate) stop: Option<Stop>,
 }
 
-/// A running Fortio. Its output is read from the first moment, so that it never waits for a reader.
+/// A running Fortio or k6. Its output is read from the first moment, so that it never waits for a reader.
 pub(crate) struct Process {
     child: Child,
     stdout: JoinHandle<Vec<u8>>,
@@ -149,12 +149,26 @@ pub(crate) struct Output {
 
 impl Process {
     pub(crate) fn spawn(program: &Path, arguments: &[String]) -> io::Result<Self> {
-        let mut child = Command::new(program)
-            .args(arguments)
+        Self::start(Command::new(program).args(arguments))
+    }
+
+    /// The same with this environment and nothing of the injector's.
+    pub(crate) fn spawn_apart(
+        program: &Path,
+        arguments: &[String],
+        environment: &[(&str, &str)],
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear();
+        Self::start(command.envs(environment.iter().copied()))
+    }
+
+    fn start(command: &mut Command) -> io::Result<Self> {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A terminal's ^C would reach Fortio beside ours, and a second SIGINT ends it at once.
+            // A terminal's ^C would reach it beside ours, and a second SIGINT ends it at once.
             .process_group(0)
             .spawn()?;
         let stdout = child.stdout.take();

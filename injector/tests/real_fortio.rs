@@ -8,20 +8,18 @@
     reason = "tests fail by panicking"
 )]
 
+mod harness;
 mod target;
 
 use std::{
-    fs::File,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use frugality_measure::{
-    fortio::{FortioResult, figures, parse},
-    report::{InjectionReport, ReportError},
-};
+use frugality_measure::fortio::{FortioResult, figures, parse};
+use harness::{Ended, Injector};
 use target::{Answer, Target};
 
 const OK: Answer = Answer::Status(200);
@@ -34,90 +32,26 @@ fn fortio() -> PathBuf {
     PathBuf::from(path)
 }
 
-/// One injector with a termination log of its own.
-struct Injector {
-    child: Child,
-    log: PathBuf,
+/// `name` must be unique among the tests. `arguments` are split at spaces.
+fn start(name: &str, url: &str, arguments: &str) -> Injector {
+    start_with(&fortio(), name, url, arguments)
 }
 
-impl Injector {
-    /// `name` must be unique among the tests. `arguments` are split at spaces.
-    fn start(name: &str, url: &str, arguments: &str) -> Self {
-        Self::start_with(&fortio(), name, url, arguments)
-    }
-
-    fn start_with(fortio: &Path, name: &str, url: &str, arguments: &str) -> Self {
-        let log =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.termination-log"));
-        File::create(&log).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_frugality-injector"))
-            .args(["run", "--url", url, "--termination-log"])
-            .arg(&log)
-            .arg("--fortio")
-            .arg(fortio)
-            .args(arguments.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self { child, log }
-    }
-
-    fn end(self) -> Ended {
-        let output = self.child.wait_with_output().unwrap();
-        let message = std::fs::read_to_string(&self.log).unwrap();
-        assert!(message.len() <= 4096, "{} bytes", message.len());
-        Ended { output, message }
-    }
-
-    fn terminate(&self) {
-        let status = Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(status.success());
-    }
+fn start_with(fortio: &Path, name: &str, url: &str, arguments: &str) -> Injector {
+    let program = ["--fortio".to_owned(), fortio.to_string_lossy().into_owned()];
+    let arguments = arguments.split_whitespace().map(String::from);
+    Injector::start(name, url, program.into_iter().chain(arguments))
 }
 
-struct Ended {
-    output: Output,
-    message: String,
-}
-
-impl Ended {
-    #[track_caller]
-    fn report(&self, exit: i32) -> InjectionReport {
-        assert_eq!(self.output.status.code(), Some(exit), "{}", self.stderr());
-        InjectionReport::decode(&self.message).unwrap()
-    }
-
-    #[track_caller]
-    fn failure(&self, exit: i32) -> (String, Option<i32>, String) {
-        assert_eq!(self.output.status.code(), Some(exit), "{}", self.stderr());
-        match InjectionReport::decode(&self.message) {
-            Err(ReportError::InjectorFailed {
-                message,
-                fortio_exit,
-                stderr_tail,
-            }) => (message, fortio_exit, stderr_tail),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.output.stderr).into_owned()
-    }
-
-    /// Fortio's own JSON, which is all of the standard output.
-    fn printed(&self) -> FortioResult {
-        let text = std::str::from_utf8(&self.output.stdout).unwrap();
-        assert_eq!(text.lines().count(), 1);
-        parse(text).unwrap()
-    }
+/// Fortio's own JSON, which is all of the standard output.
+fn printed(ended: &Ended) -> FortioResult {
+    let text = ended.stdout();
+    assert_eq!(text.lines().count(), 1);
+    parse(&text).unwrap()
 }
 
 fn run(name: &str, url: &str, arguments: &str) -> Ended {
-    Injector::start(name, url, arguments).end()
+    start(name, url, arguments).end()
 }
 
 #[test]
@@ -129,8 +63,8 @@ fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
         "--connections 4 --warm-up-seconds 1 --duration-seconds 2 --tail-seconds 1 --labels trial",
     );
     let report = ended.report(0);
-    let measured = &report.measured;
-    assert_eq!(measured, &ended.printed());
+    let measured = report.measured.fortio().unwrap();
+    assert_eq!(measured, &printed(&ended));
     assert!(!report.histogram_dropped);
     assert_eq!(report.interrupted, None);
     assert_eq!(measured.labels, "trial");
@@ -177,7 +111,7 @@ fn a_count_of_requests_is_kept_to_and_method_headers_and_body_arrive() {
     let arguments =
         "--connections 2 --requests 100 --method PUT --header X-Trial:one --body BEGIN:VCARD";
     let report = run("count", &target.url("/x"), arguments).report(0);
-    assert_eq!(report.measured.latency.count, 100);
+    assert_eq!(report.measured.span().requests, 100);
     assert_eq!(target.requests(), 100);
     assert_eq!((report.warm_up, report.tail), (None, None));
     assert_eq!(report.gap_before_measured_seconds, None);
@@ -196,8 +130,8 @@ fn a_rate_is_kept_to() {
         "--connections 2 --duration-seconds 2 --rate 50",
     )
     .report(0);
-    assert_eq!(report.measured.latency.count, 100);
-    assert!(figures(&report.measured, &[200]).shortfall.unwrap() < 0.05);
+    assert_eq!(report.measured.span().requests, 100);
+    assert!(report.measured.figures(&[200]).shortfall.unwrap() < 0.05);
 }
 
 #[test]
@@ -205,7 +139,7 @@ fn a_target_that_always_answers_500_is_an_outcome() {
     let target = Target::start(Duration::ZERO, Answer::Status(500));
     let arguments = "--connections 2 --warm-up-seconds 0.5 --duration-seconds 1 --tail-seconds 0.5";
     let report = run("always-500", &target.url("/"), arguments).report(0);
-    let figures = figures(&report.measured, &[200]);
+    let figures = report.measured.figures(&[200]);
     assert!(figures.errors > 0);
     assert_eq!((figures.successes, figures.requests_per_second), (0, None));
     let warm_up = report.warm_up.unwrap();
@@ -218,9 +152,16 @@ fn a_target_that_refuses_connections_is_an_outcome() {
     let url = target::refusing_url();
     let arguments = "--connections 2 --warm-up-seconds 0.5 --duration-seconds 1 --tail-seconds 0.5";
     let report = run("refused", &url, arguments).report(0);
-    let codes: Vec<i32> = report.measured.codes.keys().copied().collect();
+    let codes: Vec<i32> = report
+        .measured
+        .fortio()
+        .unwrap()
+        .codes
+        .keys()
+        .copied()
+        .collect();
     assert_eq!(codes, [-1]);
-    assert_eq!(figures(&report.measured, &[200]).ms_per_request, None);
+    assert_eq!(report.measured.figures(&[200]).ms_per_request, None);
 }
 
 #[test]
@@ -231,9 +172,9 @@ fn a_target_that_hangs_longer_than_the_timeout_is_an_outcome_in_bounded_time() {
         "--connections 2 --warm-up-seconds 0.5 --duration-seconds 1 --timeout-seconds 0.4";
     let report = run("hangs", &target.url("/"), arguments).report(0);
     assert!(begin.elapsed() < Duration::from_secs(10));
-    let figures = figures(&report.measured, &[200]);
+    let figures = report.measured.figures(&[200]);
     assert_eq!((figures.successes, figures.error_rate), (0, Some(1.0)));
-    assert!(report.measured.latency.min_seconds >= 0.39);
+    assert!(report.measured.latency().min_seconds >= 0.39);
     // The uncounted request on each connection waits for its timeout before the measured run begins.
     assert!(report.gap_before_measured_seconds.unwrap() >= 0.39);
 }
@@ -242,7 +183,7 @@ fn a_target_that_hangs_longer_than_the_timeout_is_an_outcome_in_bounded_time() {
 fn sigterm_in_the_measured_run_keeps_its_result_says_so_and_ends_the_load() {
     let target = Target::start(Duration::from_millis(2), OK);
     let arguments = "--connections 2 --warm-up-seconds 0.2 --duration-seconds 30 --tail-seconds 30";
-    let injector = Injector::start("sigterm-measured", &target.url("/"), arguments);
+    let injector = start("sigterm-measured", &target.url("/"), arguments);
     target.wait_for(600);
     let told = Instant::now();
     injector.terminate();
@@ -251,7 +192,7 @@ fn sigterm_in_the_measured_run_keeps_its_result_says_so_and_ends_the_load() {
     let report = ended.report(3);
     assert_eq!(report.interrupted.as_deref(), Some("measured run: SIGTERM"));
     assert!(report.measured.is_interrupted());
-    assert!(report.measured.latency.count > 0);
+    assert!(report.measured.span().requests > 0);
     assert_eq!(report.tail, None);
 
     let requests = target.requests();
@@ -263,20 +204,20 @@ fn sigterm_in_the_measured_run_keeps_its_result_says_so_and_ends_the_load() {
 fn sigterm_while_requests_hang_still_ends_soon() {
     let target = Target::start(Duration::ZERO, Answer::Never);
     let arguments = "--connections 2 --duration-seconds 60 --timeout-seconds 1";
-    let injector = Injector::start("sigterm-hang", &target.url("/"), arguments);
+    let injector = start("sigterm-hang", &target.url("/"), arguments);
     thread::sleep(Duration::from_millis(2500));
     let told = Instant::now();
     injector.terminate();
     let report = injector.end().report(3);
     assert!(told.elapsed() < Duration::from_secs(5));
-    assert_eq!(figures(&report.measured, &[200]).successes, 0);
+    assert_eq!(report.measured.figures(&[200]).successes, 0);
 }
 
 #[test]
 fn sigterm_in_the_warm_up_leaves_a_failure_and_no_measured_run() {
     let target = Target::start(Duration::from_millis(2), OK);
     let arguments = "--connections 2 --warm-up-seconds 30 --duration-seconds 30";
-    let injector = Injector::start("sigterm-warm-up", &target.url("/"), arguments);
+    let injector = start("sigterm-warm-up", &target.url("/"), arguments);
     target.wait_for(100);
     injector.terminate();
     let ended = injector.end();
@@ -285,20 +226,20 @@ fn sigterm_in_the_warm_up_leaves_a_failure_and_no_measured_run() {
         message.contains("SIGTERM before the measured run"),
         "{message}"
     );
-    assert!(ended.output.stdout.is_empty());
+    assert!(ended.stdout().is_empty());
 }
 
 #[test]
 fn sigterm_in_the_tail_leaves_a_whole_measured_run_and_says_so() {
     let target = Target::start(Duration::from_millis(2), OK);
     let arguments = "--connections 2 --requests 200 --tail-seconds 30";
-    let injector = Injector::start("sigterm-tail", &target.url("/"), arguments);
+    let injector = start("sigterm-tail", &target.url("/"), arguments);
     target.wait_for(400);
     injector.terminate();
     let report = injector.end().report(3);
     assert_eq!(report.interrupted.as_deref(), Some("tail: SIGTERM"));
     assert!(!report.measured.is_interrupted());
-    assert_eq!(report.measured.latency.count, 200);
+    assert_eq!(report.measured.span().requests, 200);
     assert!(report.tail.unwrap().requests > 0);
 }
 
@@ -319,12 +260,12 @@ fn an_overdue_measured_run_is_interrupted() {
 fn a_measured_run_without_a_result_leaves_fortios_own_words() {
     let arguments = "--connections 2 --duration-seconds 1 --warm-up-seconds 1";
     let ended = run("no-such-host", "http://no-such-host.invalid/", arguments);
-    let (message, fortio_exit, stderr_tail) = ended.failure(1);
+    let (message, exit_code, stderr_tail) = ended.failure(1);
     assert!(
         message.contains("no result of the measured run"),
         "{message}"
     );
-    assert_eq!(fortio_exit, Some(1));
+    assert_eq!(exit_code, Some(1));
     assert!(
         stderr_tail.contains("no-such-host.invalid"),
         "{stderr_tail}"
@@ -341,7 +282,7 @@ fn a_measured_run_without_a_result_leaves_fortios_own_words() {
 fn a_fortio_that_is_not_there_is_a_failure() {
     let arguments = "--connections 1 --warm-up-seconds 1 --duration-seconds 1";
     let missing = Path::new("/does/not/exist");
-    let ended = Injector::start_with(missing, "no-fortio", "http://127.0.0.1:9/", arguments).end();
+    let ended = start_with(missing, "no-fortio", "http://127.0.0.1:9/", arguments).end();
     let (message, ..) = ended.failure(1);
     assert!(
         message.contains("cannot start /does/not/exist"),
@@ -428,7 +369,7 @@ fn wrong_arguments_are_refused_before_any_load_with_what_is_wrong() {
         assert!(message.contains(reason), "{message}");
     }
     let neither = run("no-amount", &target.url("/"), "--connections 1");
-    assert_eq!(neither.output.status.code(), Some(2));
+    assert_eq!(neither.exit_code(), Some(2));
     assert!(
         neither.stderr().contains("--duration-seconds"),
         "{}",

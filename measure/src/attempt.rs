@@ -6,7 +6,7 @@ mod load;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::energy::{AttemptReadings, Ends, EnergyFigures, Limits, Tail, Window, evaluate};
-use crate::fortio::{RequestFigures, figures};
+use crate::load::RequestFigures;
 use crate::reading::Reading;
 use crate::report::{InjectionReport, LoadSpan};
 use crate::void::Void;
@@ -17,7 +17,7 @@ pub use load::MAX_CLOCK_ERROR_SECONDS;
 pub struct Windows {
     /// The load before the measured window, if there was one.
     pub warm_up: Option<Window>,
-    /// The measured window: Fortio's own start and duration.
+    /// The measured window: the load generator's own start and duration.
     pub measured: Window,
     /// The load after it, if there was one.
     pub tail: Option<Window>,
@@ -43,7 +43,7 @@ pub fn windows(
             end_unix_seconds: start_unix_seconds + span.duration_seconds,
         }
     };
-    let measured = window(LoadSpan::from(&report.measured));
+    let measured = window(report.measured.span());
     let tail = report.tail.map(window);
     let load_end = tail.unwrap_or(measured).end_unix_seconds;
     let idle_start = load_end + settle_seconds;
@@ -96,8 +96,9 @@ pub struct Assessment {
 
 /// The figures of an attempt, or why they cannot be trusted.
 pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
-    let requests = figures(&attempt.report.measured, attempt.expected_status);
+    let requests = attempt.report.measured.figures(attempt.expected_status);
     load::not_throttled(attempt.report)?;
+    load::not_busy(attempt.report)?;
     load::paced_by_target(&requests)?;
     let energy = evaluate(&AttemptReadings {
         readings: attempt.readings,
@@ -130,7 +131,7 @@ fn ends(report: &InjectionReport) -> Ends {
 
 /// The load after the measured window, with how much of it there was.
 fn tail(attempt: &Attempt<'_>) -> Option<Tail> {
-    let measured = LoadSpan::from(&attempt.report.measured).requests_per_second()?;
+    let measured = attempt.report.measured.span().requests_per_second()?;
     let tail = attempt.report.tail?.requests_per_second()?;
     Some(Tail {
         window: attempt.windows.tail?,

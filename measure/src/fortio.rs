@@ -8,14 +8,10 @@
 //! - a run in which every request fails exits with 0, and so does an interrupted one;
 //! - durations of type `Duration` are whole nanoseconds, histograms are seconds.
 
-mod distribution;
 mod figures;
 mod result;
 mod settings;
 
-pub use distribution::merged_percentiles;
-pub use figures::{RequestFigures, figures};
-pub use result::{
-    Bucket, FortioError, FortioResult, Histogram, Percentile, ResponseSizes, is_success, parse,
-};
+pub use figures::figures;
+pub use result::{FortioError, FortioResult, ResponseSizes, is_success, parse};
 pub use settings::{Amount, Body, LoadSettings, SettingsError, argv};

@@ -4,7 +4,8 @@
 //! The story of one trial, module by module:
 //!
 //! 1. [`order`] says in which order the candidates of a block are tried;
-//! 2. [`fortio`] writes the injector's arguments and reads its result;
+//! 2. [`fortio`] and [`k6`] write the injector's arguments and read its result, which is a [`load`] with its
+//!    [`latency`] either way;
 //! 3. [`report`] carries that result from the injector's pod to the operator;
 //! 4. [`exposition`] and [`reading`] turn Kepler's text into readings;
 //! 5. [`energy`] turns readings and a window into joules, or says why it cannot;
@@ -19,6 +20,9 @@ pub mod attribution;
 pub mod energy;
 pub mod exposition;
 pub mod fortio;
+pub mod k6;
+pub mod latency;
+pub mod load;
 pub mod order;
 pub mod reading;
 pub mod report;
@@ -29,3 +33,7 @@ pub mod void;
 /// number. A counter that large would stand still by rounding, and with smaller ones no sum, difference or
 /// product that is made here overflows.
 pub(crate) const NUMBERS_END: f64 = 9_007_199_254_740_992.0;
+
+/// What load is divided by must be this long at least: the step of the load generators' clocks. Counts over less
+/// overflow.
+pub(crate) const LEAST_SECONDS: f64 = 1e-9;

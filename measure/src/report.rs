@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use thiserror::Error;
 
-use crate::{NUMBERS_END, fortio::FortioResult};
+use crate::{NUMBERS_END, load::LoadResult};
 
 /// Most bytes that Kubernetes keeps of a termination message.
 pub const LIMIT_BYTES: usize = 4096;
 
 /// The form of the report that this version writes and reads.
-pub const REPORT_VERSION: u32 = 2;
+pub const REPORT_VERSION: u32 = 3;
 
 /// More than any report unpacks to: a message that claims more is not ours.
 const UNPACKED_LIMIT_BYTES: u64 = 1 << 20;
@@ -31,7 +31,7 @@ pub struct InjectionReport {
     /// [`REPORT_VERSION`] of the injector that wrote it.
     pub version: u32,
     /// The measured run. Its times are by the clock of the injector's node.
-    pub measured: FortioResult,
+    pub measured: LoadResult,
     /// Whether the buckets of `measured`'s two histograms were left out to keep within the limit. Counts,
     /// sums and percentiles are always whole.
     pub histogram_dropped: bool,
@@ -43,8 +43,8 @@ pub struct InjectionReport {
     pub warm_up: Option<LoadSpan>,
     /// The load after the measured run; absent likewise.
     pub tail: Option<LoadSpan>,
-    /// Seconds without load between the end of the warm-up and the start of the measured run, by Fortio's
-    /// own times. An end of the window lies in steady load only if this is short.
+    /// Seconds without load between the end of the warm-up and the start of the measured run, by the load
+    /// generator's own times. An end of the window lies in steady load only if this is short.
     pub gap_before_measured_seconds: Option<f64>,
     /// Likewise between the end of the measured run and the start of the tail.
     pub gap_after_measured_seconds: Option<f64>,
@@ -55,8 +55,8 @@ pub struct InjectionReport {
     pub clock: Option<ClockOffset>,
     /// The same right after the tail.
     pub clock_after: Option<ClockOffset>,
-    /// For how long the injector's CPU was throttled in the measured run, in seconds, by its own
-    /// cgroup; absent where that does not tell.
+    /// For how long the injector's CPU was throttled in the measured run (of a script, in the whole load), in
+    /// seconds, by its own cgroup; absent where that does not tell.
     pub throttled_seconds: Option<f64>,
 }
 
@@ -68,21 +68,10 @@ pub struct LoadSpan {
     pub start_unix_seconds: f64,
     /// Length.
     pub duration_seconds: f64,
-    /// All requests in it.
+    /// All requests in it; of a script, cycles.
     pub requests: u64,
-    /// Those that failed by Fortio's own rule ([`crate::fortio::is_success`]).
+    /// Those that failed: by Fortio's own rule ([`crate::fortio::is_success`]), or by the script.
     pub errors: u64,
-}
-
-impl From<&FortioResult> for LoadSpan {
-    fn from(result: &FortioResult) -> Self {
-        Self {
-            start_unix_seconds: result.start_unix_seconds,
-            duration_seconds: result.duration_seconds,
-            requests: result.latency.count,
-            errors: result.error_latency.count,
-        }
-    }
 }
 
 impl LoadSpan {
@@ -116,10 +105,10 @@ pub struct ClockOffset {
 pub struct Failure {
     /// What went wrong, for a person.
     pub error: String,
-    /// Fortio's exit code, if it ran and ended by itself.
+    /// The load generator's exit code, if it ran and ended by itself.
     #[serde(default)]
-    pub fortio_exit: Option<i32>,
-    /// The end of what Fortio said on its standard error.
+    pub exit_code: Option<i32>,
+    /// The end of what it said on its standard error.
     #[serde(default)]
     pub stderr_tail: String,
 }
@@ -138,9 +127,9 @@ pub enum ReportError {
     InjectorFailed {
         /// Its reason.
         message: String,
-        /// Fortio's exit code, if it ran and ended by itself.
-        fortio_exit: Option<i32>,
-        /// The end of what Fortio said.
+        /// The load generator's exit code, if it ran and ended by itself.
+        exit_code: Option<i32>,
+        /// The end of what it said.
         stderr_tail: String,
     },
     /// Neither a report nor a failure: a log's end, perhaps, from an injector that could not start.
@@ -166,8 +155,7 @@ impl InjectionReport {
         }
         let mut shorter = self.clone();
         shorter.histogram_dropped = true;
-        shorter.measured.latency.buckets.clear();
-        shorter.measured.error_latency.buckets.clear();
+        shorter.measured.drop_buckets();
         let packed = pack(&shorter);
         if packed.len() <= LIMIT_BYTES {
             Ok(packed)
@@ -190,7 +178,7 @@ impl InjectionReport {
             return match serde_json::from_str::<Failure>(text) {
                 Ok(failure) => Err(ReportError::InjectorFailed {
                     message: failure.error,
-                    fortio_exit: failure.fortio_exit,
+                    exit_code: failure.exit_code,
                     stderr_tail: failure.stderr_tail,
                 }),
                 Err(error) => Err(refuse(error.to_string())),
@@ -254,18 +242,18 @@ fn pack(report: &InjectionReport) -> String {
 }
 
 impl Failure {
-    /// A failure in which Fortio had no part.
+    /// A failure in which the load generator had no part.
     #[must_use]
     pub fn of(error: &dyn std::fmt::Display) -> Self {
         Self {
             error: error.to_string(),
-            fortio_exit: None,
+            exit_code: None,
             stderr_tail: String::new(),
         }
     }
 
     /// The failure as a termination message of at most [`LIMIT_BYTES`]: the error is kept from its
-    /// beginning, what Fortio said from its end.
+    /// beginning, what the load generator said from its end.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut failure = self.clone();

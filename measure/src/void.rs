@@ -50,6 +50,19 @@ pub enum Void {
         /// For how long it may.
         limit_seconds: f64,
     },
+    /// The injector had too little CPU for its script.
+    #[error(
+        "the injector used {:.0} % of its CPU time, and more than {:.0} % delays what it measures: fewer agents, \
+         a lower rate, or a faster node to inject from",
+        100.0 * share,
+        100.0 * limit
+    )]
+    InjectorBusy {
+        /// Share of its CPUs' time that it used in the measured run.
+        share: f64,
+        /// The most that it may.
+        limit: f64,
+    },
     /// The injector, and not the target, set the pace.
     #[error("{}", injector_starved(*.occupancy, *.least_occupancy, *.shortfall))]
     InjectorStarved {
@@ -292,6 +305,7 @@ impl Void {
             Self::ClockStepped { .. } => "ClockStepped",
             Self::LoadNotSteady { .. } => "LoadNotSteady",
             Self::InjectorThrottled { .. } => "InjectorThrottled",
+            Self::InjectorBusy { .. } => "InjectorBusy",
             Self::InjectorStarved { .. } => "InjectorStarved",
             Self::LoadNotSeen { .. } => "LoadNotSeen",
             Self::MeterTooCoarse { .. } => "MeterTooCoarse",

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::attempt::{Attempt, assess, same_answers, windows};
 use frugality_measure::energy::{Limits, Window};
-use frugality_measure::fortio::{RequestFigures, figures, parse};
+use frugality_measure::fortio::{figures, parse};
+use frugality_measure::k6::{self, CycleSettings};
+use frugality_measure::load::{LoadResult, RequestFigures};
 use frugality_measure::report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION};
 
 const SETTLE_SECONDS: f64 = 3.0;
@@ -15,7 +17,7 @@ const IDLE_SECONDS: f64 = 30.0;
 /// A run of 0.662 s whose slowest answer took less than 5 ms, with 5 s before and 3 s after it.
 fn report() -> InjectionReport {
     let measured = parse(include_str!("data/fortio-sample.json")).unwrap();
-    let span = LoadSpan::from(&measured);
+    let span = measured.span();
     let clock = Some(ClockOffset {
         offset_seconds: -1200.5,
         uncertainty_seconds: 0.002,
@@ -41,7 +43,7 @@ fn report() -> InjectionReport {
         clock,
         clock_after: clock,
         throttled_seconds: None,
-        measured,
+        measured: LoadResult::Fortio(measured),
     }
 }
 
@@ -69,8 +71,8 @@ fn assert_near(value: f64, expected: f64) {
 fn the_windows_are_in_the_meters_clock_however_far_that_is() {
     let report = report();
     let windows = windows(&report, SETTLE_SECONDS, IDLE_SECONDS).unwrap();
-    let start = report.measured.start_unix_seconds - 1200.5;
-    let end = start + report.measured.duration_seconds;
+    let start = report.measured.span().start_unix_seconds - 1200.5;
+    let end = start + report.measured.span().duration_seconds;
     assert_near(windows.measured.start_unix_seconds, start);
     assert_near(windows.measured.end_unix_seconds, end);
     assert_near(windows.warm_up.unwrap().start_unix_seconds, start - 5.02);
@@ -111,7 +113,7 @@ fn a_gap_in_the_load_is_void_and_a_slow_answer_is_none() {
     for at in [0, 1] {
         let with_gap = |gap: f64, slowest: f64| {
             reason(|report| {
-                report.measured.latency.max_seconds = slowest;
+                report.measured.fortio_mut().unwrap().latency.max_seconds = slowest;
                 let gaps = [
                     &mut report.gap_before_measured_seconds,
                     &mut report.gap_after_measured_seconds,
@@ -206,13 +208,41 @@ fn an_injector_must_have_its_cpu() {
 
 #[test]
 fn an_injector_that_is_throttled_is_named_before_what_it_does_to_the_load() {
-    let starve = |report: &mut InjectionReport| report.measured.latency.sum_seconds /= 2.0;
+    let starve = |report: &mut InjectionReport| {
+        report.measured.fortio_mut().unwrap().latency.sum_seconds /= 2.0;
+    };
     assert_eq!(reason_of_figures(starve), "InjectorStarved");
     let both = |report: &mut InjectionReport| {
         starve(report);
         report.throttled_seconds = Some(0.3);
     };
     assert_eq!(reason_of_figures(both), "InjectorThrottled");
+}
+
+/// The same of a script, whose k6 used so much of its two CPUs' time.
+fn scripted(cpu_share: f64) -> LoadResult {
+    let settings = CycleSettings {
+        url: "http://server".into(),
+        agents: 4,
+        rate: None,
+        warm_up_seconds: 1.0,
+        ramp_up_seconds: 0.0,
+        duration_seconds: 2.0,
+        tail_seconds: 1.0,
+        timeout_seconds: 3.0,
+    };
+    let text = include_str!("data/k6/agents.json");
+    let mut measured = k6::parse(text, &settings).unwrap().measured;
+    measured.cpu_seconds = cpu_share * measured.duration_seconds * 2.0;
+    measured.requests.sum_seconds = 7.9;
+    LoadResult::K6(measured)
+}
+
+#[test]
+fn a_script_must_not_take_all_of_its_cpu() {
+    let used = |share: f64| reason_of_figures(|report| report.measured = scripted(share));
+    assert_eq!(used(0.81), "InjectorBusy");
+    assert_eq!(used(0.79), "MeterMissing");
 }
 
 #[test]

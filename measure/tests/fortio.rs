@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::fortio::{
-    Amount, Body, Bucket, FortioError, FortioResult, LoadSettings, SettingsError, argv, figures,
-    merged_percentiles, parse,
+    Amount, Body, FortioError, FortioResult, LoadSettings, SettingsError, argv, figures, parse,
 };
+use frugality_measure::latency::{Bucket, merged_percentiles};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -140,7 +140,7 @@ fn shortfall_and_occupancy_tell_a_slow_target_from_an_idle_injector() {
 #[case::whole_count(real!("one-in-five-fails"), Amount::Requests(4000), false)]
 #[case::whole_at_a_rate(real!("rate-reached"), Amount::DurationSeconds(2.0), false)]
 #[case::whole_below_its_rate(real!("rate-not-reached"), Amount::DurationSeconds(2.0), false)]
-fn an_interrupted_run_is_known_although_fortio_exits_with_0(
+fn an_interrupted_run_is_known_although_exit_codes_with_0(
     #[case] result: FortioResult,
     #[case] requested: Amount,
     #[case] interrupted: bool,

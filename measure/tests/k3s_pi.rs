@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::attempt::{Attempt, Windows, assess, windows};
 use frugality_measure::energy::{Limits, Window};
-use frugality_measure::fortio::{Amount, FortioResult, Histogram};
+use frugality_measure::fortio::{Amount, FortioResult};
+use frugality_measure::latency::Histogram;
+use frugality_measure::load::LoadResult;
 use frugality_measure::reading::{MeterIdentity, PodReading, Provenance, Reading};
 use frugality_measure::report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION};
 use frugality_measure::void::Void;
@@ -237,7 +239,7 @@ impl Scene {
         let requests = (1000.0 * self.window_seconds).round() as u64;
         InjectionReport {
             version: REPORT_VERSION,
-            measured: FortioResult {
+            measured: LoadResult::Fortio(FortioResult {
                 version: "1.68.2".into(),
                 url: "http://server:8080/".into(),
                 labels: String::new(),
@@ -252,7 +254,7 @@ impl Scene {
                 codes: BTreeMap::from([(200, requests)]),
                 sockets: 4,
                 response_sizes: None,
-            },
+            }),
             histogram_dropped: false,
             asked_warm_up_seconds: 5.0,
             asked_tail_seconds: 3.0,

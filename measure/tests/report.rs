@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::{
-    fortio::{Bucket, FortioResult, Percentile, parse},
+    fortio::{FortioResult, parse},
+    latency::{Bucket, Percentile},
     report::{
         ClockOffset, Failure, InjectionReport, LIMIT_BYTES, LoadSpan, REPORT_VERSION, ReportError,
     },
@@ -12,10 +13,10 @@ use frugality_measure::{
 use proptest::prelude::*;
 
 fn report(measured: FortioResult) -> InjectionReport {
-    let span = LoadSpan::from(&measured);
+    let span = measured.span();
     InjectionReport {
         version: REPORT_VERSION,
-        measured,
+        measured: measured.into(),
         histogram_dropped: false,
         asked_warm_up_seconds: 5.0,
         asked_tail_seconds: 3.0,
@@ -58,7 +59,7 @@ fn noise() -> impl FnMut() -> u64 {
 fn long_tailed() -> InjectionReport {
     let mut report = report(parse(include_str!("data/fortio-sample.json")).unwrap());
     let mut noise = noise();
-    let result = &mut report.measured;
+    let result = report.measured.fortio_mut().unwrap();
     for (histogram, most) in [
         (&mut result.latency, 10_000_000),
         (&mut result.error_latency, 1_000_000),
@@ -93,7 +94,7 @@ fn long_tailed() -> InjectionReport {
 fn long_tailed_with_url_of(digits: usize) -> InjectionReport {
     let mut report = long_tailed();
     let mut noise = noise();
-    report.measured.url = (0..digits / 13).fold(String::new(), |url, _| {
+    report.measured.fortio_mut().unwrap().url = (0..digits / 13).fold(String::new(), |url, _| {
         let part = noise();
         format!("{url}{part:013x}")
     });
@@ -136,8 +137,20 @@ fn a_report_that_is_too_long_loses_its_buckets_says_so_and_keeps_all_else() {
 
     let mut expected = report;
     expected.histogram_dropped = true;
-    expected.measured.latency.buckets.clear();
-    expected.measured.error_latency.buckets.clear();
+    expected
+        .measured
+        .fortio_mut()
+        .unwrap()
+        .latency
+        .buckets
+        .clear();
+    expected
+        .measured
+        .fortio_mut()
+        .unwrap()
+        .error_latency
+        .buckets
+        .clear();
     assert!(InjectionReport::decode(&message).unwrap() == expected);
 }
 
@@ -151,17 +164,17 @@ fn a_report_that_cannot_fit_is_an_error_and_not_a_cut_one() {
 fn an_injectors_failure_is_told_from_a_report() {
     let failure = Failure {
         error: "Fortio ended without a result".into(),
-        fortio_exit: Some(1),
+        exit_code: Some(1),
         stderr_tail: "Aborting because of lookup nosuch: no such host".into(),
     };
     match InjectionReport::decode(&failure.encode()).unwrap_err() {
         ReportError::InjectorFailed {
             message,
-            fortio_exit,
+            exit_code,
             stderr_tail,
         } => {
             assert_eq!(message, failure.error);
-            assert_eq!(fortio_exit, Some(1));
+            assert_eq!(exit_code, Some(1));
             assert_eq!(stderr_tail, failure.stderr_tail);
         }
         other => panic!("{other}"),
@@ -176,13 +189,13 @@ fn a_failure_keeps_within_the_limit_and_keeps_the_end_of_what_fortio_said() {
     ] {
         let failure = Failure {
             error: "é".repeat(8000),
-            fortio_exit: None,
+            exit_code: None,
             stderr_tail: stderr_tail.clone(),
         };
         assert!(failure.encode().len() <= LIMIT_BYTES);
         let failure = Failure {
             error: "short".into(),
-            fortio_exit: None,
+            exit_code: None,
             stderr_tail,
         };
         let message = failure.encode();
@@ -241,11 +254,11 @@ fn a_report_of_another_version_is_refused_as_such() {
 fn a_report_that_no_figure_can_be_made_of_is_refused() {
     let whole = report(parse(include_str!("data/fortio-sample.json")).unwrap());
     let damaged: [fn(&mut InjectionReport); 6] = [
-        |report| report.measured.threads = 0,
-        |report| report.measured.duration_seconds = 0.0,
-        |report| report.measured.requested_rate = Some(0.0),
-        |report| report.measured.latency.count += 1,
-        |report| report.measured.latency.sum_seconds = 1e308,
+        |report| report.measured.fortio_mut().unwrap().threads = 0,
+        |report| report.measured.fortio_mut().unwrap().duration_seconds = 0.0,
+        |report| report.measured.fortio_mut().unwrap().requested_rate = Some(0.0),
+        |report| report.measured.fortio_mut().unwrap().latency.count += 1,
+        |report| report.measured.fortio_mut().unwrap().latency.sum_seconds = 1e308,
         |report| {
             report.tail = report.tail.map(|tail| LoadSpan {
                 start_unix_seconds: -1e300,

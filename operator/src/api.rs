@@ -9,6 +9,7 @@ mod costs;
 mod load;
 mod quantity;
 pub mod reason;
+mod scenario;
 mod status;
 mod trial;
 
@@ -24,6 +25,7 @@ pub use candidate::{
 pub use costs::{Carbon, Costs, Money};
 pub use load::{Load, MAX_POINTS, Sweep};
 pub use quantity::{Decimal, HumanDuration, QuantityError};
+pub use scenario::{CheckResult, CycleResult, Scenario};
 pub use status::{
     BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, Expanded,
     Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NodeResult, NoiseFloor, Optimum,

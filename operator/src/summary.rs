@@ -41,6 +41,7 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     for further in [
         boards(status),
         workloads(status),
+        checks(status),
         latencies(status),
         costs(status),
     ] {
@@ -72,6 +73,7 @@ fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
         "VOID",
     ];
     let header = header.map(|title| title.replace("MJ", "mJ")).to_vec();
+    let header = of_unit(header, status);
     let rows = status.results.iter().map(|result| row(result, &power));
     under(header, rows, has_several_points(status))
 }
@@ -86,6 +88,24 @@ fn under(
     let hidden = usize::from(!several_points);
     let rows = std::iter::once(header).chain(rows);
     rows.map(|row| row.into_iter().skip(hidden).collect())
+        .collect()
+}
+
+/// What is counted: with a scenario, its cycles.
+fn unit(status: &FrugalityBenchmarkStatus) -> &'static str {
+    if status.results.iter().any(|result| result.cycles.is_some()) {
+        "cycle"
+    } else {
+        "request"
+    }
+}
+
+/// Titles that name what is counted.
+fn of_unit(titles: Vec<String>, status: &FrugalityBenchmarkStatus) -> Vec<String> {
+    let unit = unit(status).to_uppercase();
+    let titles = titles.into_iter();
+    titles
+        .map(|title| title.replace("REQUEST", &unit))
         .collect()
 }
 
@@ -172,6 +192,30 @@ fn workloads(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
         })
     });
     under(
+        of_unit(header.map(str::to_owned).to_vec(), status),
+        rows,
+        has_several_points(status),
+    )
+}
+
+/// How often each check of a script did not hold; a header alone where there is none.
+fn checks(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
+    let header = ["POINT", "CANDIDATE", "CHECK", "FAILED", "OF", "SHARE"];
+    let rows = status.results.iter().flat_map(|result| {
+        let checks = result.cycles.iter().flat_map(|cycles| &cycles.checks);
+        checks.map(|check| {
+            let all = check.passed.saturating_add(check.failed);
+            vec![
+                result.point.clone(),
+                result.candidate.clone(),
+                check.name.clone(),
+                check.failed.to_string(),
+                all.to_string(),
+                text::number(check.failed as f64 / all.max(1) as f64),
+            ]
+        })
+    });
+    under(
         header.map(str::to_owned).to_vec(),
         rows,
         has_several_points(status),
@@ -237,15 +281,16 @@ fn costs(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
 
 /// What the costs are of.
 fn cost_note(status: &FrugalityBenchmarkStatus) -> Option<String> {
+    let unit = unit(status);
     let has_carbon = status.results.iter().any(|result| result.carbon.is_some());
     if !has_carbon && status.results.iter().all(|result| result.money.is_none()) {
         return None;
     }
     let power = status.provenance.as_deref().unwrap_or("unknown");
     let sci = if has_carbon {
-        "; gCO2e/million is the SCI of ISO/IEC 21031 for a million successful requests"
+        format!("; gCO2e/million is the SCI of ISO/IEC 21031 for a million successful {unit}s")
     } else {
-        ""
+        String::new()
     };
     Some(format!(
         "costs are of gross joules ({}) and of a node that does nothing else all its life{sci}",
@@ -253,9 +298,9 @@ fn cost_note(status: &FrugalityBenchmarkStatus) -> Option<String> {
     ))
 }
 
-fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
-    let mut notes = Vec::new();
-    let deciding = status.deciding_figure.map_or("", |figure| figure.word());
+/// Who wins; nothing of one candidate alone.
+fn winner(status: &FrugalityBenchmarkStatus, deciding: &str) -> Option<String> {
+    let unit = unit(status);
     let several_points = has_several_points(status);
     let everywhere = if several_points {
         ", at every point"
@@ -263,21 +308,29 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         ""
     };
     match &status.winner {
-        Some(winner) => notes.push(format!(
-            "winner: {winner}, by {deciding} joules per request{everywhere}"
+        Some(winner) => Some(format!(
+            "winner: {winner}, by {deciding} joules per {unit}{everywhere}"
         )),
-        None if status.tie == Some(true) => notes.push(format!(
-            "a tie: shown to be equal by {deciding} joules per request{everywhere}"
+        None if status.tie == Some(true) => Some(format!(
+            "a tie: shown to be equal by {deciding} joules per {unit}{everywhere}"
         )),
-        None if is_one_candidate(status) => {}
-        None if status.comparisons.is_empty() => notes.push("no winner: not compared".into()),
-        None if several_points => notes.push(format!(
-            "no winner: none at every point by {deciding} joules per request"
+        None if is_one_candidate(status) => None,
+        None if status.comparisons.is_empty() => Some("no winner: not compared".into()),
+        None if several_points => Some(format!(
+            "no winner: none at every point by {deciding} joules per {unit}"
         )),
-        None => notes.push(format!(
-            "no winner: not separated by {deciding} joules per request"
+        None => Some(format!(
+            "no winner: not separated by {deciding} joules per {unit}"
         )),
     }
+}
+
+fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
+    let mut notes = Vec::new();
+    let deciding = status.deciding_figure.map_or("", |figure| figure.word());
+    let unit = unit(status);
+    let several_points = has_several_points(status);
+    notes.extend(winner(status, deciding));
     notes.extend(
         status
             .comparisons
@@ -302,7 +355,12 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         Some("Metered") | None => deciding.to_owned(),
         Some(provenance) => format!("{deciding} {}", provenance.to_lowercase()),
     };
-    notes.extend(status.sweep.iter().flat_map(|sweep| best(sweep, &joules)));
+    notes.extend(
+        status
+            .sweep
+            .iter()
+            .flat_map(|sweep| best(sweep, &joules, unit)),
+    );
     notes.extend(
         status
             .budgets
@@ -324,15 +382,15 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         ));
     }
     notes.extend(growth(status));
+    notes.extend(cycles(status));
     if status
         .results
         .iter()
         .any(|result| !result.latency.is_empty())
     {
-        notes.push(
-            "latencies are over the requests of all trials, in ( ) the range of the single trials"
-                .into(),
-        );
+        notes.push(format!(
+            "latencies are over the {unit}s of all trials, in ( ) the range of the single trials"
+        ));
     }
     notes.push(intervals(status));
     if let Some(meter) = &status.meter {
@@ -353,6 +411,18 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// What a cycle is made of.
+fn cycles(status: &FrugalityBenchmarkStatus) -> impl Iterator<Item = String> {
+    let several_points = has_several_points(status);
+    status.results.iter().filter_map(move |result| {
+        let requests = result.cycles.as_ref()?.requests_per_cycle;
+        let at = text::at(&result.point, several_points);
+        let candidate = &result.candidate;
+        let requests = text::number(requests);
+        Some(format!("a cycle of {candidate}{at}: {requests} requests"))
+    })
 }
 
 /// How fast the memory of each candidate grows, where the windows are long enough to tell.
@@ -377,7 +447,7 @@ fn is_one_candidate(status: &FrugalityBenchmarkStatus) -> bool {
 }
 
 /// Where a candidate does best.
-fn best(sweep: &SweepResult, joules: &str) -> Vec<String> {
+fn best(sweep: &SweepResult, joules: &str, unit: &str) -> Vec<String> {
     let told = |what: &str, optimum: &Option<Optimum>| {
         let optimum = optimum.as_ref()?;
         let others = match optimum.among.as_slice() {
@@ -390,9 +460,9 @@ fn best(sweep: &SweepResult, joules: &str) -> Vec<String> {
         ))
     };
     [
-        told("most requests/s", &sweep.most_requests_per_second),
+        told(&format!("most {unit}s/s"), &sweep.most_requests_per_second),
         told(
-            &format!("most requests per {joules} joule"),
+            &format!("most {unit}s per {joules} joule"),
             &sweep.most_requests_per_joule,
         ),
         told("knee", &sweep.knee),

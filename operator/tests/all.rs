@@ -15,6 +15,7 @@ mod plan_points;
 mod plan_run;
 mod plan_start;
 mod plan_void;
+mod scenario;
 mod scripts;
 mod simulation;
 mod survival;

@@ -35,11 +35,24 @@ fn put(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
+/// What is null the API server takes for absent.
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(without_nulls);
+        }
+        _ => {}
+    }
+}
+
 fn benchmark(changes: &[(&str, Value)]) -> Value {
     let mut object: Value = serde_yaml::from_str(include_str!("fixtures/smallest.yaml")).unwrap();
     for (path, value) in changes {
         put(&mut object, path, value.clone());
     }
+    without_nulls(&mut object);
     object
 }
 
@@ -335,7 +348,16 @@ fn what_all_candidates_are_given_alike_is_not_theirs_to_set() {
             json!([{"name": name, "value": "1"}]),
         )]
     };
-    for name in ["PORT", "DATABASE_URL", "POOL_SIZE", "PGUSER", "PGPASSWORD"] {
+    for name in [
+        "PORT",
+        "DATABASE_URL",
+        "POOL_SIZE",
+        "PGUSER",
+        "PGPASSWORD",
+        "POD_IP",
+        "PEERS_HOST",
+        "PEERS_COUNT",
+    ] {
         rule("env must not set PORT", &of(name), &of("PORTS"));
     }
 }
@@ -804,6 +826,58 @@ fn a_body_goes_with_a_method_that_has_one() {
             &of(method),
         );
     }
+}
+
+/// Changes that put a script in the place of the request.
+fn scripted<'a>(scenario: Value, load: Value) -> Vec<(&'a str, Value)> {
+    vec![
+        ("spec/request", Value::Null),
+        ("spec/scenario", scenario),
+        ("spec/load", load),
+    ]
+}
+
+const SCRIPT: &str = "export default () => {};";
+
+#[test]
+fn something_is_asked_and_one_thing_only() {
+    let message = "spec needs either request";
+    let scenario = json!({"script": SCRIPT});
+    let kept = scripted(scenario.clone(), json!({}));
+    rule(message, &[("spec/request", Value::Null)], &kept);
+    rule(message, &[("spec/scenario", scenario)], &kept);
+}
+
+#[test]
+fn a_script_has_a_cycle() {
+    let of = |script: &str| scripted(json!({"script": script}), json!({}));
+    rule(
+        "scenario.script has no cycle",
+        &of("import http from 'k6/http';"),
+        &of(SCRIPT),
+    );
+}
+
+#[test]
+fn cycles_are_not_single_requests() {
+    let of = |load: Value| scripted(json!({"script": SCRIPT}), load);
+    rule(
+        "load.requests counts single requests",
+        &of(json!({"requests": 10_000})),
+        &of(json!({"duration": "20s"})),
+    );
+}
+
+#[test]
+fn agents_join_within_the_warm_up() {
+    let of = |ramp_up: &str, warm_up: &str| {
+        let scenario = json!({"script": SCRIPT, "rampUp": ramp_up});
+        scripted(scenario, json!({"warmUp": warm_up}))
+    };
+    let message = "scenario.rampUp is the beginning of load.warmUp";
+    rule(message, &of("11s", "10s"), &of("10s", "10s"));
+    let message = "scenario.rampUp must be from 1s to 10m";
+    rule(message, &of("500ms", "10s"), &of("1s", "10s"));
 }
 
 fn entry(status: &Value) -> Value {

@@ -241,8 +241,9 @@ fn the_smallest_benchmark_has_the_documented_defaults() {
     assert_eq!(candidate.server.port, 8080);
     assert_eq!(candidate.server.readiness_path, "/healthz");
     assert_eq!(spec.database, None);
-    assert_eq!(spec.request.method, Method::Get);
-    assert_eq!(spec.request.expected_status, [200]);
+    let request = spec.request.as_ref().unwrap();
+    assert_eq!(request.method, Method::Get);
+    assert_eq!(request.expected_status, [200]);
     assert_eq!(spec.load.connections, 4);
     assert_eq!(spec.load.rate, IntOrString::String("Max".into()));
     assert_eq!(spec.load.warm_up.to_string(), "10s");

@@ -240,8 +240,8 @@ fn an_injector_that_set_the_pace_makes_the_attempt_void() {
     // Four connections over 20.012 s.
     let waited = |share: f64, rate: Option<f64>| {
         reported(|report| {
-            report.measured.latency.sum_seconds = share * 4.0 * 20.012;
-            report.measured.requested_rate = rate;
+            report.measured.fortio_mut().unwrap().latency.sum_seconds = share * 4.0 * 20.012;
+            report.measured.fortio_mut().unwrap().requested_rate = rate;
         })
     };
     assert_void(&waited(0.89, None), "InjectorStarved");
@@ -393,7 +393,7 @@ fn answers_of_another_length_make_the_attempt_void() {
 fn an_injector_without_a_result_makes_the_attempt_void() {
     let failure = Failure {
         error: "fortio could not be started".into(),
-        fortio_exit: None,
+        exit_code: None,
         stderr_tail: String::new(),
     };
     let texts = [failure.encode(), String::new(), "Segmentation fault".into()].map(|message| {

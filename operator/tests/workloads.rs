@@ -81,6 +81,66 @@ fn env(deployment: &Deployment) -> Vec<(String, String)> {
 }
 
 #[test]
+fn the_members_of_a_cluster_find_each_other() {
+    let cluster = two_with(&[("/candidates/0/peers", json!(true))]);
+    let builder = Builder {
+        benchmark: &cluster,
+        settings: &Settings::parse(&cluster.spec).unwrap(),
+        config: &config(),
+        run: "run",
+    };
+    let node = [("kubernetes.io/hostname".to_owned(), "pi-1".to_owned())].into();
+    let candidate = &cluster.spec.candidates[0];
+    let objects = builder.servers(candidate, "two-run-b01-rust-1", Some(3), &node);
+    let Ok(
+        [
+            ChildObject::Service(peers),
+            ChildObject::Deployment(server),
+            ChildObject::Service(address),
+        ],
+    ) = <[ChildObject; 3]>::try_from(objects)
+    else {
+        panic!("not a server with two addresses");
+    };
+    let spec = peers.spec.as_ref().unwrap();
+    assert_eq!(spec.cluster_ip.as_deref(), Some("None"));
+    assert_eq!(spec.publish_not_ready_addresses, Some(true));
+    assert_eq!(spec.selector.as_ref(), Some(server.labels()));
+    let spec = address.spec.as_ref().unwrap();
+    assert_eq!(spec.publish_not_ready_addresses, None);
+    let told = env(&server);
+    let of = |name: &str| {
+        told.iter()
+            .find(|(it, _)| it == name)
+            .map(|(_, value)| value.as_str())
+    };
+    let host = format!("{}.shop.svc", peers.name_any());
+    assert_eq!(of("PEERS_HOST"), Some(host.as_str()));
+    assert_eq!(of("PEERS_COUNT"), Some("3"));
+    let pod = server
+        .spec
+        .as_ref()
+        .unwrap()
+        .template
+        .spec
+        .as_ref()
+        .unwrap();
+    let own = pod.containers[0]
+        .env
+        .iter()
+        .flatten()
+        .find(|it| it.name == "POD_IP")
+        .unwrap();
+    let field = own.value_from.as_ref().unwrap().field_ref.as_ref().unwrap();
+    assert_eq!(field.field_path, "status.podIP");
+
+    // Longest names, and two candidates without one another's members.
+    let longest =
+        frugality_operator::plan::identity::peers_name(&"b".repeat(30), "trial", &"w".repeat(15));
+    assert_eq!(longest.len(), 63);
+}
+
+#[test]
 fn every_server_has_pods_and_an_address_of_its_own() {
     let [(front, front_address), (back, back_address)] = made(&balanced(), None);
     let (front, back) = (&front, &back);

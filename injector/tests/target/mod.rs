@@ -1,5 +1,7 @@
 //! A target on loopback that counts the requests that reach it, and also plays the meter's clock.
 
+#![allow(dead_code, reason = "each program of tests uses a part")]
+
 use std::{
     collections::HashSet,
     io::{ErrorKind, Read, Write},

@@ -1,7 +1,7 @@
 //! What the injector's report must answer: that the load was whole and steady, that the target and not
 //! the injector set its pace, and that the clocks stood still against each other.
 
-use crate::fortio::RequestFigures;
+use crate::load::{LoadResult, RequestFigures};
 use crate::report::{ClockOffset, InjectionReport};
 use crate::void::Void;
 
@@ -18,6 +18,10 @@ const MAX_GAP_SECONDS: f64 = 0.5;
 /// The most of the measured run's time that the injector's CPU may be throttled: so much of the
 /// requests it may have sent late.
 const MAX_THROTTLED_SHARE: f64 = 0.01;
+
+/// The most of its CPUs' time that k6 may use. It runs scripts, and needs a multiple of Fortio's CPU time for a
+/// request; where that runs out, an answer waits to be read, and its time is taken for the candidate's.
+const MAX_CPU_SHARE: f64 = 0.8;
 
 /// From this share of the connections' time on that is spent waiting for answers, the target sets the
 /// pace. Fortio's own work took 1 to 3 % of 0.1 to 0.7 ms per request on one machine (see
@@ -89,7 +93,7 @@ fn moved_seconds(before: ClockOffset, after: ClockOffset) -> f64 {
 /// The load went on from the warm-up to the measured run to the tail. Fortio first sends one uncounted
 /// request on each connection, so a slow candidate's latency is in the gap, and load all the same.
 pub(super) fn steady(report: &InjectionReport) -> Result<(), Void> {
-    let limit = MAX_GAP_SECONDS + report.measured.latency.max_seconds;
+    let limit = MAX_GAP_SECONDS + report.measured.latency().max_seconds;
     match gaps(report).find(|(_, gap)| *gap > limit) {
         Some((which, gap)) => Err(Void::LoadNotSteady {
             what: format!("{gap:.3} s without load {which}, where {limit:.3} s are allowed"),
@@ -112,7 +116,7 @@ fn gaps(report: &InjectionReport) -> impl Iterator<Item = (&'static str, f64)> {
 /// The injector had its CPU. Where its cgroup does not tell, nothing is known; the occupancy then has
 /// to show it.
 pub(super) fn not_throttled(report: &InjectionReport) -> Result<(), Void> {
-    let limit_seconds = MAX_THROTTLED_SHARE * report.measured.duration_seconds;
+    let limit_seconds = MAX_THROTTLED_SHARE * report.measured.span().duration_seconds;
     match report.throttled_seconds {
         Some(throttled_seconds) if throttled_seconds > limit_seconds => {
             Err(Void::InjectorThrottled {
@@ -120,6 +124,17 @@ pub(super) fn not_throttled(report: &InjectionReport) -> Result<(), Void> {
                 limit_seconds,
             })
         }
+        _ => Ok(()),
+    }
+}
+
+/// The injector's CPU was not what the cycles waited for. Fortio needs so little of it that its occupancy tells.
+pub(super) fn not_busy(report: &InjectionReport) -> Result<(), Void> {
+    match &report.measured {
+        LoadResult::K6(result) if result.cpu_share() > MAX_CPU_SHARE => Err(Void::InjectorBusy {
+            share: result.cpu_share(),
+            limit: MAX_CPU_SHARE,
+        }),
         _ => Ok(()),
     }
 }
@@ -148,7 +163,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
     use super::*;
-    use crate::fortio::{figures, parse};
+    use crate::fortio::{FortioResult, figures, parse};
 
     fn requests(occupancy: f64, shortfall: Option<f64>) -> RequestFigures {
         let sample = include_str!("../../tests/data/fortio-sample.json");
@@ -209,10 +224,10 @@ mod tests {
         assert!((clock_uncertainty_seconds(&report) - MAX_CLOCK_ERROR_SECONDS).abs() < 1e-9);
     }
 
-    fn report_of(measured: crate::fortio::FortioResult) -> InjectionReport {
+    fn report_of(measured: FortioResult) -> InjectionReport {
         InjectionReport {
             version: crate::report::REPORT_VERSION,
-            measured,
+            measured: LoadResult::Fortio(measured),
             histogram_dropped: false,
             asked_warm_up_seconds: 0.0,
             asked_tail_seconds: 0.0,

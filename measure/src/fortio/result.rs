@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Amount;
-use crate::NUMBERS_END;
+use crate::latency::{Bucket, Histogram, Percentile};
+use crate::report::LoadSpan;
+use crate::{LEAST_SECONDS, NUMBERS_END};
 
 /// What Fortio observed in one run, in one unit for one thing. Only [`parse`] makes it from Fortio's
 /// JSON; its own serialised form is what the ledger keeps.
@@ -42,48 +44,6 @@ pub struct FortioResult {
     pub sockets: u64,
     /// Sizes of the answers with their headers; absent where there was no request.
     pub response_sizes: Option<ResponseSizes>,
-}
-
-/// Latencies of a number of requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Histogram {
-    /// Number of requests.
-    pub count: u64,
-    /// The shortest, 0 where there was none.
-    pub min_seconds: f64,
-    /// The longest, 0 where there was none.
-    pub max_seconds: f64,
-    /// The exact sum.
-    pub sum_seconds: f64,
-    /// Standard deviation over the requests.
-    pub standard_deviation_seconds: f64,
-    /// Where they lie; empty where there was none, and where a report left them out.
-    pub buckets: Vec<Bucket>,
-    /// Interpolated within the buckets; empty where Fortio gave none.
-    pub percentiles: Vec<Percentile>,
-}
-
-/// Requests with a latency above `start_seconds`, up to `end_seconds`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Bucket {
-    /// Lower end; in the first bucket the shortest latency itself.
-    pub start_seconds: f64,
-    /// Upper end; in the last bucket the longest latency itself.
-    pub end_seconds: f64,
-    /// Number of requests.
-    pub count: u64,
-}
-
-/// The latency that `percentile` percent of the requests stayed below.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Percentile {
-    /// 0 to 100.
-    pub percentile: f64,
-    /// The latency.
-    pub seconds: f64,
 }
 
 /// Sizes of the answers in bytes, headers included. An answer cut short counts as a success to Fortio:
@@ -151,6 +111,17 @@ impl FortioResult {
                     .map_or(0.0, |rate| f64::from(self.threads) / rate);
                 self.duration_seconds < seconds - early
             }
+        }
+    }
+
+    /// When the load was on.
+    #[must_use]
+    pub fn span(&self) -> LoadSpan {
+        LoadSpan {
+            start_unix_seconds: self.start_unix_seconds,
+            duration_seconds: self.duration_seconds,
+            requests: self.latency.count,
+            errors: self.error_latency.count,
         }
     }
 
@@ -420,7 +391,7 @@ impl FortioResult {
         if errors > all * (1.0 + 1e-9) {
             return Err(value("ErrorsDurationHistogram.Sum", &errors));
         }
-        if self.latency.count > 0 && self.duration_seconds <= 0.0 {
+        if self.latency.count > 0 && self.duration_seconds < LEAST_SECONDS {
             return Err(value("ActualDuration", &self.duration_seconds));
         }
         if self.latency.count > 0 && self.threads == 0 {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Candidate, Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load, Resources,
+    Candidate, Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load, Resources, Scenario,
     candidate::{is_one, one},
 };
 
@@ -51,6 +51,9 @@ pub const MAX_BLOCKS: i32 = 50;
     validation = Rule::new("!has(self.budgets) || self.budgets.size() == 0 || self.trials.blocks >= 5").message("budgets need spec.trials.blocks of at least 5: fewer trials give no interval worth gating on"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, self.candidates.exists(c, c.name == b.candidate))").message("every budget must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, !has(b.against) || (b.against != b.candidate && self.candidates.exists(c, c.name == b.against)))").message("a budget's against must name another candidate of spec.candidates"),
+    validation = Rule::new("has(self.request) != has(self.scenario)").message("spec needs either request (path and method of one request, sent again and again) or scenario (a script of several), and not both"),
+    validation = Rule::new("!has(self.scenario) || !has(self.load.requests)").message("load.requests counts single requests: with a scenario write load.duration instead"),
+    validation = Rule::new("!has(self.scenario) || !has(self.scenario.rampUp) || duration(self.scenario.rampUp) <= duration(self.load.warmUp)").message("scenario.rampUp is the beginning of load.warmUp: write a longer load.warmUp, or a shorter rampUp"),
     validation = Rule::new("!has(self.database) || self.candidates.all(c, !has(c.measuredNodeSelector))").message("a database is on one node, beside its candidates: leave measuredNodeSelector of the candidates out, or spec.database"),
     validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
@@ -65,8 +68,12 @@ pub struct FrugalityBenchmarkSpec {
     /// `DATABASE_URL`. Without it, candidates get no database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<Database>,
-    /// The request that the injector sends.
-    pub request: Request,
+    /// The request that the injector sends, again and again. Either this or `scenario`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
+    /// A script of several requests that the injector runs, again and again, instead of `request`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<Scenario>,
     /// How hard, and for how long.
     #[serde(default)]
     pub load: Load,

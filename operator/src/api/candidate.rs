@@ -97,7 +97,7 @@ pub struct Server {
     /// `POOL_SIZE`, and for each backend of the candidate `NAME_HOST` and `NAME_PORT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    #[x_kube(validation = Rule::new("!self.exists(e, e.name in ['PORT', 'DATABASE_URL', 'POOL_SIZE', 'PGUSER', 'PGPASSWORD'])").message("env must not set PORT, DATABASE_URL, POOL_SIZE, PGUSER or PGPASSWORD: the operator sets them equally for all candidates; use port and database.poolSize"))]
+    #[x_kube(validation = Rule::new("!self.exists(e, e.name in ['PORT', 'DATABASE_URL', 'POOL_SIZE', 'PGUSER', 'PGPASSWORD', 'POD_IP', 'PEERS_HOST', 'PEERS_COUNT'])").message("env must not set PORT, DATABASE_URL, POOL_SIZE, PGUSER, PGPASSWORD, POD_IP, PEERS_HOST or PEERS_COUNT: the operator sets them equally for all candidates; use port, database.poolSize and peers"))]
     pub env: Vec<EnvVar>,
     /// Port that the server listens on, above 1023; also given to it as `PORT`.
     #[serde(default = "default_port")]
@@ -109,6 +109,11 @@ pub struct Server {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = MAX_REPLICAS))]
     pub replicas: i32,
+    /// Whether its pods are a cluster whose members know each other. Each is then told its own address as
+    /// `POD_IP`, how many they are as `PEERS_COUNT`, and as `PEERS_HOST` a host name that stands for the addresses
+    /// of all of them, those that are not ready too. A member should be ready once it has found the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub peers: bool,
     /// CPU and memory of each of the server's pods. Give all candidates the same.
     #[serde(default)]
     pub resources: Resources,

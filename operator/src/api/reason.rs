@@ -28,6 +28,8 @@ pub const RESPONSES_DIFFER: &str = "ResponsesDiffer";
 /// The candidates' requests differ in the number of the database's transactions: what they cost is not
 /// compared.
 pub const QUERIES_DIFFER: &str = "QueriesDiffer";
+/// The candidates' cycles differ in the number of requests: what they cost is not compared.
+pub const REQUESTS_DIFFER: &str = "RequestsDiffer";
 /// Fewer blocks than a report needs.
 pub const TOO_FEW_BLOCKS: &str = "TooFewBlocks";
 
@@ -83,6 +85,8 @@ pub const SEED_FAILED: &str = "SeedFailed";
 pub const CANDIDATE_NOT_READY: &str = "CandidateNotReady";
 /// A candidate answered no request as expected.
 pub const NO_SUCCESSFUL_REQUEST: &str = "NoSuccessfulRequest";
+/// The benchmark's script can't be run.
+pub const SCRIPT_FAILED: &str = "ScriptFailed";
 /// The run did not end within its deadline.
 pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 /// An entry of the ledger can't be read.

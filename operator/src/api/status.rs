@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DecidingFigure, FrugalityBenchmark, reason};
+use super::{CycleResult, DecidingFigure, FrugalityBenchmark, reason};
 
 /// The answer to the benchmark's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -321,6 +321,9 @@ pub struct CandidateResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub latency: Vec<LatencyPercentile>,
+    /// With a scenario, what else is known of its cycles, which are what counts as requests here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<CycleResult>,
     /// Node energy in the window, per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gross_joules_per_request: Option<Figure>,

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use frugality_measure::{
     energy::{EnergyFigures, Window},
-    fortio::{FortioResult, RequestFigures},
+    fortio::FortioResult,
+    k6::K6Result,
+    load::{LoadResult, RequestFigures},
     report::{ClockOffset, LoadSpan},
 };
 use kube::{CustomResource, KubeSchema};
@@ -189,6 +191,10 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub fortio: Option<FortioResult>,
+    /// k6's result of the measured window, where the benchmark has a scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub k6: Option<K6Result>,
     /// The warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
@@ -211,6 +217,16 @@ pub struct FrugalityTrialStatus {
     /// Texts for `kubectl get`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<TrialColumns>,
+}
+
+impl FrugalityTrialStatus {
+    /// Notes what the injector observed.
+    pub fn set_load(&mut self, load: LoadResult) {
+        match load {
+            LoadResult::Fortio(result) => self.fortio = Some(result),
+            LoadResult::K6(result) => self.k6 = Some(result),
+        }
+    }
 }
 
 /// What the database held right before the load.

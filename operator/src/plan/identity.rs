@@ -7,7 +7,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::EventNote;
-use crate::api::{Candidate, FrugalityBenchmark, Request};
+use crate::api::{Candidate, FrugalityBenchmark, Request, Scenario};
 
 /// Annotation whose value starts a new run when it changes.
 pub const RERUN_ANNOTATION: &str = "frugality.dev/rerun";
@@ -29,13 +29,17 @@ pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
 
 fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
     let spec = &benchmark.spec;
-    let request = Request {
-        // Judged on the same trials.
+    // What is judged on the same trials is left out.
+    let request = spec.request.clone().map(|request| Request {
         responses_may_differ: false,
         queries_may_differ: false,
-        ..spec.request.clone()
-    };
-    // Judged on the same trials, too.
+        ..request
+    });
+    let scenario = spec.scenario.clone().map(|scenario| Scenario {
+        requests_may_differ: false,
+        queries_may_differ: false,
+        ..scenario
+    });
     let candidates: Vec<Candidate> = spec
         .candidates
         .iter()
@@ -44,7 +48,7 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
             ..candidate.clone()
         })
         .collect();
-    let identity = json!({
+    let mut identity = json!({
         "uid": benchmark.uid(),
         "rerun": rerun,
         "candidates": candidates,
@@ -54,6 +58,9 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
         "trials": spec.trials,
         "placement": spec.placement,
     });
+    if let Some(scenario) = scenario {
+        identity["scenario"] = json!(scenario);
+    }
     hex_digest(identity.to_string().as_bytes(), 4)
 }
 
@@ -98,6 +105,12 @@ pub fn trial_name(benchmark: &str, run: &str, block: i32, candidate: &str, attem
 #[must_use]
 pub fn backend_name(benchmark: &str, trial: &str, backend: &str) -> String {
     format!("{benchmark}-{}-{backend}", hex_digest(trial.as_bytes(), 5))
+}
+
+/// Name that stands for all pods of one of a candidate's servers in one attempt; at most 63 characters.
+#[must_use]
+pub fn peers_name(benchmark: &str, trial: &str, workload: &str) -> String {
+    format!("{}-peers", backend_name(benchmark, trial, workload))
 }
 
 /// Name of the lock of a node: readable, at most 63 characters, and never that of another node.

@@ -45,6 +45,17 @@ impl Wish {
             allow_shared_node: placement.allow_shared_node,
         }
     }
+
+    /// Names of the candidates that ask for the same measured node as this one, which is among them: they are on
+    /// the same node, whichever of them began there.
+    pub fn alike<'a>(&'a self, candidate: &'a str) -> impl Iterator<Item = &'a str> {
+        let own = self.measured.iter().find(|(name, _)| name == candidate);
+        let alike = self
+            .measured
+            .iter()
+            .filter(move |(_, labels)| own.is_some_and(|(_, own)| own == labels));
+        alike.map(|(name, _)| name.as_str())
+    }
 }
 
 /// The nodes of a run.
@@ -121,19 +132,16 @@ pub fn choose(
     let holds = |node: &NodeFacts| queue.holds(&node.name);
     let is_placed = |e: &&&FrugalityTrial| e.spec.block > 0 && !e.spec.measured_node.is_empty();
     let begun = || ledger.entries().iter().filter(is_placed);
-    // Candidates that ask for the same are on the same node, whichever of them began there.
-    let recorded = |labels: &Labels| {
-        let alike = wish.measured.iter().filter(|(_, other)| other == labels);
+    let recorded = |candidate: &str| {
         begun().find(|e| {
-            alike
-                .clone()
-                .any(|(name, _)| is_of(&e.spec.candidate, name))
+            wish.alike(candidate)
+                .any(|name| is_of(&e.spec.candidate, name))
         })
     };
     let beside_the_database = beside_the_database(observed);
     let mut measured = BTreeMap::new();
     for (candidate, labels) in &wish.measured {
-        let node = match (recorded(labels), &beside_the_database) {
+        let node = match (recorded(candidate), &beside_the_database) {
             (Some(trial), _) => recorded_node(
                 observed,
                 &trial.spec.measured_node,

@@ -440,15 +440,9 @@ impl Pass<'_> {
         }
         let entries = self.ledger.entries();
         let wish = Wish::of(&self.benchmark.spec);
-        let labels = |name: &str| {
-            wish.measured
-                .iter()
-                .find(|(of, _)| of == name)
-                .map(|(_, l)| l)
-        };
         let is_there = |e: &&&FrugalityTrial| {
-            candidate.is_empty()
-                || labels(settings.candidate_of(&e.spec.candidate)) == labels(candidate)
+            let there = settings.candidate_of(&e.spec.candidate);
+            candidate.is_empty() || wish.alike(candidate).any(|name| name == there)
         };
         let name = |of: Option<&&FrugalityTrial>, node: fn(&FrugalityTrialSpec) -> &String| {
             of.map(|entry| node(&entry.spec).clone())

@@ -285,21 +285,20 @@ impl Builder<'_> {
         connections: u32,
         clock_url: Option<&str>,
     ) -> Vec<String> {
-        let request = &self.benchmark.spec.request;
+        let spec = &self.benchmark.spec;
         let settings = self.settings;
         let namespace = self.benchmark.namespace().unwrap_or_default();
         let mut args = vec![
             "run".to_owned(),
             format!(
                 "--url=http://{trial}.{namespace}.svc:{}{}",
-                candidate.server.port, request.path
+                candidate.server.port,
+                spec.request.as_ref().map_or("", |request| &request.path)
             ),
             format!("--connections={connections}"),
             format!("--warm-up-seconds={}", settings.warm_up_seconds),
             format!("--tail-seconds={TAIL_SECONDS}"),
             format!("--timeout-seconds={}", settings.timeout_seconds),
-            format!("--method={}", request.method.as_str()),
-            format!("--labels={trial}"),
             format!("--termination-log={TERMINATION_LOG}"),
         ];
         args.push(match settings.amount {
@@ -313,11 +312,19 @@ impl Builder<'_> {
         if let Some(rate) = settings.rate {
             args.push(format!("--rate={rate}"));
         }
-        for header in &request.headers {
-            args.push(format!("--header={}:{}", header.name, header.value));
+        if let Some(request) = &spec.request {
+            args.push(format!("--method={}", request.method.as_str()));
+            args.push(format!("--labels={trial}"));
+            for header in &request.headers {
+                args.push(format!("--header={}:{}", header.name, header.value));
+            }
+            if let Some(body) = &request.body {
+                args.push(format!("--body={body}"));
+            }
         }
-        if let Some(body) = &request.body {
-            args.push(format!("--body={body}"));
+        if let Some(scenario) = &spec.scenario {
+            args.push(format!("--script={}", scenario.script));
+            args.push(format!("--ramp-up-seconds={}", settings.ramp_up_seconds));
         }
         if let Some(url) = clock_url {
             args.push(format!("--clock-url={url}"));

@@ -29,6 +29,9 @@ pub const ERROR: f64 = 0.05;
 /// A spec that can't be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
+    /// Nothing to ask, or two things.
+    #[error("spec needs either request or scenario, and not both")]
+    RequestOrScenario,
     /// A duration or decimal that can't be read.
     #[error("{field}: {source}")]
     Quantity {
@@ -193,6 +196,17 @@ pub struct Control {
     pub hidden: String,
 }
 
+/// In what candidates that are compared may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MayDiffer {
+    /// The size of their answers; so it is with a scenario.
+    pub responses: bool,
+    /// The requests of a cycle; so it is without a scenario.
+    pub requests: bool,
+    /// The database's transactions for a request; so it is without a database.
+    pub queries: bool,
+}
+
 /// A spec in numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -208,9 +222,15 @@ pub struct Settings {
     pub max_error_ratio: Option<f64>,
     /// Warm-up in seconds.
     pub warm_up_seconds: f64,
-    /// Timeout of a request in seconds.
+    /// For how long at its beginning agents join, in seconds.
+    pub ramp_up_seconds: f64,
+    /// Timeout of a request, or of a cycle, in seconds.
     pub timeout_seconds: f64,
-    /// Codes that count as success.
+    /// Whether a script is run, instead of one request sent.
+    pub is_scenario: bool,
+    /// Whether the load leaves the data as they are.
+    pub only_reads: bool,
+    /// Codes that count as success; none with a scenario, whose script says itself what it expects.
     pub expected_status: Vec<u16>,
     /// Blocks at each point, at most: those of the last look.
     pub blocks: usize,
@@ -224,10 +244,8 @@ pub struct Settings {
     pub tie_within: Option<f64>,
     /// The A/A control.
     pub control: Option<Control>,
-    /// Whether candidates are compared whose answers differ in size.
-    pub responses_may_differ: bool,
-    /// Whether candidates are compared whose requests differ in transactions; so it is without a database.
-    pub queries_may_differ: bool,
+    /// In what candidates that are compared may differ.
+    pub may_differ: MayDiffer,
     /// Tries at a block.
     pub max_attempts: i32,
     /// Seed of the order.
@@ -254,6 +272,10 @@ impl Settings {
     /// Reads a spec.
     pub fn parse(spec: &FrugalityBenchmarkSpec) -> Result<Self, SettingsError> {
         let load = &spec.load;
+        let (request, scenario) = (spec.request.as_ref(), spec.scenario.as_ref());
+        if request.is_some() == scenario.is_some() {
+            return Err(SettingsError::RequestOrScenario);
+        }
         let rate = rate(&load.rate)?;
         let amount = match (&load.requests, &load.duration) {
             (Some(requests), _) => Amount::Requests(requests.unsigned_abs()),
@@ -287,8 +309,15 @@ impl Settings {
             },
             tie_within,
             control: control(spec)?,
-            responses_may_differ: spec.request.responses_may_differ,
-            queries_may_differ: spec.request.queries_may_differ || spec.database.is_none(),
+            may_differ: MayDiffer {
+                responses: request.is_none_or(|it| it.responses_may_differ),
+                requests: scenario.is_none_or(|it| it.requests_may_differ),
+                queries: spec.database.is_none()
+                    || request.is_some_and(|it| it.queries_may_differ)
+                    || scenario.is_some_and(|it| it.queries_may_differ),
+            },
+            is_scenario: scenario.is_some(),
+            only_reads: request.is_some_and(|it| it.method.is_safe()),
             blocks: looks.last().map_or(0, |look| look.blocks),
             looks,
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
@@ -300,11 +329,14 @@ impl Settings {
                 Some(share) => Some(number("load.sweep.maxErrorRatio", share)?),
             },
             warm_up_seconds: seconds("load.warmUp", &load.warm_up)?,
+            ramp_up_seconds: match scenario.and_then(|it| it.ramp_up.as_ref()) {
+                None => 0.0,
+                Some(length) => seconds("scenario.rampUp", length)?,
+            },
             timeout_seconds: seconds("load.timeout", &load.timeout)?,
-            expected_status: spec
-                .request
-                .expected_status
+            expected_status: request
                 .iter()
+                .flat_map(|it| &it.expected_status)
                 .filter_map(|code| u16::try_from(*code).ok())
                 .collect(),
             max_attempts: spec.trials.max_attempts,

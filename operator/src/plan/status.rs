@@ -223,6 +223,13 @@ impl Report<'_> {
             columns.energy = energy(figures, &shown);
             columns.rate = over_points(&shown, |result| result.requests_per_second);
             columns.latency = over_points(&shown, |result| result.milliseconds_per_request);
+            // Their headings are those of requests.
+            if self.benchmark.spec.scenario.is_some() {
+                let with = |text: Option<String>, unit: &str| text.map(|text| text + unit);
+                columns.energy = with(columns.energy, "/cycle");
+                columns.rate = with(columns.rate, " cycles");
+                columns.latency = with(columns.latency, "/cycle");
+            }
         }
         columns
     }

@@ -4,6 +4,7 @@ mod boards;
 mod budgets;
 mod comparisons;
 mod costs;
+mod cycles;
 mod endurance;
 mod evidence;
 mod latency;
@@ -489,23 +490,28 @@ fn successes(trial: &FrugalityTrial) -> Option<u64> {
     Some(trial.status.as_ref()?.requests.as_ref()?.successes)
 }
 
+/// What it answered instead, and what the script had to say of it.
 fn answers(trial: &FrugalityTrial) -> String {
-    trial
-        .status
-        .as_ref()
-        .and_then(|status| status.fortio.as_ref())
-        .map(|fortio| {
-            let codes: Vec<_> = fortio
-                .codes
-                .iter()
-                .map(|(code, count)| match code {
-                    -1 => format!("{count} × no answer"),
-                    code => format!("{count} × {code}"),
-                })
-                .collect();
-            codes.join(", ")
-        })
-        .unwrap_or_default()
+    let status = trial.status.as_ref();
+    let fortio = status.and_then(|status| status.fortio.as_ref());
+    let k6 = status.and_then(|status| status.k6.as_ref());
+    let of_fortio = fortio.iter().flat_map(|it| &it.codes);
+    let of_fortio = of_fortio.map(|(code, count)| match code {
+        -1 => format!("{count} × no answer"),
+        code => format!("{count} × {code}"),
+    });
+    let of_k6 = k6.iter().flat_map(|it| &it.requests.codes);
+    let of_k6 = of_k6.map(|(code, count)| match code.as_str() {
+        "0" => format!("{count} × no answer"),
+        code => format!("{count} × {code}"),
+    });
+    let checks = k6.iter().flat_map(|it| &it.checks);
+    let checks = checks
+        .filter(|(_, check)| check.failed > 0)
+        .map(|(name, check)| format!("{} × not {name}", check.failed));
+    let thrown = k6.iter().flat_map(|it| &it.first_failures).cloned();
+    let all: Vec<String> = of_fortio.chain(of_k6).chain(checks).chain(thrown).collect();
+    all.join(", ")
 }
 
 fn digest(trials: &[&FrugalityTrial]) -> String {

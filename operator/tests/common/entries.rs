@@ -5,7 +5,7 @@ use frugality_measure::{
         Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, ReadingMark,
         WorkloadFigures,
     },
-    fortio::RequestFigures,
+    load::RequestFigures,
     reading::Provenance,
 };
 use frugality_operator::{
@@ -197,6 +197,7 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
             shortfall: None,
             mean_body_bytes: trial.body_bytes,
             mean_body_standard_error_bytes: None,
+            requests_per_cycle: None,
         }),
         energy: Some(energy(trial)),
         transactions_per_request: trial.transactions,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use frugality_measure::{
     energy::Window,
-    fortio::{Amount, FortioResult, Histogram, ResponseSizes},
+    fortio::{Amount, FortioResult, ResponseSizes},
+    latency::Histogram,
+    load::LoadResult,
     reading::{MeterIdentity, PodReading, Provenance, Reading},
     report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
 };
@@ -148,7 +150,11 @@ impl LoadOn {
         });
         InjectionReport {
             version: REPORT_VERSION,
-            measured: fortio(self.work, own(measured.start_unix_seconds), success_share),
+            measured: LoadResult::Fortio(fortio(
+                self.work,
+                own(measured.start_unix_seconds),
+                success_share,
+            )),
             histogram_dropped: true,
             asked_warm_up_seconds: measured.start_unix_seconds - self.start,
             asked_tail_seconds: self.end - measured.end_unix_seconds,

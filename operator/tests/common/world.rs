@@ -644,7 +644,7 @@ impl World {
             }
             let report = load.report(self.manner.success_share);
             let spans = [&report.warm_up, &report.tail].into_iter().flatten();
-            let requests = spans.fold(report.measured.latency.count, |sum, span| {
+            let requests = spans.fold(report.measured.span().requests, |sum, span| {
                 sum + span.requests
             });
             let report = report.encode().unwrap();

@@ -7,7 +7,7 @@ use frugality_measure::{
     energy::{Limits, Void, Window},
     fortio::parse,
     reading::{Reading, read},
-    report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
+    report::{ClockOffset, InjectionReport, REPORT_VERSION},
 };
 use serde_json::{Value, json};
 
@@ -95,8 +95,8 @@ fn report(case: &Case, trial: &Trial) -> InjectionReport {
         parse(&json).expect("the bench writes what Fortio writes")
     };
     let measured = result(&trial.measured);
-    let warm_up = LoadSpan::from(&result(&trial.warm_up));
-    let tail = LoadSpan::from(&result(&trial.tail));
+    let warm_up = result(&trial.warm_up).span();
+    let tail = result(&trial.tail).span();
     let is_slow = trial.is_troubled && case.trouble == Some(Trouble::SlowClockExchange);
     // The answer took longer on its way than the question: the offset is off by a part of that.
     let (wrong_by, half_trip): (Time, Time) = if is_slow {
@@ -105,7 +105,7 @@ fn report(case: &Case, trial: &Trial) -> InjectionReport {
         (2 * MILLISECOND, 3 * MILLISECOND)
     };
     let offset = case.offset_milliseconds * MILLISECOND + wrong_by;
-    let measured_span = LoadSpan::from(&measured);
+    let measured_span = measured.span();
     let clock = ClockOffset {
         offset_seconds: seconds(offset),
         uncertainty_seconds: seconds(half_trip),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     api::core::v1::{
-        Container, ContainerPort, EnvVar, HTTPGetAction, LocalObjectReference, PodSpec, Probe,
-        SecurityContext,
+        Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, LocalObjectReference,
+        ObjectFieldSelector, PodSpec, Probe, SecurityContext,
     },
     apimachinery::pkg::util::intstr::IntOrString,
 };
@@ -14,7 +14,8 @@ use kube::{ResourceExt, api::ObjectMeta};
 use super::{
     Builder, ChildObject,
     parts::{
-        deployment, headless_service, literal, requirements, restricted, restricted_pod, service,
+        deployment, headless_service, literal, peers_service, requirements, restricted,
+        restricted_pod, service,
     },
 };
 use crate::{
@@ -109,16 +110,25 @@ impl Builder<'_> {
             .into_iter()
             .flat_map(|workload| {
                 let metadata = self.workload_metadata(trial, &workload);
-                let pod = self.server_pod(candidate, &workload, &addresses, measured);
+                let mut env = addresses.clone();
+                env.extend(self.peers_env(trial, &workload));
+                let pod = self.server_pod(candidate, &workload, &env, measured);
                 let port = workload.server.port;
-                [
-                    deployment(metadata.clone(), workload.replicas, pod),
-                    if workload.is_backend {
-                        headless_service(metadata, port)
-                    } else {
-                        service(metadata, port)
-                    },
-                ]
+                let peers = workload.server.peers.then(|| {
+                    let name = self.peers_name(trial, &workload);
+                    let metadata = ObjectMeta {
+                        name: Some(name),
+                        ..metadata.clone()
+                    };
+                    peers_service(metadata, port)
+                });
+                let address = if workload.is_backend {
+                    headless_service(metadata.clone(), port)
+                } else {
+                    service(metadata.clone(), port)
+                };
+                let server = deployment(metadata, workload.replicas, pod);
+                peers.into_iter().chain([server, address])
             });
         objects.collect()
     }
@@ -147,6 +157,34 @@ impl Builder<'_> {
         };
         let backends = candidate.backends.iter().zip(addresses_of(candidate));
         backends.flat_map(address).collect()
+    }
+
+    fn peers_name(&self, trial: &str, workload: &Workload<'_>) -> String {
+        identity::peers_name(&self.benchmark.name_any(), trial, workload.name)
+    }
+
+    /// How the members of a cluster find each other.
+    fn peers_env(&self, trial: &str, workload: &Workload<'_>) -> Vec<EnvVar> {
+        if !workload.server.peers {
+            return Vec::new();
+        }
+        let namespace = self.benchmark.namespace().unwrap_or_default();
+        let host = format!("{}.{namespace}.svc", self.peers_name(trial, workload));
+        vec![
+            EnvVar {
+                name: "POD_IP".into(),
+                value_from: Some(EnvVarSource {
+                    field_ref: Some(ObjectFieldSelector {
+                        field_path: "status.podIP".into(),
+                        ..ObjectFieldSelector::default()
+                    }),
+                    ..EnvVarSource::default()
+                }),
+                ..EnvVar::default()
+            },
+            literal("PEERS_HOST", &host),
+            literal("PEERS_COUNT", &workload.replicas.to_string()),
+        ]
     }
 
     fn server_pod(

@@ -29,6 +29,16 @@ pub(super) fn headless_service(metadata: ObjectMeta, port: i32) -> ChildObject {
     address(metadata, port, Some("None".to_owned()))
 }
 
+/// The same with those that are not ready, which become so by finding each other.
+pub(super) fn peers_service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    let mut service = headless_service(metadata, port);
+    if let ChildObject::Service(object) = &mut service {
+        let spec = object.spec.get_or_insert_default();
+        spec.publish_not_ready_addresses = Some(true);
+    }
+    service
+}
+
 fn address(metadata: ObjectMeta, port: i32, cluster_ip: Option<String>) -> ChildObject {
     ChildObject::Service(Box::new(Service {
         spec: Some(ServiceSpec {

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use frugality_measure::{
     attempt::{self, Assessment, Windows, assess, same_answers, windows},
     energy::{EnergyFigures, Limits, Window},
-    fortio::RequestFigures,
+    k6::SCRIPT_EXCEPTION,
+    load::RequestFigures,
     report::{InjectionReport, ReportError},
     void::Void,
 };
@@ -40,6 +41,14 @@ impl Attempt<'_> {
     ) -> Step {
         let report = match InjectionReport::decode(&end.message) {
             Ok(report) => report,
+            // Another attempt would end alike.
+            Err(ReportError::InjectorFailed {
+                message,
+                exit_code: Some(SCRIPT_EXCEPTION),
+                ..
+            }) if self.builder.settings.is_scenario => {
+                return self.fail(status, reason::SCRIPT_FAILED, &message);
+            }
             Err(ReportError::InjectorFailed { message, .. }) => {
                 return self.void(status, reason::INJECTOR_FAILED, &message);
             }
@@ -137,7 +146,7 @@ impl Attempt<'_> {
             expected_status: &self.builder.settings.expected_status,
             limits: Limits::new(self.builder.config.max_node_watts),
         });
-        status.fortio = Some(report.measured);
+        status.set_load(report.measured);
         status.warm_up = report.warm_up;
         status.tail = report.tail;
         status.clock = report.clock;
@@ -161,9 +170,14 @@ impl Attempt<'_> {
             return self.void(status, void.reason(), &void.to_string());
         }
         status.columns = Some(self.columns(&requests, &energy));
+        let unit = if self.builder.settings.is_scenario {
+            "cycles"
+        } else {
+            "requests"
+        };
         let message = match requests.errors {
-            0 => format!("{} requests, all as expected", requests.successes),
-            errors => format!("{} requests as expected, {errors} not", requests.successes),
+            0 => format!("{} {unit}, all as expected", requests.successes),
+            errors => format!("{} {unit} as expected, {errors} not", requests.successes),
         };
         status.requests = Some(requests);
         status.energy = Some(energy);
@@ -225,7 +239,7 @@ impl Attempt<'_> {
     /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,
     /// where requests only read.
     fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
-        if !self.builder.benchmark.spec.request.method.is_safe() {
+        if !self.builder.settings.only_reads {
             return None;
         }
         let database = self.builder.benchmark.spec.database.as_ref()?;
@@ -312,7 +326,7 @@ fn transactions_per_request(injector: &PodFacts, report: &InjectionReport) -> Op
     let requests = [&report.warm_up, &report.tail]
         .into_iter()
         .flatten()
-        .fold(report.measured.latency.count, |sum, span| {
+        .fold(report.measured.span().requests, |sum, span| {
             sum.saturating_add(span.requests)
         });
     let transactions = after.checked_sub(before)?;

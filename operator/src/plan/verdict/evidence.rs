@@ -336,6 +336,7 @@ impl<'a> Evidence<'a> {
             requests_per_second,
             milliseconds_per_request: figure(Measure::MillisecondsPerRequest),
             latency: self.latency(candidate),
+            cycles: self.cycles(candidate),
             gross_joules_per_request,
             net_joules_per_request: figure(Measure::Joules(DecidingFigure::Net)),
             attributed_joules_per_request: figure(Measure::Joules(DecidingFigure::Attributed)),
@@ -376,6 +377,7 @@ impl<'a> Evidence<'a> {
                 }
                 _ => None,
             })
+            .or_else(|| dropped(measure, trials))
             .map(|why| format!(": {why}"))
             .unwrap_or_default();
         if missing == 0 {
@@ -386,6 +388,18 @@ impl<'a> Evidence<'a> {
             trials.len()
         )
     }
+}
+
+/// What is not known of the times of a script's cycles.
+fn dropped(measure: Measure<'_>, trials: &[&FrugalityTrialStatus]) -> Option<String> {
+    let of_trial =
+        |trial: &&FrugalityTrialStatus| trial.k6.as_ref().map_or(0, |it| it.dropped_cycles);
+    let dropped: u64 = trials.iter().map(of_trial).sum();
+    (dropped > 0 && matches!(measure, Measure::MillisecondsPerRequest)).then(|| {
+        format!(
+            "{dropped} cycles were due and did not begin, for no agent was free (load.connections)"
+        )
+    })
 }
 
 /// Mean power of the node before and after the load.

@@ -1,6 +1,6 @@
 //! How a candidate's latencies are distributed over all its trials.
 
-use frugality_measure::fortio::{Bucket, merged_percentiles};
+use frugality_measure::latency::{Bucket, merged_percentiles};
 
 use super::evidence::Evidence;
 use crate::api::LatencyPercentile;
@@ -30,7 +30,9 @@ impl Evidence<'_> {
                     .requests
                     .as_ref()
                     .filter(|r| !r.percentiles_ms.is_empty())?;
-                Some(trial.fortio.as_ref()?.latency.buckets.as_slice())
+                let of_requests = trial.fortio.as_ref().map(|it| &it.latency);
+                let latency = of_requests.or(trial.k6.as_ref().map(|it| &it.cycles))?;
+                Some(latency.buckets.as_slice())
             })
             .collect();
         runs.and_then(|runs| {

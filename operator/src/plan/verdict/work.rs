@@ -29,6 +29,14 @@ struct Transactions {
     of_others: f64,
 }
 
+/// A candidate's cycles.
+struct Cycles {
+    /// HTTP requests of one.
+    requests: f64,
+    /// Share of them that failed.
+    error_rate: f64,
+}
+
 impl Evidence<'_> {
     /// Why two candidates are not compared, if they do not do the same work and the spec does not allow it.
     /// Where that is not known, [`Self::unknown_work`] says so.
@@ -45,13 +53,20 @@ impl Evidence<'_> {
                 message: self.queries_differ(one, other)?,
             })
         };
+        let of_cycles = || {
+            Some(NotCompared {
+                reason: reason::REQUESTS_DIFFER,
+                message: self.requests_differ(one, other)?,
+            })
+        };
         of_answers()
+            .or_else(of_cycles)
             .or_else(of_queries)
             .or_else(|| self.meters_unknown(one, other))
     }
 
     fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
-        if self.settings.responses_may_differ {
+        if self.settings.may_differ.responses {
             return None;
         }
         let (first, second) = (self.body_bytes(one)?, self.body_bytes(other)?);
@@ -65,8 +80,44 @@ impl Evidence<'_> {
         })
     }
 
+    fn requests_differ(&self, one: &str, other: &str) -> Option<String> {
+        if self.settings.may_differ.requests {
+            return None;
+        }
+        let (first, second) = (self.cycles_everywhere(one)?, self.cycles_everywhere(other)?);
+        let most = first.requests.max(second.requests);
+        // A cycle that fails may end after any of its requests.
+        let allowed = RESPONSE_SHARE + first.error_rate + second.error_rate;
+        ((first.requests - second.requests).abs() > allowed * most).then(|| {
+            format!(
+                "a cycle makes {} requests to {one} on average and {} to {other}, which is not the same work: not compared; make the cycles equal, or write spec.scenario.requestsMayDiffer: true",
+                text::number(first.requests),
+                text::number(second.requests)
+            )
+        })
+    }
+
+    /// Mean over the trials.
+    fn cycles_everywhere(&self, candidate: &str) -> Option<Cycles> {
+        let told: Vec<Cycles> = self
+            .trials_everywhere(candidate)
+            .filter_map(|trial| {
+                let figures = trial.requests.as_ref()?;
+                Some(Cycles {
+                    requests: figures.requests_per_cycle?,
+                    error_rate: figures.error_rate?,
+                })
+            })
+            .collect();
+        let mean = |of: fn(&Cycles) -> f64| told.iter().map(of).sum::<f64>() / told.len() as f64;
+        (!told.is_empty()).then(|| Cycles {
+            requests: mean(|it| it.requests),
+            error_rate: mean(|it| it.error_rate),
+        })
+    }
+
     fn queries_differ(&self, one: &str, other: &str) -> Option<String> {
-        if self.settings.queries_may_differ {
+        if self.settings.may_differ.queries {
             return None;
         }
         let (first, second) = (self.transactions(one)?, self.transactions(other)?);
@@ -75,9 +126,14 @@ impl Evidence<'_> {
         let others = first.of_others.max(second.of_others);
         (difference > QUERY_SHARE * most + others).then(|| {
             format!(
-                "a request of {one} makes {} transactions in the database and one of {other} {}, which is not the same work: not compared; make the queries equal, or write spec.request.queriesMayDiffer: true",
+                "a request of {one} makes {} transactions in the database and one of {other} {}, which is not the same work: not compared; make the queries equal, or write {}.queriesMayDiffer: true",
                 text::number(first.per_request),
-                text::number(second.per_request)
+                text::number(second.per_request),
+                if self.settings.is_scenario {
+                    "spec.scenario"
+                } else {
+                    "spec.request"
+                }
             )
         })
     }
@@ -124,7 +180,7 @@ impl Evidence<'_> {
                 .collect();
             (settings.candidates.len() > 1 && !names.is_empty()).then(|| names.join(", "))
         };
-        let answers = (!settings.responses_may_differ)
+        let answers = (!settings.may_differ.responses)
             .then(|| unknown(&|candidate| self.body_bytes(candidate).is_some()))
             .flatten()
             .map(|names| {
@@ -132,7 +188,7 @@ impl Evidence<'_> {
                     "the size of the answers of {names} is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked"
                 )
             });
-        let queries = (!settings.queries_may_differ)
+        let queries = (!settings.may_differ.queries)
             .then(|| unknown(&|candidate| self.transactions(candidate).is_some()))
             .flatten()
             .map(|names| {

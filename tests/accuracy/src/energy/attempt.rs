@@ -6,6 +6,7 @@ use frugality_measure::{
     attempt::{Attempt, assess, windows},
     energy::{EnergyFigures, Limits},
     fortio,
+    load::LoadResult,
     reading::{self, Reading},
     report::InjectionReport,
     void::Void,
@@ -157,7 +158,7 @@ fn judged(
         |assessment| FrugalityTrialStatus {
             requests: Some(assessment.requests),
             energy: Some(assessment.energy),
-            fortio: Some(report.measured.clone()),
+            fortio: report.measured.fortio().cloned(),
             idle_before: Some(timeline.idle_before),
             candidate_pods: candidate_pods.iter().cloned().collect(),
             database_pods: database_pods.iter().cloned().collect(),
@@ -177,12 +178,12 @@ fn report(
 ) -> Result<InjectionReport, Error> {
     let own = |at: f64| at - case.clock_offset;
     let rate = requests as f64 / timeline.measured.seconds();
-    let measured = fortio::parse(&fortio_json(
+    let measured = LoadResult::from(fortio::parse(&fortio_json(
         own(timeline.measured.start_unix_seconds),
         timeline.measured.seconds(),
         requests,
         errors,
-    ))?;
+    ))?);
     let span = |window: frugality_measure::energy::Window| {
         let requests = count(rate * window.seconds());
         json!({

@@ -6,6 +6,7 @@ use frugality_measure::{
     attempt::{Attempt, assess, windows},
     energy::{Limits, Window},
     fortio,
+    load::LoadResult,
     reading::Reading,
     report::InjectionReport,
 };
@@ -62,7 +63,8 @@ impl Chain {
                 "minRequestsPerSecond": "100", "maxErrorRatio": "0.01",
             })
         };
-        let measured = fortio::parse(&fortio_json(T0, WINDOW_SECONDS, 10_000, 10))?;
+        let measured =
+            LoadResult::from(fortio::parse(&fortio_json(T0, WINDOW_SECONDS, 10_000, 10))?);
         let clock = json!({"offsetSeconds": 0, "uncertaintySeconds": 0.001});
         let report = json!({
             "version": frugality_measure::report::REPORT_VERSION, "measured": measured,
@@ -109,7 +111,9 @@ impl Chain {
             readings[at] = odd;
         }
         let mut report = self.report.clone();
-        report.measured.start_unix_seconds = start + WINDOW_START;
+        if let Some(result) = report.measured.fortio_mut() {
+            result.start_unix_seconds = start + WINDOW_START;
+        }
         let uids: Vec<&String> = reading.pods.keys().collect();
         let pods = |n: usize| uids.get(n).map(|uid| (*uid).clone()).into_iter().collect();
         self.end(&report, start, &readings, &pods(0), &pods(1))
@@ -118,7 +122,7 @@ impl Chain {
     /// An attempt whose injector left this report.
     pub(super) fn of_report(&self, report: &InjectionReport) -> Result<String, String> {
         let offset = report.clock.map_or(0.0, |clock| clock.offset_seconds);
-        let start = report.measured.start_unix_seconds + offset - WINDOW_START;
+        let start = report.measured.span().start_unix_seconds + offset - WINDOW_START;
         let readings: Vec<Reading> = (0..READINGS)
             .map(|n| self.reading_at(start + f64::from(n)))
             .collect();
@@ -170,7 +174,7 @@ impl Chain {
                 let status = FrugalityTrialStatus {
                     requests: Some(assessment.requests),
                     energy: Some(assessment.energy),
-                    fortio: Some(report.measured.clone()),
+                    fortio: report.measured.fortio().cloned(),
                     candidate_pods: candidate_pods.iter().cloned().collect(),
                     database_pods: database_pods.iter().cloned().collect(),
                     ..record(Outcome::Measured, "Measured", String::new())

@@ -23,11 +23,16 @@ impl Corpus {
     pub fn read(parser: Parser) -> Result<Self, Error> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = root.join("corpus").join(parser.name());
-        let mut files = files(&folder)?;
+        let mut files = if folder.exists() {
+            files(&folder)?
+        } else {
+            Vec::new()
+        };
         let real = root.join("../../measure/tests/data");
         match parser {
             Parser::Exposition => files.extend(with_ending(&real.join("kepler-v0.11.4"), "prom")?),
             Parser::Fortio => files.extend(with_ending(&real.join("fortio"), "json")?),
+            Parser::K6 => files.extend(with_ending(&real.join("k6"), "json")?),
             Parser::Report => {}
         }
         let inputs = files
@@ -48,6 +53,7 @@ impl Corpus {
         &self,
         inputs: impl Iterator<Item = &'a Vec<u8>>,
     ) -> Result<Vec<PathBuf>, Error> {
+        fs::create_dir_all(&self.folder).map_err(|source| corpus_error(&self.folder, source))?;
         inputs
             .map(|input| {
                 let path = self.folder.join(format!("found-{}", hex_digest(input, 6)));

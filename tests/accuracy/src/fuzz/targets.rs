@@ -5,7 +5,9 @@ use std::io::Write as _;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use flate2::{Compression, write::GzEncoder};
 use frugality_measure::{
-    fortio::{self, figures},
+    fortio,
+    k6::{self, CycleSettings},
+    load::LoadResult,
     reading,
     report::{InjectionReport, REPORT_VERSION},
 };
@@ -30,13 +32,15 @@ pub enum Parser {
     Exposition,
     /// Fortio's JSON.
     Fortio,
+    /// The line of k6's output.
+    K6,
     /// The injector's report.
     Report,
 }
 
 impl Parser {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Exposition, Self::Fortio, Self::Report];
+    pub const ALL: [Self; 4] = [Self::Exposition, Self::Fortio, Self::K6, Self::Report];
 
     /// Its name, which is that of its corpus' folder.
     #[must_use]
@@ -44,6 +48,7 @@ impl Parser {
         match self {
             Self::Exposition => "exposition",
             Self::Fortio => "fortio",
+            Self::K6 => "k6",
             Self::Report => "report",
         }
     }
@@ -109,6 +114,7 @@ impl Target {
         match self.parser {
             Parser::Exposition => self.exposition(&text, random),
             Parser::Fortio => self.fortio(&text),
+            Parser::K6 => self.k6(&text),
             Parser::Report => self.report(&text),
         }
     }
@@ -130,7 +136,32 @@ impl Target {
             Ok(result) => result,
         };
         require(not_finite(&result), "Fortio's result")?;
-        let requests = figures(&result, &[200]);
+        self.result(&result.into())
+    }
+
+    fn k6(&self, text: &str) -> Result<String, String> {
+        let settings = CycleSettings {
+            url: "http://one:8080".into(),
+            agents: 4,
+            rate: None,
+            warm_up_seconds: 1.0,
+            ramp_up_seconds: 0.0,
+            duration_seconds: 2.0,
+            tail_seconds: 1.0,
+            timeout_seconds: 3.0,
+        };
+        match k6::parse(text, &settings) {
+            Err(error) => Ok(refused(&error)),
+            Ok(output) => {
+                require(not_finite(&output.measured), "k6's result")?;
+                self.result(&LoadResult::K6(output.measured))
+            }
+        }
+    }
+
+    /// What follows a result, whoever gave it.
+    fn result(&self, result: &LoadResult) -> Result<String, String> {
+        let requests = result.figures(&[200]);
         require(not_finite(&requests), "the figures of requests")?;
         let clock = json!({"offsetSeconds": 0.75, "uncertaintySeconds": 0.001});
         let report = json!({
@@ -145,7 +176,7 @@ impl Target {
             Err(error) => Ok(refused(&error)),
             Ok(message) => match InjectionReport::decode(&message) {
                 Ok(report) => self.chain.of_report(&report),
-                Err(error) => Err(format!("what Fortio wrote is no report: {error}")),
+                Err(error) => Err(format!("what was observed is no report: {error}")),
             },
         }
     }

@@ -1,6 +1,48 @@
-//! How latencies are distributed over several runs.
+//! How long requests took, and how that is distributed over several runs.
 
-use super::Bucket;
+use serde::{Deserialize, Serialize};
+
+/// Latencies of a number of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Histogram {
+    /// Number of requests.
+    pub count: u64,
+    /// The shortest, 0 where there was none.
+    pub min_seconds: f64,
+    /// The longest, 0 where there was none.
+    pub max_seconds: f64,
+    /// The exact sum.
+    pub sum_seconds: f64,
+    /// Standard deviation over the requests.
+    pub standard_deviation_seconds: f64,
+    /// Where they lie; empty where there was none, and where a report left them out.
+    pub buckets: Vec<Bucket>,
+    /// Interpolated within the buckets by whoever counted; may be empty.
+    pub percentiles: Vec<Percentile>,
+}
+
+/// Requests with a latency above `start_seconds`, up to `end_seconds`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bucket {
+    /// Lower end; in the first bucket the shortest latency itself.
+    pub start_seconds: f64,
+    /// Upper end; in the last bucket the longest latency itself.
+    pub end_seconds: f64,
+    /// Number of requests.
+    pub count: u64,
+}
+
+/// The latency that `percentile` percent of the requests stayed below.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Percentile {
+    /// 0 to 100.
+    pub percentile: f64,
+    /// The latency.
+    pub seconds: f64,
+}
 
 /// The latencies in seconds that these percentages (0 to 100) of all requests in `runs` stayed below, each
 /// run given by its buckets. Within a bucket, requests count as evenly spread, as Fortio has it

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"time"
+)
+
+// window says when cycles count. All three follow one another in one load without a break: the warm-up, the
+// measured window, and the tail, which lasts until the load ends.
+type window struct {
+	warmUp   time.Duration
+	measured time.Duration
+	// A cycle that takes longer has failed.
+	timeout time.Duration
+}
+
+// The most names that are told apart, and the most words of failures: a script could make one for every cycle.
+const (
+	mostChecks   = 16
+	mostFailures = 8
+	otherChecks  = "(others)"
+)
+
+// counts is what came of a load so far. A cycle, a request and a check belong to the part of the load in which
+// they ended; so what was under way when the window began is counted, and what is under way at its end is not.
+type counts struct {
+	window   window
+	began    time.Time
+	last     time.Time
+	warmUp   span
+	tail     span
+	done     latencies
+	failed   latencies
+	dropped  uint64
+	requests requests
+	checks   map[string]*check
+	failures []string
+	// Agents of whose present cycle something has failed already.
+	spoiled map[string]bool
+}
+
+// span is a part of the load beside the measured window.
+type span struct {
+	cycles uint64
+	failed uint64
+}
+
+type requests struct {
+	Count      uint64            `json:"count"`
+	Failed     uint64            `json:"failed"`
+	SumSeconds float64           `json:"sumSeconds"`
+	Codes      map[string]uint64 `json:"codes"`
+}
+
+type check struct {
+	Passed uint64 `json:"passed"`
+	Failed uint64 `json:"failed"`
+}
+
+func newCounts(window window) *counts {
+	return &counts{
+		window:   window,
+		requests: requests{Codes: map[string]uint64{}},
+		checks:   map[string]*check{},
+		spoiled:  map[string]bool{},
+	}
+}
+
+type part int
+
+const (
+	inWarmUp part = iota
+	inWindow
+	inTail
+)
+
+// part of the load at a time. The load begins with the first thing that is heard of it.
+func (c *counts) part(at time.Time) part {
+	if c.began.IsZero() {
+		c.began = at
+	}
+	if at.After(c.last) {
+		c.last = at
+	}
+	since := at.Sub(c.began)
+	switch {
+	case since < c.window.warmUp:
+		return inWarmUp
+	case since < c.window.warmUp+c.window.measured:
+		return inWindow
+	default:
+		return inTail
+	}
+}
+
+// request counts one that an agent sent. Time is what it waited for the other side: to connect, and to answer.
+func (c *counts) request(at time.Time, agent string, took time.Duration, code string, failed bool) {
+	if failed {
+		c.spoiled[agent] = true
+	}
+	if c.part(at) != inWindow {
+		return
+	}
+	c.requests.Count++
+	c.requests.SumSeconds += took.Seconds()
+	c.requests.Codes[code]++
+	if failed {
+		c.requests.Failed++
+	}
+}
+
+// check counts one of the script's own checks.
+func (c *counts) check(at time.Time, agent, name string, passed bool) {
+	if !passed {
+		c.spoiled[agent] = true
+	}
+	if c.part(at) != inWindow {
+		return
+	}
+	told := c.checks[name]
+	if told == nil && len(c.checks) >= mostChecks {
+		name = otherChecks
+		told = c.checks[name]
+	}
+	if told == nil {
+		told = &check{}
+		c.checks[name] = told
+	}
+	if passed {
+		told.Passed++
+	} else {
+		told.Failed++
+	}
+}
+
+// failure notes that the script threw, and what.
+func (c *counts) failure(agent, words string) {
+	c.spoiled[agent] = true
+	for _, known := range c.failures {
+		if known == words {
+			return
+		}
+	}
+	if words != "" && len(c.failures) < mostFailures {
+		c.failures = append(c.failures, words)
+	}
+}
+
+// cycle counts one that has ended.
+func (c *counts) cycle(at time.Time, agent string, took time.Duration) {
+	failed := c.spoiled[agent] || took > c.window.timeout
+	delete(c.spoiled, agent)
+	beside := func(part *span) {
+		part.cycles++
+		if failed {
+			part.failed++
+		}
+	}
+	switch c.part(at) {
+	case inWarmUp:
+		beside(&c.warmUp)
+	case inTail:
+		beside(&c.tail)
+	case inWindow:
+		if failed {
+			c.failed.add(took.Seconds())
+		} else {
+			c.done.add(took.Seconds())
+		}
+	}
+}
+
+// drop counts cycles that were due, and no agent was free to begin them.
+func (c *counts) drop(at time.Time, number uint64) {
+	if c.part(at) == inWindow {
+		c.dropped += number
+	}
+}
+
+// result is the line that is printed.
+type result struct {
+	Version          string            `json:"version"`
+	StartUnixSeconds float64           `json:"startUnixSeconds"`
+	DurationSeconds  float64           `json:"durationSeconds"`
+	Cycles           histogram         `json:"cycles"`
+	FailedCycles     histogram         `json:"failedCycles"`
+	DroppedCycles    uint64            `json:"droppedCycles"`
+	Requests         requests          `json:"requests"`
+	Checks           map[string]*check `json:"checks"`
+	FirstFailures    []string          `json:"firstFailures"`
+	CPUSeconds       float64           `json:"cpuSeconds"`
+	CPUs             int               `json:"cpus"`
+	WarmUp           toldSpan          `json:"warmUp"`
+	Tail             toldSpan          `json:"tail"`
+}
+
+type toldSpan struct {
+	StartUnixSeconds float64 `json:"startUnixSeconds"`
+	DurationSeconds  float64 `json:"durationSeconds"`
+	Requests         uint64  `json:"requests"`
+	Errors           uint64  `json:"errors"`
+}
+
+// result of the load as far as it went.
+func (c *counts) result() result {
+	whole := c.last.Sub(c.began)
+	length := func(from, most time.Duration) float64 {
+		return max(0, min(whole-from, most)).Seconds()
+	}
+	start := c.began.Add(c.window.warmUp)
+	end := c.window.warmUp + c.window.measured
+	told := func(from, most time.Duration, part span) toldSpan {
+		return toldSpan{
+			StartUnixSeconds: unixSeconds(c.began.Add(from)),
+			DurationSeconds:  length(from, most),
+			Requests:         part.cycles,
+			Errors:           part.failed,
+		}
+	}
+	// Where the failed ones lie nobody asks, and the report has little room.
+	failed := c.failed.histogram()
+	failed.Buckets = []bucket{}
+	return result{
+		StartUnixSeconds: unixSeconds(start),
+		DurationSeconds:  length(c.window.warmUp, c.window.measured),
+		Cycles:           c.done.histogram(),
+		FailedCycles:     failed,
+		DroppedCycles:    c.dropped,
+		Requests:         c.requests,
+		Checks:           c.checks,
+		FirstFailures:    append([]string{}, c.failures...),
+		WarmUp:           told(0, c.window.warmUp, c.warmUp),
+		Tail:             told(end, whole, c.tail),
+	}
+}
+
+func unixSeconds(at time.Time) float64 {
+	return float64(at.UnixMicro()) / 1e6
+}

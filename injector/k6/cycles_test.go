@@ -1,0 +1,143 @@
+package main
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+var epoch = time.Unix(1_700_000_000, 0)
+
+// at is so many milliseconds after the load began.
+func at(milliseconds int) time.Time { return epoch.Add(time.Duration(milliseconds) * time.Millisecond) }
+
+// load of a warm-up of one second and a window of two, which has begun.
+func load() *counts {
+	c := newCounts(window{warmUp: time.Second, measured: 2 * time.Second, timeout: 500 * time.Millisecond})
+	c.request(at(0), "1", time.Millisecond, "200", false)
+	return c
+}
+
+func equal[T comparable](t *testing.T, what string, found, expected T) {
+	t.Helper()
+	if found != expected {
+		t.Errorf("%s: %v, and %v was expected", what, found, expected)
+	}
+}
+
+func TestACycleBelongsToThePartInWhichItEnds(t *testing.T) {
+	c := load()
+	for _, ended := range []int{999, 1000, 2999, 3000, 3500} {
+		c.cycle(at(ended), "1", 10*time.Millisecond)
+	}
+	told := c.result()
+	equal(t, "warm-up", told.WarmUp.Requests, 1)
+	equal(t, "window", told.Cycles.Count, 2)
+	equal(t, "tail", told.Tail.Requests, 2)
+	equal(t, "start", told.StartUnixSeconds, 1_700_000_001)
+	equal(t, "length", told.DurationSeconds, 2)
+	equal(t, "start of the tail", told.Tail.StartUnixSeconds, 1_700_000_003)
+	equal(t, "length of the tail", told.Tail.DurationSeconds, 0.5)
+}
+
+func TestACycleFailsByWhateverFailsInIt(t *testing.T) {
+	for name, spoil := range map[string]func(c *counts){
+		"request": func(c *counts) { c.request(at(1500), "1", time.Millisecond, "500", true) },
+		"check":   func(c *counts) { c.check(at(1500), "1", "answers", false) },
+		"throw":   func(c *counts) { c.failure("1", "no") },
+		"both": func(c *counts) {
+			c.check(at(1500), "1", "answers", false)
+			c.failure("1", "no")
+		},
+	} {
+		c := load()
+		spoil(c)
+		// Another agent's is not its business, nor is the next one of the same agent.
+		c.cycle(at(1600), "2", time.Millisecond)
+		c.cycle(at(1601), "1", time.Millisecond)
+		c.cycle(at(1700), "1", time.Millisecond)
+		told := c.result()
+		equal(t, name+": failed", told.FailedCycles.Count, 1)
+		equal(t, name+": done", told.Cycles.Count, 2)
+	}
+	c := load()
+	c.cycle(at(1600), "1", 500*time.Millisecond)
+	c.cycle(at(2200), "1", 501*time.Millisecond)
+	equal(t, "too late", c.result().FailedCycles.Count, 1)
+}
+
+func TestWhatFailedInTheWarmUpSpoilsTheCycleThatEndsInTheWindow(t *testing.T) {
+	c := load()
+	c.check(at(990), "1", "answers", false)
+	c.cycle(at(1010), "1", time.Millisecond)
+	told := c.result()
+	equal(t, "failed", told.FailedCycles.Count, 1)
+	equal(t, "checks of the window", len(told.Checks), 0)
+}
+
+func TestRequestsAndDroppedCyclesOfTheWindowAreCounted(t *testing.T) {
+	c := load()
+	c.request(at(1500), "1", 30*time.Millisecond, "200", false)
+	c.request(at(1600), "1", 20*time.Millisecond, "404", true)
+	c.request(at(3000), "1", 20*time.Millisecond, "200", false)
+	c.drop(at(500), 1)
+	c.drop(at(1500), 2)
+	told := c.result()
+	equal(t, "requests", told.Requests.Count, 2)
+	equal(t, "failed", told.Requests.Failed, 1)
+	equal(t, "404", told.Requests.Codes["404"], 1)
+	equal(t, "dropped", told.DroppedCycles, 2)
+	if math.Abs(told.Requests.SumSeconds-0.05) > 1e-9 {
+		t.Errorf("they waited %v s", told.Requests.SumSeconds)
+	}
+}
+
+func TestNamesAndWordsAreBounded(t *testing.T) {
+	c := load()
+	for index := range 100 {
+		c.check(at(1500), "1", string(rune('A'+index)), index%2 == 0)
+		c.failure("1", string(rune('A'+index)))
+	}
+	equal(t, "checks", len(c.result().Checks), mostChecks+1)
+	equal(t, "others", c.checks[otherChecks].Passed+c.checks[otherChecks].Failed, 100-mostChecks)
+	equal(t, "failures", len(c.result().FirstFailures), mostFailures)
+}
+
+func TestAnInterruptedLoadHasAShorterWindow(t *testing.T) {
+	c := load()
+	c.cycle(at(1750), "1", time.Millisecond)
+	told := c.result()
+	equal(t, "window", told.DurationSeconds, 0.75)
+	equal(t, "tail", told.Tail.DurationSeconds, 0)
+}
+
+func TestAHistogramHoldsWhatWasAdded(t *testing.T) {
+	var l latencies
+	var sum float64
+	for index := 1; index <= 1000; index++ {
+		seconds := float64(index) * 1e-5
+		l.add(seconds)
+		sum += seconds
+	}
+	told := l.histogram()
+	var counted uint64
+	end := told.MinSeconds
+	for _, bucket := range told.Buckets {
+		counted += bucket.Count
+		if bucket.StartSeconds < end || bucket.EndSeconds < bucket.StartSeconds {
+			t.Errorf("a bucket from %v to %v after %v", bucket.StartSeconds, bucket.EndSeconds, end)
+		}
+		end = bucket.EndSeconds
+		if bucket.EndSeconds > 1.06*bucket.StartSeconds+1e-9 {
+			t.Errorf("a bucket from %v to %v is too wide", bucket.StartSeconds, bucket.EndSeconds)
+		}
+	}
+	equal(t, "count", told.Count, 1000)
+	equal(t, "in buckets", counted, 1000)
+	equal(t, "least", told.Buckets[0].StartSeconds, 1e-5)
+	equal(t, "most", end, 0.01)
+	if math.Abs(told.SumSeconds-sum) > 1e-9 || math.Abs(told.StandardDeviationSeconds-0.002887) > 1e-6 {
+		t.Errorf("sum %v, standard deviation %v", told.SumSeconds, told.StandardDeviationSeconds)
+	}
+	equal(t, "none", len((&latencies{}).histogram().Buckets), 0)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"math"
+	"sort"
+	"strconv"
+)
+
+// latencies is a histogram of times in seconds, beside their exact count, sum and extremes.
+type latencies struct {
+	count         uint64
+	least, most   float64
+	sum           float64
+	sumOfSquares  float64
+	countsByBound []uint64
+}
+
+// Buckets per doubling of the time: one is 4.4 % wide, so that a percentile is known to half of that.
+const bucketsPerDoubling = 16
+
+// bounds are the upper ends of the buckets, from a microsecond to some twenty minutes, to four digits: more
+// would only fill the report.
+var bounds = func() []float64 {
+	var ends []float64
+	for index := range 30 * bucketsPerDoubling {
+		end := 1e-6 * math.Exp2(float64(index)/bucketsPerDoubling)
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(end, 'e', 3, 64), 64)
+		ends = append(ends, rounded)
+	}
+	return append(ends, math.Inf(1))
+}()
+
+func (l *latencies) add(seconds float64) {
+	if l.count == 0 {
+		l.least, l.most = seconds, seconds
+		l.countsByBound = make([]uint64, len(bounds))
+	}
+	l.count++
+	l.least, l.most = min(l.least, seconds), max(l.most, seconds)
+	l.sum += seconds
+	l.sumOfSquares += seconds * seconds
+	l.countsByBound[sort.SearchFloat64s(bounds, seconds)]++
+}
+
+// histogram is what is told of latencies. A bucket has the times above its start, up to its end.
+type histogram struct {
+	Count                    uint64   `json:"count"`
+	MinSeconds               float64  `json:"minSeconds"`
+	MaxSeconds               float64  `json:"maxSeconds"`
+	SumSeconds               float64  `json:"sumSeconds"`
+	StandardDeviationSeconds float64  `json:"standardDeviationSeconds"`
+	Buckets                  []bucket `json:"buckets"`
+}
+
+type bucket struct {
+	StartSeconds float64 `json:"startSeconds"`
+	EndSeconds   float64 `json:"endSeconds"`
+	Count        uint64  `json:"count"`
+}
+
+func (l *latencies) histogram() histogram {
+	told := histogram{
+		Count:      l.count,
+		MinSeconds: l.least,
+		MaxSeconds: l.most,
+		SumSeconds: l.sum,
+		Buckets:    []bucket{},
+	}
+	if l.count > 0 {
+		mean := l.sum / float64(l.count)
+		variance := l.sumOfSquares/float64(l.count) - mean*mean
+		told.StandardDeviationSeconds = math.Sqrt(max(variance, 0))
+	}
+	for index, count := range l.countsByBound {
+		if count == 0 {
+			continue
+		}
+		start := 0.0
+		if index > 0 {
+			start = bounds[index-1]
+		}
+		told.Buckets = append(told.Buckets, bucket{
+			StartSeconds: max(start, l.least),
+			EndSeconds:   min(bounds[index], l.most),
+			Count:        count,
+		})
+	}
+	return told
+}

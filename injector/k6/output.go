@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.k6.io/k6/lib/netext/httpext"
+	"go.k6.io/k6/metrics"
+	"go.k6.io/k6/output"
+)
+
+const (
+	// The scenario whose cycles count, as the injector names it: setup() belongs to none.
+	scenario = "cycles"
+	// The counter by which cycle.js tells that the script threw, and its tag with what it threw.
+	failureMetric = "frugality_failed_cycles"
+	failureTag    = "failure"
+)
+
+type cyclesOutput struct {
+	counts  *counts
+	out     io.Writer
+	builtin *metrics.BuiltinMetrics
+	// CPU time of this process when the window began and when it ended.
+	cpuBefore, cpuAfter time.Duration
+	part                part
+}
+
+var _ output.WithBuiltinMetrics = (*cyclesOutput)(nil)
+
+// newOutput reads `warmUp=SECONDS&measured=SECONDS&timeout=SECONDS`.
+func newOutput(params output.Params) (output.Output, error) {
+	values, err := url.ParseQuery(params.ConfigArgument)
+	if err != nil {
+		return nil, fmt.Errorf("--out cycles=…: %w", err)
+	}
+	var window window
+	for name, target := range map[string]*time.Duration{
+		"warmUp":   &window.warmUp,
+		"measured": &window.measured,
+		"timeout":  &window.timeout,
+	} {
+		seconds, err := strconv.ParseFloat(values.Get(name), 64)
+		if err != nil || !(seconds >= 0 && seconds < 86_400) {
+			return nil, fmt.Errorf("--out cycles=… needs %s=SECONDS, from 0 to a day, not %q", name, values.Get(name))
+		}
+		*target = time.Duration(seconds * float64(time.Second))
+	}
+	return &cyclesOutput{counts: newCounts(window), out: params.StdOut}, nil
+}
+
+func (o *cyclesOutput) Description() string { return "cycles" }
+
+func (o *cyclesOutput) SetBuiltinMetrics(builtin *metrics.BuiltinMetrics) { o.builtin = builtin }
+
+func (o *cyclesOutput) Start() error { return nil }
+
+// AddMetricSamples is called twenty times a second, by one goroutine.
+func (o *cyclesOutput) AddMetricSamples(containers []metrics.SampleContainer) {
+	for _, container := range containers {
+		if trail, is := container.(*httpext.Trail); is {
+			o.addRequest(trail)
+			continue
+		}
+		for _, sample := range container.GetSamples() {
+			o.addSample(sample)
+		}
+	}
+	o.noteCPU()
+}
+
+func (o *cyclesOutput) addRequest(trail *httpext.Trail) {
+	if !isOfLoad(trail.Tags) {
+		return
+	}
+	code, _ := trail.Tags.Get(metrics.TagStatus.String())
+	took := trail.Connecting + trail.TLSHandshaking + trail.Duration
+	o.counts.request(trail.EndTime, trail.Metadata["vu"], took, code, trail.Failed.Bool)
+}
+
+func (o *cyclesOutput) addSample(sample metrics.Sample) {
+	if !isOfLoad(sample.Tags) {
+		return
+	}
+	agent := sample.Metadata["vu"]
+	switch {
+	case sample.Metric == o.builtin.Checks:
+		name, _ := sample.Tags.Get(metrics.TagCheck.String())
+		o.counts.check(sample.Time, agent, name, sample.Value != 0)
+	case sample.Metric == o.builtin.IterationDuration:
+		took := time.Duration(sample.Value * float64(time.Millisecond))
+		o.counts.cycle(sample.Time, agent, took)
+	case sample.Metric == o.builtin.DroppedIterations:
+		o.counts.drop(sample.Time, uint64(sample.Value))
+	case sample.Metric.Name == failureMetric:
+		words, _ := sample.Tags.Get(failureTag)
+		o.counts.failure(agent, words)
+	}
+}
+
+// isOfLoad says whether something is of the load.
+func isOfLoad(tags *metrics.TagSet) bool {
+	name, _ := tags.Get(metrics.TagScenario.String())
+	return name == scenario
+}
+
+func (o *cyclesOutput) noteCPU() {
+	if o.counts.began.IsZero() {
+		return
+	}
+	now := o.counts.part(time.Now())
+	if now == o.part {
+		return
+	}
+	o.part = now
+	switch now {
+	case inWindow:
+		o.cpuBefore = cpuTime()
+	case inTail:
+		o.cpuAfter = cpuTime()
+	}
+}
+
+// Stop prints the result.
+func (o *cyclesOutput) Stop() error {
+	if o.counts.began.IsZero() {
+		return nil
+	}
+	result := o.counts.result()
+	result.CPUSeconds = max(0, o.cpuAfter-o.cpuBefore).Seconds()
+	result.CPUs = runtime.NumCPU()
+	result.Version = version()
+	line, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.out, "%s\n", line)
+	return err
+}
+
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// version of k6, which is a dependency of this program.
+func version() string {
+	if info, is := debug.ReadBuildInfo(); is {
+		for _, module := range info.Deps {
+			if module.Path == "go.k6.io/k6" {
+				return module.Version
+			}
+		}
+	}
+	return ""
+}

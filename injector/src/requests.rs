@@ -1,0 +1,150 @@
+//! One request, again and again: three runs of Fortio, back to back.
+
+use std::fmt::Display;
+
+use frugality_measure::{
+    fortio::{Amount, FortioResult, argv, parse},
+    load::LoadResult,
+    report::{Failure, LoadSpan},
+};
+
+use crate::{
+    arguments::{RequestPlan, Run},
+    cgroup::throttled_seconds,
+    load::Outcome,
+    process::{Ended, Output, Process, Stop, Watch},
+};
+
+/// Makes the runs of `plan`. The next process is started the moment the one before has ended; what that
+/// one said is read afterwards.
+pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, Failure> {
+    let warm_up = match &plan.warm_up {
+        Some(run) => Some((run, finish(run, plan, watch)?)),
+        None => None,
+    };
+    if let Some(stop) = watch.stopped() {
+        return Err(Failure::of(&format!("{stop} before the measured run")));
+    }
+
+    let mut process = start(&plan.measured, plan)?;
+    let throttled_before = throttled_seconds();
+    let warm_up = warm_up.and_then(|(run, (process, ended))| span(run, process.output(), &ended));
+    let ended = wait(&plan.measured, &mut process, plan, watch)?;
+
+    // Whether the result can be read is known only later; a tail for nothing does no harm.
+    let whole = ended.stop.is_none() && ended.status.success();
+    let tail = match &plan.tail {
+        Some(run) if whole => Some((run, start(run, plan)?)),
+        _ => None,
+    };
+    let throttled_seconds = throttled_before
+        .zip(throttled_seconds())
+        .map(|(before, after)| after - before);
+    let json = process.output();
+    let measured = measured(&json, &ended);
+    if let Ok(result) = &measured {
+        say(&plan.measured, result);
+    }
+
+    let mut interrupted = ended
+        .stop
+        .map(|stop| format!("{}: {stop}", plan.measured.name));
+    let mut tail_span = None;
+    if let Some((run, mut process)) = tail {
+        let ended = wait(run, &mut process, plan, watch)?;
+        tail_span = span(run, process.output(), &ended);
+        interrupted = ended.stop.map(|stop| format!("{}: {stop}", run.name));
+    }
+    let measured = measured?;
+    if interrupted.is_none() && measured.is_interrupted() {
+        interrupted = Some(format!("{}: ended before its amount", plan.measured.name));
+    }
+    Ok(Outcome {
+        warm_up,
+        measured: LoadResult::Fortio(measured),
+        tail: tail_span,
+        interrupted,
+        asked_warm_up_seconds: asked_seconds(plan.warm_up.as_ref()),
+        asked_tail_seconds: asked_seconds(plan.tail.as_ref()),
+        throttled_seconds,
+        json_line: json.stdout.lines().map(str::trim).collect(),
+    })
+}
+
+/// The length of a run beside the measured one, 0 for none.
+fn asked_seconds(run: Option<&Run>) -> f64 {
+    match run.map(|run| run.settings.amount) {
+        Some(Amount::DurationSeconds(seconds)) => seconds,
+        _ => 0.0,
+    }
+}
+
+fn start(run: &Run, plan: &RequestPlan) -> Result<Process, Failure> {
+    Process::spawn(&plan.fortio, &argv(&run.settings, "-"))
+        .map_err(|error| Failure::of(&format!("cannot start {}: {error}", plan.fortio.display())))
+}
+
+fn wait(
+    run: &Run,
+    process: &mut Process,
+    plan: &RequestPlan,
+    watch: &mut Watch,
+) -> Result<Ended, Failure> {
+    watch
+        .wait(process, run.limit, plan.grace)
+        .map_err(|error| Failure::of(&format!("lost Fortio during the {}: {error}", run.name)))
+}
+
+fn finish(run: &Run, plan: &RequestPlan, watch: &mut Watch) -> Result<(Process, Ended), Failure> {
+    let mut process = start(run, plan)?;
+    let ended = wait(run, &mut process, plan, watch)?;
+    Ok((process, ended))
+}
+
+/// The measured run's result, or why there is none.
+fn measured(output: &Output, ended: &Ended) -> Result<FortioResult, Failure> {
+    let failure = |problem: &dyn Display| Failure {
+        error: match ended.stop {
+            Some(stop) => format!("no result of the measured run ({stop}): {problem}"),
+            None => format!("no result of the measured run: {problem}"),
+        },
+        exit_code: ended.status.code(),
+        stderr_tail: output.stderr_tail.clone(),
+    };
+    if !ended.status.success() {
+        return Err(failure(&format!("Fortio ended with {}", ended.status)));
+    }
+    parse(&output.stdout).map_err(|error| failure(&error))
+}
+
+/// When a run beside the measured one put load on, if it left a result: that it did not is told, and
+/// is no reason to end, for it may be the candidate's doing.
+fn span(run: &Run, output: Output, ended: &Ended) -> Option<LoadSpan> {
+    let Output {
+        stdout,
+        stderr_tail,
+    } = output;
+    if let Some(Stop::Overdue(_)) = ended.stop {
+        eprintln!("{}: interrupted, it was overdue", run.name);
+    }
+    match parse(&stdout) {
+        Ok(result) => {
+            say(run, &result);
+            Some(result.span())
+        }
+        Err(error) => {
+            eprintln!(
+                "{}: no result ({}): {error}\n{stderr_tail}",
+                run.name, ended.status
+            );
+            None
+        }
+    }
+}
+
+fn say(run: &Run, result: &FortioResult) {
+    eprintln!(
+        "{}: {} requests in {:.3} s, {} errors",
+        run.name, result.latency.count, result.duration_seconds, result.error_latency.count
+    );
+}

@@ -1,0 +1,285 @@
+//! The injector with the real k6 and its output `cycles`, against a target of the test's own.
+//!
+//! Needs the environment variable FRUGALITY_K6: the path of the k6 of `injector/k6`.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking"
+)]
+
+mod harness;
+mod target;
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use frugality_measure::{k6::K6Result, load::LoadResult, report::InjectionReport};
+use harness::Injector;
+use target::{Answer, Target, refusing_url};
+
+const OK: Answer = Answer::Status(200);
+
+/// Two requests and a check.
+const SCRIPT: &str = "import http from 'k6/http';
+import { check } from 'k6';
+export default function () {
+  http.get(`${__ENV.URL}/one`);
+  const answer = http.get(`${__ENV.URL}/two`);
+  check(answer, { 'is 200': (answer) => answer.status === 200 });
+}";
+
+fn start(name: &str, url: &str, script: &str, arguments: &str) -> Injector {
+    let k6 = std::env::var("FRUGALITY_K6").expect(
+        "FRUGALITY_K6 must be the path of the k6 of injector/k6: `make test` sets it; by hand, \
+         bash -c '. hack/common.sh; go_program k6 build/k6', then FRUGALITY_K6=$PWD/build/k6",
+    );
+    let own = ["--k6", &k6, "--script", script].map(String::from);
+    let arguments = arguments.split_whitespace().map(String::from);
+    Injector::start(name, url, own.into_iter().chain(arguments))
+}
+
+fn k6(report: &InjectionReport) -> &K6Result {
+    match &report.measured {
+        LoadResult::K6(result) => result,
+        LoadResult::Fortio(_) => panic!("not of a script"),
+    }
+}
+
+#[test]
+fn one_load_without_a_break_whose_requests_are_the_targets_own() {
+    let target = Target::start(Duration::from_millis(5), OK);
+    let began = Instant::now();
+    let ended = start(
+        "k6-cycles",
+        &target.url(""),
+        SCRIPT,
+        "--connections 4 --warm-up-seconds 1 --duration-seconds 2 --tail-seconds 1",
+    )
+    .end();
+    let whole = began.elapsed().as_secs_f64();
+    let report = ended.report(0);
+    let result = k6(&report);
+    assert_eq!(ended.stdout().lines().count(), 1);
+    assert_eq!(result.version, "v1.8.1");
+    assert!((result.duration_seconds - 2.0).abs() < 1e-6);
+    let (warm_up, tail) = (report.warm_up.unwrap(), report.tail.unwrap());
+    assert!((warm_up.end_unix_seconds() - result.start_unix_seconds).abs() < 1e-4);
+    assert!((tail.start_unix_seconds - report.measured.span().end_unix_seconds()).abs() < 1e-4);
+    assert!((1.0..2.5).contains(&tail.duration_seconds), "{tail:?}");
+    assert!((5.0..15.0).contains(&whole), "{whole}");
+
+    // Each cycle waits for two answers of 5 ms; each agent has at most one under way at an end.
+    let figures = report.measured.figures(&[]);
+    assert_eq!((figures.errors, result.dropped_cycles), (0, 0));
+    let milliseconds = figures.ms_per_request.unwrap();
+    assert!((10.0..20.0).contains(&milliseconds), "{milliseconds}");
+    let expected = 4.0 * 2000.0 / milliseconds;
+    assert!((figures.successes as f64 - expected).abs() <= 0.05 * expected + 4.0);
+    let per_cycle = figures.requests_per_cycle.unwrap();
+    assert!((per_cycle - 2.0).abs() < 0.02, "{per_cycle}");
+    assert!(
+        (0.5..1.0).contains(&figures.occupancy.unwrap()),
+        "{figures:?}"
+    );
+    let [median, tail_ms] = ["p50", "p99.9"].map(|name| figures.percentiles_ms[name]);
+    assert!(median >= 10.0 && tail_ms >= median, "{figures:?}");
+    let check = result.checks["is 200"];
+    assert_eq!(check.failed, 0);
+    assert!(check.passed.abs_diff(figures.successes) <= 4);
+
+    // All of the load together is what the target has seen, but for what was cut off at its end.
+    let cycles = warm_up.requests + figures.requests + tail.requests;
+    let seen = target.requests();
+    assert!(
+        (2 * cycles..=2 * cycles + 8).contains(&seen),
+        "{cycles} cycles, {seen} requests"
+    );
+    assert!(result.cpu_seconds > 0.0 && result.cpus > 0);
+}
+
+#[test]
+fn at_a_rate_cycles_begin_whether_or_not_others_have_ended() {
+    let target = Target::start(Duration::from_millis(100), OK);
+    let script = "import http from 'k6/http'; export default () => http.get(__ENV.URL);";
+    let arguments = "--rate 50 --warm-up-seconds 1 --ramp-up-seconds 1 --duration-seconds 2";
+    let of = |name: &str, agents: &str| {
+        let arguments = format!("{arguments} --connections {agents}");
+        let ended = start(name, &target.url("/"), script, &arguments).end();
+        ended.report(0)
+    };
+    // Fifty cycles of 100 ms are five at a time.
+    let enough = of("k6-rate", "20");
+    let figures = enough.measured.figures(&[]);
+    assert_eq!(k6(&enough).dropped_cycles, 0);
+    assert!(figures.shortfall.unwrap() < 0.05, "{figures:?}");
+    let milliseconds = figures.ms_per_request.unwrap();
+    assert!((100.0..130.0).contains(&milliseconds), "{milliseconds}");
+
+    let too_few = of("k6-rate-missed", "2");
+    let figures = too_few.measured.figures(&[]);
+    assert!(
+        (0.5..0.7).contains(&figures.shortfall.unwrap()),
+        "{figures:?}"
+    );
+    // Each waits for the next cycle that is due.
+    assert!(figures.occupancy.unwrap() > 0.7, "{figures:?}");
+    assert_eq!(figures.ms_per_request, None, "of what was not begun");
+    let dropped = k6(&too_few).dropped_cycles;
+    let all = dropped + figures.requests;
+    assert!(
+        (95..=105).contains(&all),
+        "{all} were due, {dropped} dropped"
+    );
+}
+
+#[test]
+fn what_fails_in_a_cycle_makes_it_a_failed_one() {
+    let target = Target::start(Duration::ZERO, OK);
+    let script = "import http from 'k6/http';
+import { check, fail } from 'k6';
+let cycle = 0;
+export default async function () {
+  cycle += 1;
+  http.get(__ENV.URL);
+  if (cycle % 5 === 0) check(cycle, { 'is no fifth': () => false });
+  if (cycle % 5 === 1) fail('the first of five');
+  if (cycle % 5 === 2) await Promise.reject(new Error('the second of five'));
+}";
+    let arguments = "--connections 2 --duration-seconds 2 --warm-up-seconds 1";
+    let ended = start("k6-failing", &target.url("/"), script, arguments).end();
+    let report = ended.report(0);
+    let figures = report.measured.figures(&[]);
+    let share = figures.error_rate.unwrap();
+    assert!((share - 0.6).abs() < 0.01, "{share}");
+    let failures = &k6(&report).first_failures;
+    assert_eq!(failures, &["the first of five", "the second of five"]);
+
+    let refused = start("k6-refused", &refusing_url(), SCRIPT, arguments).end();
+    let report = refused.report(0);
+    let figures = report.measured.figures(&[]);
+    assert_eq!(figures.successes, 0);
+    assert_eq!(figures.ms_per_request, None);
+    assert!(k6(&report).requests.codes["0"] > 0);
+}
+
+#[test]
+fn a_cycle_that_takes_too_long_has_failed() {
+    let target = Target::start(Duration::from_millis(60), OK);
+    let arguments = "--connections 1 --duration-seconds 1 --timeout-seconds 0.1";
+    let ended = start("k6-late", &target.url("/"), SCRIPT, arguments).end();
+    let figures = ended.report(0).measured.figures(&[]);
+    assert_eq!(figures.successes, 0);
+    assert!(figures.errors > 5, "{figures:?}");
+}
+
+#[test]
+fn setup_is_no_part_of_the_load() {
+    let target = Target::start(Duration::ZERO, OK);
+    let script = "import http from 'k6/http';
+export function setup() {
+  for (let request = 0; request < 50; request++) http.get(`${__ENV.URL}/setup`);
+  return { path: '/made-by-setup' };
+}
+export default (data) => http.get(__ENV.URL + data.path);";
+    let arguments = "--connections 1 --rate 10 --duration-seconds 1";
+    let ended = start("k6-setup", &target.url(""), script, arguments).end();
+    let report = ended.report(0);
+    let requests = k6(&report).requests.count;
+    assert!((9..=11).contains(&requests), "{requests}");
+}
+
+#[test]
+fn a_script_that_cannot_run_says_why() {
+    let target = Target::start(Duration::ZERO, OK);
+    for (name, script, words) in [
+        (
+            "k6-syntax",
+            "export default function (",
+            "Unexpected end of input",
+        ),
+        (
+            "k6-no-cycle",
+            "export const options = {}; // export default",
+            "export default function () { … }",
+        ),
+        (
+            "k6-options",
+            "export const options = { vus: 3 }; export default () => {};",
+            "options set vus, which is the benchmark's to say (spec.load): leave it out",
+        ),
+        (
+            "k6-teardown",
+            "export function teardown() {} export default () => {};",
+            "exports teardown, which would not run: leave it out",
+        ),
+        (
+            "k6-setup-throws",
+            "export function setup() { throw new Error('no data'); } export default () => {};",
+            "no data",
+        ),
+    ] {
+        let ended = start(
+            name,
+            &target.url("/"),
+            script,
+            "--connections 1 --duration-seconds 1",
+        )
+        .end();
+        let (message, exit_code, _) = ended.failure(1);
+        assert!(message.contains(words), "{name}: {message}");
+        assert!(message.contains("the script could not be run"), "{message}");
+        assert_eq!(exit_code, Some(107), "{name}");
+    }
+}
+
+#[test]
+fn a_load_that_is_ended_leaves_what_there_was_and_says_so() {
+    let target = Target::start(Duration::from_millis(5), OK);
+    let arguments = "--connections 2 --duration-seconds 60";
+    let injector = start("k6-ended", &target.url(""), SCRIPT, arguments);
+    while target.requests() < 100 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    injector.terminate();
+    let report = injector.end().report(3);
+    assert!(report.measured.is_interrupted());
+    assert!(report.measured.figures(&[]).successes > 0);
+    let interrupted = report.interrupted.unwrap();
+    assert!(interrupted.contains("SIGTERM"), "{interrupted}");
+
+    let script = "import exec from 'k6/execution'; import http from 'k6/http';
+export default () => { http.get(__ENV.URL); if (exec.vu.iterationInScenario > 5) exec.test.abort('enough'); };";
+    let ended = start("k6-aborts", &target.url("/"), script, arguments).end();
+    let interrupted = ended.report(3).interrupted.unwrap();
+    assert!(interrupted.contains("enough"), "{interrupted}");
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused_before_any_load() {
+    let target = Target::start(Duration::ZERO, OK);
+    for (name, arguments, words) in [
+        (
+            "k6-no-agent",
+            "--connections 0 --duration-seconds 1",
+            "at least 1 agent",
+        ),
+        (
+            "k6-half-rate",
+            "--connections 1 --duration-seconds 1 --rate 0.5",
+            "a whole number of cycles per second",
+        ),
+        (
+            "k6-long-ramp",
+            "--connections 1 --duration-seconds 1 --warm-up-seconds 1 --ramp-up-seconds 2",
+            "must not be longer than the warm-up",
+        ),
+    ] {
+        let ended = start(name, &target.url("/"), SCRIPT, arguments).end();
+        let (message, _, _) = ended.failure(2);
+        assert!(message.contains(words), "{message}");
+    }
+    assert_eq!(target.requests(), 0);
+}

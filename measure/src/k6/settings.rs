@@ -1,0 +1,172 @@
+//! The load as it is asked for, and k6's options and arguments for it.
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+/// k6's scenario whose cycles count; its output looks for that name.
+const SCENARIO: &str = "cycles";
+
+/// Load beyond what was asked for: the window begins with the first answer, and not with the first request.
+const SPARE_SECONDS: f64 = 1.0;
+
+/// One load of cycles: warm-up, measured window and tail, without a break.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CycleSettings {
+    /// Scheme, host and port of the target; scripts find it as `__ENV.URL`.
+    pub url: String,
+    /// Agents that each run the script, one cycle after another. At a rate: the most of them. At least 1.
+    pub agents: u32,
+    /// Cycles to begin each second, whether or not earlier ones have ended; absent: as many as the agents can.
+    pub rate: Option<u32>,
+    /// Length of the load before the window.
+    pub warm_up_seconds: f64,
+    /// At its beginning, for how long the agents (or the rate) are made more, one after another.
+    pub ramp_up_seconds: f64,
+    /// Length of the window.
+    pub duration_seconds: f64,
+    /// Length of the load after it.
+    pub tail_seconds: f64,
+    /// A cycle that takes longer has failed.
+    pub timeout_seconds: f64,
+}
+
+/// Why k6 cannot be run so.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CycleSettingsError {
+    /// No scheme, or no host.
+    #[error("the URL must start with http:// or https:// and name a host, not {0:?}")]
+    Url(String),
+    /// Nobody to run the script.
+    #[error("there must be at least 1 agent")]
+    Agents,
+    /// Nothing to do.
+    #[error(
+        "the rate must be at least 1 cycle per second; leave it out for as many as the agents can"
+    )]
+    Rate,
+    /// Nothing to do, or something endless.
+    #[error("the {name} must be {least} seconds or more and less than a day, not {seconds}")]
+    Span {
+        /// Which.
+        name: &'static str,
+        /// More than 0, or 0.
+        least: &'static str,
+        /// What was asked for.
+        seconds: f64,
+    },
+    /// The window would not begin in a steady load.
+    #[error("the ramp-up must not be longer than the warm-up, of which it is the beginning")]
+    RampUp,
+}
+
+impl CycleSettings {
+    /// Says what is wrong with the settings before any load is made.
+    pub fn check(&self) -> Result<(), CycleSettingsError> {
+        let host = self
+            .url
+            .strip_prefix("http://")
+            .or_else(|| self.url.strip_prefix("https://"));
+        if host.is_none_or(str::is_empty) || self.url.contains(char::is_whitespace) {
+            return Err(CycleSettingsError::Url(self.url.clone()));
+        }
+        if self.agents == 0 {
+            return Err(CycleSettingsError::Agents);
+        }
+        if self.rate == Some(0) {
+            return Err(CycleSettingsError::Rate);
+        }
+        for (name, least, seconds) in [
+            ("warm-up", "0", self.warm_up_seconds),
+            ("ramp-up", "0", self.ramp_up_seconds),
+            ("duration", "more than 0", self.duration_seconds),
+            ("tail", "0", self.tail_seconds),
+            ("timeout", "more than 0", self.timeout_seconds),
+        ] {
+            let is_enough = seconds > 0.0 || (seconds == 0.0 && least == "0");
+            if !(is_enough && seconds < 86_400.0) {
+                return Err(CycleSettingsError::Span {
+                    name,
+                    least,
+                    seconds,
+                });
+            }
+        }
+        if self.ramp_up_seconds > self.warm_up_seconds {
+            return Err(CycleSettingsError::RampUp);
+        }
+        Ok(())
+    }
+
+    /// Length of the whole load.
+    #[must_use]
+    pub fn load_seconds(&self) -> f64 {
+        self.warm_up_seconds + self.duration_seconds + self.tail_seconds + SPARE_SECONDS
+    }
+
+    /// k6's options: one scenario with one of its executors.
+    #[must_use]
+    pub fn options(&self) -> Value {
+        let agents = self.agents;
+        let whole = self.load_seconds();
+        let is_ramped = self.ramp_up_seconds > 0.0;
+        let stages = |target: u32| {
+            json!([
+                { "duration": seconds(self.ramp_up_seconds), "target": target },
+                { "duration": seconds(whole - self.ramp_up_seconds), "target": target },
+            ])
+        };
+        let mut scenario = match (self.rate, is_ramped) {
+            (None, false) => json!({
+                "executor": "constant-vus", "vus": agents, "duration": seconds(whole),
+            }),
+            (None, true) => json!({
+                "executor": "ramping-vus", "startVUs": 1, "stages": stages(agents),
+                "gracefulRampDown": "0s",
+            }),
+            (Some(rate), false) => json!({
+                "executor": "constant-arrival-rate", "rate": rate, "timeUnit": "1s",
+                "duration": seconds(whole), "preAllocatedVUs": agents, "maxVUs": agents,
+            }),
+            (Some(rate), true) => json!({
+                "executor": "ramping-arrival-rate", "startRate": 1, "timeUnit": "1s",
+                "stages": stages(rate), "preAllocatedVUs": agents, "maxVUs": agents,
+            }),
+        };
+        // What is under way at the end of the load counts nowhere.
+        scenario["gracefulStop"] = json!("0s");
+        json!({ "scenarios": { SCENARIO: scenario } })
+    }
+
+    /// k6's arguments (without the program) to run the script at `path`.
+    #[must_use]
+    pub fn argv(&self, path: &str) -> Vec<String> {
+        let window = format!(
+            "warmUp={}&measured={}&timeout={}",
+            self.warm_up_seconds, self.duration_seconds, self.timeout_seconds
+        );
+        let mut arguments: Vec<String> = [
+            "run",
+            "--quiet",
+            "--no-color",
+            // Its words alone, for people.
+            "--log-format=raw",
+            "--no-usage-report",
+            "--summary-mode=disabled",
+            "--no-thresholds",
+            // No server that others could stop it by.
+            "--address=",
+            "--include-system-env-vars=false",
+        ]
+        .map(String::from)
+        .to_vec();
+        arguments.push(format!("--out=cycles={window}"));
+        arguments.push(format!("--env=URL={}", self.url));
+        arguments.push(format!("--env=OPTIONS={}", self.options()));
+        arguments.push(path.to_owned());
+        arguments
+    }
+}
+
+fn seconds(length: f64) -> String {
+    format!("{length:.3}s")
+}

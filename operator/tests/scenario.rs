@@ -1,0 +1,242 @@
+//! A script instead of a request: what the injector is asked, what its cycles come to, and when they are not compared.
+
+use frugality_measure::{
+    k6::{CycleSettings, parse},
+    load::LoadResult,
+};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
+    plan::{
+        identity,
+        resources::{Builder, ChildObject},
+        settings::{Settings, SettingsError},
+    },
+    summary::summary,
+};
+use serde_json::{Value, json};
+
+use crate::common::{
+    config, edited,
+    entries::{Trial, judged, ledger},
+    judgement::{assert_ended, usual},
+    two,
+};
+
+const SCRIPT: &str = "export default function () {}";
+const FAILING: &str = include_str!("../../measure/tests/data/k6/failing.json");
+
+fn scripted(scenario: &Value) -> FrugalityBenchmark {
+    edited(
+        &two(),
+        &[("/request", Value::Null), ("/scenario", scenario.clone())],
+    )
+}
+
+fn args(benchmark: &FrugalityBenchmark) -> Vec<String> {
+    let builder = Builder {
+        benchmark,
+        settings: &Settings::parse(&benchmark.spec).unwrap(),
+        config: &config(),
+        run: "run",
+    };
+    let node = [("kubernetes.io/hostname".to_owned(), "pi-2".to_owned())].into();
+    let job = builder.injector(&benchmark.spec.candidates[0], "trial", 8, &node, None);
+    let ChildObject::Job(job) = job else {
+        panic!("not a Job");
+    };
+    let pod = job.spec.unwrap().template.spec.unwrap();
+    pod.containers[0].args.clone().unwrap()
+}
+
+/// Entries as of trials whose cycles were those of `failing.json`.
+fn entries(
+    benchmark: &FrugalityBenchmark,
+    change: impl Fn(&str, &mut frugality_measure::k6::K6Result),
+) -> Vec<FrugalityTrial> {
+    let settings = CycleSettings {
+        url: "http://server".into(),
+        agents: 4,
+        rate: None,
+        warm_up_seconds: 1.0,
+        ramp_up_seconds: 0.0,
+        duration_seconds: 2.0,
+        tail_seconds: 1.0,
+        timeout_seconds: 3.0,
+    };
+    let output = parse(FAILING, &settings).unwrap();
+    let mut entries = ledger(benchmark, |block, candidate| Trial {
+        body_bytes: None,
+        ..usual(block, candidate)
+    });
+    for entry in &mut entries {
+        let candidate = entry.spec.candidate.clone();
+        let Some(status) = &mut entry.status else {
+            continue;
+        };
+        if status.requests.is_none() {
+            continue;
+        }
+        let mut measured = output.measured.clone();
+        change(&candidate, &mut measured);
+        status.requests = Some(LoadResult::K6(measured.clone()).figures(&[]));
+        status.k6 = Some(measured);
+    }
+    entries
+}
+
+#[test]
+fn the_injector_is_given_the_script_and_no_request() {
+    let scenario = json!({"script": SCRIPT, "rampUp": "2s"});
+    let args = args(&scripted(&scenario));
+    let has = |arg: &str| args.iter().any(|it| it == arg);
+    assert!(has(&format!("--script={SCRIPT}")), "{args:?}");
+    assert!(has("--ramp-up-seconds=2"), "{args:?}");
+    assert!(has("--connections=8"), "{args:?}");
+    assert!(has("--url=http://trial.shop.svc:8080"), "{args:?}");
+    for other in ["--method", "--header", "--body", "--labels", "--requests"] {
+        assert!(!args.iter().any(|it| it.starts_with(other)), "{args:?}");
+    }
+}
+
+#[test]
+fn a_request_and_a_script_are_two_things() {
+    let both = edited(&two(), &[("/scenario", json!({"script": SCRIPT}))]);
+    let neither = edited(&two(), &[("/request", Value::Null)]);
+    for benchmark in [both, neither] {
+        let error = Settings::parse(&benchmark.spec).unwrap_err();
+        assert_eq!(error, SettingsError::RequestOrScenario);
+    }
+}
+
+#[test]
+fn another_script_is_another_measurement_and_what_is_judged_is_not() {
+    let id = |scenario: &Value| identity::run_id(&scripted(scenario));
+    let first = id(&json!({"script": SCRIPT}));
+    assert_ne!(first, identity::run_id(&two()));
+    assert_ne!(first, id(&json!({"script": format!("{SCRIPT} ")})));
+    assert_eq!(
+        first,
+        id(&json!({"script": SCRIPT, "requestsMayDiffer": true, "queriesMayDiffer": true}))
+    );
+}
+
+#[test]
+fn what_is_told_of_cycles_is_called_so() {
+    let benchmark = scripted(&json!({"script": SCRIPT}));
+    let plan = judged(&benchmark, entries(&benchmark, |_, _| {}));
+    let result = &plan.status.results[0];
+    let cycles = result.cycles.as_ref().unwrap();
+    assert!((cycles.requests_per_cycle - 1.0).abs() < 1e-9);
+    let [check] = cycles.checks.as_slice() else {
+        panic!("{cycles:?}");
+    };
+    assert_eq!((check.name.as_str(), check.passed), ("is no tenth", 0));
+    assert_eq!(check.failed, 960 * i64::from(result.trials));
+    assert!(!result.latency.is_empty(), "though cycles failed");
+    let ratio = result.error_ratio.unwrap().value;
+    assert!((ratio - 16.0 / 70.0).abs() < 0.003, "{ratio}");
+
+    let columns = plan.status.columns.clone().unwrap();
+    assert!(columns.energy.unwrap().ends_with("/cycle"));
+    assert!(columns.rate.unwrap().ends_with(" cycles"));
+    let mut told = benchmark;
+    told.status = Some(plan.status);
+    let text = summary(&told);
+    for words in [
+        "CYCLES/S",
+        "GROSS mJ/CYCLE",
+        "is no tenth",
+        "a cycle of rust: 1.00 requests",
+        "joules per cycle",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    assert!(!text.contains("REQUEST"), "{text}");
+}
+
+#[test]
+fn candidates_whose_cycles_are_not_the_same_work_are_not_compared() {
+    let longer = |by: f64| {
+        move |candidate: &str, measured: &mut frugality_measure::k6::K6Result| {
+            if candidate == "python" {
+                let count = measured.requests.count as f64 * by;
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "some thousand requests"
+                )]
+                let count = count.round() as u64;
+                measured.requests.count = count;
+            }
+        }
+    };
+    let benchmark = scripted(&json!({"script": SCRIPT}));
+    // Of the cycles 23 % failed, which may have ended after any of their requests.
+    let same = judged(&benchmark, entries(&benchmark, longer(1.4)));
+    assert_eq!(same.status.winner.as_deref(), Some("rust"));
+    let other = judged(&benchmark, entries(&benchmark, longer(2.0)));
+    assert_ended(&other, Verdict::Inconclusive, reason::REQUESTS_DIFFER);
+    let message = other
+        .status
+        .columns
+        .as_ref()
+        .unwrap()
+        .message
+        .clone()
+        .unwrap();
+    assert!(
+        message.contains("a cycle makes 1.00 requests to rust on average and 2.00 to python"),
+        "{message}"
+    );
+    let allowed = scripted(&json!({"script": SCRIPT, "requestsMayDiffer": true}));
+    let plan = judged(&allowed, entries(&allowed, longer(2.0)));
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+}
+
+#[test]
+fn times_are_withheld_where_cycles_were_dropped() {
+    let benchmark = scripted(&json!({"script": SCRIPT}));
+    let plan = judged(
+        &benchmark,
+        entries(&benchmark, |candidate, measured| {
+            measured.dropped_cycles = u64::from(candidate == "rust");
+        }),
+    );
+    let [rust, python] = plan.status.results.as_slice() else {
+        panic!("not two results");
+    };
+    assert!(rust.milliseconds_per_request.is_none() && rust.latency.is_empty());
+    assert!(rust.requests_per_second.is_some());
+    let trials = rust.trials;
+    let why = format!(
+        "ms/request missing in {trials} of {trials} trials: {trials} cycles were due and did not begin, for no agent was free (load.connections)"
+    );
+    assert_eq!(rust.withheld, [why]);
+    assert!(python.milliseconds_per_request.is_some());
+}
+
+#[test]
+fn a_candidate_of_which_every_cycle_fails_is_told_why() {
+    let benchmark = scripted(&json!({"script": SCRIPT}));
+    let plan = judged(
+        &benchmark,
+        entries(&benchmark, |_, measured| {
+            measured.failed_cycles.count += measured.cycles.count;
+            measured.cycles.count = 0;
+            measured.cycles.buckets.clear();
+        }),
+    );
+    assert_ended(&plan, Verdict::Error, reason::NO_SUCCESSFUL_REQUEST);
+    let message = plan
+        .status
+        .columns
+        .as_ref()
+        .unwrap()
+        .message
+        .clone()
+        .unwrap();
+    assert!(
+        message.contains("960 × not is no tenth, every seventh"),
+        "{message}"
+    );
+}
