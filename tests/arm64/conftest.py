@@ -22,6 +22,7 @@ IMAGES = (
     "contacts-python",
     "streamdata-rust",
     "streamdata-go",
+    "mnesia-erlang",
 )
 
 # The way to a Pi: the name, then the command, as root there.

@@ -1,0 +1,19 @@
+{application, objects, [
+  {description, "Objects in Mnesia, on one node or several"},
+  {vsn, "0.1.0"},
+  {modules, [
+    objects_app,
+    objects_cluster,
+    objects_http,
+    objects_main,
+    objects_mandelbrot,
+    objects_settings,
+    objects_signal,
+    objects_store,
+    objects_sup
+  ]},
+  {registered, [objects_cluster, objects_http, objects_sup]},
+  %% Not mochiweb: it is used as a library, and what its own list names beside is not needed.
+  {applications, [kernel, stdlib, crypto, mnesia]},
+  {mod, {objects_app, []}}
+]}.

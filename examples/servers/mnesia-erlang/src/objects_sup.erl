@@ -1,0 +1,14 @@
+%% Two processes: the one that keeps the member in its cluster, and the HTTP server.
+-module(objects_sup).
+-behaviour(supervisor).
+
+-export([init/1, start_link/1]).
+
+start_link(Settings) ->
+    supervisor:start_link({local, ?MODULE}, ?MODULE, Settings).
+
+init(Settings) ->
+    Cluster = #{id => objects_cluster, start => {objects_cluster, start_link, [Settings]}},
+    %% Transient: it has stopped listening when requests in flight are awaited, and must not begin again.
+    Http = #{id => objects_http, start => {objects_http, start_link, [Settings]}, restart => transient},
+    {ok, {#{strategy => one_for_one}, [Cluster, Http]}}.
