@@ -104,6 +104,52 @@ BALANCED = Benchmark(
         deadline="5m",
     ),
 )
+MNESIA = "localhost/frugality/mnesia-erlang:0.1.0"
+SCRIPT = """
+import http from 'k6/http';
+import { check } from 'k6';
+export const options = { noConnectionReuse: true };
+let cycle = 0;
+export default function () {
+  cycle += 1;
+  const body = JSON.stringify({ name: 'object', text: 'text' });
+  const created = http.post(`${__ENV.URL}/objects`, body, { headers: { 'Content-Type': 'application/json' } });
+  check(created, { 'was created': (answer) => answer.status === 201 });
+  http.get(`${__ENV.URL}/stats`);
+  check(cycle, { 'is no tenth': (cycle) => cycle % 10 !== 0 });
+}
+"""
+# Two members of a cluster, as in examples/mnesia-cluster.yaml.
+SCRIPTED = Benchmark(
+    "e2e-scripted",
+    "scripted",
+    spec(
+        candidates=[
+            {
+                "name": "mnesia",
+                "image": MNESIA,
+                "peers": True,
+                "replicas": 2,
+                "readinessPath": "/readyz",
+                "env": [{"name": "MODE", "value": "sync_transaction"}],
+            }
+        ],
+        request=None,
+        scenario={"script": SCRIPT, "rampUp": "1s"},
+        load={"duration": "20s", "warmUp": "2s", "rate": 40, "connections": 8},
+        deadline="5m",
+    ),
+)
+UNREADABLE_SCRIPT = Benchmark(
+    "e2e-scripted",
+    "unreadable",
+    spec(
+        candidates=[{"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
+        request=None,
+        scenario={"script": "export const options = { vus: 3 }; export default function () {}"},
+        deadline="5m",
+    ),
+)
 ANSWERS_500 = Benchmark(
     "e2e-bad",
     "answers-500",
@@ -166,7 +212,9 @@ PAUSED = Benchmark("e2e-life", "paused", TURN)
 LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
 
 # The last two never get a turn, and need none to be refused.
-QUEUE = [LONG, DELETED, KILLED, BALANCED, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE]
+QUEUE = [
+    LONG, DELETED, KILLED, BALANCED, SCRIPTED, UNREADABLE_SCRIPT, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE,
+]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
 NAMESPACES = sorted({benchmark.namespace for benchmark in [*ALL, *LIFE]})
 assert (ROOT / EXAMPLE).exists()

@@ -188,13 +188,13 @@ class Observer:
                 self.problems.append(f"log of {namespace}/{name}: {error}")
             return
         for line in log.splitlines():
-            if line.startswith("{") and '"DurationHistogram"' in line:
+            if line.startswith("{") and ('"DurationHistogram"' in line or '"cycles"' in line):
                 with self._changed:
                     self.fortio[trial] = json.loads(line)
                     self._changed.notify_all()
                 (self._fortio_directory / f"{trial}.json").write_text(line)
                 return
-        self.problems.append(f"log of {namespace}/{name} has no JSON of Fortio:\n{log[-2000:]}")
+        self.problems.append(f"log of {namespace}/{name} has no JSON of Fortio or k6:\n{log[-2000:]}")
 
     # ---- questions -----------------------------------------------------------------------------
 

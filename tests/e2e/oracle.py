@@ -194,7 +194,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Requests:
-    """The measured run, from Fortio's own JSON."""
+    """The measured run, from the load generator's own JSON; of k6, its cycles."""
 
     start: float
     seconds: float
@@ -208,7 +208,24 @@ class Requests:
         return self.start + self.seconds
 
     @classmethod
-    def of(cls, fortio: Mapping[str, Any], expected_codes: Sequence[int] = (200,)) -> "Requests":
+    def of(cls, load: Mapping[str, Any], expected_codes: Sequence[int] = (200,)) -> "Requests":
+        return cls._of_k6(load) if "cycles" in load else cls._of_fortio(load, expected_codes)
+
+    @classmethod
+    def _of_k6(cls, k6: Mapping[str, Any]) -> "Requests":
+        done, failed = k6["cycles"], k6["failedCycles"]["count"]
+        seconds, successes = k6["durationSeconds"], done["count"]
+        return cls(
+            start=k6["startUnixSeconds"],
+            seconds=seconds,
+            total=successes + failed,
+            successes=successes,
+            rate=successes / seconds if successes else None,
+            milliseconds=1000 * done["sumSeconds"] / successes if successes else None,
+        )
+
+    @classmethod
+    def _of_fortio(cls, fortio: Mapping[str, Any], expected_codes: Sequence[int]) -> "Requests":
         seconds = fortio["ActualDuration"] / 1e9
         codes = {int(code): count for code, count in fortio["RetCodes"].items()}
         successes = sum(codes.get(code, 0) for code in expected_codes)

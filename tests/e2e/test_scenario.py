@@ -1,0 +1,63 @@
+"""A script instead of a request: its cycles are what is counted, and a cluster's members find each other."""
+
+import pytest
+
+from benchmarks import SCRIPTED, UNREADABLE_SCRIPT
+from checks import assert_ended, disagreements, outcome
+from kube import Object, get
+from session import Session
+
+TURN_SECONDS = 600
+MEMBERS = 2
+
+
+def measured(session: Session) -> Object:
+    session.ended(SCRIPTED.key, TURN_SECONDS)
+    trials = session.observer.trials_of(SCRIPTED.key)
+    (trial,) = [trial for trial in trials if outcome(trial) == "Measured"]
+    return trial
+
+
+def test_cycles_are_counted_and_what_failed_in_them(session: Session) -> None:
+    status = measured(session)["status"]
+    figures, k6 = status["requests"], status["k6"]
+    assert figures["successes"] > 100
+    assert figures["requests"] == figures["successes"] + figures["errors"]
+    assert figures["requestsPerCycle"] == pytest.approx(2, rel=0.02)
+    # By the script's own count every tenth cycle of an agent fails.
+    assert figures["errorRate"] == pytest.approx(0.1, abs=0.02)
+    assert k6["checks"]["is no tenth"]["failed"] == pytest.approx(figures["errors"], abs=4)
+    assert k6["checks"]["was created"]["failed"] == 0
+    assert k6["rate"] == SCRIPTED.spec["load"]["rate"]
+    assert figures["shortfall"] < 0.05
+    assert "fortio" not in status
+
+
+def test_both_members_of_the_cluster_were_asked(session: Session) -> None:
+    trial = measured(session)
+    pods = trial["status"]["candidatePods"]
+    assert len(pods) == MEMBERS
+    record, window = session.record(), trial["status"]["window"]
+    seconds = [record.pods[uid].used(window["startUnixSeconds"], window["endUnixSeconds"]) for uid in pods]
+    assert min(seconds) > 0.2 * max(seconds) > 0, seconds
+
+
+def test_its_figures_are_the_oracles(session: Session) -> None:
+    assert disagreements(session, session.record(), [measured(session)]) == []
+
+
+def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+    measured(session)
+
+    def left() -> list[str]:
+        kinds = "deployments,replicasets,services,jobs,pods"
+        items = get(kinds, "-n", SCRIPTED.namespace)["items"]
+        return [item["metadata"]["name"] for item in items if SCRIPTED.name in item["metadata"]["name"]]
+
+    session.observer.until(lambda: not left(), 60, "the end of the cluster")
+
+
+def test_a_script_that_cannot_run_says_why(session: Session) -> None:
+    benchmark = session.ended(UNREADABLE_SCRIPT.key, TURN_SECONDS)
+    message = assert_ended(benchmark, "Error", "ScriptFailed")
+    assert "options set vus, which is the benchmark's to say" in message
