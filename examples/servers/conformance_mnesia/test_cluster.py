@@ -77,10 +77,9 @@ def cycle(writer: http.client.HTTPConnection, reader: http.client.HTTPConnection
         misses.append("delete")
 
 
+@pytest.mark.parametrize("three", SYNCHRONOUS, indirect=True)
 def test_synchronous_modes_are_right_at_once(three: Cluster) -> None:
     """Under load: each of six clients writes at one member and reads at another."""
-    if mode_of(three) not in SYNCHRONOUS:
-        pytest.skip("the mode promises less")
     misses: list[str] = []
 
     def client(pair: tuple[Server, Server]) -> None:
@@ -132,10 +131,9 @@ def test_members_agree_when_the_load_is_over(three: Cluster) -> None:
     assert {member.stats()["objects"] for member in three.all()} == {len(after)}
 
 
+@pytest.mark.parametrize("three", TRANSACTIONS, indirect=True)
 def test_transactions_lose_no_change(three: Cluster) -> None:
     """All members change one object at the same time, and each change has a version of its own."""
-    if mode_of(three) not in TRANSACTIONS:
-        pytest.skip("the mode promises less")
     path = three.all()[0].create()
     wait_until(lambda: all(member.ask(path).status == 200 for member in three.all()), "it is everywhere")
 
