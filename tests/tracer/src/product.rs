@@ -113,7 +113,7 @@ fn report(case: &Case, trial: &Trial) -> InjectionReport {
     // By the names on the wire: what an older or newer report has besides is then no matter.
     let report = json!({
         "version": REPORT_VERSION,
-        "measured": measured,
+        "measured": { "fortio": measured },
         "histogramDropped": false,
         "askedWarmUpSeconds": 5.0,
         "askedTailSeconds": 3.0,
