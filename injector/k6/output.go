@@ -111,6 +111,8 @@ func isOfLoad(tags *metrics.TagSet) bool {
 	return name == scenario
 }
 
+// noteCPU notes the CPU time at the window's ends. It is called at least once a second, as k6 tells that often how
+// many agents there are: so a load also goes on while nobody answers.
 func (o *cyclesOutput) noteCPU() {
 	if o.counts.began.IsZero() {
 		return
@@ -132,6 +134,10 @@ func (o *cyclesOutput) noteCPU() {
 func (o *cyclesOutput) Stop() error {
 	if o.counts.began.IsZero() {
 		return nil
+	}
+	if o.part == inWindow {
+		// The load ended within it.
+		o.cpuAfter = cpuTime()
 	}
 	result := o.counts.result()
 	result.CPUSeconds = max(0, o.cpuAfter-o.cpuBefore).Seconds()
