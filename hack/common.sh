@@ -72,6 +72,20 @@ cargo_binaries() {
   cargo build --release --locked "$@" "${scope[@]}"
 }
 
+# runner_program ARCHITECTURE FILE: builds the runner, which is executed in images of any kind and so linked
+# statically; in a folder of its own, for all that it is made of is compiled otherwise.
+runner_program() {
+  local target
+  target=$(rustc -vV | sed -n 's/^host: //p')
+  if [[ $1 != "$(architecture_of "$(uname -m)")" ]]; then
+    need_rust_for "$1"
+    target=$RUST_TARGET
+  fi
+  RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --package frugality-runner \
+    --target "$target" --target-dir target/static
+  cp -u "target/static/$target/release/frugality-runner" "$2"
+}
+
 # go_in FOLDER ARGUMENTS...: go there. Without cgo, so that a program needs nothing of an image; and always
 # with the same flags, for with others all that it is made of is compiled again.
 go_in() {

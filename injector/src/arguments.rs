@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use frugality_measure::{
+    batch::{NumberPattern, PatternError, Readers, Work},
     fortio::{Amount, Body, LoadSettings, SettingsError},
     k6::{CycleSettings, CycleSettingsError},
 };
@@ -40,7 +41,7 @@ pub(crate) struct RunArguments {
     /// Length of the measured run
     #[arg(long, required_unless_present = "requests")]
     duration_seconds: Option<f64>,
-    /// Number of requests of the measured run, instead of its length
+    /// Number of requests of the measured run, or of executions, instead of its length
     #[arg(long, conflicts_with_all = ["duration_seconds", "script"])]
     requests: Option<u64>,
     /// Longest that a measured run given in requests may take; then it is interrupted
@@ -52,7 +53,7 @@ pub(crate) struct RunArguments {
     /// Requests per second over all connections, or cycles begun by all agents; as many as possible if not given
     #[arg(long)]
     rate: Option<f64>,
-    /// Time to connect, and to answer; with a script, of a whole cycle
+    /// Time to connect, and to answer; with a script, of a whole cycle; of an execution
     #[arg(long, default_value_t = 3.0)]
     timeout_seconds: f64,
     /// k6 script to run over and over, its text: each run is a cycle
@@ -61,6 +62,23 @@ pub(crate) struct RunArguments {
     /// For how long, at the beginning of the warm-up, the script's agents are made more
     #[arg(long, default_value_t = 0.0, requires = "script")]
     ramp_up_seconds: f64,
+    /// Have the target's program executed, one execution after another, instead of sending requests
+    #[arg(long, conflicts_with_all = ["script", "rate", "method", "headers", "body", "body_file"])]
+    batch: bool,
+    /// Regular expression whose one group is the score in what the program prints
+    #[arg(long, requires = "batch", allow_hyphen_values = true)]
+    score_pattern: Option<String>,
+    /// Likewise the work that an execution is
+    #[arg(
+        long,
+        requires = "batch",
+        conflicts_with = "work_amount",
+        allow_hyphen_values = true
+    )]
+    work_pattern: Option<String>,
+    /// Work that each execution is
+    #[arg(long, requires = "batch")]
+    work_amount: Option<f64>,
     /// HTTP method; GET, or POST with a body, if not given
     #[arg(long)]
     method: Option<String>,
@@ -105,6 +123,17 @@ pub(crate) enum ArgumentError {
     BodyFile(PathBuf, std::io::Error),
     #[error("--duration-seconds or --requests must be given")]
     NoAmount,
+    #[error("--{name}: {source}")]
+    Pattern {
+        name: &'static str,
+        source: PatternError,
+    },
+    #[error("--work-amount must be above 0, not {0}")]
+    WorkAmount(f64),
+    #[error("with --batch, --connections must be 1, not {0}: there is one execution at a time")]
+    ExecutionsAtOnce(u32),
+    #[error("--timeout-seconds must be more than 0 and less than a day, not {0}")]
+    Timeout(f64),
     #[error("--rate must be a whole number of cycles per second from 1 to 1000000, not {0}")]
     CycleRate(f64),
 }
@@ -116,6 +145,24 @@ pub(crate) enum Plan {
     Requests(Box<RequestPlan>),
     /// A script, again and again.
     Cycles(CyclePlan),
+    /// A program, again and again.
+    Executions(ExecutionPlan),
+}
+
+/// Executions of a program, one after another.
+#[derive(Debug)]
+pub(crate) struct ExecutionPlan {
+    /// Where its runner is.
+    pub(crate) url: String,
+    pub(crate) warm_up_seconds: f64,
+    /// Executions begin for as long as this is not over, and end when they end.
+    pub(crate) amount: Amount,
+    pub(crate) tail_seconds: f64,
+    /// When an execution is ended, should it not have ended by then.
+    pub(crate) timeout: Duration,
+    /// When the measured run is given up, should its executions not have ended by then.
+    pub(crate) limit: Duration,
+    pub(crate) readers: Readers,
 }
 
 /// One load of k6.
@@ -151,6 +198,9 @@ pub(crate) struct Run {
 impl RunArguments {
     /// Checks everything that can be checked before any load.
     pub(crate) fn plan(&self) -> Result<Plan, ArgumentError> {
+        if self.batch {
+            return Ok(Plan::Executions(self.execution_plan()?));
+        }
         Ok(match &self.script {
             None => Plan::Requests(Box::new(self.request_plan()?)),
             Some(script) => Plan::Cycles(self.cycle_plan(script)?),
@@ -177,12 +227,47 @@ impl RunArguments {
         })
     }
 
-    fn request_plan(&self) -> Result<RequestPlan, ArgumentError> {
-        let amount = match (self.duration_seconds, self.requests) {
-            (Some(seconds), _) => Amount::DurationSeconds(seconds),
-            (None, Some(requests)) => Amount::Requests(requests),
-            (None, None) => return Err(ArgumentError::NoAmount),
+    fn execution_plan(&self) -> Result<ExecutionPlan, ArgumentError> {
+        if self.connections != 1 {
+            return Err(ArgumentError::ExecutionsAtOnce(self.connections));
+        }
+        let pattern = |name, text: &Option<String>| {
+            let read = text.as_deref().map(NumberPattern::new).transpose();
+            read.map_err(|source| ArgumentError::Pattern { name, source })
         };
+        let work = match self.work_amount {
+            Some(amount) if amount > 0.0 && amount.is_finite() => Some(Work::Amount(amount)),
+            Some(amount) => return Err(ArgumentError::WorkAmount(amount)),
+            None => pattern("work-pattern", &self.work_pattern)?.map(Work::Printed),
+        };
+        let timeout_seconds = self.timeout_seconds;
+        if !(timeout_seconds > 0.0 && timeout_seconds < 86_400.0) {
+            return Err(ArgumentError::Timeout(timeout_seconds));
+        }
+        Ok(ExecutionPlan {
+            url: self.url.clone(),
+            warm_up_seconds: span("warm-up-seconds", self.warm_up_seconds)?,
+            amount: self.amount()?,
+            tail_seconds: span("tail-seconds", self.tail_seconds)?,
+            timeout: Duration::from_secs_f64(timeout_seconds),
+            limit: Duration::from_secs_f64(span("limit-seconds", self.limit_seconds)?),
+            readers: Readers {
+                score: pattern("score-pattern", &self.score_pattern)?,
+                work,
+            },
+        })
+    }
+
+    fn amount(&self) -> Result<Amount, ArgumentError> {
+        match (self.duration_seconds, self.requests) {
+            (Some(seconds), _) => Ok(Amount::DurationSeconds(span("duration-seconds", seconds)?)),
+            (None, Some(requests)) => Ok(Amount::Requests(requests)),
+            (None, None) => Err(ArgumentError::NoAmount),
+        }
+    }
+
+    fn request_plan(&self) -> Result<RequestPlan, ArgumentError> {
+        let amount = self.amount()?;
         let settings = LoadSettings {
             url: self.url.clone(),
             connections: self.connections,

@@ -5,13 +5,14 @@ use frugality_measure::{
     report::{ClockOffset, Failure, InjectionReport, LoadSpan, REPORT_VERSION},
 };
 
-use crate::{arguments::Plan, cycles, process::Watch, requests};
+use crate::{arguments::Plan, cycles, executions, process::Watch, requests};
 
 /// Puts the load on.
 pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure> {
     match plan {
         Plan::Requests(plan) => requests::put_on(plan, watch),
         Plan::Cycles(plan) => cycles::put_on(plan, watch),
+        Plan::Executions(plan) => executions::put_on(plan, watch),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The injector of one trial. One request is sent again and again by Fortio: warm-up, measured run and tail as three
-//! processes back to back. A script is run again and again by k6, in one process.
+//! processes back to back. A script is run again and again by k6, in one process. A program that runs to completion is
+//! executed by the runner in the candidate's pod, each time it is asked to.
 //!
 //! - standard output: the load generator's whole JSON of the measured run, one line;
 //! - standard error: progress, for people;
@@ -14,6 +15,7 @@ mod arguments;
 mod cgroup;
 mod clock;
 mod cycles;
+mod executions;
 mod load;
 mod process;
 mod requests;

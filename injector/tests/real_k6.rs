@@ -44,7 +44,7 @@ fn start(name: &str, url: &str, script: &str, arguments: &str) -> Injector {
 fn k6(report: &InjectionReport) -> &K6Result {
     match &report.measured {
         LoadResult::K6(result) => result,
-        LoadResult::Fortio(_) => panic!("not of a script"),
+        other => panic!("not of a script: {other:?}"),
     }
 }
 

@@ -6,7 +6,7 @@ mod load;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::energy::{AttemptReadings, Ends, EnergyFigures, Limits, Tail, Window, evaluate};
-use crate::load::RequestFigures;
+use crate::load::{LoadResult, RequestFigures};
 use crate::reading::Reading;
 use crate::report::{InjectionReport, LoadSpan};
 use crate::void::Void;
@@ -112,25 +112,34 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
         injector_pods: attempt.injector_pods,
         tail: tail(attempt),
         ends: ends(attempt.report),
-        successes: requests.successes,
+        units: requests.units(),
         limits: attempt.limits,
     })?;
     Ok(Assessment { requests, energy })
 }
 
-/// What the injector says of the measured run's ends.
+/// What the injector says of the measured run's ends. An execution of a program is not steady: its beginning may
+/// take other power than its end.
 fn ends(report: &InjectionReport) -> Ends {
+    let steady = |span: Option<LoadSpan>| match report.measured {
+        LoadResult::Batch(_) => 0.0,
+        _ => span.map_or(0.0, |it| it.duration_seconds),
+    };
     Ends {
         clock_uncertainty_seconds: load::clock_uncertainty_seconds(report),
         gap_before_seconds: report.gap_before_measured_seconds.unwrap_or(0.0).max(0.0),
         gap_after_seconds: report.gap_after_measured_seconds.unwrap_or(0.0).max(0.0),
-        steady_before_seconds: report.warm_up.map_or(0.0, |it| it.duration_seconds),
-        steady_after_seconds: report.tail.map_or(0.0, |it| it.duration_seconds),
+        steady_before_seconds: steady(report.warm_up),
+        steady_after_seconds: steady(report.tail),
     }
 }
 
-/// The load after the measured window, with how much of it there was.
+/// The load after the measured window, with how much of it there was; absent where that is not known, as of an
+/// execution that was cut off.
 fn tail(attempt: &Attempt<'_>) -> Option<Tail> {
+    if let LoadResult::Batch(_) = attempt.report.measured {
+        return None;
+    }
     let measured = attempt.report.measured.span().requests_per_second()?;
     let tail = attempt.report.tail?.requests_per_second()?;
     Some(Tail {

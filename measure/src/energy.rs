@@ -109,8 +109,9 @@ pub struct AttemptReadings<'a> {
     pub tail: Option<Tail>,
     /// What is known of the measured window's ends.
     pub ends: Ends,
-    /// Responses with an expected code in the measured window.
-    pub successes: u64,
+    /// What joules are divided by: requests of the measured window with an expected answer, or what counts in
+    /// their place.
+    pub units: f64,
     /// What the readings must keep to.
     pub limits: Limits,
 }
@@ -348,13 +349,13 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
     let last = series.last();
     Ok(EnergyFigures {
         node_joules: gross.node_joules,
-        gross_joules_per_request: per_request(gross.node_joules, attempt.successes),
+        gross_joules_per_request: per_request(gross.node_joules, attempt.units),
         idle_before_watts: gross.idle_before_watts,
         idle_after_watts: gross.idle_after_watts,
         net_joules: net.joules,
         net_joules_per_request: net
             .joules
-            .and_then(|joules| per_request(joules, attempt.successes)),
+            .and_then(|joules| per_request(joules, attempt.units)),
         net_detection_limit_joules: net.detection_limit_joules,
         net_withheld: net.withheld,
         attributed: by_pod.attributed,
@@ -412,7 +413,7 @@ impl ByPod {
         let seconds = |pods: &BTreeSet<String>| {
             series.pods_delta(attempt.measured, pods, |pod: &PodReading| pod.cpu_seconds)
         };
-        let each = |amount: f64| per_request(amount, attempt.successes);
+        let each = |amount: f64| per_request(amount, attempt.units);
         let both = |one: f64, other: Option<f64>| other.and_then(|other| each(one + other));
 
         let database_joules = joules(attempt.database_pods);
@@ -475,8 +476,8 @@ fn memory_growth(evidence: &Evidence<'_>) -> Option<f64> {
 }
 
 /// Joules or seconds per *successful* request. Without a success there is nothing to share among.
-fn per_request(amount: f64, successes: u64) -> Option<f64> {
-    (successes > 0).then(|| amount / successes as f64)
+fn per_request(amount: f64, units: f64) -> Option<f64> {
+    (units > 0.0).then(|| amount / units)
 }
 
 #[cfg(test)]

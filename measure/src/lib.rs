@@ -4,8 +4,8 @@
 //! The story of one trial, module by module:
 //!
 //! 1. [`order`] says in which order the candidates of a block are tried;
-//! 2. [`fortio`] and [`k6`] write the injector's arguments and read its result, which is a [`load`] with its
-//!    [`latency`] either way;
+//! 2. [`fortio`] and [`k6`] write the injector's arguments and read its result, [`batch`] reads what a program
+//!    printed: each is a [`load`] with its [`latency`];
 //! 3. [`report`] carries that result from the injector's pod to the operator;
 //! 4. [`exposition`] and [`reading`] turn Kepler's text into readings;
 //! 5. [`energy`] turns readings and a window into joules, or says why it cannot;
@@ -17,6 +17,7 @@
 
 pub mod attempt;
 pub mod attribution;
+pub mod batch;
 pub mod energy;
 pub mod exposition;
 pub mod fortio;

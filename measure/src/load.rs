@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
+    batch::{BatchError, BatchResult},
     fortio::{self, FortioError, FortioResult},
     k6::{K6Error, K6Result},
     latency::Histogram,
@@ -20,6 +21,8 @@ pub enum LoadResult {
     Fortio(FortioResult),
     /// Of a script, run again and again.
     K6(K6Result),
+    /// Of a program that runs to completion, again and again.
+    Batch(BatchResult),
 }
 
 /// Why no figures can be made of a result.
@@ -30,6 +33,8 @@ pub enum LoadError {
     Fortio(#[from] FortioError),
     #[error(transparent)]
     K6(#[from] K6Error),
+    #[error(transparent)]
+    Batch(#[from] BatchError),
 }
 
 impl From<FortioResult> for LoadResult {
@@ -46,6 +51,7 @@ impl LoadResult {
         match self {
             Self::Fortio(result) => fortio::figures(result, expected),
             Self::K6(result) => result.figures(),
+            Self::Batch(result) => result.figures(),
         }
     }
 
@@ -55,6 +61,7 @@ impl LoadResult {
         match self {
             Self::Fortio(result) => result.span(),
             Self::K6(result) => result.span(),
+            Self::Batch(result) => result.span(),
         }
     }
 
@@ -64,15 +71,19 @@ impl LoadResult {
         match self {
             Self::Fortio(result) => result.is_interrupted(),
             Self::K6(result) => result.is_interrupted(),
+            // Whoever interrupts executions does so between two of them.
+            Self::Batch(_) => false,
         }
     }
 
-    /// How long all requests took; of a script, the cycles of which nothing failed.
+    /// How long all requests took; of a script, the cycles of which nothing failed; of a program, the executions
+    /// that succeeded.
     #[must_use]
     pub fn latency(&self) -> &Histogram {
         match self {
             Self::Fortio(result) => &result.latency,
             Self::K6(result) => &result.cycles,
+            Self::Batch(result) => &result.executions,
         }
     }
 
@@ -81,6 +92,7 @@ impl LoadResult {
         let (all, failed) = match self {
             Self::Fortio(result) => (&mut result.latency, &mut result.error_latency),
             Self::K6(result) => (&mut result.cycles, &mut result.failed_cycles),
+            Self::Batch(result) => (&mut result.executions, &mut result.failed_executions),
         };
         all.buckets.clear();
         failed.buckets.clear();
@@ -90,6 +102,7 @@ impl LoadResult {
         match self {
             Self::Fortio(result) => Ok(result.check()?),
             Self::K6(result) => Ok(result.check()?),
+            Self::Batch(result) => Ok(result.check()?),
         }
     }
 
@@ -98,7 +111,7 @@ impl LoadResult {
     pub fn fortio(&self) -> Option<&FortioResult> {
         match self {
             Self::Fortio(result) => Some(result),
-            Self::K6(_) => None,
+            Self::K6(_) | Self::Batch(_) => None,
         }
     }
 
@@ -106,13 +119,14 @@ impl LoadResult {
     pub fn fortio_mut(&mut self) -> Option<&mut FortioResult> {
         match self {
             Self::Fortio(result) => Some(result),
-            Self::K6(_) => None,
+            Self::K6(_) | Self::Batch(_) => None,
         }
     }
 }
 
 /// Requests/s, ms/request and their like, of one run. What cannot be known is absent, never 0. Where a script
-/// was run instead of one request sent, each cycle, a run of the script, counts as a request.
+/// was run instead of one request sent, each cycle, a run of the script, counts as a request; where a program was
+/// executed, each execution, or where work is counted, each unit of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestFigures {
@@ -122,7 +136,7 @@ pub struct RequestFigures {
     pub successes: u64,
     /// `requests` − `successes`.
     pub errors: u64,
-    /// N / T, T the duration of the run. Absent where N = 0.
+    /// N / T, T the duration of the run; with `work` that instead of N. Absent where N = 0.
     pub requests_per_second: Option<f64>,
     /// Mean latency of the successes. Absent where N = 0, and where Fortio's successes are not the expected
     /// answers, for then 1000 · (`Sum_all` − `Sum_errors`) / N is not theirs.
@@ -150,4 +164,15 @@ pub struct RequestFigures {
     /// HTTP requests for each cycle, those that failed in both; absent where no script was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_cycle: Option<f64>,
+    /// Units of work of the successful executions together; absent where it is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<f64>,
+}
+
+impl RequestFigures {
+    /// What joules are divided by: N, or the units of work.
+    #[must_use]
+    pub fn units(&self) -> f64 {
+        self.work.unwrap_or(self.successes as f64)
+    }
 }

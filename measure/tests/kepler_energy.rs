@@ -73,7 +73,7 @@ fn measure_beside(
         injector_pods: &injector_pods.iter().map(ToString::to_string).collect(),
         tail: None,
         ends: Ends::default(),
-        successes: 500_000,
+        units: 500_000.0,
         limits: Limits {
             max_reading_gap_seconds: 20.0,
             min_window_seconds: 1.0,
@@ -250,7 +250,7 @@ fn a_fake_meter_gives_no_figure() {
         injector_pods: &BTreeSet::from([INJECTOR.to_owned()]),
         tail: None,
         ends: Ends::default(),
-        successes: 1,
+        units: 1.0,
         limits: Limits::new(12.0),
     })
     .unwrap_err();

@@ -3,6 +3,7 @@
 //! The CRDs in `crds/` are generated from these types; their doc comments are the field
 //! descriptions that `kubectl explain` shows.
 
+mod batch;
 mod benchmark;
 mod candidate;
 mod costs;
@@ -13,6 +14,7 @@ mod scenario;
 mod status;
 mod trial;
 
+pub use batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use benchmark::{
     Boundary, Budget, ConfigMapSeed, Database, DecidingFigure, Energy, FrugalityBenchmark,
     FrugalityBenchmarkSpec, Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request,

@@ -41,6 +41,7 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     for further in [
         boards(status),
         workloads(status),
+        executions(status),
         checks(status),
         latencies(status),
         costs(status),
@@ -91,10 +92,22 @@ fn under(
         .collect()
 }
 
-/// What is counted: with a scenario, its cycles.
-fn unit(status: &FrugalityBenchmarkStatus) -> &'static str {
+/// What is counted: with a scenario, its cycles; with a batch, executions or what their work counts.
+fn unit(status: &FrugalityBenchmarkStatus) -> &str {
+    let mut batches = status.results.iter().filter_map(|it| it.batch.as_ref());
+    if let Some(batch) = batches.next() {
+        batch.work_unit.as_deref().unwrap_or("execution")
+    } else {
+        whole(status)
+    }
+}
+
+/// What takes its time as a whole.
+fn whole(status: &FrugalityBenchmarkStatus) -> &'static str {
     if status.results.iter().any(|result| result.cycles.is_some()) {
         "cycle"
+    } else if status.results.iter().any(|result| result.batch.is_some()) {
+        "execution"
     } else {
         "request"
     }
@@ -105,7 +118,10 @@ fn of_unit(titles: Vec<String>, status: &FrugalityBenchmarkStatus) -> Vec<String
     let unit = unit(status).to_uppercase();
     let titles = titles.into_iter();
     titles
-        .map(|title| title.replace("REQUEST", &unit))
+        .map(|title| match title.as_str() {
+            "MS/REQUEST" => format!("MS/{}", whole(status).to_uppercase()),
+            _ => title.replace("REQUEST", &unit),
+        })
         .collect()
 }
 
@@ -196,6 +212,41 @@ fn workloads(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
         rows,
         has_several_points(status),
     )
+}
+
+/// What the executions of each candidate came to; a header alone where there are none.
+fn executions(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
+    let batches = || {
+        let results = status.results.iter();
+        results.filter_map(|result| Some((result, result.batch.as_ref()?)))
+    };
+    let score = batches().find_map(|(_, batch)| batch.score.as_ref());
+    let work = batches().find_map(|(_, batch)| batch.work_unit.as_ref());
+    let titles = [
+        Some("POINT".to_owned()),
+        Some("CANDIDATE".to_owned()),
+        Some("EXECUTIONS".to_owned()),
+        score.map(|score| format!("SCORE ({})", score.unit)),
+        score.map(|_| "STANDARD DEVIATION".to_owned()),
+        work.map(|unit| format!("{}S/EXECUTION", unit.to_uppercase())),
+        Some("J/EXECUTION".to_owned()),
+    ];
+    let rows = batches().map(|(result, batch)| {
+        let told = |number: Option<f64>| number.map_or_else(dash, text::number);
+        let of_score = batch.score.as_ref();
+        let cells = [
+            Some(result.point.clone()),
+            Some(result.candidate.clone()),
+            Some(batch.executions.to_string()),
+            score.map(|_| told(of_score.map(|it| it.mean))),
+            score.map(|_| told(of_score.and_then(|it| it.standard_deviation))),
+            work.map(|_| told(batch.work_per_execution)),
+            Some(plain(batch.joules_per_execution)),
+        ];
+        cells.into_iter().flatten().collect()
+    });
+    let header = titles.into_iter().flatten().collect();
+    under(header, rows, has_several_points(status))
 }
 
 /// How often each check of a script did not hold; a header alone where there is none.
@@ -389,7 +440,8 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         .any(|result| !result.latency.is_empty())
     {
         notes.push(format!(
-            "latencies are over the {unit}s of all trials, in ( ) the range of the single trials"
+            "latencies are over the {}s of all trials, in ( ) the range of the single trials",
+            whole(status)
         ));
     }
     notes.push(intervals(status));

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
 
+mod batch;
 mod boards;
 mod cel;
 mod check;

@@ -9,6 +9,7 @@ use frugality_operator::{
     reference::markdown,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde::Deserialize;
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -227,11 +228,23 @@ fn the_status_is_a_subresource_and_the_short_names_are_short() {
     }
 }
 
+/// Of the one benchmark in a file.
 fn spec(path: &Path) -> FrugalityBenchmarkSpec {
+    let mut all = specs(path);
+    assert_eq!(all.len(), 1, "{}", path.display());
+    all.remove(0)
+}
+
+fn specs(path: &Path) -> Vec<FrugalityBenchmarkSpec> {
     let text = std::fs::read_to_string(path).unwrap();
-    serde_yaml::from_str::<FrugalityBenchmark>(&text)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-        .spec
+    let documents = serde_yaml::Deserializer::from_str(&text);
+    documents
+        .map(|document| {
+            FrugalityBenchmark::deserialize(document)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+                .spec
+        })
+        .collect()
 }
 
 #[test]
@@ -345,8 +358,10 @@ fn the_examples_are_benchmarks() {
         {
             continue;
         }
-        Settings::parse(&spec(&path)).unwrap_or_else(|error| panic!("{name}: {error}"));
-        benchmarks += 1;
+        for spec in specs(&path) {
+            Settings::parse(&spec).unwrap_or_else(|error| panic!("{name}: {error}"));
+            benchmarks += 1;
+        }
     }
     assert!(benchmarks > 0);
 }

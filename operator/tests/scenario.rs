@@ -104,7 +104,7 @@ fn a_request_and_a_script_are_two_things() {
     let neither = edited(&two(), &[("/request", Value::Null)]);
     for benchmark in [both, neither] {
         let error = Settings::parse(&benchmark.spec).unwrap_err();
-        assert_eq!(error, SettingsError::RequestOrScenario);
+        assert_eq!(error, SettingsError::OneLoad);
     }
 }
 
@@ -209,7 +209,7 @@ fn times_are_withheld_where_cycles_were_dropped() {
     assert!(rust.requests_per_second.is_some());
     let trials = rust.trials;
     let why = format!(
-        "ms/request missing in {trials} of {trials} trials: {trials} cycles were due and did not begin, for no agent was free (load.connections)"
+        "ms/cycle missing in {trials} of {trials} trials: {trials} cycles were due and did not begin, for no agent was free (load.connections)"
     );
     assert_eq!(rust.withheld, [why]);
     assert!(python.milliseconds_per_request.is_some());

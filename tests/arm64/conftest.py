@@ -23,6 +23,7 @@ IMAGES = (
     "streamdata-rust",
     "streamdata-go",
     "mnesia-erlang",
+    "programs",
 )
 
 # The way to a Pi: the name, then the command, as root there.

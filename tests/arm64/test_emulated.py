@@ -46,6 +46,11 @@ def test_program_tells_its_version(images: dict[str, Image], name: str) -> None:
     assert images[name].run("--version").stdout == f"frugality-{name} {VERSION}\n"
 
 
+def test_injector_has_a_runner_that_runs(images: dict[str, Image]) -> None:
+    told = images["injector"].run("--version", program="/usr/bin/frugality-runner")
+    assert told.stdout == f"frugality-runner {VERSION}\n"
+
+
 def test_injector_has_a_fortio_that_runs(images: dict[str, Image]) -> None:
     told = images["injector"].run("version", program="/usr/bin/fortio")
     assert re.match(r"v?1\.\d+\.\d+", told.stdout), told

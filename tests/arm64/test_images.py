@@ -36,6 +36,7 @@ def test_no_program_of_ours_has_an_allocator_that_is_built_for_one_page_size(
         "frugality-operator",
         "frugality-meter",
         "frugality-injector",
+        "frugality-runner",
         "contacts-rust",
         "streamdata-rust",
     }

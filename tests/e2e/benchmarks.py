@@ -50,11 +50,17 @@ class Benchmark:
 
 
 def apply_example(namespace: str, example: str, patch: str) -> str:
-    """An example in its short form, as the patch's own comment says; returns its name."""
-    command = ("patch", "-f", example, "--local", "--type=merge", "--patch-file", patch, "-o", "yaml")
+    """An example of one benchmark in its short form, as the patch's own comment says; returns its name."""
+    (name,) = apply_examples(namespace, example, patch)
+    return name
+
+
+def apply_examples(namespace: str, example: str, patch: str) -> list[str]:
+    """The same of several benchmarks in one file."""
+    command = ("patch", "-f", example, "--local", "--type=merge", "--patch-file", patch, "-o", "json")
     patched = kubectl(*command).stdout
     applied = kubectl("apply", "--namespace", namespace, "-f", "-", "-o", "name", stdin=patched)
-    return applied.stdout.strip().rpartition("/")[2]
+    return [line.rpartition("/")[2] for line in applied.stdout.split()]
 
 
 def spec(**changes: object) -> Object:
@@ -150,6 +156,48 @@ UNREADABLE_SCRIPT = Benchmark(
         deadline="5m",
     ),
 )
+PROGRAMS = "localhost/frugality/programs:0.1.0"
+# As in examples/boards-cpu.yaml, at less depth.
+EXECUTED = Benchmark(
+    "e2e-batch",
+    "executed",
+    spec(
+        candidates=[
+            {
+                "name": "stockfish",
+                "image": PROGRAMS,
+                "command": ["stockfish"],
+                "args": ["bench", "16", "1", "11"],
+            }
+        ],
+        request=None,
+        batch={
+            "score": {"pattern": "Nodes/second *: ([0-9]+)", "unit": "nodes/s"},
+            "work": {"pattern": "Nodes searched *: ([0-9]+)", "unit": "node"},
+        },
+        load={"duration": "20s", "warmUp": "2s", "connections": 1},
+        deadline="5m",
+    ),
+)
+# Says nothing that is a score, and ends with a code.
+NOT_EXECUTED = Benchmark(
+    "e2e-batch",
+    "not-executed",
+    spec(
+        candidates=[
+            {
+                "name": "shell",
+                "image": PROGRAMS,
+                "command": ["sh", "-c"],
+                "args": ["echo 'there is no board' >&2; exit 3"],
+            }
+        ],
+        request=None,
+        batch={"timeout": "10s"},
+        load={"duration": "20s", "warmUp": "2s", "connections": 1},
+        deadline="5m",
+    ),
+)
 ANSWERS_500 = Benchmark(
     "e2e-bad",
     "answers-500",
@@ -213,7 +261,7 @@ LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
 
 # The last two never get a turn, and need none to be refused.
 QUEUE = [
-    LONG, DELETED, KILLED, BALANCED, SCRIPTED, UNREADABLE_SCRIPT, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE,
+    LONG, DELETED, KILLED, BALANCED, SCRIPTED, UNREADABLE_SCRIPT, EXECUTED, NOT_EXECUTED, ANSWERS_500, NO_IMAGE, AS_ROOT, NO_DATABASE,
 ]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
 NAMESPACES = sorted({benchmark.namespace for benchmark in [*ALL, *LIFE]})

@@ -27,6 +27,10 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - BEGUN:4.0f} s] {text}", file=_terminal)
 
 
+# What the JSON of a load has, of Fortio, of k6 and of a program's executions.
+RESULT_KEYS = ("DurationHistogram", "cycles", "executions")
+
+
 @dataclass(frozen=True)
 class Moment:
     """What a benchmark said at one time."""
@@ -188,13 +192,13 @@ class Observer:
                 self.problems.append(f"log of {namespace}/{name}: {error}")
             return
         for line in log.splitlines():
-            if line.startswith("{") and ('"DurationHistogram"' in line or '"cycles"' in line):
+            if line.startswith("{") and any(f'"{key}"' in line for key in RESULT_KEYS):
                 with self._changed:
                     self.fortio[trial] = json.loads(line)
                     self._changed.notify_all()
                 (self._fortio_directory / f"{trial}.json").write_text(line)
                 return
-        self.problems.append(f"log of {namespace}/{name} has no JSON of Fortio or k6:\n{log[-2000:]}")
+        self.problems.append(f"log of {namespace}/{name} has no JSON of a load:\n{log[-2000:]}")
 
     # ---- questions -----------------------------------------------------------------------------
 

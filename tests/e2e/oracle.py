@@ -194,7 +194,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Requests:
-    """The measured run, from the load generator's own JSON; of k6, its cycles."""
+    """The measured run, from the load generator's own JSON; of k6, its cycles; of a program, its executions."""
 
     start: float
     seconds: float
@@ -202,6 +202,12 @@ class Requests:
     successes: int
     rate: float | None
     milliseconds: float | None
+    work: float | None = None
+
+    @property
+    def units(self) -> float:
+        """What joules are divided by."""
+        return self.successes if self.work is None else self.work
 
     @property
     def end(self) -> float:
@@ -209,7 +215,24 @@ class Requests:
 
     @classmethod
     def of(cls, load: Mapping[str, Any], expected_codes: Sequence[int] = (200,)) -> "Requests":
+        if "executions" in load:
+            return cls._of_batch(load)
         return cls._of_k6(load) if "cycles" in load else cls._of_fortio(load, expected_codes)
+
+    @classmethod
+    def _of_batch(cls, batch: Mapping[str, Any]) -> "Requests":
+        done, failed = batch["executions"], batch["failedExecutions"]["count"]
+        seconds, successes = batch["durationSeconds"], done["count"]
+        work = batch["work"] and batch["work"]["mean"] * batch["work"]["count"]
+        return cls(
+            start=batch["startUnixSeconds"],
+            seconds=seconds,
+            total=successes + failed,
+            successes=successes,
+            rate=(successes if work is None else work) / seconds if successes else None,
+            milliseconds=1000 * done["sumSeconds"] / successes if successes else None,
+            work=work,
+        )
 
     @classmethod
     def _of_k6(cls, k6: Mapping[str, Any]) -> "Requests":
@@ -277,7 +300,7 @@ def energy_figures(record: Record, model: Model, requests: Requests, trial: Mapp
     of_both = of_candidate + (of_database or 0.0)
 
     def each(joules: float) -> float | None:
-        return joules / requests.successes if requests.successes else None
+        return joules / requests.units if requests.successes else None
 
     return {
         "nodeJoules": gross,

@@ -1,10 +1,10 @@
-"""The same server on two boards: each trial on its candidate's own node, by that node's own meter.
+"""The same server, and the same programs, on two boards: each trial on its candidate's own node, by that node's own meter.
 
 ``pi-2`` is a second board of the box (``lab board pi-2``), with half the watts of ``pi-1`` by its model, so
 that the truth of the ratio is known. Both models are said to be known to 2 %, without which nothing would be
 compared.
 
-Not among the tests of every day, for it takes ten minutes: ``make articles``.
+Not among the tests of every day, for it takes three quarters of an hour: ``make articles``.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ import pytest
 
 import box
 import oracle
-from benchmarks import SHORT, apply_example
+from benchmarks import SHORT, apply_example, apply_examples
 from checks import disagreements, outcome
 from conftest import watched
 from evidence import say
@@ -25,9 +25,10 @@ from session import Session, start_recorder
 
 NAMESPACE = "e2e-boards"
 EXAMPLE = "examples/two-boards.yaml"
+PROGRAMS = "examples/boards-cpu.yaml"
 BOARD = "pi-2"
-IMAGES = [f"localhost/frugality/{name}:0.1.0" for name in ("meter", "streamdata-rust")]
-SECONDS = 1800
+IMAGES = [f"localhost/frugality/{name}:0.1.0" for name in ("meter", "injector", "streamdata-rust", "programs")]
+SECONDS = 3000
 UNCERTAINTY = 0.02
 NODE_OF = {"large": box.MEASURED_NODE, "small": BOARD}
 # Of a made-up euro: in the example.
@@ -70,15 +71,28 @@ def power(models: dict[str, oracle.Model]) -> Object:
     return {"meter": {"power": {"nodes": nodes}}}
 
 
-def run(session: Session) -> Object:
-    apply_example(NAMESPACE, EXAMPLE, SHORT)
-    benchmark = session.ended(f"{NAMESPACE}/two-boards", SECONDS)
+def ended(sessions: dict[str, Session], name: str) -> Boards:
+    session = sessions["large"]
+    benchmark = session.ended(f"{NAMESPACE}/{name}", SECONDS)
     say(summarize(benchmark))
-    return benchmark
+    trials = session.observer.trials_of(f"{NAMESPACE}/{name}")
+    return Boards(sessions, benchmark, [trial for trial in trials if outcome(trial) == "Measured"])
 
 
 @pytest.fixture(scope="module")
-def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
+def boards(sessions: dict[str, Session]) -> Boards:
+    return ended(sessions, apply_example(NAMESPACE, EXAMPLE, SHORT))
+
+
+@pytest.fixture(scope="module")
+def programs(sessions: dict[str, Session]) -> dict[str, Boards]:
+    names = apply_examples(NAMESPACE, PROGRAMS, SHORT)
+    return {name: ended(sessions, name) for name in names}
+
+
+@pytest.fixture(scope="module")
+def sessions(request: pytest.FixtureRequest) -> Iterator[dict[str, Session]]:
+    """By candidate, each with the model of its own node."""
     lab("board", BOARD)
     try:
         lab("load", *IMAGES)
@@ -91,16 +105,11 @@ def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
             recording = box.ARTIFACTS / "cpu-of-the-board.record"
             recorder = start_recorder(BOARD, recording)
             try:
-                benchmark = run(session)
+                small = dataclasses.replace(session, model=half, recording=recording)
+                yield {"large": session, "small": small}
             finally:
                 recorder.terminate()
                 recorder.wait(10)
-            trials = session.observer.trials_of(f"{NAMESPACE}/two-boards")
-            yield Boards(
-                {"large": session, "small": dataclasses.replace(session, model=half, recording=recording)},
-                benchmark,
-                [trial for trial in trials if outcome(trial) == "Measured"],
-            )
     finally:
         install({}, box.ARTIFACTS / "boards-values.json")
         lab("board", BOARD, "down")
@@ -108,6 +117,10 @@ def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
 
 @pytest.mark.parametrize("candidate", NODE_OF)
 def test_each_trial_is_on_its_own_board_and_is_the_oracles(boards: Boards, candidate: str) -> None:
+    assert_on_its_board(boards, candidate)
+
+
+def assert_on_its_board(boards: Boards, candidate: str) -> None:
     trials = boards.of(candidate)
     assert len(trials) >= 5
     session, node = boards.sessions[candidate], NODE_OF[candidate]
@@ -146,6 +159,46 @@ def test_watts_and_costs_are_those_of_the_board(boards: Boards, candidate: str) 
     rate = result["requestsPerSecond"]["value"]
     for_node = 1e6 / rate * PRICE_OF[candidate] / FIVE_YEARS_SECONDS
     assert result["money"]["node"] == pytest.approx(for_node, rel=1e-4)
+
+
+PROGRAM_NAMES = ("cpu-stockfish", "cpu-raytracer", "cpu-network", "cpu-disk")
+WORK = {"cpu-stockfish": "node", "cpu-network": "byte"}
+
+
+@pytest.mark.parametrize("name", PROGRAM_NAMES)
+def test_programs_are_executed_on_each_board_and_are_the_oracles(
+    programs: dict[str, Boards], name: str
+) -> None:
+    assert set(programs) == set(PROGRAM_NAMES)
+    boards = programs[name]
+    assert boards.benchmark["status"]["verdict"] == "Pass", boards.benchmark["status"]["columns"]
+    for candidate in NODE_OF:
+        assert_on_its_board(boards, candidate)
+        result = boards.result(candidate)
+        assert result["errorRatio"]["value"] == 0
+        batch = result["batch"]
+        score = batch["score"]
+        assert score["least"] <= score["mean"] <= score["most"]
+        assert score["standardDeviation"] > 0
+        assert batch.get("workUnit") == WORK.get(name)
+        # Of the trials that count, and no others.
+        last = boards.of(candidate)[-result["trials"] :]
+        assert batch["executions"] == sum(t["status"]["batch"]["executions"]["count"] for t in last)
+        # What an execution takes is what its units take.
+        units = batch.get("workPerExecution", 1)
+        of_unit = result["grossJoulesPerRequest"]["value"]
+        assert batch["joulesPerExecution"]["value"] == pytest.approx(of_unit * units, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["cpu-stockfish", "cpu-raytracer"])
+def test_the_board_of_half_the_watts_computes_for_half_the_joules(
+    programs: dict[str, Boards], name: str
+) -> None:
+    status = programs[name].benchmark["status"]
+    assert status["winner"] == "small"
+    (comparison,) = [c for c in status["comparisons"] if c["candidate"] == "small"]
+    expanded = comparison["ratio"]["expanded"]
+    assert expanded["lower"] < 0.5 < expanded["upper"], comparison["ratio"]
 
 
 def test_no_node_is_held_afterwards(boards: Boards) -> None:

@@ -121,6 +121,21 @@ def test_requests_are_counted_over_successes_alone() -> None:
     assert Requests.of(raw, [204]).milliseconds is None
 
 
+def test_joules_of_a_program_are_those_of_its_work() -> None:
+    batch = {
+        "startUnixSeconds": BEGIN,
+        "durationSeconds": 20.0,
+        "executions": {"count": 4, "sumSeconds": 18.0},
+        "failedExecutions": {"count": 1},
+        "work": {"count": 4, "mean": 250.0},
+    }
+    requests = Requests.of(batch)
+    assert (requests.total, requests.successes, requests.units) == (5, 4, 1000)
+    assert (requests.rate, requests.milliseconds) == (50, 4500)
+    without = Requests.of(batch | {"work": None})
+    assert (without.units, without.rate) == (4, 0.2)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [

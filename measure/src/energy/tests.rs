@@ -81,7 +81,7 @@ impl Lab {
             injector_pods: &self.injector_pods,
             tail: self.tail,
             ends: self.ends,
-            successes: self.successes,
+            units: self.successes as f64,
             limits: self.limits,
         }
     }

@@ -52,5 +52,6 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
         mean_body_standard_error_bytes: sizes
             .and_then(|sizes| Some(sizes.standard_deviation_bytes? / (successes as f64).sqrt())),
         requests_per_cycle: None,
+        work: None,
     }
 }

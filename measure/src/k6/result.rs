@@ -242,6 +242,7 @@ impl K6Result {
             mean_body_bytes: None,
             mean_body_standard_error_bytes: None,
             requests_per_cycle: (all > 0).then(|| self.requests.count as f64 / all as f64),
+            work: None,
         }
     }
 

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Candidate, Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load, Resources, Scenario,
+    Batch, Candidate, Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load, Resources,
+    Scenario,
     candidate::{is_one, one},
 };
 
@@ -51,14 +52,18 @@ pub const MAX_BLOCKS: i32 = 50;
     validation = Rule::new("!has(self.budgets) || self.budgets.size() == 0 || self.trials.blocks >= 5").message("budgets need spec.trials.blocks of at least 5: fewer trials give no interval worth gating on"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, self.candidates.exists(c, c.name == b.candidate))").message("every budget must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, !has(b.against) || (b.against != b.candidate && self.candidates.exists(c, c.name == b.against)))").message("a budget's against must name another candidate of spec.candidates"),
-    validation = Rule::new("has(self.request) != has(self.scenario)").message("spec needs either request (path and method of one request, sent again and again) or scenario (a script of several), and not both"),
+    validation = Rule::new("[has(self.request), has(self.scenario), has(self.batch)].filter(given, given).size() == 1").message("spec needs one of request (path and method of one request, sent again and again), scenario (a script of several) and batch (programs that run to completion), and no two"),
+    validation = Rule::new("!has(self.batch) || (self.load.connections == 1 && self.load.rate == 'Max' && !has(self.load.requests) && !has(self.load.sweep))").message("with a batch there is one execution at a time, as soon as the one before has ended: write load.connections: 1, and leave load.rate, load.requests (batch.executions is for that) and load.sweep out"),
+    validation = Rule::new("!has(self.batch) || !has(self.batch.executions) || !has(self.load.duration)").message("batch.executions and load.duration both say how long the window is: leave one of them out"),
+    validation = Rule::new("!has(self.batch) || self.candidates.all(c, has(c.command) && c.command.size() > 0)").message("with a batch every candidate needs command, the program that is executed; write for example command: [stockfish, bench]"),
+    validation = Rule::new("!has(self.batch) || self.candidates.all(c, (!has(c.replicas) || c.replicas == 1) && (!has(c.peers) || !c.peers))").message("with a batch each candidate is one pod: leave replicas and peers out"),
     validation = Rule::new("!has(self.scenario) || !has(self.load.requests)").message("load.requests counts single requests: with a scenario write load.duration instead"),
     validation = Rule::new("!has(self.scenario) || !has(self.scenario.rampUp) || duration(self.scenario.rampUp) <= duration(self.load.warmUp)").message("scenario.rampUp is the beginning of load.warmUp: write a longer load.warmUp, or a shorter rampUp"),
     validation = Rule::new("!has(self.database) || self.candidates.all(c, !has(c.measuredNodeSelector))").message("a database is on one node, beside its candidates: leave measuredNodeSelector of the candidates out, or spec.database"),
     validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
     validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
     validation = Rule::new("!has(self.energy.tieWithin) || self.candidates.size() > 1").message("energy.tieWithin compares candidates: name a second one in spec.candidates, or leave it out"),
-    validation = Rule::new("duration(self.deadline).getSeconds() >= (self.candidates.size() + (has(self.trials.control) ? 1 : 0)) * (has(self.load.sweep) && !has(self.load.sweep.maxErrorRatio) && has(self.load.sweep.connections) && self.load.sweep.connections.size() > 0 ? self.load.sweep.connections.size() : 1) * (has(self.load.sweep) && has(self.load.sweep.replicas) && self.load.sweep.replicas.size() > 0 ? self.load.sweep.replicas.size() : 1) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[0] : self.trials.blocks) * (9 + duration(self.load.warmUp).getSeconds() + 2 * duration(self.trials.idleBaseline).getSeconds() + (has(self.load.duration) ? duration(self.load.duration).getSeconds() : (has(self.load.requests) ? 20 : 60)))").message("spec.deadline is shorter than the trials must take: candidates (and control) × points of a sweep × blocks (or the first look) × (warmUp + duration + 2 × idleBaseline + 9s); write a longer deadline, or ask for fewer points or blocks, or a shorter load.duration"),
+    validation = Rule::new("duration(self.deadline).getSeconds() >= (self.candidates.size() + (has(self.trials.control) ? 1 : 0)) * (has(self.load.sweep) && !has(self.load.sweep.maxErrorRatio) && has(self.load.sweep.connections) && self.load.sweep.connections.size() > 0 ? self.load.sweep.connections.size() : 1) * (has(self.load.sweep) && has(self.load.sweep.replicas) && self.load.sweep.replicas.size() > 0 ? self.load.sweep.replicas.size() : 1) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[0] : self.trials.blocks) * (9 + duration(self.load.warmUp).getSeconds() + 2 * duration(self.trials.idleBaseline).getSeconds() + (has(self.load.duration) ? duration(self.load.duration).getSeconds() : (has(self.load.requests) || (has(self.batch) && has(self.batch.executions)) ? 20 : 60)))").message("spec.deadline is shorter than the trials must take: candidates (and control) × points of a sweep × blocks (or the first look) × (warmUp + duration + 2 × idleBaseline + 9s); write a longer deadline, or ask for fewer points or blocks, or a shorter load.duration"),
 )]
 pub struct FrugalityBenchmarkSpec {
     /// The contestants, 1 to 16. One alone is judged against its budgets only.
@@ -68,12 +73,15 @@ pub struct FrugalityBenchmarkSpec {
     /// `DATABASE_URL`. Without it, candidates get no database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<Database>,
-    /// The request that the injector sends, again and again. Either this or `scenario`.
+    /// The request that the injector sends, again and again. Either this, `scenario` or `batch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
     /// A script of several requests that the injector runs, again and again, instead of `request`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<Scenario>,
+    /// How the candidates' programs are executed, where they are no servers but run to completion, instead of `request`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
     /// How hard, and for how long.
     #[serde(default)]
     pub load: Load,

@@ -89,7 +89,12 @@ pub struct Server {
     /// makes the attempt void), or not at all (`Never`, for images that were imported on the node).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
-    /// Arguments to the image's entry point.
+    /// Program to run instead of the image's entry point. With a `batch` it is needed, for it is what is executed; the image needs
+    /// nothing else then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 4096)))]
+    pub command: Vec<String>,
+    /// Arguments to the image's entry point, or to `command`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 4096)))]
     pub args: Vec<String>,
@@ -117,7 +122,7 @@ pub struct Server {
     /// CPU and memory of each of the server's pods. Give all candidates the same.
     #[serde(default)]
     pub resources: Resources,
-    /// Path that answers 200 once the server can work.
+    /// Path that answers 200 once the server can work; with a `batch` any does.
     #[serde(default = "default_readiness_path")]
     #[schemars(length(min = 1, max = 256))]
     #[x_kube(validation = Rule::new("self.matches('^/[^[:space:]]*$')").message("readinessPath is a path without host and blanks that begins with /; write for example /healthz"))]

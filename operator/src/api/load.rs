@@ -22,8 +22,8 @@ pub const MAX_POINTS: usize = 16;
     validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
 )]
 pub struct Load {
-    /// Connections that each send one request at a time; with a scenario, agents that each run it. With
-    /// `sweep.connections`, those count instead.
+    /// Connections that each send one request at a time; with a scenario, agents that each run it; with a batch 1.
+    /// With `sweep.connections`, those count instead.
     #[serde(default = "default_connections")]
     #[schemars(range(min = 1, max = 1024))]
     pub connections: i32,
@@ -31,24 +31,25 @@ pub struct Load {
     /// candidate wins, and a budget is kept, where it is so at all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
-    /// Length of the measured window; 60s unless `requests` is given.
+    /// Length of the measured window; 60s unless `requests` is given. With a batch, executions begin for that long, and
+    /// the window ends when the last one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<HumanDuration>,
     /// Requests of the measured run, instead of a duration. A run of less than 20 s is void.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 100_000_000))]
     pub requests: Option<i64>,
-    /// `Max`, or requests per second over all connections; with a scenario, cycles that begin each second. At an equal rate below every candidate's
-    /// maximum, net energy decides; at `Max`, gross energy.
+    /// `Max`, or requests per second over all connections; with a scenario, cycles that begin each second. At an
+    /// equal rate below every candidate's maximum, net energy decides; at `Max`, gross energy.
     #[serde(default = "default_rate")]
     #[x_kube(validation = Rule::new("type(self) == int ? (int(self) >= 1 && int(self) <= 1000000) : string(self) == 'Max'").message("load.rate must be Max or a whole number of requests per second from 1 to 1000000"))]
     pub rate: IntOrString,
-    /// Load before the measured window, so that it begins in a steady state.
+    /// Load before the measured window, so that it begins in a steady state; with a batch, at least one execution.
     #[serde(default = "default_warm_up")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('2s') && duration(self) <= duration('10m')").message("load.warmUp must be from 2s to 10m"))]
     pub warm_up: HumanDuration,
     /// Longest time to wait for an answer; what takes longer counts as an error. With a scenario, the longest time
-    /// of a cycle.
+    /// of a cycle; with a batch, see `batch.timeout`.
     #[serde(default = "default_timeout")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('100ms') && duration(self) <= duration('1m')").message("load.timeout must be from 100ms to 1m"))]
     pub timeout: HumanDuration,

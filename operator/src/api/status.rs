@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CycleResult, DecidingFigure, FrugalityBenchmark, reason};
+use super::{BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, reason};
 
 /// The answer to the benchmark's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -324,6 +324,10 @@ pub struct CandidateResult {
     /// With a scenario, what else is known of its cycles, which are what counts as requests here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles: Option<CycleResult>,
+    /// With a batch, what else is known of its executions. These, or the units of their work, are what counts as
+    /// requests here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchResult>,
     /// Node energy in the window, per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gross_joules_per_request: Option<Figure>,

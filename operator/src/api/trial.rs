@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use frugality_measure::{
+    batch,
     energy::{EnergyFigures, Window},
     fortio::FortioResult,
     k6::K6Result,
@@ -195,6 +196,10 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub k6: Option<K6Result>,
+    /// What the executions of the measured window came to, where the benchmark has a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub batch: Option<batch::BatchResult>,
     /// The warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
@@ -225,6 +230,7 @@ impl FrugalityTrialStatus {
         match load {
             LoadResult::Fortio(result) => self.fortio = Some(result),
             LoadResult::K6(result) => self.k6 = Some(result),
+            LoadResult::Batch(result) => self.batch = Some(result),
         }
     }
 }

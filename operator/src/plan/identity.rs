@@ -61,6 +61,9 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
     if let Some(scenario) = scenario {
         identity["scenario"] = json!(scenario);
     }
+    if let Some(batch) = &spec.batch {
+        identity["batch"] = json!(batch);
+    }
     hex_digest(identity.to_string().as_bytes(), 4)
 }
 

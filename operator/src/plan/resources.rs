@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{
     api::{
-        Candidate, Database, FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec,
+        Batch, Candidate, Database, FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec,
         LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, Role, Seed,
     },
     cnpg,
@@ -326,6 +326,9 @@ impl Builder<'_> {
             args.push(format!("--script={}", scenario.script));
             args.push(format!("--ramp-up-seconds={}", settings.ramp_up_seconds));
         }
+        if let Some(batch) = &spec.batch {
+            args.extend(batch_args(batch));
+        }
         if let Some(url) = clock_url {
             args.push(format!("--clock-url={url}"));
         }
@@ -461,6 +464,21 @@ fn count_and_digest(seed: &Seed) -> String {
     format!(
         "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT count(*) || ' ' || coalesce(sum(hashtextextended(t::text, 0)::numeric), 0) FROM {table} t\" > {TERMINATION_LOG}"
     )
+}
+
+/// That programs are executed, and how score and work are read.
+fn batch_args(batch: &Batch) -> Vec<String> {
+    let score = batch.score.as_ref();
+    let score = score.map(|it| format!("--score-pattern={}", it.pattern));
+    let work = batch.work.as_ref().and_then(|work| {
+        let pattern = work.pattern.as_ref();
+        let amount = work.amount.as_ref();
+        pattern
+            .map(|pattern| format!("--work-pattern={pattern}"))
+            .or_else(|| amount.map(|amount| format!("--work-amount={amount}")))
+    });
+    let batch = ["--batch".to_owned()].into_iter();
+    batch.chain(score).chain(work).collect()
 }
 
 fn shell(script: &str) -> Vec<String> {

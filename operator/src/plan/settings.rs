@@ -1,11 +1,16 @@
 //! A benchmark's spec, parsed: what admission could not check is checked here, and everything
 //! after this works on numbers.
 
+mod batch;
 mod servers;
+mod units;
 
-use frugality_measure::{fortio::Amount, order::blocks, statistics::sequential::nominal_level};
+use frugality_measure::{
+    batch::PatternError, fortio::Amount, order::blocks, statistics::sequential::nominal_level,
+};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+pub use self::units::Units;
 use super::{
     costs::{Cost, NodeRates, Rates},
     identity::hex_digest,
@@ -30,8 +35,29 @@ pub const ERROR: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// Nothing to ask, or two things.
-    #[error("spec needs either request or scenario, and not both")]
-    RequestOrScenario,
+    #[error("spec needs one of request, scenario and batch, and no two")]
+    OneLoad,
+    /// A load that no batch can have.
+    #[error(
+        "with a batch there is one execution at a time: write load.connections: 1, and leave load.requests and load.sweep out"
+    )]
+    BatchLoad,
+    /// A candidate that can't be executed.
+    #[error(
+        "candidate {0}: with a batch it needs command, the program that is executed, and neither replicas nor peers"
+    )]
+    BatchCandidate(String),
+    /// Work that is known in no way, or in two.
+    #[error("batch.work needs either pattern or an amount above 0, and not both")]
+    BatchWork,
+    /// A pattern that finds no number.
+    #[error("{field}: {source}")]
+    Pattern {
+        /// Field of the spec.
+        field: &'static str,
+        /// What is wrong.
+        source: PatternError,
+    },
     /// A duration or decimal that can't be read.
     #[error("{field}: {source}")]
     Quantity {
@@ -203,8 +229,19 @@ pub struct MayDiffer {
     pub responses: bool,
     /// The requests of a cycle; so it is without a scenario.
     pub requests: bool,
-    /// The database's transactions for a request; so it is without a database.
+    /// The database's transactions for a request; so it is without a database, and with a batch.
     pub queries: bool,
+}
+
+/// What counts as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Requests, each like the others.
+    Requests,
+    /// Runs of a script.
+    Cycles,
+    /// Executions of a program.
+    Executions,
 }
 
 /// A spec in numbers.
@@ -224,13 +261,15 @@ pub struct Settings {
     pub warm_up_seconds: f64,
     /// For how long at its beginning agents join, in seconds.
     pub ramp_up_seconds: f64,
-    /// Timeout of a request, or of a cycle, in seconds.
+    /// Timeout of a request, a cycle or an execution, in seconds.
     pub timeout_seconds: f64,
-    /// Whether a script is run, instead of one request sent.
-    pub is_scenario: bool,
+    /// What is counted.
+    pub counted: Counted,
+    /// What figures are told in.
+    pub units: Units,
     /// Whether the load leaves the data as they are.
     pub only_reads: bool,
-    /// Codes that count as success; none with a scenario, whose script says itself what it expects.
+    /// Codes that count as success; none with a scenario, whose script says itself what it expects, or a batch.
     pub expected_status: Vec<u16>,
     /// Blocks at each point, at most: those of the last look.
     pub blocks: usize,
@@ -273,24 +312,33 @@ impl Settings {
     pub fn parse(spec: &FrugalityBenchmarkSpec) -> Result<Self, SettingsError> {
         let load = &spec.load;
         let (request, scenario) = (spec.request.as_ref(), spec.scenario.as_ref());
-        if request.is_some() == scenario.is_some() {
-            return Err(SettingsError::RequestOrScenario);
-        }
+        let batch = spec.batch.as_ref();
+        let counted = match (request, scenario, batch) {
+            (Some(_), None, None) => Counted::Requests,
+            (None, Some(_), None) => Counted::Cycles,
+            (None, None, Some(_)) => Counted::Executions,
+            _ => return Err(SettingsError::OneLoad),
+        };
         let rate = rate(&load.rate)?;
-        let amount = match (&load.requests, &load.duration) {
-            (Some(requests), _) => Amount::Requests(requests.unsigned_abs()),
-            (None, Some(duration)) => Amount::DurationSeconds(seconds("load.duration", duration)?),
-            (None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
+        let of_batch = batch::amount(batch);
+        let amount = match (of_batch, &load.requests, &load.duration) {
+            (Some(executions), _, _) => executions,
+            (None, Some(requests), _) => Amount::Requests(requests.unsigned_abs()),
+            (None, None, Some(duration)) => {
+                Amount::DurationSeconds(seconds("load.duration", duration)?)
+            }
+            (None, None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
         };
         let points = points(spec, rate)?;
         servers::check(spec, &points)?;
+        batch::check(spec)?;
         let requests = match (amount, rate) {
             (Amount::Requests(requests), _) => requests as f64,
             (Amount::DurationSeconds(seconds), Some(rate)) => rate * seconds,
             (Amount::DurationSeconds(_), None) => f64::INFINITY,
         };
         let most = points.iter().map(|point| point.connections).max();
-        if requests < 2.0 * most.map_or(0.0, f64::from) {
+        if of_batch.is_none() && requests < 2.0 * most.map_or(0.0, f64::from) {
             return Err(SettingsError::TooManyConnections);
         }
         let looks = looks(spec)?;
@@ -313,10 +361,12 @@ impl Settings {
                 responses: request.is_none_or(|it| it.responses_may_differ),
                 requests: scenario.is_none_or(|it| it.requests_may_differ),
                 queries: spec.database.is_none()
+                    || batch.is_some()
                     || request.is_some_and(|it| it.queries_may_differ)
                     || scenario.is_some_and(|it| it.queries_may_differ),
             },
-            is_scenario: scenario.is_some(),
+            counted,
+            units: Units::of(spec),
             only_reads: request.is_some_and(|it| it.method.is_safe()),
             blocks: looks.last().map_or(0, |look| look.blocks),
             looks,
@@ -333,7 +383,10 @@ impl Settings {
                 None => 0.0,
                 Some(length) => seconds("scenario.rampUp", length)?,
             },
-            timeout_seconds: seconds("load.timeout", &load.timeout)?,
+            timeout_seconds: match batch {
+                None => seconds("load.timeout", &load.timeout)?,
+                Some(batch) => seconds("batch.timeout", &batch.timeout)?,
+            },
             expected_status: request
                 .iter()
                 .flat_map(|it| &it.expected_status)

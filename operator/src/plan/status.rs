@@ -11,7 +11,7 @@ use super::{
     history::history,
     ledger::Ledger,
     nodes::Nodes,
-    settings::Settings,
+    settings::{Settings, Units},
     text, time,
     verdict::{Figures, Judgement, deciding_figure},
 };
@@ -223,13 +223,10 @@ impl Report<'_> {
             columns.energy = energy(figures, &shown);
             columns.rate = over_points(&shown, |result| result.requests_per_second);
             columns.latency = over_points(&shown, |result| result.milliseconds_per_request);
-            // Their headings are those of requests.
-            if self.benchmark.spec.scenario.is_some() {
-                let with = |text: Option<String>, unit: &str| text.map(|text| text + unit);
-                columns.energy = with(columns.energy, "/cycle");
-                columns.rate = with(columns.rate, " cycles");
-                columns.latency = with(columns.latency, "/cycle");
-            }
+            let units = Units::of(&self.benchmark.spec);
+            columns.energy = columns.energy.map(|text| units.each(text));
+            columns.rate = columns.rate.map(|text| units.rate(text));
+            columns.latency = columns.latency.map(|text| units.time(text));
         }
         columns
     }

@@ -1,5 +1,6 @@
 //! From the ledger to the verdict.
 
+mod batch;
 mod boards;
 mod budgets;
 mod comparisons;
@@ -20,7 +21,7 @@ use frugality_measure::reading::Provenance;
 use super::{
     identity::hex_digest,
     ledger::{Ledger, Next},
-    settings::{Look, Quantity, Settings},
+    settings::{Counted, Look, Quantity, Settings},
     text,
 };
 use crate::api::{
@@ -149,8 +150,12 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             Verdict::Error,
             reason::NO_SUCCESSFUL_REQUEST,
             format!(
-                "candidate {} answered no request as expected{}: {}",
+                "candidate {} {}{}: {}",
                 hopeless.spec.candidate,
+                match settings.counted {
+                    Counted::Requests | Counted::Cycles => "answered no request as expected",
+                    Counted::Executions => "was never executed as expected",
+                },
                 text::at(&hopeless.spec.point, settings.points.len() > 1),
                 answers(hopeless)
             ),
@@ -365,6 +370,9 @@ fn rounded(mut figures: Figures) -> Figures {
                 *figure = figure.map(Figure::rounded);
             }
         }
+        if let Some(batch) = &mut result.batch {
+            batch.joules_per_execution = batch.joules_per_execution.map(Figure::rounded);
+        }
         for workload in &mut result.workloads {
             for figure in [
                 &mut workload.attributed_joules_per_request,
@@ -490,7 +498,7 @@ fn successes(trial: &FrugalityTrial) -> Option<u64> {
     Some(trial.status.as_ref()?.requests.as_ref()?.successes)
 }
 
-/// What it answered instead, and what the script had to say of it.
+/// What it answered instead, and what the script or the runner had to say of it.
 fn answers(trial: &FrugalityTrial) -> String {
     let status = trial.status.as_ref();
     let fortio = status.and_then(|status| status.fortio.as_ref());
@@ -510,7 +518,10 @@ fn answers(trial: &FrugalityTrial) -> String {
         .filter(|(_, check)| check.failed > 0)
         .map(|(name, check)| format!("{} × not {name}", check.failed));
     let thrown = k6.iter().flat_map(|it| &it.first_failures).cloned();
-    let all: Vec<String> = of_fortio.chain(of_k6).chain(checks).chain(thrown).collect();
+    let batch = status.and_then(|status| status.batch.as_ref());
+    let executions = batch.iter().flat_map(|it| &it.first_failures).cloned();
+    let of_scripts = of_k6.chain(checks).chain(thrown);
+    let all: Vec<String> = of_fortio.chain(of_scripts).chain(executions).collect();
     all.join(", ")
 }
 

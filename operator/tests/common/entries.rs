@@ -198,6 +198,7 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
             mean_body_bytes: trial.body_bytes,
             mean_body_standard_error_bytes: None,
             requests_per_cycle: None,
+            work: None,
         }),
         energy: Some(energy(trial)),
         transactions_per_request: trial.transactions,

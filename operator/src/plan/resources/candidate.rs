@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     api::core::v1::{
-        Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, LocalObjectReference,
-        ObjectFieldSelector, PodSpec, Probe, SecurityContext,
+        Container, ContainerPort, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction,
+        LocalObjectReference, ObjectFieldSelector, PodSpec, Probe, SecurityContext, Volume,
+        VolumeMount,
     },
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{ResourceExt, api::ObjectMeta};
 
 use super::{
-    Builder, ChildObject,
+    Builder, ChildObject, INJECTOR_UID,
     parts::{
         deployment, headless_service, literal, peers_service, requirements, restricted,
-        restricted_pod, service,
+        restricted_container, restricted_pod, service,
     },
 };
 use crate::{
@@ -27,6 +28,13 @@ use crate::{
 pub const SERVER_CONTAINER: &str = "server";
 /// What the names of backends' containers begin with.
 const BACKEND_CONTAINER: &str = "backend-";
+
+/// Container that brings the program by which a batch's candidates are executed, from the injector's image.
+const RUNNER_CONTAINER: &str = "runner";
+/// Where it is in that image.
+const RUNNER: &str = "/usr/bin/frugality-runner";
+/// The folder that it is copied to, for the candidate's container.
+const RUNNER_FOLDER: &str = "/frugality";
 
 /// Whether a container is one of the candidate's.
 #[must_use]
@@ -202,6 +210,7 @@ impl Builder<'_> {
         }
         env.extend_from_slice(addresses);
         env.extend(server.env.iter().map(|e| literal(&e.name, &e.value)));
+        let is_executed = self.benchmark.spec.batch.is_some() && !workload.is_backend;
         let container = Container {
             name: if workload.is_backend {
                 format!("{BACKEND_CONTAINER}{}", workload.name)
@@ -209,7 +218,9 @@ impl Builder<'_> {
                 SERVER_CONTAINER.into()
             },
             image: Some(server.image.clone()),
+            command: command(server, is_executed),
             args: (!server.args.is_empty()).then(|| server.args.clone()),
+            volume_mounts: is_executed.then(|| vec![runner_mount()]),
             env: Some(env),
             ports: Some(vec![ContainerPort {
                 container_port: server.port,
@@ -244,6 +255,14 @@ impl Builder<'_> {
         };
         let pull_secrets = candidate.image_pull_secrets.iter();
         PodSpec {
+            init_containers: is_executed.then(|| vec![self.runner()]),
+            volumes: is_executed.then(|| {
+                vec![Volume {
+                    name: RUNNER_CONTAINER.into(),
+                    empty_dir: Some(EmptyDirVolumeSource::default()),
+                    ..Volume::default()
+                }]
+            }),
             containers: vec![container],
             image_pull_secrets: Some(
                 pull_secrets
@@ -257,4 +276,35 @@ impl Builder<'_> {
             ..restricted_pod()
         }
     }
+
+    fn runner(&self) -> Container {
+        let installed = format!("{RUNNER_FOLDER}/{RUNNER_CONTAINER}");
+        Container {
+            name: RUNNER_CONTAINER.into(),
+            image: Some(self.config.injector_image.clone()),
+            command: Some([RUNNER, "install", &installed].map(str::to_owned).to_vec()),
+            volume_mounts: Some(vec![runner_mount()]),
+            ..restricted_container(INJECTOR_UID)
+        }
+    }
+}
+
+fn runner_mount() -> VolumeMount {
+    VolumeMount {
+        name: RUNNER_CONTAINER.into(),
+        mount_path: RUNNER_FOLDER.into(),
+        ..VolumeMount::default()
+    }
+}
+
+/// The server's own program; of one that is executed, the runner's, which has it as its arguments.
+fn command(server: &Server, is_executed: bool) -> Option<Vec<String>> {
+    let runner = || {
+        let path = format!("{RUNNER_FOLDER}/{RUNNER_CONTAINER}");
+        let port = format!("--port={}", server.port);
+        [path, "serve".to_owned(), port, "--".to_owned()]
+    };
+    let before = is_executed.then(runner).into_iter().flatten();
+    let command: Vec<String> = before.chain(server.command.clone()).collect();
+    (!command.is_empty()).then_some(command)
 }

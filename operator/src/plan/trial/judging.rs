@@ -24,6 +24,7 @@ use crate::{
         facts::{PodFacts, Termination},
         ledger::outcome_of,
         resources::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
+        settings::Counted,
         text,
     },
 };
@@ -46,7 +47,7 @@ impl Attempt<'_> {
                 message,
                 exit_code: Some(SCRIPT_EXCEPTION),
                 ..
-            }) if self.builder.settings.is_scenario => {
+            }) if self.builder.settings.counted == Counted::Cycles => {
                 return self.fail(status, reason::SCRIPT_FAILED, &message);
             }
             Err(ReportError::InjectorFailed { message, .. }) => {
@@ -170,14 +171,10 @@ impl Attempt<'_> {
             return self.void(status, void.reason(), &void.to_string());
         }
         status.columns = Some(self.columns(&requests, &energy));
-        let unit = if self.builder.settings.is_scenario {
-            "cycles"
-        } else {
-            "requests"
-        };
+        let unit = self.builder.settings.units.whole;
         let message = match requests.errors {
-            0 => format!("{} {unit}, all as expected", requests.successes),
-            errors => format!("{} {unit} as expected, {errors} not", requests.successes),
+            0 => format!("{} {unit}s, all as expected", requests.successes),
+            errors => format!("{} {unit}s as expected, {errors} not", requests.successes),
         };
         status.requests = Some(requests);
         status.energy = Some(energy);
@@ -286,16 +283,19 @@ impl Attempt<'_> {
         let gross = energy
             .gross_joules_per_request
             .filter(|_| !self.trial.spec.is_node_shared());
+        let units = &self.builder.settings.units;
+        let joules = gross.and_then(|joules| {
+            text::joules(
+                &text::number(joules),
+                DecidingFigure::Gross,
+                energy.provenance,
+            )
+        });
+        let number = |amount: Option<f64>| amount.map(text::number);
         TrialColumns {
-            energy: gross.and_then(|joules| {
-                text::joules(
-                    &text::number(joules),
-                    DecidingFigure::Gross,
-                    energy.provenance,
-                )
-            }),
-            rate: requests.requests_per_second.map(text::number),
-            latency: requests.ms_per_request.map(text::number),
+            energy: joules.map(|text| units.each(text)),
+            rate: number(requests.requests_per_second).map(|text| units.rate(text)),
+            latency: number(requests.ms_per_request).map(|text| units.time(text)),
             errors: Some(requests.errors.to_string()),
         }
     }

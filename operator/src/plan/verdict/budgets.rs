@@ -226,12 +226,13 @@ impl<'a> Judged<'a> {
     /// Unit for people; of a ratio, what it is a ratio of.
     fn unit(&self) -> String {
         let word = self.evidence.deciding.word();
+        let units = &self.evidence.settings.units;
         match self.limit.quantity {
-            Quantity::JoulesPerRequest => format!("{word} J/request"),
+            Quantity::JoulesPerRequest => format!("{word} J/{}", units.one),
             Quantity::EnergyRatio => format!("ratio of {word} joules"),
-            Quantity::MillisecondsPerRequest => "ms/request".into(),
-            Quantity::RequestsPerSecond => "requests/s".into(),
-            Quantity::ErrorRatio => "errors/request".into(),
+            Quantity::MillisecondsPerRequest => format!("ms/{}", units.whole),
+            Quantity::RequestsPerSecond => format!("{}s/s", units.one),
+            Quantity::ErrorRatio => format!("errors/{}", units.whole),
         }
     }
 

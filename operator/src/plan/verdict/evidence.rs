@@ -14,7 +14,7 @@ use crate::{
     plan::{
         costs::{Cost, Rates},
         ledger::Ledger,
-        settings::{ERROR, Look, Point, Quantity, Settings},
+        settings::{ERROR, Look, Point, Quantity, Settings, Units},
     },
 };
 
@@ -34,10 +34,10 @@ pub(super) enum Measure<'r> {
 }
 
 impl Measure<'_> {
-    fn name(self) -> &'static str {
-        match self {
-            Self::RequestsPerSecond => "requests/s",
-            Self::MillisecondsPerRequest => "ms/request",
+    fn name(self, units: &Units) -> String {
+        let name = match self {
+            Self::RequestsPerSecond => return format!("{}s/s", units.one),
+            Self::MillisecondsPerRequest => return format!("ms/{}", units.whole),
             Self::Joules(DecidingFigure::Gross) => "gross joules",
             Self::Joules(DecidingFigure::Net) => "net joules",
             Self::Joules(DecidingFigure::Attributed) => "attributed joules",
@@ -46,7 +46,8 @@ impl Measure<'_> {
             Self::Cost(Cost::Carbon, _) => "carbon",
             Self::IdleWatts => "idle watts",
             Self::LoadWatts => "watts under load",
-        }
+        };
+        name.to_owned()
     }
 
     /// Whether it is of the whole node, so that an injector on it would be measured too.
@@ -229,7 +230,7 @@ impl<'a> Evidence<'a> {
     ) -> Option<f64> {
         let of_trial = |trial: &&FrugalityTrialStatus| {
             let energy = trial.energy.as_ref()?;
-            let successes = trial.requests.as_ref()?.successes as f64;
+            let units = trial.requests.as_ref()?.units();
             // The ends' joules are the same in gross and net; of what is attributed they are about the
             // share that they are of the load's own.
             let (joules, share) = match measure {
@@ -245,7 +246,7 @@ impl<'a> Evidence<'a> {
                 }
                 _ => (None, 1.0),
             };
-            let joules = joules.or_else(|| Some(self.value(trial, measure)? * successes))?;
+            let joules = joules.or_else(|| Some(self.value(trial, measure)? * units))?;
             let of_ends = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
             let of_energy = together(meter_uncertainty(trial).unwrap_or(0.0), of_ends);
             Some(of_energy * share)
@@ -337,6 +338,7 @@ impl<'a> Evidence<'a> {
             milliseconds_per_request: figure(Measure::MillisecondsPerRequest),
             latency: self.latency(candidate),
             cycles: self.cycles(candidate),
+            batch: self.batch(candidate),
             gross_joules_per_request,
             net_joules_per_request: figure(Measure::Joules(DecidingFigure::Net)),
             attributed_joules_per_request: figure(Measure::Joules(DecidingFigure::Attributed)),
@@ -357,7 +359,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn withheld_because(&self, measure: Measure<'_>, trials: &[&FrugalityTrialStatus]) -> String {
-        let name = measure.name();
+        let name = measure.name(&self.settings.units);
         if self.is_shared && measure.is_of_node() {
             return format!(
                 "{name}: the injector ran on the measured node and is part of its energy"

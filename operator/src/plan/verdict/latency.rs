@@ -31,7 +31,9 @@ impl Evidence<'_> {
                     .as_ref()
                     .filter(|r| !r.percentiles_ms.is_empty())?;
                 let of_requests = trial.fortio.as_ref().map(|it| &it.latency);
-                let latency = of_requests.or(trial.k6.as_ref().map(|it| &it.cycles))?;
+                let of_cycles = trial.k6.as_ref().map(|it| &it.cycles);
+                let of_executions = trial.batch.as_ref().map(|it| &it.executions);
+                let latency = of_requests.or(of_cycles).or(of_executions)?;
                 Some(latency.buckets.as_slice())
             })
             .collect();

@@ -3,7 +3,10 @@
 //! the same at all.
 
 use super::evidence::Evidence;
-use crate::{api::reason, plan::text};
+use crate::{
+    api::reason,
+    plan::{settings::Counted, text},
+};
 
 /// Answers whose mean sizes differ by more than this share are not the same work.
 const RESPONSE_SHARE: f64 = 0.01;
@@ -129,7 +132,7 @@ impl Evidence<'_> {
                 "a request of {one} makes {} transactions in the database and one of {other} {}, which is not the same work: not compared; make the queries equal, or write {}.queriesMayDiffer: true",
                 text::number(first.per_request),
                 text::number(second.per_request),
-                if self.settings.is_scenario {
+                if self.settings.counted == Counted::Cycles {
                     "spec.scenario"
                 } else {
                     "spec.request"

@@ -1,0 +1,221 @@
+//! A program that runs to completion, again and again: the runner in the candidate's pod executes it at each POST.
+
+use std::{
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use frugality_measure::{
+    batch::{BatchResult, EXECUTIONS_PATH, Execution, Outcome as Executed},
+    fortio::Amount,
+    load::LoadResult,
+    report::{Failure, LoadSpan},
+};
+use thiserror::Error;
+
+use crate::{
+    arguments::ExecutionPlan,
+    cgroup::throttled_seconds,
+    load::Outcome,
+    process::{Stop, Watch},
+};
+
+/// How often a signal to the injector is looked for while an execution is under way.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Until one has succeeded, the next execution waits for the rest of this after a failure: what fails at once is not
+/// tried a thousand times a second.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the runner adds to the program's output: names, quotes, and escapes of it.
+const ANSWER_LIMIT_BYTES: u64 = 1 << 20;
+
+/// Why there is no outcome of an execution.
+#[derive(Debug, Error)]
+enum Missing {
+    #[error(transparent)]
+    Failed(#[from] frugality_measure::batch::ExecutionError),
+    #[error("did not end within {} s, and was killed", .0.as_secs_f64())]
+    Overdue(Duration),
+    #[error("{0}")]
+    Refused(String),
+    #[error("no answer of the runner: {0}")]
+    NoAnswer(ureq::Error),
+    #[error("not an answer of the runner: {0}")]
+    NotAnAnswer(#[from] serde_json::Error),
+    #[error("{0}")]
+    Stopped(Stop),
+}
+
+/// Has the program executed as `plan` says. Warm-up and measured run are whole executions; that of the tail is cut
+/// off, for it only keeps the load on.
+pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome, Failure> {
+    let mut runner = Runner { plan, watch };
+    let warm_up = (plan.warm_up_seconds > 0.0)
+        .then(|| runner.executions("warm-up", Amount::DurationSeconds(plan.warm_up_seconds)));
+    if let Some(stop) = runner.watch.stopped() {
+        return Err(Failure::of(&format!("{stop} before the measured run")));
+    }
+    let throttled_before = throttled_seconds();
+    let (measured, interrupted) = runner.executions("measured run", plan.amount);
+    let throttled_seconds = throttled_before
+        .zip(throttled_seconds())
+        .map(|(before, after)| after - before);
+    let tail = (plan.tail_seconds > 0.0 && interrupted.is_none()).then(|| runner.tail());
+    if measured.all_executions() == 0 {
+        let why = interrupted.unwrap_or_default();
+        return Err(Failure::of(&format!("no execution has ended: {why}")));
+    }
+    let told = interrupted.map(|why| format!("measured run: {why}"));
+    let json_line = serde_json::to_string(&measured).unwrap_or_default();
+    Ok(Outcome {
+        warm_up: warm_up.map(|(result, _)| result.span()),
+        measured: LoadResult::Batch(measured),
+        tail,
+        interrupted: told.or_else(|| runner.watch.stopped().map(|stop| format!("tail: {stop}"))),
+        asked_warm_up_seconds: plan.warm_up_seconds,
+        asked_tail_seconds: plan.tail_seconds,
+        throttled_seconds,
+        json_line,
+    })
+}
+
+struct Runner<'a> {
+    plan: &'a ExecutionPlan,
+    watch: &'a mut Watch,
+}
+
+impl Runner<'_> {
+    /// Whole executions, one after another, at least one; and why they were given up before the amount, if they
+    /// were.
+    fn executions(&mut self, name: &str, amount: Amount) -> (BatchResult, Option<String>) {
+        let mut result = BatchResult::starting(now());
+        let start = Instant::now();
+        let is_enough = |result: &BatchResult| match amount {
+            Amount::DurationSeconds(seconds) => start.elapsed().as_secs_f64() >= seconds,
+            Amount::Requests(count) => result.all_executions() >= count,
+        };
+        let mut given_up = None;
+        loop {
+            let begun = Instant::now();
+            let outcome = self.execution(self.plan.timeout);
+            let taken = begun.elapsed();
+            match outcome {
+                Ok(executed) => {
+                    eprintln!("{name}: {}", told(&executed));
+                    result.add(&executed);
+                }
+                Err(Missing::Stopped(stop)) => {
+                    given_up = Some(stop.to_string());
+                    break;
+                }
+                Err(why) => {
+                    eprintln!("{name}: an execution failed: {why}");
+                    result.add_failure(taken.as_secs_f64(), why.to_string());
+                }
+            }
+            result.duration_seconds = start.elapsed().as_secs_f64();
+            if is_enough(&result) {
+                break;
+            }
+            if start.elapsed() > self.plan.limit && matches!(amount, Amount::Requests(_)) {
+                given_up = Some(Stop::Overdue(self.plan.limit).to_string());
+                break;
+            }
+            if result.executions.count == 0 {
+                thread::sleep(FAILURE_PAUSE.saturating_sub(taken));
+            }
+        }
+        (result, given_up)
+    }
+
+    /// Executions until the tail is over, of which the last is cut off.
+    fn tail(&mut self) -> LoadSpan {
+        let (start_unix_seconds, start) = (now(), Instant::now());
+        let length = Duration::from_secs_f64(self.plan.tail_seconds);
+        let mut requests = 0;
+        loop {
+            let left = length.saturating_sub(start.elapsed());
+            if left.is_zero() || self.watch.stopped().is_some() {
+                break;
+            }
+            if self.execution(left).is_ok() {
+                requests += 1;
+            } else {
+                // It was cut off, or fails at once.
+                thread::sleep(length.saturating_sub(start.elapsed()).min(FAILURE_PAUSE));
+            }
+        }
+        LoadSpan {
+            start_unix_seconds,
+            duration_seconds: start.elapsed().as_secs_f64(),
+            requests,
+            errors: 0,
+        }
+    }
+
+    /// One execution. When its time is over the connection is closed, and the runner kills the program.
+    fn execution(&mut self, limit: Duration) -> Result<Executed, Missing> {
+        let url = format!("{}{EXECUTIONS_PATH}", self.plan.url);
+        let (sender, answers) = mpsc::channel();
+        thread::spawn(move || sender.send(post(&url, limit)));
+        let answer = loop {
+            match answers.recv_timeout(SIGNAL_INTERVAL) {
+                Ok(answer) => break answer,
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Err(Missing::Refused("the asking thread ended".to_owned()));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(stop) = self.watch.stopped() {
+                        return Err(Missing::Stopped(stop));
+                    }
+                }
+            }
+        };
+        Ok(self.plan.readers.read(&answer?)?)
+    }
+}
+
+fn post(url: &str, limit: Duration) -> Result<Execution, Missing> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(limit))
+        .http_status_as_error(false)
+        .proxy(None)
+        .build()
+        .into();
+    let asked = |error| match error {
+        ureq::Error::Timeout(_) => Missing::Overdue(limit),
+        error => Missing::NoAnswer(error),
+    };
+    let mut response = agent.post(url).send_empty().map_err(asked)?;
+    let text = response
+        .body_mut()
+        .with_config()
+        .limit(ANSWER_LIMIT_BYTES)
+        .read_to_string()
+        .map_err(asked)?;
+    if response.status() != 200 {
+        return Err(Missing::Refused(text.trim().to_owned()));
+    }
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn told(executed: &Executed) -> String {
+    let told = |name, number: Option<f64>| {
+        let text = number.map(|number| format!(", {name} {number}"));
+        text.unwrap_or_default()
+    };
+    format!(
+        "an execution in {:.3} s{}{}",
+        executed.duration_seconds,
+        told("score", executed.score),
+        told("work", executed.work)
+    )
+}
+
+/// Unix seconds; 0 before 1970, with which no window is valid.
+fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}

@@ -1,0 +1,160 @@
+//! A program that runs to completion, again and again: what one execution left, how score and work are read from
+//! what it printed, and what all executions of a measured window came to.
+
+mod result;
+mod spread;
+
+use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use result::{BatchError, BatchResult};
+pub use spread::Spread;
+
+/// Where the runner in the candidate's pod starts the program: a POST is one execution.
+pub const EXECUTIONS_PATH: &str = "/executions";
+
+/// What is kept of the end of what a program prints.
+pub const OUTPUT_LIMIT_BYTES: usize = 64 << 10;
+
+/// What the runner answers once the program has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// Exit code; absent where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// From its start to its end, by the clock of the candidate's node.
+    pub duration_seconds: f64,
+    /// The end of what it printed, standard output and standard error as they came, at most
+    /// [`OUTPUT_LIMIT_BYTES`].
+    pub output: String,
+}
+
+/// Finds a number in what a program prints.
+#[derive(Clone, Debug)]
+pub struct NumberPattern(Regex);
+
+/// Why a pattern finds no number.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PatternError {
+    /// No regular expression.
+    #[error("{0}")]
+    Syntax(String),
+    /// Not one group.
+    #[error(
+        "it has {0} groups, and needs one, around the number, for example `Nodes/second *: ([0-9]+)`; write (?:…) for those that only group"
+    )]
+    Groups(usize),
+}
+
+impl NumberPattern {
+    /// A regular expression as of the crate `regex-lite`, with one group.
+    pub fn new(pattern: &str) -> Result<Self, PatternError> {
+        let regex = Regex::new(pattern).map_err(|error| PatternError::Syntax(error.to_string()))?;
+        match regex.captures_len() - 1 {
+            1 => Ok(Self(regex)),
+            groups => Err(PatternError::Groups(groups)),
+        }
+    }
+
+    /// What the group holds where the pattern matches for the last time; absent where it does not match, or holds
+    /// no number above 0.
+    #[must_use]
+    pub fn last_in(&self, output: &str) -> Option<f64> {
+        let found = self.0.captures_iter(output).last()?;
+        let number: f64 = found.get(1)?.as_str().trim().parse().ok()?;
+        (number.is_finite() && number > 0.0 && number < crate::NUMBERS_END).then_some(number)
+    }
+}
+
+/// How much work an execution is.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Always that much.
+    Amount(f64),
+    /// As the program says.
+    Printed(NumberPattern),
+}
+
+/// What is read from the output of an execution.
+#[derive(Clone, Debug, Default)]
+pub struct Readers {
+    /// Its score, if it has one.
+    pub score: Option<NumberPattern>,
+    /// Its work, if that is counted.
+    pub work: Option<Work>,
+}
+
+/// What an execution came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// From its start to its end.
+    pub duration_seconds: f64,
+    /// Its score.
+    pub score: Option<f64>,
+    /// Its work.
+    pub work: Option<f64>,
+}
+
+/// Why an execution has failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ExecutionError {
+    /// It ended with another code than 0.
+    #[error("exit code {code}: {said}")]
+    ExitCode {
+        /// The code.
+        code: i32,
+        /// The last line that it printed.
+        said: String,
+    },
+    /// It was killed.
+    #[error("ended by a signal: {said}")]
+    Signal {
+        /// The last line that it printed.
+        said: String,
+    },
+    /// A number is not in the output.
+    #[error("{name} is not in what the program printed: {said}")]
+    NotPrinted {
+        /// `batch.score` or `batch.work`.
+        name: &'static str,
+        /// The last line that it printed.
+        said: String,
+    },
+}
+
+impl Readers {
+    /// What an execution came to, or why it counts as failed. One without its score or its work has failed: a mean
+    /// over the others would be of those alone that went well.
+    pub fn read(&self, execution: &Execution) -> Result<Outcome, ExecutionError> {
+        let said = || last_line(&execution.output);
+        match execution.exit_code {
+            Some(0) => {}
+            Some(code) => return Err(ExecutionError::ExitCode { code, said: said() }),
+            None => return Err(ExecutionError::Signal { said: said() }),
+        }
+        let printed = |name, pattern: &NumberPattern| {
+            let number = pattern.last_in(&execution.output);
+            number.ok_or_else(|| ExecutionError::NotPrinted { name, said: said() })
+        };
+        let score = self.score.as_ref().map(|it| printed("batch.score", it));
+        let work = self.work.as_ref().map(|work| match work {
+            Work::Amount(amount) => Ok(*amount),
+            Work::Printed(pattern) => printed("batch.work", pattern),
+        });
+        Ok(Outcome {
+            duration_seconds: execution.duration_seconds,
+            score: score.transpose()?,
+            work: work.transpose()?,
+        })
+    }
+}
+
+/// The last line that says something, at most 200 characters of it.
+fn last_line(output: &str) -> String {
+    let mut lines = output.lines().rev().map(str::trim);
+    match lines.find(|line| !line.is_empty()) {
+        Some(line) => line.chars().take(200).collect(),
+        None => "it printed nothing".to_owned(),
+    }
+}

@@ -1,0 +1,224 @@
+//! What all executions of a measured window came to.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{Outcome, Spread};
+use crate::{
+    LEAST_SECONDS, NUMBERS_END,
+    latency::{Bucket, Histogram, merged_percentiles},
+    load::RequestFigures,
+    report::LoadSpan,
+};
+
+/// The percentiles that are told of a run, as Fortio's.
+const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
+
+/// How many failures are kept in words.
+const FAILURES_KEPT: usize = 3;
+
+/// Executions of a measured window, one after another: it begins with the first one and ends with the last, so
+/// all of them are whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchResult {
+    /// When the first one began: Unix seconds by the clock of the injector's node.
+    pub start_unix_seconds: f64,
+    /// Until the last one had ended.
+    pub duration_seconds: f64,
+    /// How long those took that succeeded.
+    pub executions: Histogram,
+    /// How long those took that failed, without buckets.
+    pub failed_executions: Histogram,
+    /// Scores of those that succeeded; absent where none is read.
+    pub score: Option<Spread>,
+    /// Their work; absent where it is not counted.
+    pub work: Option<Spread>,
+    /// Why executions failed: the first few, in words.
+    pub first_failures: Vec<String>,
+}
+
+/// Why a result is none to build on.
+#[derive(Debug, Error)]
+pub enum BatchError {
+    /// A field has a value that cannot be.
+    #[error("the result of the executions has {field} = {value}")]
+    Value {
+        /// Its name.
+        field: &'static str,
+        /// What it says.
+        value: f64,
+    },
+}
+
+impl BatchResult {
+    /// Without any execution.
+    #[must_use]
+    pub fn starting(start_unix_seconds: f64) -> Self {
+        Self {
+            start_unix_seconds,
+            duration_seconds: 0.0,
+            executions: empty(),
+            failed_executions: empty(),
+            score: None,
+            work: None,
+            first_failures: Vec::new(),
+        }
+    }
+
+    /// Adds one that succeeded.
+    pub fn add(&mut self, outcome: &Outcome) {
+        let seconds = outcome.duration_seconds;
+        note(&mut self.executions, seconds);
+        let buckets = &mut self.executions.buckets;
+        match buckets.binary_search_by(|bucket| bucket.end_seconds.total_cmp(&seconds)) {
+            Ok(index) => buckets[index].count += 1,
+            Err(index) => buckets.insert(
+                index,
+                Bucket {
+                    start_seconds: seconds,
+                    end_seconds: seconds,
+                    count: 1,
+                },
+            ),
+        }
+        let with = |spread: Option<Spread>, number: Option<f64>| {
+            Spread::over(spread.into_iter().chain(number.map(Spread::of)))
+        };
+        self.score = with(self.score, outcome.score);
+        self.work = with(self.work, outcome.work);
+    }
+
+    /// Adds one that failed after that time.
+    pub fn add_failure(&mut self, duration_seconds: f64, why: String) {
+        note(&mut self.failed_executions, duration_seconds);
+        if self.first_failures.len() < FAILURES_KEPT && !self.first_failures.contains(&why) {
+            self.first_failures.push(why);
+        }
+    }
+
+    /// All executions, those that failed too.
+    #[must_use]
+    pub fn all_executions(&self) -> u64 {
+        let (good, failed) = (&self.executions, &self.failed_executions);
+        good.count.saturating_add(failed.count)
+    }
+
+    /// When the window was.
+    #[must_use]
+    pub fn span(&self) -> LoadSpan {
+        LoadSpan {
+            start_unix_seconds: self.start_unix_seconds,
+            duration_seconds: self.duration_seconds,
+            requests: self.all_executions(),
+            errors: self.failed_executions.count,
+        }
+    }
+
+    /// The figures that may be shown. An execution is a request; where work is counted, requests/s and joules are
+    /// those of its unit.
+    #[must_use]
+    pub fn figures(&self) -> RequestFigures {
+        let (all, successes) = (self.all_executions(), self.executions.count);
+        let seconds = self.duration_seconds;
+        let ran = all > 0 && seconds > 0.0;
+        let work = self.work.map(|work| work.sum());
+        let taken = self.executions.sum_seconds + self.failed_executions.sum_seconds;
+        let percentiles = merged_percentiles(&[&self.executions.buckets], &PERCENTAGES);
+        let named = |(percentage, seconds): (&f64, f64)| (format!("p{percentage}"), 1e3 * seconds);
+        RequestFigures {
+            requests: all,
+            successes,
+            errors: self.failed_executions.count,
+            requests_per_second: (successes > 0 && ran)
+                .then(|| work.unwrap_or(successes as f64) / seconds),
+            ms_per_request: (successes > 0)
+                .then(|| 1e3 * self.executions.sum_seconds / successes as f64),
+            percentiles_ms: PERCENTAGES
+                .iter()
+                .zip(percentiles.unwrap_or_default())
+                .map(named)
+                .collect(),
+            error_rate: (all > 0).then(|| self.failed_executions.count as f64 / all as f64),
+            // Whoever fails at once is not executed again at once.
+            occupancy: (successes > 0 && ran).then(|| taken / seconds),
+            shortfall: None,
+            mean_body_bytes: None,
+            mean_body_standard_error_bytes: None,
+            requests_per_cycle: None,
+            work,
+        }
+    }
+
+    /// Whether figures can be made of it, whoever wrote it down.
+    pub(crate) fn check(&self) -> Result<(), BatchError> {
+        let refuse = |field, value| Err(BatchError::Value { field, value });
+        let of_window = [
+            ("startUnixSeconds", self.start_unix_seconds, 0.0),
+            ("durationSeconds", self.duration_seconds, LEAST_SECONDS),
+        ];
+        let of_histogram = |it: &Histogram| {
+            let buckets = it.buckets.iter();
+            let ends = buckets.flat_map(|bucket| [bucket.start_seconds, bucket.end_seconds]);
+            let own = [it.min_seconds, it.max_seconds, it.sum_seconds];
+            let count = it.count as f64;
+            own.into_iter()
+                .chain(ends)
+                .chain([it.standard_deviation_seconds, count])
+                .collect::<Vec<f64>>()
+        };
+        let of_executions = [&self.executions, &self.failed_executions]
+            .into_iter()
+            .flat_map(of_histogram)
+            .map(|value| ("executions", value, 0.0));
+        let mut values = of_window.into_iter().chain(of_executions);
+        if let Some((field, value, _)) =
+            values.find(|(_, value, least)| !(*least..NUMBERS_END).contains(value))
+        {
+            return refuse(field, value);
+        }
+        for (field, spread) in [("score", self.score), ("work", self.work)] {
+            match spread {
+                Some(it) if !it.is_possible() || it.count != self.executions.count => {
+                    return refuse(field, it.mean);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn empty() -> Histogram {
+    Histogram {
+        count: 0,
+        min_seconds: 0.0,
+        max_seconds: 0.0,
+        sum_seconds: 0.0,
+        standard_deviation_seconds: 0.0,
+        buckets: Vec::new(),
+        percentiles: Vec::new(),
+    }
+}
+
+/// One more that took that long.
+fn note(histogram: &mut Histogram, seconds: f64) {
+    let before = Spread {
+        count: histogram.count,
+        mean: histogram.sum_seconds / histogram.count.max(1) as f64,
+        squares: histogram.standard_deviation_seconds.powi(2) * histogram.count as f64,
+        least: histogram.min_seconds,
+        most: histogram.max_seconds,
+    };
+    let after = if histogram.count == 0 {
+        Spread::of(seconds)
+    } else {
+        before.and(Spread::of(seconds))
+    };
+    histogram.count = after.count;
+    histogram.min_seconds = after.least;
+    histogram.max_seconds = after.most;
+    histogram.sum_seconds += seconds;
+    // Over the executions themselves, as Fortio has it over requests.
+    histogram.standard_deviation_seconds = (after.squares / after.count as f64).sqrt();
+}

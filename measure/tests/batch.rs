@@ -1,0 +1,275 @@
+//! Programs that run to completion: what is read from their output, and what their executions come to.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use frugality_measure::{
+    batch::{
+        BatchResult, Execution, ExecutionError, NumberPattern, Outcome, PatternError, Readers,
+        Spread, Work,
+    },
+    load::LoadResult,
+    report::{InjectionReport, LIMIT_BYTES, REPORT_VERSION},
+};
+use proptest::prelude::*;
+use rstest::rstest;
+
+const STOCKFISH: &str = include_str!("data/batch/stockfish.txt");
+const POVRAY: &str = include_str!("data/batch/povray.txt");
+const IPERF: &str = include_str!("data/batch/iperf3.txt");
+const BONNIE: &str = include_str!("data/batch/bonnie.txt");
+
+fn near(value: f64, expected: f64) -> bool {
+    (value - expected).abs() <= 1e-9 * expected.abs().max(1.0)
+}
+
+fn ended(exit_code: Option<i32>, output: &str) -> Execution {
+    Execution {
+        exit_code,
+        duration_seconds: 1.5,
+        output: output.to_owned(),
+    }
+}
+
+fn scored(pattern: &str) -> Readers {
+    Readers {
+        score: Some(NumberPattern::new(pattern).unwrap()),
+        work: None,
+    }
+}
+
+#[rstest]
+#[case(STOCKFISH, "Nodes/second *: ([0-9]+)", 937_287.0)]
+#[case(STOCKFISH, "Nodes searched *: ([0-9]+)", 858_555.0)]
+#[case(POVRAY, r"Trace Time: .*\(([0-9.]+) seconds\)", 1.332)]
+#[case(IPERF, r#""bits_per_second":\s*([0-9.e+]+)"#, 9_145_825_980.618_023)]
+#[case(IPERF, r#""bytes":\s*([0-9]+)"#, 2_295_070_720.0)]
+#[case(BONNIE, r"(?:^|\n)(?:[^,\n]*,){11}([0-9]+),", 287_464.0)]
+fn what_real_programs_print_is_read(
+    #[case] output: &str,
+    #[case] pattern: &str,
+    #[case] expected: f64,
+) {
+    let number = NumberPattern::new(pattern).unwrap().last_in(output);
+    assert!(near(number.unwrap(), expected), "{number:?}");
+}
+
+#[test]
+fn the_example_asks_for_what_these_programs_print() {
+    let example = include_str!("../../examples/boards-cpu.yaml");
+    for pattern in [
+        "Nodes/second *: ([0-9]+)",
+        "Nodes searched *: ([0-9]+)",
+        r"Trace Time: .*\(([0-9.]+) seconds\)",
+        r#""bits_per_second":\s*([0-9.e+]+)"#,
+        r#""bytes":\s*([0-9]+)"#,
+        r"(?:^|\n)(?:[^,\n]*,){11}([0-9]+),",
+    ] {
+        assert!(example.contains(pattern), "{pattern}");
+    }
+}
+
+#[test]
+fn the_last_match_counts_and_only_a_number_above_zero() {
+    let pattern = NumberPattern::new("score (.*)").unwrap();
+    assert_eq!(pattern.last_in("score 1\nscore 2.5\nend"), Some(2.5));
+    for none in [
+        "",
+        "score x",
+        "score 0",
+        "score -1",
+        "score inf",
+        "score nan",
+        "score 1e300",
+    ] {
+        assert_eq!(pattern.last_in(none), None, "{none}");
+    }
+}
+
+#[test]
+fn a_pattern_has_one_group() {
+    assert!(matches!(
+        NumberPattern::new("(").unwrap_err(),
+        PatternError::Syntax(_)
+    ));
+    for (pattern, groups) in [("score [0-9]+", 0), ("(a)(b)", 2)] {
+        let error = NumberPattern::new(pattern).unwrap_err();
+        assert_eq!(error, PatternError::Groups(groups));
+    }
+    assert!(NumberPattern::new("(?:a|b) ([0-9]+)").is_ok());
+}
+
+#[test]
+fn an_execution_that_went_wrong_is_told_by_its_last_words() {
+    let readers = scored("score ([0-9]+)");
+    let error = |execution: &Execution| readers.read(execution).unwrap_err();
+    assert_eq!(
+        error(&ended(Some(3), "score 1\nno board\n\n")).to_string(),
+        "exit code 3: no board"
+    );
+    assert_eq!(
+        error(&ended(None, "")).to_string(),
+        "ended by a signal: it printed nothing"
+    );
+    let long = error(&ended(Some(0), &"é".repeat(1000)));
+    assert_eq!(
+        long,
+        ExecutionError::NotPrinted {
+            name: "batch.score",
+            said: "é".repeat(200),
+        }
+    );
+    assert!(
+        long.to_string()
+            .starts_with("batch.score is not in what the program printed: é")
+    );
+}
+
+#[test]
+fn work_is_printed_or_given() {
+    let with = |work: Work| Readers {
+        score: None,
+        work: Some(work),
+    };
+    let execution = ended(Some(0), STOCKFISH);
+    let given = with(Work::Amount(12.0)).read(&execution).unwrap();
+    assert_eq!((given.score, given.work), (None, Some(12.0)));
+    let pattern = NumberPattern::new("Nodes searched *: ([0-9]+)").unwrap();
+    let printed = with(Work::Printed(pattern)).read(&execution).unwrap();
+    assert_eq!(printed.work, Some(858_555.0));
+}
+
+/// Three of 2, 3 and 4 s, with a score and work each, and one that failed after 1 s; in a window of 10 s.
+fn four(with_work: bool) -> BatchResult {
+    let mut result = BatchResult::starting(1_700_000_000.0);
+    for seconds in [3.0, 2.0, 4.0] {
+        result.add(&Outcome {
+            duration_seconds: seconds,
+            score: Some(10.0 * seconds),
+            work: with_work.then_some(100.0 * seconds),
+        });
+    }
+    result.add_failure(1.0, "exit code 1".to_owned());
+    result.duration_seconds = 10.0;
+    result
+}
+
+#[test]
+fn executions_are_counted_where_requests_are() {
+    let figures = LoadResult::Batch(four(false)).figures(&[200]);
+    assert_eq!(
+        (figures.requests, figures.successes, figures.errors),
+        (4, 3, 1)
+    );
+    assert!(near(figures.requests_per_second.unwrap(), 0.3));
+    assert!(near(figures.ms_per_request.unwrap(), 3000.0));
+    assert!(near(figures.percentiles_ms["p50"], 3000.0) || figures.percentiles_ms["p50"] < 3000.0);
+    assert!(near(figures.percentiles_ms["p99.9"], 4000.0));
+    assert!(near(figures.error_rate.unwrap(), 0.25));
+    assert!(near(figures.occupancy.unwrap(), 1.0));
+    assert!(near(figures.units(), 3.0));
+}
+
+#[test]
+fn with_work_its_units_are_what_counts() {
+    let figures = LoadResult::Batch(four(true)).figures(&[]);
+    assert!(near(figures.work.unwrap(), 900.0));
+    assert!(near(figures.units(), 900.0));
+    assert!(near(figures.requests_per_second.unwrap(), 90.0));
+    // An execution takes its time as a whole.
+    assert!(near(figures.ms_per_request.unwrap(), 3000.0));
+}
+
+#[test]
+fn scores_have_a_mean_and_a_standard_deviation_of_a_sample() {
+    let score = four(false).score.unwrap();
+    assert!(near(score.mean, 30.0));
+    assert!(near(score.standard_deviation().unwrap(), 10.0));
+    assert!(near(score.least, 20.0) && near(score.most, 40.0));
+    assert_eq!(Spread::of(1.0).standard_deviation(), None);
+}
+
+fn report(measured: BatchResult) -> InjectionReport {
+    let span = measured.span();
+    InjectionReport {
+        version: REPORT_VERSION,
+        measured: LoadResult::Batch(measured),
+        histogram_dropped: false,
+        asked_warm_up_seconds: 2.0,
+        asked_tail_seconds: 3.0,
+        warm_up: Some(span),
+        tail: Some(span),
+        gap_before_measured_seconds: Some(0.001),
+        gap_after_measured_seconds: Some(0.001),
+        interrupted: None,
+        clock: None,
+        clock_after: None,
+        throttled_seconds: None,
+    }
+}
+
+#[test]
+fn a_report_carries_them_and_fits_however_many_they_are() {
+    let few = report(four(true));
+    let read = InjectionReport::decode(&few.encode().unwrap()).unwrap();
+    assert_eq!(read, few);
+    let mut many = four(true);
+    for number in 1..20_000 {
+        many.add(&Outcome {
+            duration_seconds: 1.0 + f64::from(number).sqrt(),
+            score: Some(1.0),
+            work: Some(1.0),
+        });
+    }
+    let encoded = report(many).encode().unwrap();
+    assert!(encoded.len() <= LIMIT_BYTES);
+    let read = InjectionReport::decode(&encoded).unwrap();
+    assert!(read.histogram_dropped);
+    assert_eq!(read.measured.span().requests, 20_003);
+}
+
+#[test]
+fn a_report_that_cannot_be_is_refused() {
+    let refused = |change: fn(&mut BatchResult)| {
+        let mut result = four(true);
+        change(&mut result);
+        let error = InjectionReport::decode(&report(result).encode().unwrap()).unwrap_err();
+        error.to_string()
+    };
+    for (change, field) in [
+        (
+            (|it| it.duration_seconds = 0.0) as fn(&mut BatchResult),
+            "durationSeconds",
+        ),
+        (|it| it.start_unix_seconds = -1.0, "startUnixSeconds"),
+        (|it| it.executions.sum_seconds = -1.0, "executions"),
+        (|it| it.score.as_mut().unwrap().count = 4, "score"),
+        (|it| it.work.as_mut().unwrap().mean = 1e6, "work"),
+        (|it| it.work.as_mut().unwrap().least = -1.0, "work"),
+        (|it| it.score.as_mut().unwrap().squares = -1.0, "score"),
+    ] {
+        let error = refused(change);
+        assert!(
+            error.contains(&format!("has {field} =")),
+            "{field}: {error}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn lots_together_are_as_the_numbers_themselves(
+        numbers in prop::collection::vec(1e-3..1e6f64, 2..40),
+        cut in 0usize..40,
+    ) {
+        let cut = cut % numbers.len();
+        let over = |part: &[f64]| Spread::over(part.iter().copied().map(Spread::of));
+        let (first, second) = numbers.split_at(cut);
+        let together = Spread::over([over(first), over(second)].into_iter().flatten()).unwrap();
+        let count = numbers.len() as f64;
+        let mean = numbers.iter().sum::<f64>() / count;
+        let squares: f64 = numbers.iter().map(|number| (number - mean).powi(2)).sum();
+        prop_assert_eq!(together.count, numbers.len() as u64);
+        prop_assert!((together.mean - mean).abs() <= 1e-9 * mean);
+        prop_assert!((together.squares - squares).abs() <= 1e-7 * squares + 1e-9);
+    }
+}

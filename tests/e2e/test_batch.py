@@ -1,0 +1,70 @@
+"""Programs that run to completion: what is counted, what is read from their output, and one that fails."""
+
+import pytest
+
+from benchmarks import EXECUTED, NOT_EXECUTED
+from checks import assert_ended, disagreements, outcome
+from kube import Object, get
+from session import Session
+
+TURN_SECONDS = 600
+
+
+def measured(session: Session) -> Object:
+    session.ended(EXECUTED.key, TURN_SECONDS)
+    trials = session.observer.trials_of(EXECUTED.key)
+    (trial,) = [trial for trial in trials if outcome(trial) == "Measured"]
+    return trial
+
+
+def test_whole_executions_are_counted_with_their_score_and_their_work(session: Session) -> None:
+    status = measured(session)["status"]
+    figures, batch, window = status["requests"], status["batch"], status["window"]
+    seconds = window["endUnixSeconds"] - window["startUnixSeconds"]
+    assert figures["errors"] == 0
+    assert figures["successes"] == batch["executions"]["count"] > 1
+    # As many as begin within 20 s, one after another.
+    assert seconds - batch["executions"]["maxSeconds"] < 20 < seconds + 0.1
+    assert batch["executions"]["sumSeconds"] == pytest.approx(seconds, rel=0.02)
+    # The same positions to the same depth: a single thread searches the same nodes each time.
+    work, score = batch["work"], batch["score"]
+    assert work["least"] == work["most"] > 10_000
+    assert score["least"] <= score["mean"] <= score["most"]
+    # The engine does not count the time in which it starts.
+    assert work["mean"] / batch["executions"]["minSeconds"] < score["most"]
+    assert figures["work"] == pytest.approx(work["mean"] * work["count"])
+    assert figures["requestsPerSecond"] == pytest.approx(figures["work"] / seconds)
+    assert "fortio" not in status and "k6" not in status
+
+
+def test_the_program_is_what_is_measured(session: Session) -> None:
+    trial = measured(session)
+    (pod,) = trial["status"]["candidatePods"]
+    record, window = session.record(), trial["status"]["window"]
+    begin, end = window["startUnixSeconds"], window["endUnixSeconds"]
+    # It computes all the time, on the one core that is measured, and nothing of it runs before and after.
+    assert record.pods[pod].used(begin, end) > 0.7 * (end - begin)
+    idle = trial["status"]["idleAfter"]
+    idle_seconds = idle["endUnixSeconds"] - idle["startUnixSeconds"]
+    assert record.pods[pod].used(idle["startUnixSeconds"], idle["endUnixSeconds"]) < 0.05 * idle_seconds
+
+
+def test_its_figures_are_the_oracles(session: Session) -> None:
+    assert disagreements(session, session.record(), [measured(session)]) == []
+
+
+def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+    measured(session)
+
+    def left() -> list[str]:
+        items = get("deployments,replicasets,services,jobs,pods", "-n", EXECUTED.namespace)["items"]
+        return [item["metadata"]["name"] for item in items if item["metadata"]["name"].startswith(EXECUTED.name)]
+
+    session.observer.until(lambda: not left(), 60, "the end of the program's pod")
+
+
+def test_a_program_that_fails_says_why(session: Session) -> None:
+    benchmark = session.ended(NOT_EXECUTED.key, TURN_SECONDS)
+    message = assert_ended(benchmark, "Error", "NoSuccessfulRequest")
+    assert "candidate shell was never executed as expected" in message
+    assert "exit code 3: there is no board" in message
