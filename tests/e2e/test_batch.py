@@ -58,7 +58,8 @@ def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
 
     def left() -> list[str]:
         items = get("deployments,replicasets,services,jobs,pods", "-n", EXECUTED.namespace)["items"]
-        return [item["metadata"]["name"] for item in items if item["metadata"]["name"].startswith(EXECUTED.name)]
+        names = [item["metadata"]["name"] for item in items]
+        return [name for name in names if name.startswith(EXECUTED.name)]
 
     session.observer.until(lambda: not left(), 60, "the end of the program's pod")
 

@@ -1,4 +1,4 @@
-"""The same server, and the same programs, on two boards: each trial on its candidate's own node, by that node's own meter.
+"""The same server and programs on two boards: each trial on its candidate's own node, by that node's meter.
 
 ``pi-2`` is a second board of the box (``lab board pi-2``), with half the watts of ``pi-1`` by its model, so
 that the truth of the ratio is known. Both models are said to be known to 2 %, without which nothing would be

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decimal, Figure, HumanDuration};
 
-/// Candidates are programs that run to completion, such as a chess engine's benchmark or a ray tracer: the operator has
-/// each one's `command` executed in its pod, one execution after another, and the measured window is made of whole
-/// executions. An execution counts where a request does, or with `work` each unit of it: joules, rates, costs and budgets are
-/// then per unit. One has failed that takes longer than `timeout`, ends with another exit code than 0, or does not print
-/// its score or its work.
+/// Candidates are programs that run to completion, such as a chess engine's benchmark or a ray tracer: the operator
+/// has each one's `command` executed in its pod, one execution after another, and the measured window is made of
+/// whole executions. An execution counts where a request does, or with `work` each unit of it: joules, rates, costs
+/// and budgets are then per unit. One has failed that takes longer than `timeout`, ends with another exit code than
+/// 0, or does not print its score or its work.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Batch {
-    /// Executions of each measured window. Absent: as many as begin within `load.duration`. A window of less than
-    /// 20 s is void.
+    /// Executions of each measured window. Absent: as many as begin within `load.duration`. A window of less than 20
+    /// s is void.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub executions: Option<i32>,
@@ -43,9 +43,9 @@ fn default_timeout() -> HumanDuration {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Score {
-    /// Regular expression (of the Rust crate `regex-lite`, which is close to RE2) with one group, around the number: for example
-    /// `Nodes/second *: ([0-9]+)`. It is looked for in what the program prints to standard output and standard
-    /// error, of which the last 64 KiB are kept; where it matches several times, the last one counts.
+    /// Regular expression (of the Rust crate `regex-lite`, which is close to RE2) with one group, around the number:
+    /// for example `Nodes/second *: ([0-9]+)`. It is looked for in what the program prints to standard output and
+    /// standard error, of which the last 64 KiB are kept; where it matches several times, the last one counts.
     #[schemars(length(min = 3, max = 256))]
     #[x_kube(validation = Rule::new("self.contains('(')").message("batch.score.pattern has no group: put parentheses around the number, for example Nodes/second *: ([0-9]+)"))]
     pub pattern: String,

@@ -79,7 +79,10 @@ pub struct FrugalityBenchmarkSpec {
     /// A script of several requests that the injector runs, again and again, instead of `request`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<Scenario>,
-    /// How the candidates' programs are executed, where they are no servers but run to completion, instead of `request`.
+    /// Programs that run to completion, instead of servers that are asked; for example a chess engine's benchmark or
+    /// a ray tracer. Each candidate's `command` is executed in its pod, one execution after another, in windows of
+    /// whole executions. An execution counts where a request does, or with `work` each unit of it, which joules,
+    /// rates, costs and budgets are then of. The measured node needs the injector's image too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
     /// How hard, and for how long.

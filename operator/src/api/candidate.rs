@@ -89,8 +89,8 @@ pub struct Server {
     /// makes the attempt void), or not at all (`Never`, for images that were imported on the node).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
-    /// Program to run instead of the image's entry point. With a `batch` it is needed, for it is what is executed; the image needs
-    /// nothing else then.
+    /// Program to run instead of the image's entry point. With a `batch` it is needed, for it is what is executed; the
+    /// image needs nothing else then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 4096)))]
     pub command: Vec<String>,
