@@ -57,14 +57,65 @@ impl NumberPattern {
         }
     }
 
-    /// What the group holds where the pattern matches for the last time; absent where it does not match, or holds
-    /// no number above 0.
-    #[must_use]
-    pub fn last_in(&self, output: &str) -> Option<f64> {
-        let found = self.0.captures_iter(output).last()?;
-        let number: f64 = found.get(1)?.as_str().trim().parse().ok()?;
-        (number.is_finite() && number > 0.0 && number < crate::NUMBERS_END).then_some(number)
+    /// What the group holds where the pattern matches for the last time. A part of a number is none: `([0-9]+)` takes
+    /// 390 of 390,786, and `.*([0-9]+)` the 6.
+    pub fn last_in(&self, output: &str) -> Result<f64, NumberError> {
+        let found = self.0.captures_iter(output).last();
+        let places = found.and_then(|found| Some((found.get(0)?, found.get(1)?)));
+        let (whole, group) = places.ok_or(NumberError::NotThere)?;
+        let (before, after) = (&output[..group.start()], &output[group.end()..]);
+        let is_last = group.end() == whole.end();
+        if before.ends_with(|c: char| c.is_ascii_digit()) || goes_on(after, is_last) {
+            let starts = before
+                .rfind(|c: char| c.is_ascii_whitespace())
+                .map_or(0, |at| at + 1);
+            let printed = output[starts..].split_whitespace().next();
+            return Err(NumberError::Part {
+                taken: group.as_str().to_owned(),
+                printed: printed.unwrap_or_default().chars().take(40).collect(),
+            });
+        }
+        let number: f64 = group
+            .as_str()
+            .trim()
+            .parse()
+            .map_err(|_| NumberError::NotThere)?;
+        (number.is_finite() && number > 0.0 && number < crate::NUMBERS_END)
+            .then_some(number)
+            .ok_or(NumberError::NotThere)
     }
+}
+
+/// Whether a number goes on in what follows its group. A sign that parts numbers is one of the number's own unless
+/// the pattern says what it is.
+fn goes_on(after: &str, is_last: bool) -> bool {
+    let mut following = after.chars();
+    match following.next() {
+        Some(c) if c.is_ascii_digit() => true,
+        Some('.' | ',' | '\'' | '_' | 'e' | 'E') if is_last => {
+            let rest = following.as_str().trim_start_matches(['+', '-']);
+            rest.starts_with(|c: char| c.is_ascii_digit())
+        }
+        _ => false,
+    }
+}
+
+/// Why there is no number.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NumberError {
+    /// The pattern does not match, or what its group holds is no number above 0.
+    #[error("is not in what the program printed")]
+    NotThere,
+    /// The group holds a part of a number.
+    #[error(
+        "takes {taken} of {printed}, and has to take the whole number, or to say what follows it"
+    )]
+    Part {
+        /// What it holds.
+        taken: String,
+        /// What is there.
+        printed: String,
+    },
 }
 
 /// How much work an execution is.
@@ -114,10 +165,12 @@ pub enum ExecutionError {
         said: String,
     },
     /// A number is not in the output.
-    #[error("{name} is not in what the program printed: {said}")]
+    #[error("{name} {why}: {said}")]
     NotPrinted {
         /// `batch.score` or `batch.work`.
         name: &'static str,
+        /// Why not.
+        why: NumberError,
         /// The last line that it printed.
         said: String,
     },
@@ -135,7 +188,11 @@ impl Readers {
         }
         let printed = |name, pattern: &NumberPattern| {
             let number = pattern.last_in(&execution.output);
-            number.ok_or_else(|| ExecutionError::NotPrinted { name, said: said() })
+            number.map_err(|why| ExecutionError::NotPrinted {
+                name,
+                why,
+                said: said(),
+            })
         };
         let score = self.score.as_ref().map(|it| printed("batch.score", it));
         let work = self.work.as_ref().map(|work| match work {

@@ -4,8 +4,8 @@
 
 use frugality_measure::{
     batch::{
-        BatchResult, Execution, ExecutionError, NumberPattern, Outcome, PatternError, Readers,
-        Spread, Work,
+        BatchResult, Execution, ExecutionError, NumberError, NumberPattern, Outcome, PatternError,
+        Readers, Spread, Work,
     },
     load::LoadResult,
     report::{InjectionReport, LIMIT_BYTES, REPORT_VERSION},
@@ -50,7 +50,7 @@ fn what_real_programs_print_is_read(
     #[case] expected: f64,
 ) {
     let number = NumberPattern::new(pattern).unwrap().last_in(output);
-    assert!(near(number.unwrap(), expected), "{number:?}");
+    assert!(near(number.clone().unwrap(), expected), "{number:?}");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn the_example_asks_for_what_these_programs_print() {
 #[test]
 fn the_last_match_counts_and_only_a_number_above_zero() {
     let pattern = NumberPattern::new("score (.*)").unwrap();
-    assert_eq!(pattern.last_in("score 1\nscore 2.5\nend"), Some(2.5));
+    assert_eq!(pattern.last_in("score 1\nscore 2.5\nend"), Ok(2.5));
     for none in [
         "",
         "score x",
@@ -81,8 +81,44 @@ fn the_last_match_counts_and_only_a_number_above_zero() {
         "score nan",
         "score 1e300",
     ] {
-        assert_eq!(pattern.last_in(none), None, "{none}");
+        let error = pattern.last_in(none).unwrap_err();
+        assert_eq!(error, NumberError::NotThere, "{none}");
     }
+}
+
+#[rstest]
+#[case("n ([0-9]+)", "n 390,786 x", "390", "390,786")]
+#[case("n ([0-9]+)", "n 9.5", "9", "9.5")]
+#[case("n ([0-9.]+)", "n 9.14e+09,", "9.14", "9.14e+09,")]
+#[case("n.*([0-9]+)", "n 937287", "7", "937287")]
+#[case("n ([0-9]{3})[0-9]*", "n 937287", "937", "937287")]
+fn a_part_of_a_number_is_none(
+    #[case] pattern: &str,
+    #[case] output: &str,
+    #[case] taken: &str,
+    #[case] printed: &str,
+) {
+    let number = NumberPattern::new(pattern).unwrap().last_in(output);
+    let expected = NumberError::Part {
+        taken: taken.to_owned(),
+        printed: printed.to_owned(),
+    };
+    assert_eq!(number, Err(expected));
+}
+
+#[rstest]
+#[case("n ([0-9]+),", "n 390,786", 390.0)]
+#[case("n ([0-9]+)", "n 12.", 12.0)]
+#[case("n ([0-9]+)", "n 12ms, 7", 12.0)]
+#[case("n ([0-9]+)", "n 12e", 12.0)]
+#[case("(?:[^,]*,){2}([0-9]+)", "5,6,7", 7.0)]
+fn what_ends_a_number_is_no_part_of_it(
+    #[case] pattern: &str,
+    #[case] output: &str,
+    #[case] expected: f64,
+) {
+    let number = NumberPattern::new(pattern).unwrap().last_in(output);
+    assert_eq!(number, Ok(expected));
 }
 
 #[test]
@@ -115,6 +151,7 @@ fn an_execution_that_went_wrong_is_told_by_its_last_words() {
         long,
         ExecutionError::NotPrinted {
             name: "batch.score",
+            why: NumberError::NotThere,
             said: "é".repeat(200),
         }
     );
