@@ -223,6 +223,12 @@ fn scores_have_a_mean_and_a_standard_deviation_of_a_sample() {
     assert!(near(score.standard_deviation().unwrap(), 10.0));
     assert!(near(score.least, 20.0) && near(score.most, 40.0));
     assert_eq!(Spread::of(1.0).standard_deviation(), None);
+    // Of the executions themselves, as in any histogram: 2, 3 and 4 s.
+    let histogram = four(false).executions;
+    assert!(near(
+        histogram.standard_deviation_seconds,
+        (2.0f64 / 3.0).sqrt()
+    ));
 }
 
 fn report(measured: BatchResult) -> InjectionReport {
@@ -265,6 +271,22 @@ fn a_report_carries_them_and_fits_however_many_they_are() {
 }
 
 #[test]
+fn bytes_of_a_network_fit_a_report() {
+    let mut result = BatchResult::starting(1_700_000_000.0);
+    for bytes in [9.1e9, 1.13e10, 1.02e10] {
+        result.add(&Outcome {
+            duration_seconds: 10.2,
+            score: Some(0.8 * bytes),
+            work: Some(bytes),
+        });
+    }
+    result.duration_seconds = 30.7;
+    let whole = report(result);
+    let read = InjectionReport::decode(&whole.encode().unwrap()).unwrap();
+    assert_eq!(read, whole);
+}
+
+#[test]
 fn a_report_that_cannot_be_is_refused() {
     let refused = |change: fn(&mut BatchResult)| {
         let mut result = four(true);
@@ -282,7 +304,7 @@ fn a_report_that_cannot_be_is_refused() {
         (|it| it.score.as_mut().unwrap().count = 4, "score"),
         (|it| it.work.as_mut().unwrap().mean = 1e6, "work"),
         (|it| it.work.as_mut().unwrap().least = -1.0, "work"),
-        (|it| it.score.as_mut().unwrap().squares = -1.0, "score"),
+        (|it| it.score.as_mut().unwrap().deviation = -1.0, "score"),
     ] {
         let error = refused(change);
         assert!(
@@ -307,6 +329,7 @@ proptest! {
         let squares: f64 = numbers.iter().map(|number| (number - mean).powi(2)).sum();
         prop_assert_eq!(together.count, numbers.len() as u64);
         prop_assert!((together.mean - mean).abs() <= 1e-9 * mean);
-        prop_assert!((together.squares - squares).abs() <= 1e-7 * squares + 1e-9);
+        let deviation = (squares / (count - 1.0)).sqrt();
+        prop_assert!((together.deviation - deviation).abs() <= 1e-7 * mean);
     }
 }

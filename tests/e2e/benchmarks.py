@@ -179,6 +179,29 @@ EXECUTED = Benchmark(
         deadline="5m",
     ),
 )
+# Numbers of bytes and bits, which are large.
+SENT = Benchmark(
+    "e2e-batch",
+    "sent",
+    spec(
+        candidates=[
+            {
+                "name": "iperf3",
+                "image": PROGRAMS,
+                "command": ["sh", "-c"],
+                "args": ["iperf3 -s -1 -D && sleep 0.2 && iperf3 -c 127.0.0.1 -t 5 -J"],
+            }
+        ],
+        request=None,
+        batch={
+            "executions": 4,
+            "score": {"pattern": r'"bits_per_second":\s*([0-9.e+]+)', "unit": "bit/s"},
+            "work": {"pattern": r'"bytes":\s*([0-9]+)', "unit": "byte"},
+        },
+        load={"warmUp": "2s", "connections": 1},
+        deadline="5m",
+    ),
+)
 # Says nothing that is a score, and ends with a code.
 NOT_EXECUTED = Benchmark(
     "e2e-batch",
@@ -261,7 +284,7 @@ LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
 
 # The last two never get a turn, and need none to be refused.
 QUEUE = [
-    LONG, DELETED, KILLED, BALANCED, SCRIPTED, UNREADABLE_SCRIPT, EXECUTED, NOT_EXECUTED, ANSWERS_500,
+    LONG, DELETED, KILLED, BALANCED, SCRIPTED, UNREADABLE_SCRIPT, EXECUTED, SENT, NOT_EXECUTED, ANSWERS_500,
     NO_IMAGE, AS_ROOT, NO_DATABASE,
 ]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import EXECUTED, NOT_EXECUTED
+from benchmarks import EXECUTED, NOT_EXECUTED, SENT, Benchmark
 from checks import assert_ended, disagreements, outcome
 from kube import Object, get
 from session import Session
@@ -10,9 +10,9 @@ from session import Session
 TURN_SECONDS = 600
 
 
-def measured(session: Session) -> Object:
-    session.ended(EXECUTED.key, TURN_SECONDS)
-    trials = session.observer.trials_of(EXECUTED.key)
+def measured(session: Session, benchmark: Benchmark = EXECUTED) -> Object:
+    session.ended(benchmark.key, TURN_SECONDS)
+    trials = session.observer.trials_of(benchmark.key)
     (trial,) = [trial for trial in trials if outcome(trial) == "Measured"]
     return trial
 
@@ -49,8 +49,17 @@ def test_the_program_is_what_is_measured(session: Session) -> None:
     assert record.pods[pod].used(idle["startUnixSeconds"], idle["endUnixSeconds"]) < 0.05 * idle_seconds
 
 
-def test_its_figures_are_the_oracles(session: Session) -> None:
-    assert disagreements(session, session.record(), [measured(session)]) == []
+def test_a_number_of_executions_is_what_was_asked_for(session: Session) -> None:
+    batch = measured(session, SENT)["status"]["batch"]
+    assert batch["executions"]["count"] == SENT.spec["batch"]["executions"]
+    # By the program's own clock, over the five seconds in which it sends.
+    sent = 8 * batch["work"]["mean"] / batch["score"]["mean"]
+    assert sent == pytest.approx(5, rel=0.05)
+
+
+@pytest.mark.parametrize("benchmark", [EXECUTED, SENT], ids=lambda it: it.name)
+def test_its_figures_are_the_oracles(session: Session, benchmark: Benchmark) -> None:
+    assert disagreements(session, session.record(), [measured(session, benchmark)]) == []
 
 
 def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:

@@ -203,22 +203,21 @@ fn empty() -> Histogram {
 
 /// One more that took that long.
 fn note(histogram: &mut Histogram, seconds: f64) {
-    let before = Spread {
+    let n = histogram.count as f64;
+    // Over the executions themselves, as Fortio has it over requests.
+    let of_all = histogram.standard_deviation_seconds;
+    let before = (histogram.count > 0).then(|| Spread {
         count: histogram.count,
-        mean: histogram.sum_seconds / histogram.count.max(1) as f64,
-        squares: histogram.standard_deviation_seconds.powi(2) * histogram.count as f64,
+        mean: histogram.sum_seconds / n,
+        deviation: of_all * (n / (n - 1.0).max(1.0)).sqrt(),
         least: histogram.min_seconds,
         most: histogram.max_seconds,
-    };
-    let after = if histogram.count == 0 {
-        Spread::of(seconds)
-    } else {
-        before.and(Spread::of(seconds))
-    };
+    });
+    let one = Spread::of(seconds);
+    let after = before.map_or(one, |before| before.and(one));
     histogram.count = after.count;
     histogram.min_seconds = after.least;
     histogram.max_seconds = after.most;
     histogram.sum_seconds += seconds;
-    // Over the executions themselves, as Fortio has it over requests.
-    histogram.standard_deviation_seconds = (after.squares / after.count as f64).sqrt();
+    histogram.standard_deviation_seconds = (after.squares() / after.count as f64).sqrt();
 }

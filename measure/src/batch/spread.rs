@@ -10,8 +10,9 @@ pub struct Spread {
     pub count: u64,
     /// Their arithmetic mean.
     pub mean: f64,
-    /// Sum of the squares of what they differ from the mean by.
-    pub squares: f64,
+    /// Standard deviation of the population that they are a sample of (n − 1); 0 of one alone. Not its square, which
+    /// of bytes is a number too large for a report.
+    pub deviation: f64,
     /// The least.
     pub least: f64,
     /// The greatest.
@@ -25,7 +26,7 @@ impl Spread {
         Self {
             count: 1,
             mean: number,
-            squares: 0.0,
+            deviation: 0.0,
             least: number,
             most: number,
         }
@@ -38,10 +39,11 @@ impl Spread {
         let count = self.count.saturating_add(other.count);
         let share = other.count as f64 / count.max(1) as f64;
         let apart = other.mean - self.mean;
+        let squares = self.squares() + other.squares() + apart * apart * self.count as f64 * share;
         Self {
             count,
             mean: self.mean + apart * share,
-            squares: self.squares + other.squares + apart * apart * self.count as f64 * share,
+            deviation: (squares / (count.max(2) - 1) as f64).sqrt(),
             least: self.least.min(other.least),
             most: self.most.max(other.most),
         }
@@ -58,17 +60,21 @@ impl Spread {
         self.mean * self.count as f64
     }
 
-    /// Of the population that they are a sample of: the squares over one less than the count. Absent for one alone.
+    /// Of the population that they are a sample of. Absent for one alone.
     #[must_use]
     pub fn standard_deviation(&self) -> Option<f64> {
-        (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
+        (self.count > 1).then_some(self.deviation)
+    }
+
+    /// Sum of the squares of what they differ from the mean by.
+    pub(super) fn squares(&self) -> f64 {
+        self.deviation.powi(2) * self.count.saturating_sub(1) as f64
     }
 
     /// Whether it can be of numbers above 0.
     pub(super) fn is_possible(&self) -> bool {
         self.count > 0
-            && self.squares.is_finite()
-            && self.squares >= 0.0
+            && (0.0..crate::NUMBERS_END).contains(&self.deviation)
             && self.least > 0.0
             && self.least <= self.mean * (1.0 + 1e-9)
             && self.mean <= self.most * (1.0 + 1e-9)
