@@ -9,6 +9,9 @@ PASS = {"Complete": "True", "Succeeded": "True", "Ready": "True"}
 OTHER_END = {"Complete": "True", "Succeeded": "False", "Ready": "False", "Stalled": "True"}
 EXACT = 1e-6
 WITHIN_ONE_PERCENT = 0.01
+# Kepler's share is quadratic in the use of the CPU, and so depends on where the meter's intervals fall in that of a
+# program that begins and ends every few seconds. The oracle's are half as long.
+SHARE_OF_A_PROGRAM = 0.05
 # The most that a status may hold.
 STATUS_BYTES = 32 * 1024
 
@@ -62,8 +65,17 @@ def beside_oracle(session: Session, record: oracle.Record, trial: Object) -> lis
         true["netJoules"] = true["netJoulesPerRequest"] = None
     return [
         *oracle.compare(status["requests"], oracle.request_figures(requests), EXACT),
-        *oracle.compare(status["energy"], true, WITHIN_ONE_PERCENT),
+        *(
+            deviation
+            for figure, value in true.items()
+            for deviation in oracle.compare(status["energy"], {figure: value}, tolerance(status, figure))
+        ),
     ]
+
+
+def tolerance(status: Object, figure: str) -> float:
+    is_share = figure.startswith("attributed.")
+    return SHARE_OF_A_PROGRAM if "batch" in status and is_share else WITHIN_ONE_PERCENT
 
 
 def disagreements(session: Session, record: oracle.Record, trials: list[Object]) -> list[str]:
