@@ -298,10 +298,13 @@ def test_no_field_of_the_resource_names_what_a_pod_must_not_have() -> None:
     suspects = {
         name
         for name in property_names(schema)
-        if any(word in name.lower() for word in words) or name in ("envFrom", "command", "podSpec")
+        if any(word in name.lower() for word in words) or name in ("envFrom", "podSpec")
     }
     # Names of Secrets that the kubelet alone reads, to pull images.
     assert suspects <= {"imagePullSecrets"}
+    # Whoever chooses a candidate's image chooses what it runs. The database's image is not the author's to choose.
+    holders = {name for name, part in schema["properties"].items() if "command" in property_names(part)}
+    assert holders == {"candidates"}
     assert "x-kubernetes-preserve-unknown-fields" not in fields(schema)
     assert "x-kubernetes-embedded-resource" not in fields(schema)
 
