@@ -134,24 +134,25 @@ impl Runner<'_> {
     fn tail(&mut self) -> LoadSpan {
         let (start_unix_seconds, start) = (now(), Instant::now());
         let length = Duration::from_secs_f64(self.plan.tail_seconds);
-        let mut requests = 0;
-        loop {
-            let left = length.saturating_sub(start.elapsed());
-            if left.is_zero() || self.watch.stopped().is_some() {
-                break;
-            }
-            if self.execution(left).is_ok() {
-                requests += 1;
-            } else {
-                // It was cut off, or fails at once.
-                thread::sleep(length.saturating_sub(start.elapsed()).min(FAILURE_PAUSE));
+        let left = || length.saturating_sub(start.elapsed());
+        let (mut requests, mut errors) = (0, 0);
+        while !left().is_zero() {
+            match self.execution(left()) {
+                Ok(_) => requests += 1,
+                Err(Missing::Overdue(_)) => {}
+                Err(Missing::Stopped(_)) => break,
+                Err(_) => {
+                    requests += 1;
+                    errors += 1;
+                    thread::sleep(left().min(FAILURE_PAUSE));
+                }
             }
         }
         LoadSpan {
             start_unix_seconds,
             duration_seconds: start.elapsed().as_secs_f64(),
             requests,
-            errors: 0,
+            errors,
         }
     }
 

@@ -71,7 +71,7 @@ impl LoadResult {
         match self {
             Self::Fortio(result) => result.is_interrupted(),
             Self::K6(result) => result.is_interrupted(),
-            // Whoever interrupts executions does so between two of them.
+            // It has whole executions alone; whoever gave the others up says so in the report.
             Self::Batch(_) => false,
         }
     }

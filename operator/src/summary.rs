@@ -222,6 +222,7 @@ fn executions(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     };
     let score = batches().find_map(|(_, batch)| batch.score.as_ref());
     let work = batches().find_map(|(_, batch)| batch.work_unit.as_ref());
+    let deciding = status.deciding_figure.map_or("", |figure| figure.word());
     let titles = [
         Some("POINT".to_owned()),
         Some("CANDIDATE".to_owned()),
@@ -229,7 +230,7 @@ fn executions(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
         score.map(|score| format!("SCORE ({})", score.unit)),
         score.map(|_| "STANDARD DEVIATION".to_owned()),
         work.map(|unit| format!("{}S/EXECUTION", unit.to_uppercase())),
-        Some("J/EXECUTION".to_owned()),
+        Some(format!("{} J/EXECUTION", deciding.to_uppercase())),
     ];
     let rows = batches().map(|(result, batch)| {
         let told = |number: Option<f64>| number.map_or_else(dash, text::number);

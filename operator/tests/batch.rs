@@ -8,7 +8,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
     plan::{
         identity,
-        resources::{Builder, ChildObject},
+        resources::ChildObject,
         settings::{Settings, SettingsError},
     },
     summary::summary,
@@ -17,10 +17,11 @@ use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Value, json};
 
 use crate::common::{
-    config, edited,
+    edited,
     entries::{Trial, judged, ledger},
+    injector_pod,
     judgement::{assert_ended, usual},
-    two,
+    made, two,
 };
 
 /// Of both candidates of `two`, on no database.
@@ -47,24 +48,16 @@ fn counted() -> Value {
     })
 }
 
+/// Of the candidate, and of the injector.
 fn pods(benchmark: &FrugalityBenchmark) -> [PodSpec; 2] {
-    let builder = Builder {
-        benchmark,
-        settings: &Settings::parse(&benchmark.spec).unwrap(),
-        config: &config(),
-        run: "run",
-    };
-    let node = [("kubernetes.io/hostname".to_owned(), "pi-1".to_owned())].into();
-    let candidate = &benchmark.spec.candidates[0];
-    let servers = builder.servers(candidate, "trial", None, &node);
+    let servers = made(benchmark, |builder, candidate, node| {
+        builder.servers(candidate, "trial", None, node)
+    });
     let of_server = servers.into_iter().find_map(|object| match object {
         ChildObject::Deployment(it) => it.spec?.template.spec,
         _ => None,
     });
-    let ChildObject::Job(job) = builder.injector(candidate, "trial", 1, &node, None) else {
-        panic!("not a Job");
-    };
-    [of_server.unwrap(), job.spec.unwrap().template.spec.unwrap()]
+    [of_server.unwrap(), injector_pod(benchmark, 1)]
 }
 
 fn argv(container: &Container) -> Vec<String> {
@@ -186,10 +179,14 @@ fn what_cannot_be_executed_or_read_is_refused() {
     let nobody = SettingsError::BatchCandidate("rust".into());
     assert_eq!(error(("/candidates/0/command", json!([]))), nobody);
     assert_eq!(error(("/candidates/0/replicas", json!(2))), nobody);
-    assert_eq!(
-        error(("/load/connections", json!(2))),
-        SettingsError::BatchLoad
-    );
+    for change in [
+        ("/load/connections", json!(2)),
+        ("/load/rate", json!(5)),
+        ("/load/requests", json!(1000)),
+        ("/load/sweep", json!({"replicas": [1, 2]})),
+    ] {
+        assert_eq!(error(change), SettingsError::BatchLoad);
+    }
     assert_eq!(
         error(("/request", json!({"path": "/"}))),
         SettingsError::OneLoad
@@ -198,7 +195,8 @@ fn what_cannot_be_executed_or_read_is_refused() {
     assert_eq!(error(("/batch/work", work)), SettingsError::BatchWork);
     let told = error(("/batch/score/pattern", json!("score ([0-9]+"))).to_string();
     assert!(told.starts_with("batch.score.pattern: "), "{told}");
-    let told = error(("/batch/work/pattern", json!("(a)(b)"))).to_string();
+    let work = json!({"unit": "node", "pattern": "(a)(b)"});
+    let told = error(("/batch/work", work)).to_string();
     assert!(
         told.starts_with("batch.work.pattern: it has 2 groups"),
         "{told}"
@@ -290,7 +288,7 @@ fn joules_are_those_of_a_unit_of_work_and_of_an_execution() {
         "SCORE (nodes/s)",
         "STANDARD DEVIATION",
         "NODES/EXECUTION",
-        "J/EXECUTION",
+        "GROSS J/EXECUTION",
         "joules per node",
     ] {
         assert!(text.contains(words), "{words}:\n{text}");
@@ -302,6 +300,12 @@ fn joules_are_those_of_a_unit_of_work_and_of_an_execution() {
 fn without_work_an_execution_is_what_counts() {
     let benchmark = executed(&json!({}));
     let plan = judged(&benchmark, entries(&benchmark, false));
+    let message = plan.status.columns.clone().unwrap().message.unwrap();
+    assert!(
+        message
+            .contains("whether an execution is the same work for all candidates was not checked"),
+        "{message}"
+    );
     let rust = &plan.status.results[0];
     let batch = rust.batch.as_ref().unwrap();
     assert!(batch.score.is_none() && batch.work_unit.is_none());

@@ -8,7 +8,6 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
     plan::{
         identity,
-        resources::{Builder, ChildObject},
         settings::{Settings, SettingsError},
     },
     summary::summary,
@@ -16,8 +15,9 @@ use frugality_operator::{
 use serde_json::{Value, json};
 
 use crate::common::{
-    config, edited,
+    edited,
     entries::{Trial, judged, ledger},
+    injector_pod,
     judgement::{assert_ended, usual},
     two,
 };
@@ -33,18 +33,7 @@ fn scripted(scenario: &Value) -> FrugalityBenchmark {
 }
 
 fn args(benchmark: &FrugalityBenchmark) -> Vec<String> {
-    let builder = Builder {
-        benchmark,
-        settings: &Settings::parse(&benchmark.spec).unwrap(),
-        config: &config(),
-        run: "run",
-    };
-    let node = [("kubernetes.io/hostname".to_owned(), "pi-2".to_owned())].into();
-    let job = builder.injector(&benchmark.spec.candidates[0], "trial", 8, &node, None);
-    let ChildObject::Job(job) = job else {
-        panic!("not a Job");
-    };
-    let pod = job.spec.unwrap().template.spec.unwrap();
+    let pod = injector_pod(benchmark, 8);
     pod.containers[0].args.clone().unwrap()
 }
 

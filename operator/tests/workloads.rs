@@ -1,6 +1,7 @@
 //! Candidates of several servers: their objects, their figures, and what each server took of them.
 
 use crate::common::{
+    self,
     attempt::{changed, load_over, record, run_to},
     config,
     entries::{Trial, factor, judged, ledger},
@@ -43,15 +44,9 @@ fn balanced() -> FrugalityBenchmark {
 
 /// What an attempt at the first candidate makes: its own server and the backend, each with its address.
 fn made(benchmark: &FrugalityBenchmark, swept: Option<i32>) -> [(Deployment, Service); 2] {
-    let builder = Builder {
-        benchmark,
-        settings: &Settings::parse(&benchmark.spec).unwrap(),
-        config: &config(),
-        run: "run",
-    };
-    let node = [("kubernetes.io/hostname".to_owned(), "pi-1".to_owned())].into();
-    let candidate = &benchmark.spec.candidates[0];
-    let objects = builder.servers(candidate, "two-run-b01-rust-1", swept, &node);
+    let objects = common::made(benchmark, |builder, candidate, node| {
+        builder.servers(candidate, "two-run-b01-rust-1", swept, node)
+    });
     let Ok(
         [
             ChildObject::Deployment(back),

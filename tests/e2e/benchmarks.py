@@ -157,69 +157,45 @@ UNREADABLE_SCRIPT = Benchmark(
     ),
 )
 PROGRAMS = "localhost/frugality/programs:0.1.0"
+
+
+def executed(name: str, argv: list[str], batch: Object, **load: str) -> Benchmark:
+    """One program alone."""
+    candidate = {"name": "program", "image": PROGRAMS, "command": argv[:1], "args": argv[1:]}
+    load = {"warmUp": "2s", "connections": 1} | load
+    return Benchmark(
+        "e2e-batch",
+        name,
+        spec(candidates=[candidate], request=None, batch=batch, load=load, deadline="5m"),
+    )
+
+
 # As in examples/boards-cpu.yaml, at less depth.
-EXECUTED = Benchmark(
-    "e2e-batch",
+EXECUTED = executed(
     "executed",
-    spec(
-        candidates=[
-            {
-                "name": "stockfish",
-                "image": PROGRAMS,
-                "command": ["stockfish"],
-                "args": ["bench", "16", "1", "11"],
-            }
-        ],
-        request=None,
-        batch={
-            "score": {"pattern": "Nodes/second *: ([0-9]+)", "unit": "nodes/s"},
-            "work": {"pattern": "Nodes searched *: ([0-9]+)", "unit": "node"},
-        },
-        load={"duration": "20s", "warmUp": "2s", "connections": 1},
-        deadline="5m",
-    ),
+    ["stockfish", "bench", "16", "1", "11"],
+    {
+        "score": {"pattern": "Nodes/second *: ([0-9]+)", "unit": "nodes/s"},
+        "work": {"pattern": "Nodes searched *: ([0-9]+)", "unit": "node"},
+    },
+    duration="20s",
 )
 # Numbers of bytes and bits, which are large.
-SENT = Benchmark(
-    "e2e-batch",
+SENT = executed(
     "sent",
-    spec(
-        candidates=[
-            {
-                "name": "iperf3",
-                "image": PROGRAMS,
-                "command": ["sh", "-c"],
-                "args": ["iperf3 -s -1 -D && sleep 0.2 && iperf3 -c 127.0.0.1 -t 5 -J"],
-            }
-        ],
-        request=None,
-        batch={
-            "executions": 4,
-            "score": {"pattern": r'"bits_per_second":\s*([0-9.e+]+)', "unit": "bit/s"},
-            "work": {"pattern": r'"bytes":\s*([0-9]+)', "unit": "byte"},
-        },
-        load={"warmUp": "2s", "connections": 1},
-        deadline="5m",
-    ),
+    ["sh", "-c", "iperf3 -s -1 -D && sleep 0.2 && iperf3 -c 127.0.0.1 -t 5 -J"],
+    {
+        "executions": 4,
+        "score": {"pattern": r'"bits_per_second":\s*([0-9.e+]+)', "unit": "bit/s"},
+        "work": {"pattern": r'"bytes":\s*([0-9]+)', "unit": "byte"},
+    },
 )
 # Says nothing that is a score, and ends with a code.
-NOT_EXECUTED = Benchmark(
-    "e2e-batch",
+NOT_EXECUTED = executed(
     "not-executed",
-    spec(
-        candidates=[
-            {
-                "name": "shell",
-                "image": PROGRAMS,
-                "command": ["sh", "-c"],
-                "args": ["echo 'there is no board' >&2; exit 3"],
-            }
-        ],
-        request=None,
-        batch={"timeout": "10s"},
-        load={"duration": "20s", "warmUp": "2s", "connections": 1},
-        deadline="5m",
-    ),
+    ["sh", "-c", "echo 'there is no board' >&2; exit 3"],
+    {"timeout": "10s"},
+    duration="20s",
 )
 ANSWERS_500 = Benchmark(
     "e2e-bad",

@@ -76,5 +76,5 @@ def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
 def test_a_program_that_fails_says_why(session: Session) -> None:
     benchmark = session.ended(NOT_EXECUTED.key, TURN_SECONDS)
     message = assert_ended(benchmark, "Error", "NoSuccessfulRequest")
-    assert "candidate shell was never executed as expected" in message
+    assert "candidate program was never executed as expected" in message
     assert "exit code 3: there is no board" in message

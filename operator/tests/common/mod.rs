@@ -12,11 +12,19 @@ pub(crate) mod sweep;
 pub(crate) mod truth;
 pub(crate) mod world;
 
+use std::collections::BTreeMap;
+
 use frugality_operator::{
-    api::FrugalityBenchmark,
-    plan::{facts::Config, identity, time},
+    api::{Candidate, FrugalityBenchmark},
+    plan::{
+        facts::Config,
+        identity,
+        resources::{Builder, ChildObject},
+        settings::Settings,
+        time,
+    },
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::{api::core::v1::PodSpec, apimachinery::pkg::apis::meta::v1::Time};
 use kube::ResourceExt;
 use serde_json::Value;
 
@@ -32,6 +40,32 @@ pub(crate) fn config() -> Config {
         max_node_watts: 30.0,
         time_url: Some("http://10.0.0.9:8080/time".into()),
     }
+}
+
+/// What is made for a benchmark's first candidate, on `pi-1`.
+pub(crate) fn made<T>(
+    benchmark: &FrugalityBenchmark,
+    make: impl FnOnce(&Builder<'_>, &Candidate, &BTreeMap<String, String>) -> T,
+) -> T {
+    let builder = Builder {
+        benchmark,
+        settings: &Settings::parse(&benchmark.spec).unwrap(),
+        config: &config(),
+        run: "run",
+    };
+    let node = [("kubernetes.io/hostname".to_owned(), "pi-1".to_owned())].into();
+    make(&builder, &benchmark.spec.candidates[0], &node)
+}
+
+/// The pod of its injector.
+pub(crate) fn injector_pod(benchmark: &FrugalityBenchmark, connections: u32) -> PodSpec {
+    let object = made(benchmark, |builder, candidate, node| {
+        builder.injector(candidate, "trial", connections, node, None)
+    });
+    let ChildObject::Job(job) = object else {
+        panic!("not a Job");
+    };
+    job.spec.unwrap().template.spec.unwrap()
 }
 
 /// `fixtures/two.yaml`, created at [`T0`].

@@ -6,12 +6,13 @@ use super::{SettingsError, number};
 use crate::api::{Batch, FrugalityBenchmarkSpec};
 
 /// A batch without a program, at several points or with figures that can't be read.
-pub(super) fn check(spec: &FrugalityBenchmarkSpec) -> Result<(), SettingsError> {
+pub(super) fn check(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<(), SettingsError> {
     let Some(batch) = &spec.batch else {
         return Ok(());
     };
     let load = &spec.load;
-    if load.connections != 1 || load.requests.is_some() || load.sweep.is_some() {
+    let is_one = load.connections == 1 && rate.is_none();
+    if !is_one || load.requests.is_some() || load.sweep.is_some() {
         return Err(SettingsError::BatchLoad);
     }
     for candidate in &spec.candidates {

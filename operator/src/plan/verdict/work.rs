@@ -199,7 +199,11 @@ impl Evidence<'_> {
                     "how many transactions a request of {names} makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked"
                 )
             });
-        answers.into_iter().chain(queries)
+        let is_unknown = settings.counted == Counted::Executions && settings.units.work.is_none();
+        let executions = (is_unknown && settings.candidates.len() > 1).then(|| {
+            "batch.work is not counted: whether an execution is the same work for all candidates was not checked".to_owned()
+        });
+        answers.into_iter().chain(queries).chain(executions)
     }
 
     /// The first two candidates that are not compared, and why.

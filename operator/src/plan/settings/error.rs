@@ -1,0 +1,110 @@
+//! Why a spec can't be carried out.
+
+use frugality_measure::batch::PatternError;
+
+use crate::api::QuantityError;
+
+/// A spec that can't be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// Nothing to ask, or two things.
+    #[error("spec needs one of request, scenario and batch, and no two")]
+    OneLoad,
+    /// A load that no batch can have.
+    #[error(
+        "with a batch there is one execution at a time: write load.connections: 1, and leave load.rate, load.requests and load.sweep out"
+    )]
+    BatchLoad,
+    /// A candidate that can't be executed.
+    #[error(
+        "candidate {0}: with a batch it needs command, the program that is executed, and neither replicas nor peers"
+    )]
+    BatchCandidate(String),
+    /// Work that is known in no way, or in two.
+    #[error("batch.work needs either pattern or an amount above 0, and not both")]
+    BatchWork,
+    /// A pattern that finds no number.
+    #[error("{field}: {source}")]
+    Pattern {
+        /// Field of the spec.
+        field: &'static str,
+        /// What is wrong.
+        source: PatternError,
+    },
+    /// A duration or decimal that can't be read.
+    #[error("{field}: {source}")]
+    Quantity {
+        /// Field of the spec.
+        field: &'static str,
+        /// What is wrong.
+        source: QuantityError,
+    },
+    /// A rate that is neither `Max` nor a positive number.
+    #[error("load.rate must be Max or a whole number of requests per second, not `{0}`")]
+    Rate(String),
+    /// Points of a sweep that do not ascend.
+    #[error(
+        "load.sweep must have 2 to 16 points, its connections and its replicas must ascend, and maxErrorRatio goes with connections alone: write for example connections: [1, 2, 4, 8]"
+    )]
+    Sweep,
+    /// Fewer than two requests for a connection.
+    #[error(
+        "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than are asked for"
+    )]
+    TooManyConnections,
+    /// Looks that do not ascend.
+    #[error(
+        "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
+    )]
+    Looks,
+    /// A lifetime over which a node's cost can't be spread.
+    #[error("costs.nodeLifetime must be at least 24h; write for example 43800h for five years")]
+    NodeLifetime,
+    /// A variable that would hide where a backend is.
+    #[error(
+        "candidate {candidate}: env must not set {variable}, by which its pods are told where a backend is; leave it out, or give the backend another name"
+    )]
+    BackendAddress {
+        /// Candidate.
+        candidate: String,
+        /// The variable.
+        variable: String,
+    },
+    /// More connections than the database takes.
+    #[error(
+        "candidate {candidate} has up to {pods} pods with a pool of {pool_size} connections each, and PostgreSQL takes {allowed} in all: write a smaller database.poolSize, fewer replicas, or database.parameters.max_connections: \"{needed}\""
+    )]
+    Connections {
+        /// Candidate.
+        candidate: String,
+        /// Its pods at the point where they are the most.
+        pods: i32,
+        /// `database.poolSize`.
+        pool_size: i32,
+        /// `max_connections`.
+        allowed: i32,
+        /// `max_connections` that would do.
+        needed: i32,
+    },
+    /// Candidates on nodes of their own, and a database, which is on one.
+    #[error(
+        "a database is on one node, beside its candidates: leave measuredNodeSelector of the candidates out, or spec.database"
+    )]
+    DatabaseOnOneNode,
+    /// Costs of a node that is not the candidate's own.
+    #[error(
+        "candidate {0}: its costs are those of a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"
+    )]
+    CostsWithoutNode(String),
+    /// Prices that can't stand in one table.
+    #[error("costs are in {0} and {1}: write all prices in one currency")]
+    Currencies(String, String),
+    /// A control or a budget's `against` that is no candidate.
+    #[error("{field} must name a candidate of spec.candidates, not `{name}`")]
+    NoCandidate {
+        /// Field of the spec.
+        field: &'static str,
+        /// What it names.
+        name: String,
+    },
+}
