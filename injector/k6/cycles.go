@@ -29,6 +29,7 @@ type counts struct {
 	warmUp   span
 	tail     span
 	done     latencies
+	course   [slices]slice
 	failed   latencies
 	dropped  uint64
 	requests requests
@@ -36,6 +37,14 @@ type counts struct {
 	failures []string
 	// Agents of whose present cycle something has failed already.
 	spoiled map[string]bool
+}
+
+// slices of equal length that the window has, so that it can be seen how long cycles take in the course of it.
+const slices = 16
+
+type slice struct {
+	cycles uint64
+	sum    float64
 }
 
 // span is a part of the load beside the measured window.
@@ -165,6 +174,9 @@ func (c *counts) cycle(at time.Time, agent string, took time.Duration) {
 			c.failed.add(took.Seconds())
 		} else {
 			c.done.add(took.Seconds())
+			slice := &c.course[slices*(at.Sub(c.began)-c.window.warmUp)/c.window.measured]
+			slice.cycles++
+			slice.sum += took.Seconds()
 		}
 	}
 }
@@ -191,6 +203,14 @@ type result struct {
 	CPUs             int               `json:"cpus"`
 	WarmUp           toldSpan          `json:"warmUp"`
 	Tail             toldSpan          `json:"tail"`
+	Course           course            `json:"course"`
+}
+
+// course has the cycles of each slice of which nothing failed, and how long they took in the mean, to four digits.
+type course struct {
+	SliceSeconds float64   `json:"sliceSeconds"`
+	Requests     []uint64  `json:"requests"`
+	MeanSeconds  []float64 `json:"meanSeconds"`
 }
 
 type toldSpan struct {
@@ -230,7 +250,18 @@ func (c *counts) result() result {
 		FirstFailures:    append([]string{}, c.failures...),
 		WarmUp:           told(0, c.window.warmUp, c.warmUp),
 		Tail:             told(end, whole, c.tail),
+		Course:           c.toldCourse(),
 	}
+}
+
+func (c *counts) toldCourse() course {
+	told := course{SliceSeconds: c.window.measured.Seconds() / slices}
+	for _, slice := range c.course {
+		mean := slice.sum / float64(max(1, slice.cycles))
+		told.Requests = append(told.Requests, slice.cycles)
+		told.MeanSeconds = append(told.MeanSeconds, fourDigits(mean))
+	}
+	return told
 }
 
 func unixSeconds(at time.Time) float64 {

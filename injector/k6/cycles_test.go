@@ -40,6 +40,23 @@ func TestACycleBelongsToThePartInWhichItEnds(t *testing.T) {
 	equal(t, "length of the tail", told.Tail.DurationSeconds, 0.5)
 }
 
+func TestTheCourseOfTheWindowIsTold(t *testing.T) {
+	c := load()
+	for _, ended := range []int{999, 1000, 1124, 1125, 2999, 3000} {
+		c.cycle(at(ended), "1", time.Duration(ended)*time.Microsecond)
+	}
+	c.check(at(1500), "1", "answers", false)
+	c.cycle(at(1500), "1", time.Millisecond)
+	told := c.result().Course
+	equal(t, "slices", len(told.Requests), slices)
+	equal(t, "length", told.SliceSeconds, 0.125)
+	for index, expected := range map[int]uint64{0: 2, 1: 1, 4: 0, 15: 1} {
+		equal(t, "cycles", told.Requests[index], expected)
+	}
+	equal(t, "mean", told.MeanSeconds[0], 0.001062)
+	equal(t, "of none", told.MeanSeconds[4], 0)
+}
+
 func TestACycleFailsByWhateverFailsInIt(t *testing.T) {
 	for name, spoil := range map[string]func(c *counts){
 		"request": func(c *counts) { c.request(at(1500), "1", time.Millisecond, "500", true) },

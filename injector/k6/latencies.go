@@ -24,11 +24,15 @@ var bounds = func() []float64 {
 	var ends []float64
 	for index := range 30 * bucketsPerDoubling {
 		end := 1e-6 * math.Exp2(float64(index)/bucketsPerDoubling)
-		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(end, 'e', 3, 64), 64)
-		ends = append(ends, rounded)
+		ends = append(ends, fourDigits(end))
 	}
 	return append(ends, math.Inf(1))
 }()
+
+func fourDigits(value float64) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'e', 3, 64), 64)
+	return rounded
+}
 
 func (l *latencies) add(seconds float64) {
 	if l.count == 0 {

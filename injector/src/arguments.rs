@@ -91,6 +91,9 @@ pub(crate) struct RunArguments {
     /// File with the body of each request
     #[arg(long)]
     body_file: Option<PathBuf>,
+    /// Tell how latency goes in the course of the measured run. Fortio then writes each request down, which takes it some time
+    #[arg(long)]
+    course: bool,
     /// Where the meter says its time
     #[arg(long)]
     pub(crate) clock_url: Option<String>,
@@ -163,6 +166,7 @@ pub(crate) struct ExecutionPlan {
     /// When the measured run is given up, should its executions not have ended by then.
     pub(crate) limit: Duration,
     pub(crate) readers: Readers,
+    pub(crate) with_course: bool,
 }
 
 /// One load of k6.
@@ -171,6 +175,7 @@ pub(crate) struct CyclePlan {
     pub(crate) k6: PathBuf,
     pub(crate) script: String,
     pub(crate) settings: CycleSettings,
+    pub(crate) with_course: bool,
     /// When it is interrupted, should it not have ended by then.
     pub(crate) limit: Duration,
 }
@@ -182,6 +187,8 @@ pub(crate) struct RequestPlan {
     pub(crate) warm_up: Option<Run>,
     pub(crate) measured: Run,
     pub(crate) tail: Option<Run>,
+    /// Whether the measured run tells each request.
+    pub(crate) with_course: bool,
     /// How long an interrupted Fortio is given to write its result, before it is killed.
     pub(crate) grace: Duration,
 }
@@ -224,6 +231,7 @@ impl RunArguments {
             script: script.to_owned(),
             limit: Duration::from_secs_f64(settings.load_seconds()) + K6_PATIENCE,
             settings,
+            with_course: self.course,
         })
     }
 
@@ -255,6 +263,7 @@ impl RunArguments {
                 score: pattern("score-pattern", &self.score_pattern)?,
                 work,
             },
+            with_course: self.course,
         })
     }
 
@@ -309,6 +318,7 @@ impl RunArguments {
             warm_up: beside("warm-up", span("warm-up-seconds", self.warm_up_seconds)?),
             measured: run("measured run", amount),
             tail: beside("tail", span("tail-seconds", self.tail_seconds)?),
+            with_course: self.course,
             // Requests under way are waited for, but a pod is given 30 s to end by default.
             grace: Duration::from_secs_f64((2.0 * self.timeout_seconds + 2.0).min(20.0)),
         })

@@ -53,6 +53,7 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
         measured,
         warm_up,
         tail,
+        course,
     } = parse(&output.stdout, &plan.settings).map_err(|error| failure(&error, &output, &ended))?;
     let measured = LoadResult::K6(measured);
     let span = measured.span();
@@ -79,6 +80,7 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
         asked_warm_up_seconds: plan.settings.warm_up_seconds,
         asked_tail_seconds: plan.settings.tail_seconds,
         throttled_seconds,
+        course: course.filter(|_| plan.with_course),
         json_line: result_line(&output.stdout).unwrap_or_default().to_owned(),
     })
 }

@@ -8,6 +8,7 @@ use std::{
 
 use frugality_measure::{
     batch::{BatchResult, EXECUTIONS_PATH, Execution, Outcome as Executed},
+    course::CourseRecorder,
     fortio::Amount,
     load::LoadResult,
     report::{Failure, LoadSpan},
@@ -52,13 +53,19 @@ enum Missing {
 /// off, for it only keeps the load on.
 pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome, Failure> {
     let mut runner = Runner { plan, watch };
-    let warm_up = (plan.warm_up_seconds > 0.0)
-        .then(|| runner.executions("warm-up", Amount::DurationSeconds(plan.warm_up_seconds)));
+    let warm_up = (plan.warm_up_seconds > 0.0).then(|| {
+        runner.executions(
+            "warm-up",
+            Amount::DurationSeconds(plan.warm_up_seconds),
+            None,
+        )
+    });
     if let Some(stop) = runner.watch.stopped() {
         return Err(Failure::of(&format!("{stop} before the measured run")));
     }
     let throttled_before = throttled_seconds();
-    let (measured, interrupted) = runner.executions("measured run", plan.amount);
+    let mut course = CourseRecorder::default();
+    let (measured, interrupted) = runner.executions("measured run", plan.amount, Some(&mut course));
     let throttled_seconds = throttled_before
         .zip(throttled_seconds())
         .map(|(before, after)| after - before);
@@ -77,6 +84,7 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
         asked_warm_up_seconds: plan.warm_up_seconds,
         asked_tail_seconds: plan.tail_seconds,
         throttled_seconds,
+        course: course.course().filter(|_| plan.with_course),
         json_line,
     })
 }
@@ -89,7 +97,12 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Whole executions, one after another, at least one; and why they were given up before the amount, if they
     /// were.
-    fn executions(&mut self, name: &str, amount: Amount) -> (BatchResult, Option<String>) {
+    fn executions(
+        &mut self,
+        name: &str,
+        amount: Amount,
+        mut course: Option<&mut CourseRecorder>,
+    ) -> (BatchResult, Option<String>) {
         let mut result = BatchResult::starting(now());
         let start = Instant::now();
         let is_enough = |result: &BatchResult| match amount {
@@ -99,12 +112,16 @@ impl Runner<'_> {
         let mut given_up = None;
         loop {
             let begun = Instant::now();
+            let at_seconds = start.elapsed().as_secs_f64();
             let outcome = self.execution(self.plan.timeout);
             let taken = begun.elapsed();
             match outcome {
                 Ok(executed) => {
                     eprintln!("{name}: {}", told(&executed));
                     result.add(&executed);
+                    if let Some(course) = &mut course {
+                        course.add(at_seconds, executed.duration_seconds);
+                    }
                 }
                 Err(Missing::Stopped(stop)) => {
                     given_up = Some(stop.to_string());

@@ -1,6 +1,7 @@
 //! What a load leaves, whoever puts it on.
 
 use frugality_measure::{
+    course::Course,
     load::LoadResult,
     report::{ClockOffset, Failure, InjectionReport, LoadSpan, REPORT_VERSION},
 };
@@ -26,6 +27,8 @@ pub(crate) struct Outcome {
     pub(crate) asked_warm_up_seconds: f64,
     pub(crate) asked_tail_seconds: f64,
     pub(crate) throttled_seconds: Option<f64>,
+    /// Where it was asked for.
+    pub(crate) course: Option<Course>,
     /// The load generator's own JSON of the measured run, on one line.
     pub(crate) json_line: String,
 }
@@ -55,6 +58,7 @@ impl Outcome {
             interrupted: self.interrupted.clone(),
             clock,
             clock_after,
+            course: self.course.clone(),
             throttled_seconds: self.throttled_seconds,
         }
     }

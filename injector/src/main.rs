@@ -11,6 +11,7 @@
 //! measured run but the load was interrupted. All but a command line that cannot be read leave a
 //! termination message.
 
+mod access_log;
 mod arguments;
 mod cgroup;
 mod clock;

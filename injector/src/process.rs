@@ -148,8 +148,8 @@ pub(crate) struct Output {
 }
 
 impl Process {
-    pub(crate) fn spawn(program: &Path, arguments: &[String]) -> io::Result<Self> {
-        Self::start(Command::new(program).args(arguments))
+    pub(crate) fn spawn(program: &Path, arguments: &[String], stdin: Stdio) -> io::Result<Self> {
+        Self::start(Command::new(program).args(arguments), stdin)
     }
 
     /// The same with this environment and nothing of the injector's.
@@ -160,12 +160,12 @@ impl Process {
     ) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.args(arguments).env_clear();
-        Self::start(command.envs(environment.iter().copied()))
+        Self::start(command.envs(environment.iter().copied()), Stdio::null())
     }
 
-    fn start(command: &mut Command) -> io::Result<Self> {
+    fn start(command: &mut Command, stdin: Stdio) -> io::Result<Self> {
         let mut child = command
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // A terminal's ^C would reach it beside ours, and a second SIGINT ends it at once.

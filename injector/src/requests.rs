@@ -1,6 +1,6 @@
 //! One request, again and again: three runs of Fortio, back to back.
 
-use std::fmt::Display;
+use std::{fmt::Display, process::Stdio};
 
 use frugality_measure::{
     fortio::{Amount, FortioResult, argv, parse},
@@ -9,6 +9,7 @@ use frugality_measure::{
 };
 
 use crate::{
+    access_log::{self, AccessLog},
     arguments::{RequestPlan, Run},
     cgroup::throttled_seconds,
     load::Outcome,
@@ -26,7 +27,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
         return Err(Failure::of(&format!("{stop} before the measured run")));
     }
 
-    let mut process = start(&plan.measured, plan)?;
+    let (mut process, log) = start_measured(plan)?;
     let throttled_before = throttled_seconds();
     let warm_up = warm_up.and_then(|(run, (process, ended))| span(run, process.output(), &ended));
     let ended = wait(&plan.measured, &mut process, plan, watch)?;
@@ -67,6 +68,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
         asked_warm_up_seconds: asked_seconds(plan.warm_up.as_ref()),
         asked_tail_seconds: asked_seconds(plan.tail.as_ref()),
         throttled_seconds,
+        course: log.and_then(AccessLog::course),
         json_line: json.stdout.lines().map(str::trim).collect(),
     })
 }
@@ -79,8 +81,24 @@ fn asked_seconds(run: Option<&Run>) -> f64 {
     }
 }
 
+/// The measured run, and what it tells of each request where that is asked for.
+fn start_measured(plan: &RequestPlan) -> Result<(Process, Option<AccessLog>), Failure> {
+    let arguments = |log| argv(&plan.measured.settings, "-", log);
+    if !plan.with_course {
+        return Ok((spawn(plan, &arguments(None), Stdio::null())?, None));
+    }
+    let (log, stdin) = AccessLog::open()
+        .map_err(|error| Failure::of(&format!("cannot open a log of the requests: {error}")))?;
+    let process = spawn(plan, &arguments(Some(access_log::PATH)), stdin)?;
+    Ok((process, Some(log)))
+}
+
 fn start(run: &Run, plan: &RequestPlan) -> Result<Process, Failure> {
-    Process::spawn(&plan.fortio, &argv(&run.settings, "-"))
+    spawn(plan, &argv(&run.settings, "-", None), Stdio::null())
+}
+
+fn spawn(plan: &RequestPlan, arguments: &[String], stdin: Stdio) -> Result<Process, Failure> {
+    Process::spawn(&plan.fortio, arguments, stdin)
         .map_err(|error| Failure::of(&format!("cannot start {}: {error}", plan.fortio.display())))
 }
 

@@ -106,6 +106,41 @@ fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
 }
 
 #[test]
+fn a_target_that_becomes_slower_is_told_by_how_much() {
+    let answer = Answer::Slower {
+        milliseconds_per_second: 20.0,
+    };
+    let target = Target::start(Duration::from_millis(5), answer);
+    let arguments = "--connections 4 --duration-seconds 9 --warm-up-seconds 1 --course";
+    let report = run("slower", &target.url("/"), arguments).report(0);
+    let course = report.course.unwrap();
+    let counted: u64 = course.requests.iter().sum();
+    assert_eq!(counted, report.measured.span().requests);
+    let sums = course.requests.iter().zip(&course.mean_seconds);
+    let sum: f64 = sums.map(|(count, mean)| *count as f64 * mean).sum();
+    let of_all = report.measured.latency().sum_seconds;
+    assert!((sum / of_all - 1.0).abs() < 1e-3, "{sum} of {of_all}");
+    let drift = course.drift_seconds_per_second().unwrap();
+    assert!((0.017..0.023).contains(&drift), "{drift}: {course:?}");
+}
+
+#[test]
+fn the_course_is_of_the_requests_that_succeed_and_nobody_is_told_it_unasked() {
+    let target = Target::start(Duration::ZERO, Answer::Status(500));
+    let arguments = "--connections 2 --duration-seconds 1";
+    let report = run(
+        "course-500",
+        &target.url("/"),
+        &format!("{arguments} --course"),
+    )
+    .report(0);
+    assert_eq!(report.course, None);
+    let target = Target::start(Duration::ZERO, OK);
+    let report = run("no-course", &target.url("/"), arguments).report(0);
+    assert_eq!(report.course, None);
+}
+
+#[test]
 fn a_count_of_requests_is_kept_to_and_method_headers_and_body_arrive() {
     let target = Target::start(Duration::ZERO, OK);
     let arguments =

@@ -56,7 +56,7 @@ fn one_load_without_a_break_whose_requests_are_the_targets_own() {
         "k6-cycles",
         &target.url(""),
         SCRIPT,
-        "--connections 4 --warm-up-seconds 1 --duration-seconds 2 --tail-seconds 1",
+        "--connections 4 --warm-up-seconds 1 --duration-seconds 2 --tail-seconds 1 --course",
     )
     .end();
     let whole = began.elapsed().as_secs_f64();
@@ -70,6 +70,17 @@ fn one_load_without_a_break_whose_requests_are_the_targets_own() {
     assert!((tail.start_unix_seconds - report.measured.span().end_unix_seconds()).abs() < 1e-4);
     assert!((1.0..2.5).contains(&tail.duration_seconds), "{tail:?}");
     assert!((5.0..15.0).contains(&whole), "{whole}");
+
+    let course = report.course.as_ref().unwrap();
+    let counted: u64 = course.requests.iter().sum();
+    assert_eq!(
+        (course.requests.len(), counted),
+        (16, report.measured.span().requests)
+    );
+    assert!(
+        course.mean_seconds.iter().all(|mean| *mean >= 0.01),
+        "{course:?}"
+    );
 
     // Each cycle waits for two answers of 5 ms; each agent has at most one under way at an end.
     let figures = report.measured.figures(&[]);

@@ -74,6 +74,7 @@ fn whole_executions_one_after_another_with_score_and_work() {
         "--tail-seconds=1",
         "--score-pattern=score: ([0-9]+)",
         "--work-pattern=work: ([0-9]+)",
+        "--course",
     ];
     let ended = start("batch-executions", &runner.url, &arguments).end();
     let report = ended.report(0);
@@ -82,6 +83,10 @@ fn whole_executions_one_after_another_with_score_and_work() {
     assert!(matches!(result.executions.count, 3 | 4), "{result:?}");
     assert_eq!(result.failed_executions.count, 0);
     assert!(result.executions.min_seconds >= 0.4);
+    let course = report.course.as_ref().unwrap();
+    let counted: u64 = course.requests.iter().sum();
+    assert_eq!(counted, result.executions.count);
+    assert!((0.4..0.5).contains(&course.mean_seconds[0]), "{course:?}");
     let idle = result.duration_seconds - result.executions.sum_seconds;
     assert!((0.0..0.3).contains(&idle), "{idle} s without an execution");
     assert!((result.score.unwrap().mean - 42.0).abs() < 1e-9);

@@ -18,6 +18,7 @@
 pub mod attempt;
 pub mod attribution;
 pub mod batch;
+pub mod course;
 pub mod energy;
 pub mod exposition;
 pub mod fortio;

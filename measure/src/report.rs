@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use thiserror::Error;
 
-use crate::{NUMBERS_END, load::LoadResult};
+use crate::{NUMBERS_END, course::Course, load::LoadResult};
 
 /// Most bytes that Kubernetes keeps of a termination message.
 pub const LIMIT_BYTES: usize = 4096;
@@ -55,6 +55,9 @@ pub struct InjectionReport {
     pub clock: Option<ClockOffset>,
     /// The same right after the tail.
     pub clock_after: Option<ClockOffset>,
+    /// How latency went in the measured run; absent where nobody asked for it, and where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// For how long the injector's CPU was throttled in the measured run (of a script, in the whole load), in
     /// seconds, by its own cgroup; absent where that does not tell.
     pub throttled_seconds: Option<f64>,
@@ -207,6 +210,9 @@ impl InjectionReport {
             serde_json::from_value(document).map_err(|error| refuse(error.to_string()))?;
         let checked = report.measured.check();
         checked.map_err(|error| refuse(error.to_string()))?;
+        if !report.course.as_ref().is_none_or(Course::is_possible) {
+            return Err(refuse("its course cannot be".to_owned()));
+        }
         Ok(report)
     }
 }

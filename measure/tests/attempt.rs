@@ -42,6 +42,7 @@ fn report() -> InjectionReport {
         interrupted: None,
         clock,
         clock_after: clock,
+        course: None,
         throttled_seconds: None,
         measured: LoadResult::Fortio(measured),
     }

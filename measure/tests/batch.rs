@@ -246,6 +246,7 @@ fn report(measured: BatchResult) -> InjectionReport {
         interrupted: None,
         clock: None,
         clock_after: None,
+        course: None,
         throttled_seconds: None,
     }
 }

@@ -266,7 +266,7 @@ fn the_arguments_for_a_load_by_duration_at_the_greatest_rate() {
     let expected = "load -json - -loglevel critical -c 4 -t 60s -qps 0 -r 0.0001 \
         -p 50,75,90,99,99.9 -timeout 3s -X GET -H Accept:text/vcard -labels trial␣a \
         -allow-initial-errors -log-errors=false http://server.ns.svc:8080/contacts/{uuid}";
-    let arguments = argv(&settings(), "-");
+    let arguments = argv(&settings(), "-", None);
     assert_eq!(arguments.join(" "), expected.replace('␣', " "));
     assert!(arguments.contains(&"trial a".to_owned()));
 }
@@ -282,7 +282,7 @@ fn the_arguments_for_a_count_at_a_rate_with_a_body() {
         body: Some(Body::Text("BEGIN:VCARD".into())),
         ..settings()
     };
-    let line = argv(&settings, "/tmp/out.json").join(" ");
+    let line = argv(&settings, "/tmp/out.json", Some("/tmp/log")).join(" ");
     for part in [
         "-json /tmp/out.json",
         "-n 500",
@@ -299,7 +299,7 @@ fn the_arguments_for_a_count_at_a_rate_with_a_body() {
         ..settings
     };
     assert!(
-        argv(&from_file, "-")
+        argv(&from_file, "-", None)
             .join(" ")
             .contains("-payload-file /body")
     );

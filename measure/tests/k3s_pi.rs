@@ -268,6 +268,7 @@ impl Scene {
             interrupted: None,
             clock,
             clock_after: clock,
+            course: None,
             throttled_seconds: Some(0.0),
         }
     }

@@ -141,6 +141,7 @@ fn a_report_of_cycles_comes_through_whole() {
             measured,
             warm_up,
             tail,
+            course,
         } = output(json, rate);
         let report = InjectionReport {
             version: REPORT_VERSION,
@@ -155,12 +156,24 @@ fn a_report_of_cycles_comes_through_whole() {
             interrupted: None,
             clock: None,
             clock_after: None,
+            course,
             throttled_seconds: None,
         };
         let message = report.encode().unwrap();
         assert!(message.len() <= LIMIT_BYTES, "{}", message.len());
         assert_eq!(InjectionReport::decode(&message).unwrap(), report);
     }
+}
+
+#[test]
+fn the_course_of_the_window_is_read() {
+    assert_eq!(output(AGENTS, None).course, None);
+    let mut json: Value = serde_json::from_str(AGENTS).unwrap();
+    json["course"] = json!({"sliceSeconds": 0.5, "requests": [3, 4], "meanSeconds": [0.01, 0.02]});
+    let course = parse(&json.to_string(), &settings(None)).unwrap().course;
+    let course = course.unwrap();
+    assert_eq!(course.requests, [3, 4]);
+    assert!((course.mean_seconds[1] - 0.02).abs() < 1e-12);
 }
 
 #[rstest]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::{
+    course::Course,
     fortio::{FortioResult, parse},
     latency::{Bucket, Percentile},
     report::{
@@ -38,6 +39,13 @@ fn report(measured: FortioResult) -> InjectionReport {
         clock_after: Some(ClockOffset {
             offset_seconds: -0.001_27,
             uncertainty_seconds: 0.000_31,
+        }),
+        course: Some(Course {
+            slice_seconds: 64.0,
+            requests: (0..16).map(|index| 381_234 + 777 * index).collect(),
+            mean_seconds: (0..16)
+                .map(|index| 0.001_234 + 1e-6 * f64::from(index))
+                .collect(),
         }),
         throttled_seconds: Some(0.012_345),
     }

@@ -93,6 +93,7 @@ struct Row {
     candidate_peak_working_set_bytes: Option<f64>,
     candidate_working_set_growth_bytes_per_second: Option<f64>,
     database_peak_working_set_bytes: Option<f64>,
+    latency_drift_seconds_per_second: Option<f64>,
     restarts: Option<i32>,
     database_rows: Option<i64>,
     database_digest: Option<String>,
@@ -180,6 +181,7 @@ fn row(trial: FrugalityTrial) -> Row {
     let of_candidate = energy.filter(|_| !spec.is_node_shared());
     let attributed = energy.and_then(|energy| energy.attributed.as_ref());
     let cpu = energy.and_then(|energy| energy.cpu.as_ref());
+    let latency_drift_seconds_per_second = status.latency_drift_seconds_per_second();
     let images: Vec<String> = status
         .images
         .iter()
@@ -242,6 +244,7 @@ fn row(trial: FrugalityTrial) -> Row {
         candidate_working_set_growth_bytes_per_second: energy
             .and_then(|e| e.candidate_working_set_growth_bytes_per_second),
         database_peak_working_set_bytes: energy.and_then(|e| e.database_peak_working_set_bytes),
+        latency_drift_seconds_per_second,
         restarts: status.restarts,
         database_rows: status.database.as_ref().map(|database| database.rows),
         database_digest: status.database.map(|database| database.digest),

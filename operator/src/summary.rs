@@ -478,18 +478,28 @@ fn cycles(status: &FrugalityBenchmarkStatus) -> impl Iterator<Item = String> {
     })
 }
 
-/// How fast the memory of each candidate grows, where the windows are long enough to tell.
+/// How fast the memory of each candidate grows and its latency rises, where the windows are long enough to tell.
 fn growth(status: &FrugalityBenchmarkStatus) -> impl Iterator<Item = String> {
     let several_points = has_several_points(status);
-    status.results.iter().filter_map(move |result| {
-        let growth = result.memory_growth_bytes_per_hour?;
-        let [value, lower, upper] =
-            [growth.value, growth.lower, growth.upper].map(|bytes| text::number(bytes / MEBIBYTE));
+    status.results.iter().flat_map(move |result| {
         let at = text::at(&result.point, several_points);
         let candidate = &result.candidate;
-        Some(format!(
-            "memory of {candidate}{at} grows by {value} [{lower}–{upper}] MiB/h"
-        ))
+        let told = |figure: &Figure, of_unit: f64| {
+            let [value, lower, upper] =
+                [figure.value, figure.lower, figure.upper].map(|it| text::number(it / of_unit));
+            format!("{value} [{lower}–{upper}]")
+        };
+        let memory = result.memory_growth_bytes_per_hour.as_ref();
+        let latency = result.latency_drift_milliseconds_per_hour.as_ref();
+        let memory = memory.map(|growth| {
+            let growth = told(growth, MEBIBYTE);
+            format!("memory of {candidate}{at} grows by {growth} MiB/h")
+        });
+        let latency = latency.map(|drift| {
+            let drift = told(drift, 1.0);
+            format!("mean latency of {candidate}{at} rises by {drift} ms/h")
+        });
+        memory.into_iter().chain(latency)
     })
 }
 

@@ -19,10 +19,14 @@ const AWKWARD: &str = "it said \"no\",\nthen nothing";
 /// Block 1 with a void attempt before, and an attempt under way; in no order.
 fn ledger() -> Vec<FrugalityTrial> {
     let benchmark = two();
-    let measured: Vec<_> = entries::ledger(&benchmark, |_, _| entries::Trial::default())
-        .into_iter()
-        .filter(|entry| entry.spec.block == 1)
-        .collect();
+    let measured: Vec<_> = entries::ledger(&benchmark, |_, name| entries::Trial {
+        latency_drift: Some(3.6),
+        seconds: if name == "rust" { 600.0 } else { 599.0 },
+        ..entries::Trial::default()
+    })
+    .into_iter()
+    .filter(|entry| entry.spec.block == 1)
+    .collect();
     let mut void = entries::entry(&benchmark, 2, 1, 1, "rust");
     void.status = Some(entries::without_figures(
         Outcome::Void,
@@ -90,6 +94,9 @@ fn every_attempt_is_one_flat_object_with_every_field() {
         );
     }
     assert_eq!(rows[0]["grossJoulesPerRequest"], json!(0.01));
+    let drift = rows[0]["latencyDriftSecondsPerSecond"].as_f64().unwrap();
+    assert!((drift - 1e-6).abs() < 1e-9, "{drift}");
+    assert_eq!(rows[1]["latencyDriftSecondsPerSecond"], Value::Null);
     assert_eq!(rows[0]["provenance"], json!("Metered"));
     assert_eq!(rows[0]["createdAt"], json!("2026-11-21T04:56:51Z"));
     assert_eq!(rows[2]["reason"], json!("PodReplaced"));

@@ -1,11 +1,15 @@
-//! What shows only in time: growing memory, and containers that end.
+//! What shows only in time: growing memory, latency that drifts, and containers that end.
+
+use frugality_operator::api::FrugalityBenchmarkStatus;
+use serde_json::{Value, json};
 
 use crate::common::{
+    edited,
     entries::{Trial, factor, judged, ledger},
+    injector_pod,
     judgement::table,
     two,
 };
-use frugality_operator::api::FrugalityBenchmarkStatus;
 
 fn status(of: impl Fn(i32, &str) -> Trial) -> FrugalityBenchmarkStatus {
     let benchmark = two();
@@ -55,6 +59,84 @@ fn growth_that_is_unknown_in_one_trial_is_not_told() {
         ..Trial::default()
     });
     assert_eq!(status.results[0].memory_growth_bytes_per_hour, None);
+}
+
+#[test]
+fn drift_of_latency_is_the_mean_of_the_trials_with_an_interval() {
+    let drifting = |block: i32, name: &str, seconds: f64| Trial {
+        // 10, 11, 12, 13 and 14, as the memory above.
+        latency_drift: (name == "rust").then(|| f64::from(9 + block)),
+        seconds,
+        ..Trial::default()
+    };
+    let of_ten_minutes = status(|block, name| drifting(block, name, 600.0));
+    let drift = of_ten_minutes.results[0].latency_drift_milliseconds_per_hour;
+    let drift = drift.unwrap();
+    for (told, expected) in [
+        (drift.value, 12.0),
+        (drift.lower, 10.04),
+        (drift.upper, 13.96),
+    ] {
+        assert!((told - expected).abs() < 1e-2, "{drift:?}");
+    }
+    let python = &of_ten_minutes.results[1];
+    assert_eq!(python.latency_drift_milliseconds_per_hour, None);
+    let told = table(&two(), of_ten_minutes);
+    assert!(
+        told.contains("mean latency of rust rises by 12.0 [10.0–14.0] ms/h"),
+        "{told}"
+    );
+    // In shorter windows it may be anything.
+    let shorter = status(|block, name| drifting(block, name, 599.0));
+    assert_eq!(shorter.results[0].latency_drift_milliseconds_per_hour, None);
+}
+
+#[test]
+fn drift_that_is_unknown_in_one_trial_is_not_told() {
+    let status = status(|block, _| Trial {
+        latency_drift: (block != 5).then_some(1.0),
+        seconds: 600.0,
+        ..Trial::default()
+    });
+    let drift = status.results[0].latency_drift_milliseconds_per_hour;
+    assert_eq!(drift, None);
+}
+
+#[test]
+fn drift_of_answers_that_are_not_the_expected_ones_is_not_told() {
+    let benchmark = two();
+    let mut trials = ledger(&benchmark, |_, _| Trial {
+        latency_drift: Some(3.6),
+        seconds: 600.0,
+        ..Trial::default()
+    });
+    let trial = trials[0].status.as_mut().unwrap();
+    let drift = trial.latency_drift_seconds_per_second().unwrap();
+    assert!((drift - 1e-6).abs() < 1e-9, "{drift}");
+    trial.requests.as_mut().unwrap().ms_per_request = None;
+    assert_eq!(trial.latency_drift_seconds_per_second(), None);
+}
+
+#[test]
+fn the_course_is_asked_for_where_windows_are_long() {
+    let asks = |changes: &[(&str, Value)]| {
+        let pod = injector_pod(&edited(&two(), changes), 8);
+        let args = pod.containers[0].args.clone().unwrap();
+        args.contains(&"--course".to_owned())
+    };
+    assert!(!asks(&[("/load/duration", json!("599s"))]));
+    assert!(asks(&[("/load/duration", json!("600s"))]));
+    // At the greatest rate nobody knows for how long.
+    assert!(!asks(&[("/load/requests", json!(999_999))]));
+    assert!(asks(&[("/load/requests", json!(1_000_000))]));
+    assert!(!asks(&[
+        ("/load/requests", json!(1_000_000)),
+        ("/load/rate", json!(2000))
+    ]));
+    assert!(asks(&[
+        ("/load/requests", json!(60_000)),
+        ("/load/rate", json!(100))
+    ]));
 }
 
 #[test]

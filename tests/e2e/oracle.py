@@ -238,13 +238,15 @@ class Requests:
     def _of_k6(cls, k6: Mapping[str, Any]) -> "Requests":
         done, failed = k6["cycles"], k6["failedCycles"]["count"]
         seconds, successes = k6["durationSeconds"], done["count"]
+        # Those that were due and did not begin would have taken longest.
+        is_timed = successes and not k6["droppedCycles"]
         return cls(
             start=k6["startUnixSeconds"],
             seconds=seconds,
             total=successes + failed,
             successes=successes,
             rate=successes / seconds if successes else None,
-            milliseconds=1000 * done["sumSeconds"] / successes if successes else None,
+            milliseconds=1000 * done["sumSeconds"] / successes if is_timed else None,
         )
 
     @classmethod

@@ -69,6 +69,21 @@ def test_how_fast_memory_grows_is_told(endured: Endured) -> None:
     assert -peak < growth * seconds < peak
 
 
+def test_how_latency_goes_is_told(endured: Endured) -> None:
+    status = endured.trial["status"]
+    course, window = status["course"], status["window"]
+    # Every request is in it, and their mean is Fortio's own.
+    counts, means = course["requests"], course["meanSeconds"]
+    assert sum(counts) == REQUESTS
+    mean = sum(n * mean for n, mean in zip(counts, means, strict=True)) / REQUESTS
+    assert mean == pytest.approx(status["requests"]["msPerRequest"] / 1e3, rel=1e-3)
+    seconds = window["endUnixSeconds"] - window["startUnixSeconds"]
+    assert len(counts) - 1 <= seconds / course["sliceSeconds"] <= len(counts)
+    middles = [(index + 0.5) * course["sliceSeconds"] for index in range(len(counts) - 1)]
+    slope = statistics.linear_regression(middles, means[:-1]).slope
+    say(f"mean latency {1e3 * mean:.3f} ms, rises by {3.6e6 * slope:.4f} ms/h: {course}")
+
+
 def test_status_and_ledger_stay_small(endured: Endured) -> None:
     sizes = len(json.dumps(endured.benchmark["status"])), len(json.dumps(endured.trial["status"]))
     say(f"status {sizes[0]} bytes, entry of the ledger {sizes[1]} bytes")

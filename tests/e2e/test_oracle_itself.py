@@ -121,6 +121,20 @@ def test_requests_are_counted_over_successes_alone() -> None:
     assert Requests.of(raw, [204]).milliseconds is None
 
 
+def test_cycles_that_did_not_begin_leave_no_time_of_a_cycle() -> None:
+    k6 = {
+        "startUnixSeconds": BEGIN,
+        "durationSeconds": 20.0,
+        "cycles": {"count": 1000, "sumSeconds": 5.0},
+        "failedCycles": {"count": 10},
+        "droppedCycles": 0,
+    }
+    requests = Requests.of(k6)
+    assert (requests.total, requests.rate, requests.milliseconds) == (1010, 50.0, 5.0)
+    dropped = Requests.of(k6 | {"droppedCycles": 1})
+    assert (dropped.rate, dropped.milliseconds) == (50.0, None)
+
+
 def test_joules_of_a_program_are_those_of_its_work() -> None:
     batch = {
         "startUnixSeconds": BEGIN,

@@ -17,6 +17,10 @@ pub(crate) const CLOCK_OFFSET_SECONDS: f64 = 12.5;
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
     Status(u16),
+    /// 200, each second after the target's start this much later.
+    Slower {
+        milliseconds_per_second: f64,
+    },
     /// The connection is taken and the request read, and that is all.
     Never,
 }
@@ -42,10 +46,11 @@ impl Target {
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let shared = Arc::clone(&seen);
+        let began = Instant::now();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, seen) = (stream.unwrap(), Arc::clone(&shared));
-                thread::spawn(move || serve(stream, delay, answer, &seen));
+                thread::spawn(move || serve(stream, delay, answer, began, &seen));
             }
         });
         Self { address, seen }
@@ -96,7 +101,13 @@ pub(crate) fn refusing_url() -> String {
     format!("http://{}/", listener.local_addr().unwrap())
 }
 
-fn serve(mut stream: TcpStream, delay: Duration, answer: Answer, seen: &Mutex<Seen>) {
+fn serve(
+    mut stream: TcpStream,
+    delay: Duration,
+    answer: Answer,
+    began: Instant,
+    seen: &Mutex<Seen>,
+) {
     stream.set_nodelay(true).unwrap();
     while let Some(request) = read_request(&mut stream) {
         let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -121,6 +132,13 @@ fn serve(mut stream: TcpStream, delay: Duration, answer: Answer, seen: &Mutex<Se
         }
         match answer {
             Answer::Never => thread::sleep(Duration::from_secs(60)),
+            Answer::Slower {
+                milliseconds_per_second,
+            } => {
+                let later = began.elapsed().as_secs_f64() * milliseconds_per_second / 1000.0;
+                thread::sleep(delay + Duration::from_secs_f64(later));
+                respond(&mut stream, 200, "hello");
+            }
             Answer::Status(status) => {
                 thread::sleep(delay);
                 respond(&mut stream, status, "hello");

@@ -238,6 +238,7 @@ mod tests {
             interrupted: None,
             clock: None,
             clock_after: None,
+            course: None,
             throttled_seconds: None,
         }
     }

@@ -139,9 +139,10 @@ fn is_span(seconds: f64) -> bool {
 }
 
 /// Fortio's arguments (without the program) for `settings`. The result goes to the file `json_path`,
-/// or for `-` to the standard output, which then holds nothing else.
+/// or for `-` to the standard output, which then holds nothing else. With `access_log` each request is a line
+/// in that file.
 #[must_use]
-pub fn argv(settings: &LoadSettings, json_path: &str) -> Vec<String> {
+pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) -> Vec<String> {
     let mut arguments: Vec<String> = vec!["load".into()];
     let mut flag = |name: &str, value: &str| {
         arguments.push(name.into());
@@ -170,6 +171,9 @@ pub fn argv(settings: &LoadSettings, json_path: &str) -> Vec<String> {
         None => {}
     }
     flag("-labels", &settings.labels);
+    if let Some(path) = access_log {
+        flag("-access-log-file", path);
+    }
     // What the candidate answers is an outcome: without these two, one early error would end the run
     // without a result, and each error would be a line in the log.
     arguments.push("-allow-initial-errors".into());

@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::CycleSettings;
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
+    course::Course,
     latency::{Histogram, merged_percentiles},
     load::RequestFigures,
     report::LoadSpan,
@@ -85,6 +86,8 @@ pub struct K6Output {
     pub warm_up: LoadSpan,
     /// The load after it.
     pub tail: LoadSpan,
+    /// How long cycles took in the course of the window.
+    pub course: Option<Course>,
 }
 
 /// Why a text is no result to build on.
@@ -136,6 +139,7 @@ pub fn parse(text: &str, settings: &CycleSettings) -> Result<K6Output, K6Error> 
         measured,
         warm_up: raw.warm_up,
         tail: raw.tail,
+        course: raw.course,
     })
 }
 
@@ -155,6 +159,8 @@ struct Raw {
     cpus: u32,
     warm_up: LoadSpan,
     tail: LoadSpan,
+    #[serde(default)]
+    course: Option<Course>,
 }
 
 /// A histogram without percentiles.

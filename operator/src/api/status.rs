@@ -364,6 +364,10 @@ pub struct CandidateResult {
     /// every window is of ten minutes or more, since caches fill in the first, and no container was restarted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_growth_bytes_per_hour: Option<Figure>,
+    /// How fast its mean latency rises in the measured window, in milliseconds per hour: the mean of the trials' slopes.
+    /// Only where every window is of ten minutes or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_drift_milliseconds_per_hour: Option<Figure>,
     /// How often its containers were restarted in these trials.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: i32,

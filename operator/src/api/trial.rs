@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use frugality_measure::{
     batch,
-    energy::{EnergyFigures, Window},
+    course::Course,
+    energy::{EnergyFigures, MIN_GROWTH_WINDOW_SECONDS, Window},
     fortio::FortioResult,
     k6::K6Result,
     load::{LoadResult, RequestFigures},
@@ -200,6 +201,10 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub batch: Option<batch::BatchResult>,
+    /// Latencies in the course of the measured window, where that may be of ten minutes or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "open_object")]
+    pub course: Option<Course>,
     /// The warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
@@ -232,6 +237,16 @@ impl FrugalityTrialStatus {
             LoadResult::K6(result) => self.k6 = Some(result),
             LoadResult::Batch(result) => self.batch = Some(result),
         }
+    }
+
+    /// How fast the mean latency of the expected answers rose in the window, in seconds per second. Unknown in
+    /// windows that are too short to tell.
+    #[must_use]
+    pub fn latency_drift_seconds_per_second(&self) -> Option<f64> {
+        let is_long = self.window?.seconds() >= MIN_GROWTH_WINDOW_SECONDS;
+        let is_known = self.requests.as_ref()?.ms_per_request.is_some();
+        let course = self.course.as_ref().filter(|_| is_long && is_known)?;
+        course.drift_seconds_per_second()
     }
 }
 

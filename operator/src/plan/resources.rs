@@ -329,6 +329,9 @@ impl Builder<'_> {
         if let Some(batch) = &spec.batch {
             args.extend(batch_args(batch));
         }
+        if settings.is_endurance() {
+            args.push("--course".to_owned());
+        }
         if let Some(url) = clock_url {
             args.push(format!("--clock-url={url}"));
         }

@@ -6,7 +6,10 @@ mod error;
 mod servers;
 mod units;
 
-use frugality_measure::{fortio::Amount, order::blocks, statistics::sequential::nominal_level};
+use frugality_measure::{
+    energy::MIN_GROWTH_WINDOW_SECONDS, fortio::Amount, order::blocks,
+    statistics::sequential::nominal_level,
+};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 pub use self::{error::SettingsError, units::Units};
@@ -25,6 +28,10 @@ const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
 /// Load after the measured window, so that its end lies inside steady load. Longer than the
 /// largest error of the clocks' offset that passes the checks, and than a meter's interval.
 pub const TAIL_SECONDS: f64 = 3.0;
+
+/// Requests at the greatest rate that are taken for an endurance run: a board's server takes ten minutes for them. To
+/// have each written down costs the injector some time, which shorter runs shall not have.
+const ENDURANCE_REQUESTS: u64 = 1_000_000;
 
 /// Chance of an interval to miss the true value, and of all looks together to call something different
 /// that is not.
@@ -303,6 +310,20 @@ impl Settings {
             allow_modelled: spec.energy.allow_modelled,
             rates: NodeRates::of_candidates(spec)?,
         })
+    }
+
+    /// Whether windows are so long that what shows only in time is told, as far as that is known beforehand: a number
+    /// of requests at the greatest rate may be over at any time.
+    #[must_use]
+    pub fn is_endurance(&self) -> bool {
+        match (self.amount, self.rate) {
+            (Amount::DurationSeconds(seconds), _) => seconds >= MIN_GROWTH_WINDOW_SECONDS,
+            (Amount::Requests(_), _) if self.counted == Counted::Executions => true,
+            (Amount::Requests(requests), Some(rate)) => {
+                requests as f64 / rate >= MIN_GROWTH_WINDOW_SECONDS
+            }
+            (Amount::Requests(requests), None) => requests >= ENDURANCE_REQUESTS,
+        }
     }
 
     /// Whether a joule decides a budget.

@@ -362,6 +362,7 @@ fn rounded(mut figures: Figures) -> Figures {
             &mut result.cpu_milliseconds_per_request,
             &mut result.error_ratio,
             &mut result.memory_growth_bytes_per_hour,
+            &mut result.latency_drift_milliseconds_per_hour,
         ] {
             *figure = figure.map(Figure::rounded);
         }

@@ -1,8 +1,9 @@
 //! Entries of the ledger with figures of one's own choosing, for the tests of the verdict.
 
 use frugality_measure::{
+    course::Course,
     energy::{
-        Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, ReadingMark,
+        Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, ReadingMark, Window,
         WorkloadFigures,
     },
     load::RequestFigures,
@@ -35,6 +36,10 @@ pub(crate) struct Trial {
     pub(crate) transactions: Option<f64>,
     /// In bytes per second.
     pub(crate) memory_growth: Option<f64>,
+    /// In milliseconds per hour.
+    pub(crate) latency_drift: Option<f64>,
+    /// Of the window, in seconds.
+    pub(crate) seconds: f64,
     pub(crate) restarts: Option<i32>,
     /// Of each of the candidate's servers, where it has several.
     pub(crate) workloads: Vec<WorkloadFigures>,
@@ -57,6 +62,8 @@ impl Default for Trial {
             body_bytes: Some(1000.0),
             transactions: Some(1.0),
             memory_growth: None,
+            latency_drift: None,
+            seconds: 20.0,
             restarts: Some(0),
             workloads: Vec::new(),
         }
@@ -185,6 +192,11 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
         reason: Some("Measured".into()),
         candidate_pods: vec!["candidate-uid".into()],
         database_pods,
+        window: Some(Window {
+            start_unix_seconds: T0,
+            end_unix_seconds: T0 + trial.seconds,
+        }),
+        course: trial.latency_drift.map(|drift| course(trial, drift)),
         requests: Some(RequestFigures {
             requests: trial.successes + trial.errors,
             successes: trial.successes,
@@ -204,6 +216,18 @@ fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStat
         transactions_per_request: trial.transactions,
         restarts: trial.restarts,
         ..FrugalityTrialStatus::default()
+    }
+}
+
+/// Of ten slices, and an eleventh that was cut off, in which latency is another one altogether.
+fn course(trial: &Trial, drift_ms_per_hour: f64) -> Course {
+    let slice_seconds = trial.seconds / 10.5;
+    let rise = drift_ms_per_hour / 1000.0 / 3600.0;
+    let mean = |slice: i32| trial.milliseconds / 1000.0 + f64::from(slice) * slice_seconds * rise;
+    Course {
+        slice_seconds,
+        requests: vec![100; 11],
+        mean_seconds: (0..10).map(mean).chain([7.0]).collect(),
     }
 }
 

@@ -165,6 +165,7 @@ impl LoadOn {
             interrupted: None,
             clock,
             clock_after: clock,
+            course: None,
             throttled_seconds: Some(0.0),
         }
     }

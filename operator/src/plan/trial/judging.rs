@@ -148,6 +148,7 @@ impl Attempt<'_> {
             limits: Limits::new(self.builder.config.max_node_watts),
         });
         status.set_load(report.measured);
+        status.course = report.course;
         status.warm_up = report.warm_up;
         status.tail = report.tail;
         status.clock = report.clock;

@@ -1,4 +1,4 @@
-//! What shows only in time: growing memory, and containers that end.
+//! What shows only in time: growing memory, latency that drifts, and containers that end.
 
 use frugality_measure::statistics::arithmetic_mean;
 
@@ -18,6 +18,20 @@ impl Evidence<'_> {
                 let energy = trial.energy.as_ref()?;
                 let slope = energy.candidate_working_set_growth_bytes_per_second?;
                 Some(slope * SECONDS_PER_HOUR)
+            })
+            .collect();
+        arithmetic_mean(&slopes?, 1.0 - self.settings.level).map(Figure::from)
+    }
+
+    /// How fast the candidate's mean latency rises, in milliseconds per hour, over windows that are long enough to
+    /// tell; none where a trial lacks it.
+    pub(super) fn latency_drift(&self, candidate: &str) -> Option<Figure> {
+        let slopes: Option<Vec<f64>> = self
+            .trials(candidate)
+            .into_iter()
+            .map(|trial| {
+                let slope = trial.latency_drift_seconds_per_second()?;
+                Some(1000.0 * SECONDS_PER_HOUR * slope)
             })
             .collect();
         arithmetic_mean(&slopes?, 1.0 - self.settings.level).map(Figure::from)

@@ -353,6 +353,7 @@ impl<'a> Evidence<'a> {
                 .collect::<Option<Vec<f64>>>()
                 .and_then(largest_bytes),
             memory_growth_bytes_per_hour: self.memory_growth(candidate),
+            latency_drift_milliseconds_per_hour: self.latency_drift(candidate),
             restarts: self.restarts(candidate),
             withheld,
         }
