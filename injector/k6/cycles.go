@@ -39,7 +39,8 @@ type counts struct {
 	spoiled map[string]bool
 }
 
-// slices of equal length that the window has, so that it can be seen how long cycles take in the course of it.
+// slices of equal length that the window has, so that it can be seen how long cycles take in the course of it. The
+// injector takes no more (MOST_SLICES of its course.rs).
 const slices = 16
 
 type slice struct {
@@ -206,9 +207,10 @@ type result struct {
 	Course           course            `json:"course"`
 }
 
-// course has the cycles of each slice of which nothing failed, and how long they took in the mean, to four digits.
+// course has the cycles of each slice of which nothing failed, and how long they took in the mean, to seven digits.
 type course struct {
 	SliceSeconds float64   `json:"sliceSeconds"`
+	WholeSeconds float64   `json:"wholeSeconds"`
 	Requests     []uint64  `json:"requests"`
 	MeanSeconds  []float64 `json:"meanSeconds"`
 }
@@ -250,16 +252,16 @@ func (c *counts) result() result {
 		FirstFailures:    append([]string{}, c.failures...),
 		WarmUp:           told(0, c.window.warmUp, c.warmUp),
 		Tail:             told(end, whole, c.tail),
-		Course:           c.toldCourse(),
+		Course:           c.toldCourse(length(c.window.warmUp, c.window.measured)),
 	}
 }
 
-func (c *counts) toldCourse() course {
-	told := course{SliceSeconds: c.window.measured.Seconds() / slices}
+func (c *counts) toldCourse(wholeSeconds float64) course {
+	told := course{SliceSeconds: c.window.measured.Seconds() / slices, WholeSeconds: wholeSeconds}
 	for _, slice := range c.course {
 		mean := slice.sum / float64(max(1, slice.cycles))
 		told.Requests = append(told.Requests, slice.cycles)
-		told.MeanSeconds = append(told.MeanSeconds, fourDigits(mean))
+		told.MeanSeconds = append(told.MeanSeconds, rounded(mean, 7))
 	}
 	return told
 }

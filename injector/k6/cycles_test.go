@@ -53,6 +53,7 @@ func TestTheCourseOfTheWindowIsTold(t *testing.T) {
 	for index, expected := range map[int]uint64{0: 2, 1: 1, 4: 0, 15: 1} {
 		equal(t, "cycles", told.Requests[index], expected)
 	}
+	equal(t, "whole", told.WholeSeconds, 2)
 	equal(t, "mean", told.MeanSeconds[0], 0.001062)
 	equal(t, "of none", told.MeanSeconds[4], 0)
 }

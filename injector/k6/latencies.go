@@ -24,13 +24,13 @@ var bounds = func() []float64 {
 	var ends []float64
 	for index := range 30 * bucketsPerDoubling {
 		end := 1e-6 * math.Exp2(float64(index)/bucketsPerDoubling)
-		ends = append(ends, fourDigits(end))
+		ends = append(ends, rounded(end, 4))
 	}
 	return append(ends, math.Inf(1))
 }()
 
-func fourDigits(value float64) float64 {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'e', 3, 64), 64)
+func rounded(value float64, digits int) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'e', digits-1, 64), 64)
 	return rounded
 }
 

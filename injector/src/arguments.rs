@@ -187,7 +187,7 @@ pub(crate) struct RequestPlan {
     pub(crate) warm_up: Option<Run>,
     pub(crate) measured: Run,
     pub(crate) tail: Option<Run>,
-    /// Whether the measured run tells each request.
+    /// Whether they tell each request.
     pub(crate) with_course: bool,
     /// How long an interrupted Fortio is given to write its result, before it is killed.
     pub(crate) grace: Duration,

@@ -70,6 +70,9 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
         .zip(throttled_seconds())
         .map(|(before, after)| after - before);
     let tail = (plan.tail_seconds > 0.0 && interrupted.is_none()).then(|| runner.tail());
+    let course = course
+        .course(measured.duration_seconds)
+        .filter(|_| plan.with_course);
     if measured.all_executions() == 0 {
         let why = interrupted.unwrap_or_default();
         return Err(Failure::of(&format!("no execution has ended: {why}")));
@@ -84,7 +87,7 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
         asked_warm_up_seconds: plan.warm_up_seconds,
         asked_tail_seconds: plan.tail_seconds,
         throttled_seconds,
-        course: course.course().filter(|_| plan.with_course),
+        course,
         json_line,
     })
 }

@@ -17,6 +17,18 @@ pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure>
     }
 }
 
+/// Whether a course has all that succeeded, so that it is of what the figures are of.
+fn is_of(course: &Course, measured: LoadSpan) -> bool {
+    let (told, succeeded) = (
+        course.requests.iter().sum::<u64>(),
+        measured.requests.saturating_sub(measured.errors),
+    );
+    if told != succeeded {
+        eprintln!("the course of the measured run has {told} of {succeeded}, and is not told");
+    }
+    told == succeeded
+}
+
 /// What warm-up, measured run and tail left.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -58,7 +70,7 @@ impl Outcome {
             interrupted: self.interrupted.clone(),
             clock,
             clock_after,
-            course: self.course.clone(),
+            course: self.course.clone().filter(|course| is_of(course, measured)),
             throttled_seconds: self.throttled_seconds,
         }
     }

@@ -27,7 +27,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
         return Err(Failure::of(&format!("{stop} before the measured run")));
     }
 
-    let (mut process, log) = start_measured(plan)?;
+    let (mut process, log) = start(&plan.measured, plan)?;
     let throttled_before = throttled_seconds();
     let warm_up = warm_up.and_then(|(run, (process, ended))| span(run, process.output(), &ended));
     let ended = wait(&plan.measured, &mut process, plan, watch)?;
@@ -35,7 +35,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
     // Whether the result can be read is known only later; a tail for nothing does no harm.
     let whole = ended.stop.is_none() && ended.status.success();
     let tail = match &plan.tail {
-        Some(run) if whole => Some((run, start(run, plan)?)),
+        Some(run) if whole => Some((run, start(run, plan)?.0)),
         _ => None,
     };
     let throttled_seconds = throttled_before
@@ -81,25 +81,21 @@ fn asked_seconds(run: Option<&Run>) -> f64 {
     }
 }
 
-/// The measured run, and what it tells of each request where that is asked for.
-fn start_measured(plan: &RequestPlan) -> Result<(Process, Option<AccessLog>), Failure> {
-    let arguments = |log| argv(&plan.measured.settings, "-", log);
+/// A run, and what it tells of each request where that is asked for: all three do then, so that one is as fast as
+/// another.
+fn start(run: &Run, plan: &RequestPlan) -> Result<(Process, Option<AccessLog>), Failure> {
+    let spawn = |log, stdin| {
+        let spawned = Process::spawn(&plan.fortio, &argv(&run.settings, "-", log), stdin);
+        spawned.map_err(|error| {
+            Failure::of(&format!("cannot start {}: {error}", plan.fortio.display()))
+        })
+    };
     if !plan.with_course {
-        return Ok((spawn(plan, &arguments(None), Stdio::null())?, None));
+        return Ok((spawn(None, Stdio::null())?, None));
     }
     let (log, stdin) = AccessLog::open()
         .map_err(|error| Failure::of(&format!("cannot open a log of the requests: {error}")))?;
-    let process = spawn(plan, &arguments(Some(access_log::PATH)), stdin)?;
-    Ok((process, Some(log)))
-}
-
-fn start(run: &Run, plan: &RequestPlan) -> Result<Process, Failure> {
-    spawn(plan, &argv(&run.settings, "-", None), Stdio::null())
-}
-
-fn spawn(plan: &RequestPlan, arguments: &[String], stdin: Stdio) -> Result<Process, Failure> {
-    Process::spawn(&plan.fortio, arguments, stdin)
-        .map_err(|error| Failure::of(&format!("cannot start {}: {error}", plan.fortio.display())))
+    Ok((spawn(Some(access_log::PATH), stdin)?, Some(log)))
 }
 
 fn wait(
@@ -114,7 +110,7 @@ fn wait(
 }
 
 fn finish(run: &Run, plan: &RequestPlan, watch: &mut Watch) -> Result<(Process, Ended), Failure> {
-    let mut process = start(run, plan)?;
+    let (mut process, _) = start(run, plan)?;
     let ended = wait(run, &mut process, plan, watch)?;
     Ok((process, ended))
 }

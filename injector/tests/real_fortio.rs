@@ -120,8 +120,9 @@ fn a_target_that_becomes_slower_is_told_by_how_much() {
     let sum: f64 = sums.map(|(count, mean)| *count as f64 * mean).sum();
     let of_all = report.measured.latency().sum_seconds;
     assert!((sum / of_all - 1.0).abs() < 1e-3, "{sum} of {of_all}");
+    assert!((8.0..9.5).contains(&course.whole_seconds), "{course:?}");
     let drift = course.drift_seconds_per_second().unwrap();
-    assert!((0.017..0.023).contains(&drift), "{drift}: {course:?}");
+    assert!((0.012..0.028).contains(&drift), "{drift}: {course:?}");
 }
 
 #[test]

@@ -14,27 +14,32 @@ const LEAST_SLICES: usize = 6;
 const FIRST_SLICE_SECONDS: f64 = 1.0;
 
 /// Mean latencies of successful requests (of a script, of its cycles; of a program, of its executions) in slices of
-/// equal length, from the run's beginning.
+/// equal length, from the first one that was told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Course {
-    /// Length of each slice. The last one may have been cut off by the run's end.
+    /// Length of each slice.
     pub slice_seconds: f64,
+    /// For how long all connections were in use. Where a number of requests is shared out, those that were served
+    /// faster end first, and what is left of the load is another one.
+    pub whole_seconds: f64,
     /// Successful requests of each slice: those that began in it; of a script, the cycles that ended in it.
     pub requests: Vec<u64>,
-    /// Their mean latency, to four digits; 0 where there was none.
+    /// Their mean latency, to seven digits; 0 where there was none.
     pub mean_seconds: Vec<f64>,
 }
 
 impl Course {
-    /// How fast the mean latency rises, in seconds per second: the slope by least squares over the whole slices
-    /// that have requests, each at its middle, and of equal weight, for it is a function of time. `None` with too
-    /// few of them.
+    /// How fast the mean latency rises, in seconds per second: the slope by least squares over the slices that lie
+    /// within `whole_seconds` and have requests, each at its middle, and of equal weight, for it is a function of
+    /// time. `None` with too few of them.
     #[must_use]
     pub fn drift_seconds_per_second(&self) -> Option<f64> {
         let slices = self.requests.iter().zip(&self.mean_seconds).enumerate();
+        // The last one of a script's window ends where that does, but for rounding.
+        let end_seconds = self.whole_seconds * (1.0 + 1e-9);
         let points: Vec<(f64, f64)> = slices
-            .take(self.requests.len().saturating_sub(1))
+            .take_while(|(index, _)| (index + 1) as f64 * self.slice_seconds <= end_seconds)
             .filter(|(_, (requests, _))| **requests > 0)
             .map(|(index, (_, mean))| ((index as f64 + 0.5) * self.slice_seconds, *mean))
             .collect();
@@ -56,6 +61,7 @@ impl Course {
             && self.requests.len() <= MOST_SLICES
             && self.slice_seconds > 0.0
             && is_number(&self.slice_seconds)
+            && is_number(&self.whole_seconds)
             && self.mean_seconds.iter().all(is_number)
     }
 }
@@ -84,7 +90,7 @@ impl Default for CourseRecorder {
 }
 
 impl CourseRecorder {
-    /// Notes a successful request that began so long after the run did. Before it, is at its beginning.
+    /// Notes a successful request that began so long after the first one. Before it, is at its beginning.
     pub fn add(&mut self, at_seconds: f64, latency_seconds: f64) {
         if !(at_seconds.is_finite() && latency_seconds.is_finite()) {
             return;
@@ -117,15 +123,16 @@ impl CourseRecorder {
             .collect();
     }
 
-    /// What was noted; `None` where that is nothing.
+    /// What was noted, of a load that was whole for so long; `None` where that is nothing.
     #[must_use]
-    pub fn course(&self) -> Option<Course> {
+    pub fn course(&self, whole_seconds: f64) -> Option<Course> {
         let mean = |slice: &Slice| {
             let mean = slice.sum_seconds / slice.requests.max(1) as f64;
-            format!("{mean:.3e}").parse().unwrap_or(mean)
+            format!("{mean:.6e}").parse().unwrap_or(mean)
         };
         (!self.slices.is_empty()).then(|| Course {
             slice_seconds: self.slice_seconds,
+            whole_seconds,
             requests: self.slices.iter().map(|slice| slice.requests).collect(),
             mean_seconds: self.slices.iter().map(mean).collect(),
         })

@@ -43,6 +43,12 @@ impl Window {
     pub fn seconds(&self) -> f64 {
         self.end_unix_seconds - self.start_unix_seconds
     }
+
+    /// Whether what shows only in time is told of it. A load at a rate ends with its last request, before its time.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.seconds() >= 0.99 * LONG_WINDOW_SECONDS
+    }
 }
 
 /// What readings must keep to for their figures to be trusted.
@@ -198,7 +204,7 @@ pub struct EnergyFigures {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_peak_working_set_bytes: Option<f64>,
     /// How fast the candidate's working set grew in the window, all pods together: the slope by least squares,
-    /// in bytes per second. Unknown in windows shorter than [`MIN_GROWTH_WINDOW_SECONDS`], and where a
+    /// in bytes per second. Unknown in windows shorter than [`LONG_WINDOW_SECONDS`], and where a
     /// container was restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_working_set_growth_bytes_per_second: Option<f64>,
@@ -462,14 +468,13 @@ impl ByPod {
     }
 }
 
-/// The shortest window whose slope of memory is told, in seconds: a judgement. Before that, caches fill and
-/// allocators warm up, which goes on for nobody's hour.
-pub const MIN_GROWTH_WINDOW_SECONDS: f64 = 600.0;
+/// The shortest window that is asked for whose slopes of memory and latency are told, in seconds: a judgement. Before
+/// that, caches fill and allocators warm up, which goes on for nobody's hour.
+pub const LONG_WINDOW_SECONDS: f64 = 600.0;
 
 fn memory_growth(evidence: &Evidence<'_>) -> Option<f64> {
     let Evidence { attempt, series } = evidence;
-    let is_long = attempt.measured.seconds() >= MIN_GROWTH_WINDOW_SECONDS;
-    if !is_long || !attempt.candidate_pods.is_disjoint(attempt.restarted_pods) {
+    if !attempt.measured.is_long() || !attempt.candidate_pods.is_disjoint(attempt.restarted_pods) {
         return None;
     }
     series.working_set_growth_bytes_per_second(attempt.measured, attempt.candidate_pods)

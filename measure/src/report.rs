@@ -55,7 +55,8 @@ pub struct InjectionReport {
     pub clock: Option<ClockOffset>,
     /// The same right after the tail.
     pub clock_after: Option<ClockOffset>,
-    /// How latency went in the measured run; absent where nobody asked for it, and where it is not known.
+    /// How latency went in the measured run; absent where nobody asked for it, where it is not known, and where there
+    /// is no room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
     /// For how long the injector's CPU was throttled in the measured run (of a script, in the whole load), in
@@ -149,14 +150,19 @@ pub enum ReportError {
 }
 
 impl InjectionReport {
-    /// The report as a termination message of at most [`LIMIT_BYTES`]. Where it would be longer, the
-    /// buckets of the histograms go, and `histogram_dropped` says so.
+    /// The report as a termination message of at most [`LIMIT_BYTES`]. Where it would be longer, the course goes,
+    /// and then the buckets of the histograms, and `histogram_dropped` says so.
     pub fn encode(&self) -> Result<String, ReportError> {
         let whole = pack(self);
         if whole.len() <= LIMIT_BYTES {
             return Ok(whole);
         }
         let mut shorter = self.clone();
+        shorter.course = None;
+        let packed = pack(&shorter);
+        if packed.len() <= LIMIT_BYTES {
+            return Ok(packed);
+        }
         shorter.histogram_dropped = true;
         shorter.measured.drop_buckets();
         let packed = pack(&shorter);

@@ -169,7 +169,12 @@ fn a_report_of_cycles_comes_through_whole() {
 fn the_course_of_the_window_is_read() {
     assert_eq!(output(AGENTS, None).course, None);
     let mut json: Value = serde_json::from_str(AGENTS).unwrap();
-    json["course"] = json!({"sliceSeconds": 0.5, "requests": [3, 4], "meanSeconds": [0.01, 0.02]});
+    json["course"] = json!({
+        "sliceSeconds": 0.5,
+        "wholeSeconds": 1.0,
+        "requests": [3, 4],
+        "meanSeconds": [0.01, 0.02],
+    });
     let course = parse(&json.to_string(), &settings(None)).unwrap().course;
     let course = course.unwrap();
     assert_eq!(course.requests, [3, 4]);

@@ -42,6 +42,7 @@ fn report(measured: FortioResult) -> InjectionReport {
         }),
         course: Some(Course {
             slice_seconds: 64.0,
+            whole_seconds: 1011.125,
             requests: (0..16).map(|index| 381_234 + 777 * index).collect(),
             mean_seconds: (0..16)
                 .map(|index| 0.001_234 + 1e-6 * f64::from(index))
@@ -138,12 +139,37 @@ fn the_longest_histograms_that_fortio_writes_come_through_whole() {
 }
 
 #[test]
+fn the_course_goes_before_any_bucket_does() {
+    let report = long_tailed_with_url_of(LIMIT_BYTES / 8);
+    let message = report.encode().unwrap();
+    let mut expected = report;
+    expected.course = None;
+    assert!(InjectionReport::decode(&message).unwrap() == expected);
+}
+
+#[test]
+fn a_course_that_cannot_be_is_refused() {
+    for damage in [
+        |course: &mut Course| course.requests.truncate(15),
+        |course: &mut Course| course.slice_seconds = 0.0,
+        |course: &mut Course| course.mean_seconds[3] = -1.0,
+        |course: &mut Course| course.whole_seconds = -1.0,
+    ] {
+        let mut report = report(parse(include_str!("data/fortio-sample.json")).unwrap());
+        damage(report.course.as_mut().unwrap());
+        let error = InjectionReport::decode(&report.encode().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("course"), "{error}");
+    }
+}
+
+#[test]
 fn a_report_that_is_too_long_loses_its_buckets_says_so_and_keeps_all_else() {
     let report = long_tailed_with_url_of(2000);
     let message = report.encode().unwrap();
     assert!(message.len() <= LIMIT_BYTES, "{}", message.len());
 
     let mut expected = report;
+    expected.course = None;
     expected.histogram_dropped = true;
     expected
         .measured

@@ -67,8 +67,18 @@ def get(*arguments: str) -> Object:
 
 def summarize(benchmark: Object) -> str:
     """What ``frugality-operator summarize`` makes of it."""
-    command = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
-    return kubectl(*command, "frugality-operator", "summarize", stdin=json.dumps(benchmark)).stdout
+    return _operator("summarize", benchmark)
+
+
+def export(namespace: str) -> list[Object]:
+    """What ``frugality-operator export`` makes of a namespace's ledger."""
+    rows: list[Object] = json.loads(_operator("export", get("fbt", "-n", namespace)))
+    return rows
+
+
+def _operator(command: str, resource: Object) -> str:
+    pod = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
+    return kubectl(*pod, "frugality-operator", command, stdin=json.dumps(resource)).stdout
 
 
 def table(text: str) -> list[dict[str, str]]:

@@ -42,6 +42,14 @@ class Memory:
             self._thread.join(10)
             save(path, self.summary())
 
+    def early_and_late_mib(self, part: str) -> tuple[float, float]:
+        """What a part of one pod had in the second tenth of the time, and in the last."""
+        (samples,) = [kib for name, kib in self.samples.items() if name.startswith(f"{part} ")]
+        tenth = len(samples) // 10
+        assert tenth > 10
+        early, late = samples[tenth : 2 * tenth], samples[-tenth:]
+        return statistics.median(early) / 1024, statistics.median(late) / 1024
+
     def summary(self) -> dict[str, dict[str, float]]:
         return {
             part: {

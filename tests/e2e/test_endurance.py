@@ -14,7 +14,7 @@ from benchmarks import apply_example
 from checks import STATUS_BYTES, assert_ended, disagreements, outcome
 from conftest import watched
 from evidence import say
-from kube import Object
+from kube import Object, export
 from session import Session
 
 NAMESPACE = "e2e-endurance"
@@ -79,9 +79,14 @@ def test_how_latency_goes_is_told(endured: Endured) -> None:
     assert mean == pytest.approx(status["requests"]["msPerRequest"] / 1e3, rel=1e-3)
     seconds = window["endUnixSeconds"] - window["startUnixSeconds"]
     assert len(counts) - 1 <= seconds / course["sliceSeconds"] <= len(counts)
-    middles = [(index + 0.5) * course["sliceSeconds"] for index in range(len(counts) - 1)]
-    slope = statistics.linear_regression(middles, means[:-1]).slope
+    length, whole = course["sliceSeconds"], course["wholeSeconds"]
+    slices = [((index + 0.5) * length, mean) for index, mean in enumerate(means)]
+    inside = [(middle, mean) for middle, mean in slices if middle + length / 2 <= whole]
+    assert 0.8 * seconds < whole <= seconds
+    slope = statistics.linear_regression(*zip(*inside, strict=True)).slope
     say(f"mean latency {1e3 * mean:.3f} ms, rises by {3.6e6 * slope:.4f} ms/h: {course}")
+    (exported,) = [row for row in export(NAMESPACE) if row["outcome"] == "Measured"]
+    assert exported["latencyDriftSecondsPerSecond"] == pytest.approx(slope, rel=1e-6)
 
 
 def test_status_and_ledger_stay_small(endured: Endured) -> None:
@@ -92,11 +97,6 @@ def test_status_and_ledger_stay_small(endured: Endured) -> None:
 
 
 def test_the_operators_memory_stays_flat(endured: Endured) -> None:
-    """The last tenth of the run beside the second."""
-    (samples,) = [kib for part, kib in endured.session.memory.samples.items() if part.startswith("operator ")]
-    tenth = len(samples) // 10
-    assert tenth > 10
-    early = statistics.median(samples[tenth : 2 * tenth]) / 1024
-    late = statistics.median(samples[-tenth:]) / 1024
+    early, late = endured.session.memory.early_and_late_mib("operator")
     say(f"operator: {early:.1f} MiB in the second tenth of the run, {late:.1f} MiB in the last")
     assert late - early < GROWTH_MIB

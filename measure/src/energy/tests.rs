@@ -336,7 +336,9 @@ fn memory_that_grows_has_a_slope_in_windows_that_are_long_enough() {
     assert_near_some(growth(&lab), 2000.0);
     lab.candidate_pods.insert(NEIGHBOUR.to_owned());
     assert_near_some(growth(&lab), 4000.0);
-    lab.measured = window(100.0, 699.0);
+    lab.measured = window(100.0, 699.5);
+    assert_near_some(growth(&lab), 4000.0);
+    lab.measured = window(100.0, 690.0);
     assert_eq!(growth(&lab), None, "caches still fill");
     let mut crashed = long_lab();
     crashed.restarted_pods = pods(&[CANDIDATE]);

@@ -229,7 +229,7 @@ pub struct NoiseFloor {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Figure {
-    /// Geometric mean over the trials (for the error ratio and the growth of memory: arithmetic mean).
+    /// Geometric mean over the trials (for the error ratio, the growth of memory and the drift of latency: arithmetic mean).
     pub value: f64,
     /// Lower end of the t-interval, of the confidence that `status.look` has.
     pub lower: f64,
@@ -365,7 +365,8 @@ pub struct CandidateResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_growth_bytes_per_hour: Option<Figure>,
     /// How fast its mean latency rises in the measured window, in milliseconds per hour: the mean of the trials' slopes.
-    /// Only where every window is of ten minutes or more.
+    /// Only where every window is of ten minutes or more, by `load.duration` or by `load.rate`, or else of a million
+    /// requests or more, and no container was restarted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_drift_milliseconds_per_hour: Option<Figure>,
     /// How often its containers were restarted in these trials.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use frugality_measure::{
     batch,
     course::Course,
-    energy::{EnergyFigures, MIN_GROWTH_WINDOW_SECONDS, Window},
+    energy::{EnergyFigures, Window},
     fortio::FortioResult,
     k6::K6Result,
     load::{LoadResult, RequestFigures},
@@ -201,7 +201,8 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub batch: Option<batch::BatchResult>,
-    /// Latencies in the course of the measured window, where that may be of ten minutes or more.
+    /// Latencies in the course of the measured window, where that was known to be of ten minutes or more, or of a
+    /// million requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub course: Option<Course>,
@@ -240,13 +241,15 @@ impl FrugalityTrialStatus {
     }
 
     /// How fast the mean latency of the expected answers rose in the window, in seconds per second. Unknown in
-    /// windows that are too short to tell.
+    /// windows that are too short to tell, and where a container was restarted.
     #[must_use]
     pub fn latency_drift_seconds_per_second(&self) -> Option<f64> {
-        let is_long = self.window?.seconds() >= MIN_GROWTH_WINDOW_SECONDS;
+        let is_one_process = self.window?.is_long() && self.restarts == Some(0);
         let is_known = self.requests.as_ref()?.ms_per_request.is_some();
-        let course = self.course.as_ref().filter(|_| is_long && is_known)?;
-        course.drift_seconds_per_second()
+        let course = self.course.as_ref();
+        course
+            .filter(|_| is_one_process && is_known)?
+            .drift_seconds_per_second()
     }
 }
 

@@ -7,7 +7,7 @@ mod servers;
 mod units;
 
 use frugality_measure::{
-    energy::MIN_GROWTH_WINDOW_SECONDS, fortio::Amount, order::blocks,
+    energy::LONG_WINDOW_SECONDS, fortio::Amount, order::blocks,
     statistics::sequential::nominal_level,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -29,8 +29,8 @@ const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
 /// largest error of the clocks' offset that passes the checks, and than a meter's interval.
 pub const TAIL_SECONDS: f64 = 3.0;
 
-/// Requests at the greatest rate that are taken for an endurance run: a board's server takes ten minutes for them. To
-/// have each written down costs the injector some time, which shorter runs shall not have.
+/// Requests at the greatest rate that are taken for an endurance run: ten minutes at 1,667 requests/s. To have each
+/// written down costs the injector some time, which shorter runs shall not have.
 const ENDURANCE_REQUESTS: u64 = 1_000_000;
 
 /// Chance of an interval to miss the true value, and of all looks together to call something different
@@ -317,10 +317,10 @@ impl Settings {
     #[must_use]
     pub fn is_endurance(&self) -> bool {
         match (self.amount, self.rate) {
-            (Amount::DurationSeconds(seconds), _) => seconds >= MIN_GROWTH_WINDOW_SECONDS,
+            (Amount::DurationSeconds(seconds), _) => seconds >= LONG_WINDOW_SECONDS,
             (Amount::Requests(_), _) if self.counted == Counted::Executions => true,
             (Amount::Requests(requests), Some(rate)) => {
-                requests as f64 / rate >= MIN_GROWTH_WINDOW_SECONDS
+                requests as f64 / rate >= LONG_WINDOW_SECONDS
             }
             (Amount::Requests(requests), None) => requests >= ENDURANCE_REQUESTS,
         }

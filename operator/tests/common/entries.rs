@@ -226,6 +226,7 @@ fn course(trial: &Trial, drift_ms_per_hour: f64) -> Course {
     let mean = |slice: i32| trial.milliseconds / 1000.0 + f64::from(slice) * slice_seconds * rise;
     Course {
         slice_seconds,
+        whole_seconds: trial.seconds,
         requests: vec![100; 11],
         mean_seconds: (0..10).map(mean).chain([7.0]).collect(),
     }
