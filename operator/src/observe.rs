@@ -1,5 +1,7 @@
 //! Reads everything that a pass depends on, once, into plain data.
 
+mod entries;
+
 use std::collections::BTreeMap;
 
 use futures::try_join;
@@ -14,21 +16,22 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject, ListParams},
+    api::{DynamicObject, ListParams},
     core::DeserializeGuard,
 };
 use serde::de::DeserializeOwned;
 
+use self::entries::Entries;
 use crate::{
     api::{
-        FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN,
-        LABEL_TRIAL, LABEL_WORKLOAD, Role,
+        FrugalityBenchmark, LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL,
+        LABEL_WORKLOAD, Role,
     },
     cnpg,
     plan::{
         facts::{
             Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer, PodFacts, Refusal,
-            Termination, Unreadable,
+            Termination,
         },
         nodes::{HOSTNAME_LABEL, Wish},
         time::unix_seconds,
@@ -77,9 +80,6 @@ pub async fn observe(
     let everything = ListParams::default();
 
     let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(client.clone());
-    // Not behind a DeserializeGuard: it reads by way of a form in which a map's keys can't be numbers.
-    let entries = ApiResource::erase::<FrugalityTrial>(&());
-    let trials = Api::<DynamicObject>::namespaced_with(client.clone(), &namespace, &entries);
     let leases = Api::<Lease>::namespaced(client.clone(), &places.namespace);
     let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
     let pods = Api::<Pod>::all(client.clone());
@@ -87,7 +87,7 @@ pub async fn observe(
     let nodes = Api::<Node>::all(client.clone());
     let (
         benchmarks,
-        trials,
+        entries,
         pods,
         meter_pods,
         nodes,
@@ -98,7 +98,7 @@ pub async fn observe(
         clusters,
     ) = try_join!(
         list("benchmarks", &benchmarks, &everything),
-        list("trials", &trials, &mine),
+        entries(client, &namespace, &mine),
         list("pods", &pods, &all_of_ours),
         list("meters", &meter_pods, &meters),
         list("nodes", &nodes, &everything),
@@ -129,7 +129,6 @@ pub async fn observe(
         .iter()
         .map(|node| node_facts(node, &meter_pods))
         .collect();
-    let (trials, unreadable) = read(trials);
     Ok(Observed {
         peers: benchmarks
             .iter()
@@ -152,8 +151,8 @@ pub async fn observe(
         database: clusters.first().map(cnpg::facts),
         children,
         cloud_native_pg_installed,
-        trials,
-        unreadable,
+        trials: entries.trials,
+        unreadable: entries.unreadable,
         sessions: reader.sessions(&uid),
         refused,
         waiting_since,
@@ -196,6 +195,18 @@ where
         Ok(list) => Ok(list.items),
         Err(source) => Err(ObserveError { what, source }),
     }
+}
+
+async fn entries(
+    client: &Client,
+    namespace: &str,
+    params: &ListParams,
+) -> Result<Entries, ObserveError> {
+    let listed = Entries::list(client, namespace, params).await;
+    listed.map_err(|source| ObserveError {
+        what: "trials",
+        source,
+    })
 }
 
 /// Metadata are all that is needed of what this operator made itself.
@@ -241,24 +252,6 @@ async fn clusters(
             source,
         }),
     }
-}
-
-/// One entry that can't be read must not hide the others, nor be passed over.
-fn read(entries: Vec<DynamicObject>) -> (Vec<FrugalityTrial>, Vec<Unreadable>) {
-    let (mut read, mut unreadable) = (Vec::new(), Vec::new());
-    for entry in entries {
-        let name = entry.name_any();
-        let run = entry.labels().get(LABEL_RUN).cloned();
-        match entry.try_parse() {
-            Ok(trial) => read.push(trial),
-            Err(error) => unreadable.push(Unreadable {
-                name,
-                run,
-                error: error.to_string(),
-            }),
-        }
-    }
-    (read, unreadable)
 }
 
 fn lock(lease: &Lease) -> Lock {
@@ -444,40 +437,6 @@ fn seconds(time: Option<&Time>) -> f64 {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn an_entry_that_cannot_be_read_is_told_beside_the_others() {
-        let spec = json!({
-            "benchmark": "b", "run": "r", "point": "c4-max", "block": 1, "position": 1, "attempt": 1,
-            "candidate": "rust", "measuredNode": "pi-1", "injectorNode": "injector-1", "seed": 7,
-        });
-        // Its codes are a map whose keys are numbers.
-        let sample = include_str!("../../measure/tests/data/fortio-sample.json");
-        let fortio = frugality_measure::fortio::parse(sample).unwrap();
-        let entry = |name: &str, spec: &serde_json::Value| {
-            let object = json!({
-                "apiVersion": "frugality.dev/v1alpha1",
-                "kind": "FrugalityTrial",
-                "metadata": { "name": name, "labels": { LABEL_RUN: "r" } },
-                "spec": spec,
-                "status": { "fortio": fortio },
-            });
-            serde_json::from_value(object).unwrap()
-        };
-        let (trials, unreadable) = read(vec![
-            entry("good", &spec),
-            entry("bad", &json!({ "run": 5 })),
-        ]);
-        assert_eq!(trials.len(), 1);
-        assert_eq!(trials[0].name_any(), "good");
-        let told = trials[0].status.as_ref().unwrap().fortio.as_ref().unwrap();
-        assert!(told.codes.contains_key(&200));
-        assert_eq!(unreadable.len(), 1);
-        assert_eq!(
-            (unreadable[0].name.as_str(), unreadable[0].run.as_deref()),
-            ("bad", Some("r"))
-        );
-    }
 
     #[test]
     fn a_foreign_pod_is_where_it_runs_or_is_told_to_run() {
