@@ -28,13 +28,19 @@ class Memory:
 
     def _run(self) -> None:
         while not self._stopped.wait(SAMPLE_SECONDS):
-            for part, (namespace, name) in PARTS.items():
-                for pod in self._observer.pods_named(namespace, name):
-                    where = pod["spec"].get("nodeName", "")
-                    pids = [pid for pid, _ in box.processes(pod["metadata"]["uid"])]
-                    resident = [kib for pid in pids if (kib := box.resident_kib(pid)) is not None]
-                    if resident:
-                        self.samples.setdefault(f"{part} on {where}", []).append(sum(resident))
+            for part in PARTS:
+                for where, kib in self.resident_kib(part).items():
+                    self.samples.setdefault(f"{part} on {where}", []).append(kib)
+
+    def resident_kib(self, part: str) -> dict[str, int]:
+        """What a part has now, by its node."""
+        found = {}
+        for pod in self._observer.pods_named(*PARTS[part]):
+            pids = [pid for pid, _ in box.processes(pod["metadata"]["uid"])]
+            resident = [kib for pid in pids if (kib := box.resident_kib(pid)) is not None]
+            if resident:
+                found[pod["spec"].get("nodeName", "")] = sum(resident)
+        return found
 
     def stop(self, path: Path) -> None:
         if not self._stopped.is_set():

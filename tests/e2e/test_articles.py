@@ -1,6 +1,6 @@
 """The examples that repeat the articles, in their documented short forms, with what they came to.
 
-Not among the tests of every day, for they take over half an hour: ``make articles``.
+Not among the tests of every day, for they take half an hour: ``make articles``.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Erlang servers that replicate their data with Mnesia, in its four modes, under a script of several requests.
 
-Not among the tests of every day, for it takes over half an hour: ``make articles``.
+Not among the tests of every day, for it takes three quarters of an hour: ``make articles``.
 """
 
 import json
