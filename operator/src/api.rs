@@ -25,13 +25,13 @@ pub use candidate::{
     Resources, SecretName, Server,
 };
 pub use costs::{Carbon, Costs, Money};
-pub use load::{Load, MAX_POINTS, Sweep};
+pub use load::{DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep};
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use scenario::{CheckResult, CycleResult, Scenario};
 pub use status::{
-    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, Expanded,
-    Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NodeResult, NoiseFloor, Optimum,
-    PastVerdict, Progress, SweepResult, Verdict, WorkloadResult,
+    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, CostTerms,
+    Expanded, Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NodeResult, NoiseFloor,
+    Optimum, PastVerdict, Progress, SweepResult, Verdict, WorkloadResult,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

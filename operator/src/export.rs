@@ -66,8 +66,15 @@ struct Row {
     requests_per_second: Option<f64>,
     milliseconds_per_request: Option<f64>,
     p50_milliseconds: Option<f64>,
+    p75_milliseconds: Option<f64>,
     p90_milliseconds: Option<f64>,
     p99_milliseconds: Option<f64>,
+    #[serde(rename = "p99_9Milliseconds")]
+    p99_9_milliseconds: Option<f64>,
+    dropped_cycles: Option<u64>,
+    failed_checks: Option<u64>,
+    mean_score: Option<f64>,
+    score_standard_deviation: Option<f64>,
     provenance: Option<String>,
     meter: Option<String>,
     zone: Option<String>,
@@ -176,6 +183,8 @@ fn row(trial: FrugalityTrial) -> Row {
     let status = trial.status.unwrap_or_default();
     let requests = status.requests.as_ref();
     let percentile = |name: &str| requests?.percentiles_ms.get(name).copied();
+    let k6 = status.k6.as_ref();
+    let score = status.batch.as_ref().and_then(|it| it.score.as_ref());
     let energy = status.energy.as_ref();
     // The injector's energy is no candidate's.
     let of_candidate = energy.filter(|_| !spec.is_node_shared());
@@ -215,8 +224,14 @@ fn row(trial: FrugalityTrial) -> Row {
         requests_per_second: requests.and_then(|r| r.requests_per_second),
         milliseconds_per_request: requests.and_then(|r| r.ms_per_request),
         p50_milliseconds: percentile("p50"),
+        p75_milliseconds: percentile("p75"),
         p90_milliseconds: percentile("p90"),
         p99_milliseconds: percentile("p99"),
+        p99_9_milliseconds: percentile("p99.9"),
+        dropped_cycles: k6.map(|k6| k6.dropped_cycles),
+        failed_checks: k6.map(|k6| k6.checks.values().map(|check| check.failed).sum()),
+        mean_score: score.map(|score| score.mean),
+        score_standard_deviation: score.map(|score| score.deviation),
         provenance: energy.map(|e| e.provenance.to_string()),
         meter: energy.map(|e| e.meter.to_string()),
         zone: energy.map(|e| e.zone.clone()),

@@ -1,7 +1,7 @@
 //! A benchmark's status as a table for a terminal or a report.
 
 // Writing to a String can't fail, so the results of `writeln!` below are not looked at.
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     api::{
@@ -297,7 +297,7 @@ fn latencies(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     under(header, rows, has_several_points(status))
 }
 
-/// What a million requests of each candidate cost, with both terms; a header alone where nobody asked. All
+/// What a million requests of each candidate cost, with every term; a header alone where nobody asked. All
 /// of it is from the status: the spec may have been edited since.
 fn costs(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     let of_cost = |cost: fn(&CandidateResult) -> Option<&CostPerMillion>| {
@@ -314,9 +314,17 @@ fn costs(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     .collect();
     let names = ["POINT".to_owned(), "CANDIDATE".to_owned()];
     let titles = asked.iter().flat_map(|(titles, _)| titles.clone());
-    let header = names.into_iter().chain(titles).collect();
+    let terms = ["kWh/MILLION", "NODE'S LIFE/MILLION"].map(str::to_owned);
+    let header = names.into_iter().chain(titles).chain(terms).collect();
     let row = |result: &CandidateResult| {
         let names = [result.point.clone(), result.candidate.clone()];
+        // These two are the same of money and of carbon.
+        let terms = asked
+            .iter()
+            .find_map(|(_, cost)| cost(result)?.terms)
+            .map_or([dash(), dash()], |terms| {
+                [terms.kilowatt_hours, terms.lifetime_share].map(text::number)
+            });
         let cells = asked.iter().flat_map(|(_, cost)| match cost(result) {
             Some(cost) => [
                 text::figure(&cost.total),
@@ -325,7 +333,7 @@ fn costs(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
             ],
             None => [dash(), dash(), dash()],
         });
-        names.into_iter().chain(cells).collect()
+        names.into_iter().chain(cells).chain(terms).collect()
     };
     let rows = status.results.iter().filter(|_| !asked.is_empty()).map(row);
     under(header, rows, has_several_points(status))
@@ -345,9 +353,48 @@ fn cost_note(status: &FrugalityBenchmarkStatus) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "costs are of gross joules ({}) and of a node that does nothing else all its life{sci}",
-        power.to_lowercase()
+        "costs are of gross joules ({}), at {}, and of a node that does nothing else all its life{sci}",
+        power.to_lowercase(),
+        prices(status).join("; ")
     ))
+}
+
+/// What a kilowatt-hour and a node cost, by the spec of the run; where nodes differ, of which candidate.
+fn prices(status: &FrugalityBenchmarkStatus) -> Vec<String> {
+    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    for result in &status.results {
+        let costs = [&result.money, &result.carbon].into_iter().flatten();
+        for (unit, terms) in costs.filter_map(|cost| Some((&cost.unit, cost.terms?))) {
+            let price = format!(
+                "{} {unit}/kWh and {} {unit} a node",
+                text::number(terms.per_kilowatt_hour),
+                text::number(terms.node)
+            );
+            let index = told.iter().position(|(known, _)| *known == price);
+            let index = index.unwrap_or_else(|| {
+                told.push((price, Vec::new()));
+                told.len() - 1
+            });
+            let candidates = &mut told[index].1;
+            if !candidates.contains(&result.candidate.as_str()) {
+                candidates.push(&result.candidate);
+            }
+        }
+    }
+    let all: BTreeSet<&str> = status
+        .results
+        .iter()
+        .map(|it| it.candidate.as_str())
+        .collect();
+    told.iter()
+        .map(|(price, candidates)| {
+            if candidates.len() == all.len() {
+                price.clone()
+            } else {
+                format!("{price} ({})", candidates.join(", "))
+            }
+        })
+        .collect()
 }
 
 /// Who wins; nothing of one candidate alone.

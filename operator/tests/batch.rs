@@ -6,6 +6,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
+    export::{Format, export},
     plan::{
         identity,
         resources::ChildObject,
@@ -318,6 +319,20 @@ fn without_work_an_execution_is_what_counts() {
     assert!(text.contains("GROSS mJ/EXECUTION"), "{text}");
     assert!(text.contains("EXECUTIONS/S"), "{text}");
     assert!(!text.contains("SCORE"), "{text}");
+}
+
+#[test]
+fn an_export_tells_the_scores() {
+    let ledger = entries(&executed(&counted()), true);
+    let list = json!({"kind": "List", "items": ledger}).to_string();
+    let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
+    for row in rows {
+        assert_eq!(row["meanScore"], json!(1001.5), "{row}");
+        // Of 1000, 1001, 1002 and 1003: the root of 5/3.
+        let deviation = row["scoreStandardDeviation"].as_f64().unwrap();
+        assert!((deviation - (5.0_f64 / 3.0).sqrt()).abs() < 1e-9, "{row}");
+        assert_eq!(row["droppedCycles"], Value::Null, "{row}");
+    }
 }
 
 #[test]

@@ -229,6 +229,9 @@ fn each_board_has_its_own_costs() {
     let status = plan(&benchmark, dearer(1.0)).status;
     let of = |index: usize| status.results[index].money.clone().unwrap().total.value;
     assert_near(of(1), 2.0 * of(0));
+    let told = table(&benchmark, status);
+    let prices = "at 0 EUR/kWh and 90.0 EUR a node (rust); 0 EUR/kWh and 180 EUR a node (python), and of a node";
+    assert!(told.contains(prices), "{told}");
     // They are judged on the same trials.
     assert_eq!(run_of(&benchmark), run_of(&boards(&[])));
 }

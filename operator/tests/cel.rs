@@ -207,8 +207,40 @@ fn every_connection_has_two_requests_at_least() {
 }
 
 #[test]
+fn blocks_have_three_digits_and_the_status_has_an_end() {
+    let points = |connections: i32, trials: Value, candidates: usize| {
+        let names = (1..candidates).map(|number| format!("c{number}"));
+        let others: Vec<Value> = names.map(|name| candidate(&name)).collect();
+        let connections: Vec<i32> = (1..=connections).collect();
+        let sweep = json!({"connections": connections, "replicas": [1, 2, 3]});
+        [
+            (
+                "spec/candidates",
+                json!([vec![candidate(SERVER)], others].concat()),
+            ),
+            ("spec/load", json!({"duration": "20s", "sweep": sweep})),
+            ("spec/trials", trials),
+            ("spec/deadline", json!("336h")),
+        ]
+    };
+    let message = "points of load.sweep × trials.blocks";
+    let blocks = |blocks: i32| points(9, json!({"blocks": blocks}), 2);
+    rule(message, &blocks(38), &blocks(37));
+    let looks = |last: i32| points(9, json!({"looks": [6, last]}), 2);
+    rule(message, &looks(38), &looks(37));
+    let message = "points of load.sweep × candidates are at most 128";
+    let candidates = |count: usize| points(10, json!({"blocks": 5}), count);
+    rule(message, &candidates(5), &candidates(4));
+}
+
+#[test]
 fn the_points_of_a_sweep_ascend() {
-    let of = |sweep: Value| [("spec/load", json!({"duration": "20s", "sweep": sweep}))];
+    let of = |sweep: Value| {
+        [
+            ("spec/load", json!({"duration": "20s", "sweep": sweep})),
+            ("spec/deadline", json!("24h")),
+        ]
+    };
     let message = "load.sweep.connections must ascend";
     for connections in [json!([2, 1]), json!([4, 4]), json!([1, 2, 3, 3])] {
         let good = of(json!({"connections": [1, 2, 256]}));
@@ -217,12 +249,14 @@ fn the_points_of_a_sweep_ascend() {
     let message = "load.sweep.replicas must ascend";
     let replicas = |replicas: Value| of(json!({"connections": [1, 2], "replicas": replicas}));
     rule(message, &replicas(json!([2, 1])), &replicas(json!([1, 2])));
-    let message = "load.sweep has from 2 to 16 points";
-    let four_by = |replicas: Value| of(json!({"connections": [1, 2, 3, 4], "replicas": replicas}));
+    let message = "load.sweep has from 2 to 32 points";
+    let eight_by = |replicas: Value| {
+        of(json!({"connections": [1, 2, 3, 4, 5, 6, 7, 8], "replicas": replicas}))
+    };
     rule(
         message,
-        &four_by(json!([1, 2, 3, 4, 5])),
-        &four_by(json!([1, 2, 3, 4])),
+        &eight_by(json!([1, 2, 3, 4, 5])),
+        &eight_by(json!([1, 2, 3, 4])),
     );
     rule(message, &of(json!({})), &of(json!({"replicas": [1, 2]})));
     rule(
@@ -239,7 +273,8 @@ fn the_points_of_a_sweep_ascend() {
     let connections = || until(json!({"connections": [1, 2]}));
     rule(message, &until(json!({"replicas": [1, 2]})), &connections());
     let both = until(json!({"connections": [1, 2], "replicas": [1, 2]}));
-    rule(message, &both, &connections());
+    let one = until(json!({"connections": [1], "replicas": [1, 2]}));
+    rule(message, &one, &both);
     let message = "load.sweep.maxErrorRatio is a share from 0 to less than 1";
     let share = |share: &str| of(json!({"connections": [1, 2], "maxErrorRatio": share}));
     rule(message, &share("1"), &share("0.999"));
@@ -899,7 +934,6 @@ fn there_is_one_execution_at_a_time() {
     let of = |load: Value| executed(json!({}), load, &json!({}));
     let kept = of(json!({"connections": 1, "duration": "20s"}));
     for load in [
-        json!({}),
         json!({"connections": 2}),
         json!({"connections": 1, "rate": 5}),
         json!({"connections": 1, "requests": 1000}),
@@ -911,6 +945,11 @@ fn there_is_one_execution_at_a_time() {
             &kept,
         );
     }
+    rule(
+        "with a batch there is one execution at a time",
+        &of(json!({"connections": 2})),
+        &of(json!({})),
+    );
     let message = "batch.executions and load.duration both say";
     let of = |load: Value| executed(json!({"executions": 5}), load, &json!({}));
     let both = json!({"connections": 1, "duration": "20s"});

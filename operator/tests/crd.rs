@@ -257,7 +257,7 @@ fn the_smallest_benchmark_has_the_documented_defaults() {
     let request = spec.request.as_ref().unwrap();
     assert_eq!(request.method, Method::Get);
     assert_eq!(request.expected_status, [200]);
-    assert_eq!(spec.load.connections, 4);
+    assert_eq!(Settings::parse(&spec).unwrap().points[0].connections, 4);
     assert_eq!(spec.load.rate, IntOrString::String("Max".into()));
     assert_eq!(spec.load.warm_up.to_string(), "10s");
     assert_eq!(spec.load.timeout.to_string(), "3s");

@@ -102,7 +102,7 @@ fn points_ascend() {
         json!([4]),
         json!([2, 2]),
         json!([4, 2]),
-        json!((1..=17).collect::<Vec<_>>()),
+        json!((1..=33).collect::<Vec<_>>()),
     ] {
         assert_eq!(
             parse(json!({"connections": bad})),
@@ -113,8 +113,9 @@ fn points_ascend() {
         json!({}),
         json!({"replicas": [1]}),
         json!({"replicas": [2, 1]}),
-        json!({"connections": [1, 2, 3, 4, 5], "replicas": [1, 2, 3, 4]}),
-        json!({"connections": [1, 2], "replicas": [1, 2], "maxErrorRatio": "0.1"}),
+        json!({"connections": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], "replicas": [1, 2, 3]}),
+        json!({"connections": [1], "replicas": [1, 2], "maxErrorRatio": "0.1"}),
+        json!({"replicas": [1, 2], "maxErrorRatio": "0.1"}),
     ] {
         assert_eq!(parse(bad), Err(SettingsError::Sweep));
     }

@@ -6,6 +6,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
+    export::{Format, export},
     plan::{
         identity,
         settings::{Settings, SettingsError},
@@ -71,6 +72,23 @@ fn entries(
         status.k6 = Some(measured);
     }
     entries
+}
+
+#[test]
+fn an_export_tells_what_of_the_cycles_was_amiss() {
+    let ledger = entries(&scripted(&json!({"script": SCRIPT})), |candidate, it| {
+        it.dropped_cycles = if candidate == "rust" { 7 } else { 0 };
+    });
+    let list = json!({"kind": "List", "items": ledger}).to_string();
+    let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
+    for row in rows {
+        let dropped = if row["candidate"] == "rust" { 7 } else { 0 };
+        assert_eq!(row["droppedCycles"], json!(dropped), "{row}");
+        assert_eq!(row["failedChecks"], json!(960), "{row}");
+        // Of cycles of which some did not even begin, nobody knows how long they wait.
+        assert_eq!(row["p99_9Milliseconds"].is_null(), dropped > 0, "{row}");
+        assert_eq!(row["meanScore"], Value::Null, "{row}");
+    }
 }
 
 #[test]

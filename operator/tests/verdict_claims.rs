@@ -71,6 +71,12 @@ fn joules_carry_what_the_ends_of_the_windows_cost() {
             assert_near(expanded.upper, figure.value * half.exp());
             assert_eq!(expanded.covers_meter, of_meter.is_some());
         }
+        // CPU time, here the same in all trials, has no meter's accuracy, and so one interval only.
+        let cpu = result.cpu_milliseconds_per_request.unwrap();
+        let half: f64 = 2.0 * 0.004 / 0.6;
+        assert_near(cpu.upper, cpu.value * half.exp());
+        assert_near(cpu.lower, cpu.value / half.exp());
+        assert_eq!(cpu.expanded, None);
     }
 }
 

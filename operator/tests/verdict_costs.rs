@@ -60,6 +60,10 @@ fn every_term_is_told_and_the_total_is_their_sum() {
     assert_near(carbon.energy, 56.0 * 10_000.0 / 3.6e6);
     assert_near(carbon.node, 25_000.0 * 2500.0 / (5.0 * 365.0 * 86_400.0));
     assert_near(carbon.total.value, carbon.energy + carbon.node);
+    let terms = carbon.terms.unwrap();
+    assert_near(terms.kilowatt_hours, 10_000.0 / 3.6e6);
+    assert_near(terms.lifetime_share, 2500.0 / (5.0 * 365.0 * 86_400.0));
+    assert_eq!((terms.per_kilowatt_hour, terms.node), (56.0, 25_000.0));
     let table = table(&with(costs()), status);
     for text in [
         "CANDIDATE  EUR/MILLION",
@@ -67,7 +71,9 @@ fn every_term_is_told_and_the_total_is_their_sum() {
         "gCO2e FOR ENERGY  gCO2e FOR THE NODE",
         "0.000694",
         "0.00143",
-        "costs are of gross joules (metered) and of a node that does nothing else all its life; gCO2e/million is the SCI",
+        "kWh/MILLION  NODE'S LIFE/MILLION",
+        "0.00278      0.0000159",
+        "costs are of gross joules (metered), at 0.250 EUR/kWh and 90.0 EUR a node; 56.0 gCO2e/kWh and 25000 gCO2e a node, and of a node that does nothing else all its life; gCO2e/million is the SCI",
     ] {
         assert!(table.contains(text), "{text} is missing in\n{table}");
     }

@@ -365,7 +365,7 @@ fn nine_points_of_two_candidates_fit_a_status() {
     let whole = |r: &CandidateResult| r.withheld.is_empty() && r.latency.len() == 5;
     assert!(status.results.iter().all(whole), "{:?}", status.results[0]);
     assert!(bytes(&status) < 32 * 1024, "{}", bytes(&status));
-    // What nobody asks for takes no room; both costs take a quarter more.
+    // What nobody asks for takes no room; both costs take a third more.
     let priced = at(&nine, &[("/budgets", budget), ("/costs", costs)]);
     let status = judged(&priced, trials).status;
     let is_priced = |r: &CandidateResult| r.money.is_some() && r.carbon.is_some();
@@ -374,5 +374,5 @@ fn nine_points_of_two_candidates_fit_a_status() {
         "{:?}",
         status.results[0]
     );
-    assert!(bytes(&status) < 40 * 1024, "{}", bytes(&status));
+    assert!(bytes(&status) < 44 * 1024, "{}", bytes(&status));
 }

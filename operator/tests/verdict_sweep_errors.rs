@@ -1,7 +1,7 @@
 //! Sweeps that errors end.
 
 use crate::common::{
-    entries::{Trial, judged, swept},
+    entries::{Trial, judged, measured, swept},
     judgement::assert_ended,
     run_of,
     sweep::{at, judged_over, saturating},
@@ -10,15 +10,11 @@ use crate::common::{
 use frugality_operator::{
     api::{FrugalityBenchmark, Verdict, reason},
     plan::{
-        ledger::{Ledger, Next, Points},
+        ledger::{Ledger, Next, Part},
         settings::Settings,
     },
 };
 use serde_json::json;
-
-fn points(tried: usize, judged: usize) -> Points {
-    Points { tried, judged }
-}
 
 /// Errors from so many connections on.
 fn failing(from: u32) -> impl Fn(u32, i32, &str) -> Trial {
@@ -77,7 +73,10 @@ fn points_beyond_everybodys_errors_are_not_tried() {
     trials.retain(|t| t.spec.block <= 4);
     let run = run_of(&benchmark);
     let ledger = Ledger::of(&run, &trials);
-    assert_eq!(ledger.points(&settings), points(4, 3));
+    let judged_of = |parts: &[Part]| parts.iter().filter(|it| **it == Part::Judged).count();
+    let parts = ledger.parts(&settings);
+    assert_eq!(judged_of(&parts), 3);
+    assert_eq!(parts[3..], [Part::End, Part::LeftOut, Part::LeftOut]);
     let Next::Start(start) = ledger.next(&settings) else {
         panic!("{:?}", ledger.next(&settings));
     };
@@ -85,7 +84,63 @@ fn points_beyond_everybodys_errors_are_not_tried() {
     // Errors of one candidate alone end nothing.
     trials.retain(|t| t.spec.block <= 3);
     let ledger = Ledger::of(&run, &trials);
-    assert_eq!(ledger.points(&settings), points(6, 6));
+    assert_eq!(judged_of(&ledger.parts(&settings)), 6);
+}
+
+#[test]
+fn each_number_of_replicas_has_an_end_of_its_own() {
+    let sweep = json!({"connections": [1, 2, 4, 8], "replicas": [1, 3], "maxErrorRatio": "0.01"});
+    let load = json!({"duration": "20s", "sweep": sweep});
+    let benchmark = two_with(&[("/load", load)]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    // One member is overloaded from 2 connections on, three are from 8 on.
+    let mut trials = swept(&benchmark, |connections, block, _, name| {
+        saturating(connections, block, name)
+    });
+    for trial in &mut trials {
+        let point = settings.point(&trial.spec.point).unwrap();
+        let from = if point.replicas == Some(1) { 2 } else { 8 };
+        let failing = failing(from)(point.connections, trial.spec.block, "rust");
+        let all = saturating(point.connections, trial.spec.block, &trial.spec.candidate);
+        let errors = failing.errors;
+        trial.status = Some(measured(&benchmark, &Trial { errors, ..all }));
+    }
+    trials.retain(|t| !["c4-max-x1", "c8-max-x1"].contains(&t.spec.point.as_str()));
+    let plan = judged(&benchmark, trials.clone());
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    let points: Vec<&str> = plan
+        .status
+        .results
+        .iter()
+        .map(|r| r.point.as_str())
+        .collect();
+    let judged = ["c1-max-x1", "c1-max-x3", "c2-max-x3", "c4-max-x3"];
+    let told = [judged.as_slice(), &["c2-max-x1", "c8-max-x3"]].concat();
+    assert_eq!(
+        points,
+        told.iter().flat_map(|it| [*it, *it]).collect::<Vec<_>>()
+    );
+    for note in [
+        "at c2-max-x1 the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged, and c4-max-x1, c8-max-x1 left out",
+        "at c8-max-x3 the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged",
+    ] {
+        assert!(
+            plan.status.notes.iter().any(|n| n == note),
+            "{:?}",
+            plan.status.notes
+        );
+    }
+    // What is left out is not asked for: the next block is of another point.
+    let first_round = trials
+        .iter()
+        .map(|t| t.spec.block)
+        .filter(|block| *block <= 8);
+    assert_eq!(
+        first_round.collect::<std::collections::BTreeSet<_>>().len(),
+        6
+    );
+    let run = run_of(&benchmark);
+    assert_eq!(Ledger::of(&run, &trials).next(&settings), Next::Finished);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 """Erlang servers that replicate their data with Mnesia, in its four modes, under a script of several requests.
 
-Not among the tests of every day, for it takes three quarters of an hour: ``make articles``.
+Not among the tests of every day, for it takes an hour and a quarter: ``make articles``.
 """
 
 import json
@@ -19,8 +19,8 @@ NAMESPACE = "e2e-cluster"
 EXAMPLE = "examples/mnesia-cluster.yaml"
 MANDELBROT = "examples/mnesia-mandelbrot.yaml"
 SHORT_CLUSTER = "examples/short-cluster.patch.yaml"
-SECONDS = 3600
-MEMBERS = {"c8-r100-x1": 1, "c8-r100-x3": 3, "c8-max-x1": 1, "c8-max-x3": 3}
+SECONDS = 5400
+MEMBERS = {f"c8-{rate}-x{count}": count for rate in ("r100", "max") for count in (1, 2, 3)}
 SYNCHRONOUS = {"sync-trans", "sync-dirty"}
 
 
@@ -102,11 +102,12 @@ def test_members_and_modes_are_told_apart(cluster: Object) -> None:
 
 def test_members_that_compute_do_the_same_work(session: Session, mandelbrot: Object) -> None:
     assert_true(session, mandelbrot)
-    one, three = mandelbrot["status"]["results"]
-    assert (one["point"], three["point"]) == ("c8-max-x1", "c8-max-x3")
+    one, two, three = mandelbrot["status"]["results"]
+    assert [it["point"] for it in (one, two, three)] == ["c8-max-x1", "c8-max-x2", "c8-max-x3"]
     # All on one core: as many pictures, at about the same CPU time.
-    ratio = three["cpuMillisecondsPerRequest"]["value"] / one["cpuMillisecondsPerRequest"]["value"]
-    assert 0.8 < ratio < 1.25, ratio
+    for several in (two, three):
+        ratio = several["cpuMillisecondsPerRequest"]["value"] / one["cpuMillisecondsPerRequest"]["value"]
+        assert 0.8 < ratio < 1.25, ratio
     for trial in trials_of(session, mandelbrot):
         assert len(trial["status"]["candidatePods"]) == MEMBERS[trial["spec"]["point"]]
         assert trial["status"]["requests"]["errors"] == 0

@@ -9,8 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decimal, HumanDuration, MAX_REPLICAS};
 
-/// The most points that a sweep may have: the number of a block has three digits at most.
-pub const MAX_POINTS: usize = 16;
+/// Connections where the spec names none; a batch has 1.
+pub const DEFAULT_CONNECTIONS: i32 = 4;
+/// The most points that a sweep may have: nine numbers of connections, each with three of replicas, and a few more.
+pub const MAX_POINTS: usize = 32;
+/// The most blocks over all points: their numbers have three digits in the names of trials.
+pub const MAX_BLOCKS_OF_SWEEP: usize = 999;
+/// The most results of a sweep, points × candidates: a result takes about 2 kB of the status, of which the API server
+/// takes 1.5 MB, and comparisons come on top.
+pub const MAX_RESULTS: usize = 128;
+/// The most numbers of connections of a sweep: 1 to 1024 in doublings, and a few more.
+const MAX_CONNECTIONS: usize = 16;
 
 /// The load of one trial: a closed loop over a number of connections.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,15 +27,15 @@ pub const MAX_POINTS: usize = 16;
 #[x_kube(
     validation = Rule::new("!(has(self.duration) && has(self.requests))").message("load takes duration or requests, not both"),
     validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
-    validation = Rule::new("(has(self.requests) ? self.requests : self.rate == 'Max' ? 1000000 : int(self.rate) * (has(self.duration) ? duration(self.duration).getSeconds() : 60)) >= 2 * (has(self.sweep) && has(self.sweep.connections) && self.sweep.connections.size() > 0 ? self.sweep.connections[self.sweep.connections.size() - 1] : self.connections)").message("load has less than two requests for each connection, and Fortio would use fewer connections: write fewer of them, or more requests, a longer duration or a higher rate"),
+    validation = Rule::new("(has(self.requests) ? self.requests : self.rate == 'Max' ? 1000000 : int(self.rate) * (has(self.duration) ? duration(self.duration).getSeconds() : 60)) >= 2 * (has(self.sweep) && has(self.sweep.connections) && self.sweep.connections.size() > 0 ? self.sweep.connections[self.sweep.connections.size() - 1] : has(self.connections) ? self.connections : 4)").message("load has less than two requests for each connection, and Fortio would use fewer connections: write fewer of them, or more requests, a longer duration or a higher rate"),
     validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
 )]
 pub struct Load {
-    /// Connections that each send one request at a time; with a scenario, agents that each run it; with a batch 1.
-    /// With `sweep.connections`, those count instead.
-    #[serde(default = "default_connections")]
+    /// Connections that each send one request at a time, from 1 to 1024, and 4 unless given; with a scenario, agents
+    /// that each run it; with a batch 1. With `sweep.connections`, those count instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
-    pub connections: i32,
+    pub connections: Option<i32>,
     /// Several loads in turn, instead of one: the figures at each, and where each candidate does best. A
     /// candidate wins, and a budget is kept, where it is so at all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,10 +64,6 @@ pub struct Load {
     pub timeout: HumanDuration,
 }
 
-fn default_connections() -> i32 {
-    4
-}
-
 fn default_rate() -> IntOrString {
     IntOrString::String("Max".into())
 }
@@ -74,7 +79,7 @@ fn default_timeout() -> HumanDuration {
 impl Default for Load {
     fn default() -> Self {
         Self {
-            connections: default_connections(),
+            connections: None,
             sweep: None,
             duration: None,
             requests: None,
@@ -92,14 +97,14 @@ impl Default for Load {
 #[x_kube(
     validation = Rule::new("!has(self.connections) || [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].all(i, i >= self.connections.size() || self.connections[i - 1] < self.connections[i])").message("load.sweep.connections must ascend, for example [1, 2, 4, 8, 16, 32, 64, 128, 256]"),
     validation = Rule::new("!has(self.replicas) || [1, 2, 3, 4, 5, 6, 7].all(i, i >= self.replicas.size() || self.replicas[i - 1] < self.replicas[i])").message("load.sweep.replicas must ascend, for example [1, 2, 3]"),
-    validation = Rule::new("(has(self.connections) && self.connections.size() > 0 ? self.connections.size() : 1) * (has(self.replicas) && self.replicas.size() > 0 ? self.replicas.size() : 1) in [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]").message("load.sweep has from 2 to 16 points, connections × replicas: write for example connections: [1, 2, 4, 8], or leave load.sweep out"),
-    validation = Rule::new("!has(self.maxErrorRatio) || (has(self.connections) && self.connections.size() > 1 && (!has(self.replicas) || self.replicas.size() == 0))").message("load.sweep.maxErrorRatio ends a sweep over connections: write these, and no replicas"),
+    validation = Rule::new("[(has(self.connections) && self.connections.size() > 0 ? self.connections.size() : 1) * (has(self.replicas) && self.replicas.size() > 0 ? self.replicas.size() : 1)].all(points, points >= 2 && points <= 32)").message("load.sweep has from 2 to 32 points, connections × replicas: write for example connections: [1, 2, 4, 8], or leave load.sweep out"),
+    validation = Rule::new("!has(self.maxErrorRatio) || (has(self.connections) && self.connections.size() > 1)").message("load.sweep.maxErrorRatio ends a sweep over connections: write several of these, for example [1, 2, 4, 8]"),
 )]
 pub struct Sweep {
     /// Numbers of connections, ascending, for example `[1, 2, 4, 8, 16]`; absent: `load.connections`.
     /// `trials.blocks` counts the blocks at each point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = MAX_POINTS), inner(range(min = 1, max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(length(max = MAX_CONNECTIONS), inner(range(min = 1, max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub connections: Vec<i32>,
     /// Numbers of replicas, ascending, for example `[1, 2, 3]`: of every candidate, and where one has backends,
     /// of each of these instead. Absent: each one's own.
@@ -109,7 +114,7 @@ pub struct Sweep {
     /// Largest share of requests without an expected answer up to which more connections are tried, for
     /// example `"0.01"`: once every candidate's passes it in the first block at a point, the points above it
     /// are left out; that point itself is shown, but nobody has to win or to keep a budget there. The first
-    /// blocks then go through the points from below.
+    /// blocks then go through the points from below. With replicas too, each number of them has an end of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) < 1.0").message("load.sweep.maxErrorRatio is a share from 0 to less than 1, for example 0.01"))]
     pub max_error_ratio: Option<Decimal>,

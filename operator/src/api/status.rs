@@ -337,7 +337,7 @@ pub struct CandidateResult {
     /// Share of the node's energy attributed by CPU time to the boundary's pods, per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attributed_joules_per_request: Option<Figure>,
-    /// CPU milliseconds of the boundary's pods per successful request.
+    /// CPU milliseconds of the boundary's pods per successful request. Its interval has what the windows' ends cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_milliseconds_per_request: Option<Figure>,
     /// Share of requests without an expected answer.
@@ -396,7 +396,7 @@ pub struct WorkloadResult {
     /// Share of the node's energy attributed by CPU time to its pods, per successful request of the candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attributed_joules_per_request: Option<Figure>,
-    /// CPU milliseconds of its pods per successful request of the candidate.
+    /// CPU milliseconds of its pods per successful request of the candidate. Its interval has what the windows' ends cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_milliseconds_per_request: Option<Figure>,
     /// Largest working set of its pods together seen in any measured window, in bytes.
@@ -432,6 +432,54 @@ pub struct CostPerMillion {
     /// For the node: its time, of which each request takes 1/(requests/s), × its cost over its lifetime. Of
     /// carbon M, the embodied part, of a node that does nothing else.
     pub node: f64,
+    /// What these two are products of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terms: Option<CostTerms>,
+}
+
+/// What a cost is made of: kilowatt-hours × what one costs, and what the node costs × the share of its life. By the
+/// names of ISO/IEC 21031:2024 E, I, TE and TS, with RS = 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CostTerms {
+    /// Gross energy of a million successful requests, in kilowatt-hours: E.
+    pub kilowatt_hours: f64,
+    /// What one costs, by the spec: of carbon its intensity, I.
+    pub per_kilowatt_hour: f64,
+    /// What the node costs, by the spec: of carbon all that is embodied in it, TE.
+    pub node: f64,
+    /// The share of the node's lifetime for which a million successful requests keep it, from 0: TS.
+    pub lifetime_share: f64,
+}
+
+impl CostTerms {
+    /// For energy.
+    #[must_use]
+    pub fn of_energy(self) -> f64 {
+        self.kilowatt_hours * self.per_kilowatt_hour
+    }
+
+    /// For the node.
+    #[must_use]
+    pub fn of_node(self) -> f64 {
+        self.node * self.lifetime_share
+    }
+
+    /// For both.
+    #[must_use]
+    pub fn sum(self) -> f64 {
+        self.of_energy() + self.of_node()
+    }
+
+    /// The same of seven digits.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self {
+            kilowatt_hours: seven_digits(self.kilowatt_hours),
+            lifetime_share: seven_digits(self.lifetime_share),
+            ..self
+        }
+    }
 }
 
 impl CostPerMillion {
@@ -442,6 +490,7 @@ impl CostPerMillion {
             total: self.total.rounded(),
             energy: seven_digits(self.energy),
             node: seven_digits(self.node),
+            terms: self.terms.map(CostTerms::rounded),
             ..self
         }
     }

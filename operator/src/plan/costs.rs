@@ -1,7 +1,7 @@
 //! What a request costs: so much for its joules, and so much for the node's time.
 
 use super::settings::{SettingsError, number, seconds};
-use crate::api::{Candidate, Costs, Decimal, FrugalityBenchmarkSpec};
+use crate::api::{Candidate, CostTerms, Costs, Decimal, FrugalityBenchmarkSpec};
 
 /// Joules of a kilowatt-hour.
 const JOULES_PER_KILOWATT_HOUR: f64 = 3.6e6;
@@ -21,15 +21,17 @@ pub enum Cost {
     Carbon,
 }
 
-/// What a joule and a second of the node cost.
+/// What energy and the node cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
     /// What they are in: the currency, or `gCO2e`.
     pub unit: String,
-    /// Of a joule.
-    pub per_joule: f64,
-    /// Of a second: the node's cost over its lifetime.
-    pub per_second: f64,
+    /// Of a kilowatt-hour.
+    per_kilowatt_hour: f64,
+    /// Of the node.
+    node: f64,
+    /// How long the node is in use.
+    lifetime_seconds: f64,
 }
 
 /// What a node costs.
@@ -77,15 +79,17 @@ impl NodeRates {
 }
 
 impl Rates {
-    /// The terms of [`REQUESTS`] requests: for their energy, of so many joules each, and for the node, which
-    /// answers so many in a second and does nothing else. Of carbon these are E·I and M of ISO/IEC
-    /// 21031:2024, 4, with all of the node reserved for the window: TE · TS · RS, RS = 1.
+    /// The terms of [`REQUESTS`] requests: of so many joules each, by a node that answers so many in a second and
+    /// does nothing else. Of carbon these are E·I and M of ISO/IEC 21031:2024, 4, with all of the node
+    /// reserved for the window: TE · TS · RS, RS = 1.
     #[must_use]
-    pub fn terms(&self, joules_per_request: f64, requests_per_second: f64) -> (f64, f64) {
-        (
-            REQUESTS * self.per_joule * joules_per_request,
-            REQUESTS * self.per_second / requests_per_second,
-        )
+    pub fn terms(&self, joules_per_request: f64, requests_per_second: f64) -> CostTerms {
+        CostTerms {
+            kilowatt_hours: REQUESTS * joules_per_request / JOULES_PER_KILOWATT_HOUR,
+            per_kilowatt_hour: self.per_kilowatt_hour,
+            node: self.node,
+            lifetime_share: REQUESTS / requests_per_second / self.lifetime_seconds,
+        }
     }
 
     /// The rates of a cost, if the spec gives them.
@@ -126,8 +130,9 @@ impl Rates {
         }
         Ok(Self {
             unit: unit.to_owned(),
-            per_joule: number(energy_field, kilowatt_hour)? / JOULES_PER_KILOWATT_HOUR,
-            per_second: number(node_field, node)? / lifetime_seconds,
+            per_kilowatt_hour: number(energy_field, kilowatt_hour)?,
+            node: number(node_field, node)?,
+            lifetime_seconds,
         })
     }
 }

@@ -4,7 +4,7 @@ use frugality_measure::fortio::Amount;
 use jiff::Timestamp;
 
 use super::{
-    ledger::{Ledger, finished_at, outcome_of},
+    ledger::{Ledger, Part, finished_at, outcome_of},
     settings::{Settings, TAIL_SECONDS},
     time::unix_seconds,
     trial::SETTLE_SECONDS,
@@ -46,7 +46,10 @@ impl Estimate {
         } else {
             0.0
         };
-        let tried = settings.points.iter().take(ledger.points(settings).tried);
+        let parts = settings.points.iter().zip(ledger.parts(settings));
+        let tried = parts
+            .filter(|(_, part)| *part != Part::LeftOut)
+            .map(|(point, _)| point);
         let left: Vec<(usize, Option<f64>)> = tried
             .flat_map(|point| {
                 entrants

@@ -145,14 +145,14 @@ pub fn event_name(benchmark: &FrugalityBenchmark, note: &EventNote) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{MAX_BLOCKS, MAX_POINTS};
+    use crate::api::MAX_BLOCKS_OF_SWEEP;
 
     #[test]
     fn longest_names_fit_a_label() {
         let name = trial_name(
             &"b".repeat(30),
             "01234567",
-            MAX_BLOCKS * i32::try_from(MAX_POINTS).unwrap(),
+            i32::try_from(MAX_BLOCKS_OF_SWEEP).unwrap(),
             &"c".repeat(15),
             20,
         );

@@ -17,15 +17,15 @@ pub struct Ledger<'a> {
     tries: usize,
 }
 
-/// How many of the points of a run count, from the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Points {
-    /// Those that are tried: all, or those up to the first one at which the first block had too many errors
-    /// of every entrant.
-    pub tried: usize,
-    /// Those that are judged: of these not the last, if errors ended the sweep there. It is not where
-    /// anybody is asked to be good.
-    pub judged: usize,
+/// What a point of a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Every candidate is asked to be good there.
+    Judged,
+    /// It is where errors ended a sweep: the first block had too many of every entrant. Shown only.
+    End,
+    /// It is beyond such an end, and not tried.
+    LeftOut,
 }
 
 /// What the ledger asks for.
@@ -128,26 +128,35 @@ impl<'a> Ledger<'a> {
         self.entries.iter().copied().filter_map(finished_at).max()
     }
 
-    /// The points that are to be tried.
+    /// What each of the points is for, in their order. With each number of replicas, errors end the sweep over
+    /// connections by itself; the fewest connections are judged all the same.
     #[must_use]
-    pub fn points(&self, settings: &Settings) -> Points {
-        let all = settings.points.len();
+    pub fn parts(&self, settings: &Settings) -> Vec<Part> {
         let is_beyond = |trial: &&FrugalityTrial, limit: f64| {
             let requests = trial.status.as_ref().and_then(|s| s.requests.as_ref());
             requests.is_some_and(|r| r.error_rate.is_none_or(|rate| rate > limit))
         };
         let entrants = settings.entrants().len();
-        // In the first round the blocks go through the points from below.
-        let end = settings.max_error_ratio.and_then(|limit| {
-            let first_round = self.valid().into_iter().take(all);
-            first_round.into_iter().position(|trials| {
+        let is_end = |trials: &[&FrugalityTrial]| {
+            settings.max_error_ratio.is_some_and(|limit| {
                 trials.len() == entrants && trials.iter().all(|trial| is_beyond(trial, limit))
             })
+        };
+        // In the first round the blocks go through the points from below.
+        let first_round = self.valid();
+        let (mut seen, mut ended) = (BTreeSet::new(), BTreeSet::new());
+        let parts = settings.points.iter().enumerate().map(|(index, point)| {
+            let is_lowest = seen.insert(point.replicas);
+            if ended.contains(&point.replicas) {
+                return Part::LeftOut;
+            }
+            if !first_round.get(index).is_some_and(|trials| is_end(trials)) {
+                return Part::Judged;
+            }
+            ended.insert(point.replicas);
+            if is_lowest { Part::Judged } else { Part::End }
         });
-        Points {
-            tried: end.map_or(all, |end| end + 1),
-            judged: end.map_or(all, |end| end.max(1)),
-        }
+        parts.collect()
     }
 
     /// Valid trials, block by block: those of the newest attempt at each block, where none of it is
@@ -188,10 +197,11 @@ impl<'a> Ledger<'a> {
         {
             return Next::Failed(failed);
         }
-        let points = self.points(settings);
+        let parts = self.parts(settings);
         let plan = settings.plan();
         let planned = (1..).zip(&plan).take(blocks * settings.points.len());
-        for (block, Block { order, .. }) in planned.filter(|(_, b)| b.point < points.tried) {
+        for (block, Block { order, .. }) in planned.filter(|(_, b)| parts[b.point] != Part::LeftOut)
+        {
             let newest = self.newest_attempt(block);
             if let Some(open) = newest.iter().find(|e| outcome_of(e).is_none()) {
                 return Next::Open(open);

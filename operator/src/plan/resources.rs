@@ -31,6 +31,7 @@ use super::{
     facts::{ChildKind, Config},
     identity,
     settings::{Settings, TAIL_SECONDS},
+    trial::SETTLE_SECONDS,
 };
 use crate::{
     api::{
@@ -51,8 +52,13 @@ pub const PREPARE_CONTAINER: &str = "prepare";
 /// Container that counts the database's transactions once the load is over.
 pub const TRANSACTIONS_CONTAINER: &str = "transactions";
 /// All transactions that PostgreSQL has counted in the benchmark's database; those of a session that is
-/// still open reach the count up to a second late (`PGSTAT_MIN_INTERVAL` in its pgstat.c).
+/// still open reach the count late (`COUNTED_WITHIN_SECONDS`).
 const COUNT_TRANSACTIONS: &str = "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()\"";
+/// A session that has nothing more to do tells what it has not told yet within 10 s
+/// (`PGSTAT_IDLE_INTERVAL` in pgstat.c of PostgreSQL 15 and later); one more for the way.
+const COUNTED_WITHIN_SECONDS: f64 = 11.0;
+/// Longest time that the injector takes to write its result after an interrupt.
+const INTERRUPT_SECONDS: f64 = 30.0;
 /// Waits for the database to answer, for a minute: a node may learn of a service's address a moment
 /// after the pod behind it is ready. If it never does, the next command says why.
 const AWAIT_DATABASE: &str = "export PGCONNECT_TIMEOUT=5
@@ -239,6 +245,11 @@ impl Builder<'_> {
             args: Some(self.injector_args(candidate, trial, connections, clock_url)),
             ..restricted_container(INJECTOR_UID)
         };
+        // Not in the idle baseline, of which a connection to the database would be a part. In a long one it
+        // is a small part, and a pod that is deleted is not to wait for it.
+        let count_after_seconds = (SETTLE_SECONDS + self.settings.idle_seconds)
+            .ceil()
+            .clamp(COUNTED_WITHIN_SECONDS, INTERRUPT_SECONDS);
         let beside = self.benchmark.spec.database.as_ref().map(|database| {
             let container = |name: &str, script: &str| Container {
                 name: name.into(),
@@ -252,7 +263,7 @@ impl Builder<'_> {
                 count_and_digest(&database.seed)
             );
             let count = format!(
-                "export PGCONNECT_TIMEOUT=5\ntrap '{COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
+                "export PGCONNECT_TIMEOUT=5\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
             );
             vec![
                 container(PREPARE_CONTAINER, &prepare),
@@ -271,8 +282,9 @@ impl Builder<'_> {
                 init_containers: beside,
                 containers: vec![container],
                 node_selector: Some(injector.clone()),
-                // Fortio is given the time to write its result after an interrupt.
-                termination_grace_period_seconds: Some(30),
+                termination_grace_period_seconds: Some(
+                    (INTERRUPT_SECONDS + count_after_seconds) as i64,
+                ),
                 ..restricted_pod()
             },
         )

@@ -18,8 +18,8 @@ use super::{
     identity::hex_digest,
 };
 use crate::api::{
-    Boundary, Budget, DecidingFigure, Decimal, FrugalityBenchmarkSpec, HumanDuration, MAX_POINTS,
-    MIN_BLOCKS, Sweep,
+    Boundary, Budget, DEFAULT_CONNECTIONS, DecidingFigure, Decimal, FrugalityBenchmarkSpec,
+    HumanDuration, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, MIN_BLOCKS, Sweep,
 };
 
 /// Window where the spec names neither duration nor requests.
@@ -248,6 +248,12 @@ impl Settings {
             None => None,
             Some(share) => Some(number("energy.tieWithin", share)?),
         };
+        let blocks = looks.last().map_or(0, |look| look.blocks);
+        let is_too_large = points.len() * blocks > MAX_BLOCKS_OF_SWEEP
+            || points.len() * spec.candidates.len() > MAX_RESULTS;
+        if load.sweep.is_some() && is_too_large {
+            return Err(SettingsError::SweepTooLarge);
+        }
         Ok(Self {
             level: level(ERROR)?,
             // Two one-sided tests at 5 % are an interval of 90 %.
@@ -269,7 +275,7 @@ impl Settings {
             counted,
             units: Units::of(spec),
             only_reads: request.is_some_and(|it| it.method.is_safe()),
-            blocks: looks.last().map_or(0, |look| look.blocks),
+            blocks,
             looks,
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
             amount,
@@ -421,9 +427,12 @@ impl Settings {
 
 fn points(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Vec<Point>, SettingsError> {
     let sweep = spec.load.sweep.as_ref();
-    let one = std::slice::from_ref(&spec.load.connections);
+    let one = [spec.load.connections.unwrap_or(match spec.batch {
+        Some(_) => 1,
+        None => DEFAULT_CONNECTIONS,
+    })];
     let of = |list: fn(&Sweep) -> &[i32]| sweep.map(list).filter(|list| !list.is_empty());
-    let connections = of(|sweep| &sweep.connections).unwrap_or(one);
+    let connections = of(|sweep| &sweep.connections).unwrap_or(&one);
     let replicas = of(|sweep| &sweep.replicas);
     let points: Vec<Point> = connections
         .iter()
@@ -440,7 +449,9 @@ fn points(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Vec<Point>
         && replicas.is_none_or(ascends)
         && (2..=MAX_POINTS).contains(&points.len());
     match sweep {
-        Some(sweep) if !is_possible || (sweep.max_error_ratio.is_some() && replicas.is_some()) => {
+        Some(sweep)
+            if !is_possible || (sweep.max_error_ratio.is_some() && connections.len() < 2) =>
+        {
             Err(SettingsError::Sweep)
         }
         _ => Ok(points),

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::{
     estimate::{Estimate, about},
     history::history,
-    ledger::Ledger,
+    ledger::{Ledger, Part},
     nodes::Nodes,
     settings::{Settings, Units},
     text, time,
@@ -165,7 +165,8 @@ impl Report<'_> {
             .unwrap_or(settings.blocks);
         let mut valid = self.ledger.valid();
         valid.truncate(blocks * settings.points.len());
-        let points = self.ledger.points(settings).tried;
+        let parts = self.ledger.parts(settings);
+        let points = parts.iter().filter(|part| **part != Part::LeftOut).count();
         Some(Progress {
             trials_done: count(valid.concat().len()),
             trials_planned: count(blocks * points * entrants.len()),

@@ -20,7 +20,7 @@ use frugality_measure::reading::Provenance;
 
 use super::{
     identity::hex_digest,
-    ledger::{Ledger, Next},
+    ledger::{Ledger, Next, Part},
     settings::{Counted, Look, Quantity, Settings},
     text,
 };
@@ -135,10 +135,11 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             message_of(fake),
         ));
     }
-    // A sweep that goes on until there are errors has asked for them, but not at its first point.
-    let lowest = settings.points.first().map(|point| point.name.as_str());
+    // A sweep that goes on until there are errors has asked for them, but not with the fewest connections.
+    let fewest = settings.points.first().map(|point| point.connections);
     let is_asked_for = |e: &FrugalityTrial| {
-        settings.max_error_ratio.is_some() && Some(e.spec.point.as_str()) != lowest
+        let connections = settings.point(&e.spec.point).map(|point| point.connections);
+        settings.max_error_ratio.is_some() && connections != fewest
     };
     let hopeless = ledger
         .valid()
@@ -399,7 +400,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     let evidence = Evidence::at(look, settings, ledger);
     let counted: Vec<_> = evidence.iter().flat_map(|e| e.blocks.concat()).collect();
     let standings: Vec<Standing> = evidence.iter().map(Standing::of).collect();
-    let judged = ledger.points(settings).judged.min(standings.len());
+    let judged = evidence.iter().filter(|point| point.is_judged).count();
     let (judged_evidence, judged) = (&evidence[..judged], &standings[..judged]);
     let worst = counted
         .iter()
@@ -460,29 +461,32 @@ fn meters(trials: &[&FrugalityTrial]) -> Option<String> {
     }
 }
 
-/// Where errors ended a sweep.
-fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
-    let points = ledger.points(settings);
-    let last = settings.points.get(points.tried.checked_sub(1)?)?;
-    let beyond = settings.points[points.tried..].iter();
-    let beyond: Vec<&str> = beyond.map(|point| point.name.as_str()).collect();
-    let is_ended = points.judged < points.tried || !beyond.is_empty();
-    let left_out = if beyond.is_empty() {
-        String::new()
-    } else {
-        format!(", and {} left out", beyond.join(", "))
-    };
-    let judged = if points.judged < points.tried {
-        "is shown and not judged"
-    } else {
-        "is judged all the same"
-    };
-    is_ended.then(|| {
-        format!(
-            "at {} the errors of every candidate passed load.sweep.maxErrorRatio: it {judged}{left_out}",
-            last.name
-        )
-    })
+/// Where errors ended a sweep: with each number of replicas for itself.
+fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Vec<String> {
+    let mut of_replicas: BTreeMap<Option<i32>, Vec<(&str, Part)>> = BTreeMap::new();
+    for (point, part) in settings.points.iter().zip(ledger.parts(settings)) {
+        let points = of_replicas.entry(point.replicas).or_default();
+        points.push((&point.name, part));
+    }
+    let ends = of_replicas.into_values().filter_map(|points| {
+        let is_tried = |(_, part): &&(&str, Part)| *part != Part::LeftOut;
+        let (tried, beyond) = points.split_at(points.iter().take_while(is_tried).count());
+        let (name, judged) = match *tried.last()? {
+            (name, Part::End) => (name, "is shown and not judged"),
+            (name, _) if !beyond.is_empty() => (name, "is judged all the same"),
+            _ => return None,
+        };
+        let left_out = if beyond.is_empty() {
+            String::new()
+        } else {
+            let names: Vec<&str> = beyond.iter().map(|(name, _)| *name).collect();
+            format!(", and {} left out", names.join(", "))
+        };
+        Some(format!(
+            "at {name} the errors of every candidate passed load.sweep.maxErrorRatio: it {judged}{left_out}"
+        ))
+    });
+    ends.collect()
 }
 
 /// The figure that decides.

@@ -180,7 +180,7 @@ pub(crate) fn without_figures(
     }
 }
 
-fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStatus {
+pub(crate) fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> FrugalityTrialStatus {
     let some = |value: f64| (trial.successes > 0).then_some(value);
     let database_pods = if benchmark.spec.database.is_some() {
         vec!["database-uid".to_owned()]

@@ -11,7 +11,7 @@ pub(super) fn check(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<
         return Ok(());
     };
     let load = &spec.load;
-    let is_one = load.connections == 1 && rate.is_none();
+    let is_one = load.connections.is_none_or(|it| it == 1) && rate.is_none();
     if !is_one || load.requests.is_some() || load.sweep.is_some() {
         return Err(SettingsError::BatchLoad);
     }

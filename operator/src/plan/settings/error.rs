@@ -2,7 +2,7 @@
 
 use frugality_measure::batch::PatternError;
 
-use crate::api::QuantityError;
+use crate::api::{MAX_BLOCKS_OF_SWEEP, MAX_RESULTS, QuantityError};
 
 /// A spec that can't be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum SettingsError {
     OneLoad,
     /// A load that no batch can have.
     #[error(
-        "with a batch there is one execution at a time: write load.connections: 1, and leave load.rate, load.requests and load.sweep out"
+        "with a batch there is one execution at a time: leave load.connections, load.rate, load.requests and load.sweep out"
     )]
     BatchLoad,
     /// A candidate that can't be executed.
@@ -44,9 +44,14 @@ pub enum SettingsError {
     Rate(String),
     /// Points of a sweep that do not ascend.
     #[error(
-        "load.sweep must have 2 to 16 points, its connections and its replicas must ascend, and maxErrorRatio goes with connections alone: write for example connections: [1, 2, 4, 8]"
+        "load.sweep must have 2 to 32 points, its connections and its replicas must ascend, and maxErrorRatio goes with several connections: write for example connections: [1, 2, 4, 8]"
     )]
     Sweep,
+    /// More blocks than have names, or more results than an object has room for.
+    #[error(
+        "load.sweep is too large: points × trials.blocks are at most {MAX_BLOCKS_OF_SWEEP}, and points × candidates at most {MAX_RESULTS}"
+    )]
+    SweepTooLarge,
     /// Fewer than two requests for a connection.
     #[error(
         "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than are asked for"

@@ -2,17 +2,17 @@
 
 use super::evidence::{Evidence, Measure};
 use crate::{
-    api::{CostPerMillion, DecidingFigure, Figure, FrugalityTrialStatus},
+    api::{CostPerMillion, CostTerms, DecidingFigure, Figure, FrugalityTrialStatus},
     plan::costs::Rates,
 };
 
 impl Evidence<'_> {
-    /// The terms in one trial: for energy, and for the node.
+    /// The terms in one trial.
     pub(super) fn cost_terms(
         &self,
         trial: &FrugalityTrialStatus,
         rates: &Rates,
-    ) -> Option<(f64, f64)> {
+    ) -> Option<CostTerms> {
         let joules = self.value(trial, Measure::Joules(DecidingFigure::Gross))?;
         let rate = self.value(trial, Measure::RequestsPerSecond)?;
         Some(rates.terms(joules, rate))
@@ -28,11 +28,12 @@ pub(super) fn cost_of(
     joules: Figure,
     rate: Figure,
 ) -> CostPerMillion {
-    let (energy, node) = rates.terms(joules.value, rate.value);
+    let terms = rates.terms(joules.value, rate.value);
     CostPerMillion {
         unit: rates.unit.clone(),
-        total: of_sums.times((energy + node) / of_sums.value),
-        energy,
-        node,
+        total: of_sums.times(terms.sum() / of_sums.value),
+        energy: terms.of_energy(),
+        node: terms.of_node(),
+        terms: Some(terms),
     }
 }

@@ -8,12 +8,12 @@ use frugality_measure::{
 use super::costs::cost_of;
 use crate::{
     api::{
-        Boundary, CandidateResult, DecidingFigure, Expanded, Figure, FrugalityTrial,
+        Boundary, CandidateResult, CostTerms, DecidingFigure, Expanded, Figure, FrugalityTrial,
         FrugalityTrialStatus, Outcome,
     },
     plan::{
         costs::{Cost, Rates},
-        ledger::Ledger,
+        ledger::{Ledger, Part},
         settings::{ERROR, Look, Point, Quantity, Settings, Units},
     },
 };
@@ -72,6 +72,8 @@ pub(super) struct Evidence<'a> {
     pub(super) settings: &'a Settings,
     pub(super) point: &'a Point,
     pub(super) ledger: &'a Ledger<'a>,
+    /// Whether anybody is asked to be good at this point.
+    pub(super) is_judged: bool,
     /// Block by block, in the order of their places.
     pub(super) blocks: Vec<Vec<&'a FrugalityTrial>>,
     /// The same of all points together.
@@ -87,14 +89,15 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Point by point, for those that were tried.
+    /// Point by point, for those that were tried; those that are not judged come last.
     pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Vec<Self> {
-        let points = ledger.points(settings).tried;
-        let mut blocks: Vec<Vec<_>> = vec![Vec::new(); points];
+        let parts = ledger.parts(settings);
+        let points = parts.iter().filter(|part| **part != Part::LeftOut).count();
+        let mut blocks: Vec<Vec<_>> = vec![Vec::new(); parts.len()];
         let taken = look.blocks * settings.points.len();
         for (trials, planned) in ledger.valid().into_iter().zip(settings.plan()).take(taken) {
-            if let Some(of_point) = blocks.get_mut(planned.point) {
-                of_point.push(trials);
+            if parts[planned.point] != Part::LeftOut {
+                blocks[planned.point].push(trials);
             }
         }
         let everywhere: Vec<_> = blocks.iter().flatten().flatten().copied().collect();
@@ -105,13 +108,20 @@ impl<'a> Evidence<'a> {
                 .level_of_looks(ERROR / several as f64)
                 .unwrap_or(settings.level / several as f64),
         };
-        settings
-            .points
-            .iter()
+        let mut of_points: Vec<(Part, &Point, _)> = parts
+            .into_iter()
+            .zip(&settings.points)
             .zip(blocks)
-            .map(|(point, blocks)| Self {
+            .map(|((part, point), blocks)| (part, point, blocks))
+            .filter(|(part, ..)| *part != Part::LeftOut)
+            .collect();
+        of_points.sort_by_key(|(part, ..)| *part);
+        of_points
+            .into_iter()
+            .map(|(part, point, blocks)| Self {
                 settings,
                 point,
+                is_judged: part == Part::Judged,
                 ledger,
                 blocks,
                 everywhere: everywhere.clone(),
@@ -165,9 +175,7 @@ impl<'a> Evidence<'a> {
                 };
                 seconds.map(|seconds| seconds * 1000.0)
             }
-            Measure::Cost(_, rates) => self
-                .cost_terms(trial, rates)
-                .map(|(energy, node)| energy + node),
+            Measure::Cost(_, rates) => self.cost_terms(trial, rates).map(CostTerms::sum),
             Measure::IdleWatts => trial.energy.as_ref().map(idle_watts),
             Measure::LoadWatts => {
                 let seconds = trial.window?.seconds();
@@ -186,10 +194,29 @@ impl<'a> Evidence<'a> {
         let trials = self.trials(entrant);
         let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
         let estimate = geometric_mean(&values?, 1.0 - level)?;
+        if matches!(measure, Measure::CpuMilliseconds) {
+            return self.widened(&estimate, &trials);
+        }
         if !measure.is_of_energy() {
             return Some(estimate.into());
         }
         self.expanded(&estimate, &trials, measure)
+    }
+
+    /// A figure of CPU time, whose interval holds what the windows' ends cost. There is no meter's accuracy
+    /// to be told apart: the kernel counts.
+    pub(super) fn widened(
+        &self,
+        estimate: &Estimate,
+        trials: &[&FrugalityTrialStatus],
+    ) -> Option<Figure> {
+        let of_ends = self.uncertainty(trials, Measure::CpuMilliseconds, |_, ends| ends)?;
+        let bounds = expanded(estimate, of_ends)?;
+        Some(Figure {
+            lower: bounds.lower,
+            upper: bounds.upper,
+            ..Figure::from(*estimate)
+        })
     }
 
     /// A figure of energy, with what the spread between its trials does not show. One to whose interval this
@@ -219,8 +246,8 @@ impl<'a> Evidence<'a> {
         self.uncertainty(&self.trials(entrant), measure, |_, ends| ends)
     }
 
-    /// What the spread between trials does not show of a figure of energy, as a share of it: the largest
-    /// of the trials, each from its meter's accuracy and from what its window's ends cost. A meter that tells
+    /// What the spread between trials does not show of a figure of energy or CPU time, as a share of it: the
+    /// largest of the trials, each from its meter's accuracy and from what its window's ends cost. A meter that tells
     /// no accuracy adds nothing; of a cost, only the part for energy has this.
     pub(super) fn uncertainty(
         &self,
@@ -231,18 +258,19 @@ impl<'a> Evidence<'a> {
         let of_trial = |trial: &&FrugalityTrialStatus| {
             let energy = trial.energy.as_ref()?;
             let units = trial.requests.as_ref()?.units();
-            // The ends' joules are the same in gross and net; of what is attributed they are about the
-            // share that they are of the load's own.
+            // The ends' joules are the same in gross and net; of what is attributed, and of CPU time, they
+            // are about the share that they are of the load's own.
             let (joules, share) = match measure {
                 Measure::Joules(DecidingFigure::Attributed) => (energy.net_joules, 1.0),
+                Measure::CpuMilliseconds => (energy.net_joules.or(Some(energy.node_joules)), 1.0),
                 // A baseline ends in idleness, where a moment earlier or later costs next to nothing.
                 Measure::IdleWatts => {
                     return Some(together(meter_uncertainty(trial).unwrap_or(0.0), 0.0));
                 }
                 Measure::LoadWatts => (Some(energy.node_joules), 1.0),
                 Measure::Cost(_, rates) => {
-                    let (of_energy, of_node) = self.cost_terms(trial, rates)?;
-                    (Some(energy.node_joules), of_energy / (of_energy + of_node))
+                    let terms = self.cost_terms(trial, rates)?;
+                    (Some(energy.node_joules), terms.of_energy() / terms.sum())
                 }
                 _ => (None, 1.0),
             };

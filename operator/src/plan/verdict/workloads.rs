@@ -8,7 +8,7 @@ use frugality_measure::{
 };
 
 use super::evidence::{Evidence, Measure, largest_bytes};
-use crate::api::{DecidingFigure, Figure, FrugalityTrialStatus, WorkloadResult};
+use crate::api::{DecidingFigure, FrugalityTrialStatus, WorkloadResult};
 
 impl Evidence<'_> {
     /// One of each server, where the candidate has several; what is missing goes to `withheld`. Intervals are
@@ -40,7 +40,7 @@ impl Evidence<'_> {
                 name: name.to_owned(),
                 attributed_joules_per_request: joules,
                 cpu_milliseconds_per_request: mean(|it| Some(1000.0 * it.cpu_seconds_per_request?))
-                    .map(Figure::from),
+                    .and_then(|estimate| self.widened(&estimate, &trials)),
                 peak_memory_bytes: in_all(&trials, name, |it| it.peak_working_set_bytes)
                     .and_then(largest_bytes),
             }
