@@ -28,17 +28,78 @@ pub enum CrdError {
 /// The definitions, by the name of the file that holds them.
 #[must_use]
 pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
+    bare_definitions().map(|(name, mut definition)| {
+        for schema in schemas(&mut definition) {
+            let spec = schema.properties.as_mut().and_then(|it| it.get_mut("spec"));
+            let fields = spec.and_then(|spec| spec.properties.as_mut());
+            fields
+                .into_iter()
+                .flatten()
+                .for_each(|(_, it)| tell_limits(it));
+        }
+        (name, definition)
+    })
+}
+
+/// The same with descriptions that tell neither defaults nor limits: for what shows them by itself.
+#[must_use]
+pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 2] {
     [
         ("frugalitybenchmarks.yaml", FrugalityBenchmark::crd()),
         ("frugalitytrials.yaml", FrugalityTrial::crd()),
     ]
     .map(|(name, mut definition)| {
-        let versions = definition.spec.versions.iter_mut();
-        for schema in versions.filter_map(|version| version.schema.as_mut()) {
-            schema.open_api_v3_schema.iter_mut().for_each(join_lines);
-        }
+        schemas(&mut definition).for_each(join_lines);
         (name, definition)
     })
+}
+
+fn schemas(
+    definition: &mut CustomResourceDefinition,
+) -> impl Iterator<Item = &mut JSONSchemaProps> {
+    let versions = definition.spec.versions.iter_mut();
+    let schemas = versions.filter_map(|version| version.schema.as_mut());
+    schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut())
+}
+
+/// Puts into the descriptions what `kubectl explain` does not show: defaults, limits and rules.
+fn tell_limits(schema: &mut JSONSchemaProps) {
+    let default = schema.default.as_ref().map(|default| &default.0);
+    let default = default.filter(|value| !value.is_object() && !value.is_array());
+    let default = default.map(|value| match value.as_str() {
+        Some(text) => format!("default {text}"),
+        None => format!("default {value}"),
+    });
+    let rules = schema.x_kubernetes_validations.iter().flatten();
+    let limits: Vec<String> = default
+        .into_iter()
+        .chain(bounds(schema))
+        .chain(rules.filter_map(|rule| rule.message.clone()))
+        .collect();
+    if let Some(description) = &mut schema.description
+        && !limits.is_empty()
+    {
+        *description = format!("{description} ({})", limits.join("; "));
+    }
+    for_each_within(schema, tell_limits);
+}
+
+/// How large a value may be, how long a text or a list, in a few words.
+#[must_use]
+pub fn bounds(schema: &JSONSchemaProps) -> Option<String> {
+    let size = match (schema.minimum, schema.maximum) {
+        (Some(least), Some(most)) => Some(format!("{least} to {most}")),
+        (Some(least), None) => Some(format!("at least {least}")),
+        (None, Some(most)) => Some(format!("at most {most}")),
+        (None, None) => None,
+    };
+    let length = match (schema.max_length, schema.max_items) {
+        (Some(most), _) => Some(format!("up to {most} characters")),
+        (_, Some(most)) => Some(format!("up to {most}")),
+        _ => None,
+    };
+    let told: Vec<String> = [size, length].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 /// Descriptions without the line ends of the source: `kubectl explain` keeps them, and breaks lines of its
@@ -51,15 +112,17 @@ fn join_lines(schema: &mut JSONSchemaProps) {
             .collect();
         *description = paragraphs.join("\n\n");
     }
-    for property in schema
+    for_each_within(schema, join_lines);
+}
+
+fn for_each_within(schema: &mut JSONSchemaProps, change: fn(&mut JSONSchemaProps)) {
+    schema
         .properties
         .iter_mut()
         .flat_map(|map| map.values_mut())
-    {
-        join_lines(property);
-    }
+        .for_each(change);
     if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
-        join_lines(item);
+        change(item);
     }
 }
 

@@ -190,7 +190,7 @@ async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(options) => run(*options).await,
         Command::Reference => {
-            let definitions = crd::definitions();
+            let definitions = crd::bare_definitions();
             print!("{}", markdown(definitions.iter().map(|(_, crd)| crd)));
             Ok(())
         }

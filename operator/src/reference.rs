@@ -7,7 +7,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// All definitions: for each a heading, then a table for each object of its schema.
+use crate::crd::bounds;
+
+/// Bare definitions, whose limits stand in columns of their own here: for each a heading, then a table for each object of its schema.
 #[must_use]
 pub fn markdown<'a>(definitions: impl IntoIterator<Item = &'a CustomResourceDefinition>) -> String {
     let mut text = String::from(
@@ -114,18 +116,11 @@ fn kind(schema: &JSONSchemaProps) -> String {
         (None, _) if schema.x_kubernetes_int_or_string == Some(true) => "integer or string".into(),
         (None, _) => "any".into(),
     };
-    let bounds = match (schema.minimum, schema.maximum) {
-        (Some(least), Some(most)) => format!(", {least} to {most}"),
-        (Some(least), None) => format!(", at least {least}"),
-        (None, Some(most)) => format!(", at most {most}"),
-        (None, None) => String::new(),
-    };
-    let length = match (schema.max_length, schema.max_items) {
-        (Some(most), _) => format!(", up to {most} characters"),
-        (_, Some(most)) => format!(", up to {most}"),
-        _ => String::new(),
-    };
-    format!("{name}{bounds}{length}")
+    [Some(name), bounds(schema)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn one_line(description: &str) -> String {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use frugality_operator::{
     api::{Boundary, FrugalityBenchmark, FrugalityBenchmarkSpec, Method},
-    crd::{definitions, to_yaml},
+    crd::{bare_definitions, definitions, to_yaml},
     plan::settings::Settings,
     reference::markdown,
 };
@@ -32,7 +32,7 @@ fn the_files_are_what_the_types_generate() {
 
 #[test]
 fn the_reference_is_what_the_types_generate() {
-    let definitions = definitions();
+    let definitions = bare_definitions();
     let generated = markdown(definitions.iter().map(|(_, definition)| definition));
     let file = std::fs::read_to_string(root().join("docs/api.md")).unwrap_or_default();
     assert!(
@@ -141,6 +141,33 @@ fn every_field_that_a_user_writes_is_described() {
         },
     );
     assert!(silent.is_empty(), "without a description: {silent:#?}");
+}
+
+#[test]
+fn explain_tells_defaults_limits_and_rules() {
+    let (_, schema) = schemas().remove(0);
+    let spec = &schema["properties"]["spec"]["properties"];
+    let told = |schema: &Value| schema["description"].as_str().unwrap().to_owned();
+    let load = &spec["load"]["properties"];
+    assert!(told(&load["connections"]).ends_with("(1 to 1024)"));
+    let warm_up = told(&load["warmUp"]);
+    assert!(
+        warm_up.ends_with("(default 10s; up to 16 characters; load.warmUp must be from 2s to 10m)"),
+        "{warm_up}"
+    );
+    let batch = &spec["batch"]["properties"];
+    let timeout = told(&batch["timeout"]);
+    assert!(
+        timeout.contains("(default 10m; ")
+            && timeout.contains("batch.timeout must be from 1s to 1h"),
+        "{timeout}"
+    );
+    assert!(told(&spec["load"]).contains("load takes duration or requests, not both"));
+    let attempts = told(&spec["trials"]["properties"]["maxAttempts"]);
+    assert!(
+        attempts.ends_with(')') && attempts.contains("(default "),
+        "{attempts}"
+    );
 }
 
 #[test]

@@ -119,6 +119,17 @@ fn points_ascend() {
     ] {
         assert_eq!(parse(bad), Err(SettingsError::Sweep));
     }
+    // 27 points are possible, with five blocks and two candidates.
+    let grid = json!({"connections": [1, 2, 4, 8, 16, 32, 64, 128, 256], "replicas": [1, 2, 3]});
+    assert!(parse(grid.clone()).is_ok());
+    let many = at(
+        &[1, 2],
+        &[("/load/sweep", grid), ("/trials/blocks", json!(38))],
+    );
+    assert_eq!(
+        Settings::parse(&many.spec),
+        Err(SettingsError::SweepTooLarge)
+    );
     let settings = parse(json!({"connections": [4, 8], "replicas": [1, 3]})).unwrap();
     let points: Vec<_> = settings
         .points

@@ -127,7 +127,7 @@ class Counter:
         if after == 0 or after == len(self.times):
             raise ValueError(f"the record does not reach {when:.3f}")
         (t0, t1), (s0, s1) = self.times[after - 1 : after + 1], self.seconds[after - 1 : after + 1]
-        if t1 - t0 > 1.0:
+        if t1 - t0 > 2.0:
             raise ValueError(f"the record has a gap of {t1 - t0:.1f} s at {when:.3f}")
         return s0 + (s1 - s0) * (when - t0) / (t1 - t0)
 

@@ -243,12 +243,13 @@ def test_recorder_writes_ten_samples_a_second_and_ends_with_its_parent(tmp_path:
         pytest.skip(str(error))
     output = tmp_path / "record"
     command = [sys.executable, oracle.__file__, "record", "--cgroup", "/", "--file", str(output)]
-    script = f"import subprocess, time; subprocess.Popen({command!r}); time.sleep(2)"
+    script = f"import subprocess, time; subprocess.Popen({command!r}); time.sleep(4)"
     subprocess.run([sys.executable, "-c", script], timeout=20, check=True)
     time.sleep(0.5)
     size = output.stat().st_size
     time.sleep(0.5)
     assert output.stat().st_size == size
     record = Record.read(output)
-    assert 12 <= len(record.node.times) <= 22
+    # Ten a second, but for the start of the interpreter.
+    assert 12 <= len(record.node.times) <= 44
     assert record.node.seconds[-1] > record.node.seconds[0]

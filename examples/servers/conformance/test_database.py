@@ -73,7 +73,7 @@ def test_one_thread_does_the_work(servers: dict[str, Server], name: str) -> None
         list(threads.map(server.ask, [f"/contacts/{KEY}"] * 500))
     used = {thread: ticks - before.get(thread, 0) for thread, ticks in _cpu_ticks(server.process.pid).items()}
     assert used.pop(server.process.pid) > 0
-    assert sum(used.values()) == 0
+    assert sum(used.values()) <= 2
 
 
 def test_without_a_database_503_and_recovery(postgres: Postgres, servers: dict[str, Server]) -> None:
@@ -112,7 +112,8 @@ def test_a_database_that_hangs_is_given_five_seconds(postgres: Postgres, servers
             answers = [future.result() for future in waiting]
             took = time.monotonic() - begin
         assert [_essence(answer)[0] for answer in answers] == [503] * 10
-        assert 4.5 < took < 7
+        # Another round of waiting would be ten.
+        assert 4.5 < took < 9.5
     for name, server in servers.items():
         assert "no answer within 5 s" in server.text()
         for _ in range(30):

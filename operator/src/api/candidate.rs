@@ -18,7 +18,8 @@ pub const MAX_BACKENDS: usize = 4;
 /// The most pods of a candidate: replicas of the server that is asked and of each backend.
 pub const MAX_PODS: usize = MAX_REPLICAS.unsigned_abs() as usize * (1 + MAX_BACKENDS);
 
-/// One contestant: a server that listens on a port, alone or in front of others.
+/// One contestant: a server that listens on a port, alone or in front of others; with `spec.batch` a program that runs to
+/// completion.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.costs) || has(self.measuredNodeSelector)").message("a candidate's costs are those of a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"))]
@@ -54,7 +55,7 @@ pub struct Candidate {
     #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
     #[x_kube(validation = Rule::new("self.size() > 0").message("a candidate's measuredNodeSelector names labels, for example kubernetes.io/hostname: pi-5; leave it out for placement.measuredNodeSelector"))]
     pub measured_node_selector: Option<BTreeMap<String, String>>,
-    /// Prices and carbon of that node and of its energy, instead of `spec.costs`.
+    /// Prices and carbon of the node that `measuredNodeSelector` names, and of its energy, instead of `spec.costs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
 }

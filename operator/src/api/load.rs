@@ -31,8 +31,8 @@ const MAX_CONNECTIONS: usize = 16;
     validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
 )]
 pub struct Load {
-    /// Connections that each send one request at a time, from 1 to 1024, and 4 unless given; with a scenario, agents
-    /// that each run it; with a batch 1. With `sweep.connections`, those count instead.
+    /// Connections that each send one request at a time, 4 unless given; with a scenario, agents that each run it; with a
+    /// batch 1. With `sweep.connections`, those count instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub connections: Option<i32>,

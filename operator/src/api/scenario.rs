@@ -19,7 +19,9 @@ pub struct Scenario {
     /// The script, a JavaScript module for k6 that exports the cycle as its default function. It finds the
     /// candidate as `__ENV.URL`, for example `http://name:8080`. With a `load.rate`, that many cycles begin each
     /// second, whether or not earlier ones have ended. It may export `setup`, run once before the load, and such
-    /// `options` as `noConnectionReuse`, which do not say what the load is.
+    /// `options` as `noConnectionReuse`, which do not say what the load is. Answers of 200 to 399 are expected
+    /// unless `http.setResponseCallback` or a request's `responseCallback` says otherwise. The first 16 names of checks
+    /// are told by themselves, the rest together as `(others)`.
     #[schemars(length(min = 1, max = 65_536))]
     #[x_kube(validation = Rule::new("self.contains('export default')").message("scenario.script has no cycle: it must export a default function; write for example import http from 'k6/http'; export default function () { http.get(__ENV.URL); }"))]
     pub script: String,

@@ -315,9 +315,10 @@ pub struct CandidateResult {
     /// Mean milliseconds of a successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub milliseconds_per_request: Option<Figure>,
-    /// How its latencies are distributed, over the requests of all trials together. Absent where a trial had
-    /// errors, for Fortio's histogram does not part them from the successes, or where its histogram did not
-    /// fit the injector's report. A percentile that fewer than ten requests lie beyond is left out.
+    /// How its latencies are distributed, over the requests of all trials together; of cycles and executions those
+    /// that succeeded. Absent where a trial of single requests had errors, for Fortio's histogram does not part them
+    /// from the successes, where cycles were dropped, or where a histogram did not fit the injector's report. A
+    /// percentile that fewer than ten requests lie beyond is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub latency: Vec<LatencyPercentile>,
@@ -502,8 +503,8 @@ impl CostPerMillion {
 pub struct LatencyPercentile {
     /// The share, in percent: 50 for the median.
     pub percentile: f64,
-    /// The latency in milliseconds, over the requests of all trials, interpolated in Fortio's buckets. Fortio
-    /// times a request from its sending, so that one that waits for its turn behind a slow one is not late.
+    /// The latency in milliseconds, over the requests of all trials, interpolated in their histograms' buckets. A
+    /// request is timed from its sending, so that one that waits for its turn behind a slow one is not late.
     pub milliseconds: f64,
     /// The least of the single trials.
     pub least_milliseconds: f64,

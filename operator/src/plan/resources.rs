@@ -31,6 +31,7 @@ use super::{
     facts::{ChildKind, Config},
     identity,
     settings::{Settings, TAIL_SECONDS},
+    time,
     trial::SETTLE_SECONDS,
 };
 use crate::{
@@ -282,8 +283,8 @@ impl Builder<'_> {
                 init_containers: beside,
                 containers: vec![container],
                 node_selector: Some(injector.clone()),
-                termination_grace_period_seconds: Some(
-                    (INTERRUPT_SECONDS + count_after_seconds) as i64,
+                termination_grace_period_seconds: time::whole_seconds(
+                    INTERRUPT_SECONDS + count_after_seconds,
                 ),
                 ..restricted_pod()
             },

@@ -249,11 +249,7 @@ impl Settings {
             Some(share) => Some(number("energy.tieWithin", share)?),
         };
         let blocks = looks.last().map_or(0, |look| look.blocks);
-        let is_too_large = points.len() * blocks > MAX_BLOCKS_OF_SWEEP
-            || points.len() * spec.candidates.len() > MAX_RESULTS;
-        if load.sweep.is_some() && is_too_large {
-            return Err(SettingsError::SweepTooLarge);
-        }
+        check_size(spec, points.len(), blocks)?;
         Ok(Self {
             level: level(ERROR)?,
             // Two one-sided tests at 5 % are an interval of 90 %.
@@ -456,6 +452,20 @@ fn points(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Vec<Point>
         }
         _ => Ok(points),
     }
+}
+
+/// Blocks have names, and results room, up to some number of them.
+fn check_size(
+    spec: &FrugalityBenchmarkSpec,
+    points: usize,
+    blocks: usize,
+) -> Result<(), SettingsError> {
+    let is_too_large =
+        points * blocks > MAX_BLOCKS_OF_SWEEP || points * spec.candidates.len() > MAX_RESULTS;
+    if spec.load.sweep.is_some() && is_too_large {
+        return Err(SettingsError::SweepTooLarge);
+    }
+    Ok(())
 }
 
 fn point(connections: i32, rate: Option<f64>, replicas: Option<i32>) -> Point {

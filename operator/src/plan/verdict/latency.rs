@@ -19,13 +19,14 @@ fn milliseconds(seconds: f64) -> f64 {
 
 impl Evidence<'_> {
     /// Percentiles over the requests of all trials, and the range of the single trials' own. Nothing where a
-    /// trial had errors (Fortio's histogram holds theirs too) or lacks its histogram.
+    /// trial's times are not those of successes alone (Fortio's histogram holds errors too), or where it lacks its
+    /// histogram.
     pub(super) fn latency(&self, candidate: &str) -> Vec<LatencyPercentile> {
         let runs: Option<Vec<&[Bucket]>> = self
             .trials(candidate)
             .into_iter()
             .map(|trial| {
-                // Percentiles are there where all requests were successes.
+                // Its own percentiles are there where its times are those of successes alone.
                 trial
                     .requests
                     .as_ref()
