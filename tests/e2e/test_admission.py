@@ -79,8 +79,8 @@ def test_the_examples_are_accepted(example: Path) -> None:
             "load.sweep.connections must ascend",
         ),
         (
-            benchmark(load={"sweep": {"connections": [1, 2, 4, 8, 16, 32], "replicas": [1, 2, 3]}}),
-            "load.sweep has from 2 to 16 points",
+            benchmark(load={"sweep": {"connections": [2**n for n in range(11)], "replicas": [1, 2, 3]}}),
+            "load.sweep has from 2 to 32 points",
         ),
         (
             benchmark(load={"sweep": {"replicas": [1, 2], "maxErrorRatio": "0.01"}}),
