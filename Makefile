@@ -29,7 +29,7 @@ survival: ## a run that is disturbed in every way, on the cluster in a box: half
 meters: ## the same benchmark with a model, a plug and through Kepler, on the cluster in a box: a quarter of an hour
 	hack/test meters
 
-articles: ## the examples of docs/articles.md in their short forms, on the cluster in a box: four and a half hours
+articles: ## the examples of docs/articles.md in their short forms, on the cluster in a box: nearly five hours
 	hack/test articles
 
 bench: ## what the node meter costs: memory, CPU, time of a scrape
