@@ -81,6 +81,34 @@ fn joules_carry_what_the_ends_of_the_windows_cost() {
 }
 
 #[test]
+fn without_net_joules_cpu_time_carries_the_ends_as_a_share_of_what_is_attributed() {
+    let status = status(&two(), |block, candidate| Trial {
+        ends_uncertainty: 0.004,
+        net: None,
+        ..usual(block, candidate)
+    })
+    .status;
+    let result = &status.results[0];
+    assert_eq!(result.net_joules_per_request, None);
+    // Attributed joules of candidate and database are half of the gross ones here.
+    let half: f64 = 2.0 * 0.004 / 0.5;
+    let cpu = result.cpu_milliseconds_per_request.unwrap();
+    assert_near(cpu.upper, cpu.value * half.exp());
+}
+
+#[test]
+fn cpu_time_whose_ends_are_not_known_is_withheld() {
+    let status = status(&two(), |block, candidate| Trial {
+        ends_uncertainty: 0.004,
+        net: None,
+        attributed_candidate: None,
+        ..usual(block, candidate)
+    })
+    .status;
+    assert_eq!(status.results[0].cpu_milliseconds_per_request, None);
+}
+
+#[test]
 fn a_figure_that_the_meter_knows_nothing_of_is_withheld() {
     let status = status(&two(), with_meter(1000.0)).status;
     assert_eq!(status.results[0].gross_joules_per_request, None);

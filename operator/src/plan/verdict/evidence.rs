@@ -262,7 +262,11 @@ impl<'a> Evidence<'a> {
             // are about the share that they are of the load's own.
             let (joules, share) = match measure {
                 Measure::Joules(DecidingFigure::Attributed) => (energy.net_joules, 1.0),
-                Measure::CpuMilliseconds => (energy.net_joules.or(Some(energy.node_joules)), 1.0),
+                Measure::CpuMilliseconds => {
+                    let attributed = Measure::Joules(DecidingFigure::Attributed);
+                    let of_pods = || Some(self.value(trial, attributed)? * units);
+                    (Some(energy.net_joules.or_else(of_pods)?), 1.0)
+                }
                 // A baseline ends in idleness, where a moment earlier or later costs next to nothing.
                 Measure::IdleWatts => {
                     return Some(together(meter_uncertainty(trial).unwrap_or(0.0), 0.0));
