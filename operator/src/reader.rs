@@ -70,11 +70,26 @@ type Key = (String, String);
 struct Entry {
     watch: Watch,
     session: Session,
+    /// Readings that the session has not yet.
+    newest: Vec<Reading>,
     asked: Instant,
     scraped: Option<Instant>,
 }
 
 impl Entry {
+    /// Gives the session what was read since, unless a pass looks at it: hours of readings are not copied for
+    /// that, they may not fit into memory twice.
+    fn settle(&mut self) {
+        let Some(readings) = Arc::get_mut(&mut self.session.readings) else {
+            return;
+        };
+        readings.append(&mut self.newest);
+        if is_preflight(&self.watch.trial) {
+            let surplus = readings.len().saturating_sub(PREFLIGHT_READINGS);
+            readings.drain(..surplus);
+        }
+    }
+
     /// Benchmarks that only wait for their turn leave the measured node in peace.
     fn is_due(&self) -> bool {
         !is_preflight(&self.watch.trial)
@@ -117,6 +132,7 @@ impl Reader {
                 started_unix_seconds: unix_seconds(Timestamp::now()),
                 ..Session::default()
             },
+            newest: Vec::new(),
             asked: Instant::now(),
             scraped: None,
         });
@@ -128,11 +144,14 @@ impl Reader {
     /// The sessions of a benchmark, by trial.
     #[must_use]
     pub fn sessions(&self, benchmark_uid: &str) -> BTreeMap<String, Session> {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions
-            .iter()
+            .iter_mut()
             .filter(|((uid, _), _)| uid == benchmark_uid)
-            .map(|((_, trial), entry)| (trial.clone(), entry.session.clone()))
+            .map(|((_, trial), entry)| {
+                entry.settle();
+                (trial.clone(), entry.session.clone())
+            })
             .collect()
     }
 
@@ -198,12 +217,8 @@ impl Reader {
             Ok(reading) => {
                 debug!(trial = watch.trial, joules = reading.node_joules, "reading");
                 entry.session.last_error = None;
-                // Copied only while a pass looks at the very same readings.
-                let readings = Arc::make_mut(&mut entry.session.readings);
-                if is_preflight(&watch.trial) && readings.len() >= PREFLIGHT_READINGS {
-                    readings.remove(0);
-                }
-                readings.push(reading);
+                entry.newest.push(reading);
+                entry.settle();
             }
             Err(error) => {
                 warn!(trial = watch.trial, node = watch.node, %error, "no reading");
@@ -214,5 +229,60 @@ impl Reader {
                 entry.session.last_error = Some(text);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::facts::preflight;
+
+    const UID: &str = "uid";
+
+    fn watch(trial: &str) -> Watch {
+        Watch {
+            trial: trial.to_owned(),
+            node: "pi-1".to_owned(),
+            meter_ip: None,
+            injector_seen: false,
+        }
+    }
+
+    /// Keeps a reading that shows so many joules.
+    fn keep(reader: &Reader, trial: &str, joules: u32) {
+        let text = format!("kepler_node_cpu_joules_total{{node_name=\"pi-1\",zone=\"package\"}} {joules}\n");
+        let reading = read(&text, "pi-1", None, f64::from(joules)).unwrap();
+        let key = (UID.to_owned(), trial.to_owned());
+        reader.keep(&key, &watch(trial), Ok(reading));
+    }
+
+    fn joules(session: &Session) -> Vec<f64> {
+        session.readings.iter().map(|it| it.node_joules).collect()
+    }
+
+    #[test]
+    fn a_pass_neither_sees_what_is_read_meanwhile_nor_has_it_copied_nor_lost() {
+        let reader = Reader::new(0).unwrap();
+        reader.watch(UID, vec![watch("trial")]);
+        keep(&reader, "trial", 1);
+        let of_pass = reader.sessions(UID).remove("trial").unwrap();
+        keep(&reader, "trial", 2);
+        keep(&reader, "trial", 3);
+        assert_eq!(joules(&of_pass), [1.0]);
+        let meanwhile = reader.sessions(UID).remove("trial").unwrap();
+        assert!(Arc::ptr_eq(&of_pass.readings, &meanwhile.readings));
+        drop((of_pass, meanwhile));
+        let after = reader.sessions(UID).remove("trial").unwrap();
+        assert_eq!(joules(&after), [1.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn before_a_run_only_the_newest_readings_are_kept() {
+        let reader = Reader::new(0).unwrap();
+        let trial = &preflight("pi-1");
+        reader.watch(UID, vec![watch(trial)]);
+        (1..=7).for_each(|at| keep(&reader, trial, at));
+        let session = reader.sessions(UID).remove(trial).unwrap();
+        assert_eq!(joules(&session), [3.0, 4.0, 5.0, 6.0, 7.0]);
     }
 }
