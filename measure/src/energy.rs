@@ -374,7 +374,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         database_peak_working_set_bytes: series
             .peak_working_set_bytes(attempt.measured, attempt.database_pods),
         provenance: last.meter.provenance,
-        meter: last.meter.clone(),
+        meter: MeterIdentity::clone(&last.meter),
         zone: last.zone.clone(),
         readings_used: series.len(),
         largest_gap_seconds: series.largest_gap_seconds(),

@@ -5,15 +5,19 @@
 //! could not read them. So a text without the node's own series is an error, and so is every
 //! number that no counter can have.
 
+mod pods;
 mod series;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::exposition::{self, ExpositionError};
 use series::Scrape;
+
+pub use pods::{PodIdentity, PodReading, Pods};
 
 /// Where a node's power comes from. Ordered from best to worst, so that the worst of several is
 /// their maximum.
@@ -63,33 +67,16 @@ impl fmt::Display for MeterIdentity {
     }
 }
 
-/// A running pod's counters. What the meter does not serve is `None`, never 0.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PodReading {
-    /// The pod's name.
-    pub name: String,
-    /// The pod's namespace.
-    pub namespace: String,
-    /// Energy that the meter gave to the pod so far, in joules: a share of the node's by CPU time.
-    pub joules: Option<f64>,
-    /// CPU time of the pod's cgroup so far, in seconds.
-    pub cpu_seconds: Option<f64>,
-    /// Working set of the pod's cgroup, in bytes.
-    pub working_set_bytes: Option<f64>,
-}
-
 /// One observation of a node's meter and its pods' counters. Made by [`read`], every number in it
 /// is finite and, but for the temperature, not negative.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// When the text was scraped, by the scraper's clock, in Unix seconds.
     pub scraped_at_unix_seconds: f64,
     /// When the counters were true, by the node's clock, in Unix seconds; stock Kepler does not say.
     pub meter_unix_seconds: Option<f64>,
     /// The meter that was read.
-    pub meter: MeterIdentity,
+    pub meter: Arc<MeterIdentity>,
     /// When the meter began to count, in Unix seconds.
     pub meter_start_unix_seconds: Option<f64>,
     /// How often the meter observes its source, in seconds.
@@ -109,25 +96,19 @@ pub struct Reading {
     /// For how long the node was seen in a state that slows it down, in seconds by cause:
     /// `under_voltage`, `frequency_capped`, `throttled`, `soft_temperature_limit`. Empty where the
     /// meter does not tell.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub throttled_seconds: BTreeMap<String, f64>,
+    pub throttled_seconds: Arc<BTreeMap<String, f64>>,
     /// Temperature of the node's processor, in degrees Celsius.
-    #[serde(default)]
     pub temperature_celsius: Option<f64>,
     /// Clock of the node's processor, in hertz.
-    #[serde(default)]
     pub frequency_hertz: Option<f64>,
     /// Standard uncertainty of the node's energy as a share of it, of the instrument or the model.
-    #[serde(default)]
     pub relative_uncertainty: Option<f64>,
     /// Step of the instrument's counter, in joules; unknown where it integrates power.
-    #[serde(default)]
     pub resolution_joules: Option<f64>,
     /// Age of the last reading of the instrument itself, in seconds.
-    #[serde(default)]
     pub source_age_seconds: Option<f64>,
-    /// The running pods by UID. Pods that have ended are not among them.
-    pub pods: BTreeMap<String, PodReading>,
+    /// The running pods. Those that have ended are not among them.
+    pub pods: Pods,
 }
 
 impl Reading {
@@ -136,6 +117,20 @@ impl Reading {
     pub fn at_unix_seconds(&self) -> f64 {
         self.meter_unix_seconds
             .unwrap_or(self.scraped_at_unix_seconds)
+    }
+
+    /// Shares with an earlier reading what is the same in both, so that the thousands of a long window take little
+    /// memory. Nothing that can be read of it changes.
+    pub fn share(&mut self, earlier: &Self) {
+        share(&mut self.meter, &earlier.meter);
+        share(&mut self.throttled_seconds, &earlier.throttled_seconds);
+        self.pods.share(&earlier.pods);
+    }
+}
+
+fn share<T: PartialEq>(own: &mut Arc<T>, earlier: &Arc<T>) {
+    if own == earlier {
+        *own = Arc::clone(earlier);
     }
 }
 
@@ -227,7 +222,7 @@ pub fn read(
     Ok(Reading {
         scraped_at_unix_seconds,
         meter_unix_seconds: scrape.number(series::METER_READING_TIMESTAMP, &by_zone)?,
-        meter: identify(&scrape, &path)?,
+        meter: Arc::new(identify(&scrape, &path)?),
         meter_start_unix_seconds: scrape.number(series::METER_START, &[])?,
         interval_seconds: scrape.number(series::METER_INTERVAL, &[])?,
         max_watts: scrape.number(series::METER_MAX_WATTS, &by_zone)?,
@@ -235,7 +230,7 @@ pub fn read(
         active_joules: scrape.number(series::NODE_ACTIVE_JOULES, &by_zone)?,
         idle_joules: scrape.number(series::NODE_IDLE_JOULES, &by_zone)?,
         node_cpu_seconds: scrape.number(series::NODE_CPU_SECONDS, &[])?,
-        throttled_seconds: throttled_seconds(&scrape)?,
+        throttled_seconds: Arc::new(throttled_seconds(&scrape)?),
         temperature_celsius: scrape.number_within(
             series::NODE_TEMPERATURE,
             &[],
@@ -353,7 +348,7 @@ fn throttled_seconds(scrape: &Scrape<'_>) -> Result<BTreeMap<String, f64>, Readi
 }
 
 /// The running pods with every counter that is served for them.
-fn pods(scrape: &Scrape<'_>, zone: &str) -> Result<BTreeMap<String, PodReading>, ReadingError> {
+fn pods(scrape: &Scrape<'_>, zone: &str) -> Result<Pods, ReadingError> {
     type Field = fn(&mut PodReading) -> &mut Option<f64>;
     type Source<'a> = (&'a str, &'a [(&'a str, &'a str)], Field);
     let sources: [Source<'_>; 3] = [
@@ -367,7 +362,7 @@ fn pods(scrape: &Scrape<'_>, zone: &str) -> Result<BTreeMap<String, PodReading>,
             &mut pod.working_set_bytes
         }),
     ];
-    let mut pods: BTreeMap<String, PodReading> = BTreeMap::new();
+    let mut pods: BTreeMap<&str, PodReading> = BTreeMap::new();
     for (name, wanted, field) in sources {
         for sample in scrape
             .all(name)
@@ -376,10 +371,9 @@ fn pods(scrape: &Scrape<'_>, zone: &str) -> Result<BTreeMap<String, PodReading>,
             let Some(uid) = sample.label("pod_id").filter(|uid| !uid.is_empty()) else {
                 continue;
             };
-            let pod = pods.entry(uid.to_owned()).or_insert_with(|| PodReading {
-                name: sample.label("pod_name").unwrap_or_default().to_owned(),
-                namespace: sample.label("pod_namespace").unwrap_or_default().to_owned(),
-                ..PodReading::default()
+            let pod = pods.entry(uid).or_insert_with(|| {
+                let label = |name| sample.label(name).unwrap_or_default();
+                PodReading::of(uid, label("pod_namespace"), label("pod_name"))
             });
             let value = series::valid_sample(sample)?;
             if field(pod).replace(value).is_some() {
@@ -389,7 +383,7 @@ fn pods(scrape: &Scrape<'_>, zone: &str) -> Result<BTreeMap<String, PodReading>,
             }
         }
     }
-    Ok(pods)
+    Ok(pods.into_values().collect())
 }
 
 #[cfg(test)]

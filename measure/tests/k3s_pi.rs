@@ -13,6 +13,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use frugality_measure::attempt::{Attempt, Windows, assess, windows};
 use frugality_measure::energy::{Limits, Window};
@@ -368,13 +369,13 @@ impl Meter {
         Reading {
             scraped_at_unix_seconds: at + 0.1,
             meter_unix_seconds: Some(at),
-            meter: MeterIdentity {
+            meter: Arc::new(MeterIdentity {
                 name: "frugality-meter".into(),
                 version: "0.1.0".into(),
                 source: "hwmon".into(),
                 board: None,
                 provenance: Provenance::Metered,
-            },
+            }),
             meter_start_unix_seconds: Some(T0 - 100.0),
             interval_seconds: Some(0.5),
             max_watts: None,
@@ -383,7 +384,7 @@ impl Meter {
             active_joules: Some(self.active_joules),
             idle_joules: Some(self.idle_joules),
             node_cpu_seconds: Some(self.node_cpu_seconds),
-            throttled_seconds: self.throttled.clone(),
+            throttled_seconds: Arc::new(self.throttled.clone()),
             temperature_celsius: Some(self.celsius),
             frequency_hertz: Some(1.5e9),
             relative_uncertainty: None,
@@ -392,15 +393,10 @@ impl Meter {
             pods: self
                 .pods
                 .iter()
-                .map(|(uid, (joules, seconds))| {
-                    let pod = PodReading {
-                        name: (*uid).to_owned(),
-                        namespace: "any".into(),
-                        joules: Some(*joules),
-                        cpu_seconds: Some(*seconds),
-                        working_set_bytes: None,
-                    };
-                    ((*uid).to_owned(), pod)
+                .map(|(uid, (joules, seconds))| PodReading {
+                    joules: Some(*joules),
+                    cpu_seconds: Some(*seconds),
+                    ..PodReading::of(uid, "any", uid)
                 })
                 .collect(),
         }

@@ -26,7 +26,7 @@ fn joules_by_pod(reading: &Reading) -> BTreeMap<&str, f64> {
     reading
         .pods
         .iter()
-        .map(|(uid, pod)| (uid.as_str(), pod.joules.unwrap()))
+        .map(|pod| (pod.uid(), pod.joules.unwrap()))
         .collect()
 }
 
@@ -68,7 +68,7 @@ fn every_file_is_read_whole() {
         );
         assert_eq!(counters, (Some(node), Some(active), Some(idle)), "{file}");
         assert_eq!(
-            (reading.zone.as_str(), &reading.meter),
+            (reading.zone.as_str(), &*reading.meter),
             ("package", &rapl),
             "{file}"
         );
@@ -77,7 +77,7 @@ fn every_file_is_read_whole() {
         assert_eq!(reading.meter_start_unix_seconds, None, "{file}");
         assert_eq!(reading.node_cpu_seconds, None, "{file}");
         assert!(
-            reading.pods.values().all(|pod| pod.cpu_seconds.is_none()),
+            reading.pods.iter().all(|pod| pod.cpu_seconds.is_none()),
             "{file}"
         );
     }
@@ -98,8 +98,9 @@ fn every_line_that_is_no_comment_is_a_sample() {
 #[test]
 fn pods_are_known_by_uid_while_they_run() {
     let under_load = read("3-under-load");
-    assert_eq!(under_load.pods[SERVER].name, "echo-6bcccd4f44-gcdzn");
-    assert_eq!(under_load.pods[SERVER].namespace, "default");
+    let server = &under_load.pods.get(SERVER).unwrap().identity;
+    assert_eq!(server.name, "echo-6bcccd4f44-gcdzn");
+    assert_eq!(server.namespace, "default");
     let expected = BTreeMap::from([(SERVER, 50.838_035), (IDLER, 0.0), (JOB, 42.204_74)]);
     assert_eq!(joules_by_pod(&under_load), expected);
     for file in ["4-job-ended", "5-job-ended-second-read"] {

@@ -214,9 +214,12 @@ impl Reader {
             return;
         };
         match result {
-            Ok(reading) => {
+            Ok(mut reading) => {
                 debug!(trial = watch.trial, joules = reading.node_joules, "reading");
                 entry.session.last_error = None;
+                if let Some(earlier) = entry.newest.last().or(entry.session.readings.last()) {
+                    reading.share(earlier);
+                }
                 entry.newest.push(reading);
                 entry.settle();
             }
@@ -250,7 +253,9 @@ mod tests {
 
     /// Keeps a reading that shows so many joules.
     fn keep(reader: &Reader, trial: &str, joules: u32) {
-        let text = format!("kepler_node_cpu_joules_total{{node_name=\"pi-1\",zone=\"package\"}} {joules}\n");
+        let text = format!(
+            "kepler_node_cpu_joules_total{{node_name=\"pi-1\",zone=\"package\"}} {joules}\n"
+        );
         let reading = read(&text, "pi-1", None, f64::from(joules)).unwrap();
         let key = (UID.to_owned(), trial.to_owned());
         reader.keep(&key, &watch(trial), Ok(reading));

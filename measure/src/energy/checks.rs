@@ -6,7 +6,7 @@ mod surroundings;
 use super::baseline::{Gross, Net};
 use super::counters::Series;
 use super::{AttemptReadings, ROUNDING_SECONDS, Void};
-use crate::reading::{Provenance, Reading};
+use crate::reading::{PodReading, Provenance, Reading};
 
 /// An attempt with its readings in order.
 pub(super) struct Evidence<'a> {
@@ -30,7 +30,7 @@ impl<'a> Evidence<'a> {
         let known = readings.find_map(|reading| reading.pods.get(uid));
         known.map_or_else(
             || uid.to_owned(),
-            |pod| format!("{}/{} ({uid})", pod.namespace, pod.name),
+            |pod| format!("{}/{} ({uid})", pod.identity.namespace, pod.identity.name),
         )
     }
 }
@@ -238,15 +238,17 @@ fn counters_never_fall(evidence: &Evidence<'_>) -> Result<(), Void> {
             never_falls(|| counter.to_owned(), from, to, b)?;
         }
         let attempt = evidence.attempt;
-        for (uid, earlier) in &a.pods {
+        for earlier in &a.pods {
+            let uid = earlier.uid();
             let Some(later) = b.pods.get(uid) else {
                 continue;
             };
             if attempt.restarted_pods.contains(uid) {
                 continue;
             }
+            let pod = &later.identity;
             let named =
-                |what| move || format!("{what} of pod {}/{} ({uid})", later.namespace, later.name);
+                |what| move || format!("{what} of pod {}/{} ({uid})", pod.namespace, pod.name);
             never_falls(named("energy"), earlier.joules, later.joules, b)?;
             if attempt.candidate_pods.contains(uid) || attempt.database_pods.contains(uid) {
                 never_falls(named("CPU time"), earlier.cpu_seconds, later.cpu_seconds, b)?;
@@ -322,7 +324,7 @@ fn pods_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
     };
     let pods = series
         .around(window.start_unix_seconds)
-        .map(|(earlier, _)| earlier.pods.keys());
+        .map(|(earlier, _)| earlier.pods.iter().map(PodReading::uid));
     let pods_joules: f64 = pods
         .into_iter()
         .flatten()
@@ -372,7 +374,7 @@ fn pods_all_the_time(evidence: &Evidence<'_>) -> Result<(), Void> {
             .pods()
             .filter(|uid| !attempt.restarted_pods.contains(*uid))
         {
-            if !reading.pods.contains_key(uid) {
+            if reading.pods.get(uid).is_none() {
                 let pod = evidence.pod_name(uid);
                 let at_unix_seconds = reading.at_unix_seconds();
                 return Err(Void::PodReplaced {

@@ -162,7 +162,7 @@ impl<'a> Series<'a> {
         let mut last = BTreeMap::new();
         let counts = |reading: &'a Reading| {
             let pods = reading.pods.iter();
-            pods.filter_map(|(uid, pod)| Some((uid.as_str(), counter(pod)?)))
+            pods.filter_map(|pod| Some((pod.uid(), counter(pod)?)))
                 .collect::<Vec<_>>()
         };
         if let Some(first) = self.readings.first() {

@@ -5,8 +5,10 @@ mod surroundings;
 mod voids;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::*;
+use crate::reading::Pods;
 
 /// The tests' time 0, in Unix seconds.
 const T0: f64 = 1_795_236_900.0;
@@ -127,25 +129,24 @@ impl Lab {
 fn truth(at: f64, interval_seconds: f64) -> Reading {
     let idle_joules = 1000.0 + 3.0 * at;
     let active_joules = 500.0 + 5.0 * (at - 80.0).clamp(0.0, 260.0);
-    let pod = |name: &str, share: f64, working_set_bytes: f64| PodReading {
-        name: name.to_owned(),
-        namespace: "shop".to_owned(),
+    let pod = |uid: &str, name: &str, share: f64, working_set_bytes: f64| PodReading {
         joules: Some(active_joules * share),
         cpu_seconds: Some(active_joules * share / 2.0),
         working_set_bytes: Some(working_set_bytes),
+        ..PodReading::of(uid, "shop", name)
     };
     // The working set grows with the work done.
     let grown = 1e6 + 1000.0 * active_joules;
     Reading {
         scraped_at_unix_seconds: T0 + at + 0.3,
         meter_unix_seconds: Some(T0 + at),
-        meter: MeterIdentity {
+        meter: Arc::new(MeterIdentity {
             name: "frugality-meter".to_owned(),
             version: "0.1.0".to_owned(),
             source: "board-model".to_owned(),
             board: Some("synthetic".to_owned()),
             provenance: Provenance::Modelled,
-        },
+        }),
         meter_start_unix_seconds: Some(T0 - 500.0),
         interval_seconds: Some(interval_seconds),
         max_watts: Some(50.0),
@@ -154,16 +155,16 @@ fn truth(at: f64, interval_seconds: f64) -> Reading {
         active_joules: Some(active_joules),
         idle_joules: Some(idle_joules),
         node_cpu_seconds: Some(active_joules / 2.0),
-        throttled_seconds: BTreeMap::new(),
+        throttled_seconds: Arc::default(),
         temperature_celsius: None,
         frequency_hertz: None,
         relative_uncertainty: None,
         resolution_joules: None,
         source_age_seconds: None,
-        pods: BTreeMap::from([
-            (CANDIDATE.to_owned(), pod("server", 0.6, grown)),
-            (DATABASE.to_owned(), pod("database", 0.3, 2.0 * grown)),
-            (NEIGHBOUR.to_owned(), pod("neighbour", 0.02, 1e9)),
+        pods: Pods::from_iter([
+            pod(CANDIDATE, "server", 0.6, grown),
+            pod(DATABASE, "database", 0.3, 2.0 * grown),
+            pod(NEIGHBOUR, "neighbour", 0.02, 1e9),
         ]),
     }
 }
@@ -317,7 +318,7 @@ fn long_lab() -> Lab {
         .extend((430..900).map(|at| truth(f64::from(at), 1.0)));
     for reading in &mut lab.readings {
         let at = reading.at_unix_seconds() - T0;
-        for pod in reading.pods.values_mut() {
+        for pod in &mut reading.pods {
             pod.working_set_bytes = Some(1e6 + 2000.0 * at);
         }
     }
@@ -389,7 +390,7 @@ fn what_the_meter_does_not_serve_is_unknown_and_not_zero() {
     lab.change(-2.0, 430.0, |reading| {
         reading.active_joules = None;
         reading.node_cpu_seconds = None;
-        for pod in reading.pods.values_mut() {
+        for pod in &mut reading.pods {
             pod.cpu_seconds = None;
             pod.working_set_bytes = None;
         }

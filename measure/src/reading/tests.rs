@@ -46,22 +46,21 @@ fn read_text(text: &str) -> Result<Reading, ReadingError> {
 fn reads_all_that_the_node_meter_serves() {
     let reading = read_text(NODE_METER).unwrap();
     let pod = PodReading {
-        name: "server".to_owned(),
-        namespace: "shop".to_owned(),
         joules: Some(30.5),
         cpu_seconds: Some(12.5),
         working_set_bytes: Some(1_048_576.0),
+        ..PodReading::of("u1", "shop", "server")
     };
     let expected = Reading {
         scraped_at_unix_seconds: 1_795_236_943.0,
         meter_unix_seconds: Some(1_795_236_942.869),
-        meter: MeterIdentity {
+        meter: Arc::new(MeterIdentity {
             name: "frugality-meter".to_owned(),
             version: "0.1.0".to_owned(),
             source: "board-model".to_owned(),
             board: Some("pi-2b".to_owned()),
             provenance: Provenance::Modelled,
-        },
+        }),
         meter_start_unix_seconds: Some(1_795_230_000.5),
         interval_seconds: Some(1.0),
         max_watts: Some(4.8),
@@ -70,24 +69,44 @@ fn reads_all_that_the_node_meter_serves() {
         active_joules: Some(40.25),
         idle_joules: Some(60.25),
         node_cpu_seconds: Some(49.5),
-        throttled_seconds: BTreeMap::from([
+        throttled_seconds: Arc::new(BTreeMap::from([
             ("throttled".to_owned(), 12.5),
             ("under_voltage".to_owned(), 0.0),
-        ]),
+        ])),
         temperature_celsius: Some(-3.5),
         frequency_hertz: Some(1.5e9),
         relative_uncertainty: Some(0.03),
         resolution_joules: Some(0.25),
         source_age_seconds: Some(0.75),
-        pods: BTreeMap::from([("u1".to_owned(), pod)]),
+        pods: Pods::from_iter([pod]),
     };
     assert_eq!(reading, expected);
     assert_eq!(
         reading.at_unix_seconds().to_bits(),
         1_795_236_942.869_f64.to_bits()
     );
-    let json = serde_json::to_string(&reading).unwrap();
-    assert_eq!(serde_json::from_str::<Reading>(&json).unwrap(), reading);
+}
+
+#[test]
+fn what_is_shared_with_an_earlier_reading_is_as_it_was_read() {
+    let earlier = read_text(NODE_METER).unwrap();
+    for text in [
+        NODE_METER.to_owned(),
+        NODE_METER.replace("30.5", "31.5"),
+        NODE_METER.replace("12.5", "13.5"),
+        NODE_METER.replace("u1", "u2"),
+        NODE_METER.replace("board-model", "hwmon"),
+    ] {
+        let reading = read_text(&text).unwrap();
+        let mut shared = reading.clone();
+        shared.share(&earlier);
+        assert_eq!(shared, reading);
+    }
+    let mut shared = read_text(NODE_METER).unwrap();
+    shared.share(&earlier);
+    assert!(Arc::ptr_eq(&shared.meter, &earlier.meter));
+    let identity = |reading: &Reading| Arc::clone(&reading.pods.get("u1").unwrap().identity);
+    assert!(Arc::ptr_eq(&identity(&shared), &identity(&earlier)));
 }
 
 #[test]
@@ -221,7 +240,7 @@ fn an_uncertainty_larger_than_the_energy_is_refused() {
 fn pods_that_have_ended_are_left_out() {
     let text = NODE_METER.replace("state=\"running\"", "state=\"terminated\"");
     let pods = read_text(&text).unwrap().pods;
-    assert_eq!(pods["u1"].joules, None);
+    assert_eq!(pods.get("u1").unwrap().joules, None);
     let joules_only = without("frugality_pod", &text);
     assert!(read_text(&joules_only).unwrap().pods.is_empty());
 }
@@ -229,7 +248,8 @@ fn pods_that_have_ended_are_left_out() {
 #[test]
 fn what_a_pod_lacks_is_unknown_and_not_zero() {
     let text = without("frugality_pod_memory", NODE_METER);
-    assert_eq!(read_text(&text).unwrap().pods["u1"].working_set_bytes, None);
+    let pods = read_text(&text).unwrap().pods;
+    assert_eq!(pods.get("u1").unwrap().working_set_bytes, None);
 }
 
 #[test]

@@ -189,9 +189,9 @@ fn the_operator_s_reader_understands_all_of_it() {
     assert_eq!(reading.interval_seconds, Some(0.05));
     assert!(reading.max_watts.is_some() && reading.active_joules.is_some());
     assert_eq!(reading.node_cpu_seconds, Some(2.5));
-    let pod = &reading.pods[POD];
+    let pod = reading.pods.get(POD).unwrap();
     assert_eq!(
-        (pod.namespace.as_str(), pod.name.as_str()),
+        (pod.identity.namespace.as_str(), pod.identity.name.as_str()),
         ("default", "echo")
     );
     assert_eq!(pod.cpu_seconds, Some(1.5));

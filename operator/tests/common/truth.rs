@@ -1,6 +1,6 @@
 //! A node whose power is known exactly, what its meter shows of it, and what Fortio says of a load.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use frugality_measure::{
     energy::Window,
@@ -269,17 +269,16 @@ pub(crate) fn reading(
             })
             .unwrap_or(1.0);
         PodReading {
-            name: uid.clone(),
-            namespace: "shop".into(),
             joules: Some(joules),
             cpu_seconds: Some(CPU_SECONDS_PER_JOULE * joules),
             working_set_bytes: Some(part * WORKING_SET_BYTES),
+            ..PodReading::of(uid, "shop", uid)
         }
     };
     Reading {
         scraped_at_unix_seconds: at + 0.12,
         meter_unix_seconds: Some(at),
-        meter: meter(provenance),
+        meter: Arc::new(meter(provenance)),
         meter_start_unix_seconds: Some(T0 - 3600.0),
         interval_seconds: Some(1.0),
         max_watts: Some(12.0),
@@ -288,15 +287,12 @@ pub(crate) fn reading(
         active_joules: Some(load_joules),
         idle_joules: Some(idle_joules),
         node_cpu_seconds: Some(CPU_SECONDS_PER_JOULE * load_joules),
-        throttled_seconds: BTreeMap::new(),
+        throttled_seconds: Arc::default(),
         temperature_celsius: None,
         frequency_hertz: None,
         relative_uncertainty: None,
         resolution_joules: None,
         source_age_seconds: None,
-        pods: pods
-            .iter()
-            .map(|uid| (uid.clone(), of_pod(uid)))
-            .collect::<BTreeMap<_, _>>(),
+        pods: pods.iter().map(of_pod).collect(),
     }
 }

@@ -2,7 +2,7 @@
 //! whose power is known. It carries out plans as the operator does, pass by pass, and stops the test
 //! where two loads would overlap or the ledger would be rewritten.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, Role},
@@ -535,7 +535,8 @@ impl World {
                     reading.scraped_at_unix_seconds = now + manner.operator_ahead;
                     // Every node has a meter of its own.
                     if watch.node != "pi-1" {
-                        reading.meter.source = format!("meter of {}", watch.node);
+                        Arc::make_mut(&mut reading.meter).source =
+                            format!("meter of {}", watch.node);
                     }
                     std::sync::Arc::make_mut(&mut session.readings).push(reading);
                 }

@@ -115,7 +115,7 @@ impl<'a> Uses<'a> {
 /// baselines. What is there all the time is in the baselines as well, and k3s itself is.
 pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
-    let mut pods = series.last().pods.values();
+    let mut pods = series.last().pods.iter();
     let in_cpus = pods.any(|pod| pod.cpu_seconds.is_some());
     let baselines = [attempt.idle_before, attempt.idle_after];
     let Some((window, idle)) = Uses::over(evidence, &[attempt.measured], in_cpus)

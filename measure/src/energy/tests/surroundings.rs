@@ -13,16 +13,14 @@ fn busier(lab: &mut Lab, uid: &'static str, from: f64, to: f64, cpus: f64) {
             *counter.as_mut().unwrap() += joules;
         }
         *reading.node_cpu_seconds.as_mut().unwrap() += cpus * seconds - joules;
-        let pod = reading
-            .pods
-            .entry(uid.to_owned())
-            .or_insert_with(|| PodReading {
-                name: uid.to_owned(),
-                namespace: "kube-system".to_owned(),
+        if reading.pods.get(uid).is_none() {
+            reading.pods.insert(PodReading {
                 joules: Some(0.0),
                 cpu_seconds: Some(0.0),
-                working_set_bytes: None,
+                ..PodReading::of(uid, "kube-system", uid)
             });
+        }
+        let pod = reading.pods.get_mut(uid).unwrap();
         *pod.joules.as_mut().unwrap() += joules;
         *pod.cpu_seconds.as_mut().unwrap() += cpus * seconds;
     });
@@ -148,7 +146,7 @@ fn a_neighbour_is_seen_where_only_joules_are_served() {
         let mut lab = lab.into_stock_kepler();
         lab.change(-2.0, 430.0, |reading| {
             reading.node_cpu_seconds = None;
-            for pod in reading.pods.values_mut() {
+            for pod in &mut reading.pods {
                 pod.cpu_seconds = None;
             }
         });
@@ -274,8 +272,7 @@ fn under_voltage_at_any_time_is_void() {
         lab.change(-2.0, 430.0, |reading| {
             let at = reading.at_unix_seconds() - T0;
             let so_far = 17.0 + (at - from).clamp(0.0, seconds);
-            reading
-                .throttled_seconds
+            Arc::make_mut(&mut reading.throttled_seconds)
                 .insert("under_voltage".to_owned(), so_far);
         });
         lab
@@ -297,7 +294,7 @@ fn a_node_that_was_throttled_before_the_load_is_void_and_under_load_is_an_outcom
             let mut lab = Lab::read_every(1.0);
             lab.change(-2.0, 430.0, |reading| {
                 let seconds = (reading.at_unix_seconds() - T0 - from).clamp(0.0, 20.0);
-                reading.throttled_seconds.insert(cause.to_owned(), seconds);
+                Arc::make_mut(&mut reading.throttled_seconds).insert(cause.to_owned(), seconds);
                 reading.frequency_hertz = Some(1.8e9 - 1e7 * seconds);
             });
             lab
@@ -383,7 +380,7 @@ fn the_nodes_power_shows_the_load_where_no_cpu_time_is_served() {
             let seconds = reading.at_unix_seconds() - T0;
             reading.node_joules -= (3.0 - idle_watts) * seconds;
             reading.node_cpu_seconds = None;
-            for pod in reading.pods.values_mut() {
+            for pod in &mut reading.pods {
                 pod.cpu_seconds = None;
             }
         });

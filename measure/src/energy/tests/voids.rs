@@ -29,7 +29,9 @@ fn meter_missing() {
 #[test]
 fn meter_fake() {
     let mut lab = Lab::read_every(1.0);
-    let fake = |reading: &mut Reading| reading.meter.provenance = Provenance::Fake;
+    let fake = |reading: &mut Reading| {
+        Arc::make_mut(&mut reading.meter).provenance = Provenance::Fake;
+    };
     // Outside of the attempt it does not matter.
     lab.change(421.0, 430.0, fake);
     assert_counted(&lab);
@@ -196,13 +198,13 @@ fn meter_changed() {
     type Change = fn(&mut Reading);
     let changes: [(&str, Change); 4] = [
         ("version changed from 0.1.0 to 0.2.0", |r| {
-            r.meter.version = "0.2.0".to_owned();
+            Arc::make_mut(&mut r.meter).version = "0.2.0".to_owned();
         }),
         ("board changed from synthetic to none", |r| {
-            r.meter.board = None;
+            Arc::make_mut(&mut r.meter).board = None;
         }),
         ("provenance changed from Modelled to Metered", |r| {
-            r.meter.provenance = Provenance::Metered;
+            Arc::make_mut(&mut r.meter).provenance = Provenance::Metered;
         }),
         ("zone changed from psys to package", |r| {
             r.zone = "package".to_owned();

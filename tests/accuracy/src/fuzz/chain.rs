@@ -114,8 +114,8 @@ impl Chain {
         if let Some(result) = report.measured.fortio_mut() {
             result.start_unix_seconds = start + WINDOW_START;
         }
-        let uids: Vec<&String> = reading.pods.keys().collect();
-        let pods = |n: usize| uids.get(n).map(|uid| (*uid).clone()).into_iter().collect();
+        let uids: Vec<String> = uids(reading).collect();
+        let pods = |n: usize| uids.get(n).cloned().into_iter().collect();
         self.end(&report, start, &readings, &pods(0), &pods(1))
     }
 
@@ -126,7 +126,7 @@ impl Chain {
         let readings: Vec<Reading> = (0..READINGS)
             .map(|n| self.reading_at(start + f64::from(n)))
             .collect();
-        let pods = self.reading.pods.keys().take(1).cloned().collect();
+        let pods = uids(&self.reading).take(1).collect();
         self.end(report, start, &readings, &pods, &BTreeSet::new())
     }
 
@@ -239,11 +239,15 @@ fn later(reading: &Reading, seconds: f64) -> Reading {
     more(&mut reading.idle_joules, WATTS / 2.0);
     more(&mut reading.node_cpu_seconds, 1.0);
     let share = 0.9 / reading.pods.len().max(1) as f64;
-    for pod in reading.pods.values_mut() {
+    for pod in &mut reading.pods {
         more(&mut pod.joules, share * WATTS / 2.0);
         more(&mut pod.cpu_seconds, share);
     }
     reading
+}
+
+fn uids(reading: &Reading) -> impl Iterator<Item = String> {
+    reading.pods.iter().map(|pod| pod.uid().to_owned())
 }
 
 /// Whether a text of foreign origin, which may hold any word, has one that looks like a number that
@@ -254,7 +258,13 @@ fn has_such_word(readings: &[Reading], report: &InjectionReport) -> bool {
         let own = [&meter.version, &meter.source, &reading.zone].into_iter();
         let pods = reading.pods.iter();
         own.chain(&meter.board)
-            .chain(pods.flat_map(|(uid, pod)| [uid, &pod.name, &pod.namespace]))
+            .chain(pods.flat_map(|pod| {
+                [
+                    &pod.identity.uid,
+                    &pod.identity.name,
+                    &pod.identity.namespace,
+                ]
+            }))
             .any(|text| names_none(text))
     };
     report.interrupted.as_deref().is_some_and(names_none) || readings.iter().any(of_reading)
