@@ -367,7 +367,7 @@ def test_the_operator_keeps_off_the_measured_node_and_fits_a_small_board():
     ]
     assert container(operator(*PI))["resources"] == {
         "requests": {"cpu": "10m", "memory": "32Mi"},
-        "limits": {"memory": "256Mi"},
+        "limits": {"memory": "128Mi"},
     }
 
 
