@@ -38,6 +38,7 @@ for (const name of Object.keys(script.options || {})) {
 const systemTags = ['check', 'expected_response', 'scenario', 'status', 'vu'];
 export const options = Object.assign({}, script.options, JSON.parse(__ENV.OPTIONS), { systemTags });
 
+const begun = new Counter('frugality_begun_cycles');
 const failed = new Counter('frugality_failed_cycles');
 // What an agent threw, for people; not each time, for k6 keeps every text.
 let told = 0;
@@ -53,6 +54,7 @@ export function setup() {
 }
 
 export default function (data) {
+  begun.add(1);
   try {
     const outcome = script.default(data);
     return outcome instanceof Promise ? outcome.catch(fail) : outcome;

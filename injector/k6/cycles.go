@@ -21,7 +21,9 @@ const (
 )
 
 // counts is what came of a load so far. A cycle, a request and a check belong to the part of the load in which
-// they ended; so what was under way when the window began is counted, and what is under way at its end is not.
+// they ended; so what was under way when the window began is counted, and what is under way at its end is not. But
+// a cycle that is under way at the window's end and has taken too long by then has failed in the window: it may
+// never end.
 type counts struct {
 	window   window
 	began    time.Time
@@ -37,6 +39,8 @@ type counts struct {
 	failures []string
 	// Agents of whose present cycle something has failed already.
 	spoiled map[string]bool
+	// When each agent's present cycle began.
+	begun map[string]time.Time
 }
 
 // slices of equal length that the window has, so that it can be seen how long cycles take in the course of it. The
@@ -72,6 +76,7 @@ func newCounts(window window) *counts {
 		requests: requests{Codes: map[string]uint64{}},
 		checks:   map[string]*check{},
 		spoiled:  map[string]bool{},
+		begun:    map[string]time.Time{},
 	}
 }
 
@@ -155,10 +160,23 @@ func (c *counts) failure(agent, words string) {
 	}
 }
 
+// begin notes that an agent's next cycle begins.
+func (c *counts) begin(at time.Time, agent string) {
+	c.part(at)
+	c.begun[agent] = at
+}
+
+// overdue says for how long a cycle had been under way when the window ended, and whether that was too long.
+func (c *counts) overdue(began time.Time) (time.Duration, bool) {
+	took := c.began.Add(c.window.warmUp + c.window.measured).Sub(began)
+	return took, took > c.window.timeout
+}
+
 // cycle counts one that has ended.
 func (c *counts) cycle(at time.Time, agent string, took time.Duration) {
 	failed := c.spoiled[agent] || took > c.window.timeout
 	delete(c.spoiled, agent)
+	delete(c.begun, agent)
 	beside := func(part *span) {
 		part.cycles++
 		if failed {
@@ -169,6 +187,10 @@ func (c *counts) cycle(at time.Time, agent string, took time.Duration) {
 	case inWarmUp:
 		beside(&c.warmUp)
 	case inTail:
+		if soFar, is := c.overdue(at.Add(-took)); is {
+			c.failed.add(soFar.Seconds())
+			return
+		}
 		beside(&c.tail)
 	case inWindow:
 		if failed {
@@ -236,6 +258,14 @@ func (c *counts) result() result {
 			DurationSeconds:  length(from, most),
 			Requests:         part.cycles,
 			Errors:           part.failed,
+		}
+	}
+	if whole >= end {
+		for agent, began := range c.begun {
+			if soFar, is := c.overdue(began); is {
+				c.failed.add(soFar.Seconds())
+				delete(c.begun, agent)
+			}
 		}
 	}
 	// Where the failed ones lie nobody asks, and the report has little room.

@@ -84,6 +84,24 @@ func TestACycleFailsByWhateverFailsInIt(t *testing.T) {
 	equal(t, "too late", c.result().FailedCycles.Count, 1)
 }
 
+func TestACycleThatNeverEndsHasFailedOnceItTookTooLong(t *testing.T) {
+	c := load()
+	c.begin(at(1400), "1")
+	c.begin(at(2400), "2")
+	// This one has time left when the window ends, and this one has ended.
+	c.begin(at(2600), "3")
+	c.begin(at(1500), "4")
+	c.cycle(at(1510), "4", 10*time.Millisecond)
+	// In the tail one ends that was overdue, and one that was not.
+	c.cycle(at(3400), "2", time.Second)
+	c.cycle(at(3050), "5", 40*time.Millisecond)
+	told := c.result()
+	equal(t, "failed", told.FailedCycles.Count, 2)
+	equal(t, "done", told.Cycles.Count, 1)
+	equal(t, "tail", told.Tail.Requests, 1)
+	equal(t, "seconds", told.FailedCycles.SumSeconds, 1.6+0.6)
+}
+
 func TestWhatFailedInTheWarmUpSpoilsTheCycleThatEndsInTheWindow(t *testing.T) {
 	c := load()
 	c.check(at(990), "1", "answers", false)

@@ -21,7 +21,9 @@ const (
 	scenario = "cycles"
 	// The counter by which cycle.js tells that the script threw, and its tag with what it threw.
 	failureMetric = "frugality_failed_cycles"
-	failureTag    = "failure"
+	// The counter by which it tells that a cycle begins.
+	begunMetric = "frugality_begun_cycles"
+	failureTag  = "failure"
 )
 
 type cyclesOutput struct {
@@ -99,6 +101,8 @@ func (o *cyclesOutput) addSample(sample metrics.Sample) {
 		o.counts.cycle(sample.Time, agent, took)
 	case sample.Metric == o.builtin.DroppedIterations:
 		o.counts.drop(sample.Time, uint64(sample.Value))
+	case sample.Metric.Name == begunMetric:
+		o.counts.begin(sample.Time, agent)
 	case sample.Metric.Name == failureMetric:
 		words, _ := sample.Tags.Get(failureTag)
 		o.counts.failure(agent, words)

@@ -58,14 +58,14 @@ impl NumberPattern {
     }
 
     /// What the group holds where the pattern matches for the last time. A part of a number is none: `([0-9]+)` takes
-    /// 390 of 390,786, and `.*([0-9]+)` the 6.
+    /// 390 of 390,786, `([0-9]+) nodes` the 786, and `.*([0-9]+)` the 6.
     pub fn last_in(&self, output: &str) -> Result<f64, NumberError> {
         let found = self.0.captures_iter(output).last();
-        let places = found.and_then(|found| Some((found.get(0)?, found.get(1)?)));
-        let (whole, group) = places.ok_or(NumberError::NotThere)?;
+        let group = found.and_then(|found| found.get(1));
+        let group = group.ok_or(NumberError::NotThere)?;
         let (before, after) = (&output[..group.start()], &output[group.end()..]);
-        let is_last = group.end() == whole.end();
-        if before.ends_with(|c: char| c.is_ascii_digit()) || goes_on(after, is_last) {
+        let (said_before, said_after) = around_group(self.0.as_str());
+        if begins_in(before, said_before) || goes_on(after, said_after) {
             let starts = before
                 .rfind(|c: char| c.is_ascii_whitespace())
                 .map_or(0, |at| at + 1);
@@ -86,18 +86,91 @@ impl NumberPattern {
     }
 }
 
-/// Whether a number goes on in what follows its group. A sign that parts numbers is one of the number's own unless
-/// the pattern says what it is.
-fn goes_on(after: &str, is_last: bool) -> bool {
-    let mut following = after.chars();
-    match following.next() {
+/// Signs within a number, as programs print them.
+const WITHIN: [char; 6] = ['.', ',', '\'', '_', 'e', 'E'];
+
+/// Whether a number began before its group. A sign that parts numbers is one of the number's own unless the pattern
+/// ends with it.
+fn begins_in(before: &str, pattern: &str) -> bool {
+    let digit_ends = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    let unsigned = before.strip_suffix(['+', '-']).unwrap_or(before);
+    // A sign stands behind the exponent's letter alone.
+    let unsigned = if unsigned.ends_with(['e', 'E']) {
+        unsigned
+    } else {
+        before
+    };
+    match unsigned.chars().next_back() {
         Some(c) if c.is_ascii_digit() => true,
-        Some('.' | ',' | '\'' | '_' | 'e' | 'E') if is_last => {
-            let rest = following.as_str().trim_start_matches(['+', '-']);
-            rest.starts_with(|c: char| c.is_ascii_digit())
+        Some(c) if WITHIN.contains(&c) => {
+            let said = pattern.trim_end_matches(|c| ")*+?".contains(c));
+            let said = match said.rfind('{') {
+                Some(at) if said.ends_with('}') => &said[..at],
+                _ => said,
+            };
+            let said = said.trim_end_matches(')');
+            digit_ends(&unsigned[..unsigned.len() - 1])
+                && !(said.ends_with(c) && (c != '.' || said.ends_with("\\.")))
         }
         _ => false,
     }
+}
+
+/// Whether a number goes on behind its group, likewise.
+fn goes_on(after: &str, pattern: &str) -> bool {
+    let mut following = after.chars();
+    match following.next() {
+        Some(c) if c.is_ascii_digit() => true,
+        Some(c) if WITHIN.contains(&c) => {
+            let rest = following.as_str();
+            let rest = if matches!(c, 'e' | 'E') {
+                rest.strip_prefix(['+', '-']).unwrap_or(rest)
+            } else {
+                rest
+            };
+            let said = pattern.strip_prefix("(?:").unwrap_or(pattern);
+            let is_said = if c == '.' {
+                said.starts_with("\\.")
+            } else {
+                said.starts_with(c)
+            };
+            rest.starts_with(|c: char| c.is_ascii_digit()) && !is_said
+        }
+        _ => false,
+    }
+}
+
+/// What a pattern says before its group, and behind it.
+fn around_group(pattern: &str) -> (&str, &str) {
+    let (mut is_escaped, mut in_class, mut depth) = (false, false, 0);
+    let mut group = None;
+    for (at, c) in pattern.char_indices() {
+        let next = &pattern[at + c.len_utf8()..];
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '(' if !in_class => {
+                let captures =
+                    !next.starts_with('?') || next.starts_with("?P<") || next.starts_with("?<");
+                if captures && group.is_none() {
+                    group = Some((at, depth));
+                }
+                depth += 1;
+            }
+            ')' if !in_class => {
+                depth -= 1;
+                if let Some((from, outer)) = group
+                    && outer == depth
+                {
+                    return (&pattern[..from], next);
+                }
+            }
+            _ => {}
+        }
+    }
+    ("", "")
 }
 
 /// Why there is no number.
@@ -108,7 +181,7 @@ pub enum NumberError {
     NotThere,
     /// The group holds a part of a number.
     #[error(
-        "takes {taken} of {printed}, and has to take the whole number, or to say what follows it"
+        "takes {taken} of {printed}, and has to take the whole number, or to say which sign parts it from the next"
     )]
     Part {
         /// What it holds.

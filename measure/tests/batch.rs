@@ -92,6 +92,12 @@ fn the_last_match_counts_and_only_a_number_above_zero() {
 #[case("n ([0-9.]+)", "n 9.14e+09,", "9.14", "9.14e+09,")]
 #[case("n.*([0-9]+)", "n 937287", "7", "937287")]
 #[case("n ([0-9]{3})[0-9]*", "n 937287", "937", "937287")]
+#[case("n: ([0-9]+).*", "n: 390,786 in all", "390", "390,786")]
+#[case("([0-9]+) nodes/s", "at 390,786 nodes/s", "786", "390,786")]
+#[case(".*?([0-9]+) nodes/s", "at 390,786 nodes/s", "786", "390,786")]
+#[case("([0-9.]+) MB/s", "1,234.5 MB/s", "234.5", "1,234.5")]
+#[case("([0-9]+) s", "0.5 s", "5", "0.5")]
+#[case("([0-9]+) ops", "1.5e+09 ops", "09", "1.5e+09")]
 fn a_part_of_a_number_is_none(
     #[case] pattern: &str,
     #[case] output: &str,
@@ -112,6 +118,9 @@ fn a_part_of_a_number_is_none(
 #[case("n ([0-9]+)", "n 12ms, 7", 12.0)]
 #[case("n ([0-9]+)", "n 12e", 12.0)]
 #[case("(?:[^,]*,){2}([0-9]+)", "5,6,7", 7.0)]
+#[case(r"[0-9]+\.([0-9]+)(?:,.*)?", "5.6,7", 6.0)]
+#[case("(?:n|[(]m) ([0-9]+) s", "1, n 12 s", 12.0)]
+#[case("took ([0-9]+)", "3-took 12", 12.0)]
 fn what_ends_a_number_is_no_part_of_it(
     #[case] pattern: &str,
     #[case] output: &str,

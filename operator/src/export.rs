@@ -1,5 +1,6 @@
 //! The ledger as a table for other tools: one row an attempt, void ones included.
 
+use frugality_measure::batch::Spread;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
@@ -231,7 +232,7 @@ fn row(trial: FrugalityTrial) -> Row {
         dropped_cycles: k6.map(|k6| k6.dropped_cycles),
         failed_checks: k6.map(|k6| k6.checks.values().map(|check| check.failed).sum()),
         mean_score: score.map(|score| score.mean),
-        score_standard_deviation: score.map(|score| score.deviation),
+        score_standard_deviation: score.and_then(Spread::standard_deviation),
         provenance: energy.map(|e| e.provenance.to_string()),
         meter: energy.map(|e| e.meter.to_string()),
         zone: energy.map(|e| e.zone.clone()),

@@ -278,7 +278,11 @@ fn checks(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
 /// where there are none.
 fn latencies(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     let with_latency = || status.results.iter().filter(|r| !r.latency.is_empty());
-    let percentiles = with_latency().next().map_or(&[][..], |r| &r.latency);
+    // Those of fewer requests have fewer, from the same beginning.
+    let percentiles = with_latency()
+        .map(|r| r.latency.as_slice())
+        .max_by_key(|told| told.len())
+        .unwrap_or_default();
     let titles = percentiles.iter().map(|p| format!("P{} ms", p.percentile));
     let header = ["POINT".to_owned(), "CANDIDATE".to_owned()];
     let header: Vec<String> = header.into_iter().chain(titles).collect();
@@ -292,7 +296,8 @@ fn latencies(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
             )
         });
         let names = [result.point.clone(), result.candidate.clone()];
-        names.into_iter().chain(cells).collect()
+        let unknown = std::iter::repeat_n(dash(), percentiles.len() - result.latency.len());
+        names.into_iter().chain(cells).chain(unknown).collect()
     });
     under(header, rows, has_several_points(status))
 }
@@ -488,7 +493,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         .any(|result| !result.latency.is_empty())
     {
         notes.push(format!(
-            "latencies are over the {}s of all trials, in ( ) the range of the single trials",
+            "latencies are over the successful {}s of all trials, in ( ) the range of the single trials",
             whole(status)
         ));
     }

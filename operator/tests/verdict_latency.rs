@@ -63,7 +63,7 @@ fn a_slow_trial_weighs_as_much_as_it_has_requests() {
     let table = table(&two(), status);
     assert!(table.contains("P99.9 ms"), "{table}");
     assert!(
-        table.contains("latencies are over the requests of all trials"),
+        table.contains("latencies are over the successful requests of all trials"),
         "{table}"
     );
 }

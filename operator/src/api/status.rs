@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, reason};
+use super::{BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, MAX_POINTS, reason};
 
 /// The answer to the benchmark's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -341,7 +341,8 @@ pub struct CandidateResult {
     /// CPU milliseconds of the boundary's pods per successful request. Its interval has what the windows' ends cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_milliseconds_per_request: Option<Figure>,
-    /// Share of requests without an expected answer.
+    /// Share of requests without an expected answer. Its interval is the wider of the trials' and of the exact one of all
+    /// requests together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ratio: Option<Figure>,
     /// The node that it ran on, where candidates have nodes of their own.
@@ -538,7 +539,7 @@ pub struct Optimum {
     pub point: String,
     /// All points that may be the best, this one included: of the points that were tried, the true best is
     /// among them with the confidence of all intervals here.
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = MAX_POINTS))]
     pub among: Vec<String>,
 }
 

@@ -461,8 +461,8 @@ fn meters(trials: &[&FrugalityTrial]) -> Option<String> {
     }
 }
 
-/// Where errors ended a sweep: with each number of replicas for itself.
-fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Vec<String> {
+/// Where errors ended a sweep: with each number of replicas for itself, in one note.
+fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
     let mut of_replicas: BTreeMap<Option<i32>, Vec<(&str, Part)>> = BTreeMap::new();
     for (point, part) in settings.points.iter().zip(ledger.parts(settings)) {
         let points = of_replicas.entry(point.replicas).or_default();
@@ -486,7 +486,8 @@ fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Vec<String> {
             "at {name} the errors of every candidate passed load.sweep.maxErrorRatio: it {judged}{left_out}"
         ))
     });
-    ends.collect()
+    let ends: Vec<String> = ends.collect();
+    (!ends.is_empty()).then(|| ends.join("; "))
 }
 
 /// The figure that decides.

@@ -1,11 +1,17 @@
 //! What is told of a candidate's cycles, beside what is told of requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::k6::CheckCounts;
 
 use super::evidence::Evidence;
 use crate::api::{CheckResult, CycleResult};
+
+/// Checks that are told by name; the others are told together.
+const NAMED: usize = 16;
+
+/// Under this name k6's output (`injector/k6/cycles.go`) counts checks beyond the first ones together.
+const OTHERS: &str = "(others)";
 
 impl Evidence<'_> {
     /// Absent without a scenario, and where no cycle ended. Checks are those of all trials together.
@@ -13,10 +19,24 @@ impl Evidence<'_> {
         let (mut cycles, mut requests) = (0, 0);
         let mut checks: BTreeMap<&str, CheckCounts> = BTreeMap::new();
         let trials = self.trials(candidate);
-        for load in trials.iter().filter_map(|trial| trial.k6.as_ref()) {
+        let loads = || trials.iter().filter_map(|trial| trial.k6.as_ref());
+        // Which checks a trial told together is not known: of what any trial may have told so, no sum is whole.
+        let names: BTreeSet<&str> = loads()
+            .flat_map(|load| load.checks.keys())
+            .map(String::as_str)
+            .filter(|name| {
+                loads().all(|load| {
+                    load.checks.contains_key(*name) || !load.checks.contains_key(OTHERS)
+                })
+            })
+            .filter(|name| *name != OTHERS)
+            .take(NAMED)
+            .collect();
+        for load in loads() {
             cycles += load.all_cycles();
             requests += load.requests.count;
             for (name, counts) in &load.checks {
+                let name = names.get(name.as_str()).copied().unwrap_or(OTHERS);
                 let sum = checks.entry(name).or_default();
                 sum.passed += counts.passed;
                 sum.failed += counts.failed;

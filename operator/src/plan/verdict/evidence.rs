@@ -2,7 +2,10 @@
 
 use frugality_measure::{
     energy::EnergyFigures,
-    statistics::{Estimate, arithmetic_mean, geometric_mean, uncertainty::expanded},
+    statistics::{
+        Estimate, arithmetic_mean, geometric_mean, proportion::exact_interval,
+        uncertainty::expanded,
+    },
 };
 
 use super::costs::cost_of;
@@ -291,30 +294,25 @@ impl<'a> Evidence<'a> {
             .reduce(f64::max)
     }
 
-    /// Share of requests without an expected answer.
+    /// Share of requests without an expected answer: the trials' mean. Few errors are as many in each trial by
+    /// chance, so the interval holds that of all requests together too.
     pub(super) fn error_ratio(&self, entrant: &str, level: f64) -> Option<Figure> {
         let trials = self.trials(entrant);
         let shares: Option<Vec<f64>> = trials
             .iter()
             .map(|t| t.requests.as_ref()?.error_rate)
             .collect();
-        let requests: u64 = trials
-            .iter()
-            .filter_map(|t| t.requests.as_ref())
-            .map(|r| r.requests)
-            .sum();
+        let requests = || trials.iter().filter_map(|t| t.requests.as_ref());
         let estimate = arithmetic_mean(&shares?, 1.0 - level)?;
-        // Without any error the t-interval is empty; 3/n is the 95 % bound then (Hanley and
-        // Lippman-Hand, JAMA 249:1743, 1983), −ln(level) of n in general.
-        let none_seen = (-level.ln()).max(3.0) / requests.max(3) as f64;
+        let (lower, upper) = exact_interval(
+            requests().map(|r| r.errors).sum(),
+            requests().map(|r| r.requests).sum(),
+            level,
+        )?;
         Some(Figure {
             value: estimate.value,
-            lower: estimate.lower.max(0.0),
-            upper: if estimate.value > 0.0 {
-                estimate.upper.min(1.0)
-            } else {
-                none_seen.min(1.0)
-            },
+            lower: estimate.lower.max(0.0).min(lower),
+            upper: estimate.upper.min(1.0).max(upper),
             expanded: None,
         })
     }
