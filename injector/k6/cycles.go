@@ -41,6 +41,8 @@ type counts struct {
 	spoiled map[string]bool
 	// When each agent's present cycle began.
 	begun map[string]time.Time
+	// When each agent was last heard of: its cycle began, or it had an answer.
+	heard map[string]time.Time
 }
 
 // slices of equal length that the window has, so that it can be seen how long cycles take in the course of it. The
@@ -59,10 +61,10 @@ type span struct {
 }
 
 type requests struct {
-	Count      uint64            `json:"count"`
-	Failed     uint64            `json:"failed"`
-	SumSeconds float64           `json:"sumSeconds"`
-	Codes      map[string]uint64 `json:"codes"`
+	Count         uint64            `json:"count"`
+	Failed        uint64            `json:"failed"`
+	WaitedSeconds float64           `json:"waitedSeconds"`
+	Codes         map[string]uint64 `json:"codes"`
 }
 
 type check struct {
@@ -77,6 +79,7 @@ func newCounts(window window) *counts {
 		checks:   map[string]*check{},
 		spoiled:  map[string]bool{},
 		begun:    map[string]time.Time{},
+		heard:    map[string]time.Time{},
 	}
 }
 
@@ -112,16 +115,33 @@ func (c *counts) request(at time.Time, agent string, took time.Duration, code st
 	if failed {
 		c.spoiled[agent] = true
 	}
-	if c.part(at) != inWindow {
+	part := c.part(at)
+	c.heard[agent] = at
+	c.waited(at.Add(-took), at)
+	if part != inWindow {
 		return
 	}
 	c.requests.Count++
-	c.requests.SumSeconds += took.Seconds()
 	c.requests.Codes[code]++
 	if failed {
 		c.requests.Failed++
 	}
 }
+
+// waited adds what lies in the window of an agent's time without an answer.
+func (c *counts) waited(from, to time.Time) {
+	start, end := c.began.Add(c.window.warmUp), c.end()
+	if from.Before(start) {
+		from = start
+	}
+	if to.After(end) {
+		to = end
+	}
+	c.requests.WaitedSeconds += max(0, to.Sub(from)).Seconds()
+}
+
+// end of the window.
+func (c *counts) end() time.Time { return c.began.Add(c.window.warmUp + c.window.measured) }
 
 // check counts one of the script's own checks.
 func (c *counts) check(at time.Time, agent, name string, passed bool) {
@@ -164,11 +184,12 @@ func (c *counts) failure(agent, words string) {
 func (c *counts) begin(at time.Time, agent string) {
 	c.part(at)
 	c.begun[agent] = at
+	c.heard[agent] = at
 }
 
 // overdue says for how long a cycle had been under way when the window ended, and whether that was too long.
 func (c *counts) overdue(began time.Time) (time.Duration, bool) {
-	took := c.began.Add(c.window.warmUp + c.window.measured).Sub(began)
+	took := c.end().Sub(began)
 	return took, took > c.window.timeout
 }
 
@@ -244,7 +265,7 @@ type toldSpan struct {
 	Errors           uint64  `json:"errors"`
 }
 
-// result of the load as far as it went.
+// result of the load, which has ended, as far as it went. It is asked for once.
 func (c *counts) result() result {
 	whole := c.last.Sub(c.began)
 	length := func(from, most time.Duration) float64 {
@@ -260,12 +281,11 @@ func (c *counts) result() result {
 			Errors:           part.failed,
 		}
 	}
-	if whole >= end {
-		for agent, began := range c.begun {
-			if soFar, is := c.overdue(began); is {
-				c.failed.add(soFar.Seconds())
-				delete(c.begun, agent)
-			}
+	for agent, began := range c.begun {
+		// Of a request that has no answer yet nothing is heard.
+		c.waited(c.heard[agent], c.last)
+		if soFar, is := c.overdue(began); is && whole >= end {
+			c.failed.add(soFar.Seconds())
 		}
 	}
 	// Where the failed ones lie nobody asks, and the report has little room.

@@ -115,7 +115,7 @@ func TestRequestsAndDroppedCyclesOfTheWindowAreCounted(t *testing.T) {
 	c := load()
 	c.request(at(1500), "1", 30*time.Millisecond, "200", false)
 	c.request(at(1600), "1", 20*time.Millisecond, "404", true)
-	c.request(at(3000), "1", 20*time.Millisecond, "200", false)
+	c.request(at(3000), "1", 20*time.Millisecond, "200", false) // in the window until it ended
 	c.drop(at(500), 1)
 	c.drop(at(1500), 2)
 	told := c.result()
@@ -123,9 +123,31 @@ func TestRequestsAndDroppedCyclesOfTheWindowAreCounted(t *testing.T) {
 	equal(t, "failed", told.Requests.Failed, 1)
 	equal(t, "404", told.Requests.Codes["404"], 1)
 	equal(t, "dropped", told.DroppedCycles, 2)
-	if math.Abs(told.Requests.SumSeconds-0.05) > 1e-9 {
-		t.Errorf("they waited %v s", told.Requests.SumSeconds)
+	waited(t, told, 0.07)
+}
+
+func waited(t *testing.T, told result, expected float64) {
+	t.Helper()
+	if math.Abs(told.Requests.WaitedSeconds-expected) > 1e-9 {
+		t.Errorf("they waited %v s, and %v s were expected", told.Requests.WaitedSeconds, expected)
 	}
+}
+
+func TestOfTheTimeWithoutAnAnswerThatOfTheWindowCounts(t *testing.T) {
+	c := load()
+	c.begin(at(100), "1")
+	c.request(at(900), "1", 800*time.Millisecond, "200", false)
+	c.request(at(1200), "1", 300*time.Millisecond, "200", false)
+	c.request(at(3400), "1", 500*time.Millisecond, "200", false)
+	// These two never have an answer; one has had one before.
+	c.begin(at(500), "2")
+	c.begin(at(1000), "3")
+	c.request(at(1500), "3", 500*time.Millisecond, "200", false)
+	c.begin(at(3100), "4")
+	c.part(at(5000))
+	told := c.result()
+	equal(t, "requests", told.Requests.Count, 2)
+	waited(t, told, 0.2+0.1+2+0.5+1.5)
 }
 
 func TestNamesAndWordsAreBounded(t *testing.T) {

@@ -193,6 +193,20 @@ fn a_cycle_that_takes_too_long_has_failed() {
 }
 
 #[test]
+fn a_cycle_that_never_ends_has_failed_and_its_agent_has_waited() {
+    let target = Target::start(Duration::ZERO, Answer::Never);
+    let arguments =
+        "--connections 3 --warm-up-seconds 1 --duration-seconds 2 --timeout-seconds 0.5";
+    let ended = start("k6-never", &target.url(""), SCRIPT, arguments).end();
+    let report = ended.report(0);
+    let figures = report.measured.figures(&[]);
+    assert_eq!((figures.successes, figures.errors), (0, 3));
+    assert_eq!(figures.ms_per_request, None);
+    let occupancy = figures.occupancy.unwrap();
+    assert!((0.99..1.01).contains(&occupancy), "{occupancy}");
+}
+
+#[test]
 fn setup_is_no_part_of_the_load() {
     let target = Target::start(Duration::ZERO, OK);
     let script = "import http from 'k6/http';

@@ -235,7 +235,7 @@ fn scripted(cpu_share: f64) -> LoadResult {
     let text = include_str!("data/k6/agents.json");
     let mut measured = k6::parse(text, &settings).unwrap().measured;
     measured.cpu_seconds = cpu_share * measured.duration_seconds * 2.0;
-    measured.requests.sum_seconds = 7.9;
+    measured.requests.waited_seconds = 7.9;
     LoadResult::K6(measured)
 }
 

@@ -68,7 +68,7 @@ fn a_cycle_counts_where_a_request_does() {
         number("/requests/count") / count,
     );
     // Four agents in two seconds.
-    assert_near(figures.occupancy, number("/requests/sumSeconds") / 8.0);
+    assert_near(figures.occupancy, number("/requests/waitedSeconds") / 8.0);
     assert_eq!(figures.shortfall, None);
     assert_eq!(figures.mean_body_bytes, None);
     let names: Vec<_> = figures.percentiles_ms.keys().map(String::as_str).collect();

@@ -485,6 +485,7 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
             text::ratio(&floor.ratio)
         ));
     }
+    notes.extend(failures(status));
     notes.extend(growth(status));
     notes.extend(cycles(status));
     if status
@@ -516,6 +517,22 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How much of the load failed, where some of it did: every other figure leaves that out.
+fn failures(status: &FrugalityBenchmarkStatus) -> impl Iterator<Item = String> {
+    let several_points = has_several_points(status);
+    let whole = whole(status);
+    status.results.iter().filter_map(move |result| {
+        let ratio = result.error_ratio.filter(|ratio| ratio.value > 0.0)?;
+        let [value, lower, upper] =
+            [ratio.value, ratio.lower, ratio.upper].map(|share| text::number(100.0 * share));
+        let at = text::at(&result.point, several_points);
+        let candidate = &result.candidate;
+        Some(format!(
+            "{value} % [{lower}–{upper}] of the {whole}s of {candidate}{at} failed: its figures are per successful {whole}"
+        ))
+    })
 }
 
 /// What a cycle is made of.

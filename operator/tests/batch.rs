@@ -1,7 +1,7 @@
 //! Programs that run to completion: how they are executed, and what their executions come to.
 
 use frugality_measure::{
-    batch::{BatchResult, Outcome},
+    batch::{BatchResult, Outcome, Spread},
     load::LoadResult,
 };
 use frugality_operator::{
@@ -332,6 +332,20 @@ fn an_export_tells_the_scores() {
         let deviation = row["scoreStandardDeviation"].as_f64().unwrap();
         assert!((deviation - (5.0_f64 / 3.0).sqrt()).abs() < 1e-9, "{row}");
         assert_eq!(row["droppedCycles"], Value::Null, "{row}");
+    }
+}
+
+#[test]
+fn one_execution_alone_has_no_standard_deviation() {
+    let mut ledger = entries(&executed(&counted()), true);
+    for status in ledger.iter_mut().filter_map(|entry| entry.status.as_mut()) {
+        status.batch.as_mut().unwrap().score = Some(Spread::of(1000.0));
+    }
+    let list = json!({"kind": "List", "items": ledger}).to_string();
+    let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
+    for row in rows {
+        assert_eq!(row["meanScore"], json!(1000.0), "{row}");
+        assert_eq!(row["scoreStandardDeviation"], Value::Null, "{row}");
     }
 }
 

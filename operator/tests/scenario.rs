@@ -1,7 +1,7 @@
 //! A script instead of a request: what the injector is asked, what its cycles come to, and when they are not compared.
 
 use frugality_measure::{
-    k6::{CycleSettings, parse},
+    k6::{CheckCounts, CycleSettings, parse},
     load::LoadResult,
 };
 use frugality_operator::{
@@ -154,11 +154,42 @@ fn what_is_told_of_cycles_is_called_so() {
         "GROSS mJ/CYCLE",
         "is no tenth",
         "a cycle of rust: 1.00 requests",
+        " of the cycles of rust failed: its figures are per successful cycle",
         "joules per cycle",
     ] {
         assert!(text.contains(words), "{words}:\n{text}");
     }
     assert!(!text.contains("REQUEST"), "{text}");
+}
+
+#[test]
+fn checks_beyond_what_a_status_holds_are_told_together() {
+    let benchmark = scripted(&json!({"script": SCRIPT}));
+    let mut entries = entries(&benchmark, |_, _| {});
+    for entry in &mut entries {
+        let block = entry.spec.block;
+        let status = entry.status.as_mut().unwrap();
+        // k6 tells sixteen apart, and not the same ones in each trial.
+        let names = (0..16).map(|index| format!("check {}", (index + 3 * block) % 20));
+        let names = names.chain(["(others)".to_owned()]);
+        let counts = CheckCounts {
+            passed: 10,
+            failed: 1,
+        };
+        let checks = names.map(|name| (name, counts)).collect();
+        status.k6.as_mut().unwrap().checks = checks;
+    }
+    let plan = judged(&benchmark, entries);
+    let checks = &plan.status.results[0].cycles.as_ref().unwrap().checks;
+    assert!((2..=17).contains(&checks.len()), "{checks:?}");
+    let passed: i64 = checks.iter().map(|check| check.passed).sum();
+    assert_eq!(passed, 5 * 17 * 10, "none is lost");
+    let others = checks.iter().find(|check| check.name == "(others)");
+    // What some trial did not tell by its name has no sum of its own.
+    assert!(others.unwrap().passed > 5 * 10, "{checks:?}");
+    for check in checks.iter().filter(|check| check.name != "(others)") {
+        assert_eq!((check.passed, check.failed), (50, 5), "{check:?}");
+    }
 }
 
 #[test]

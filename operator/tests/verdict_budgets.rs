@@ -140,6 +140,22 @@ fn an_error_ratio_is_decided_on_the_bound_too() {
         let plan = status(&budgets(&json!({ "maxErrorRatio": limit })), one);
         assert_eq!(plan.status.budgets[0].outcome, expected, "{limit}");
     }
+    // Where trials differ by more than chance, they are what is wide: 2, 4, 6, 8 and 10 of 100 000 each are
+    // 0.00006 ± 0.0000392649 (t₄ · √10 · 10⁻⁵ / √5), and 30 of 500 000 alone from 0.0000405 to 0.0000857.
+    let differing = |block: i32, candidate: &str| Trial {
+        errors: 2 * u64::try_from(block).unwrap(),
+        successes: 100_000 - 2 * u64::try_from(block).unwrap(),
+        ..usual(block, candidate)
+    };
+    for (limit, expected) in [
+        ("0.0000207", BudgetOutcome::Exceeded),
+        ("0.0000208", BudgetOutcome::Undecided),
+        ("0.0000992", BudgetOutcome::Undecided),
+        ("0.0000993", BudgetOutcome::Met),
+    ] {
+        let plan = status(&budgets(&json!({ "maxErrorRatio": limit })), differing);
+        assert_eq!(plan.status.budgets[0].outcome, expected, "{limit}");
+    }
     let none = status(&budgets(&json!({"maxErrorRatio": "0"})), usual);
     assert_eq!(none.status.verdict, Some(Verdict::Pass));
 }

@@ -96,3 +96,29 @@ fn where_a_trial_had_errors_there_are_none() {
     let table = table(&two(), status);
     assert!(!table.contains("P50"), "{table}");
 }
+
+#[test]
+fn a_candidate_of_fewer_requests_has_fewer_percentiles() {
+    let trials = with_results(|_, candidate, result| {
+        if candidate == "rust" {
+            for bucket in &mut result.latency.buckets {
+                bucket.count = bucket.count.div_ceil(20);
+            }
+        }
+    });
+    let status = judged(&two(), trials).status;
+    let [rust, python] = [0, 1].map(|index| status.results[index].latency.len());
+    assert!(0 < rust && rust < python, "{rust} {python}");
+    let table = table(&two(), status);
+    let row = |candidate: &str| {
+        let titles = table.lines().skip_while(|line| !line.contains("P99.9 ms"));
+        let row = titles
+            .skip(1)
+            .find(|line| line.trim_start().starts_with(candidate));
+        row.unwrap().to_owned()
+    };
+    assert_eq!(row("rust").matches('(').count(), rust, "{table}");
+    assert!(row("rust").trim_end().ends_with('–'), "{table}");
+    assert_eq!(row("python").matches('(').count(), 5, "{table}");
+    assert!(!row("python").contains(" – "), "{table}");
+}

@@ -89,3 +89,11 @@ fn points_that_two_alone_would_tell_apart_are_not_apart_among_nine() {
     assert_eq!(among(&[1, 2]), ["c2-max"]);
     assert_eq!(among(&[1, 2, 3, 4, 5, 6, 7, 8, 9]).len(), 9);
 }
+
+#[test]
+fn thirty_two_equal_points_are_all_told() {
+    let benchmark = at(&(1..=32).collect::<Vec<_>>(), &[]);
+    let plan = judged_over(&benchmark, |_, _, _| Trial::default());
+    let best = plan.status.sweep[0].most_requests_per_second.as_ref();
+    assert_eq!(best.unwrap().among.len(), 32);
+}

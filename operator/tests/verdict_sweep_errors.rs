@@ -140,6 +140,22 @@ fn each_number_of_replicas_has_an_end_of_its_own() {
 }
 
 #[test]
+fn the_ends_of_eight_numbers_of_replicas_are_told_together() {
+    let replicas = json!([1, 2, 3, 4, 5, 6, 7, 8]);
+    let sweep = json!({"connections": [1, 8], "replicas": replicas, "maxErrorRatio": "0.01"});
+    let load = json!({"duration": "20s", "sweep": sweep});
+    let benchmark = two_with(&[("/load", load), ("/database", json!(null))]);
+    let plan = judged_over(&benchmark, failing(8));
+    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    let of_ends = |note: &&String| note.contains("passed load.sweep.maxErrorRatio");
+    let notes: Vec<_> = plan.status.notes.iter().filter(of_ends).collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    for replicas in 1..=8 {
+        assert!(notes[0].contains(&format!("at c8-max-x{replicas} ")));
+    }
+}
+
+#[test]
 fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
     let silent = |connections: u32, block: i32, candidate: &str| {
         let trial = saturating(connections, block, candidate);

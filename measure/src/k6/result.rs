@@ -36,8 +36,8 @@ pub struct K6Result {
     pub rate: Option<f64>,
     /// Cycles of which nothing failed.
     pub cycles: Histogram,
-    /// How long those took that failed, without buckets: those that took longer than the timeout, in which the script threw, a check did not hold, or a request
-    /// had no expected answer.
+    /// How long those took that failed, without buckets: those that took longer than the timeout, in which the
+    /// script threw, a check did not hold, or a request had no expected answer.
     pub failed_cycles: Histogram,
     /// Cycles that were due and did not begin, because no agent was free.
     pub dropped_cycles: u64,
@@ -61,8 +61,9 @@ pub struct HttpRequests {
     pub count: u64,
     /// Those without an expected answer: any code from 200 to 399, where the script does not say otherwise.
     pub failed: u64,
-    /// For how long they waited to connect and for the answer, added up.
-    pub sum_seconds: f64,
+    /// For how long agents waited within the window, to connect and for answers, added up: those too that came
+    /// after its end, or never.
+    pub waited_seconds: f64,
     /// By status code; 0 is a request without an answer.
     pub codes: BTreeMap<String, u64>,
 }
@@ -240,7 +241,8 @@ impl K6Result {
                 .flatten()
                 .collect(),
             error_rate: (all > 0).then(|| self.failed_cycles.count as f64 / all as f64),
-            occupancy: ran.then(|| self.requests.sum_seconds / (seconds * f64::from(self.agents))),
+            occupancy: ran
+                .then(|| self.requests.waited_seconds / (seconds * f64::from(self.agents))),
             shortfall: self
                 .rate
                 .filter(|_| seconds > 0.0)
@@ -280,7 +282,7 @@ impl K6Result {
             self.asked_seconds,
             self.dropped_cycles as f64,
             self.requests.count as f64,
-            self.requests.sum_seconds,
+            self.requests.waited_seconds,
             self.cpu_seconds,
         ];
         let checks = self.checks.values();

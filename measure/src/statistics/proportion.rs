@@ -13,7 +13,7 @@ const HALVINGS: u32 = 80;
 /// (1934), 404–413), more the score interval with its correction for continuity (R. G. Newcombe, Statistics in Medicine 17
 /// (1998), 857–872, method 4). `None` without events, with more counted than there are, or with another level.
 #[must_use]
-pub fn exact_interval(count: u64, all: u64, level: f64) -> Option<(f64, f64)> {
+pub fn share_interval(count: u64, all: u64, level: f64) -> Option<(f64, f64)> {
     if all == 0 || count > all || !(level > 0.0 && level < 1.0) {
         return None;
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn assert_ends(count: u64, all: u64, expected: (f64, f64), within: f64) {
-        let (lower, upper) = exact_interval(count, all, 0.05).unwrap();
+        let (lower, upper) = share_interval(count, all, 0.05).unwrap();
         let (least, most) = expected;
         let of = format!("{count} of {all}: {lower} to {upper}, not {least} to {most}");
         assert!((lower - least).abs() <= within * least, "{of}");
@@ -121,7 +121,7 @@ mod tests {
                     continue;
                 }
                 for level in [0.05, 1e-6] {
-                    let (lower, upper) = exact_interval(count, all, level).unwrap();
+                    let (lower, upper) = share_interval(count, all, level).unwrap();
                     let share = count as f64 / all as f64;
                     let of = format!("{count} of {all}: {lower} to {upper}");
                     assert!(0.0 <= lower && lower <= share, "{of}");
@@ -133,9 +133,9 @@ mod tests {
 
     #[test]
     fn what_is_no_share_has_no_interval() {
-        assert_eq!(exact_interval(0, 0, 0.05), None);
-        assert_eq!(exact_interval(6, 5, 0.05), None);
-        assert_eq!(exact_interval(1, 5, 0.0), None);
-        assert_eq!(exact_interval(1, 5, f64::NAN), None);
+        assert_eq!(share_interval(0, 0, 0.05), None);
+        assert_eq!(share_interval(6, 5, 0.05), None);
+        assert_eq!(share_interval(1, 5, 0.0), None);
+        assert_eq!(share_interval(1, 5, f64::NAN), None);
     }
 }

@@ -341,7 +341,7 @@ pub struct CandidateResult {
     /// CPU milliseconds of the boundary's pods per successful request. Its interval has what the windows' ends cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_milliseconds_per_request: Option<Figure>,
-    /// Share of requests without an expected answer. Its interval is the wider of the trials' and of the exact one of all
+    /// Share of requests without an expected answer. Its interval is the wider of the trials' and of that of all
     /// requests together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ratio: Option<Figure>,

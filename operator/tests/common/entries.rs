@@ -15,7 +15,7 @@ use frugality_operator::{
 };
 use kube::ResourceExt;
 
-use super::{T0, config, run_of, truth::meter};
+use super::{T0, config, run_of, schema::assert_taken, truth::meter};
 
 /// The figures of one trial.
 #[derive(Clone, Debug)]
@@ -295,11 +295,14 @@ fn energy(trial: &Trial) -> EnergyFigures {
 }
 
 /// What the operator makes of a ledger.
+#[track_caller]
 pub(crate) fn judged(benchmark: &FrugalityBenchmark, trials: Vec<FrugalityTrial>) -> Plan {
     let observed = Observed {
         trials,
         cloud_native_pg_installed: true,
         ..Observed::default()
     };
-    plan(benchmark, &observed, &config(), T0 + 1000.0)
+    let plan = plan(benchmark, &observed, &config(), T0 + 1000.0);
+    assert_taken("FrugalityBenchmark", &plan.status);
+    plan
 }

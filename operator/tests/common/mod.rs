@@ -7,6 +7,7 @@ pub(crate) mod judgement;
 pub(crate) mod manner;
 pub(crate) mod objects;
 pub(crate) mod operators;
+pub(crate) mod schema;
 pub(crate) mod summary;
 pub(crate) mod sweep;
 pub(crate) mod truth;

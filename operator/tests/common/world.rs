@@ -28,6 +28,7 @@ use super::{
     manner::{Manner, ROWS, peer},
     objects::{SimChild, SimPod, ending, label, pod_of},
     run_of,
+    schema::assert_taken,
     truth::{LoadOn, Work, reading},
 };
 
@@ -388,6 +389,7 @@ impl World {
                 let trial = trials.iter_mut().find(|t| t.name_any() == *name).unwrap();
                 let is_newest = trial.metadata.resource_version == version;
                 if is_newest {
+                    assert_taken("FrugalityTrial", status);
                     assert!(outcome_of(trial).is_none(), "{name} is rewritten");
                     trial.status = Some((**status).clone());
                     trial.metadata.resource_version = Some(new);
@@ -449,6 +451,7 @@ impl World {
         if benchmark.metadata.resource_version != seen.metadata.resource_version {
             return;
         }
+        assert_taken("FrugalityBenchmark", status);
         let version = self.next_version();
         let benchmark = &mut self.slots[slot].benchmark;
         benchmark.metadata.resource_version = Some(version);

@@ -3,7 +3,7 @@
 use frugality_measure::{
     energy::EnergyFigures,
     statistics::{
-        Estimate, arithmetic_mean, geometric_mean, proportion::exact_interval,
+        Estimate, arithmetic_mean, geometric_mean, proportion::share_interval,
         uncertainty::expanded,
     },
 };
@@ -304,7 +304,7 @@ impl<'a> Evidence<'a> {
             .collect();
         let requests = || trials.iter().filter_map(|t| t.requests.as_ref());
         let estimate = arithmetic_mean(&shares?, 1.0 - level)?;
-        let (lower, upper) = exact_interval(
+        let (lower, upper) = share_interval(
             requests().map(|r| r.errors).sum(),
             requests().map(|r| r.requests).sum(),
             level,
