@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import COMMANDS, Postgres, Server, free_port
+from harness import COMMANDS, Postgres, Server
+from program import free_port
 
 ROWS = 10_000
 # Contacts of an address book that the tests write into: more than one page of the servers.

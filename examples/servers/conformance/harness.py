@@ -1,42 +1,22 @@
-"""What the tests start and end: a PostgreSQL of their own and the two servers, on the loopback address.
-
-Every process is ended by its own id. Nothing is left behind but the temporary folder that ``run`` removes.
-"""
+"""What the tests start and end: a PostgreSQL of their own and the two servers, on the loopback address."""
 
 import contextlib
-import http.client
 import os
 import pwd
 import shlex
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
-LOOPBACK = "127.0.0.1"
+from program import LOOPBACK, Program, free_port, wait_until
+
 ROLE, PASSWORD, DATABASE = "app", "p@ss/word", "contacts"
 SEED = Path(os.environ["SEED_SQL"])
 COMMANDS = {
     "rust": [os.environ["CONTACTS_RUST"]],
     "python": shlex.split(os.environ["CONTACTS_PYTHON_SERVER"]),
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
-
-
-def wait_until(condition, what: str, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 class Postgres:
@@ -143,99 +123,9 @@ class Postgres:
             session.stdout.close()
 
 
-class Answer(NamedTuple):
-    """An HTTP response, whole."""
+class Server(Program):
+    """One of the two servers."""
 
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
-@dataclass
-class Server:
-    """One of the two servers, as its container starts it."""
-
-    name: str
-    environment: dict[str, str]
-    log: Path
-    port: int = field(default_factory=free_port)
-
-    def __post_init__(self) -> None:
-        environment = {"PATH": os.environ["PATH"], "PORT": str(self.port)} | self.environment
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                COMMANDS[self.name],
-                env=environment,
-                cwd=os.environ["CONTACTS_PYTHON_PACKAGE"],
-                stdout=log,
-                stderr=log,
-            )
-
-    def wait_ready(self) -> "Server":
-        def ready() -> bool:
-            assert self.process.poll() is None, self.text()
-            try:
-                return self.ask("/healthz").status == 200
-            except OSError:
-                return False
-
-        wait_until(ready, f"{self.name} is ready")
-        return self
-
-    def connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(LOOPBACK, self.port, timeout=20)
-
-    def ask(
-        self,
-        path: str,
-        method: str = "GET",
-        headers: dict[str, str] | None = None,
-        body: str | bytes | None = None,
-    ) -> Answer:
-        connection = self.connection()
-        try:
-            return ask(connection, path, method, headers, body)
-        finally:
-            connection.close()
-
-    def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(timeout=10)
-
-    def text(self) -> str:
-        return self.log.read_text(encoding="utf-8")
-
-
-def ask(
-    connection: http.client.HTTPConnection,
-    path: str,
-    method: str = "GET",
-    headers: dict[str, str] | None = None,
-    body: str | bytes | None = None,
-) -> Answer:
-    connection.request(method, path, body.encode() if isinstance(body, str) else body, headers or {})
-    response = connection.getresponse()
-    fields = response.getheaders()
-    assert len({name.lower() for name, _ in fields}) == len(fields), f"a header is there twice: {fields}"
-    return Answer(response.status, {name.lower(): value for name, value in fields}, response.read())
-
-
-def same(
-    servers: dict[str, Server],
-    path: str,
-    method: str = "GET",
-    headers: dict[str, str] | None = None,
-    body: str | bytes | None = None,
-) -> Answer:
-    """The one answer of both servers, with every header but the date."""
-    answers = {}
-    for name, server in servers.items():
-        answer = server.ask(path, method, headers, body)
-        assert answer.headers.pop("date", "").endswith(" GMT")
-        answers[name] = answer
-    assert answers["rust"] == answers["python"]
-    return answers["rust"]
+    def __init__(self, name: str, environment: dict[str, str], log: Path) -> None:
+        self.name = name
+        super().__init__(COMMANDS[name], environment, log, Path(os.environ["CONTACTS_PYTHON_PACKAGE"]))

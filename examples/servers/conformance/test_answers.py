@@ -7,7 +7,8 @@ import uuid
 import pytest
 
 from conftest import ROWS
-from harness import Answer, Postgres, Server, ask, same
+from harness import Postgres, Server
+from program import Answer, ask, same
 
 Contacts = dict[int, tuple[str, bytes]]
 KEY = "00000006-1234-4abc-8def-0123456789ab"
@@ -23,18 +24,16 @@ def test_two_hundred_random_contacts(servers: dict[str, Server], contacts: Conta
     bodies = set()
     for _ in range(200):
         key = str(uuid.UUID(int=chance.getrandbits(128), version=4))
-        answers = {name: ask(connection, f"/contacts/{key}") for name, connection in connections.items()}
-        for answer in answers.values():
-            assert answer.headers.pop("date").endswith(" GMT")
+        answers = {name: ask(one, f"/contacts/{key}").undated() for name, one in connections.items()}
         assert answers["rust"] == answers["python"]
         etag, vcard = contacts[number_of(key)]
         assert answers["rust"] == Answer(
             200,
-            {
-                "content-type": "text/vcard; charset=utf-8",
-                "content-length": str(len(vcard)),
-                "etag": f'"{etag}"',
-            },
+            [
+                ("content-length", str(len(vcard))),
+                ("content-type", "text/vcard; charset=utf-8"),
+                ("etag", f'"{etag}"'),
+            ],
             vcard,
         )
         assert etag == hashlib.md5(vcard).hexdigest()
@@ -53,7 +52,7 @@ def test_two_hundred_random_contacts(servers: dict[str, Server], contacts: Conta
 )
 def test_first_and_last_rows(servers: dict[str, Server], contacts: Contacts, key: str, number: int) -> None:
     etag, _vcard = contacts[number]
-    assert same(servers, f"/contacts/{key}").headers["etag"] == f'"{etag}"'
+    assert same(servers, f"/contacts/{key}").header("etag") == f'"{etag}"'
 
 
 @pytest.mark.parametrize("path", [f"/contacts/{KEY}", "/healthz", "/contacts/none", "/none"])
@@ -89,11 +88,11 @@ def test_if_none_match(
     value = if_none_match.format(etag=f'"{bare}"', bare=bare)
     answer = same(servers, f"/contacts/{KEY}", method, {"If-None-Match": value})
     assert answer.status == status
-    assert answer.headers["etag"] == f'"{bare}"'
+    assert answer.header("etag") == f'"{bare}"'
     if status == 304:
         # What GET would send, or nothing (RFC 9110, 8.6).
-        assert answer.headers.get("content-length") == (str(len(vcard)) if method == "HEAD" else None)
-        assert "content-type" not in answer.headers
+        assert answer.header("content-length") == (str(len(vcard)) if method == "HEAD" else None)
+        assert answer.header("content-type") is None
     assert answer.body == (vcard if (status, method) == (200, "GET") else b"")
 
 
@@ -123,7 +122,7 @@ def test_if_none_match(
 def test_a_key_that_is_no_uuid_is_refused(servers: dict[str, Server], key: str) -> None:
     answer = same(servers, f"/contacts/{key}")
     assert answer.status == 400
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.header("content-type") == "text/plain; charset=utf-8"
     assert b"UUID" in answer.body
 
 
@@ -140,14 +139,14 @@ def test_a_query_string_changes_nothing(servers: dict[str, Server]) -> None:
 def test_other_methods_are_refused(servers: dict[str, Server], method: str, path: str) -> None:
     answer = same(servers, path, method)
     assert answer.status == 405
-    assert answer.headers["allow"] == "GET, HEAD"
+    assert answer.header("allow") == "GET, HEAD"
 
 
 @pytest.mark.parametrize("path", ["/", "/contacts", "/healthz/", "/Contacts/" + KEY, "/metrics"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_other_paths_are_not_found(servers: dict[str, Server], path: str, method: str) -> None:
     answer = same(servers, path, method)
-    assert (answer.status, answer.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    assert (answer.status, answer.header("content-type")) == (404, "text/plain; charset=utf-8")
 
 
 def test_health(servers: dict[str, Server]) -> None:

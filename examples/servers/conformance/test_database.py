@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import LOOPBACK, Answer, Postgres, Server, ask, wait_until
+from harness import Postgres, Server
+from program import LOOPBACK, Answer, ask, wait_until
 
 SQL = "SELECT etag, vcard FROM contacts WHERE id = $1"
 KEY = "00000006-1234-4abc-8def-0123456789ab"
@@ -157,7 +158,7 @@ def test_a_list_is_cut_where_the_database_fails(postgres: Postgres, servers: dic
 
 
 def _essence(answer: Answer) -> tuple[int, str, bytes]:
-    return answer.status, answer.headers["content-type"], answer.body
+    return answer.status, answer.header("content-type"), answer.body
 
 
 def _cpu_ticks(process: int) -> dict[int, int]:

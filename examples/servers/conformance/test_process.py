@@ -8,7 +8,8 @@ import time
 import pytest
 
 from conftest import ROWS
-from harness import Postgres, Server, ask, free_port, wait_until
+from harness import Postgres, Server
+from program import end_under_load, end_while_idle, free_port, wait_until
 
 KEY = "00000006-1234-4abc-8def-0123456789ab"
 URL = "postgresql://app:app@127.0.0.1:1/contacts?sslmode=disable"
@@ -42,47 +43,10 @@ def test_a_port_that_is_taken_ends_the_server(name: str, start, postgres: Postgr
 
 
 def test_sigterm_under_load_cuts_no_answer(fresh: Server) -> None:
-    """Each client sees whole answers, then a closed connection; the process ends by itself with 0."""
-    whole, faults = [0] * 4, []
-    go = threading.Event()
+    def is_whole(status: int, body: bytes) -> bool:
+        return status == 200 and body.endswith(b"END:VCARD\r\n")
 
-    def client(index: int) -> None:
-        connection = fresh.connection()
-        while True:
-            try:
-                connection.request("GET", f"/contacts/{KEY}")
-                answer = connection.getresponse()
-            except ConnectionError:
-                return
-            except (http.client.HTTPException, OSError) as error:
-                faults.append(repr(error))
-                return
-            # An answer that has begun comes to its end, whatever the connection is closed with.
-            try:
-                body = answer.read()
-            except (http.client.HTTPException, OSError) as error:
-                faults.append(f"in mid-answer: {error!r}")
-                return
-            if answer.status != 200 or not body.endswith(b"END:VCARD\r\n"):
-                faults.append(f"{answer.status} {body!r}")
-                return
-            whole[index] += 1
-            if whole[index] > 100:
-                go.set()
-
-    clients = [threading.Thread(target=client, args=(index,)) for index in range(4)]
-    for thread in clients:
-        thread.start()
-    assert go.wait(timeout=20)
-    begin = time.monotonic()
-    fresh.terminate()
-    assert fresh.process.wait(timeout=5) == 0
-    took = time.monotonic() - begin
-    for thread in clients:
-        thread.join(timeout=5)
-    assert not any(thread.is_alive() for thread in clients)
-    print(f"{fresh.name} ended {took:.2f} s after SIGTERM, {sum(whole)} whole answers")
-    assert faults == []
+    end_under_load(fresh, "GET", f"/contacts/{KEY}", is_whole=is_whole)
 
 
 def test_sigterm_lets_a_request_in_flight_end(fresh: Server, postgres: Postgres) -> None:
@@ -120,10 +84,7 @@ def test_sigterm_does_not_wait_for_a_request_that_hangs(fresh: Server, postgres:
 
 
 def test_sigterm_closes_idle_connections(fresh: Server) -> None:
-    connection = fresh.connection()
-    ask(connection, f"/contacts/{KEY}")
-    fresh.terminate()
-    assert fresh.process.wait(timeout=5) == 0
+    end_while_idle(fresh)
 
 
 def test_a_server_waits_for_its_database(name: str, start, postgres: Postgres) -> None:

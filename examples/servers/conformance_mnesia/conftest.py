@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import HOSTS, MODES, NameServer, Server, free_port
+from harness import HOSTS, MODES, NameServer, Server
+from program import free_port
 
 # Ended by SIGTERM, pytest would leave the members behind; interrupted, it ends them.
 signal.signal(signal.SIGTERM, signal.default_int_handler)

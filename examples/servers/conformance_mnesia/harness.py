@@ -1,23 +1,15 @@
-"""What the tests start and end: members, alone or three of them on loopback addresses.
+"""What the tests start and end: members, alone or three of them on loopback addresses."""
 
-Every process is ended by its own id. Nothing is left behind but the temporary folder that ``run`` removes.
-"""
-
-import http.client
 import json
 import os
-import signal
 import socket
 import struct
-import subprocess
 import threading
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Self
 
-LOOPBACK = "127.0.0.1"
+from program import LOOPBACK, Program, wait_until
+
 COMMAND = os.environ["MNESIA_ERLANG"]
 MAXIMUM_BODY_BYTES = 64 * 1024
 # What the members of a cluster listen on; the first is the lowest.
@@ -25,68 +17,6 @@ HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 SYNCHRONOUS = ("sync_transaction", "sync_dirty")
 TRANSACTIONS = ("transaction", "sync_transaction")
 MODES = (*TRANSACTIONS, "async_dirty", "sync_dirty")
-
-
-def free_port(hosts: Sequence[str] = (LOOPBACK,)) -> int:
-    """A port that is free on all of these addresses."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind((LOOPBACK, 0))
-            port = int(probe.getsockname()[1])
-        try:
-            for host in hosts:
-                with socket.socket() as probe:
-                    probe.bind((host, port))
-        except OSError:
-            continue
-        return port
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
-class Answer(NamedTuple):
-    """An HTTP response, whole; names of headers are in lower case."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
-
-    def header(self, name: str) -> str | None:
-        """The one value of a header, if it is there."""
-        values = [value for key, value in self.headers if key == name]
-        assert len(values) <= 1, f"{name} is there twice: {values}"
-        return values[0] if values else None
-
-    def json(self) -> Any:
-        assert self.header("content-type") == "application/json"
-        return json.loads(self.body)
-
-    def error(self) -> str:
-        """The text of a refusal, which is one line of JSON and nothing else."""
-        assert b"\n" not in self.body
-        fault = self.json()
-        assert list(fault) == ["error"]
-        text = fault["error"]
-        assert isinstance(text, str)
-        return text
-
-
-def ask(
-    connection: http.client.HTTPConnection,
-    path: str,
-    method: str = "GET",
-    headers: dict[str, str] | None = None,
-    body: str | bytes | None = None,
-) -> Answer:
-    connection.request(method, path, body.encode() if isinstance(body, str) else body, headers or {})
-    response = connection.getresponse()
-    fields = sorted((name.lower(), value) for name, value in response.getheaders())
-    return Answer(response.status, fields, response.read())
 
 
 def text(name: str = "name", content: str = "text") -> str:
@@ -125,33 +55,13 @@ class NameServer:
             self.socket.sendto(head + question + b"".join(records), client)
 
 
-@dataclass
-class Server:
-    """One member, as its container starts it."""
+class Server(Program):
+    """One member."""
 
-    environment: dict[str, str]
-    log: Path
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
+        super().__init__([COMMAND], environment, log)
 
-    def __post_init__(self) -> None:
-        own = {"PATH": os.environ["PATH"], "PORT": str(free_port()), "LISTEN_ADDRESS": LOOPBACK}
-        environment = own | self.environment
-        self.host = environment["LISTEN_ADDRESS"]
-        self.port = int(environment["PORT"]) if environment["PORT"].isdecimal() else 0
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen([COMMAND], env=environment, stdout=log, stderr=log)
-
-    def wait_for(self, path: str, status: int = 200) -> "Server":
-        def answers() -> bool:
-            assert self.process.poll() is None, self.text()
-            try:
-                return self.ask(path).status == status
-            except OSError:
-                return False
-
-        wait_until(answers, f"{self.host} answers {status} to {path}")
-        return self
-
-    def wait_ready(self) -> "Server":
+    def wait_ready(self) -> Self:
         return self.wait_for("/readyz")
 
     def wait_waiting(self, fault: str) -> None:
@@ -161,22 +71,6 @@ class Server:
 
     def wait_log(self, words: str) -> None:
         wait_until(lambda: words in self.text(), f"the log of {self.host} has: {words}")
-
-    def connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self.host, self.port, timeout=20)
-
-    def ask(
-        self,
-        path: str,
-        method: str = "GET",
-        headers: dict[str, str] | None = None,
-        body: str | bytes | None = None,
-    ) -> Answer:
-        connection = self.connection()
-        try:
-            return ask(connection, path, method, headers, body)
-        finally:
-            connection.close()
 
     def create(self, *fields: str) -> str:
         """The path of a new object."""
@@ -201,14 +95,3 @@ class Server:
         """Be gone, as a node that lost its power."""
         self.process.kill()
         self.process.wait(timeout=10)
-
-    def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(timeout=10)
-
-    def text(self) -> str:
-        return self.log.read_text(encoding="utf-8")

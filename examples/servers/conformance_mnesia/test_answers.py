@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from conftest import Start
-from harness import MAXIMUM_BODY_BYTES, MODES, TRANSACTIONS, Answer, Server, ask, text
+from harness import MAXIMUM_BODY_BYTES, MODES, TRANSACTIONS, Server, text
+from program import Answer, ask
 
 
 def post(server: Server, body: str | bytes) -> Answer:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from conftest import Cluster
-from harness import HOSTS, MODES, SYNCHRONOUS, TRANSACTIONS, NameServer, Server, ask, text, wait_until
+from harness import HOSTS, MODES, SYNCHRONOUS, TRANSACTIONS, NameServer, Server, text
+from program import ask, wait_until
 
 Clusters = Callable[..., Cluster]
 

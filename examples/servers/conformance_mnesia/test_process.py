@@ -1,16 +1,15 @@
 """A member starts and ends as a container has to."""
 
-import http.client
 import os
 import socket
 import subprocess
-import threading
 import time
 
 import pytest
 
 from conftest import Start
-from harness import COMMAND, HOSTS, LOOPBACK, Server, ask, free_port, text, wait_until
+from harness import COMMAND, HOSTS, Server, text
+from program import LOOPBACK, end_under_load, end_while_idle, free_port, wait_until
 
 CLUSTER = {"PEERS_HOST": LOOPBACK, "POD_IP": LOOPBACK}
 
@@ -105,55 +104,12 @@ def test_a_container_needs_no_home_and_nowhere_to_write(
     assert list(folder.iterdir()) == []
 
 
-def load(server: Server, go: threading.Event, faults: list[str]) -> None:
-    """One client that wants whole answers until its connection is closed."""
-    connection = server.connection()
-    whole = 0
-    while True:
-        try:
-            connection.request("POST", "/objects", text())
-            answer = connection.getresponse()
-        except ConnectionError:
-            return
-        except (http.client.HTTPException, OSError) as error:
-            faults.append(repr(error))
-            return
-        try:
-            body = answer.read()
-        except (http.client.HTTPException, OSError) as error:
-            faults.append(f"in mid-answer: {error!r}")
-            return
-        if answer.status != 201:
-            faults.append(f"{answer.status} {body!r}")
-            return
-        whole += 1
-        if whole > 100:
-            go.set()
-
-
 def test_sigterm_under_load_cuts_no_answer(fresh: Server) -> None:
-    faults: list[str] = []
-    go = threading.Event()
-    clients = [threading.Thread(target=load, args=(fresh, go, faults)) for _ in range(4)]
-    for thread in clients:
-        thread.start()
-    assert go.wait(timeout=20)
-    fresh.terminate()
-    assert fresh.process.wait(timeout=20) == 0
-    for thread in clients:
-        thread.join(timeout=20)
-    assert not any(thread.is_alive() for thread in clients)
-    assert faults == []
+    end_under_load(fresh, "POST", "/objects", text(), is_whole=lambda status, _: status == 201)
 
 
 def test_sigterm_closes_idle_connections(fresh: Server) -> None:
-    connection = fresh.connection()
-    assert ask(connection, "/healthz").status == 200
-    begin = time.monotonic()
-    fresh.terminate()
-    assert fresh.process.wait(timeout=20) == 0
-    assert time.monotonic() - begin < 10
-    connection.close()
+    end_while_idle(fresh)
 
 
 def begun(server: Server) -> socket.socket:

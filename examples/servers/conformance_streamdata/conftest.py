@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness import COMMANDS, Backend, Server, free_port, hosts_of
+from harness import COMMANDS, Backend, Server, hosts_of
+from program import free_port
 
 # Ended by SIGTERM, pytest would leave the servers behind; interrupted, it ends them.
 signal.signal(signal.SIGTERM, signal.default_int_handler)

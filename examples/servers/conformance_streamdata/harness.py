@@ -1,23 +1,15 @@
-"""What the tests start and end: the programs, and backends that do as they are told, on loopback addresses.
-
-Every process is ended by its own id. Nothing is left behind but the temporary folder that ``run`` removes.
-"""
+"""What the tests start and end: the programs, and backends that do as they are told, on loopback."""
 
 import contextlib
-import http.client
-import json
 import os
-import signal
 import socket
-import subprocess
 import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LOOPBACK = "127.0.0.1"
+from program import Program, wait_until
+
 COMMANDS = {"rust": os.environ["STREAMDATA_RUST"], "go": os.environ["STREAMDATA_GO"]}
 MAXIMUM_BODY_BYTES = 64 * 1024
 
@@ -27,100 +19,12 @@ def hosts_of(count: int) -> list[str]:
     return [f"127.0.0.{number}" for number in range(1, count + 1)]
 
 
-def free_port(hosts: Sequence[str] = (LOOPBACK,)) -> int:
-    """A port that is free on all of these addresses."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind((LOOPBACK, 0))
-            port = int(probe.getsockname()[1])
-        try:
-            for host in hosts:
-                with socket.socket() as probe:
-                    probe.bind((host, port))
-        except OSError:
-            continue
-        return port
+class Server(Program):
+    """One program in one role."""
 
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
-class Answer(NamedTuple):
-    """An HTTP response, whole; names of headers are in lower case."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
-
-    def header(self, name: str) -> str | None:
-        """The one value of a header, if it is there."""
-        values = [value for key, value in self.headers if key == name]
-        assert len(values) <= 1, f"{name} is there twice: {values}"
-        return values[0] if values else None
-
-    def json(self) -> Any:
-        assert self.header("content-type") == "application/json"
-        return json.loads(self.body)
-
-    def error(self) -> str:
-        """The text of a refusal, which is one line of JSON and nothing else."""
-        assert b"\n" not in self.body
-        fault = self.json()
-        assert list(fault) == ["error"]
-        text = fault["error"]
-        assert isinstance(text, str)
-        return text
-
-
-@dataclass
-class Server:
-    """One program in one role, as its container starts it."""
-
-    name: str
-    role: str
-    environment: dict[str, str]
-    log: Path
-
-    def __post_init__(self) -> None:
-        own = {"PATH": os.environ["PATH"], "PORT": str(free_port()), "LISTEN_ADDRESS": LOOPBACK}
-        environment = own | self.environment
-        self.host = environment["LISTEN_ADDRESS"]
-        self.port = int(environment["PORT"]) if environment["PORT"].isdecimal() else 0
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [COMMANDS[self.name], self.role], env=environment, stdout=log, stderr=log
-            )
-
-    def wait_ready(self) -> "Server":
-        def ready() -> bool:
-            assert self.process.poll() is None, self.text()
-            try:
-                return self.ask("/healthz").status == 200
-            except OSError:
-                return False
-
-        wait_until(ready, f"{self.name} {self.role} is ready")
-        return self
-
-    def connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(self.host, self.port, timeout=20)
-
-    def ask(
-        self,
-        path: str,
-        method: str = "GET",
-        headers: dict[str, str] | None = None,
-        body: str | bytes | None = None,
-    ) -> Answer:
-        connection = self.connection()
-        try:
-            return ask(connection, path, method, headers, body)
-        finally:
-            connection.close()
+    def __init__(self, name: str, role: str, environment: dict[str, str], log: Path) -> None:
+        self.name = name
+        super().__init__([COMMANDS[name], role], environment, log)
 
     def stats(self) -> dict[str, Any]:
         """What a balancer says when nothing is under way any more."""
@@ -141,48 +45,6 @@ class Server:
             return len([backend for backend in backends if backend["healthy"]]) == count
 
         wait_until(healthy, f"{count} backends are healthy")
-
-    def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(timeout=10)
-
-    def text(self) -> str:
-        return self.log.read_text(encoding="utf-8")
-
-
-def ask(
-    connection: http.client.HTTPConnection,
-    path: str,
-    method: str = "GET",
-    headers: dict[str, str] | None = None,
-    body: str | bytes | None = None,
-) -> Answer:
-    connection.request(method, path, body.encode() if isinstance(body, str) else body, headers or {})
-    response = connection.getresponse()
-    fields = sorted((name.lower(), value) for name, value in response.getheaders())
-    return Answer(response.status, fields, response.read())
-
-
-def same(
-    servers: dict[str, Server],
-    path: str,
-    method: str = "GET",
-    headers: dict[str, str] | None = None,
-    body: str | bytes | None = None,
-) -> Answer:
-    """The one answer of both servers, with every header but the date."""
-    answers = {}
-    for name, server in servers.items():
-        answer = server.ask(path, method, headers, body)
-        date = answer.header("date")
-        assert date is not None
-        answers[name] = answer._replace(headers=[one for one in answer.headers if one != ("date", date)])
-    assert answers["rust"] == answers["go"]
-    return answers["rust"]
 
 
 class Seen(NamedTuple):

@@ -9,21 +9,8 @@ from typing import Any
 import pytest
 
 from conftest import Group, Start
-from harness import (
-    MAXIMUM_BODY_BYTES,
-    Answer,
-    Reply,
-    Seen,
-    Server,
-    ask,
-    fine,
-    free_port,
-    hold,
-    hosts_of,
-    response,
-    same,
-    wait_until,
-)
+from harness import MAXIMUM_BODY_BYTES, Reply, Seen, Server, fine, hold, hosts_of, response
+from program import Answer, ask, free_port, same, wait_until
 
 Pair = dict[str, Group]
 

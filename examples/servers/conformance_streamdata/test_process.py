@@ -10,7 +10,8 @@ import time
 import pytest
 
 from conftest import Group, Start
-from harness import COMMANDS, Seen, Server, ask, fine, hold, wait_until
+from harness import COMMANDS, Seen, Server, fine, hold
+from program import end_under_load, end_while_idle, wait_until
 
 PAYLOAD = b'{"name":"n","deviceId":"d","patientId":"p","data":[]}'
 
@@ -83,63 +84,16 @@ def test_the_port_is_8080_unless_it_is_given(name: str, tmp_path_factory: pytest
         assert process.wait(timeout=5) == 0
 
 
-def load(server: Server, go: threading.Event, faults: list[str]) -> None:
-    """One client that wants whole answers until its connection is closed."""
-    connection = server.connection()
-    whole = 0
-    while True:
-        try:
-            connection.request("POST", "/streamdata", PAYLOAD)
-            answer = connection.getresponse()
-        except ConnectionError:
-            return
-        except (http.client.HTTPException, OSError) as error:
-            faults.append(repr(error))
-            return
-        try:
-            body = answer.read()
-        except (http.client.HTTPException, OSError) as error:
-            faults.append(f"in mid-answer: {error!r}")
-            return
-        if answer.status != 200:
-            faults.append(f"{answer.status} {body!r}")
-            return
-        whole += 1
-        if whole > 100:
-            go.set()
-
-
-def end_under_load(server: Server) -> None:
-    faults: list[str] = []
-    go = threading.Event()
-    clients = [threading.Thread(target=load, args=(server, go, faults)) for _ in range(4)]
-    for thread in clients:
-        thread.start()
-    assert go.wait(timeout=20)
-    server.terminate()
-    assert server.process.wait(timeout=15) == 0
-    for thread in clients:
-        thread.join(timeout=5)
-    assert not any(thread.is_alive() for thread in clients)
-    assert faults == []
-
-
 def test_sigterm_under_load_cuts_no_answer_of_a_service(fresh: Server) -> None:
-    end_under_load(fresh)
+    end_under_load(fresh, "POST", "/streamdata", PAYLOAD, is_whole=lambda status, _: status == 200)
 
 
 def test_sigterm_under_load_cuts_no_answer_of_a_balancer(four: Group) -> None:
-    end_under_load(four.balancer)
+    end_under_load(four.balancer, "POST", "/streamdata", PAYLOAD, is_whole=lambda status, _: status == 200)
 
 
 def test_sigterm_closes_idle_connections(fresh: Server) -> None:
-    connection = fresh.connection()
-    assert ask(connection, "/healthz").status == 200
-    begin = time.monotonic()
-    fresh.terminate()
-    assert fresh.process.wait(timeout=20) == 0
-    assert time.monotonic() - begin < 10
-    connection.close()
+    end_while_idle(fresh)
 
 
 def test_sigterm_lets_a_request_end_that_has_begun(fresh: Server) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness import MAXIMUM_BODY_BYTES, Server, ask, same
+from harness import MAXIMUM_BODY_BYTES, Server
+from program import ask, same
 
 PAYLOAD: dict[str, Any] = {
     "name": "name123444",

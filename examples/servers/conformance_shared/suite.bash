@@ -1,0 +1,70 @@
+# What the conformance suites' `run` have in common; to be sourced by them.
+# shellcheck shell=bash
+
+SERVERS=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck disable=SC2034 # for those that source this
+ROOT=$(cd "$SERVERS/../.." && pwd)
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+  say "conformance: error: $*"
+  exit 1
+}
+
+# install COMMAND PACKAGE: installs the Debian package where the command is missing.
+install() {
+  say "installing $2"
+  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+    die "$1 is missing: install it (Debian: apt-get install $2) and run this again"
+  fi
+  apt-get -qq update
+  # Run level 1 keeps a package from starting a server of its own.
+  RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$2" >/dev/null
+}
+
+# virtual_environment REQUIREMENTS...: sets VENV to one with them, which is made once for each combination. One pip
+# for each: the hashes of one file must not be asked of another.
+virtual_environment() {
+  # Debian's own Python where there is one, as in the image.
+  local python=/usr/bin/python3 sum file
+  [[ -x $python ]] || python=$(command -v python3) || die "python3 is missing"
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is needed"
+  "$python" -c 'import ensurepip' 2>/dev/null || install 'python3 -m venv' python3-venv
+  sum=$(cat "$@" <("$python" -VV) | sha256sum | cut -c 1-16)
+  VENV=${XDG_CACHE_HOME:-$HOME/.cache}/frugality/conformance/$sum
+  [[ ! -e $VENV/complete ]] || return 0
+  say "making the virtual environment $VENV"
+  rm -rf "$VENV"
+  "$python" -m venv "$VENV"
+  for file; do
+    "$VENV/bin/pip" install --quiet --require-hashes --only-binary :all: -r "$file"
+  done
+  touch "$VENV/complete"
+}
+
+# temporary_folder: sets WORK to one that is gone when this ends.
+temporary_folder() {
+  WORK=$(mktemp -d)
+  trap finish EXIT
+  trap 'exit 130' INT TERM
+}
+
+PYTEST=
+# shellcheck disable=SC2317 # the trap calls it
+finish() {
+  [[ -z $PYTEST ]] || kill -TERM "$PYTEST" 2>/dev/null || true
+  wait
+  rm -rf "$WORK"
+}
+
+# tests FOLDER [PYTEST OPTIONS]: runs the tests in it and ends with their status.
+tests() {
+  local status=0
+  cd "$1" || exit
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$SERVERS/conformance_shared \
+    "$VENV/bin/python" -m pytest -p no:cacheprovider --basetemp "$WORK/tests" "${@:2}" &
+  PYTEST=$!
+  wait "$PYTEST" || status=$?
+  PYTEST=
+  exit "$status"
+}
