@@ -1,10 +1,10 @@
-"""The same server and programs on two boards: each trial on its candidate's own node, by that node's meter.
+"""The same servers and programs on two boards: each trial on its candidate's own node, by that node's meter.
 
 ``pi-2`` is a second board of the box (``lab board pi-2``), with half the watts of ``pi-1`` by its model, so
 that the truth of the ratio is known. Both models are said to be known to 2 %, without which nothing would be
 compared.
 
-Not among the tests of every day, for it takes three quarters of an hour: ``make articles``.
+Not among the tests of every day, for it takes an hour: ``make articles``.
 """
 
 import dataclasses
@@ -25,9 +25,13 @@ from session import Session, start_recorder
 
 NAMESPACE = "e2e-boards"
 EXAMPLE = "examples/two-boards.yaml"
+ERLANG = "examples/mnesia-two-boards.yaml"
 PROGRAMS = "examples/boards-cpu.yaml"
 BOARD = "pi-2"
-IMAGES = [f"localhost/frugality/{name}:0.1.0" for name in ("meter", "injector", "streamdata-rust", "programs")]
+IMAGES = [
+    f"localhost/frugality/{name}:0.1.0"
+    for name in ("meter", "injector", "streamdata-rust", "mnesia-erlang", "programs")
+]
 SECONDS = 3000
 UNCERTAINTY = 0.02
 NODE_OF = {"large": box.MEASURED_NODE, "small": BOARD}
@@ -85,6 +89,11 @@ def boards(sessions: dict[str, Session]) -> Boards:
 
 
 @pytest.fixture(scope="module")
+def erlang(sessions: dict[str, Session]) -> Boards:
+    return ended(sessions, apply_example(NAMESPACE, ERLANG, SHORT))
+
+
+@pytest.fixture(scope="module")
 def programs(sessions: dict[str, Session]) -> dict[str, Boards]:
     names = apply_examples(NAMESPACE, PROGRAMS, SHORT)
     return {name: ended(sessions, name) for name in names}
@@ -132,7 +141,25 @@ def assert_on_its_board(boards: Boards, candidate: str) -> None:
     assert disagreements(session, session.record(), trials) == []
 
 
+@pytest.mark.parametrize("candidate", NODE_OF)
+def test_a_script_is_run_against_each_board_and_is_the_oracles(erlang: Boards, candidate: str) -> None:
+    assert_on_its_board(erlang, candidate)
+    result = erlang.result(candidate)
+    assert result["errorRatio"]["value"] == 0
+    assert result["cycles"]["requestsPerCycle"] == pytest.approx(6, abs=0.02)
+    (check,) = result["cycles"]["checks"]
+    assert (check["failed"], check["passed"] > 0) == (0, True)
+
+
 def test_the_board_of_half_the_watts_wins_by_what_both_meters_leave_sure(boards: Boards) -> None:
+    assert_half(boards)
+
+
+def test_the_board_of_half_the_watts_runs_cycles_for_half_the_joules(erlang: Boards) -> None:
+    assert_half(erlang)
+
+
+def assert_half(boards: Boards) -> None:
     status = boards.benchmark["status"]
     assert (status["verdict"], status["winner"]) == ("Pass", "small")
     assert status["measuredNode"] == f"{box.MEASURED_NODE}, {BOARD}"
