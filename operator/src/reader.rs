@@ -1,17 +1,23 @@
 //! Reads meters twice a second, outside reconcile, and keeps the readings of each trial in
 //! memory. They are lost with the process, on purpose: a window that was not read from end to end
 //! is void, and the ledger says so.
+//!
+//! Each meter has one task, which all benchmarks that watch the meter share. So a meter without an answer
+//! delays no other one, and waiting benchmarks put no load on the node that they wait for.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, btree_map},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use frugality_measure::reading::{Reading, ReadingError, read};
-use futures::future::join_all;
 use jiff::Timestamp;
-use tokio::time::{Instant, MissedTickBehavior};
+use reqwest::{StatusCode, header::LOCATION, redirect};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior},
+};
 use tracing::{debug, warn};
 
 use crate::plan::{
@@ -32,6 +38,9 @@ const FORGET_AFTER: Duration = Duration::from_secs(120);
 const PREFLIGHT_INTERVAL: Duration = Duration::from_secs(30);
 /// Readings kept for the check before a run, which only needs the newest.
 const PREFLIGHT_READINGS: usize = 5;
+/// The longest page that is read. Stock Kepler serves about 2 kB per process in its three usual zones, so this
+/// is a node of 4,000 processes. The node meter serves less than 1 kB per pod.
+const LARGEST_PAGE_BYTES: usize = 8 << 20;
 
 /// Why a scrape gave no reading.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +52,39 @@ pub enum ScrapeError {
         url: String,
         /// Cause.
         source: reqwest::Error,
+    },
+    /// The meter answered, and not with a page.
+    #[error("{url} answers {status}, which is no page of a meter")]
+    Status {
+        /// Address.
+        url: String,
+        /// Status of the answer.
+        status: StatusCode,
+    },
+    /// The meter named another place. Only what runs on the node can measure it.
+    #[error(
+        "{url} answers {status}, a redirect to {to}: redirects are not followed, because only a meter on the \
+         node can measure it"
+    )]
+    Redirect {
+        /// Address.
+        url: String,
+        /// Status of the answer.
+        status: StatusCode,
+        /// Where it points.
+        to: String,
+    },
+    /// The page goes on and on.
+    #[error("{url} answers with more than {} MiB, which is no page of a meter", LARGEST_PAGE_BYTES >> 20)]
+    TooLong {
+        /// Address.
+        url: String,
+    },
+    /// The page is no text.
+    #[error("{url} answers with what is no UTF-8")]
+    NoText {
+        /// Address.
+        url: String,
     },
     /// The meter has no address: no ready pod of it on the node.
     #[error("no ready meter on node {node}")]
@@ -60,11 +102,66 @@ pub enum ScrapeError {
 pub struct Reader {
     client: reqwest::Client,
     meter_port: u16,
-    sessions: Arc<Mutex<BTreeMap<Key, Entry>>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: BTreeMap<Key, Entry>,
+    meters: BTreeMap<Meter, Scraping>,
 }
 
 /// UID of the benchmark and name of the trial.
 type Key = (String, String);
+
+/// Which meter it is. A meter's pod that is replaced has another address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Meter {
+    node: String,
+    ip: String,
+}
+
+impl Meter {
+    fn of(watch: &Watch) -> Option<Self> {
+        Some(Self {
+            node: watch.node.clone(),
+            ip: watch.meter_ip.clone()?,
+        })
+    }
+}
+
+/// The scrapes of one meter.
+#[derive(Debug)]
+struct Scraping {
+    /// The last one, which may be under way.
+    task: JoinHandle<()>,
+    began: Instant,
+    /// What it gave last.
+    newest: Option<Reading>,
+    /// Whether the last one gave nothing.
+    failed: bool,
+}
+
+impl Scraping {
+    /// Benchmarks that only wait for their turn leave the measured node in peace.
+    fn is_due(&self, watched_by_a_trial: bool) -> bool {
+        self.task.is_finished()
+            && (watched_by_a_trial || self.failed || self.began.elapsed() >= PREFLIGHT_INTERVAL)
+    }
+
+    /// A reading that is as good as one of a scrape now, for the check before a run.
+    fn recent(&self) -> Option<&Reading> {
+        self.newest
+            .as_ref()
+            .filter(|_| !self.failed && self.began.elapsed() < PREFLIGHT_INTERVAL)
+    }
+}
+
+impl Drop for Scraping {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Entry {
@@ -73,7 +170,6 @@ struct Entry {
     /// Readings that the session has not yet.
     newest: Vec<Reading>,
     asked: Instant,
-    scraped: Option<Instant>,
 }
 
 impl Entry {
@@ -90,13 +186,71 @@ impl Entry {
         }
     }
 
-    /// Benchmarks that only wait for their turn leave the measured node in peace.
-    fn is_due(&self) -> bool {
-        !is_preflight(&self.watch.trial)
-            || self.session.readings.is_empty()
-            || self
-                .scraped
-                .is_none_or(|at| at.elapsed() >= PREFLIGHT_INTERVAL)
+    fn watches(&self, meter: &Meter) -> bool {
+        self.watch.node == meter.node && self.watch.meter_ip.as_ref() == Some(&meter.ip)
+    }
+
+    fn take(&mut self, reading: Reading) {
+        self.session.last_error = None;
+        self.newest.push(reading);
+        self.settle();
+    }
+
+    fn fail(&mut self, error: &ScrapeError) {
+        let text = error.to_string();
+        if let ScrapeError::Reading(ReadingError::NoNodeSeries { .. }) = error {
+            self.session.without_power = Some(text.clone());
+        }
+        self.session.last_error = Some(text);
+    }
+}
+
+impl State {
+    fn ask(&mut self, benchmark_uid: &str, watch: Watch) {
+        let key = (benchmark_uid.to_owned(), watch.trial.clone());
+        let entry = match self.sessions.entry(key) {
+            btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            btree_map::Entry::Vacant(place) => {
+                let recent = Meter::of(&watch)
+                    .filter(|_| is_preflight(&watch.trial))
+                    .and_then(|meter| self.meters.get(&meter)?.recent().cloned());
+                place.insert(Entry {
+                    watch: watch.clone(),
+                    session: Session {
+                        started_unix_seconds: unix_seconds(Timestamp::now()),
+                        ..Session::default()
+                    },
+                    newest: recent.into_iter().collect(),
+                    asked: Instant::now(),
+                })
+            }
+        };
+        entry.session.injector_seen |= watch.injector_seen;
+        entry.watch = watch;
+        entry.asked = Instant::now();
+    }
+
+    /// The meters that are watched, and whether any trial does, and not only the check before a run.
+    fn wanted(&self) -> BTreeMap<Meter, bool> {
+        let mut wanted = BTreeMap::new();
+        for entry in self.sessions.values() {
+            if let Some(meter) = Meter::of(&entry.watch) {
+                *wanted.entry(meter).or_default() |= !is_preflight(&entry.watch.trial);
+            }
+        }
+        wanted
+    }
+
+    /// Sessions whose node has no meter now are told so.
+    fn miss(&mut self) {
+        for entry in self.sessions.values_mut() {
+            if entry.watch.meter_ip.is_none() {
+                let node = entry.watch.node.clone();
+                let error = ScrapeError::NoMeter { node };
+                warn!(trial = entry.watch.trial, %error, "no reading");
+                entry.fail(&error);
+            }
+        }
     }
 }
 
@@ -106,46 +260,30 @@ impl Reader {
         Ok(Self {
             client: reqwest::Client::builder()
                 .timeout(SCRAPE_TIMEOUT)
+                .redirect(redirect::Policy::none())
                 .no_proxy()
                 .build()?,
             meter_port,
-            sessions: Arc::default(),
+            state: Arc::default(),
         })
     }
 
     /// Reads for these trials from now on, and for no others of the benchmark.
     pub fn watch(&self, benchmark_uid: &str, watches: Vec<Watch>) {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|(uid, trial), _| {
+        let mut state = self.state();
+        state.sessions.retain(|(uid, trial), _| {
             uid != benchmark_uid || watches.iter().any(|watch| watch.trial == *trial)
         });
         for watch in watches {
-            Self::ask(&mut sessions, benchmark_uid, watch);
+            state.ask(benchmark_uid, watch);
         }
-    }
-
-    fn ask(sessions: &mut BTreeMap<Key, Entry>, benchmark_uid: &str, watch: Watch) {
-        let key = (benchmark_uid.to_owned(), watch.trial.clone());
-        let entry = sessions.entry(key).or_insert_with(|| Entry {
-            watch: watch.clone(),
-            session: Session {
-                started_unix_seconds: unix_seconds(Timestamp::now()),
-                ..Session::default()
-            },
-            newest: Vec::new(),
-            asked: Instant::now(),
-            scraped: None,
-        });
-        entry.session.injector_seen |= watch.injector_seen;
-        entry.watch = watch;
-        entry.asked = Instant::now();
     }
 
     /// The sessions of a benchmark, by trial.
     #[must_use]
     pub fn sessions(&self, benchmark_uid: &str) -> BTreeMap<String, Session> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions
+        self.state()
+            .sessions
             .iter_mut()
             .filter(|((uid, _), _)| uid == benchmark_uid)
             .map(|((_, trial), entry)| {
@@ -161,133 +299,116 @@ impl Reader {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            // At the same time: a meter that does not answer must not delay the others.
-            join_all(self.targets().into_iter().map(|(key, watch)| {
-                let reader = &self;
-                async move {
-                    let result = reader.scrape(&watch).await;
-                    reader.keep(&key, &watch, result);
-                }
-            }))
-            .await;
+            self.begin_scrapes();
         }
     }
 
-    fn targets(&self) -> Vec<(Key, Watch)> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|_, entry| entry.asked.elapsed() < FORGET_AFTER);
-        sessions
-            .iter_mut()
-            .filter(|(_, entry)| entry.is_due())
-            .map(|(key, entry)| {
-                entry.scraped = Some(Instant::now());
-                (key.clone(), entry.watch.clone())
-            })
-            .collect()
+    /// Begins a scrape of every meter that is due, and waits for none: a meter has one scrape under way at most.
+    fn begin_scrapes(&self) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state
+            .sessions
+            .retain(|_, entry| entry.asked.elapsed() < FORGET_AFTER);
+        state.miss();
+        let wanted = state.wanted();
+        state.meters.retain(|meter, _| wanted.contains_key(meter));
+        for (meter, by_a_trial) in wanted {
+            let scrape = || tokio::spawn(self.clone().scrape_and_keep(meter.clone()));
+            match state.meters.entry(meter.clone()) {
+                btree_map::Entry::Vacant(place) => {
+                    place.insert(Scraping {
+                        task: scrape(),
+                        began: Instant::now(),
+                        newest: None,
+                        failed: false,
+                    });
+                }
+                btree_map::Entry::Occupied(mut scraping) if scraping.get().is_due(by_a_trial) => {
+                    let scraping = scraping.get_mut();
+                    scraping.task = scrape();
+                    scraping.began = Instant::now();
+                }
+                btree_map::Entry::Occupied(_) => {}
+            }
+        }
     }
 
-    async fn scrape(&self, watch: &Watch) -> Result<Reading, ScrapeError> {
-        let Some(ip) = &watch.meter_ip else {
-            return Err(ScrapeError::NoMeter {
-                node: watch.node.clone(),
-            });
-        };
+    async fn scrape_and_keep(self, meter: Meter) {
+        let result = self.scrape(&meter).await;
+        self.keep(&meter, result);
+    }
+
+    async fn scrape(&self, meter: &Meter) -> Result<Reading, ScrapeError> {
+        let Meter { node, ip } = meter;
         let url = format!("http://{ip}:{}/metrics", self.meter_port);
-        let failed = |source| ScrapeError::Http {
-            url: url.clone(),
-            source,
-        };
-        let response = self.client.get(&url).send().await.map_err(failed)?;
-        let text = response
-            .error_for_status()
-            .map_err(failed)?
-            .text()
-            .await
-            .map_err(failed)?;
+        let text = self.page(&url).await?;
         let scraped_at = unix_seconds(Timestamp::now());
-        Ok(read(&text, &watch.node, None, scraped_at)?)
+        Ok(read(&text, node, None, scraped_at)?)
     }
 
-    fn keep(&self, key: &Key, watch: &Watch, result: Result<Reading, ScrapeError>) {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(entry) = sessions.get_mut(key) else {
-            return;
-        };
+    async fn page(&self, url: &str) -> Result<String, ScrapeError> {
+        let url = || url.to_owned();
+        let failed = |source| ScrapeError::Http { url: url(), source };
+        let mut response = self.client.get(url()).send().await.map_err(failed)?;
+        let status = response.status();
+        if let Some(to) = response.headers().get(LOCATION)
+            && status.is_redirection()
+        {
+            return Err(ScrapeError::Redirect {
+                url: url(),
+                status,
+                to: String::from_utf8_lossy(to.as_bytes()).into_owned(),
+            });
+        }
+        if status != StatusCode::OK {
+            return Err(ScrapeError::Status { url: url(), status });
+        }
+        let mut page = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if page.len() + chunk.len() > LARGEST_PAGE_BYTES {
+                return Err(ScrapeError::TooLong { url: url() });
+            }
+            page.extend_from_slice(&chunk);
+        }
+        String::from_utf8(page).map_err(|_| ScrapeError::NoText { url: url() })
+    }
+
+    /// Gives all that watch the meter what came of its scrape.
+    fn keep(&self, meter: &Meter, result: Result<Reading, ScrapeError>) {
+        let mut state = self.state();
+        let state = &mut *state;
+        let watching = state
+            .sessions
+            .values_mut()
+            .filter(|entry| entry.watches(meter));
+        let scraping = state.meters.get_mut(meter);
         match result {
             Ok(mut reading) => {
-                debug!(trial = watch.trial, joules = reading.node_joules, "reading");
-                entry.session.last_error = None;
-                if let Some(earlier) = entry.newest.last().or(entry.session.readings.last()) {
-                    reading.share(earlier);
+                debug!(node = meter.node, joules = reading.node_joules, "reading");
+                if let Some(scraping) = scraping {
+                    if let Some(earlier) = &scraping.newest {
+                        reading.share(earlier);
+                    }
+                    scraping.newest = Some(reading.clone());
+                    scraping.failed = false;
                 }
-                entry.newest.push(reading);
-                entry.settle();
+                watching.for_each(|entry| entry.take(reading.clone()));
             }
             Err(error) => {
-                warn!(trial = watch.trial, node = watch.node, %error, "no reading");
-                let text = error.to_string();
-                if let ScrapeError::Reading(ReadingError::NoNodeSeries { .. }) = error {
-                    entry.session.without_power = Some(text.clone());
+                warn!(node = meter.node, %error, "no reading");
+                if let Some(scraping) = scraping {
+                    scraping.failed = true;
                 }
-                entry.session.last_error = Some(text);
+                watching.for_each(|entry| entry.fail(&error));
             }
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::facts::preflight;
-
-    const UID: &str = "uid";
-
-    fn watch(trial: &str) -> Watch {
-        Watch {
-            trial: trial.to_owned(),
-            node: "pi-1".to_owned(),
-            meter_ip: None,
-            injector_seen: false,
-        }
-    }
-
-    /// Keeps a reading that shows so many joules.
-    fn keep(reader: &Reader, trial: &str, joules: u32) {
-        let text = format!(
-            "kepler_node_cpu_joules_total{{node_name=\"pi-1\",zone=\"package\"}} {joules}\n"
-        );
-        let reading = read(&text, "pi-1", None, f64::from(joules)).unwrap();
-        let key = (UID.to_owned(), trial.to_owned());
-        reader.keep(&key, &watch(trial), Ok(reading));
-    }
-
-    fn joules(session: &Session) -> Vec<f64> {
-        session.readings.iter().map(|it| it.node_joules).collect()
-    }
-
-    #[test]
-    fn a_pass_neither_sees_what_is_read_meanwhile_nor_has_it_copied_nor_lost() {
-        let reader = Reader::new(0).unwrap();
-        reader.watch(UID, vec![watch("trial")]);
-        keep(&reader, "trial", 1);
-        let of_pass = reader.sessions(UID).remove("trial").unwrap();
-        keep(&reader, "trial", 2);
-        keep(&reader, "trial", 3);
-        assert_eq!(joules(&of_pass), [1.0]);
-        let meanwhile = reader.sessions(UID).remove("trial").unwrap();
-        assert!(Arc::ptr_eq(&of_pass.readings, &meanwhile.readings));
-        drop((of_pass, meanwhile));
-        let after = reader.sessions(UID).remove("trial").unwrap();
-        assert_eq!(joules(&after), [1.0, 2.0, 3.0]);
-    }
-
-    #[test]
-    fn before_a_run_only_the_newest_readings_are_kept() {
-        let reader = Reader::new(0).unwrap();
-        let trial = &preflight("pi-1");
-        reader.watch(UID, vec![watch(trial)]);
-        (1..=7).for_each(|at| keep(&reader, trial, at));
-        let session = reader.sessions(UID).remove(trial).unwrap();
-        assert_eq!(joules(&session), [3.0, 4.0, 5.0, 6.0, 7.0]);
-    }
-}
+mod tests;

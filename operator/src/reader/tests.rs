@@ -1,0 +1,214 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::{Router, body::Body, http::StatusCode, response::Redirect, routing::get};
+use futures::stream;
+use tokio::{net::TcpListener, time::sleep};
+
+use super::*;
+use crate::plan::facts::preflight;
+
+const UID: &str = "uid";
+
+fn watch(trial: &str) -> Watch {
+    Watch {
+        trial: trial.to_owned(),
+        node: "pi-1".to_owned(),
+        meter_ip: None,
+        injector_seen: false,
+    }
+}
+
+const METER: &str = "127.0.0.1";
+
+/// Keeps a reading of the meter that shows so many joules.
+fn keep(reader: &Reader, joules: u32) {
+    let text =
+        format!("kepler_node_cpu_joules_total{{node_name=\"pi-1\",zone=\"package\"}} {joules}\n");
+    let reading = read(&text, "pi-1", None, f64::from(joules)).unwrap();
+    let meter = Meter::of(&watch_at("any", "pi-1", METER)).unwrap();
+    reader.keep(&meter, Ok(reading));
+}
+
+fn joules(session: &Session) -> Vec<f64> {
+    session.readings.iter().map(|it| it.node_joules).collect()
+}
+
+#[test]
+fn a_pass_neither_sees_what_is_read_meanwhile_nor_has_it_copied_nor_lost() {
+    let reader = Reader::new(0).unwrap();
+    reader.watch(UID, vec![watch_at("trial", "pi-1", METER)]);
+    keep(&reader, 1);
+    let of_pass = reader.sessions(UID).remove("trial").unwrap();
+    keep(&reader, 2);
+    keep(&reader, 3);
+    assert_eq!(joules(&of_pass), [1.0]);
+    let meanwhile = reader.sessions(UID).remove("trial").unwrap();
+    assert!(Arc::ptr_eq(&of_pass.readings, &meanwhile.readings));
+    drop((of_pass, meanwhile));
+    let after = reader.sessions(UID).remove("trial").unwrap();
+    assert_eq!(joules(&after), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn before_a_run_only_the_newest_readings_are_kept() {
+    let reader = Reader::new(0).unwrap();
+    let trial = &preflight("pi-1");
+    reader.watch(UID, vec![watch_at(trial, "pi-1", METER)]);
+    (1..=7).for_each(|at| keep(&reader, at));
+    let session = reader.sessions(UID).remove(trial).unwrap();
+    assert_eq!(joules(&session), [3.0, 4.0, 5.0, 6.0, 7.0]);
+}
+
+/// A page of a meter on this node.
+fn page(node: &str) -> String {
+    format!("kepler_node_cpu_joules_total{{node_name=\"{node}\",zone=\"package\"}} 1\n")
+}
+
+/// Serves a meter of `node` on `ip`, and returns its port and how often it was asked.
+async fn meter(node: &'static str, ip: &str, port: u16) -> (u16, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    let answer = move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        async move { page(node) }
+    };
+    let port = serve(ip, port, Router::new().route("/metrics", get(answer))).await;
+    (port, asked)
+}
+
+async fn serve(ip: &str, port: u16, router: Router) -> u16 {
+    let listener = TcpListener::bind((ip, port)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    port
+}
+
+fn watch_at(trial: &str, node: &str, ip: &str) -> Watch {
+    Watch {
+        node: node.to_owned(),
+        meter_ip: Some(ip.to_owned()),
+        ..watch(trial)
+    }
+}
+
+/// The error of one scrape of what this router serves.
+async fn error_of(router: Router) -> String {
+    let reader = Reader::new(serve("127.0.0.1", 0, router).await).unwrap();
+    let running = tokio::spawn(reader.clone().run());
+    reader.watch(UID, vec![watch_at("trial", "pi-1", "127.0.0.1")]);
+    let session = loop {
+        sleep(Duration::from_millis(20)).await;
+        let session = reader.sessions(UID).remove("trial").unwrap();
+        if session.last_error.is_some() || !session.readings.is_empty() {
+            break session;
+        }
+    };
+    running.abort();
+    session.last_error.expect("a reading was taken")
+}
+
+#[tokio::test]
+async fn a_meter_that_never_answers_delays_no_other() {
+    let (port, _) = meter("pi-1", "127.0.0.1", 0).await;
+    // It accepts connections, as its listener does, and never answers.
+    let dead = TcpListener::bind(("127.0.0.2", port)).await.unwrap();
+    let reader = Reader::new(port).unwrap();
+    let running = tokio::spawn(reader.clone().run());
+    reader.watch("dead", vec![watch_at("trial", "pi-2", "127.0.0.2")]);
+    reader.watch("live", vec![watch_at("trial", "pi-1", "127.0.0.1")]);
+    sleep(Duration::from_secs(5)).await;
+    let read = reader.sessions("live").remove("trial").unwrap();
+    assert!(read.readings.len() >= 9, "{} readings", read.readings.len());
+    let silent = reader.sessions("dead").remove("trial").unwrap();
+    assert!(silent.readings.is_empty());
+    assert!(silent.last_error.unwrap().starts_with("no answer from "));
+    running.abort();
+    drop(dead);
+}
+
+#[tokio::test]
+async fn benchmarks_that_watch_one_meter_share_its_scrapes() {
+    let (port, asked) = meter("pi-1", "127.0.0.1", 0).await;
+    let reader = Reader::new(port).unwrap();
+    let queued = |index: usize| format!("queued-{index}");
+    for index in 0..100 {
+        let watch = watch_at(&preflight("pi-1"), "pi-1", "127.0.0.1");
+        reader.watch(&queued(index), vec![watch]);
+    }
+    let running = tokio::spawn(reader.clone().run());
+    sleep(SCRAPE_INTERVAL * 3 / 2).await;
+    // One that comes later needs no scrape of its own: it takes the reading that is there.
+    reader.watch(
+        &queued(100),
+        vec![watch_at(&preflight("pi-1"), "pi-1", "127.0.0.1")],
+    );
+    sleep(SCRAPE_INTERVAL).await;
+    for index in 0..=100 {
+        let sessions = reader.sessions(&queued(index));
+        assert_eq!(sessions[&preflight("pi-1")].readings.len(), 1, "{index}");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+
+    // An attempt is read twice a second, however many wait for its node.
+    reader.watch(UID, vec![watch_at("trial", "pi-1", "127.0.0.1")]);
+    let before = asked.load(Ordering::Relaxed);
+    sleep(SCRAPE_INTERVAL * 4).await;
+    let scrapes = asked.load(Ordering::Relaxed) - before;
+    let readings = reader.sessions(UID)["trial"].readings.len();
+    assert!((3..=5).contains(&scrapes), "{scrapes} scrapes");
+    assert!((3..=scrapes).contains(&readings), "{readings} readings");
+    running.abort();
+}
+
+#[tokio::test]
+async fn a_meter_that_no_benchmark_watches_is_left_alone() {
+    let (port, asked) = meter("pi-1", "127.0.0.1", 0).await;
+    let reader = Reader::new(port).unwrap();
+    let running = tokio::spawn(reader.clone().run());
+    reader.watch(UID, vec![watch_at("trial", "pi-1", "127.0.0.1")]);
+    sleep(SCRAPE_INTERVAL * 3 / 2).await;
+    assert!(asked.load(Ordering::Relaxed) >= 1);
+    reader.watch(UID, Vec::new());
+    sleep(SCRAPE_INTERVAL).await;
+    let asked_so_far = asked.load(Ordering::Relaxed);
+    sleep(SCRAPE_INTERVAL * 2).await;
+    assert_eq!(asked.load(Ordering::Relaxed), asked_so_far);
+    running.abort();
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_error_and_is_not_followed() {
+    let router = Router::new()
+        .route("/metrics", get(|| async { Redirect::temporary("/other") }))
+        .route("/other", get(|| async { page("pi-1") }));
+    let error = error_of(router).await;
+    assert!(
+        error.contains("307") && error.contains("redirect") && error.contains("/other"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_ok_is_told_with_its_status() {
+    let router = Router::new().route(
+        "/metrics",
+        get(|| async { (StatusCode::SERVICE_UNAVAILABLE, page("pi-1")) }),
+    );
+    let error = error_of(router).await;
+    assert!(error.contains("503"), "{error}");
+}
+
+#[tokio::test]
+async fn a_page_without_end_is_cut_off_at_the_limit() {
+    let router = Router::new().route(
+        "/metrics",
+        get(|| async {
+            let chunk = "# padding\n".repeat(6_554);
+            Body::from_stream(stream::repeat_with(move || {
+                Ok::<_, std::convert::Infallible>(chunk.clone())
+            }))
+        }),
+    );
+    let error = error_of(router).await;
+    assert!(error.contains("more than 8 MiB"), "{error}");
+}
