@@ -155,7 +155,7 @@ def test_a_new_chart_with_the_same_images_restarts_nothing(tmp_path):
 
 def test_no_role_has_a_wildcard_secrets_or_the_kubelet():
     roles = [o for o in render(*PI) if o["kind"] in ("Role", "ClusterRole")]
-    assert len(roles) == 4
+    assert len(roles) == 5
     for role in roles:
         for rule in role["rules"]:
             words = [
@@ -201,6 +201,7 @@ def test_only_the_operator_s_account_is_bound_and_only_to_its_roles():
     bindings = [o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     assert {(b["kind"], b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings} == {
         ("RoleBinding", "Role", "frugality-operator"),
+        ("RoleBinding", "Role", "frugality-operator-meters"),
         ("ClusterRoleBinding", "ClusterRole", "frugality-operator"),
     }
     for binding in bindings:
@@ -371,6 +372,20 @@ def test_the_operator_keeps_off_the_measured_node_and_fits_a_small_board():
     }
 
 
+def may_get_the_meters_daemonsets(objects, namespace, names):
+    role = find(objects, "Role", "frugality-operator-meters")
+    binding = find(objects, "RoleBinding", "frugality-operator-meters")
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == namespace
+    assert role["rules"] == [
+        {
+            "apiGroups": ["apps"],
+            "resources": ["daemonsets"],
+            "resourceNames": names,
+            "verbs": ["get"],
+        }
+    ]
+
+
 def test_the_operator_reads_the_chart_s_meter():
     objects = render(*PI)
     env = environment(find(objects, "Deployment", "frugality-operator"))
@@ -378,6 +393,8 @@ def test_the_operator_reads_the_chart_s_meter():
     label, value = env["FRUGALITY_METER_SELECTOR"].split("=")
     assert daemonset["spec"]["template"]["metadata"]["labels"][label] == value
     assert env["FRUGALITY_METER_NAMESPACE"] == daemonset["metadata"]["namespace"]
+    assert env["FRUGALITY_METER_DAEMON_SETS"] == "frugality-meter"
+    may_get_the_meters_daemonsets(objects, daemonset["metadata"]["namespace"], ["frugality-meter"])
     assert int(env["FRUGALITY_METER_PORT"]) == container(daemonset)["ports"][0]["containerPort"]
 
 
@@ -388,6 +405,8 @@ def test_the_operator_reads_a_kepler_that_is_there_already():
     env = environment(find(objects, "Deployment", "frugality-operator"))
     assert env["FRUGALITY_METER_NAMESPACE"] == "monitoring"
     assert env["FRUGALITY_METER_SELECTOR"] == "app.kubernetes.io/name=kepler"
+    assert env["FRUGALITY_METER_DAEMON_SETS"] == "kepler"
+    may_get_the_meters_daemonsets(objects, "monitoring", ["kepler"])
     assert env["FRUGALITY_METER_PORT"] == "9102"
 
 
@@ -530,7 +549,10 @@ def test_nodes_with_a_label_have_a_meter_of_their_own_and_never_two():
     ]
     assert environment(group)["FRUGALITY_METER_POWER_CONFIG"].endswith("/ina.json")
     assert power_files(*PI, *GROUP)["ina.json"]["default"] == {"source": {"type": "hwmon"}}
-    # The operator finds both by the same label.
+    # The operator finds both by the same label, and takes pods of these two for meters.
+    names = environment(operator(*PI, *GROUP))["FRUGALITY_METER_DAEMON_SETS"]
+    assert names == "frugality-meter,frugality-meter-ina"
+    may_get_the_meters_daemonsets(objects, "frugality-system", names.split(","))
     label, value = environment(operator(*PI))["FRUGALITY_METER_SELECTOR"].split("=")
     for daemonset in (rest, group):
         labels = daemonset["spec"]["template"]["metadata"]["labels"]

@@ -120,6 +120,14 @@ struct Run {
         default_value = "app.kubernetes.io/name=frugality-meter"
     )]
     meter_selector: String,
+    /// Names of the meters' DaemonSets in that namespace, separated by commas; only their pods are read.
+    #[arg(
+        long,
+        env = "FRUGALITY_METER_DAEMON_SETS",
+        value_delimiter = ',',
+        default_value = "frugality-meter"
+    )]
+    meter_daemon_sets: Vec<String>,
     /// Port of the meters.
     #[arg(long, env = "FRUGALITY_METER_PORT", default_value_t = 28282)]
     meter_port: u16,
@@ -228,6 +236,7 @@ async fn run(options: Run) -> Result<(), Failure> {
             .unwrap_or_else(|| options.namespace.clone()),
         namespace: options.namespace,
         meter_selector: options.meter_selector,
+        meter_daemon_sets: options.meter_daemon_sets,
     };
     let config = Config {
         injector_image: options.injector_image,

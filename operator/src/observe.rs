@@ -1,6 +1,7 @@
 //! Reads everything that a pass depends on, once, into plain data.
 
 mod entries;
+mod meters;
 
 use std::collections::BTreeMap;
 
@@ -53,6 +54,8 @@ pub struct Places {
     pub meter_namespace: String,
     /// Label selector of the meters' pods.
     pub meter_selector: String,
+    /// Names of the meters' DaemonSets: only their pods are meters.
+    pub meter_daemon_sets: Vec<String>,
 }
 
 /// The API server could not be read.
@@ -76,14 +79,12 @@ pub async fn observe(
     let uid = benchmark.uid().unwrap_or_default();
     let mine = ListParams::default().labels(&format!("{LABEL_BENCHMARK_UID}={uid}"));
     let all_of_ours = ListParams::default().labels(LABEL_BENCHMARK_UID);
-    let meters = ListParams::default().labels(&places.meter_selector);
     let everything = ListParams::default();
 
     let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(client.clone());
     let leases = Api::<Lease>::namespaced(client.clone(), &places.namespace);
     let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
     let pods = Api::<Pod>::all(client.clone());
-    let meter_pods = Api::<Pod>::namespaced(client.clone(), &places.meter_namespace);
     let nodes = Api::<Node>::all(client.clone());
     let (
         benchmarks,
@@ -100,7 +101,7 @@ pub async fn observe(
         list("benchmarks", &benchmarks, &everything),
         entries(client, &namespace, &mine),
         list("pods", &pods, &all_of_ours),
-        list("meters", &meter_pods, &meters),
+        meters::pods(client, places),
         list("nodes", &nodes, &everything),
         list("locks", &leases, &locks),
         children::<Deployment>(client, &namespace, &mine, ChildKind::Deployment),

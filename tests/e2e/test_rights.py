@@ -53,6 +53,13 @@ def test_operator_locks_nodes_in_its_own_namespace_alone() -> None:
     assert not may(OPERATOR, "update", "leases.coordination.k8s.io", "-n", "kube-system")
 
 
+def test_operator_sees_the_meter_s_daemonset_and_no_other() -> None:
+    assert may(OPERATOR, "get", "daemonsets.apps/frugality-meter", "-n", OPERATOR_NAMESPACE)
+    assert not may(OPERATOR, "get", "daemonsets.apps/another", "-n", OPERATOR_NAMESPACE)
+    assert not may(OPERATOR, "list", "daemonsets.apps", "-n", OPERATOR_NAMESPACE)
+    assert not may(OPERATOR, "get", "daemonsets.apps/frugality-meter", "-n", "kube-system")
+
+
 def test_the_question_can_be_answered_with_yes() -> None:
     assert may(OPERATOR, "create", "jobs.batch", "-A")
     # For spec.ttlAfterFinished.

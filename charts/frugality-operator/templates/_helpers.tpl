@@ -51,6 +51,19 @@ tolerations:
 {{- end }}
 {{- end }}
 
+{{/* Names of the meters' DaemonSets, separated by commas. */}}
+{{- define "frugality.meterDaemonSets" -}}
+{{- if .Values.meter.enabled }}
+{{- $names := list "frugality-meter" }}
+{{- range .Values.meter.power.groups }}
+{{- $names = append $names (printf "frugality-meter-%s" .name) }}
+{{- end }}
+{{- join "," $names }}
+{{- else }}
+{{- .Values.energy.kepler.daemonSet }}
+{{- end }}
+{{- end }}
+
 {{/* Stops where the power of the board is not known, or said twice: no joule is made up. */}}
 {{- define "frugality.checkMeter" -}}
 {{- $missing := list }}

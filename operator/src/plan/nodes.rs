@@ -241,7 +241,7 @@ fn measured_node<'a>(
         .ok_or_else(|| Misplaced {
             reason: reason::METER_MISSING,
             message: format!(
-                "no ready meter on any node that may be measured ({names}); look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter), at spec.placement.measuredNodeSelector and at the label {ROLE_LABEL}={MEASURED}"
+                "no ready meter on any node that may be measured ({names}); look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter; only those of its DaemonSet count, for a Kepler of the one in energy.kepler.daemonSet), at spec.placement.measuredNodeSelector and at the label {ROLE_LABEL}={MEASURED}"
             ),
         })
 }
