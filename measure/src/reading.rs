@@ -107,6 +107,8 @@ pub struct Reading {
     pub resolution_joules: Option<f64>,
     /// Age of the last reading of the instrument itself, in seconds.
     pub source_age_seconds: Option<f64>,
+    /// Readings of the instrument so far at the end of its scale, where it tells the same of all that is beyond.
+    pub saturated_readings: Option<f64>,
     /// The running pods. Those that have ended are not among them.
     pub pods: Pods,
 }
@@ -244,6 +246,7 @@ pub fn read(
         )?,
         resolution_joules: scrape.number(series::ENERGY_RESOLUTION, &by_zone)?,
         source_age_seconds: scrape.number(series::LAST_TRUE_READING_AGE, &by_zone)?,
+        saturated_readings: scrape.number(series::SATURATED_READINGS, &by_zone)?,
         pods: pods(&scrape, &zone)?,
         zone,
     })

@@ -225,6 +225,15 @@ pub enum Void {
         /// What it became.
         to: String,
     },
+    /// The instrument was at the end of its scale.
+    #[error(
+        "the meter's sensor was at the end of its scale in {readings} readings of the attempt, so its power is too \
+         low: use a smaller shunt, or a sensor of a larger range"
+    )]
+    MeterSaturated {
+        /// In how many readings.
+        readings: f64,
+    },
     /// A counter that figures rest on went backwards: a reset, a wrap or a restart.
     #[error("the counter of {counter} went from {from:.6} down to {to:.6} at {at_unix_seconds:.3}")]
     CounterDecreased {
@@ -321,6 +330,7 @@ impl Void {
             Self::MeterStale { .. } => "MeterStale",
             Self::MeterRestarted { .. } => "MeterRestarted",
             Self::MeterChanged { .. } => "MeterChanged",
+            Self::MeterSaturated { .. } => "MeterSaturated",
             Self::CounterDecreased { .. } => "CounterDecreased",
             Self::EnergyBeyondNode { .. } => "EnergyBeyondNode",
             Self::PodsBeyondNode { .. } => "PodsBeyondNode",

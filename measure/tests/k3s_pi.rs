@@ -390,6 +390,7 @@ impl Meter {
             relative_uncertainty: None,
             resolution_joules: None,
             source_age_seconds: None,
+            saturated_readings: None,
             pods: self
                 .pods
                 .iter()

@@ -22,6 +22,7 @@ pub(crate) fn render(settings: &Settings, published: &Published, now_unix_second
         node: &settings.node_name,
     };
     meter(&mut page, settings, published);
+    saturation(&mut page, published);
     own(&mut page);
     conditions(&mut page, published);
     if let Some(accounts) = &published.accounts {
@@ -79,6 +80,17 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
             page.gauge(name, help)
                 .sample(&[("zone", source.zone)], value);
         }
+    }
+}
+
+/// Of an instrument whose scale ends somewhere.
+fn saturation(page: &mut Page<'_>, published: &Published) {
+    if let Some(readings) = published.saturated_readings {
+        page.counter(
+            "frugality_meter_saturated_readings_total",
+            "Readings at the end of the instrument's scale, beyond which it tells the same of all.",
+        )
+        .sample(&[("zone", published.source.zone)], readings);
     }
 }
 

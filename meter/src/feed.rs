@@ -99,6 +99,14 @@ impl Feed {
         !matches!(self.readings, Readings::None)
     }
 
+    /// Readings of the instrument so far that were at the end of its scale, where that is known.
+    pub(crate) fn saturated_readings(&self) -> Option<u64> {
+        match &self.readings {
+            Readings::Local(instrument) => instrument.saturated_readings(),
+            Readings::None | Readings::Polled { .. } => None,
+        }
+    }
+
     /// Time since the meter began.
     pub(crate) fn now(&self) -> Duration {
         self.reader.began().elapsed()

@@ -15,6 +15,7 @@ pub(crate) mod hwmon;
 pub(crate) mod pmic;
 pub(crate) mod polled;
 pub(crate) mod rapl;
+pub(crate) mod refresh;
 pub(crate) mod remote;
 #[cfg(test)]
 mod simulation;
@@ -68,6 +69,8 @@ pub(crate) struct Source {
     /// Standard uncertainty of the energy as a share of it, but for what lies between two
     /// readings; unknown where nobody has said.
     pub(crate) relative_uncertainty: Option<f64>,
+    /// Standard uncertainty of power that does not grow with power, in watts: an offset, and steps.
+    pub(crate) fixed_uncertainty_watts: f64,
     /// Step of the instrument's counter, in joules.
     pub(crate) resolution_joules: Option<f64>,
 }
@@ -153,6 +156,11 @@ impl InstrumentError {
 pub(crate) trait LocalInstrument: std::fmt::Debug + Send {
     /// Reads it once.
     fn read(&mut self) -> Result<Quantity, InstrumentError>;
+
+    /// Readings so far at which it was at the end of its scale; `None` where that is not known.
+    fn saturated_readings(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A power or an energy must be a number, and no node gives any back.

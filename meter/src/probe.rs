@@ -1,5 +1,7 @@
 //! Tells what a node can measure.
 
+mod load_steps;
+
 use std::fmt::{Display, Write as _};
 
 use crate::cgroup::Reader;
@@ -32,9 +34,13 @@ pub(crate) async fn report(settings: &Settings) -> String {
         } else {
             " (not made to measure a board)"
         };
+        let scale = sensor
+            .full_scale_amperes()
+            .map(|amperes| format!(", up to {amperes:.3} A"))
+            .unwrap_or_default();
         line(
             "hwmon",
-            &format!("{device}: chip {chip}, label {label}{fit}"),
+            &format!("{device}: chip {chip}, label {label}{scale}{fit}"),
         );
     }
     if sensors.is_empty() {
@@ -85,8 +91,19 @@ pub(crate) async fn report(settings: &Settings) -> String {
             source.zone
         ),
     );
-    if let Some(uncertainty) = source.relative_uncertainty {
-        line("uncertainty", &format!("{:.1} %", uncertainty * 100.0));
+    match source.relative_uncertainty {
+        Some(share) if source.fixed_uncertainty_watts > 0.0 => {
+            let (share, fixed) = (share * 100.0, source.fixed_uncertainty_watts * 1000.0);
+            line("uncertainty", &format!("{share:.1} % and {fixed:.1} mW"));
+        }
+        Some(share) => line("uncertainty", &format!("{:.1} %", share * 100.0)),
+        None => line("uncertainty", &"unknown: write relativeUncertainty"),
+    }
+    let mut chosen = chosen;
+    if let Some(Instrument::Polled { instrument, .. }) = &mut chosen.instrument
+        && instrument.may_repeat()
+    {
+        line("refresh", &load_steps::refresh(instrument, at.cpus).await);
     }
     match first_reading(chosen).await {
         Some(Ok(Quantity::Watts(watts))) => line("now", &format!("{watts:.3} W")),

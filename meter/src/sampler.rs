@@ -41,6 +41,8 @@ pub(crate) struct Published {
     pub(crate) relative_uncertainty: Option<f64>,
     /// Unix time of the instrument's last reading; none for a model.
     pub(crate) last_true_reading_unix_seconds: Option<f64>,
+    /// Readings so far at the end of the instrument's scale, where that is known.
+    pub(crate) saturated_readings: Option<u64>,
     /// Names of the pods, as far as known.
     pub(crate) names: PodNames,
     /// Throttling, temperature, frequency.
@@ -108,6 +110,7 @@ impl Sampler {
             source: feed.supply().source().clone(),
             relative_uncertainty: None,
             last_true_reading_unix_seconds: None,
+            saturated_readings: None,
             names,
             conditions,
             start_unix_seconds: 0.0,
@@ -204,6 +207,7 @@ impl Sampler {
     fn describe(&self, published: &mut Published) {
         let supply = self.feed.supply();
         published.relative_uncertainty = supply.relative_uncertainty();
+        published.saturated_readings = self.feed.saturated_readings();
         if let Some(accounts) = &published.accounts {
             published.names.keep(accounts.pods.keys(), self.feed.now());
             let clock = accounts.reading_unix_seconds() - self.settled.as_secs_f64();

@@ -40,12 +40,13 @@ type Check = fn(&Evidence<'_>) -> Result<(), Void>;
 /// Causes come before their effects: a meter that restarted is named as such, and not by the
 /// counters that fell with it; clocks that are wrong, and not by the idle baseline that they moved
 /// into the load.
-const CHECKS: [Check; 18] = [
+const CHECKS: [Check; 19] = [
     windows_in_order,
     meter_is_genuine,
     meter_moves_on,
     meter_did_not_restart,
     meter_is_the_same,
+    meter_within_its_scale,
     counters_never_fall,
     energy_within_node,
     pods_within_node,
@@ -223,6 +224,19 @@ fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
             })
         })
     })
+}
+
+/// The instrument was never at the end of its scale, where it would tell too little, and not by how much.
+fn meter_within_its_scale(evidence: &Evidence<'_>) -> Result<(), Void> {
+    let readings: f64 = evidence
+        .series
+        .steps()
+        .filter_map(|(a, b)| Some(b.saturated_readings? - a.saturated_readings?))
+        .sum();
+    if readings > 0.0 {
+        return Err(Void::MeterSaturated { readings });
+    }
+    Ok(())
 }
 
 /// No counter that a figure or a check rests on goes backwards.

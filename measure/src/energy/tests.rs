@@ -161,6 +161,7 @@ fn truth(at: f64, interval_seconds: f64) -> Reading {
         relative_uncertainty: None,
         resolution_joules: None,
         source_age_seconds: None,
+        saturated_readings: None,
         pods: Pods::from_iter([
             pod(CANDIDATE, "server", 0.6, grown),
             pod(DATABASE, "database", 0.3, 2.0 * grown),

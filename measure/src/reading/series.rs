@@ -24,6 +24,7 @@ pub(super) const ENERGY_RELATIVE_UNCERTAINTY: &str = "frugality_meter_energy_rel
 pub(super) const RELATIVE_UNCERTAINTY: RangeInclusive<f64> = 0.0..=1.0;
 pub(super) const ENERGY_RESOLUTION: &str = "frugality_meter_energy_resolution_joules";
 pub(super) const LAST_TRUE_READING_AGE: &str = "frugality_meter_last_true_reading_age_seconds";
+pub(super) const SATURATED_READINGS: &str = "frugality_meter_saturated_readings_total";
 pub(super) const NODE_CPU_SECONDS: &str = "frugality_node_cpu_seconds_total";
 pub(super) const POD_CPU_SECONDS: &str = "frugality_pod_cpu_seconds_total";
 pub(super) const POD_WORKING_SET: &str = "frugality_pod_memory_working_set_bytes";

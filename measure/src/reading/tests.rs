@@ -20,6 +20,7 @@ frugality_meter_node_frequency_hertz{node_name="pi-1"} 1.5e9
 frugality_meter_energy_relative_uncertainty{node_name="pi-1",zone="psys"} 0.03
 frugality_meter_energy_resolution_joules{node_name="pi-1",zone="psys"} 0.25
 frugality_meter_last_true_reading_age_seconds{node_name="pi-1",zone="psys"} 0.75
+frugality_meter_saturated_readings_total{node_name="pi-1",zone="psys"} 2
 frugality_node_cpu_seconds_total{node_name="pi-1"} 49.5
 frugality_pod_cpu_seconds_total{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop"} 12.5
 frugality_pod_memory_working_set_bytes{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop"} 1048576
@@ -78,6 +79,7 @@ fn reads_all_that_the_node_meter_serves() {
         relative_uncertainty: Some(0.03),
         resolution_joules: Some(0.25),
         source_age_seconds: Some(0.75),
+        saturated_readings: Some(2.0),
         pods: Pods::from_iter([pod]),
     };
     assert_eq!(reading, expected);

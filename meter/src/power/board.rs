@@ -197,6 +197,7 @@ impl BoardModel {
             zone: BOARD_ZONE,
             max_watts: Some(self.idle_watts + self.watts_per_cpu * f64::from(self.cpus)),
             relative_uncertainty,
+            fixed_uncertainty_watts: 0.0,
             resolution_joules: None,
         }
     }

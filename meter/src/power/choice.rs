@@ -9,6 +9,7 @@ use super::hwmon::{self, Hwmon, Sensor};
 use super::pmic::{self, Correction, PmicFile};
 use super::polled::{Polled, Unit};
 use super::rapl::{self, Rapl, Zones};
+use super::refresh::Refresh;
 use super::remote::{Credentials, Endpoint, RemoteError};
 use super::supply::Supply;
 use super::sysfs::read_text;
@@ -188,7 +189,12 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn auto(&self) -> Result<Chosen, ChoiceError> {
-        if let Ok(sensor) = hwmon::choose(&self.at.sysfs, None, None) {
+        if hwmon::find(&self.at.sysfs)
+            .iter()
+            .any(Sensor::is_for_boards)
+        {
+            // Of several, none is taken at a guess, and a model does not stand in for them.
+            let sensor = hwmon::choose(&self.at.sysfs, None, None).map_err(ChoiceError::Hwmon)?;
             return self.hwmon(&sensor);
         }
         if let Some(zones) = rapl::find(&self.at.sysfs) {
@@ -254,9 +260,10 @@ impl Plan<'_> {
             path: sensor.path().display().to_string(),
             zone: BOARD_ZONE,
             relative_uncertainty: sensor.relative_uncertainty(),
+            fixed_uncertainty_watts: sensor.fixed_uncertainty_watts().unwrap_or_default(),
             resolution_joules: sensor.resolution_joules(),
         });
-        self.metered(source, instrument)
+        self.metered(source, instrument, None)
     }
 
     fn rapl(&self, zones: &Zones) -> Result<Chosen, ChoiceError> {
@@ -270,9 +277,11 @@ impl Plan<'_> {
             path: paths.join(","),
             zone: zones.zone,
             relative_uncertainty: Some(RAPL_RELATIVE_UNCERTAINTY),
+            fixed_uncertainty_watts: 0.0,
             resolution_joules: Some(rapl::STEP_JOULES),
         });
-        self.metered(source, Instrument::Local(Box::new(Rapl::open(zones))))
+        let instrument = Instrument::Local(Box::new(Rapl::open(zones)));
+        self.metered(source, instrument, None)
     }
 
     fn pmic_mailbox(
@@ -323,15 +332,14 @@ impl Plan<'_> {
             path,
             zone: BOARD_ZONE,
             relative_uncertainty: Some(pmic::RELATIVE_UNCERTAINTY),
+            fixed_uncertainty_watts: 0.0,
             resolution_joules: None,
         });
-        self.metered(
-            source,
-            Instrument::Polled {
-                instrument: Box::new(instrument),
-                interval,
-            },
-        )
+        let instrument = Instrument::Polled {
+            instrument: Box::new(instrument),
+            interval,
+        };
+        self.metered(source, instrument, None)
     }
 
     fn remote(&self, config: &SourceConfig) -> Result<Chosen, ChoiceError> {
@@ -348,8 +356,10 @@ impl Plan<'_> {
             path: endpoint.url().to_owned(),
             zone: BOARD_ZONE,
             relative_uncertainty: asked.relative_uncertainty,
+            fixed_uncertainty_watts: 0.0,
             resolution_joules: asked.resolution_joules,
         });
+        let refresh = Refresh::new(interval, asked.polling.refresh()?);
         let instrument = match config {
             SourceConfig::Prometheus { metric, labels, .. } => Polled::Prometheus {
                 endpoint,
@@ -363,13 +373,11 @@ impl Plan<'_> {
                 unit,
             },
         };
-        self.metered(
-            source,
-            Instrument::Polled {
-                instrument: Box::new(instrument),
-                interval,
-            },
-        )
+        let instrument = Instrument::Polled {
+            instrument: Box::new(instrument),
+            interval,
+        };
+        self.metered(source, instrument, Some(refresh))
     }
 
     fn source(&self, measured: Measured) -> Source {
@@ -382,20 +390,32 @@ impl Plan<'_> {
             zone: measured.zone,
             max_watts: power.max_watts,
             relative_uncertainty: power.relative_uncertainty.or(measured.relative_uncertainty),
+            // What the user states is of all that the instrument does wrong.
+            fixed_uncertainty_watts: power
+                .relative_uncertainty
+                .map_or(measured.fixed_uncertainty_watts, |_| 0.0),
             resolution_joules: measured.resolution_joules,
         }
     }
 
     /// What is read with every reading of CPU time is known at once. What is asked every so often
     /// is known one question later, and half a question more evens out what answers take.
-    fn metered(&self, source: Source, instrument: Instrument) -> Result<Chosen, ChoiceError> {
+    fn metered(
+        &self,
+        source: Source,
+        instrument: Instrument,
+        refresh: Option<Refresh>,
+    ) -> Result<Chosen, ChoiceError> {
         let (interval, lag) = match &instrument {
             Instrument::Local(_) => (self.at.interval, Duration::ZERO),
             Instrument::Polled { interval, .. } => {
                 (*interval, *interval * 3 / 2 + self.at.interval)
             }
         };
-        let timeline = Timeline::new(interval, source.max_watts);
+        let mut timeline = Timeline::new(interval, source.max_watts);
+        if let Some(refresh) = refresh {
+            timeline = timeline.refreshed(refresh);
+        }
         let model = self.model()?.map(|(model, _)| model);
         Ok(Chosen {
             supply: Supply::metered(source, timeline, model, lag),
@@ -410,6 +430,7 @@ struct Measured {
     path: String,
     zone: &'static str,
     relative_uncertainty: Option<f64>,
+    fixed_uncertainty_watts: f64,
     resolution_joules: Option<f64>,
 }
 

@@ -149,6 +149,8 @@ pub(crate) enum SourceConfig {
 pub(crate) struct Polling {
     /// Seconds between two questions.
     pub(crate) interval_seconds: Option<f64>,
+    /// Seconds between two of the device's own measurements, where they are known.
+    pub(crate) refresh_seconds: Option<f64>,
     /// Seconds that an answer may take.
     pub(crate) timeout_seconds: Option<f64>,
     /// User name; the password is in a file.
@@ -267,6 +269,13 @@ impl Polling {
     /// Time between two questions.
     pub(crate) fn interval(&self) -> Result<Duration, ConfigError> {
         seconds("intervalSeconds", self.interval_seconds, DEFAULT_INTERVAL)
+    }
+
+    /// Time between two of the device's own measurements, where somebody has said it.
+    pub(crate) fn refresh(&self) -> Result<Option<Duration>, ConfigError> {
+        self.refresh_seconds
+            .map(|value| seconds("refreshSeconds", Some(value), DEFAULT_INTERVAL))
+            .transpose()
     }
 
     /// Time that an answer may take.

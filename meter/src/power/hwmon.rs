@@ -17,35 +17,143 @@ const ENERGY_STEP_JOULES: f64 = MICRO;
 /// A chip that is made to measure the power of what it feeds, with the standard uncertainty of
 /// its power as a share of it. A data sheet's limit ±a counts as a/√3 (GUM 4.3.7). Where the
 /// shunt is apart it is taken for one of 1 %, which is what the common boards carry.
+#[derive(Debug)]
 struct Chip {
     /// As in the file `name`, which drivers extend by digits and letters.
     prefix: &'static str,
     relative_uncertainty: f64,
+    scale: Scale,
+}
+
+/// Where a chip's measurement of current ends, and what is wrong with it at any power.
+#[derive(Debug)]
+enum Scale {
+    /// A voltage at a shunt is measured.
+    Shunt(Shunt),
+    /// Offset and steps are less than a third of a percent of what an idle board draws, with shunts of 2 mΩ and
+    /// more. Where the scale ends is not known: the kernel does not tell the shunt.
+    Negligible,
+    /// Offset or steps matter, and the kernel does not tell the shunt.
+    Unknown,
+}
+
+/// How a chip measures the voltage at its shunt, as its driver sets it up, in microvolts.
+#[derive(Debug)]
+struct Shunt {
+    /// The largest voltage.
+    full_scale: f64,
+    /// Limit of the offset.
+    offset: f64,
+    /// Step.
+    step: f64,
+    /// Volts by which the step of current makes the step of power; none without a register of power, where current is
+    /// told in steps of 1 mA.
+    power_step_volts: Option<f64>,
+    /// The shunt in microohms, if it is within the chip.
+    within: Option<f64>,
 }
 
 /// The chips' own errors are from Texas Instruments' and Analog Devices' data sheets: up to 1 % of
 /// current for the INA219 and INA220, 0.5 % of power for the INA260 with its shunt within, a few
 /// tenths of a percent for the others (INA226: 0.1 % of gain for each of current and voltage,
 /// SBOS547). The shunt then dominates.
+///
+/// Scales are from the same (INA219 SBOS448, INA226 SBOS547, INA260 SBOS656, INA3221 SBOS576) and from the
+/// kernel's drivers, which set range and calibration themselves:
+/// - `drivers/hwmon/ina2xx.c`: the INA219 with PGA /8, so ±320 mV in steps of 10 µV; the INA226 and its like ±81.92 mV
+///   in steps of 2.5 µV. Calibrated so that the register of current counts those steps, and that of power 20 or 25
+///   (INA260: 8) times the step of current. The INA260 has 2 mΩ within.
+/// - `drivers/hwmon/ina3221.c`: ±163.8 mV in steps of 40 µV, and no register of power.
+/// - `drivers/hwmon/ina238.c` (INA228, INA237, INA238) tells no shunt. Offsets are 1, 50 and 5 µV.
 const CHIPS: &[Chip] = &[
-    chip("ina219", 0.009),
-    chip("ina220", 0.009),
-    chip("ina226", 0.006),
-    chip("ina230", 0.006),
-    chip("ina231", 0.006),
-    chip("ina237", 0.006),
-    chip("ina238", 0.006),
-    chip("ina228", 0.006),
-    chip("ina260", 0.003),
-    chip("ina3221", 0.006),
-    chip("ina2xx", 0.009),
-    chip("ltc2947", 0.006),
+    chip("ina219", 0.009, INA219),
+    chip("ina220", 0.009, INA219),
+    chip("ina226", 0.006, INA226),
+    chip("ina230", 0.006, INA230),
+    chip("ina231", 0.006, INA230),
+    chip("ina237", 0.006, Scale::Unknown),
+    chip("ina238", 0.007, Scale::Negligible),
+    chip("ina228", 0.006, Scale::Negligible),
+    chip("ina260", 0.003, INA260),
+    chip(INA3221, 0.006, INA3221_SCALE),
+    chip("ina2xx", 0.009, Scale::Unknown),
+    chip("ltc2947", 0.006, Scale::Negligible),
 ];
 
-const fn chip(prefix: &'static str, relative_uncertainty: f64) -> Chip {
+/// Offsets of the cheaper grade, over its range of ±320 mV.
+const INA219: Scale = Scale::Shunt(Shunt {
+    full_scale: 320_000.0,
+    offset: 200.0,
+    step: 10.0,
+    power_step_volts: Some(20.0),
+    within: None,
+});
+const INA226: Scale = Scale::Shunt(Shunt {
+    offset: 10.0,
+    ..INA230_SHUNT
+});
+const INA230: Scale = Scale::Shunt(INA230_SHUNT);
+const INA230_SHUNT: Shunt = Shunt {
+    full_scale: 81_917.5,
+    offset: 50.0,
+    step: 2.5,
+    power_step_volts: Some(25.0),
+    within: None,
+};
+/// Offset: ±5 mA.
+const INA260: Scale = Scale::Shunt(Shunt {
+    offset: 10.0,
+    power_step_volts: Some(8.0),
+    within: Some(2_000.0),
+    ..INA230_SHUNT
+});
+const INA3221: &str = "ina3221";
+const INA3221_SCALE: Scale = Scale::Shunt(Shunt {
+    full_scale: 163_800.0,
+    offset: 80.0,
+    step: 40.0,
+    power_step_volts: None,
+    within: None,
+});
+/// The INA3221 measures three channels. Its `curr4` is their sum, and its `in4` to `in6` are voltages at shunts.
+const INA3221_CHANNELS: u32 = 3;
+/// Step of `currN_input`.
+const CURRENT_STEP_AMPERES: f64 = MILLI;
+
+const fn chip(prefix: &'static str, relative_uncertainty: f64, scale: Scale) -> Chip {
     Chip {
         prefix,
         relative_uncertainty,
+        scale,
+    }
+}
+
+/// A reading of this share of the full scale is taken for one beyond it: the chip says the same of all that is.
+const SATURATED_SHARE: f64 = 0.99;
+
+/// What follows from a chip's scale and its shunt.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Limits {
+    full_scale_amperes: f64,
+    fixed_uncertainty_watts: Option<f64>,
+}
+
+impl Shunt {
+    /// Of a channel with this shunt, on a line of so many volts.
+    fn limits(&self, microohms: f64, volts: Option<f64>) -> Limits {
+        let step_amperes = self.step / microohms;
+        Limits {
+            full_scale_amperes: self.full_scale / microohms,
+            fixed_uncertainty_watts: volts.map(|volts| {
+                let offset_watts = self.offset / microohms * volts;
+                let step_watts = self.power_step_volts.map_or_else(
+                    || step_amperes.max(CURRENT_STEP_AMPERES) * volts,
+                    |times| step_amperes * times,
+                );
+                // Limits of ±offset and ±step/2, each evenly distributed (GUM 4.3.7).
+                (offset_watts / 3_f64.sqrt()).hypot(step_watts / 12_f64.sqrt())
+            }),
+        }
     }
 }
 
@@ -64,7 +172,11 @@ pub(crate) struct Sensor {
     pub(crate) chip: String,
     /// The channel's label, else its number.
     pub(crate) label: String,
+    /// Whether somebody has given it the label.
+    is_labelled: bool,
     files: Files,
+    current: Option<PathBuf>,
+    limits: Option<Limits>,
 }
 
 impl Sensor {
@@ -81,9 +193,27 @@ impl Sensor {
         self.known().is_some()
     }
 
-    /// By its data sheet.
+    /// By its data sheet; `None` where its offset and steps matter and are not known.
     pub(crate) fn relative_uncertainty(&self) -> Option<f64> {
-        self.known().map(|chip| chip.relative_uncertainty)
+        let chip = self.known()?;
+        match chip.scale {
+            Scale::Negligible => {}
+            Scale::Unknown => return None,
+            Scale::Shunt(_) => {
+                self.fixed_uncertainty_watts()?;
+            }
+        }
+        Some(chip.relative_uncertainty)
+    }
+
+    /// Standard uncertainty of power that does not grow with it, in watts.
+    pub(crate) fn fixed_uncertainty_watts(&self) -> Option<f64> {
+        self.limits?.fixed_uncertainty_watts
+    }
+
+    /// The most that it can tell, in amperes.
+    pub(crate) fn full_scale_amperes(&self) -> Option<f64> {
+        Some(self.limits?.full_scale_amperes)
     }
 
     /// Step of its counter, if it has one.
@@ -92,8 +222,12 @@ impl Sensor {
     }
 
     fn known(&self) -> Option<&'static Chip> {
-        CHIPS.iter().find(|chip| self.chip.starts_with(chip.prefix))
+        known(&self.chip)
     }
+}
+
+fn known(name: &str) -> Option<&'static Chip> {
+    CHIPS.iter().find(|chip| name.starts_with(chip.prefix))
 }
 
 /// Every channel of every chip that tells power or energy, in the order of their names.
@@ -104,41 +238,50 @@ pub(crate) fn find(sysfs: &Path) -> Vec<Sensor> {
         .collect()
 }
 
-/// The one sensor with this chip and label; without them, the one that is made for boards.
+/// The one sensor with this chip and label; without them, the one that is made for boards. Of several, the one that
+/// somebody has labelled.
 pub(crate) fn choose(
     sysfs: &Path,
     chip: Option<&str>,
     label: Option<&str>,
 ) -> Result<Sensor, String> {
     let all = find(sysfs);
-    let mut fitting: Vec<&Sensor> = all
+    let fitting: Vec<&Sensor> = all
         .iter()
         .filter(|sensor| chip.map_or_else(|| sensor.is_for_boards(), |chip| sensor.chip == chip))
         .filter(|sensor| label.is_none_or(|label| sensor.label == label))
         .collect();
-    match (fitting.pop(), fitting.is_empty()) {
-        (Some(sensor), true) => Ok(sensor.clone()),
-        (found, _) => {
-            let what = if found.is_none() {
-                "no"
-            } else {
-                "more than one"
-            };
-            let known: Vec<String> = all
-                .iter()
-                .map(|sensor| format!("chip {} label {}", sensor.chip, sensor.label))
-                .collect();
-            Err(format!(
-                "{what} power sensor fits in {}: {}; write chip and label of one of them",
-                sysfs.join(CLASS).display(),
-                if known.is_empty() {
-                    "there is none".to_owned()
-                } else {
-                    known.join(", ")
-                }
-            ))
-        }
+    let labelled: Vec<&Sensor> = fitting
+        .iter()
+        .copied()
+        .filter(|sensor| sensor.is_labelled)
+        .collect();
+    if let [sensor] = fitting[..] {
+        return Ok(sensor.clone());
     }
+    if let ([sensor], None) = (&labelled[..], label) {
+        return Ok((*sensor).clone());
+    }
+    let directory = sysfs.join(CLASS);
+    let directory = directory.display();
+    let names = |sensors: &[&Sensor]| {
+        let names = sensors
+            .iter()
+            .map(|sensor| format!("chip {} label {}", sensor.chip, sensor.label));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    Err(if !fitting.is_empty() {
+        let names = names(&fitting);
+        format!(
+            "more than one power sensor fits in {directory}: {names}; write chip and label of the one that the \
+             board is fed through"
+        )
+    } else if all.is_empty() {
+        format!("no power sensor fits in {directory}: there is none")
+    } else {
+        let names = names(&all.iter().collect::<Vec<_>>());
+        format!("no power sensor fits in {directory}: {names}; write chip and label of one of them")
+    })
 }
 
 fn channels(device: &Path) -> Vec<Sensor> {
@@ -146,24 +289,48 @@ fn channels(device: &Path) -> Vec<Sensor> {
         return Vec::new();
     };
     let there = |file: String| Some(device.join(file)).filter(|path| path.is_file());
-    (1..=MOST_CHANNELS)
+    let number = |file: String| read_text(&device.join(file))?.parse::<f64>().ok();
+    let channels = if chip.starts_with(INA3221) {
+        INA3221_CHANNELS
+    } else {
+        MOST_CHANNELS
+    };
+    (1..=channels)
+        // A channel that is switched off has files all the same.
+        .filter(|channel| number(format!("in{channel}_enable")) != Some(0.0))
         .filter_map(|channel| {
+            let current = there(format!("curr{channel}_input"));
             let files = there(format!("energy{channel}_input"))
                 .map(Files::Energy)
                 .or_else(|| there(format!("power{channel}_input")).map(Files::Power))
                 .or_else(|| {
                     let volts = there(format!("in{channel}_input"))?;
-                    let amperes = there(format!("curr{channel}_input"))?;
-                    Some(Files::VoltsAndAmperes(volts, amperes))
+                    Some(Files::VoltsAndAmperes(volts, current.clone()?))
                 })?;
             let label = ["energy", "power", "curr", "in"]
                 .iter()
-                .find_map(|kind| read_text(&device.join(format!("{kind}{channel}_label"))))
-                .unwrap_or_else(|| channel.to_string());
+                .find_map(|kind| read_text(&device.join(format!("{kind}{channel}_label"))));
+            let limits = known(&chip).and_then(|known| {
+                let Scale::Shunt(shunt) = &known.scale else {
+                    return None;
+                };
+                let microohms = shunt
+                    .within
+                    .or_else(|| number(format!("shunt{channel}_resistor")))
+                    .or_else(|| number("shunt_resistor".to_owned()))
+                    .filter(|microohms| *microohms > 0.0)?;
+                let volts = number(format!("in{channel}_input"))
+                    .map(|millivolts| millivolts * MILLI)
+                    .filter(|volts| *volts > 0.0);
+                Some(shunt.limits(microohms, volts))
+            });
             Some(Sensor {
                 chip: chip.clone(),
-                label,
+                is_labelled: label.is_some(),
+                label: label.unwrap_or_else(|| channel.to_string()),
                 files,
+                current,
+                limits,
             })
         })
         .collect()
@@ -174,7 +341,13 @@ const MOST_CHANNELS: u32 = 8;
 
 /// An open sensor.
 #[derive(Debug)]
-pub(crate) enum Hwmon {
+pub(crate) struct Hwmon {
+    files: OpenFiles,
+    end_of_scale: Option<EndOfScale>,
+}
+
+#[derive(Debug)]
+enum OpenFiles {
     /// `energyN_input`.
     Energy(NumberFile),
     /// `powerN_input`.
@@ -183,30 +356,66 @@ pub(crate) enum Hwmon {
     VoltsAndAmperes(NumberFile, NumberFile),
 }
 
+/// Counts the readings at the end of the sensor's scale.
+#[derive(Debug)]
+struct EndOfScale {
+    /// `currN_input`.
+    current: NumberFile,
+    limit_amperes: f64,
+    readings: u64,
+}
+
 impl Hwmon {
     /// Opens a sensor.
     pub(crate) fn open(sensor: &Sensor) -> Self {
         let file = |path: &PathBuf| NumberFile::new(path.clone());
-        match &sensor.files {
-            Files::Energy(path) => Self::Energy(file(path)),
-            Files::Power(path) => Self::Power(file(path)),
-            Files::VoltsAndAmperes(volts, amperes) => {
-                Self::VoltsAndAmperes(file(volts), file(amperes))
-            }
+        Self {
+            files: match &sensor.files {
+                Files::Energy(path) => OpenFiles::Energy(file(path)),
+                Files::Power(path) => OpenFiles::Power(file(path)),
+                Files::VoltsAndAmperes(volts, amperes) => {
+                    OpenFiles::VoltsAndAmperes(file(volts), file(amperes))
+                }
+            },
+            end_of_scale: sensor
+                .full_scale_amperes()
+                .zip(sensor.current.as_ref())
+                .map(|(amperes, current)| EndOfScale {
+                    current: file(current),
+                    limit_amperes: SATURATED_SHARE * amperes,
+                    readings: 0,
+                }),
         }
+    }
+}
+
+impl EndOfScale {
+    fn look(&mut self) -> Result<(), InstrumentError> {
+        let amperes = self.current.read()? as f64 * MILLI;
+        self.readings += u64::from(amperes.abs() >= self.limit_amperes);
+        Ok(())
     }
 }
 
 impl LocalInstrument for Hwmon {
     fn read(&mut self) -> Result<Quantity, InstrumentError> {
-        Ok(match self {
-            Self::Energy(file) => Quantity::Joules(file.read_unsigned()? as f64 * MICRO),
-            Self::Power(file) => Quantity::Watts(file.read_unsigned()? as f64 * MICRO),
-            Self::VoltsAndAmperes(volts, amperes) => {
+        let quantity = match &mut self.files {
+            OpenFiles::Energy(file) => Quantity::Joules(file.read_unsigned()? as f64 * MICRO),
+            OpenFiles::Power(file) => Quantity::Watts(file.read_unsigned()? as f64 * MICRO),
+            OpenFiles::VoltsAndAmperes(volts, amperes) => {
                 let volts = volts.read_unsigned()? as f64 * MILLI;
                 Quantity::Watts(volts * amperes.read_unsigned()? as f64 * MILLI)
             }
-        })
+        };
+        // Energy whose truth is not known is not told: a reading fails if its current can't be read.
+        if let Some(end) = &mut self.end_of_scale {
+            end.look()?;
+        }
+        Ok(quantity)
+    }
+
+    fn saturated_readings(&self) -> Option<u64> {
+        self.end_of_scale.as_ref().map(|end| end.readings)
     }
 }
 

@@ -109,6 +109,11 @@ pub(crate) enum Polled {
 }
 
 impl Polled {
+    /// Whether it may answer with what it has told before, and not with a new measurement.
+    pub(crate) fn may_repeat(&self) -> bool {
+        matches!(self, Self::Json { .. } | Self::Prometheus { .. })
+    }
+
     /// Asks once more if the first answer was none. `None`: nothing new since the last time.
     pub(crate) async fn ask(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
         let mut tries = 1;

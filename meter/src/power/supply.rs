@@ -16,6 +16,9 @@ use frugality_measure::attribution::{Interval, Observation, seconds};
 /// counters in the next one have all that theirs had.
 const MOST_WAITING: usize = 512;
 
+/// What a reader of the exposition takes for a share; an energy that is less certain is none.
+const LARGEST_UNCERTAINTY: f64 = 1.0;
+
 /// A reading of CPU time whose energy is known.
 #[derive(Debug)]
 pub(crate) struct Settled {
@@ -83,20 +86,28 @@ impl Supply {
         self.lag
     }
 
-    /// When the instrument was last read; `None` for a model, and before the first reading.
+    /// When the instrument last measured; `None` for a model, and before the first reading. An instrument that
+    /// tells an old power again has not measured again.
     pub(crate) fn last_true_reading(&self) -> Option<Duration> {
-        self.instrument.as_ref()?.ends()
+        self.instrument.as_ref()?.measured_at()
     }
 
-    /// Standard uncertainty of the energy of a minute as a share of it: the source's own, and
-    /// what may have happened between two readings, as independent.
+    /// Standard uncertainty of the energy of a minute as a share of it: the source's own, what may have
+    /// happened between two readings, and what does not grow with power as a share of the power now, all as
+    /// independent. `None` where the source tells none, or power is not known yet.
     pub(crate) fn relative_uncertainty(&self) -> Option<f64> {
-        let sampling = self
-            .instrument
-            .as_ref()
-            .map_or(0.0, Timeline::sampling_uncertainty);
         let own = self.source.relative_uncertainty?;
-        Some((own.powi(2) + sampling.powi(2)).sqrt())
+        let Some(timeline) = &self.instrument else {
+            return Some(own);
+        };
+        let fixed_watts = self.source.fixed_uncertainty_watts;
+        let fixed = if fixed_watts > 0.0 {
+            fixed_watts / timeline.last_watts()?
+        } else {
+            0.0
+        };
+        let of_all = own.hypot(timeline.sampling_uncertainty()).hypot(fixed);
+        Some(of_all.min(LARGEST_UNCERTAINTY))
     }
 
     /// Takes a reading of CPU time.

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::refresh::Refresh;
 use super::{Quantity, TrueReading};
 
 /// The time that the stated uncertainty is for, in seconds: a measured window is about as long.
@@ -72,6 +73,8 @@ pub(crate) struct Timeline {
     longest_gap: Duration,
     most_watts: f64,
     spread: Spread,
+    /// Of an instrument that may tell an old power again; none where every question measures.
+    refresh: Option<Refresh>,
 }
 
 impl Timeline {
@@ -82,6 +85,15 @@ impl Timeline {
             longest_gap: (interval * MOST_INTERVALS).max(LEAST_GAP),
             most_watts: max_watts.unwrap_or(MOST_WATTS),
             spread: Spread::default(),
+            refresh: None,
+        }
+    }
+
+    /// The same, where the instrument may answer with a power that it has told before.
+    pub(crate) fn refreshed(self, refresh: Refresh) -> Self {
+        Self {
+            refresh: Some(refresh),
+            ..self
         }
     }
 
@@ -89,6 +101,9 @@ impl Timeline {
     /// still has only not made its next step yet: neither changes anything.
     pub(crate) fn push(&mut self, reading: TrueReading) -> Result<(), Interruption> {
         let TrueReading { at, quantity } = reading;
+        if let (Some(refresh), Quantity::Watts(watts)) = (&mut self.refresh, quantity) {
+            refresh.see(at, watts);
+        }
         let Some(last) = self.anchors.back().copied() else {
             let joules = 0.0;
             self.anchors.push_back(Anchor {
@@ -149,6 +164,21 @@ impl Timeline {
         self.anchors.back().map(|anchor| anchor.at)
     }
 
+    /// When the instrument last measured what its last reading told, at the earliest.
+    pub(crate) fn measured_at(&self) -> Option<Duration> {
+        let last = self.ends()?;
+        let age = self
+            .refresh
+            .as_ref()
+            .map_or(Duration::ZERO, |it| it.age(last));
+        Some(last.saturating_sub(age))
+    }
+
+    /// Power between the last two readings, in watts.
+    pub(crate) fn last_watts(&self) -> Option<f64> {
+        self.spread.last_watts
+    }
+
     /// Energy from the first reading of all up to `at`; `None` outside the readings. `shape` tells
     /// how the energy of a model grew: where it did between two readings, theirs grew likewise.
     pub(crate) fn joules_at(&self, at: Duration, shape: Option<&Shape>) -> Option<f64> {
@@ -197,7 +227,11 @@ impl Timeline {
             .anchors
             .back()
             .is_some_and(|anchor| matches!(anchor.quantity, Quantity::Joules(_)));
-        self.spread.uncertainty(is_counter)
+        let refresh = self
+            .refresh
+            .as_ref()
+            .map_or(Duration::ZERO, Refresh::interval);
+        self.spread.uncertainty(is_counter, refresh.as_secs_f64())
     }
 }
 
@@ -229,8 +263,11 @@ impl Spread {
     /// - the mean of n samples is uncertain by σ/√n;
     /// - a counter's total is exact at its readings, and only the two ends of a window lie between
     ///   two of them: there power may be off by σ for up to one interval, evenly distributed, so
-    ///   each end is uncertain by σ × interval/√12 and both by σ/(n·√6) of the window.
-    fn uncertainty(&self, is_counter: bool) -> f64 {
+    ///   each end is uncertain by σ × interval/√12 and both by σ/(n·√6) of the window;
+    /// - of power that the instrument refreshes every h seconds only, readings d seconds apart repeat each value
+    ///   h/d times. A step is then seen in one of h/d readings, and there are 60 s/h values: σ and 1/√n are
+    ///   both √(h/d) times larger.
+    fn uncertainty(&self, is_counter: bool, refresh_seconds: f64) -> f64 {
         if self.mean_watts <= 0.0 || self.mean_seconds <= 0.0 {
             return 0.0;
         }
@@ -239,7 +276,8 @@ impl Spread {
         if is_counter {
             sigma / (readings * 6_f64.sqrt())
         } else {
-            sigma / readings.sqrt()
+            let repeated = (refresh_seconds / self.mean_seconds).max(1.0);
+            sigma / readings.sqrt() * repeated
         }
     }
 }

@@ -21,6 +21,9 @@ fn a_wired_sensor_is_found_and_its_power_is_metered() {
     let node = Node::new();
     node.set_sysfs("class/hwmon/hwmon1/name", "ina226");
     node.set_sysfs("class/hwmon/hwmon1/power1_input", "4000000");
+    node.set_sysfs("class/hwmon/hwmon1/curr1_input", "800");
+    node.set_sysfs("class/hwmon/hwmon1/in1_input", "5000");
+    node.set_sysfs("class/hwmon/hwmon1/shunt_resistor", "10000");
     node.set_sysfs("class/thermal/thermal_zone0/type", "cpu-thermal");
     node.set_sysfs("class/thermal/thermal_zone0/temp", "48500");
     node.set_sysfs("devices/platform/soc/soc:firmware/get_throttled", "50000");
@@ -44,6 +47,11 @@ fn a_wired_sensor_is_found_and_its_power_is_metered() {
     assert!((after.value("frugality_meter_max_watts", &zone) - 12.0).abs() < 1e-9);
     let uncertainty = after.value("frugality_meter_energy_relative_uncertainty", &zone);
     assert!((uncertainty - 0.006).abs() < 1e-3, "{uncertainty}");
+    let saturated = |page: &Page| page.value("frugality_meter_saturated_readings_total", &zone);
+    assert!(saturated(&after).abs() < 1e-9);
+    // 81.92 mV at 10 mΩ.
+    node.set_sysfs("class/hwmon/hwmon1/curr1_input", "8190");
+    meter.scrape_until("a saturated reading", |page| saturated(page) > 0.0);
     assert!(
         after
             .values("frugality_meter_energy_resolution_joules", &[])
@@ -183,6 +191,9 @@ fn probe_tells_what_the_node_has_and_the_values_for_it() {
     let node = Node::new();
     node.set_sysfs("class/hwmon/hwmon1/name", "ina219");
     node.set_sysfs("class/hwmon/hwmon1/power1_input", "3250000");
+    node.set_sysfs("class/hwmon/hwmon1/curr1_input", "650");
+    node.set_sysfs("class/hwmon/hwmon1/in1_input", "5000");
+    node.set_sysfs("class/hwmon/hwmon1/shunt_resistor", "100000");
     let output = Command::new(env!("CARGO_BIN_EXE_frugality-meter"))
         .env_clear()
         .args(["probe", "--node-name=pi-1", "--cpus=2", "--sysfs"])
@@ -194,7 +205,8 @@ fn probe_tells_what_the_node_has_and_the_values_for_it() {
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     for part in [
-        "hwmon1: chip ina219",
+        "hwmon1: chip ina219, label 1, up to 3.200 A",
+        "0.9 % and 5.8 mW",
         "Metered",
         "3.250 W",
         "source: {type: hwmon}",

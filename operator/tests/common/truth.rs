@@ -293,6 +293,7 @@ pub(crate) fn reading(
         relative_uncertainty: None,
         resolution_joules: None,
         source_age_seconds: None,
+        saturated_readings: None,
         pods: pods.iter().map(of_pod).collect(),
     }
 }

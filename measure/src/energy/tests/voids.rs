@@ -120,6 +120,27 @@ fn meter_stale_by_the_age_of_its_source() {
 }
 
 #[test]
+fn meter_saturated() {
+    let lab = |from: f64, readings: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-5.0, 500.0, |reading| {
+            reading.saturated_readings = Some(7.0);
+        });
+        lab.change(from, 500.0, |reading| {
+            reading.saturated_readings = Some(7.0 + readings);
+        });
+        lab
+    };
+    // What was saturated before the attempt does not matter.
+    assert_true_figures(&assert_counted(&lab(200.0, 0.0)));
+    let message = assert_void(&lab(200.0, 3.0), "MeterSaturated");
+    assert!(
+        message.contains("in 3 readings") && message.contains("smaller shunt"),
+        "{message}"
+    );
+}
+
+#[test]
 fn meter_too_coarse_by_its_own_word() {
     // The net energy is 1100 J.
     let lab = |step: f64| {

@@ -66,6 +66,16 @@ impl Node {
         }
     }
 
+    /// An INA219 or INA226 in a line of 5 V, idle, with this shunt in microohms.
+    fn ina(&self, device: &str, chip: &str, shunt: u32) {
+        let file = |name: &str| format!("sys/class/hwmon/{device}/{name}");
+        self.write(&file("name"), chip);
+        self.write(&file("shunt_resistor"), shunt);
+        self.write(&file("in1_input"), 5_000);
+        self.write(&file("curr1_input"), 540);
+        self.write(&file("power1_input"), 2_700_000);
+    }
+
     fn surroundings(&self) -> Surroundings {
         surroundings(self.0.path())
     }
@@ -101,7 +111,7 @@ fn micro(value: f64) -> u64 {
 fn an_ina226_s_power_is_integrated_to_the_energy_of_ten_minutes() {
     let node = Node::new();
     node.write("sys/class/hwmon/hwmon0/name", "cpu_thermal");
-    node.write("sys/class/hwmon/hwmon3/name", "ina226");
+    node.ina("hwmon3", "ina226", 10_000);
     let show = node.number("sys/class/hwmon/hwmon3/power1_input");
     for truth in [Truth::benchmark(), Truth::bursts()] {
         let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
@@ -127,6 +137,7 @@ fn a_sensor_with_a_counter_is_read_by_it_and_one_without_power_by_volts_and_ampe
     outcome.assert_within(0.000_1);
 
     node.write("sys/class/hwmon/hwmon1/name", "ina3221");
+    node.write("sys/class/hwmon/hwmon1/shunt2_resistor", 10_000);
     node.write("sys/class/hwmon/hwmon1/in2_label", "VIN");
     node.write("sys/class/hwmon/hwmon1/in2_input", 5_000);
     let show = node.number("sys/class/hwmon/hwmon1/curr2_input");
@@ -158,12 +169,132 @@ fn of_several_sensors_one_must_be_named_and_a_graphics_card_is_none() {
     assert!(node.source(named).path.ends_with("hwmon2/power1_input"));
 }
 
+#[rstest::rstest]
+// 81.92 mV at 0.1 Ω are 0.819 A: what a Pi 4 draws under load is beyond.
+#[case("ina226", 100_000, &[(540, 0), (810, 0), (811, 1), (819, 2)])]
+// The same chip with 10 mΩ, and the INA219's 320 mV, are not at their ends there.
+#[case("ina226", 10_000, &[(819, 0), (3_000, 0), (8_110, 1)])]
+#[case("ina219", 100_000, &[(819, 0), (3_160, 0), (3_170, 1), (3_200, 2)])]
+fn readings_at_the_end_of_a_sensor_s_scale_are_counted(
+    #[case] chip: &str,
+    #[case] shunt: u32,
+    #[case] shown: &[(u32, u64)],
+) {
+    let node = Node::new();
+    node.ina("hwmon0", chip, shunt);
+    let Some(Instrument::Local(mut sensor)) = node
+        .choose(r#"{"source": {"type": "auto"}}"#)
+        .unwrap()
+        .instrument
+    else {
+        panic!("no sensor");
+    };
+    assert_eq!(sensor.saturated_readings(), Some(0));
+    for (milliamperes, readings) in shown {
+        node.write("sys/class/hwmon/hwmon0/curr1_input", milliamperes);
+        sensor.read().unwrap();
+        assert_eq!(
+            sensor.saturated_readings(),
+            Some(*readings),
+            "{milliamperes} mA"
+        );
+    }
+}
+
+#[test]
+fn offset_and_steps_of_a_sensor_follow_from_its_shunt() {
+    let fixed = |chip: &str, shunt: u32| {
+        let node = Node::new();
+        node.ina("hwmon0", chip, shunt);
+        node.source(r#"{"source": {"type": "hwmon"}}"#)
+            .fixed_uncertainty_watts
+    };
+    // 10 µV and 31.25 mW a step at 2 mΩ; 0.6 mW a step at 0.1 Ω.
+    let two_milliohms = (0.005 * 5.0 / 3_f64.sqrt()).hypot(0.031_25 / 12_f64.sqrt());
+    assert!((fixed("ina226", 2_000) - two_milliohms).abs() < 1e-9);
+    assert!(
+        two_milliohms > 0.006 * 2.7,
+        "as much as the shunt's own at idle"
+    );
+    assert!(fixed("ina226", 100_000) < 0.000_5);
+    // 200 µV at 0.1 Ω are 10 mW of 5 V.
+    let ina219 = (0.002 * 5.0 / 3_f64.sqrt()).hypot(0.002 / 12_f64.sqrt());
+    assert!((fixed("ina219", 100_000) - ina219).abs() < 1e-9);
+    // The user's own word is of all of it.
+    let node = Node::new();
+    node.ina("hwmon0", "ina226", 2_000);
+    let own = node.source(r#"{"source": {"type": "hwmon"}, "relativeUncertainty": 0.002}"#);
+    assert_eq!(
+        (own.relative_uncertainty, own.fixed_uncertainty_watts),
+        (Some(0.002), 0.0)
+    );
+}
+
+#[test]
+fn a_sensor_whose_offset_is_not_known_states_no_accuracy() {
+    let node = Node::new();
+    for chip in ["ina226", "ina237"] {
+        node.write("sys/class/hwmon/hwmon0/name", chip);
+        node.write("sys/class/hwmon/hwmon0/power1_input", 2_700_000);
+        let source = node.source(r#"{"source": {"type": "hwmon"}}"#);
+        assert_eq!(source.relative_uncertainty, None, "{chip}");
+    }
+}
+
+/// An INA3221 as its driver shows it: `in4` to `in6` are voltages at the shunts, and `curr4` is a sum.
+fn ina3221(node: &Node) {
+    let file = |name: String| format!("sys/class/hwmon/hwmon0/{name}");
+    node.write(&file("name".into()), "ina3221");
+    for channel in 1..=3 {
+        node.write(&file(format!("in{channel}_input")), 5_000);
+        node.write(&file(format!("in{channel}_enable")), 1);
+        node.write(&file(format!("curr{channel}_input")), 500);
+        node.write(&file(format!("shunt{channel}_resistor")), 100_000);
+    }
+    for channel in 4..=7 {
+        node.write(&file(format!("in{channel}_input")), 50);
+    }
+    node.write(&file("curr4_input".into()), 1_500);
+}
+
+#[test]
+fn of_an_ina3221_s_channels_none_is_taken_at_a_guess_and_its_sum_is_none() {
+    let node = Node::new();
+    ina3221(&node);
+    node.write(
+        "sys/firmware/devicetree/base/model",
+        "Raspberry Pi 4 Model B Rev 1.4",
+    );
+    for config in [
+        r#"{"source": {"type": "auto"}}"#,
+        r#"{"source": {"type": "hwmon"}}"#,
+    ] {
+        let error = node.choose(config).unwrap_err().to_string();
+        for channel in 1..=3 {
+            let name = format!("chip ina3221 label {channel}");
+            assert!(error.contains(&name), "{error}");
+        }
+        assert!(!error.contains("label 4"), "{error}");
+    }
+    let named = r#"{"source": {"type": "hwmon", "label": "2"}}"#;
+    assert!(node.source(named).path.ends_with("in2_input"));
+    // The one that somebody has labelled is meant, and one that is switched off is none.
+    node.write("sys/class/hwmon/hwmon0/in3_label", "VIN");
+    let auto = r#"{"source": {"type": "auto"}}"#;
+    assert!(node.source(auto).path.ends_with("in3_input"));
+    node.write("sys/class/hwmon/hwmon0/in1_label", "USB");
+    assert!(node.choose(auto).is_err());
+    node.write("sys/class/hwmon/hwmon0/in1_enable", 0);
+    assert!(node.source(auto).path.ends_with("in3_input"));
+}
+
 #[test]
 fn a_sensor_that_fails_for_a_while_gives_the_energy_between_its_readings() {
     let node = Node::new();
     let truth = Truth::benchmark();
     let file = "sys/class/hwmon/hwmon0/power1_input";
     node.write("sys/class/hwmon/hwmon0/name", "ina260");
+    node.write("sys/class/hwmon/hwmon0/in1_input", 5_000);
     let show = node.number(file);
     let path = node.0.path().join(file);
     let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
@@ -184,6 +315,7 @@ fn a_sensor_that_is_taken_away_and_bound_anew_is_found_again() {
     let truth = Truth::benchmark();
     let file = "sys/class/hwmon/hwmon0/power1_input";
     node.write("sys/class/hwmon/hwmon0/name", "ina260");
+    node.write("sys/class/hwmon/hwmon0/in1_input", 5_000);
     node.write(file, 0);
     let path = node.0.path().join(file);
     let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {

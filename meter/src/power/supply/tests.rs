@@ -30,6 +30,7 @@ fn plug(lag: f64) -> Supply {
         zone: BOARD_ZONE,
         max_watts: None,
         relative_uncertainty: Some(0.01),
+        fixed_uncertainty_watts: 0.0,
         resolution_joules: None,
     };
     let timeline = Timeline::new(Duration::from_secs(10), None);
@@ -116,4 +117,26 @@ fn uncertainties_of_instrument_and_sampling_add_as_squares() {
     assert!(sampling > 0.005);
     let stated = supply.relative_uncertainty().unwrap();
     assert!((stated - 0.01_f64.hypot(sampling)).abs() < 1e-12);
+}
+
+#[test]
+fn what_does_not_grow_with_power_weighs_more_at_little_power() {
+    let stated = |watts: f64| {
+        let mut supply = plug(0.0);
+        supply.source.fixed_uncertainty_watts = 0.03;
+        assert_eq!(supply.relative_uncertainty(), None);
+        for second in 0..5 {
+            supply
+                .learn(TrueReading {
+                    at: Duration::from_secs(second),
+                    quantity: Quantity::Watts(watts),
+                })
+                .unwrap();
+        }
+        supply.relative_uncertainty().unwrap()
+    };
+    assert!((stated(3.0) - 0.01_f64.hypot(0.01)).abs() < 1e-9);
+    assert!((stated(1.0) - 0.01_f64.hypot(0.03)).abs() < 1e-9);
+    // An energy that is less certain than that is none.
+    assert!(stated(0.001) <= 1.0);
 }

@@ -152,6 +152,133 @@ fn what_no_later_time_needs_is_forgotten() {
     assert_joules(&timeline, 1.5, 1.5);
 }
 
+/// A power that is another one every 0.26 s, for which a plug's refresh is all there is to see of it.
+struct Flicker {
+    watts: Vec<f64>,
+    joules: Vec<f64>,
+}
+
+impl Flicker {
+    const STEP: f64 = 0.26;
+    const SECONDS: u32 = 660;
+
+    fn new(seed: u32) -> Self {
+        let mut state = seed;
+        let (mut watts, mut joules) = (Vec::new(), vec![0.0]);
+        for step in 0_u32.. {
+            if f64::from(step) * Self::STEP > f64::from(Self::SECONDS) + 1.0 {
+                break;
+            }
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let now = 2.7 + 3.6 * f64::from(state >> 8) / f64::from(1 << 24);
+            joules.push(joules.last().unwrap() + now * Self::STEP);
+            watts.push(now);
+        }
+        Self { watts, joules }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "virtual times are small and not negative"
+    )]
+    fn index(at: f64) -> usize {
+        (at.max(0.0) / Self::STEP) as usize
+    }
+
+    fn watts(&self, at: f64) -> f64 {
+        self.watts[Self::index(at)]
+    }
+
+    fn joules(&self, at: f64) -> f64 {
+        let index = Self::index(at);
+        self.joules[index] + self.watts[index] * (at - index as f64 * Self::STEP)
+    }
+}
+
+/// A plug that measures every `hold` seconds is asked every second: root mean squares of what a minute's energy was
+/// off, and of what was stated of it at the minute's end, both as shares.
+fn off_and_stated(hold: f64, refresh: impl Fn() -> Option<Refresh>) -> (f64, f64) {
+    let (mut off, mut stated, mut minutes) = (0.0, 0.0, 0.0);
+    for seed in 1..=60 {
+        let truth = Flicker::new(seed);
+        let phase = hold * f64::from(seed % 10) / 10.0;
+        let mut timeline = Timeline::new(Duration::from_secs(1), None);
+        timeline.refresh = refresh();
+        for second in 0..Flicker::SECONDS {
+            let now = f64::from(second);
+            let measured = ((now - phase) / hold).floor() * hold + phase;
+            timeline.push(watts(now, truth.watts(measured))).unwrap();
+            if second >= 120 && second % 60 == 0 {
+                let told = |at: f64| {
+                    timeline
+                        .joules_at(Duration::from_secs_f64(at), None)
+                        .unwrap()
+                };
+                let (told, joules) = (
+                    told(now) - told(now - 60.0),
+                    truth.joules(now) - truth.joules(now - 60.0),
+                );
+                off += (told / joules - 1.0).powi(2);
+                stated += timeline.sampling_uncertainty().powi(2);
+                minutes += 1.0;
+            }
+        }
+    }
+    ((off / minutes).sqrt(), (stated / minutes).sqrt())
+}
+
+#[rstest::rstest]
+#[case(1.0, 0.6)]
+#[case(3.0, 2.3)]
+#[case(5.0, 4.0)]
+#[case(10.0, 8.0)]
+fn what_a_plug_does_between_its_refreshes_is_in_the_uncertainty(
+    #[case] hold: f64,
+    #[case] too_small: f64,
+) {
+    let second = Duration::from_secs(1);
+    // As if each answer were a measurement, what is stated is too small by about the refresh interval.
+    let (off, stated) = off_and_stated(hold, || None);
+    println!(
+        "{hold} s: off {off:.4}, stated {stated:.4} by questions: {:.1} times",
+        off / stated
+    );
+    assert!(off > too_small * stated, "{hold} s: {off} and {stated}");
+    // Seen from its answers, and as told by the user.
+    for told in [None, Some(second.mul_f64(hold))] {
+        let (off, stated) = off_and_stated(hold, || Some(Refresh::new(second, told)));
+        println!("{hold} s: off {off:.4}, stated {stated:.4} by refreshes");
+        assert!(off <= 1.03 * stated, "{hold} s: {off} and {stated}");
+        assert!(stated <= 1.3 * off, "{hold} s: {off} and {stated}");
+    }
+}
+
+#[test]
+fn a_plug_s_old_power_has_the_time_of_its_measurement() {
+    let mut timeline = Timeline::new(Duration::from_secs(1), None)
+        .refreshed(Refresh::new(Duration::from_secs(1), None));
+    let mut oldest = Duration::ZERO;
+    for second in 0..120 {
+        timeline
+            .push(watts(f64::from(second), f64::from(second / 10)))
+            .unwrap();
+        let age = at(f64::from(second)).saturating_sub(timeline.measured_at().unwrap());
+        oldest = if second < 60 {
+            Duration::ZERO
+        } else {
+            oldest.max(age)
+        };
+    }
+    assert_eq!(oldest, at(9.0));
+    assert_eq!(timeline.ends(), Some(at(119.0)));
+    // Steady power is measured again and again, and is the same.
+    for second in 120..300 {
+        timeline.push(watts(f64::from(second), 11.0)).unwrap();
+    }
+    assert_eq!(timeline.measured_at(), Some(at(289.0)));
+}
+
 proptest! {
     #[test]
     fn energy_never_falls_and_adds_up_to_the_counter(

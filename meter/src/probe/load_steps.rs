@@ -1,0 +1,103 @@
+//! How often a device measures, seen while the node's load goes up and down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::power::Quantity;
+use crate::power::polled::Polled;
+use crate::power::refresh::Refresh;
+
+/// Time between two questions.
+const ASKED_EVERY: Duration = Duration::from_millis(500);
+/// So often the power must have changed for the time between to be told.
+const ENOUGH_RUNS: usize = 6;
+/// The longest that the node is loaded for this.
+const LONGEST: Duration = Duration::from_secs(90);
+/// A device whose power has not changed once after this long does not see the load.
+const FIRST_CHANGE: Duration = Duration::from_secs(30);
+/// How long load and idleness last, in seconds, one after the other: of no period that a device may have.
+const STEPS: [f64; 7] = [1.3, 0.7, 2.3, 1.1, 0.9, 1.7, 2.9];
+
+/// Threads that use all CPUs while it is set.
+struct Load(Arc<[AtomicBool; 2]>);
+
+const BUSY: usize = 0;
+const ENDED: usize = 1;
+
+impl Load {
+    fn start(cpus: u32) -> Self {
+        let switches = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+        for _ in 0..cpus {
+            let switches = Arc::clone(&switches);
+            std::thread::spawn(move || {
+                while !switches[ENDED].load(Ordering::Relaxed) {
+                    if switches[BUSY].load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    } else {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                }
+            });
+        }
+        Self(switches)
+    }
+
+    fn set(&self, is_busy: bool) {
+        self.0[BUSY].store(is_busy, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0[ENDED].store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was seen of the time between two measurements of the device, for people.
+pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
+    let load = Load::start(cpus);
+    let mut refresh = Refresh::new(ASKED_EVERY, None);
+    let mut ticks = interval(ASKED_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let began = Instant::now();
+    let mut steps = STEPS.iter().cycle();
+    let (mut is_busy, mut until) = (false, Duration::ZERO);
+    loop {
+        ticks.tick().await;
+        let elapsed = began.elapsed();
+        while elapsed >= until {
+            is_busy = !is_busy;
+            until += steps
+                .next()
+                .map_or(LONGEST, |step| Duration::from_secs_f64(*step));
+        }
+        load.set(is_busy);
+        match instrument.ask().await {
+            Ok(Some((Quantity::Watts(watts), _))) => refresh.see(began.elapsed(), watts),
+            Ok(Some((Quantity::Joules(_), _))) => {
+                return "a counter, exact however often".to_owned();
+            }
+            Ok(None) => {}
+            Err(error) => return error.to_string(),
+        }
+        let runs = refresh.runs();
+        if runs >= ENOUGH_RUNS || elapsed >= LONGEST || (runs == 0 && elapsed >= FIRST_CHANGE) {
+            break;
+        }
+    }
+    told(&refresh, began.elapsed())
+}
+
+fn told(refresh: &Refresh, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    match refresh.runs() {
+        0 => format!("not seen: the power did not follow the load within {seconds:.0} s"),
+        runs => format!(
+            "every {:.1} s ({runs} times in {seconds:.0} s of load steps)",
+            refresh.interval().as_secs_f64()
+        ),
+    }
+}
