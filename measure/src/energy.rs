@@ -14,6 +14,7 @@ mod baseline;
 mod checks;
 mod conditions;
 mod counters;
+mod drift;
 mod ends;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,11 +184,19 @@ pub struct EnergyFigures {
     /// Net energy per successful request, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_joules_per_request: Option<f64>,
-    /// The least net energy that this attempt could have told from 0, in joules.
+    /// The least net energy that this attempt could have told from 0, in joules. The run's trials together may have
+    /// another one: [`PooledIdle`].
     pub net_detection_limit_joules: f64,
     /// Why there is no net figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_withheld: Option<String>,
+    /// Standard uncertainty of the net energy, in joules, from idle baselines that differ by more than chance and the
+    /// board's heat; absent if they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net_drift_joules: Option<f64>,
+    /// CPU use of the candidate's pods in both idle baselines, in CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_idle_cpus: Option<f64>,
     /// What the meter gave to the measured pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributed: Option<Attributed>,
@@ -350,7 +359,8 @@ pub fn evaluate(attempt: &AttemptReadings<'_>) -> Result<EnergyFigures, Void> {
 fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
     let Evidence { attempt, series } = evidence;
     let gross = Gross::of(evidence)?;
-    let net = Net::of(&gross);
+    let idle = IdleUse::of(evidence);
+    let net = Net::of(&gross).unless(idle.withheld);
     let by_pod = ByPod::of(evidence);
     let last = series.last();
     Ok(EnergyFigures {

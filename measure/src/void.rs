@@ -1,5 +1,7 @@
 //! Why an attempt cannot be trusted.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// The reason why an attempt is void, with the numbers that show it. All causes lie outside the
@@ -117,10 +119,9 @@ pub enum Void {
         /// For how long, in seconds.
         seconds: f64,
     },
-    /// Somebody else on the node was busier in the window than in the idle baselines.
+    /// Others on the node were busier in the window than in the idle baselines, or the other way round.
     #[error(
-        "neighbours used {extra:.3} {unit} more in the measured window than in the idle baselines, \
-         where {allowed:.3} are allowed: {who}"
+        "neighbours used {extra:.3} {unit} more {busier}, where {allowed:.3} are allowed: {who}"
     )]
     NeighbourActive {
         /// Who it was, the busiest first.
@@ -338,6 +339,24 @@ impl Void {
             Self::PodReplaced { .. } => "PodReplaced",
             Self::WindowTooShort { .. } => "WindowTooShort",
         }
+    }
+}
+
+/// When others on the node were busier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Busier {
+    /// In the measured window.
+    InWindow,
+    /// In the idle baselines.
+    InBaselines,
+}
+
+impl fmt::Display for Busier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::InWindow => "in the measured window than in the idle baselines",
+            Self::InBaselines => "in the idle baselines than in the measured window",
+        })
     }
 }
 

@@ -31,7 +31,7 @@ pub use scenario::{CheckResult, CycleResult, Scenario};
 pub use status::{
     BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, CostTerms,
     Expanded, Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NodeResult, NoiseFloor,
-    Optimum, PastVerdict, Progress, SweepResult, Verdict, WorkloadResult,
+    Optimum, PastVerdict, Progress, SweepResult, Verdict, WorkloadResult, seven_digits,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     api::{
-        CandidateResult, CostPerMillion, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus,
-        Optimum, SweepResult,
+        CandidateResult, CostPerMillion, DecidingFigure, Figure, FrugalityBenchmark,
+        FrugalityBenchmarkStatus, Optimum, SweepResult,
     },
     plan::text,
 };
@@ -68,6 +68,7 @@ fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
         "NET MJ/REQUEST",
         "ATTRIBUTED MJ/REQUEST",
         "CPU MS/REQUEST",
+        "IDLE CPUS",
         "PEAK MEMORY",
         "POWER",
         "TRIALS",
@@ -75,8 +76,7 @@ fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     ];
     let header = header.map(|title| title.replace("MJ", "mJ")).to_vec();
     let header = of_unit(header, status);
-    let rows = status.results.iter().map(|result| row(result, &power));
-    under(header, rows, has_several_points(status))
+    under(header, rows.into_iter(), has_several_points(status))
 }
 
 /// The rows under their header, of which the first column is the point, and goes without saying where there
@@ -141,6 +141,7 @@ fn row(result: &CandidateResult, power: &str) -> Vec<String> {
         milli(result.net_joules_per_request),
         milli(result.attributed_joules_per_request),
         plain(result.cpu_milliseconds_per_request),
+        result.idle_cpus.map_or_else(dash, text::number),
         memory(result.peak_memory_bytes),
         power.to_owned(),
         result.trials.to_string(),

@@ -25,6 +25,7 @@ mod verdict_budgets;
 mod verdict_claims;
 mod verdict_control;
 mod verdict_costs;
+mod verdict_detection;
 mod verdict_endurance;
 mod verdict_latency;
 mod verdict_looks;

@@ -1,8 +1,11 @@
 //! The idle baseline, what is left above it, and whether that can be told from nothing.
 
 use super::checks::Evidence;
+use super::drift::Drift;
 use super::ends;
+use super::noise::IdleNoise;
 use super::{ROUNDING_SECONDS, Void};
+use crate::statistics::t_quantile;
 
 /// What net energy is computed from.
 pub(super) struct Gross {
@@ -14,6 +17,10 @@ pub(super) struct Gross {
     pub(super) idle_after_seconds: f64,
     pub(super) interval_seconds: f64,
     pub(super) timestamp_uncertainty_seconds: f64,
+    /// How much idle power varies by itself; unknown if the baselines hold too few readings.
+    pub(super) idle_noise: Option<IdleNoise>,
+    /// Standard uncertainty of the net energy from baselines that differ by more than chance and heat, in joules.
+    pub(super) drift_joules: Option<f64>,
     /// Standard uncertainty of `node_joules` relative to it: of its times, and of what happens between
     /// readings at its ends. The meter's accuracy is not in it: it is common to all trials.
     pub(super) relative_uncertainty: f64,
@@ -26,9 +33,24 @@ pub(super) struct Net {
     pub(super) withheld: Option<String>,
 }
 
-/// Detection limit over standard uncertainty, for 5 % of false alarms and 5 % of misses:
-/// `L_D` = 3.29 σ (L. A. Currie, Analytical Chemistry 40 (1968) 586, with a constant σ).
+/// Detection limit over standard uncertainty if σ is known: `L_D` = 3.29 σ, for 5 % of false alarms and 5 % of
+/// misses (L. A. Currie, Analytical Chemistry 40 (1968) 586, with a constant σ). A net energy of 0 exceeds it in
+/// 0.05 % of attempts.
 const DETECTION_FACTOR: f64 = 3.29;
+/// The share of attempts without any load whose net energy stays below the limit.
+const DETECTION_PROBABILITY: f64 = 0.9995;
+/// With more degrees of freedom, Student's t is the normal distribution.
+const MANY_DEGREES: f64 = 1e4;
+
+/// Detection limit over standard uncertainty: Student's t for an uncertainty of so many degrees of freedom.
+/// An uncertainty that rests on nothing allows no figure.
+pub(super) fn detection_factor(degrees_of_freedom: f64) -> f64 {
+    if degrees_of_freedom > MANY_DEGREES {
+        return DETECTION_FACTOR;
+    }
+    t_quantile(DETECTION_PROBABILITY, degrees_of_freedom)
+        .map_or(f64::INFINITY, |t| t.max(DETECTION_FACTOR))
+}
 
 /// A baseline over less than this many of the meter's intervals is mostly the readings around it,
 /// which belong to other load.
@@ -47,6 +69,8 @@ impl Gross {
         let idle_watts = f64::midpoint(idle_before_watts, idle_after_watts);
         let load_watts = (node_joules / window_seconds - idle_watts).max(0.0);
         let timestamp_uncertainty_seconds = series.timestamp_uncertainty_seconds();
+        let idle_noise = IdleNoise::of(evidence);
+        let drift = Drift::of(evidence, idle_noise, idle_before_watts, idle_after_watts);
         Ok(Self {
             node_joules,
             window_seconds,
@@ -56,22 +80,46 @@ impl Gross {
             idle_after_seconds: attempt.idle_after.seconds(),
             interval_seconds: series.interval_seconds(),
             timestamp_uncertainty_seconds,
+            idle_noise,
+            drift_joules: drift.joules(window_seconds),
             relative_uncertainty: of_times(timestamp_uncertainty_seconds, window_seconds).hypot(
                 ends::relative_uncertainty(evidence, node_joules, load_watts),
             ),
         })
     }
 
-    /// Standard uncertainty of the net energy, in joules. The baseline is the mean of two, so its
-    /// own is |B⁺ − B⁻|/2: the standard deviation of two values over √2. The window adds its own, the
-    /// baselines that of their times.
-    fn net_uncertainty_joules(&self) -> f64 {
-        let spread_watts = (self.idle_after_watts - self.idle_before_watts).abs() / 2.0;
+    /// The least net energy that can be told from 0, in joules: the net energy's standard uncertainty u times
+    /// Student's t. u has these parts:
+    ///
+    /// - the baseline, a mean of two: what the readings' noise leaves of it, or half of the two means' difference
+    ///   if that is larger, so that a drift which readings do not show counts in full;
+    /// - the noise of idle power in the window, which is in the gross energy;
+    /// - the window's ends;
+    /// - the times of the baselines' readings, if the meter reports none.
+    ///
+    /// The degrees of freedom are those of the noise (Welch and Satterthwaite, JCGM 100:2008, G.4.1).
+    fn detection_limit_joules(&self) -> f64 {
+        let noise_watts2 = |seconds: f64| self.idle_noise.map_or(0.0, |it| it.variance_of(seconds));
+        let of_baselines =
+            (noise_watts2(self.idle_before_seconds) + noise_watts2(self.idle_after_seconds)) / 4.0;
+        let of_window = noise_watts2(self.window_seconds);
+        let half_difference = (self.idle_after_watts - self.idle_before_watts) / 2.0;
         let delta = self.timestamp_uncertainty_seconds;
         let before = self.idle_before_watts * of_times(delta, self.idle_before_seconds);
         let after = self.idle_after_watts * of_times(delta, self.idle_after_seconds);
-        let baseline_watts = spread_watts.hypot(before.hypot(after) / 2.0);
-        (baseline_watts * self.window_seconds).hypot(self.node_joules * self.relative_uncertainty)
+        let watts2 = of_baselines.max(half_difference.powi(2))
+            + of_window
+            + (before.powi(2) + after.powi(2)) / 4.0;
+        let variance = watts2 * self.window_seconds.powi(2)
+            + (self.node_joules * self.relative_uncertainty).powi(2);
+        let of_noise = (of_baselines + of_window) * self.window_seconds.powi(2);
+        let factor = match self.idle_noise {
+            Some(noise) if of_noise > 0.0 => {
+                detection_factor(noise.degrees_of_freedom * (variance / of_noise).powi(2))
+            }
+            _ => DETECTION_FACTOR,
+        };
+        factor * variance.sqrt()
     }
 }
 
@@ -83,11 +131,23 @@ fn of_times(delta_seconds: f64, seconds: f64) -> f64 {
 }
 
 impl Net {
+    /// The same, unless there is a reason why it would be too small.
+    pub(super) fn unless(self, withheld: Option<String>) -> Self {
+        match withheld {
+            Some(_) => Self {
+                joules: None,
+                withheld,
+                ..self
+            },
+            None => self,
+        }
+    }
+
     /// net = E − T·(B⁻ + B⁺)/2, where it is positive and not below its detection limit.
     pub(super) fn of(gross: &Gross) -> Self {
         let baseline_watts = f64::midpoint(gross.idle_before_watts, gross.idle_after_watts);
         let joules = gross.node_joules - gross.window_seconds * baseline_watts;
-        let detection_limit_joules = DETECTION_FACTOR * gross.net_uncertainty_joules();
+        let detection_limit_joules = gross.detection_limit_joules();
         let idle_seconds = gross.idle_before_seconds.min(gross.idle_after_seconds);
         let needed_seconds = MIN_IDLE_INTERVALS * gross.interval_seconds;
         let withheld = if idle_seconds + ROUNDING_SECONDS < needed_seconds {

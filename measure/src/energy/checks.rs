@@ -439,7 +439,9 @@ fn counter_fine_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Some(resolution_joules) = told.or_else(seen) else {
         return Ok(());
     };
-    let joules = deciding_joules(&Gross::of(evidence)?);
+    let gross = Gross::of(evidence)?;
+    // Where net energy can't be told from 0, it stands in no figure.
+    let joules = Net::of(&gross).joules.unwrap_or(gross.node_joules);
     if resolution_joules > MAX_STEP_SHARE * joules {
         return Err(Void::MeterTooCoarse {
             resolution_joules,
@@ -448,10 +450,4 @@ fn counter_fine_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
         });
     }
     Ok(())
-}
-
-/// The energy that an error is compared with: the net energy; where that can't be told from 0, and
-/// so stands in no figure, the gross.
-fn deciding_joules(gross: &Gross) -> f64 {
-    Net::of(gross).joules.unwrap_or(gross.node_joules)
 }

@@ -183,20 +183,6 @@ impl<'a> Series<'a> {
         used
     }
 
-    /// Mean power between every two readings inside a window, in watts.
-    pub(super) fn watts(&self, window: Window) -> Vec<f64> {
-        let inside = |reading: &Reading| {
-            let at = reading.at_unix_seconds();
-            window.start_unix_seconds <= at && at <= window.end_unix_seconds
-        };
-        self.steps()
-            .filter(|(a, b)| inside(a) && inside(b))
-            .map(|(a, b)| {
-                (b.node_joules - a.node_joules) / (b.at_unix_seconds() - a.at_unix_seconds())
-            })
-            .collect()
-    }
-
     /// For how long the node was slowed down in a window, in seconds by cause.
     pub(super) fn throttled_seconds(&self, window: Window) -> BTreeMap<String, f64> {
         self.last

@@ -1,5 +1,6 @@
 //! Synthetic meters whose truth is known exactly.
 
+mod detection;
 mod properties;
 mod surroundings;
 mod voids;

@@ -293,7 +293,9 @@ impl Figure {
     }
 }
 
-fn seven_digits(value: f64) -> f64 {
+/// A figure has seven digits in a status.
+#[must_use]
+pub fn seven_digits(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
 
@@ -359,6 +361,10 @@ pub struct CandidateResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub workloads: Vec<WorkloadResult>,
+    /// CPU use of the candidate's pods in the idle baselines, in CPUs: the mean of the trials. Net joules are withheld
+    /// above 0.03, because the baselines subtract that work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_cpus: Option<f64>,
     /// Largest working set of the candidate's pods together seen in any measured window, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<i64>,

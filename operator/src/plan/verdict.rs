@@ -6,6 +6,7 @@ mod budgets;
 mod comparisons;
 mod costs;
 mod cycles;
+mod detection;
 mod endurance;
 mod evidence;
 mod latency;

@@ -40,6 +40,12 @@ pub(crate) struct Trial {
     pub(crate) latency_drift: Option<f64>,
     /// Of the window, in seconds.
     pub(crate) seconds: f64,
+    /// CPU use of the candidate in the idle baselines.
+    pub(crate) idle_cpus: Option<f64>,
+    /// Standard uncertainty of the net joules from baselines that differ, in joules.
+    pub(crate) drift_joules: Option<f64>,
+    /// Mean power in the idle baselines before and after, in watts.
+    pub(crate) idle_watts: [f64; 2],
     pub(crate) restarts: Option<i32>,
     /// Of each of the candidate's servers, where it has several.
     pub(crate) workloads: Vec<WorkloadFigures>,
@@ -64,6 +70,9 @@ impl Default for Trial {
             memory_growth: None,
             latency_drift: None,
             seconds: 20.0,
+            idle_watts: [2.0, 2.0],
+            idle_cpus: Some(0.004),
+            drift_joules: None,
             restarts: Some(0),
             workloads: Vec::new(),
         }
@@ -192,6 +201,10 @@ pub(crate) fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> Frugali
         reason: Some("Measured".into()),
         candidate_pods: vec!["candidate-uid".into()],
         database_pods,
+        idle_before: Some(Window {
+            start_unix_seconds: T0 - 20.0,
+            end_unix_seconds: T0 - 5.0,
+        }),
         window: Some(Window {
             start_unix_seconds: T0,
             end_unix_seconds: T0 + trial.seconds,
@@ -245,8 +258,8 @@ fn energy(trial: &Trial) -> EnergyFigures {
     EnergyFigures {
         node_joules: trial.gross * 1000.0,
         gross_joules_per_request: some(trial.gross),
-        idle_before_watts: 2.0,
-        idle_after_watts: 2.0,
+        idle_before_watts: trial.idle_watts[0],
+        idle_after_watts: trial.idle_watts[1],
         net_joules: trial.net.map(|net| net * 1000.0),
         net_joules_per_request: trial.net.and_then(some),
         net_detection_limit_joules: 0.5,
@@ -254,6 +267,8 @@ fn energy(trial: &Trial) -> EnergyFigures {
             .net
             .is_none()
             .then(|| "net energy of 0.1 J cannot be told from 0".to_owned()),
+        net_drift_joules: trial.drift_joules,
+        candidate_idle_cpus: trial.idle_cpus,
         attributed: trial.attributed_candidate.map(|candidate| Attributed {
             candidate_joules: candidate * 1000.0,
             database_joules: None,

@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Evidence, deciding_joules};
+use super::Evidence;
 use crate::energy::baseline::{Gross, Net};
-use crate::energy::{Conditions, Void, Window};
+use crate::energy::drift::Drift;
+use crate::energy::{Void, Window};
 use crate::reading::PodReading;
+use crate::void::Busier;
 
-/// How much busier other pods may be than in the idle baselines, as a share of the measured pods' own
-/// CPU use: so much of the joules would be theirs.
-const MAX_NEIGHBOUR_SHARE: f64 = 0.05;
-/// And at least this, in CPUs: ten times what the pods of k3s use at rest, since one burst of theirs
-/// may fall into a baseline of 5 s or beside it. At about a watt a core it is a tenth of a watt.
+/// How much busier other pods may be in the window than in the idle baselines, or in these than in the window, in CPUs:
+/// ten times what the pods of k3s use at rest, since one burst of theirs may fall into a baseline of 5 s or beside it. At
+/// about a watt a core it is a tenth of a watt. It does not depend on what the candidate uses: a frugal one is not void
+/// more often.
 const MAX_NEIGHBOUR_CPUS: f64 = 0.1;
 /// The same as a share of the node's CPUs, where the meter serves no CPU time: a tenth of a CPU of four.
 const MAX_NEIGHBOUR_NODE_SHARE: f64 = 0.025;
@@ -30,15 +31,10 @@ const MAX_SYSTEM_CPUS: f64 = 0.5;
 /// one half of the shortest window is 2.5 % on four CPUs.
 const MAX_HALVES_SHARE: f64 = 0.1;
 
-/// How much the idle baselines' difference may do to the net energy, as a share of it. Their mean is
-/// right to first order if the power drifts evenly, and off by half their difference at worst.
+/// How much idle power may differ between a baseline and the mean of the two, as a share of that mean. So it moves no
+/// gross energy by more than 5 %, and does not depend on how much energy the candidate took. Net energy has what is left
+/// of a drift in its uncertainty.
 const MAX_DRIFT_SHARE: f64 = 0.05;
-/// A difference within this many of its standard errors is chance (for normal errors, 99.7 %).
-const DRIFT_STANDARD_ERRORS: f64 = 3.0;
-/// By how much a warmer board draws more, as a share of its idle power for each kelvin: the leakage of
-/// silicon about doubles with every 25 to 30 K, 2.5 % a kelvin, and is less than 40 % of an idle
-/// board's power. So much is the candidate's own heat, which is an outcome.
-const HEAT_PER_KELVIN: f64 = 0.01;
 
 /// The meter's word for a supply that is too weak.
 const UNDER_VOLTAGE: &str = "under_voltage";
@@ -111,8 +107,9 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// Other pods, and the node beside its pods, were not busier in the measured window than in the idle
-/// baselines. What is there all the time is in the baselines as well, and k3s itself is.
+/// Other pods, and the node beside its pods, were neither busier in the measured window than in the idle baselines nor
+/// less busy. What is there all the time is in the baselines as well, and k3s itself is. A burst in a baseline lowers net
+/// energy as much as one in the window raises it, so both are asked for alike.
 pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let mut pods = series.last().pods.iter();
@@ -123,46 +120,62 @@ pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
     else {
         return Ok(());
     };
-    let (unit, floor) = if in_cpus {
+    let (unit, allowed) = if in_cpus {
         ("CPUs", MAX_NEIGHBOUR_CPUS)
     } else {
         ("of the node", MAX_NEIGHBOUR_NODE_SHARE)
     };
-    let mut extra: Vec<(&str, f64)> = window
-        .others
-        .iter()
-        .map(|(uid, now)| (*uid, now - idle.others.get(uid).copied().unwrap_or(0.0)))
-        .collect();
-    extra.sort_by(|a, b| b.1.total_cmp(&a.1));
-    // One that rested in the window does not make up for another that did not.
-    let sum: f64 = extra.iter().map(|(_, more)| more.max(0.0)).sum();
-    let allowed = floor.max(MAX_NEIGHBOUR_SHARE * window.measured);
-    if sum > allowed {
-        let named = extra
+    let active = |busier: Busier, who: String, extra: f64, allowed: f64| Void::NeighbourActive {
+        who,
+        extra,
+        allowed,
+        unit: unit.to_owned(),
+        busier,
+    };
+    for (busier, there, elsewhere) in [
+        (Busier::InWindow, &window, &idle),
+        (Busier::InBaselines, &idle, &window),
+    ] {
+        let mut extra: Vec<(&str, f64)> = there
+            .others
             .iter()
-            .filter(|(_, more)| *more > allowed / 10.0)
-            .map(|(uid, more)| format!("{} {more:.3}", evidence.pod_name(uid)))
-            .collect::<Vec<_>>();
-        return Err(Void::NeighbourActive {
-            who: named.join(", "),
-            extra: sum,
-            allowed,
-            unit: unit.to_owned(),
-        });
+            .map(|(uid, now)| {
+                (
+                    *uid,
+                    now - elsewhere.others.get(uid).copied().unwrap_or(0.0),
+                )
+            })
+            .collect();
+        extra.sort_by(|a, b| b.1.total_cmp(&a.1));
+        // One that rested does not make up for another that did not.
+        let sum: f64 = extra.iter().map(|(_, more)| more.max(0.0)).sum();
+        if sum > allowed {
+            let named = extra
+                .iter()
+                .filter(|(_, more)| *more > allowed / 10.0)
+                .map(|(uid, more)| format!("{} {more:.3}", evidence.pod_name(uid)))
+                .collect::<Vec<_>>();
+            return Err(active(busier, named.join(", "), sum, allowed));
+        }
     }
     // What a pod used before it crashed may be counted as nobody's.
     let system = window.system.zip(idle.system);
     let Some((now, at_rest)) = system.filter(|_| attempt.restarted_pods.is_empty()) else {
         return Ok(());
     };
+    let outside = || "processes outside of pods".to_owned();
     let allowed = MAX_SYSTEM_CPUS + MAX_SYSTEM_SHARE * window.measured;
     if now - at_rest > allowed {
-        return Err(Void::NeighbourActive {
-            who: "processes outside of pods".to_owned(),
-            extra: now - at_rest,
-            allowed,
-            unit: unit.to_owned(),
-        });
+        return Err(active(Busier::InWindow, outside(), now - at_rest, allowed));
+    }
+    if at_rest - now > MAX_SYSTEM_CPUS {
+        let extra = at_rest - now;
+        return Err(active(
+            Busier::InBaselines,
+            outside(),
+            extra,
+            MAX_SYSTEM_CPUS,
+        ));
     }
     Ok(())
 }
@@ -217,52 +230,24 @@ pub(super) fn halves_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
 
 /// The idle baselines agree within chance, or their difference does not matter.
 pub(super) fn baselines_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
-    let variances = [attempt.idle_before, attempt.idle_after]
-        .map(|window| variance_of_mean(&series.watts(window)));
     let gross = Gross::of(evidence)?;
+    // Baselines of a reading or two are mostly what is between them. Without net energy they are in no figure.
+    if gross.idle_noise.is_none() && Net::of(&gross).joules.is_none() {
+        return Ok(());
+    }
     let (before_watts, after_watts) = (gross.idle_before_watts, gross.idle_after_watts);
-    // Of fewer than three readings chance is not known. The effect alone decides then, if net energy is told
-    // at all.
-    let standard_error_watts = match variances {
-        [Some(before), Some(after)] => (before + after).sqrt(),
-        _ if Net::of(&gross).joules.is_some() => 0.0,
-        _ => return Ok(()),
-    };
-    let difference = after_watts - before_watts;
-    let conditions = Conditions::of(evidence);
-    let warmer = conditions
-        .idle_before_celsius
-        .zip(conditions.idle_after_celsius)
-        .map_or(0.0, |(before, after)| after - before);
-    let heat_watts = HEAT_PER_KELVIN * warmer * before_watts;
-    let unexplained = if heat_watts * difference > 0.0 {
-        (difference.abs() - heat_watts.abs()).max(0.0)
-    } else {
-        difference.abs()
-    };
-    let effect_joules = unexplained / 2.0 * gross.window_seconds;
-    let allowed_joules = MAX_DRIFT_SHARE * deciding_joules(&gross);
-    if unexplained > DRIFT_STANDARD_ERRORS * standard_error_watts && effect_joules > allowed_joules
-    {
+    let drift = Drift::of(evidence, gross.idle_noise, before_watts, after_watts);
+    let effect_joules = drift.effect_joules(gross.window_seconds);
+    let idle_joules = f64::midpoint(before_watts, after_watts) * gross.window_seconds;
+    let allowed_joules = MAX_DRIFT_SHARE * idle_joules;
+    if drift.is_real() && effect_joules > allowed_joules {
         return Err(Void::BaselineDrift {
             before_watts,
             after_watts,
-            standard_error_watts,
+            standard_error_watts: drift.standard_error_watts.unwrap_or(0.0),
             effect_joules,
             allowed_joules,
         });
     }
     Ok(())
-}
-
-/// The squared standard error of a mean; unknown for fewer than two values.
-fn variance_of_mean(values: &[f64]) -> Option<f64> {
-    if values.len() < 2 {
-        return None;
-    }
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Some(squares / (count - 1.0) / count)
 }

@@ -8,11 +8,14 @@ use frugality_measure::{
     },
 };
 
-use super::costs::cost_of;
+use super::{
+    costs::cost_of,
+    detection::{Undetected, undetected},
+};
 use crate::{
     api::{
         Boundary, CandidateResult, CostTerms, DecidingFigure, Expanded, Figure, FrugalityTrial,
-        FrugalityTrialStatus, Outcome,
+        FrugalityTrialStatus, Outcome, seven_digits,
     },
     plan::{
         costs::{Cost, Rates},
@@ -81,6 +84,8 @@ pub(super) struct Evidence<'a> {
     pub(super) blocks: Vec<Vec<&'a FrugalityTrial>>,
     /// The same of all points together.
     pub(super) everywhere: Vec<&'a FrugalityTrial>,
+    /// Trials whose net energy all trials together can't tell from 0.
+    undetected: Vec<Undetected<'a>>,
     /// How many points there are.
     pub(super) points: usize,
     /// Two-sided error of an interval here such that those of all points together have that of one.
@@ -104,6 +109,7 @@ impl<'a> Evidence<'a> {
             }
         }
         let everywhere: Vec<_> = blocks.iter().flatten().flatten().copied().collect();
+        let undetected = undetected(&everywhere);
         let is_shared = everywhere.iter().any(|e| e.spec.is_node_shared());
         let strict_level = match points {
             1 => settings.level,
@@ -128,6 +134,7 @@ impl<'a> Evidence<'a> {
                 ledger,
                 blocks,
                 everywhere: everywhere.clone(),
+                undetected: undetected.clone(),
                 points,
                 strict_level,
                 is_shared,
@@ -185,6 +192,20 @@ impl<'a> Evidence<'a> {
                 Some(trial.energy.as_ref()?.node_joules / seconds)
             }
         }
+    }
+
+    /// Why a trial's net energy does not count though the attempt found some.
+    fn why_undetected(&self, trial: &FrugalityTrialStatus) -> Option<&String> {
+        let mut undetected = self.undetected.iter();
+        let (_, why) = undetected.find(|(status, _)| std::ptr::eq(*status, trial))?;
+        Some(why)
+    }
+
+    fn why_no_net(&self, trial: &FrugalityTrialStatus, energy: &EnergyFigures) -> Option<String> {
+        energy
+            .net_withheld
+            .clone()
+            .or_else(|| self.why_undetected(trial).cloned())
     }
 
     /// The deciding figure of a trial.
@@ -263,12 +284,15 @@ impl<'a> Evidence<'a> {
             let units = trial.requests.as_ref()?.units();
             // The ends' joules are the same in gross and net; of what is attributed, and of CPU time, they
             // are about the share that they are of the load's own.
+            let net_joules = energy
+                .net_joules
+                .filter(|_| self.why_undetected(trial).is_none());
             let (joules, share) = match measure {
                 Measure::Joules(DecidingFigure::Attributed) => (energy.net_joules, 1.0),
                 Measure::CpuMilliseconds => {
                     let attributed = Measure::Joules(DecidingFigure::Attributed);
                     let of_pods = || Some(self.value(trial, attributed)? * units);
-                    (Some(energy.net_joules.or_else(of_pods)?), 1.0)
+                    (Some(net_joules.or_else(of_pods)?), 1.0)
                 }
                 // A baseline ends in idleness, where a moment earlier or later costs next to nothing.
                 Measure::IdleWatts => {
@@ -376,6 +400,11 @@ impl<'a> Evidence<'a> {
             error_ratio: self.error_ratio(candidate, level),
             money,
             carbon,
+            idle_cpus: trials
+                .iter()
+                .map(|t| t.energy.as_ref()?.candidate_idle_cpus)
+                .collect::<Option<Vec<f64>>>()
+                .and_then(|cpus| mean(&cpus)),
             workloads: self.workloads(candidate, &mut withheld),
             peak_memory_bytes: trials
                 .iter()
@@ -438,6 +467,12 @@ fn dropped(measure: Measure<'_>, trials: &[&FrugalityTrialStatus]) -> Option<Str
 /// Mean power of the node before and after the load.
 fn idle_watts(energy: &EnergyFigures) -> f64 {
     f64::midpoint(energy.idle_before_watts, energy.idle_after_watts)
+}
+
+/// Of seven digits, as figures have.
+fn mean(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().sum();
+    (!values.is_empty()).then(|| seven_digits(sum / values.len() as f64))
 }
 
 /// Joules per request of one trial, by definition.

@@ -160,6 +160,7 @@ fn judged(
             energy: Some(assessment.energy),
             fortio: report.measured.fortio().cloned(),
             idle_before: Some(timeline.idle_before),
+            window: Some(timeline.measured),
             candidate_pods: candidate_pods.iter().cloned().collect(),
             database_pods: database_pods.iter().cloned().collect(),
             ..record(Outcome::Measured, "Measured", String::new())

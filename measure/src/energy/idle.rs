@@ -1,0 +1,83 @@
+//! What the measured pods do while nobody asks them anything. Such work is in the idle baselines, is subtracted, and so
+//! makes net energy smaller than what the candidate costs.
+
+use std::collections::BTreeSet;
+
+use super::Window;
+use super::checks::Evidence;
+use crate::reading::PodReading;
+
+/// The most that the candidate's pods may use in the idle baselines, in CPUs: runtimes that tick use less than a hundredth
+/// of a CPU of a small board, and three hundredths are 3 % of the net energy of a load of one CPU.
+const MAX_CANDIDATE_CPUS: f64 = 0.03;
+/// The same for the database's pods together: `CloudNativePG`'s instance manager answers probes all the time, on a slow
+/// board with some hundredths of a CPU, and does so for every candidate.
+const MAX_DATABASE_CPUS: f64 = 0.1;
+/// If the meter reports no CPU time, shares of the node stand for CPUs: by the meters' formula a pod's joules are the
+/// node's times the pod's part of all CPUs, and small boards have four.
+const CPUS: f64 = 4.0;
+
+/// CPU use in the two idle baselines together.
+pub(super) struct IdleUse {
+    /// Of the candidate's pods, in CPUs, if the meter reports CPU time.
+    pub(super) candidate_cpus: Option<f64>,
+    /// Why there is no net figure, if the pods used too much.
+    pub(super) withheld: Option<String>,
+}
+
+impl IdleUse {
+    pub(super) fn of(evidence: &Evidence<'_>) -> Self {
+        let attempt = evidence.attempt;
+        let limits = [
+            ("candidate", attempt.candidate_pods, MAX_CANDIDATE_CPUS),
+            ("database", attempt.database_pods, MAX_DATABASE_CPUS),
+        ];
+        let withheld = limits.into_iter().find_map(|(whose, pods, limit)| {
+            let used = cpus(evidence, pods).or_else(|| cpus_by_joules(evidence, pods))?;
+            (used > limit).then(|| {
+                format!(
+                    "the {whose}'s pods used {used:.3} CPUs in the idle baselines, more than {limit}: the baselines \
+                     subtract that work from net energy"
+                )
+            })
+        });
+        Self {
+            candidate_cpus: cpus(evidence, attempt.candidate_pods),
+            withheld,
+        }
+    }
+}
+
+/// Mean CPU use of these pods over both baselines. `None` for no pods, and if a reading lacks their CPU time.
+fn cpus(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
+    let used = used(evidence, pods, |pod| pod.cpu_seconds)?;
+    let seconds: f64 = baselines(evidence).iter().map(Window::seconds).sum();
+    Some(used / seconds)
+}
+
+/// The same from joules.
+fn cpus_by_joules(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
+    let used = used(evidence, pods, |pod| pod.joules)?;
+    let of_node = baselines(evidence)
+        .into_iter()
+        .map(|window| evidence.series.node_joules(window).ok())
+        .sum::<Option<f64>>()?;
+    (of_node > 0.0).then(|| CPUS * used / of_node)
+}
+
+/// What these pods used of a counter over both baselines. Unknown if a pod was born or its counters fell meanwhile.
+fn used(
+    evidence: &Evidence<'_>,
+    pods: &BTreeSet<String>,
+    counter: impl Fn(&PodReading) -> Option<f64> + Copy,
+) -> Option<f64> {
+    let of_window = |window| {
+        let used = evidence.series.pods_delta(window, pods, counter)?;
+        (used >= 0.0).then_some(used)
+    };
+    baselines(evidence).into_iter().map(of_window).sum()
+}
+
+fn baselines(evidence: &Evidence<'_>) -> [Window; 2] {
+    [evidence.attempt.idle_before, evidence.attempt.idle_after]
+}

@@ -1,0 +1,102 @@
+//! How much idle power varies by itself, from the readings of the two idle baselines.
+
+use super::Window;
+use super::checks::Evidence;
+use super::counters::Series;
+
+/// Noise of idle power: what a mean over some seconds is off by chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct IdleNoise {
+    /// Variance of a mean over one second, in square watts; over L seconds it is an Lth of this.
+    watts2_seconds: f64,
+    /// How well it is known.
+    pub(super) degrees_of_freedom: f64,
+}
+
+/// The largest correlation of one step with the next that is estimated from a few dozen steps. Slower noise than
+/// that shows in the difference of the two baselines.
+const MAX_CORRELATION: f64 = 0.8;
+
+impl IdleNoise {
+    /// From the mean powers between readings in both baselines, each around its own mean. `None` if no baseline has
+    /// two of them.
+    ///
+    /// An instrument that is read less often than the meter is scraped shows straight lines in between, so steps are
+    /// at least as long as its readings are apart. If one step resembles the next (correlation r), a mean of many
+    /// varies (1 + r)/(1 − r) times as much as without memory (G. V. Bayley and J. M. Hammersley, Journal of the
+    /// Royal Statistical Society Supplement 8 (1946) 184), and rests on as many times fewer degrees of freedom.
+    pub(super) fn of(evidence: &Evidence<'_>) -> Option<Self> {
+        let attempt = evidence.attempt;
+        let step_seconds = evidence
+            .series
+            .max_of(|reading| reading.source_age_seconds)
+            .unwrap_or_default();
+        let baselines = [attempt.idle_before, attempt.idle_after]
+            .map(|it| steps(&evidence.series, it, step_seconds));
+        let (mut squares, mut products, mut seconds) = (0.0, 0.0, 0.0);
+        let (mut count, mut degrees_of_freedom, mut segments) = (0.0, 0.0, 0.0);
+        for steps in baselines.iter().filter(|steps| steps.len() > 1) {
+            let n = steps.len() as f64;
+            let mean = steps.iter().map(|step| step.watts).sum::<f64>() / n;
+            let off: Vec<f64> = steps.iter().map(|step| step.watts - mean).collect();
+            squares += off.iter().map(|it| it.powi(2)).sum::<f64>();
+            products += off.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
+            seconds += steps.iter().map(|step| step.seconds).sum::<f64>();
+            count += n;
+            degrees_of_freedom += n - 1.0;
+            segments += 1.0;
+        }
+        if degrees_of_freedom <= 0.0 {
+            return None;
+        }
+        // Around a mean of n steps the correlation comes out lower, by (1 + 3 r)/n (F. H. C. Marriott and J. A. Pope,
+        // Biometrika 41 (1954) 390).
+        let seen = if squares > 0.0 {
+            products / squares
+        } else {
+            0.0
+        };
+        let correlation =
+            (seen + (1.0 + 3.0 * seen) * segments / count).clamp(0.0, MAX_CORRELATION);
+        let memory = (1.0 + correlation) / (1.0 - correlation);
+        Some(Self {
+            watts2_seconds: squares / degrees_of_freedom * (seconds / count) * memory,
+            degrees_of_freedom: degrees_of_freedom / memory,
+        })
+    }
+
+    /// Variance of the mean power over so many seconds, in square watts.
+    pub(super) fn variance_of(&self, seconds: f64) -> f64 {
+        self.watts2_seconds / seconds
+    }
+}
+
+/// Mean power over a piece of time.
+struct Step {
+    watts: f64,
+    seconds: f64,
+}
+
+/// The pieces of a window from reading to reading, none shorter than `least_seconds`.
+fn steps(series: &Series<'_>, window: Window, least_seconds: f64) -> Vec<Step> {
+    let inside = window.start_unix_seconds..=window.end_unix_seconds;
+    let mut steps = Vec::new();
+    let mut from = None;
+    for reading in series.readings() {
+        let at = reading.at_unix_seconds();
+        if !inside.contains(&at) {
+            continue;
+        }
+        let Some((since, joules)) = from else {
+            from = Some((at, reading.node_joules));
+            continue;
+        };
+        let seconds = at - since;
+        if seconds > 0.0 && seconds >= least_seconds {
+            let watts = (reading.node_joules - joules) / seconds;
+            steps.push(Step { watts, seconds });
+            from = Some((at, reading.node_joules));
+        }
+    }
+    steps
+}

@@ -1,0 +1,151 @@
+//! How often an attempt without any load reports net energy, and what it finds of a small load.
+
+use super::*;
+
+/// Normal numbers without pattern.
+struct Chance(u64);
+
+impl Chance {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// By Box and Muller.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// A node of 3 W that is read twice a second, with default baselines.
+#[derive(Clone, Copy)]
+struct Quiet {
+    /// Standard deviation of the power between two readings, in watts.
+    noise_watts: f64,
+    /// Correlation of one such power with the next.
+    correlation: f64,
+    load_watts: f64,
+}
+
+const BASELINE_SECONDS: f64 = 15.0;
+const WINDOW_SECONDS: f64 = 30.0;
+
+impl Quiet {
+    fn attempt(self, chance: &mut Chance) -> EnergyFigures {
+        let mut lab = Lab::read_every(60.0);
+        lab.idle_before = window(0.0, BASELINE_SECONDS);
+        lab.measured = window(23.2, 23.2 + WINDOW_SECONDS);
+        lab.idle_after = window(59.2, 59.2 + BASELINE_SECONDS);
+        lab.readings.clear();
+        let (mut joules, mut at, mut off) = (1000.0, -1.2, chance.normal());
+        let template = Reading {
+            pods: Pods::from_iter([]),
+            ..truth(0.0, 0.5)
+        };
+        while at < 77.0 {
+            let mut reading = template.clone();
+            reading.meter_unix_seconds = Some(T0 + at);
+            reading.scraped_at_unix_seconds = T0 + at;
+            reading.node_joules = joules;
+            reading.active_joules = None;
+            reading.idle_joules = None;
+            reading.node_cpu_seconds = None;
+            lab.readings.push(reading);
+            at += 0.5;
+            let fresh = (1.0 - self.correlation * self.correlation).sqrt();
+            off = self.correlation * off + fresh * chance.normal();
+            let load = if (20.0..55.0).contains(&at) {
+                self.load_watts
+            } else {
+                0.0
+            };
+            joules += 0.5 * (3.0 + load + self.noise_watts * off);
+        }
+        lab.unchecked().unwrap()
+    }
+
+    /// Attempts with net energy, of so many.
+    fn found(self, attempts: u32) -> u32 {
+        let mut chance = Chance(20_261_124);
+        let count = (0..attempts).filter(|_| self.attempt(&mut chance).net_joules.is_some());
+        u32::try_from(count.count()).unwrap()
+    }
+}
+
+#[test]
+fn without_load_one_attempt_in_two_thousand_reports_net_energy() {
+    // 10 are expected of 20,000, and 20 or more come by chance once in 300 times.
+    let found = |noise_watts, correlation| {
+        let quiet = Quiet {
+            noise_watts,
+            correlation,
+            load_watts: 0.0,
+        };
+        quiet.found(20_000)
+    };
+    let white = found(0.05, 0.0);
+    assert!(white < 20, "{white} of 20000");
+    // How far one step resembles the next is known worse from one attempt: the run's trials together mend that.
+    let with_memory = found(0.05, 0.5);
+    assert!(with_memory < 40, "{with_memory} of 20000");
+}
+
+#[test]
+fn a_load_of_a_hundredth_of_the_idle_power_is_found() {
+    // Noise of 0.05 W between readings leaves 0.0085 W over a window of 30 s and two baselines of 15 s.
+    let quiet = |load_watts: f64| Quiet {
+        noise_watts: 0.05,
+        correlation: 0.0,
+        load_watts,
+    };
+    let half = quiet(0.03).found(500);
+    assert!((50..450).contains(&half), "{half} of 500 near the limit");
+    let most = quiet(0.06).found(500);
+    assert!(most > 485, "{most} of 500 at twice the limit");
+}
+
+#[test]
+fn the_trials_of_a_run_together_see_noise_that_one_attempt_does_not() {
+    // Noise that lasts for five seconds, in 1000 runs of two candidates and ten blocks.
+    let quiet = Quiet {
+        noise_watts: 0.05,
+        correlation: 0.9,
+        load_watts: 0.0,
+    };
+    let mut chance = Chance(20_261_125);
+    let (mut by_attempt, mut by_run) = (0, 0);
+    for _ in 0..1000 {
+        let groups: Vec<Vec<EnergyFigures>> = (0..2)
+            .map(|_| (0..10).map(|_| quiet.attempt(&mut chance)).collect())
+            .collect();
+        let half_differences: Vec<Vec<f64>> = groups
+            .iter()
+            .map(|group| {
+                let half = |it: &EnergyFigures| (it.idle_after_watts - it.idle_before_watts) / 2.0;
+                group.iter().map(half).collect()
+            })
+            .collect();
+        let pooled = PooledIdle::of(&half_differences).unwrap();
+        for figures in groups.iter().flatten() {
+            let limit_joules = pooled.detection_limit_joules(&Measured {
+                node_joules: figures.node_joules,
+                relative_uncertainty: figures.node_joules_relative_uncertainty,
+                window_seconds: WINDOW_SECONDS,
+                idle_seconds: BASELINE_SECONDS,
+            });
+            let found = figures.net_joules;
+            by_attempt += u32::from(found.is_some());
+            by_run += u32::from(found.is_some_and(|joules| joules >= limit_joules));
+        }
+    }
+    // 10 are expected of 20,000 at most.
+    assert!(
+        by_attempt > 40,
+        "{by_attempt} of 20000 by the attempts alone"
+    );
+    assert!(by_run < 20, "{by_run} of 20000 by the run");
+}

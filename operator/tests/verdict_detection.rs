@@ -1,0 +1,98 @@
+//! Net energy that single attempts tell from 0, and all trials of the run together do not.
+
+use frugality_operator::api::{DecidingFigure, FrugalityBenchmarkStatus, Verdict};
+
+use super::common::{
+    entries::{SPREAD, Trial},
+    judgement::{budgets, status, table, usual},
+};
+use serde_json::json;
+
+/// A run of two candidates at a window of 20 s, whose second baseline is `watts` times −2 … 2 above the first.
+fn with_idle_differences(watts: f64) -> FrugalityBenchmarkStatus {
+    let mut benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
+    benchmark.spec.energy.deciding_figure = Some(DecidingFigure::Net);
+    let plan = status(&benchmark, |block, candidate| {
+        let step = SPREAD[usize::try_from(block - 1).unwrap()];
+        Trial {
+            idle_watts: [2.0, 2.0 + watts * step],
+            ..usual(block, candidate)
+        }
+    });
+    plan.status
+}
+
+#[test]
+fn net_energy_below_the_limit_of_all_trials_is_withheld() {
+    // Half differences of 0.02 W · (−2 … 2) in both groups of five: s² = 0.0004 · 20/8 W², u = 20 s · √(2.5 · s²), and
+    // t of 8 degrees of freedom is 5.041, which makes 5.04 J. The candidates have 6 J and 18 J.
+    let found = with_idle_differences(0.04);
+    assert_eq!(found.verdict, Some(Verdict::Pass), "{:?}", found.conditions);
+    let results = &found.results;
+    assert!(results.iter().all(|it| it.net_joules_per_request.is_some()));
+
+    let lost = with_idle_differences(0.06);
+    assert_eq!(lost.verdict, Some(Verdict::Inconclusive));
+    let of = |name: &str| lost.results.iter().find(|it| it.candidate == name).unwrap();
+    assert_eq!(of("rust").net_joules_per_request, None);
+    assert!(of("python").net_joules_per_request.is_some());
+    let why = of("rust").withheld.join("; ");
+    assert!(
+        why.starts_with("net joules missing in 5 of 5 trials: net energy of 5.881 J")
+            && why.contains("over all trials of the run the detection limit is 7.56")
+            && why.ends_with(
+                "because half the difference of the two idle baselines varies by 0.0474 W"
+            ),
+        "{why}"
+    );
+}
+
+#[test]
+fn baselines_that_differ_widen_net_joules_and_no_others() {
+    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
+    let found = |drift_joules| {
+        let plan = status(&benchmark, |block, candidate| Trial {
+            drift_joules,
+            ..usual(block, candidate)
+        });
+        plan.status.results[0].clone()
+    };
+    let (steady, drifting) = (found(None), found(Some(0.3)));
+    assert_eq!(
+        steady.gross_joules_per_request,
+        drifting.gross_joules_per_request
+    );
+    assert_eq!(
+        steady.attributed_joules_per_request,
+        drifting.attributed_joules_per_request
+    );
+    let [before, after] = [steady, drifting].map(|it| it.net_joules_per_request.unwrap());
+    assert_eq!((before.lower, before.upper), (after.lower, after.upper));
+    // 0.3 J are a twentieth of about 6 J, and count twice beside what the trials' spread makes.
+    let half = |figure: frugality_operator::api::Figure| (figure.bounds().1 / figure.value).ln();
+    let widest = 0.3 / (6.0 * (-0.02_f64).exp());
+    assert!(
+        (half(after) - half(before).hypot(2.0 * widest)).abs() < 1e-4,
+        "{after:?}"
+    );
+}
+
+#[test]
+fn cpu_use_at_rest_is_shown() {
+    let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
+    let plan = status(&benchmark, |block, candidate| Trial {
+        idle_cpus: Some(0.001 * f64::from(block)),
+        ..usual(block, candidate)
+    });
+    assert_eq!(plan.status.results[0].idle_cpus, Some(0.003));
+    let table = table(&benchmark, plan.status);
+    assert!(
+        table.contains("IDLE CPUS") && table.contains(" 0.00300 "),
+        "{table}"
+    );
+    let unknown = status(&benchmark, |block, candidate| Trial {
+        idle_cpus: (block > 1).then_some(0.0),
+        ..usual(block, candidate)
+    });
+    assert_eq!(unknown.status.results[0].idle_cpus, None);
+}
