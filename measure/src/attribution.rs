@@ -21,8 +21,29 @@ pub struct Observation {
     pub node_cgroup: u64,
     /// CPU time of the node's cgroup since that began.
     pub node_cpu_nanoseconds: u64,
+    /// The kernel's count of the node's processors, if it can be read.
+    pub processors: Option<ProcessorTimes>,
     /// Every pod that has a cgroup, by UID.
     pub pods: BTreeMap<String, PodObservation>,
+}
+
+/// What the node's processors worked since the machine started, whoever for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorWork {
+    /// Processes and the kernel, but for interrupts.
+    pub busy_nanoseconds: u64,
+    /// Interrupts, those of the network's packets among them.
+    pub interrupt_nanoseconds: u64,
+}
+
+/// CPU time of the node's processors, whoever used it, since the machine started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorTimes {
+    /// Work. Unknown if the node is the whole machine: nothing is outside of its cgroup then, and the kernel samples this
+    /// count, which would differ from the cgroup's by chance.
+    pub work: Option<ProcessorWork>,
+    /// Given to others by the hypervisor.
+    pub stolen_nanoseconds: u64,
 }
 
 /// The counters of one pod.
@@ -162,6 +183,12 @@ impl Accounts {
     #[must_use]
     pub fn node_cpu_seconds(&self) -> f64 {
         seconds(self.latest.node_cpu_nanoseconds)
+    }
+
+    /// The kernel's count of the node's processors, if it can be read.
+    #[must_use]
+    pub fn processors(&self) -> Option<ProcessorTimes> {
+        self.latest.processors
     }
 
     /// Counts the interval up to `now`, whose energy `joules` tells. On a break nothing changes.

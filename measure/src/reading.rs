@@ -93,6 +93,12 @@ pub struct Reading {
     pub idle_joules: Option<f64>,
     /// CPU time of the whole node so far, in seconds.
     pub node_cpu_seconds: Option<f64>,
+    /// CPU time of the node's processors but for interrupts, in seconds, whoever used it.
+    pub processors_busy_seconds: Option<f64>,
+    /// CPU time of the node's processors that interrupts took, in seconds.
+    pub processors_interrupt_seconds: Option<f64>,
+    /// CPU time of the node's processors that the hypervisor gave to others, in seconds.
+    pub processors_stolen_seconds: Option<f64>,
     /// For how long the node was seen in a state that slows it down, in seconds by cause:
     /// `under_voltage`, `frequency_capped`, `throttled`, `soft_temperature_limit`. Empty where the
     /// meter does not tell.
@@ -232,6 +238,9 @@ pub fn read(
         active_joules: scrape.number(series::NODE_ACTIVE_JOULES, &by_zone)?,
         idle_joules: scrape.number(series::NODE_IDLE_JOULES, &by_zone)?,
         node_cpu_seconds: scrape.number(series::NODE_CPU_SECONDS, &[])?,
+        processors_busy_seconds: scrape.number(series::PROCESSORS_BUSY, &[])?,
+        processors_interrupt_seconds: scrape.number(series::PROCESSORS_INTERRUPT, &[])?,
+        processors_stolen_seconds: scrape.number(series::PROCESSORS_STOLEN, &[])?,
         throttled_seconds: Arc::new(throttled_seconds(&scrape)?),
         temperature_celsius: scrape.number_within(
             series::NODE_TEMPERATURE,

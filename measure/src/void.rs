@@ -132,6 +132,23 @@ pub enum Void {
         allowed: f64,
         /// In what: CPUs, or shares of the node where the meter serves no CPU time.
         unit: String,
+        /// When.
+        busier: Busier,
+    },
+    /// CPU time of the node's processors went to others.
+    #[error(
+        "{cpus:.3} CPUs of the node's processors were taken {when} by work outside the node ({stolen_cpus:.3} of them by \
+         the hypervisor), where {allowed_cpus} are allowed"
+    )]
+    CpuTaken {
+        /// In which window.
+        when: String,
+        /// How much was used outside of the node's cgroups or stolen.
+        cpus: f64,
+        /// How much of it was stolen.
+        stolen_cpus: f64,
+        /// How much may.
+        allowed_cpus: f64,
     },
     /// The two idle baselines differ by more than chance, and it matters.
     #[error(
@@ -322,6 +339,7 @@ impl Void {
             Self::UnderVoltage { .. } => "UnderVoltage",
             Self::NodeThrottled { .. } => "NodeThrottled",
             Self::NeighbourActive { .. } => "NeighbourActive",
+            Self::CpuTaken { .. } => "CpuTaken",
             Self::BaselineDrift { .. } => "BaselineDrift",
             Self::HalfWindowDrift { .. } => "HalfWindowDrift",
             Self::ResponsesDiffer { .. } => "ResponsesDiffer",

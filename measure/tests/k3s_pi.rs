@@ -389,6 +389,9 @@ impl Meter {
             frequency_hertz: Some(1.5e9),
             relative_uncertainty: None,
             resolution_joules: None,
+            processors_busy_seconds: None,
+            processors_interrupt_seconds: None,
+            processors_stolen_seconds: None,
             source_age_seconds: None,
             saturated_readings: None,
             pods: self

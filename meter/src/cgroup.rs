@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::counters::{CpuCounter, MemoryFiles};
 use self::layout::{Layout, Listing, PodCgroup, Tree};
+use crate::processors::Processors;
 use frugality_measure::attribution::{Observation, PodObservation};
 
 /// A reading of clock and counter that took longer was interrupted, and is tried again.
@@ -71,6 +72,7 @@ pub(crate) struct Reader {
     /// By identity of the cgroup.
     pods: HashMap<u64, OpenPod>,
     memory_read: Instant,
+    processors: Option<Processors>,
 }
 
 /// A pod between two readings.
@@ -101,7 +103,20 @@ impl Reader {
             listing: None,
             pods: HashMap::new(),
             memory_read: began,
+            processors: None,
         })
+    }
+
+    /// Reads the kernel's count of the processors as well, from `procfs`, if it is there.
+    pub(crate) fn with_processors(self, procfs: &Path, is_whole_machine: bool) -> Self {
+        let processors = Processors::find(procfs, is_whole_machine);
+        if processors.is_none() {
+            tracing::warn!(
+                procfs = %procfs.display(),
+                "no CPU time of processors found: work outside the node's cgroups is not seen"
+            );
+        }
+        Self { processors, ..self }
     }
 
     /// The moment from which all times count.
@@ -128,6 +143,7 @@ impl Reader {
         };
         let (unix_seconds, at, node_cpu_nanoseconds) = read_beside_the_clock(&node)?;
 
+        let processors = self.processors.as_mut().and_then(Processors::read);
         let mut pods = BTreeMap::new();
         let mut all_there = true;
         for cgroup in &listing.pods {
@@ -163,6 +179,7 @@ impl Reader {
             elapsed: at - self.began,
             node_cgroup,
             node_cpu_nanoseconds,
+            processors,
             pods,
         })
     }

@@ -224,6 +224,29 @@ fn node(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
         "CPU time of the node's cgroup.",
     )
     .sample(&[], accounts.node_cpu_seconds());
+    if let Some(processors) = accounts.processors() {
+        if let Some(work) = processors.work {
+            for (name, help, nanoseconds) in [
+                (
+                    "frugality_processors_busy_seconds_total",
+                    "CPU time of the node's processors but for interrupts, whoever used it.",
+                    work.busy_nanoseconds,
+                ),
+                (
+                    "frugality_processors_interrupt_seconds_total",
+                    "CPU time of the node's processors that interrupts took.",
+                    work.interrupt_nanoseconds,
+                ),
+            ] {
+                page.counter(name, help).sample(&[], seconds(nanoseconds));
+            }
+        }
+        page.counter(
+            "frugality_processors_stolen_seconds_total",
+            "CPU time of the node's processors that the hypervisor gave to others.",
+        )
+        .sample(&[], seconds(processors.stolen_nanoseconds));
+    }
 }
 
 fn pods(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {

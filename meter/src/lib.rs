@@ -19,6 +19,7 @@ mod own_cost;
 mod pods;
 mod power;
 mod probe;
+mod processors;
 pub mod program;
 mod sampler;
 mod server;

@@ -103,7 +103,9 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
         .as_deref()
         .map(|directory| Bridge::open(directory, source.provenance, chosen.supply.lag()))
         .transpose()?;
-    let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
+    let is_whole_machine = settings.cgroup_root.trim_matches('/').is_empty();
+    let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?
+        .with_processors(&settings.surroundings.procfs, is_whole_machine);
     let (mut sampler, first) = Sampler::start(
         Feed::start(reader, chosen),
         bridge,

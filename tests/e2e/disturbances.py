@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -64,6 +66,7 @@ class Hand:
                 lambda: self.stand_in("powerless", 8),
             ),
             Disturbance("CPU hog beside the candidate", ("NeighbourActive",), self.hog),
+            Disturbance("CPU hog beside the measured node", ("CpuTaken",), self.hog_outside),
             Disturbance("operator killed, first time", interrupted, self.kill_operator),
             Disturbance("operator killed, second time", interrupted, self.kill_operator),
             Disturbance("operator killed, third time", interrupted, self.kill_operator),
@@ -109,6 +112,12 @@ class Hand:
             "--timeout=40s",
         )
         kubectl("delete", "pod", "-n", "default", name)
+
+    def hog_outside(self) -> None:
+        """Ten seconds of a busy loop on the measured node's processors, in none of the node's cgroups."""
+        cpus = os.sched_getaffinity(self.meter_process())
+        loop = f"import os, time\nos.sched_setaffinity(0, {cpus})\nend = time.time() + 10\nwhile time.time() < end: pass"
+        subprocess.run([sys.executable, "-c", loop], check=True, timeout=60)
 
     # ---- the meter -------------------------------------------------------------------------------
 

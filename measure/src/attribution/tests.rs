@@ -10,6 +10,7 @@ fn observation(at_milliseconds: u64, node_cpu: u64, pods: &[(&str, u64, u64)]) -
     Observation {
         unix_seconds: 1_000.0 + at_milliseconds as f64 / 1e3,
         elapsed: Duration::from_millis(at_milliseconds),
+        processors: None,
         node_cgroup: 1,
         node_cpu_nanoseconds: node_cpu,
         pods: pods
@@ -162,6 +163,7 @@ fn no_energy_is_made_up_across_a_break() {
     let back = observation(2_000, SECOND - 1, &[("a", 1, SECOND)]);
     let went_back = advance(&mut accounts, back).unwrap_err();
     let other = Observation {
+        processors: None,
         node_cgroup: 2,
         ..observation(2_000, 2 * SECOND, &[])
     };

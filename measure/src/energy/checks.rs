@@ -2,11 +2,14 @@
 
 mod load_end;
 mod surroundings;
+mod taken;
 
 use super::baseline::{Gross, Net};
 use super::counters::Series;
 use super::{AttemptReadings, ROUNDING_SECONDS, Void};
 use crate::reading::{PodReading, Provenance, Reading};
+
+pub(super) use taken::Taken;
 
 /// An attempt with its readings in order.
 pub(super) struct Evidence<'a> {
@@ -57,6 +60,7 @@ const CHECKS: [Check; 19] = [
     load_end::load_seen_where_told,
     surroundings::voltage_held,
     surroundings::cool_before_load,
+    taken::cpu_not_taken,
     surroundings::neighbours_quiet,
     surroundings::halves_alike,
     surroundings::baselines_alike,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Window;
-use super::checks::Evidence;
+use super::checks::{Evidence, Taken};
 use super::counters::Series;
 use crate::reading::Reading;
 
@@ -31,6 +31,10 @@ pub struct Conditions {
     /// The lowest clock of the measured window, in hertz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_hertz: Option<f64>,
+    /// CPU time of the node's processors that others took in the measured window, in CPUs: outside the node's cgroups, or
+    /// another virtual machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_cpus: Option<f64>,
     /// For how long of the measured window the node was slowed down, in seconds by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub throttled_seconds: BTreeMap<String, f64>,
@@ -47,6 +51,7 @@ impl Conditions {
             idle_after_celsius: mean(&celsius(attempt.idle_after)),
             mean_hertz: mean(&hertz),
             least_hertz: hertz.into_iter().reduce(f64::min),
+            taken_cpus: Taken::of(evidence, attempt.measured).map(|taken| taken.cpus),
             throttled_seconds: series.throttled_seconds(attempt.measured),
         }
     }

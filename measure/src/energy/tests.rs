@@ -161,6 +161,9 @@ fn truth(at: f64, interval_seconds: f64) -> Reading {
         frequency_hertz: None,
         relative_uncertainty: None,
         resolution_joules: None,
+        processors_busy_seconds: None,
+        processors_interrupt_seconds: None,
+        processors_stolen_seconds: None,
         source_age_seconds: None,
         saturated_readings: None,
         pods: Pods::from_iter([

@@ -100,6 +100,7 @@ impl Truth {
         Observation {
             unix_seconds: 1e9 + at,
             elapsed: Duration::from_secs_f64(at),
+            processors: None,
             node_cgroup: 1,
             node_cpu_nanoseconds,
             pods: std::collections::BTreeMap::new(),

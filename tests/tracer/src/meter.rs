@@ -132,6 +132,7 @@ impl<'a> World<'a> {
                 Observation {
                     unix_seconds: 0.0,
                     elapsed: Duration::ZERO,
+                    processors: None,
                     node_cgroup: 1,
                     node_cpu_nanoseconds: 0,
                     pods: BTreeMap::new(),
@@ -185,6 +186,7 @@ impl<'a> World<'a> {
         Observation {
             unix_seconds: unix_seconds(reading_clock(self.case, self.read_at)),
             elapsed: Duration::from_nanos(u64::try_from(self.read_at).unwrap()),
+            processors: None,
             node_cgroup: 1,
             node_cpu_nanoseconds: nanoseconds(self.cpu.values().sum()),
             pods: pods.collect(),

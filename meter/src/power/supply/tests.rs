@@ -15,6 +15,7 @@ fn observation(at: f64, cpu_seconds: f64) -> Observation {
     Observation {
         unix_seconds: at,
         elapsed: Duration::from_secs_f64(at),
+        processors: None,
         node_cgroup: 1,
         node_cpu_nanoseconds,
         pods: BTreeMap::new(),
