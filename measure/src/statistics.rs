@@ -7,12 +7,13 @@
 //!
 //! What is concluded from intervals: [`sequential`] for repeated looks, [`equivalence`] for a tie,
 //! [`multiplicity`] for several claims, [`uncertainty`] for the meter's own accuracy, [`control`] for the
-//! noise floor, [`position`] for the places within the blocks, [`proportion`] for errors.
+//! noise floor, [`outliers`] for disturbed blocks, [`position`] for the places within the blocks, [`proportion`] for errors.
 
 pub mod broken_line;
 pub mod control;
 pub mod equivalence;
 pub mod multiplicity;
+pub mod outliers;
 pub mod position;
 pub mod proportion;
 pub mod sequential;

@@ -30,6 +30,7 @@ mod verdict_endurance;
 mod verdict_latency;
 mod verdict_looks;
 mod verdict_optimum;
+mod verdict_outliers;
 mod verdict_sweep;
 mod verdict_sweep_errors;
 mod workloads;

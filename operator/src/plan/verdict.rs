@@ -10,6 +10,7 @@ mod detection;
 mod endurance;
 mod evidence;
 mod latency;
+mod outliers;
 mod standing;
 mod sweep;
 mod work;

@@ -18,7 +18,7 @@ const POSITION_LEVEL: f64 = 0.01;
 
 impl Evidence<'_> {
     /// One entrant's deciding figure and another's, block by block.
-    fn pairs(&self, one: &str, other: &str) -> Option<Vec<(f64, f64)>> {
+    pub(super) fn pairs(&self, one: &str, other: &str) -> Option<Vec<(f64, f64)>> {
         let value = |block: &[&crate::api::FrugalityTrial], name: &str| {
             let trial = block.iter().find(|e| e.spec.candidate == name)?;
             self.decides(trial)
@@ -154,6 +154,7 @@ impl Evidence<'_> {
             .collect();
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
+        notes.extend(self.outlier_notes());
         notes.extend(self.restart_notes());
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {

@@ -1,0 +1,76 @@
+//! Values that lie far from the rest of their series, by measures that such a value does not move: the median, and the
+//! median absolute deviation from it (MAD). F. R. Hampel, Journal of the American Statistical Association 69 (1974) 383.
+
+/// The MAD of a normal distribution is its standard deviation divided by this.
+const MAD_TO_DEVIATION: f64 = 1.4826;
+
+/// What the largest |x − median|/(1.4826·MAD) of n normal values exceeds in 1 % of series, from this n on. The MAD of few
+/// values is known badly, so the limit is far above the 3.5 that is usual for many. By simulation: 400,000 series for each n
+/// of 5 to 12, 15, 20, 30 and 50; of the n between two entries the largest.
+const LIMITS: [(usize, f64); 9] = [
+    (5, 18.4),
+    (6, 10.8),
+    (8, 8.3),
+    (10, 7.1),
+    (12, 6.6),
+    (15, 6.0),
+    (20, 5.3),
+    (30, 4.8),
+    (50, 4.5),
+];
+
+/// Less spread than this, in logarithms, is rounding.
+const LEAST_DEVIATION: f64 = 1e-9;
+
+/// A value that lies too far from the rest for chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlier {
+    /// Its index in the series.
+    pub index: usize,
+    /// Its distance from the median, with its sign.
+    pub distance: f64,
+    /// That distance in robust standard deviations.
+    pub score: f64,
+    /// What the largest score of a series exceeds by chance in 1 % of series.
+    pub limit: f64,
+}
+
+/// The outliers of a series of logarithms, the farthest first. None of fewer than 5 values, of values that are not finite, or if more
+/// than half of the values are equal, so that their spread is unknown.
+#[must_use]
+pub fn outliers(values: &[f64]) -> Vec<Outlier> {
+    let limit = LIMITS.iter().rev().find(|(n, _)| values.len() >= *n);
+    let Some((_, limit)) = limit.filter(|_| values.iter().all(|value| value.is_finite())) else {
+        return Vec::new();
+    };
+    let middle = median(values);
+    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    let deviation = MAD_TO_DEVIATION * median(&distances);
+    if deviation < LEAST_DEVIATION {
+        return Vec::new();
+    }
+    let mut found: Vec<Outlier> = values
+        .iter()
+        .enumerate()
+        .map(|(index, value)| Outlier {
+            index,
+            distance: value - middle,
+            score: (value - middle).abs() / deviation,
+            limit: *limit,
+        })
+        .filter(|it| it.score > *limit)
+        .collect();
+    found.sort_by(|a, b| b.score.total_cmp(&a.score));
+    found
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    }
+}

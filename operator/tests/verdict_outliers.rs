@@ -1,0 +1,57 @@
+//! A block that was disturbed though every check passed: it is named, and counts all the same.
+
+use super::common::{
+    entries::{SPREAD, Trial, judged, ordered_ledger},
+    two_with,
+};
+use serde_json::json;
+
+/// Notes of a run of rust, its control and python, in which `of` multiplies the figure of block 5.
+fn notes(of: impl Fn(&str) -> f64) -> Vec<String> {
+    let benchmark = two_with(&[("/trials/control", json!("rust"))]);
+    let trials = ordered_ledger(&benchmark, |block, _, entrant| {
+        let step = SPREAD[usize::try_from(block - 1).unwrap()];
+        // Each entrant has a spread of its own, so that ratios have one too.
+        let k = match entrant {
+            "rust" => 0.003,
+            "python" => -0.002,
+            _ => 0.005,
+        };
+        let disturbed = if block == 5 { of(entrant) } else { 1.0 };
+        Trial {
+            gross: 0.000_17 * (k * step).exp() * disturbed,
+            ..Trial::default()
+        }
+    });
+    judged(&benchmark, trials).status.notes
+}
+
+#[test]
+fn a_disturbed_block_is_named_with_the_ratio_with_and_without_it() {
+    let of = |entrant: &str| if entrant == "rust" { 1.5 } else { 1.0 };
+    let notes = notes(of);
+    let named: Vec<_> = notes.iter().filter(|it| it.starts_with("block ")).collect();
+    assert_eq!(named.len(), 1, "{notes:?}");
+    assert!(
+        named[0].starts_with("block 5 is an outlier: ")
+            && named[0].contains("(18.4 are exceeded by chance in 1 % of runs); rust / python is ")
+            && named[0].contains(" with this block and ")
+            && named[0].ends_with(" without it"),
+        "{named:?}"
+    );
+}
+
+#[test]
+fn a_block_in_which_the_candidate_and_its_control_were_disturbed_alike_is_named_by_its_figure() {
+    let notes = notes(|_| 1.5);
+    let named = notes.iter().find(|it| it.starts_with("block 5"));
+    assert!(
+        named.is_some_and(|it| it.contains("the deciding figure of ")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn blocks_that_differ_by_chance_are_not_named() {
+    assert!(notes(|_| 1.0).iter().all(|it| !it.starts_with("block ")));
+}
