@@ -16,6 +16,10 @@ mod conditions;
 mod counters;
 mod drift;
 mod ends;
+mod idle;
+mod noise;
+mod pooled;
+mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +30,9 @@ pub use crate::void::Void;
 use baseline::{Gross, Net};
 use checks::Evidence;
 pub use conditions::Conditions;
+use idle::IdleUse;
+pub use pooled::{Measured, PooledIdle};
+pub use shared::NetAttributed;
 
 /// An interval of time, in Unix seconds of the readings' clock: the measured node's where the meter
 /// tells its time, else the scraper's.
@@ -200,6 +207,9 @@ pub struct EnergyFigures {
     /// What the meter gave to the measured pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributed: Option<Attributed>,
+    /// What of the net energy is the measured pods', by CPU time above idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net_attributed: Option<NetAttributed>,
     /// CPU time of the measured pods, where the meter serves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSeconds>,
@@ -374,6 +384,13 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
             .and_then(|joules| per_request(joules, attempt.units)),
         net_detection_limit_joules: net.detection_limit_joules,
         net_withheld: net.withheld,
+        net_drift_joules: gross.drift_joules,
+        candidate_idle_cpus: idle.candidate_cpus,
+        net_attributed: by_pod
+            .withheld
+            .is_none()
+            .then(|| NetAttributed::of(evidence, net.joules))
+            .flatten(),
         attributed: by_pod.attributed,
         cpu: by_pod.cpu,
         workloads: by_pod.workloads,

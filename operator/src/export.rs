@@ -194,6 +194,7 @@ fn row(trial: FrugalityTrial) -> Row {
     // The injector's energy is no candidate's.
     let of_candidate = energy.filter(|_| !spec.is_node_shared());
     let attributed = energy.and_then(|energy| energy.attributed.as_ref());
+    let shared = energy.and_then(|energy| energy.net_attributed.as_ref());
     let cpu = energy.and_then(|energy| energy.cpu.as_ref());
     let latency_drift_seconds_per_second = status.latency_drift_seconds_per_second();
     let images: Vec<String> = status
@@ -258,6 +259,9 @@ fn row(trial: FrugalityTrial) -> Row {
         candidate_joules_per_request: attributed.and_then(|a| a.candidate_joules_per_request),
         candidate_and_database_joules_per_request: attributed
             .and_then(|a| a.candidate_and_database_joules_per_request),
+        net_candidate_joules_per_request: shared.and_then(|s| s.candidate_joules_per_request),
+        net_candidate_and_database_joules_per_request: shared
+            .and_then(|s| s.candidate_and_database_joules_per_request),
         candidate_cpu_seconds: cpu.map(|c| c.candidate_seconds),
         database_cpu_seconds: cpu.and_then(|c| c.database_seconds),
         node_cpu_seconds: cpu.and_then(|c| c.node_seconds),

@@ -57,6 +57,9 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     text
 }
 
+/// From CPU time on.
+const COLUMNS_BEHIND_JOULES: usize = 6;
+
 fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
     let power = status.provenance.clone().unwrap_or_default();
     let header = [
@@ -74,7 +77,15 @@ fn rows(status: &FrugalityBenchmarkStatus) -> Vec<Vec<String>> {
         "TRIALS",
         "VOID",
     ];
-    let header = header.map(|title| title.replace("MJ", "mJ")).to_vec();
+    let mut header = header.map(|title| title.replace("MJ", "mJ")).to_vec();
+    let mut rows: Vec<_> = status.results.iter().map(|it| row(it, &power)).collect();
+    if status.deciding_figure == Some(DecidingFigure::NetAttributed) {
+        let at = header.len() - COLUMNS_BEHIND_JOULES;
+        header.insert(at, "NET ATTRIBUTED mJ/REQUEST".to_owned());
+        for (row, result) in rows.iter_mut().zip(&status.results) {
+            row.insert(at, milli(result.net_attributed_joules_per_request));
+        }
+    }
     let header = of_unit(header, status);
     under(header, rows.into_iter(), has_several_points(status))
 }
@@ -613,6 +624,7 @@ fn intervals(status: &FrugalityBenchmarkStatus) -> String {
         result
             .gross_joules_per_request
             .or(result.net_joules_per_request)
+            .or(result.net_attributed_joules_per_request)
             .or(result.attributed_joules_per_request)?
             .expanded
     });

@@ -1,8 +1,9 @@
 //! From a ledger to conditions, verdict, figures and columns.
 
 use crate::common::{
+    assert_near,
     entries::{Trial, entry, factor, judged, ledger, share_the_node, without_figures},
-    judgement::{UPPER, assert_ended, assert_no_number, budgets, rounded, status, usual},
+    judgement::{UPPER, assert_ended, assert_no_number, budgets, rounded, status, table, usual},
     of_yaml, summary, two, two_with,
 };
 use frugality_measure::reading::Provenance;
@@ -341,18 +342,63 @@ fn the_events_tell_a_verdict_once() {
 }
 
 #[test]
-fn an_injector_on_the_measured_node_leaves_attributed_joules_to_decide() {
+fn an_injector_on_the_measured_node_leaves_net_attributed_joules_to_decide() {
+    // By the meter's formula rust is dearer by 19.6 %, for it drives the node harder; above idle it is cheaper by 15 %.
     let benchmark = two();
-    let mut trials = ledger(&benchmark, usual);
+    let mut trials = ledger(&benchmark, |block, candidate| {
+        let [attributed, net] = if candidate == "rust" {
+            [1.196, 0.85]
+        } else {
+            [1.0, 1.0]
+        };
+        let f = factor(block, if candidate == "rust" { 0.01 } else { -0.01 });
+        Trial {
+            attributed_candidate: Some(0.003 * attributed * f),
+            attributed_both: Some(0.005 * attributed * f),
+            net_attributed: Some([0.002 * net * f, 0.004 * net * f]),
+            ..usual(block, "rust")
+        }
+    });
     share_the_node(&mut trials);
     let status = judged(&benchmark, trials).status;
     assert_eq!(status.shared_node, Some(true));
-    assert_eq!(status.deciding_figure, Some(DecidingFigure::Attributed));
-    let energy = status.columns.unwrap().energy.unwrap();
-    assert!(energy.ends_with("attributed"), "{energy}");
+    assert_eq!(status.deciding_figure, Some(DecidingFigure::NetAttributed));
+    assert_eq!(status.winner.as_deref(), Some("rust"));
+    assert_near(status.comparisons[0].ratio.value, 0.85);
+    let energy = status.columns.as_ref().unwrap().energy.clone().unwrap();
+    assert!(energy.ends_with("net attributed"), "{energy}");
     for result in &status.results {
         assert_eq!(result.gross_joules_per_request, None);
         assert_eq!(result.net_joules_per_request, None);
+        assert!(result.attributed_joules_per_request.is_some());
         assert!(result.withheld.iter().any(|why| why.contains("injector")));
     }
+    let table = table(&benchmark, status);
+    assert!(
+        table.contains("ATTRIBUTED mJ/REQUEST  NET ATTRIBUTED mJ/REQUEST  CPU MS/REQUEST"),
+        "{table}"
+    );
+}
+
+#[test]
+fn net_attributed_joules_decide_if_the_spec_asks_for_them() {
+    let benchmark = two_with(&[("/energy/decidingFigure", json!("NetAttributed"))]);
+    let status = judged(&benchmark, ledger(&benchmark, usual)).status;
+    assert_eq!(status.deciding_figure, Some(DecidingFigure::NetAttributed));
+    let shown = status.results[0].net_attributed_joules_per_request.unwrap();
+    assert_near(shown.value, 0.004);
+    let missing = judged(
+        &benchmark,
+        ledger(&benchmark, |block, candidate| Trial {
+            net: None,
+            net_attributed: None,
+            ..usual(block, candidate)
+        }),
+    );
+    assert_eq!(missing.status.verdict, Some(Verdict::Inconclusive));
+    let withheld = missing.status.results[0].withheld.join("; ");
+    assert!(
+        withheld.contains("net attributed joules missing in 5 of 5 trials: net energy of 0.1 J cannot be told from 0"),
+        "{withheld}"
+    );
 }

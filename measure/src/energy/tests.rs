@@ -2,6 +2,7 @@
 
 mod detection;
 mod properties;
+mod shared;
 mod surroundings;
 mod voids;
 

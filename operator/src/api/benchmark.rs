@@ -445,6 +445,7 @@ pub enum DecidingFigure {
     Gross,
     Net,
     Attributed,
+    NetAttributed,
 }
 
 impl DecidingFigure {
@@ -455,6 +456,7 @@ impl DecidingFigure {
             Self::Gross => "gross",
             Self::Net => "net",
             Self::Attributed => "attributed",
+            Self::NetAttributed => "net attributed",
         }
     }
 }
@@ -462,15 +464,17 @@ impl DecidingFigure {
 /// Which joules decide, and whether modelled ones may.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = Rule::new("!has(self.boundary) || self.boundary == 'CandidateAndDatabase' || (has(self.decidingFigure) && self.decidingFigure == 'Attributed')").message("energy.boundary Candidate needs energy.decidingFigure Attributed: the node's own energy can't be measured without its database"))]
+#[x_kube(validation = Rule::new("!has(self.boundary) || self.boundary == 'CandidateAndDatabase' || (has(self.decidingFigure) && self.decidingFigure in ['Attributed', 'NetAttributed'])").message("energy.boundary Candidate needs energy.decidingFigure Attributed or NetAttributed: the node's own energy can't be measured without its database"))]
 pub struct Energy {
     /// What attributed joules cover: the pods of candidate and database, or the `Candidate` alone, which
-    /// needs `decidingFigure: Attributed`.
+    /// needs `decidingFigure: Attributed` or `NetAttributed`.
     #[serde(default)]
     pub boundary: Boundary,
     /// Joules per request that decide winner and budgets. `Gross`: all that the node used in the window.
     /// `Net`: that less the power of the idle node. `Attributed`: what the meter gives to the boundary's
-    /// pods, a share by CPU time. Absent: Gross at `rate: Max`, Net at a fixed rate.
+    /// pods, a share by CPU time that grows with the square of the node's use. `NetAttributed`: the boundary's share of `Net`
+    /// by CPU time above idle. Absent: Gross at `rate: Max`, Net at a fixed rate. If the injector shares the measured node,
+    /// `NetAttributed` decides, whatever stands here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deciding_figure: Option<DecidingFigure>,
     /// Whether joules computed from CPU use may decide a budget. They then decide on CPU-seconds
@@ -538,7 +542,7 @@ pub struct Placement {
     #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
     pub injector_node_selector: BTreeMap<String, String>,
     /// Whether the injector may run on the measured node where there is no other. Its energy is then
-    /// part of the node's: gross and net joules are withheld, and attributed ones decide.
+    /// part of the node's: gross and net joules are withheld, and net attributed ones decide.
     #[serde(default)]
     pub allow_shared_node: bool,
 }

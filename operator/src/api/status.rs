@@ -340,6 +340,9 @@ pub struct CandidateResult {
     /// Share of the node's energy attributed by CPU time to the boundary's pods, per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attributed_joules_per_request: Option<Figure>,
+    /// The boundary's share of net energy by CPU time above idle, per successful request. Only if it decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub net_attributed_joules_per_request: Option<Figure>,
     /// CPU milliseconds of the boundary's pods per successful request. Its interval has what the windows' ends cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_milliseconds_per_request: Option<Figure>,

@@ -79,7 +79,7 @@ pub struct Figures {
     pub tries: usize,
     /// What a reader must know beside the figures.
     pub notes: Vec<String>,
-    /// Figure that decides: the spec's, or attributed joules where the injector shared the node.
+    /// Figure that decides: the spec's, or net attributed joules if the injector shared the node.
     pub deciding: Option<DecidingFigure>,
     /// Where the power came from: the worst of all trials.
     pub provenance: Option<Provenance>,
@@ -362,6 +362,7 @@ fn rounded(mut figures: Figures) -> Figures {
             &mut result.gross_joules_per_request,
             &mut result.net_joules_per_request,
             &mut result.attributed_joules_per_request,
+            &mut result.net_attributed_joules_per_request,
             &mut result.cpu_milliseconds_per_request,
             &mut result.error_ratio,
             &mut result.memory_growth_bytes_per_hour,
@@ -499,6 +500,7 @@ pub fn deciding_figure(result: &CandidateResult, deciding: DecidingFigure) -> Op
         DecidingFigure::Gross => result.gross_joules_per_request,
         DecidingFigure::Net => result.net_joules_per_request,
         DecidingFigure::Attributed => result.attributed_joules_per_request,
+        DecidingFigure::NetAttributed => result.net_attributed_joules_per_request,
     }
 }
 

@@ -3,8 +3,8 @@
 use frugality_measure::{
     course::Course,
     energy::{
-        Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, ReadingMark, Window,
-        WorkloadFigures,
+        Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, NetAttributed,
+        ReadingMark, Window, WorkloadFigures,
     },
     load::RequestFigures,
     reading::Provenance,
@@ -24,6 +24,8 @@ pub(crate) struct Trial {
     pub(crate) net: Option<f64>,
     pub(crate) attributed_candidate: Option<f64>,
     pub(crate) attributed_both: Option<f64>,
+    /// Of the candidate alone, and of it with the database.
+    pub(crate) net_attributed: Option<[f64; 2]>,
     pub(crate) milliseconds: f64,
     pub(crate) requests_per_second: f64,
     pub(crate) errors: u64,
@@ -58,6 +60,7 @@ impl Default for Trial {
             net: Some(0.006),
             attributed_candidate: Some(0.003),
             attributed_both: Some(0.005),
+            net_attributed: Some([0.002, 0.004]),
             milliseconds: 10.0,
             requests_per_second: 400.0,
             errors: 0,
@@ -275,6 +278,12 @@ fn energy(trial: &Trial) -> EnergyFigures {
             system_joules: None,
             candidate_joules_per_request: some(candidate),
             candidate_and_database_joules_per_request: trial.attributed_both.and_then(some),
+        }),
+        net_attributed: trial.net_attributed.map(|[candidate, both]| NetAttributed {
+            candidate_joules: candidate * 1000.0,
+            database_joules: Some((both - candidate) * 1000.0),
+            candidate_joules_per_request: some(candidate),
+            candidate_and_database_joules_per_request: some(both),
         }),
         cpu: Some(CpuSeconds {
             candidate_seconds: 2.0,

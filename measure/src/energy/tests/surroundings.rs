@@ -442,3 +442,121 @@ fn the_nodes_power_shows_the_load_where_no_cpu_time_is_served() {
     // A step from 3 W to 8 W is not three times.
     assert_counted(&lab(3.0, 0.6));
 }
+
+#[test]
+fn net_energy_of_a_candidate_that_works_at_rest_is_withheld() {
+    let lab = |uid: &'static str, cpus: f64| {
+        let mut lab = Lab::read_every(1.0);
+        for (from, to) in [(-1.0, 61.0), (359.0, 421.0)] {
+            busier(&mut lab, uid, from, to, cpus);
+        }
+        lab
+    };
+    let quiet = assert_counted(&lab(CANDIDATE, 0.029));
+    assert!(quiet.net_joules.is_some());
+    assert_near_some(quiet.candidate_idle_cpus, 0.029);
+    let busy = assert_counted(&lab(CANDIDATE, 0.031));
+    assert_eq!((busy.net_joules, busy.net_joules_per_request), (None, None));
+    assert!(busy.gross_joules_per_request.is_some());
+    assert_eq!(
+        busy.net_withheld.unwrap(),
+        "the candidate's pods used 0.031 CPUs in the idle baselines, more than 0.03: the baselines subtract that \
+         work from net energy"
+    );
+    // A database works at rest for every candidate alike.
+    assert!(assert_counted(&lab(DATABASE, 0.09)).net_joules.is_some());
+    let busy = assert_counted(&lab(DATABASE, 0.11)).net_withheld.unwrap();
+    assert!(
+        busy.starts_with("the database's pods used 0.110 CPUs"),
+        "{busy}"
+    );
+
+    // Joules stand for CPU time if the meter reports none: 0.02 of 3.04 W are 0.0263 of four CPUs.
+    let mut kepler = lab(CANDIDATE, 0.02);
+    kepler.change(-2.0, 430.0, |reading| {
+        reading.node_cpu_seconds = None;
+        for pod in &mut reading.pods {
+            pod.cpu_seconds = None;
+        }
+    });
+    let figures = assert_counted(&kepler);
+    assert_eq!(figures.candidate_idle_cpus, None);
+    assert!(figures.net_withheld.unwrap().contains("0.053 CPUs"));
+}
+
+/// Whose CPU time interrupts are, by the kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Interrupts {
+    OfTheProcess,
+    OfNobody,
+}
+
+/// The lab's meter with the kernel's count of the processors: they work for the node, with interrupts of 0.3 CPUs under load,
+/// and `cpus` for others in a span, `stolen` by the hypervisor or not.
+fn with_processors(from: f64, to: f64, cpus: f64, stolen: bool, interrupts: Interrupts) -> Lab {
+    let mut lab = Lab::read_every(1.0);
+    lab.change(-2.0, 430.0, |reading| {
+        let at = reading.at_unix_seconds() - T0;
+        let others = cpus * (at.clamp(from, to) - from);
+        let interrupted = 0.3 * (at.clamp(80.0, 340.0) - 80.0);
+        let (outside, taken) = if stolen { (0.0, others) } else { (others, 0.0) };
+        let of_node = reading.node_cpu_seconds.unwrap();
+        let in_cgroup = match interrupts {
+            Interrupts::OfTheProcess => interrupted,
+            Interrupts::OfNobody => 0.0,
+        };
+        reading.processors_busy_seconds = Some(5000.0 + of_node - in_cgroup + outside);
+        reading.processors_interrupt_seconds = Some(40.0 + interrupted);
+        reading.processors_stolen_seconds = Some(70.0 + taken);
+    });
+    lab
+}
+
+#[test]
+fn cpu_time_that_the_node_did_not_get_is_void_in_baselines_and_window_alike() {
+    for (when, from, to) in [
+        ("in the idle baseline before the load", -1.0, 61.0),
+        ("in the measured window", 99.0, 321.0),
+        ("in the idle baseline after the load", 359.0, 421.0),
+    ] {
+        for stolen in [false, true] {
+            for interrupts in [Interrupts::OfTheProcess, Interrupts::OfNobody] {
+                let lab = |cpus: f64| with_processors(from, to, cpus, stolen, interrupts);
+                assert_counted(&lab(0.149));
+                let message = assert_void(&lab(0.151), "CpuTaken");
+                let expected = format!(
+                    "0.151 CPUs of the node's processors were taken {when} by work outside the node ({} of them by the \
+                     hypervisor), where 0.15 are allowed",
+                    if stolen { "0.151" } else { "0.000" }
+                );
+                assert_eq!(message, expected, "{interrupts:?}");
+                // As much as the interrupts, and more.
+                assert_void(&lab(0.31), "CpuTaken");
+                assert_void(&lab(0.5), "CpuTaken");
+            }
+        }
+    }
+    let figures = assert_counted(&with_processors(
+        99.0,
+        321.0,
+        0.09,
+        true,
+        Interrupts::OfNobody,
+    ));
+    assert_near_some(figures.conditions.taken_cpus, 0.09);
+    // Stock Kepler does not count processors.
+    assert_eq!(
+        assert_counted(&Lab::read_every(1.0)).conditions.taken_cpus,
+        None
+    );
+}
+
+#[test]
+fn a_node_that_is_the_machine_is_asked_for_stolen_time_alone() {
+    let mut lab = with_processors(99.0, 321.0, 0.14, true, Interrupts::OfNobody);
+    lab.change(-2.0, 430.0, |reading| {
+        reading.processors_busy_seconds = None;
+        reading.processors_interrupt_seconds = None;
+    });
+    assert_near_some(assert_counted(&lab).conditions.taken_cpus, 0.14);
+}

@@ -47,6 +47,7 @@ impl Measure<'_> {
             Self::Joules(DecidingFigure::Gross) => "gross joules",
             Self::Joules(DecidingFigure::Net) => "net joules",
             Self::Joules(DecidingFigure::Attributed) => "attributed joules",
+            Self::Joules(DecidingFigure::NetAttributed) => "net attributed joules",
             Self::CpuMilliseconds => "CPU time",
             Self::Cost(Cost::Money, _) => "money",
             Self::Cost(Cost::Carbon, _) => "carbon",
@@ -92,7 +93,7 @@ pub(super) struct Evidence<'a> {
     pub(super) strict_level: f64,
     /// Whether the injector ran on the measured node.
     pub(super) is_shared: bool,
-    /// Figure that decides: the spec's, or attributed joules where the injector shared the node.
+    /// Figure that decides: the spec's, or net attributed joules if the injector shared the node.
     pub(super) deciding: DecidingFigure,
 }
 
@@ -139,7 +140,7 @@ impl<'a> Evidence<'a> {
                 strict_level,
                 is_shared,
                 deciding: if is_shared {
-                    DecidingFigure::Attributed
+                    DecidingFigure::NetAttributed
                 } else {
                     settings.deciding
                 },
@@ -175,6 +176,11 @@ impl<'a> Evidence<'a> {
         match measure {
             Measure::RequestsPerSecond => trial.requests.as_ref()?.requests_per_second,
             Measure::MillisecondsPerRequest => trial.requests.as_ref()?.ms_per_request,
+            Measure::Joules(DecidingFigure::Net | DecidingFigure::NetAttributed)
+                if self.why_undetected(trial).is_some() =>
+            {
+                None
+            }
             Measure::Joules(which) => joules(trial, which, boundary),
             Measure::CpuMilliseconds => {
                 let cpu = trial.energy.as_ref()?.cpu.as_ref()?;
@@ -288,7 +294,9 @@ impl<'a> Evidence<'a> {
                 .net_joules
                 .filter(|_| self.why_undetected(trial).is_none());
             let (joules, share) = match measure {
-                Measure::Joules(DecidingFigure::Attributed) => (energy.net_joules, 1.0),
+                Measure::Joules(DecidingFigure::Attributed | DecidingFigure::NetAttributed) => {
+                    (net_joules, 1.0)
+                }
                 Measure::CpuMilliseconds => {
                     let attributed = Measure::Joules(DecidingFigure::Attributed);
                     let of_pods = || Some(self.value(trial, attributed)? * units);
@@ -307,6 +315,14 @@ impl<'a> Evidence<'a> {
             };
             let joules = joules.or_else(|| Some(self.value(trial, measure)? * units))?;
             let of_ends = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
+            // Baselines that differ by more than chance make net energy uncertain, and nothing else.
+            let of_drift = match measure {
+                Measure::Joules(DecidingFigure::Net | DecidingFigure::NetAttributed) => {
+                    energy.net_drift_joules.unwrap_or(0.0) / joules
+                }
+                _ => 0.0,
+            };
+            let of_ends = of_ends.hypot(of_drift);
             let of_energy = together(meter_uncertainty(trial).unwrap_or(0.0), of_ends);
             Some(of_energy * share)
         };
@@ -396,6 +412,10 @@ impl<'a> Evidence<'a> {
             gross_joules_per_request,
             net_joules_per_request: figure(Measure::Joules(DecidingFigure::Net)),
             attributed_joules_per_request: figure(Measure::Joules(DecidingFigure::Attributed)),
+            net_attributed_joules_per_request: match self.deciding {
+                DecidingFigure::NetAttributed => figure(Measure::Joules(self.deciding)),
+                _ => None,
+            },
             cpu_milliseconds_per_request: figure(Measure::CpuMilliseconds),
             error_ratio: self.error_ratio(candidate, level),
             money,
@@ -431,9 +451,12 @@ impl<'a> Evidence<'a> {
             .count();
         let why = trials
             .iter()
-            .filter_map(|trial| trial.energy.as_ref())
-            .find_map(|energy| match measure {
-                Measure::Joules(DecidingFigure::Net) => energy.net_withheld.clone(),
+            .filter_map(|trial| Some((trial, trial.energy.as_ref()?)))
+            .find_map(|(trial, energy)| match measure {
+                Measure::Joules(DecidingFigure::Net) => self.why_no_net(trial, energy),
+                Measure::Joules(DecidingFigure::NetAttributed) => self
+                    .why_no_net(trial, energy)
+                    .or_else(|| energy.pods_withheld.clone()),
                 Measure::Joules(DecidingFigure::Attributed) | Measure::CpuMilliseconds => {
                     energy.pods_withheld.clone()
                 }
@@ -492,6 +515,14 @@ pub fn joules(
                 attributed.candidate_and_database_joules_per_request
             } else {
                 attributed.candidate_joules_per_request
+            }
+        }
+        DecidingFigure::NetAttributed => {
+            let shared = energy.net_attributed.as_ref()?;
+            if covers_database(trial, boundary) {
+                shared.candidate_and_database_joules_per_request
+            } else {
+                shared.candidate_joules_per_request
             }
         }
     }

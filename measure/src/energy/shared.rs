@@ -1,0 +1,101 @@
+//! Net energy, shared among pods by the CPU time that they used beyond idling.
+//!
+//! Kepler's "active" energy is node energy × CPU utilisation, so a pod's part grows with the square of the node's use: a
+//! candidate that takes 15 % less CPU time for a request comes out dearer if it drives the node to 100 % and its rival does
+//! not. What the node drew above its idle baseline does not have that error.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::checks::Evidence;
+use super::{Window, per_request};
+use crate::reading::PodReading;
+
+/// Net energy of the measured pods over the measured window: the node's net energy × their share of the CPU time above
+/// idle. A share, not a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NetAttributed {
+    /// The candidate's pods, in joules.
+    pub candidate_joules: f64,
+    /// The database's pods, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_joules: Option<f64>,
+    /// The candidate alone, per successful request, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_joules_per_request: Option<f64>,
+    /// Candidate and database together, per successful request, in joules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate_and_database_joules_per_request: Option<f64>,
+}
+
+impl NetAttributed {
+    /// `None` without net energy, and if the use of pods or node is unknown.
+    pub(super) fn of(evidence: &Evidence<'_>, net_joules: Option<f64>) -> Option<Self> {
+        let attempt = evidence.attempt;
+        let net_joules = net_joules?;
+        let of_node = above_idle(evidence, node_use)?;
+        if of_node <= 0.0 {
+            return None;
+        }
+        let joules = |pods: &BTreeSet<String>| {
+            let of_pods = above_idle(evidence, |evidence, window| {
+                pods_use(evidence, window, pods)
+            })?;
+            Some(net_joules * (of_pods / of_node).clamp(0.0, 1.0))
+        };
+        let candidate_joules = joules(attempt.candidate_pods)?;
+        let database_joules = joules(attempt.database_pods);
+        let each = |amount: f64| per_request(amount, attempt.units);
+        Some(Self {
+            candidate_joules,
+            database_joules,
+            candidate_joules_per_request: each(candidate_joules),
+            candidate_and_database_joules_per_request: database_joules
+                .and_then(|database| each(candidate_joules + database)),
+        })
+    }
+}
+
+/// A use of the CPUs in the measured window less that in the idle baselines.
+fn above_idle(
+    evidence: &Evidence<'_>,
+    of_window: impl Fn(&Evidence<'_>, Window) -> Option<f64>,
+) -> Option<f64> {
+    let attempt = evidence.attempt;
+    let of = |window| of_window(evidence, window);
+    let idle = f64::midpoint(of(attempt.idle_before)?, of(attempt.idle_after)?);
+    Some(of(attempt.measured)? - idle)
+}
+
+/// The node's use: in CPUs, or if the meter reports no CPU time, as a share of all. Active energy is node energy × that
+/// share, interval by interval.
+fn node_use(evidence: &Evidence<'_>, window: Window) -> Option<f64> {
+    let series = &evidence.series;
+    if has_cpu_time(evidence) {
+        let seconds = series.delta(window, |reading| reading.node_cpu_seconds)?;
+        return Some(seconds / window.seconds());
+    }
+    let active_joules = series.delta(window, |reading| reading.active_joules)?;
+    share(active_joules, series.node_joules(window).ok()?)
+}
+
+/// The same of some pods.
+fn pods_use(evidence: &Evidence<'_>, window: Window, pods: &BTreeSet<String>) -> Option<f64> {
+    let series = &evidence.series;
+    if has_cpu_time(evidence) {
+        let seconds = series.pods_delta(window, pods, |pod: &PodReading| pod.cpu_seconds)?;
+        return Some(seconds / window.seconds());
+    }
+    let joules = series.pods_delta(window, pods, |pod: &PodReading| pod.joules)?;
+    share(joules, series.node_joules(window).ok()?)
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+fn has_cpu_time(evidence: &Evidence<'_>) -> bool {
+    evidence.series.last().node_cpu_seconds.is_some()
+}
