@@ -43,7 +43,7 @@ type Check = fn(&Evidence<'_>) -> Result<(), Void>;
 /// Causes come before their effects: a meter that restarted is named as such, and not by the
 /// counters that fell with it; clocks that are wrong, and not by the idle baseline that they moved
 /// into the load.
-const CHECKS: [Check; 19] = [
+const CHECKS: [Check; 20] = [
     windows_in_order,
     meter_is_genuine,
     meter_moves_on,
