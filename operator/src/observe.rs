@@ -293,15 +293,20 @@ fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
 
 fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
     let spec = pod.spec.as_ref();
-    // A pod of a benchmark is told its node before the scheduler gives it one.
+    // A pod of a benchmark is told its node before the scheduler gives it one. The node may be gone.
     let chosen = || {
         let hostname = spec?.node_selector.as_ref()?.get(HOSTNAME_LABEL)?;
         let is_it = |node: &&NodeFacts| node.labels.get(HOSTNAME_LABEL) == Some(hostname);
-        nodes.iter().find(is_it).map(|node| node.name.clone())
+        let node = nodes.iter().find(is_it).map(|node| &node.name);
+        Some(node.unwrap_or(hostname).clone())
     };
+    let uid = pod.labels().get(LABEL_BENCHMARK_UID).cloned();
     ForeignPod {
         name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()),
+        benchmark_uid: uid.unwrap_or_default(),
         node: spec.and_then(|spec| spec.node_name.clone()).or_else(chosen),
+        created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
+        deleting: pod.metadata.deletion_timestamp.is_some(),
     }
 }
 
@@ -461,6 +466,9 @@ mod tests {
         let selector = json!({ HOSTNAME_LABEL: "host-1" });
         let waiting = on(json!({ "containers": containers, "nodeSelector": selector }));
         assert_eq!(waiting.node.as_deref(), Some("pi-1"));
+        let selector = json!({ HOSTNAME_LABEL: "gone" });
+        let lost = on(json!({ "containers": containers, "nodeSelector": selector }));
+        assert_eq!(lost.node.as_deref(), Some("gone"));
         assert_eq!(on(json!({ "containers": containers })).node, None);
     }
 

@@ -60,10 +60,25 @@ fn at(wanted: &str) -> World {
     world
 }
 
+/// A pod of a benchmark that no list shows, created long ago.
 fn foreign_pod(node: &str) -> ForeignPod {
     ForeignPod {
         name: "lab/other-b01-x-1".into(),
+        benchmark_uid: "other-uid".into(),
         node: Some(node.into()),
+        created_unix_seconds: T0 - 3600.0,
+        deleting: false,
+    }
+}
+
+/// The benchmark in `namespace` whose UID [`foreign_pod`] bears. It has ended.
+fn other_benchmark(namespace: &str) -> Peer {
+    Peer {
+        name: format!("{namespace}/other"),
+        uid: "other-uid".into(),
+        created_unix_seconds: 1,
+        rests: true,
+        wish: Some(Wish::of(&two().spec)),
     }
 }
 
@@ -326,13 +341,63 @@ fn pods_of_another_benchmark_must_have_ended() {
     let mut world = at(reason::QUEUED);
     world.wait();
     let plan = planned(&world, 4.0, |observed| {
+        observed.peers = vec![other_benchmark("lab")];
         observed.foreign_pods = vec![foreign_pod("injector-1")];
     });
     insta::assert_snapshot!(of_plan(&plan));
     let elsewhere = planned(&world, 4.0, |observed| {
+        observed.peers = vec![other_benchmark("lab")];
         observed.foreign_pods = vec![foreign_pod("pi-2")];
     });
     assert_eq!(reason_of(&elsewhere), reason::STARTING_DATABASE);
+}
+
+#[test]
+fn a_pod_with_a_copied_label_stalls_no_benchmark() {
+    let mut world = at(reason::QUEUED);
+    world.wait();
+    let beside = |peers: &[Peer], pod: ForeignPod| {
+        let plan = planned(&world, 4.0, |observed| {
+            observed.peers = peers.to_vec();
+            observed.foreign_pods = vec![pod.clone()];
+        });
+        reason_of(&plan).to_owned()
+    };
+    // A Pending pod that names no node, or a node that does not exist.
+    let pending = |node: Option<&str>| ForeignPod {
+        node: node.map(str::to_owned),
+        ..foreign_pod("")
+    };
+    for node in [None, Some("no-such-node")] {
+        assert_eq!(beside(&[], pending(node)), reason::STARTING_DATABASE);
+        let peers = [other_benchmark("lab")];
+        assert_eq!(beside(&peers, pending(node)), reason::STARTING_DATABASE);
+    }
+    // A pod on the run's node whose label names no benchmark, or a benchmark of another namespace.
+    let on_node = || foreign_pod("injector-1");
+    assert_eq!(beside(&[], on_node()), reason::STARTING_DATABASE);
+    let peers = [other_benchmark("shop")];
+    assert_eq!(beside(&peers, on_node()), reason::STARTING_DATABASE);
+}
+
+#[test]
+fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
+    let mut world = at(reason::QUEUED);
+    world.wait();
+    let orphan = |deleting, created_unix_seconds| {
+        let plan = planned(&world, 4.0, |observed| {
+            observed.foreign_pods = vec![ForeignPod {
+                deleting,
+                created_unix_seconds,
+                ..foreign_pod("pi-1")
+            }];
+        });
+        reason_of(&plan).to_owned()
+    };
+    assert_eq!(orphan(true, T0 - 3600.0), reason::CLEANING_UP);
+    // A late write of another operator: the garbage collector has not seen it yet.
+    assert_eq!(orphan(false, T0 + 3.0), reason::CLEANING_UP);
+    assert_eq!(orphan(false, T0 - 56.1), reason::STARTING_DATABASE);
 }
 
 #[test]

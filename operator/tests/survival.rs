@@ -384,16 +384,24 @@ fn under_load() -> World {
     world
 }
 
+/// A pod of a benchmark that was deleted a moment ago.
+fn late_pod(node: &str) -> ForeignPod {
+    ForeignPod {
+        name: "lab/other".into(),
+        benchmark_uid: "other-uid".into(),
+        node: Some(node.into()),
+        deleting: true,
+        ..ForeignPod::default()
+    }
+}
+
 #[test]
 fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
     type Change = fn(&mut Observed);
     let world = under_load();
     let changes: [(&str, Change); 3] = [
         ("lab/other", |observed| {
-            observed.foreign_pods = vec![ForeignPod {
-                name: "lab/other".into(),
-                node: Some("pi-1".into()),
-            }];
+            observed.foreign_pods = vec![late_pod("pi-1")];
         }),
         ("of-yesterday", |observed| {
             let mut child = observed.children[0].clone();
@@ -425,10 +433,7 @@ fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
     }
     // On a node that is not the run's it is nobody's neighbour.
     let mut observed = world.observed(0);
-    observed.foreign_pods = vec![ForeignPod {
-        name: "lab/other".into(),
-        node: Some("pi-2".into()),
-    }];
+    observed.foreign_pods = vec![late_pod("pi-2")];
     let plan = plan(
         &world.slots[0].benchmark,
         &observed,

@@ -99,13 +99,19 @@ pub struct Lock {
     pub resource_version: String,
 }
 
-/// A pod of another benchmark.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A pod whose label names another benchmark. Anyone can write that label.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForeignPod {
     /// `namespace/name`.
     pub name: String,
-    /// Node that it is on; `None` while that is open.
+    /// UID of the benchmark that its label names.
+    pub benchmark_uid: String,
+    /// Node that it is on or is told to go to; `None` if it names no node.
     pub node: Option<String>,
+    /// When it was created, in Unix seconds.
+    pub created_unix_seconds: f64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
 }
 
 /// An entry of the ledger whose stored form can't be read.

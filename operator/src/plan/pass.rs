@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use super::{
     LockAction, Plan, Watch,
     estimate::Estimate,
-    facts::{self, ChildKind, Config, NodeFacts, Observed, preflight},
+    facts::{self, ChildKind, Config, ForeignPod, NodeFacts, Observed, preflight},
     identity,
     ledger::{Ledger, Next, Start},
     log,
@@ -28,6 +28,9 @@ use crate::api::{
 /// A cluster that is not ready for the run is waited for this long before the run ends as Invalid:
 /// chart and benchmark may have been applied together, a meter may be rolled out.
 const GRACE_SECONDS: f64 = 60.0;
+/// The garbage collector finds an object without an owner within seconds. A pod that names no existing
+/// benchmark and is older than this was not made by the operator.
+const COLLECTED_WITHIN_SECONDS: f64 = 60.0;
 /// How often a benchmark that waits for its turn is looked at.
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
 /// How often something is looked at that moves by itself.
@@ -591,16 +594,29 @@ impl Pass<'_> {
         self.observed.children.is_empty() && self.observed.pods.is_empty()
     }
 
-    /// Pods of other benchmarks on these nodes, or on the way to nobody knows where.
+    /// Pods of other benchmarks on these nodes. Every pod that the operator makes names its node, so a pod
+    /// without a node is none of them.
     fn foreign_pods(&self, nodes: &Nodes) -> Vec<&str> {
         let ours = nodes.names();
         let is_ours = |node: &str| ours.contains(&node);
         self.observed
             .foreign_pods
             .iter()
-            .filter(|pod| pod.node.as_deref().is_none_or(is_ours))
+            .filter(|pod| pod.node.as_deref().is_some_and(is_ours) && self.is_of_benchmark(pod))
             .map(|pod| pod.name.as_str())
             .collect()
+    }
+
+    /// Whether a pod belongs to a benchmark that exists in its namespace, or to a deleted one whose objects
+    /// the cluster still removes.
+    fn is_of_benchmark(&self, pod: &ForeignPod) -> bool {
+        let namespace = |name: &str| name.split('/').next().map(str::to_owned);
+        let exists = self.observed.peers.iter().any(|peer| {
+            peer.uid == pod.benchmark_uid && namespace(&peer.name) == namespace(&pod.name)
+        });
+        exists
+            || pod.deleting
+            || self.now_unix_seconds - pod.created_unix_seconds < COLLECTED_WITHIN_SECONDS
     }
 
     fn running(

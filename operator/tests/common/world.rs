@@ -178,9 +178,13 @@ impl World {
         let foreign = |other: &Slot| {
             let namespace = other.benchmark.namespace().unwrap();
             let pods = other.pods.iter().filter(|pod| !pod.facts(self.now).ended);
+            let uid = other.benchmark.uid().unwrap();
             pods.map(|pod| ForeignPod {
                 name: format!("{namespace}/{}", pod.facts.name),
+                benchmark_uid: uid.clone(),
                 node: Some(pod.node.clone()),
+                created_unix_seconds: pod.facts.created_unix_seconds,
+                deleting: pod.facts.deleting,
             })
             .collect::<Vec<_>>()
         };
