@@ -13,6 +13,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
+use jiff::Timestamp;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
@@ -33,7 +34,7 @@ use crate::{
         facts::{ChildKind, Refusal},
         identity::{event_name, lock_name},
         resources::ChildObject,
-        time::unix_seconds,
+        time::{self, unix_seconds},
     },
     reader::Reader,
 };
@@ -95,6 +96,7 @@ impl Applier {
         let namespace = benchmark.namespace().unwrap_or_default();
         let mut opened = None;
         let mut refused = None;
+        let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
         for action in plan.actions(benchmark.status.as_ref()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
             if age.abs() > STALE_AFTER_SECONDS {
@@ -107,7 +109,7 @@ impl Applier {
             }
             let mut goes_on = true;
             match action {
-                Action::Lock(action) => goes_on = self.lock(benchmark, action).await?,
+                Action::Lock(action) => goes_on = self.lock(benchmark, action, decided).await?,
                 Action::Watch(watch) => {
                     let uid = benchmark.uid().unwrap_or_default();
                     self.reader.watch(&uid, watch);
@@ -145,6 +147,7 @@ impl Applier {
         &self,
         benchmark: &FrugalityBenchmark,
         action: LockAction,
+        decided: Timestamp,
     ) -> Result<bool, ApplyError> {
         let api = Api::<Lease>::namespaced(self.client.clone(), &self.namespace);
         let holder = format!(
@@ -162,7 +165,8 @@ impl Applier {
                 ..ObjectMeta::default()
             },
             spec: Some(LeaseSpec {
-                acquire_time: holder.as_ref().map(|_| MicroTime(jiff::Timestamp::now())),
+                // By the cluster's clock, against which the deadline is counted.
+                acquire_time: holder.as_ref().map(|_| MicroTime(decided)),
                 holder_identity: holder,
                 ..LeaseSpec::default()
             }),

@@ -126,7 +126,7 @@ impl Context {
         let now = unix_seconds(Timestamp::now());
         let plan = plan(benchmark, &observed, &self.config, now);
         debug!(?plan, "planned");
-        self.remember_reason(benchmark, &plan, now);
+        self.remember_reason(benchmark, &plan);
         let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
         let ended = AttemptLabels::of(&plan);
         let applied = self.applier.apply(benchmark, plan, seen).await?;
@@ -170,7 +170,7 @@ impl Context {
     }
 
     /// Keeps since when the same reason has been given.
-    fn remember_reason(&self, benchmark: &FrugalityBenchmark, plan: &Plan, now: f64) {
+    fn remember_reason(&self, benchmark: &FrugalityBenchmark, plan: &Plan) {
         let reason = plan
             .status
             .columns
@@ -180,7 +180,7 @@ impl Context {
             let mut memory = self.memory();
             let entry = memory.reasons.entry(uid).or_default();
             if entry.0 != reason {
-                *entry = (reason, now);
+                *entry = (reason, plan.decided_unix_seconds);
             }
         }
     }

@@ -5,7 +5,9 @@ mod meters;
 
 use std::collections::BTreeMap;
 
+use axum::http::{Request, header::DATE};
 use futures::try_join;
+use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
@@ -18,6 +20,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DynamicObject, ListParams},
+    client::Body,
     core::DeserializeGuard,
 };
 use serde::de::DeserializeOwned;
@@ -35,7 +38,7 @@ use crate::{
             Termination,
         },
         nodes::{HOSTNAME_LABEL, Wish},
-        time::unix_seconds,
+        time::{ahead_seconds, http_date, unix_seconds},
     },
     reader::Reader,
 };
@@ -60,7 +63,7 @@ pub struct Places {
 
 /// The API server could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot list {what}: {source}")]
+#[error("cannot read {what}: {source}")]
 pub struct ObserveError {
     what: &'static str,
     source: kube::Error,
@@ -87,6 +90,7 @@ pub async fn observe(
     let pods = Api::<Pod>::all(client.clone());
     let nodes = Api::<Node>::all(client.clone());
     let (
+        operator_ahead_seconds,
         benchmarks,
         entries,
         pods,
@@ -98,6 +102,7 @@ pub async fn observe(
         jobs,
         clusters,
     ) = try_join!(
+        operator_ahead(client),
         list("benchmarks", &benchmarks, &everything),
         entries(client, &namespace, &mine),
         list("pods", &pods, &all_of_ours),
@@ -130,13 +135,17 @@ pub async fn observe(
         .iter()
         .map(|node| node_facts(node, &meter_pods))
         .collect();
+    let locks: Vec<Lock> = leases.iter().map(lock).collect();
+    let mut peers: Vec<Peer> = benchmarks
+        .iter()
+        .filter(|peer| peer.uid().as_ref() != Some(&uid))
+        .map(peer)
+        .collect();
+    peers.extend(unlisted_holders(client, &locks, &uid, &peers).await?);
     Ok(Observed {
-        peers: benchmarks
-            .iter()
-            .filter(|peer| peer.uid().as_ref() != Some(&uid))
-            .map(peer)
-            .collect(),
-        locks: leases.iter().map(lock).collect(),
+        peers,
+        locks,
+        operator_ahead_seconds,
         pods: own
             .iter()
             .filter(|pod| pod.namespace().as_ref() == Some(&namespace))
@@ -158,6 +167,58 @@ pub async fn observe(
         refused,
         waiting_since,
     })
+}
+
+/// Benchmarks that hold a lock and are not in the list, which may be older than the lock: each is asked for by
+/// its name. A lock is free only if its holder is gone.
+async fn unlisted_holders(
+    client: &Client,
+    locks: &[Lock],
+    own_uid: &str,
+    listed: &[Peer],
+) -> Result<Vec<Peer>, ObserveError> {
+    let is_unlisted =
+        |uid: &&String| uid.as_str() != own_uid && listed.iter().all(|peer| peer.uid != **uid);
+    let holders: BTreeMap<&String, &String> = locks
+        .iter()
+        .filter_map(|lock| lock.holder.as_ref().map(|(uid, name)| (uid, name)))
+        .filter(|(uid, _)| is_unlisted(uid))
+        .collect();
+    let mut found = Vec::new();
+    for (uid, name) in holders {
+        let Some((namespace, name)) = name.split_once('/') else {
+            continue;
+        };
+        let api =
+            Api::<DeserializeGuard<FrugalityBenchmark>>::namespaced(client.clone(), namespace);
+        let holder = api.get_opt(name).await.map_err(|source| ObserveError {
+            what: "the holder of a lock",
+            source,
+        })?;
+        found.extend(
+            holder
+                .filter(|it| it.uid().as_ref() == Some(uid))
+                .map(|it| peer(&it)),
+        );
+    }
+    Ok(found)
+}
+
+/// How far this process's clock is ahead of the API server's, by the `Date` of an answer; 0 where it has none.
+async fn operator_ahead(client: &Client) -> Result<f64, ObserveError> {
+    let failed = |source| ObserveError {
+        what: "the API server's time",
+        source,
+    };
+    let request = Request::get("/version")
+        .body(Body::empty())
+        .map_err(|source| failed(kube::Error::HttpError(source)))?;
+    let asked = unix_seconds(Timestamp::now());
+    let response = client.send(request).await.map_err(failed)?;
+    let received = unix_seconds(Timestamp::now());
+    let date = response.headers().get(DATE);
+    let date = date.and_then(|date| http_date(date.to_str().ok()?));
+    Ok(date.map_or(0.0, |date| ahead_seconds(asked, received, date)))
 }
 
 /// Labels can be copied, so a pod counts only if its controller is an object of this benchmark. A
@@ -378,6 +439,7 @@ fn pod_facts(pod: &Pod) -> PodFacts {
             .reduce(f64::max),
         deleting: pod.metadata.deletion_timestamp.is_some(),
         ended: has_ended(pod),
+        evicted: evicted(pod),
         waiting: containers.iter().find_map(|container| waiting(container)),
         restarts: containers
             .iter()
@@ -393,6 +455,29 @@ fn pod_facts(pod: &Pod) -> PodFacts {
             .map(|container| (container.name.clone(), container.image_id.clone()))
             .collect::<BTreeMap<_, _>>(),
     }
+}
+
+/// Why the cluster ended or evicted a pod, if it did. A kubelet writes its reason into the status of a pod that
+/// it fails (`Evicted`, `OutOfcpu`, `Terminated` at the node's shutdown). Evictions by the API, taints and
+/// preemption show as the condition `DisruptionTarget`.
+fn evicted(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let words = |reason: Option<&String>, message: Option<&String>| {
+        let reason = reason.map_or("no reason given", String::as_str);
+        match message.filter(|message| !message.is_empty()) {
+            Some(message) => format!("{reason}: {message}"),
+            None => reason.to_owned(),
+        }
+    };
+    if status.phase.as_deref() == Some("Failed") && status.reason.is_some() {
+        return Some(words(status.reason.as_ref(), status.message.as_ref()));
+    }
+    let mut conditions = status.conditions.iter().flatten();
+    let disrupted = conditions.find(|it| it.type_ == "DisruptionTarget" && it.status == "True")?;
+    Some(words(
+        disrupted.reason.as_ref(),
+        disrupted.message.as_ref(),
+    ))
 }
 
 fn has_ended(pod: &Pod) -> bool {
@@ -470,6 +555,103 @@ mod tests {
         let lost = on(json!({ "containers": containers, "nodeSelector": selector }));
         assert_eq!(lost.node.as_deref(), Some("gone"));
         assert_eq!(on(json!({ "containers": containers })).node, None);
+    }
+
+    #[test]
+    fn an_evicted_pod_says_why() {
+        let of = |status: serde_json::Value| {
+            let pod = json!({ "metadata": { "name": "p" }, "status": status });
+            pod_facts(&serde_json::from_value(pod).unwrap()).evicted
+        };
+        // As a kubelet under memory pressure, and as the API server's eviction, leave them.
+        let pressure = json!({
+            "phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory.",
+            "conditions": [{ "type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet" }],
+        });
+        let said = "Evicted: The node was low on resource: memory.";
+        assert_eq!(of(pressure).as_deref(), Some(said));
+        let drained = json!({
+            "phase": "Running",
+            "conditions": [{
+                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+            }],
+        });
+        let said = "EvictionByEvictionAPI: Eviction API: evicting";
+        assert_eq!(of(drained).as_deref(), Some(said));
+        assert_eq!(of(json!({ "phase": "Failed" })), None);
+        assert_eq!(of(json!({ "phase": "Running", "conditions": [] })), None);
+    }
+
+    /// An API server whose clock is three minutes behind. A lock has a holder that its list of benchmarks does
+    /// not show yet, and another lock has a holder that is gone.
+    async fn answer(uri: axum::http::Uri) -> axum::response::Response {
+        use axum::response::IntoResponse;
+        let lease = |name: &str, holder: &str| {
+            json!({
+                "metadata": { "name": name, "resourceVersion": "7" },
+                "spec": { "holderIdentity": holder },
+            })
+        };
+        let benchmark = |name: &str, uid: &str| {
+            json!({
+                "apiVersion": "frugality.dev/v1alpha1",
+                "kind": "FrugalityBenchmark",
+                "metadata": { "name": name, "namespace": "lab", "uid": uid },
+                "spec": { "candidates": [] },
+            })
+        };
+        let one = "/apis/frugality.dev/v1alpha1/namespaces/lab/frugalitybenchmarks/";
+        let (status, body) = match uri.path() {
+            "/apis/coordination.k8s.io/v1/namespaces/system/leases" => (
+                200,
+                json!({ "metadata": {}, "items": [
+                    lease("a", "new-uid lab/new"), lease("b", "new-uid lab/new"),
+                    lease("c", "old-uid lab/again"), lease("d", "gone-uid lab/gone"),
+                ] }),
+            ),
+            path if path == format!("{one}new") => (200, benchmark("new", "new-uid")),
+            // Deleted and created again.
+            path if path == format!("{one}again") => (200, benchmark("again", "young-uid")),
+            path if path.starts_with(one) => (
+                404,
+                json!({ "kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404 }),
+            ),
+            _ => (200, json!({ "metadata": {}, "items": [] })),
+        };
+        let date = Timestamp::now() - jiff::SignedDuration::from_secs(180);
+        let date = jiff::fmt::rfc2822::DateTimePrinter::new()
+            .timestamp_to_rfc9110_string(&date)
+            .unwrap();
+        let status = axum::http::StatusCode::from_u16(status).unwrap();
+        (status, [(DATE, date)], body.to_string()).into_response()
+    }
+
+    #[tokio::test]
+    async fn a_lock_is_free_only_if_its_holder_is_gone_and_the_api_servers_clock_counts() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = axum::Router::new().fallback(answer);
+        let server = tokio::spawn(axum::serve(listener, router).into_future());
+        let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
+        let places = Places {
+            namespace: "system".into(),
+            meter_namespace: "system".into(),
+            meter_selector: "a=b".into(),
+        };
+        let benchmark = json!({
+            "metadata": { "name": "mine", "namespace": "lab", "uid": "my-uid" },
+            "spec": { "candidates": [] },
+        });
+        let benchmark: FrugalityBenchmark = serde_json::from_value(benchmark).unwrap();
+        let reader = Reader::new(0).unwrap();
+        let seen = observe(&client, &places, &reader, &benchmark, None, None).await;
+        server.abort();
+        let seen = seen.unwrap();
+        let peers: Vec<_> = seen.peers.iter().map(|peer| peer.uid.as_str()).collect();
+        assert_eq!((peers, seen.locks.len()), (vec!["new-uid"], 4));
+        let ahead = seen.operator_ahead_seconds;
+        assert!((178.0..=182.0).contains(&ahead), "{ahead}");
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub struct Plan {
     pub expire: bool,
     /// When to look again, in seconds.
     pub requeue_seconds: f64,
+    /// The cluster's time for which this was decided, in Unix seconds.
+    pub decided_unix_seconds: f64,
 }
 
 /// What to do with the lock of a node.
@@ -169,14 +171,16 @@ pub struct EventNote {
     pub note: String,
 }
 
-/// Decides what to do for one benchmark.
+/// Decides what to do for one benchmark, at a time of the operator's clock.
 #[must_use]
 pub fn plan(
     benchmark: &FrugalityBenchmark,
     observed: &Observed,
     config: &Config,
-    now_unix_seconds: f64,
+    operator_unix_seconds: f64,
 ) -> Plan {
+    // Everything that is compared or written below has the cluster's time.
+    let now_unix_seconds = operator_unix_seconds - observed.operator_ahead_seconds;
     let run = identity::run_id(benchmark);
     let ledger = Ledger::of(&run, &observed.trials);
     let parsed = Settings::parse(&benchmark.spec);
@@ -206,5 +210,6 @@ pub fn plan(
         let told = benchmark.status.as_ref();
         plan.events.extend(log::of_status(told, &plan.status));
     }
+    plan.decided_unix_seconds = now_unix_seconds;
     plan
 }

@@ -359,17 +359,89 @@ fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
     });
     assert_eq!(moved.status.measured_node.as_deref(), Some("pi-1"));
     assert_eq!(moved.watch[0].node, "pi-1");
-    let lost = changed(&world, 3000.0, |observed| {
-        observed.nodes[1].schedulable = false;
+    // Between two attempts its node is closed.
+    let mut world = under_load();
+    world.run_until("an outcome", |world| {
+        outcome_of(&world.slots[0].trials[0]).is_some()
     });
-    assert_eq!(lost.status.verdict, None);
+    let at = |age_seconds| {
+        changed(&world, age_seconds, |observed| {
+            observed.children.retain(|child| child.trial.is_none());
+            observed.pods.retain(|pod| pod.trial.is_none());
+            observed.nodes[1].schedulable = false;
+        })
+    };
+    let lost = at(3000.0);
+    assert_eq!((lost.status.verdict, &lost.open), (None, &None));
     insta::assert_snapshot!(of_plan(&lost));
     // Not for ever: others wait for the lock.
-    let late = changed(&world, 7.0 * 3600.0, |observed| {
-        observed.nodes[1].schedulable = false;
-    });
-    let (_, record) = late.record.unwrap();
+    let record = at(7.0 * 3600.0).record.unwrap().1;
     assert_eq!(record.reason.as_deref(), Some(reason::DEADLINE_EXCEEDED));
+}
+
+#[test]
+fn a_node_that_is_cordoned_during_an_attempt_is_read_on() {
+    for index in [0, 1] {
+        let mut world = under_load();
+        world.nodes[index].schedulable = false;
+        world.run_until("the attempt's end", |world| {
+            outcome_of(&world.slots[0].trials[0]).is_some()
+        });
+        let record = world.slots[0].trials[0].status.clone().unwrap();
+        assert_eq!(record.outcome, Some(Outcome::Measured), "{record:?}");
+        // The next attempt waits for the node.
+        let until = world.now + 100.0;
+        world.run_until("later", |world| world.now > until);
+        assert_eq!(world.slots[0].trials.len(), 1);
+        let complete = &status(&world).conditions[0];
+        let wanted = [reason::NO_INJECTOR_NODE, reason::NO_MEASURED_NODE][index];
+        assert_eq!(complete.reason, wanted);
+        assert!(complete.message.contains("cordoned"), "{complete:?}");
+        world.nodes[index].schedulable = true;
+        world.run_to_end();
+        assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+        assert_eq!(status(&world).progress.as_ref().unwrap().void_attempts, 0);
+    }
+}
+
+#[test]
+fn pods_that_wait_for_a_cordoned_node_are_no_fault_of_the_candidate() {
+    let mut world = World::new([two()]);
+    world.manner.server_ready = None;
+    world.run_until("an attempt", |world| !world.slots[0].trials.is_empty());
+    world.run_until("its pods", |world| {
+        let pods = &world.slots[0].pods;
+        pods.iter().any(|pod| pod.facts.trial.is_some())
+    });
+    world.nodes[1].schedulable = false;
+    world.run_until("the attempt's end", |world| {
+        outcome_of(&world.slots[0].trials[0]).is_some()
+    });
+    let record = world.slots[0].trials[0].status.clone().unwrap();
+    assert_eq!(record.outcome, Some(Outcome::Void));
+    assert_eq!(record.reason.as_deref(), Some(reason::NO_MEASURED_NODE));
+}
+
+#[test]
+fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
+    for index in [0, 1] {
+        let mut world = under_load();
+        let removed = world.nodes.remove(index);
+        let slot = world.wait();
+        world.pass(slot);
+        let record = world.slots[0].trials[0].status.clone().unwrap();
+        assert_eq!(record.outcome, Some(Outcome::Void));
+        assert_eq!(record.reason.as_deref(), Some(reason::NODE_REMOVED));
+        let until = world.now + 100.0;
+        world.run_until("later", |world| world.now > until);
+        let complete = &status(&world).conditions[0];
+        assert_eq!(complete.reason, reason::NODE_REMOVED);
+        assert!(complete.message.contains("was removed"), "{complete:?}");
+        // It comes back.
+        world.nodes.insert(index, removed);
+        world.run_to_end();
+        assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+    }
 }
 
 #[test]

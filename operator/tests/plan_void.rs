@@ -118,6 +118,76 @@ fn a_measured_pod_that_was_replaced_makes_the_attempt_void() {
 }
 
 #[test]
+fn an_evicted_pod_makes_the_attempt_void_under_its_own_name() {
+    let why = "Evicted: The node was low on resource: memory.";
+    let evicted = |world: &World, role: Role| {
+        changed(world, |observed| {
+            let pod = pod_in(observed, role);
+            pod.evicted = Some(why.into());
+            pod.ended = true;
+            pod.ready_since_unix_seconds = None;
+        })
+    };
+    let mut plans = vec![evicted(
+        &after("waiting for the server to be ready"),
+        Role::Candidate,
+    )];
+    for role in [Role::Candidate, Role::Database, Role::Injector] {
+        plans.push(evicted(&after("load is on"), role));
+    }
+    for plan in plans {
+        assert_void(&plan, reason::POD_EVICTED);
+        let message = record(&plan).message.as_ref().unwrap();
+        assert!(message.contains(why), "{message}");
+    }
+    // A database that was evicted before the attempt began stays there beside its successor.
+    let world = load_over();
+    let before = changed(&world, |observed| {
+        let mut old = pod_in(observed, Role::Database).clone();
+        old.uid = "old".into();
+        old.ended = true;
+        old.evicted = Some(why.into());
+        observed.pods.insert(0, old);
+    });
+    assert_eq!(record(&before).outcome, Some(Outcome::Measured));
+}
+
+#[test]
+fn the_baseline_begins_after_the_settling_time_on_a_meter_without_a_clock() {
+    let world = after("measuring the idle baseline");
+    for ahead in [180.0, -180.0] {
+        let mut observed = world.observed(0);
+        observed.operator_ahead_seconds = ahead;
+        for session in observed.sessions.values_mut() {
+            for reading in Arc::make_mut(&mut session.readings) {
+                reading.meter_unix_seconds = None;
+                reading.scraped_at_unix_seconds = world.now + ahead - 1.0;
+            }
+            let mut later = session.readings.last().unwrap().clone();
+            later.scraped_at_unix_seconds = world.now + ahead + 60.0;
+            Arc::make_mut(&mut session.readings)[0].scraped_at_unix_seconds =
+                world.now + ahead - 30.0;
+            Arc::make_mut(&mut session.readings).push(later);
+        }
+        let ready = pod_in(&mut observed, Role::Candidate)
+            .ready_since_unix_seconds
+            .unwrap();
+        let plan = plan(
+            &world.slots[0].benchmark,
+            &observed,
+            &world.config,
+            world.now + ahead + 61.0,
+        );
+        let idle = record(&plan).idle_before.unwrap();
+        assert!(
+            (idle.start_unix_seconds - (ready + 3.0 + ahead)).abs() < 1.0,
+            "{} s after readiness",
+            idle.start_unix_seconds - ready
+        );
+    }
+}
+
+#[test]
 fn a_deployment_that_is_deleted_before_the_load_makes_the_attempt_void() {
     let mut world = after("measuring the idle baseline");
     let name = world.slots[0].trials[0].name_any();

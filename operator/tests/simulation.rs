@@ -127,7 +127,7 @@ fn passes_at_any_time_change_nothing() {
 #[test]
 fn clocks_that_differ_do_not_change_the_figures() {
     // Ahead, the operator would begin the load within the idle baseline, which net rests on.
-    for ahead in [-9.0, 2.5, 4.0, 9.0] {
+    for ahead in [-180.0, -9.0, 2.5, 4.0, 9.0, 180.0] {
         let mut world = World::new([two()]);
         world.manner.operator_ahead = ahead;
         world.run_to_end();

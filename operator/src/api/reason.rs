@@ -98,6 +98,10 @@ pub const TOO_MANY_VOID_ATTEMPTS: &str = "TooManyVoidAttempts";
 pub const READINGS_INTERRUPTED: &str = "ReadingsInterrupted";
 /// Void: a measured pod was replaced from outside.
 pub const POD_REPLACED: &str = "PodReplaced";
+/// Void: the cluster evicted or ended a pod of the attempt.
+pub const POD_EVICTED: &str = "PodEvicted";
+/// A node of a run that has begun is no longer in the cluster; void where an attempt was under way.
+pub const NODE_REMOVED: &str = "NodeRemoved";
 /// Void: pods of another run, attempt or benchmark were on the nodes.
 pub const OTHER_PODS: &str = "OtherPods";
 /// Void: the injector's Job was deleted from outside.

@@ -46,6 +46,9 @@ pub struct Observed {
     pub trials: Vec<FrugalityTrial>,
     /// Entries of the ledger whose stored form can't be read.
     pub unreadable: Vec<Unreadable>,
+    /// How far the operator's clock is ahead of the API server's, in seconds; 0 where they agree as far as can
+    /// be seen. Sessions have the operator's time, everything else has the cluster's.
+    pub operator_ahead_seconds: f64,
     /// What the reader of meters has for this benchmark, by the name of the trial (or
     /// [`preflight`]).
     pub sessions: BTreeMap<String, Session>,
@@ -199,6 +202,8 @@ pub struct PodFacts {
     pub deleting: bool,
     /// Whether all its containers have ended for good.
     pub ended: bool,
+    /// Why the cluster ended or evicted it, if it did: reason and message.
+    pub evicted: Option<String>,
     /// Why a container waits, as reason and message.
     pub waiting: Option<(String, String)>,
     /// Restarts of its containers.

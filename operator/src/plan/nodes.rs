@@ -91,6 +91,23 @@ impl Nodes {
         node.map(selector).unwrap_or_default()
     }
 
+    /// Why the next attempt can't begin, if one of them takes no new pods.
+    #[must_use]
+    pub fn closed(&self) -> Option<Misplaced> {
+        let misplaced = |node: &NodeFacts, reason| Misplaced {
+            reason,
+            message: takes_no_pods(node),
+        };
+        let mut measured = self.measured.values();
+        let closed = measured.find(|node| !node.schedulable);
+        closed
+            .map(|node| misplaced(node, reason::NO_MEASURED_NODE))
+            .or_else(|| {
+                let injector = Some(&self.injector).filter(|node| !node.schedulable)?;
+                Some(misplaced(injector, reason::NO_INJECTOR_NODE))
+            })
+    }
+
     /// Names of all of them, each once, the measured ones first.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
@@ -142,22 +159,14 @@ pub fn choose(
     let mut measured = BTreeMap::new();
     for (candidate, labels) in &wish.measured {
         let node = match (recorded(candidate), &beside_the_database) {
-            (Some(trial), _) => recorded_node(
-                observed,
-                &trial.spec.measured_node,
-                reason::NO_MEASURED_NODE,
-            )?,
+            (Some(trial), _) => recorded_node(observed, &trial.spec.measured_node)?,
             (None, Some(node)) => node.clone(),
             (None, None) => measured_node(labels, &observed.nodes, holds)?.clone(),
         };
         measured.insert(candidate.clone(), node);
     }
     let injector = if let Some(trial) = begun().next() {
-        recorded_node(
-            observed,
-            &trial.spec.injector_node,
-            reason::NO_INJECTOR_NODE,
-        )?
+        recorded_node(observed, &trial.spec.injector_node)?
     } else {
         let measured: Vec<_> = measured.values().collect();
         let has_begun = measured.iter().all(|node| holds(node));
@@ -194,20 +203,25 @@ fn beside_the_database(observed: &Observed) -> Option<NodeFacts> {
     observed.nodes.iter().find(on_it).cloned()
 }
 
-fn recorded_node(
-    observed: &Observed,
-    name: &str,
-    reason: &'static str,
-) -> Result<NodeFacts, Misplaced> {
-    observed
-        .nodes
-        .iter()
-        .find(|node| node.name == name && node.schedulable)
-        .cloned()
-        .ok_or_else(|| Misplaced {
-            reason,
-            message: format!("node {name}, which the run began on, is not ready"),
-        })
+/// A node that the run began on, whether or not it takes new pods now.
+fn recorded_node(observed: &Observed, name: &str) -> Result<NodeFacts, Misplaced> {
+    let mut nodes = observed.nodes.iter();
+    let node = nodes.find(|node| node.name == name).cloned();
+    node.ok_or_else(|| Misplaced {
+        reason: reason::NODE_REMOVED,
+        message: format!(
+            "node {name}, which the run began on, was removed from the cluster; add it again under that name, or start another run"
+        ),
+    })
+}
+
+/// Why a node takes no new pods.
+#[must_use]
+pub fn takes_no_pods(node: &NodeFacts) -> String {
+    format!(
+        "node {} takes no new pods: it is not ready, is cordoned, or has a taint",
+        node.name
+    )
 }
 
 fn measured_node<'a>(

@@ -73,6 +73,10 @@ impl Pass<'_> {
         let nodes = match choose(&wish, is_of, self.observed, self.ledger, self.queue) {
             Ok(nodes) => nodes,
             Err(misplaced) => {
+                // Of a run that has begun, a node has gone.
+                if let Next::Open(trial) = self.ledger.next(settings) {
+                    return self.spoilt(None, trial, misplaced.reason, &misplaced.message);
+                }
                 return self.not_possible(
                     None,
                     Verdict::Invalid,
@@ -228,7 +232,8 @@ impl Pass<'_> {
         if let Next::Open(trial) = self.ledger.next(settings)
             && let Some(other) = self.beside(nodes, trial)
         {
-            return self.spoilt(nodes, trial, &other);
+            let message = format!("{other} was on the nodes of the attempt");
+            return self.spoilt(Some(nodes), trial, reason::OTHER_PODS, &message);
         }
         let strangers = self.strangers();
         if !strangers.is_empty() || self.observed.pods.iter().any(|pod| pod.run != self.run) {
@@ -263,6 +268,10 @@ impl Pass<'_> {
                 &message,
                 BUSY_REQUEUE_SECONDS,
             );
+        }
+        if !is_open && let Some(closed) = nodes.closed() {
+            let (reason, message) = (closed.reason, closed.message);
+            return self.not_possible(Some(nodes), Verdict::Invalid, reason, message);
         }
         match prepare::database(self, settings, nodes) {
             Prepared::Ready => {}
@@ -341,19 +350,25 @@ impl Pass<'_> {
         child().or_else(pod).or_else(foreign)
     }
 
-    fn spoilt(&self, nodes: &Nodes, trial: &FrugalityTrial, other: &str) -> Plan {
-        let message = format!("{other} was on the nodes of the attempt");
+    /// Ends the open attempt as void, whatever its own next step is.
+    fn spoilt(
+        &self,
+        nodes: Option<&Nodes>,
+        trial: &FrugalityTrial,
+        reason: &str,
+        message: &str,
+    ) -> Plan {
         let record = ended(
             trial.status.clone().unwrap_or_default(),
             Outcome::Void,
-            reason::OTHER_PODS,
-            &message,
+            reason,
+            message,
             self.now_unix_seconds,
         );
         let mut plan = self.running(
-            Some(nodes),
+            nodes,
             reason::MEASURING,
-            &message,
+            message,
             BUSY_REQUEUE_SECONDS / 5.0,
         );
         plan.events.extend(log::of_trial(trial, &record));

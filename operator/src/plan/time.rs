@@ -28,6 +28,26 @@ pub fn whole_seconds(seconds: f64) -> Option<i64> {
     duration.ok().map(|duration| duration.as_secs())
 }
 
+/// How far a clock is ahead of a server's, in seconds, by the `Date` of an answer that this clock saw asked and
+/// received. A `Date` is cut to whole seconds (RFC 9110, 5.6.7). Of all values that fit, this is the one nearest
+/// to 0.
+#[must_use]
+pub fn ahead_seconds(asked: f64, received: f64, date: f64) -> f64 {
+    let (least, most) = (asked - (date + 1.0), received - date);
+    if least > 0.0 {
+        least
+    } else {
+        most.min(0.0)
+    }
+}
+
+/// Unix seconds of an HTTP `Date` header; `None` where it is none.
+#[must_use]
+pub fn http_date(text: &str) -> Option<f64> {
+    let date = jiff::fmt::rfc2822::parse(text).ok()?;
+    Some(unix_seconds(date.timestamp()))
+}
+
 /// A timestamp; `None` outside the calendar.
 #[must_use]
 pub fn timestamp(unix_seconds: f64) -> Option<Timestamp> {
@@ -46,5 +66,19 @@ mod tests {
         assert_eq!(text, "2026-11-21T04:55:42.869Z");
         assert!((unix_seconds(text.parse().unwrap()) - 1_795_236_942.869).abs() < 1e-6);
         assert_eq!(rfc3339(f64::NAN), None);
+    }
+
+    #[test]
+    fn clocks_are_compared_by_the_date_of_an_answer() {
+        let date = http_date("Tue, 24 Nov 2026 03:08:45 GMT").unwrap();
+        assert_eq!(rfc3339(date).unwrap(), "2026-11-24T03:08:45.000Z");
+        assert_eq!(http_date("yesterday"), None);
+        // The server's time is between 45 and 46 s.
+        let ahead = |asked: f64, received: f64| ahead_seconds(date + asked, date + received, date);
+        for (asked, received) in [(0.0, 0.1), (0.9, 1.2), (-0.1, 0.3)] {
+            assert!(ahead(asked, received).abs() < 1e-6, "{asked} {received}");
+        }
+        assert!((ahead(180.5, 180.6) - 179.5).abs() < 1e-6);
+        assert!((ahead(-180.1, -180.0) + 180.0).abs() < 1e-6);
     }
 }

@@ -90,10 +90,29 @@ impl Attempt<'_> {
     #[must_use]
     pub fn step(&self) -> Step {
         let status = self.trial.status.clone().unwrap_or_default();
+        if let Some(message) = self.evicted(&status) {
+            return self.void(status, reason::POD_EVICTED, &message);
+        }
         match status.idle_before {
             None => self.before_load(status),
             Some(idle_before) => self.under_load(status, idle_before),
         }
+    }
+
+    /// Which pod of the attempt the cluster has evicted, and why. An evicted database may be there still from
+    /// before the attempt.
+    fn evicted(&self, status: &FrugalityTrialStatus) -> Option<String> {
+        let is_of_attempt = |pod: &&PodFacts| {
+            pod.trial.as_deref() == Some(self.name()) || status.database_pods.contains(&pod.uid)
+        };
+        let mut pods = self.observed.pods.iter().filter(is_of_attempt);
+        pods.find_map(|pod| {
+            let why = pod.evicted.as_ref()?;
+            Some(format!(
+                "the {}'s pod {} was evicted: {why}",
+                pod.role, pod.name
+            ))
+        })
     }
 
     fn before_load(&self, status: FrugalityTrialStatus) -> Step {
@@ -149,7 +168,7 @@ impl Attempt<'_> {
             let Some(session) = self.session() else {
                 return Step::wait("waiting for the meter's first reading", 1.0);
             };
-            if self.now_unix_seconds - session.started_unix_seconds > READING_PATIENCE_SECONDS
+            if self.operator_unix_seconds() - session.started_unix_seconds > READING_PATIENCE_SECONDS
                 && let Some((reason, error)) = session.no_reading()
             {
                 let message = format!("the meter has given no reading: {error}");
@@ -157,7 +176,8 @@ impl Attempt<'_> {
             }
             return Step::wait("waiting for the meter's first reading", 1.0);
         };
-        let start = (ready_since.max(database_ready_since) + SETTLE_SECONDS).max(first);
+        let settled = ready_since.max(database_ready_since) + SETTLE_SECONDS;
+        let start = (settled + self.readings_ahead_seconds()).max(first);
         let end = start + self.builder.settings.idle_seconds;
         // By the readings' own clock: by the operator's, were it ahead of the node's, the load would
         // begin within the baseline.
@@ -191,6 +211,13 @@ impl Attempt<'_> {
         age_seconds: f64,
         pods: &[PodFacts],
     ) -> Step {
+        if !self.measured.schedulable {
+            let closed = nodes::takes_no_pods(self.measured);
+            if age_seconds > START_PATIENCE_SECONDS {
+                return self.void(status, reason::NO_MEASURED_NODE, &closed);
+            }
+            return Step::wait(format!("waiting for the server to be ready; {closed}"), 1.0);
+        }
         if age_seconds <= START_PATIENCE_SECONDS {
             return Step::wait("waiting for the server to be ready", 1.0);
         }
@@ -217,11 +244,18 @@ impl Attempt<'_> {
             .and_then(first_reading)
             .is_some_and(|first| first <= idle_before.start_unix_seconds);
         if !covered {
-            return self.void(
-                status,
-                reason::READINGS_INTERRUPTED,
-                "readings from the beginning of the attempt are missing: the operator was restarted, or the meter was not reached",
-            );
+            // Reading begins when the attempt is opened, long before its baseline.
+            let began_late = self.session().is_none_or(|session| {
+                let began = session.started_unix_seconds - self.observed.operator_ahead_seconds;
+                began > idle_before.start_unix_seconds
+            });
+            let why = if began_late {
+                "this operator was started after the attempt had begun"
+            } else {
+                "the meter gave none until then"
+            };
+            let message = format!("the readings do not reach back to the idle baseline: {why}");
+            return self.void(status, reason::READINGS_INTERRUPTED, &message);
         }
         if let Some(step) = self.replaced(&status) {
             return step;
@@ -306,7 +340,10 @@ impl Attempt<'_> {
             + TAIL_SECONDS
             + 3.0 * settings.timeout_seconds;
         if self.now_unix_seconds - job.created_unix_seconds > longest {
-            let message = format!("the injector has not ended {longest} s after its start");
+            let mut message = format!("the injector has not ended {longest} s after its start");
+            if !self.injector.schedulable {
+                message = format!("{message}; {}", nodes::takes_no_pods(self.injector));
+            }
             return self.void(status, reason::INJECTOR_FAILED, &message);
         }
         Step::wait(doing, 2.0)
@@ -367,6 +404,22 @@ impl Attempt<'_> {
         self.observed.sessions.get(self.name())
     }
 
+    /// The time by the operator's own clock, which sessions have.
+    fn operator_unix_seconds(&self) -> f64 {
+        self.now_unix_seconds + self.observed.operator_ahead_seconds
+    }
+
+    /// How far the readings' times are ahead of the cluster's. A meter tells its node's time; where it tells none,
+    /// readings have the operator's.
+    fn readings_ahead_seconds(&self) -> f64 {
+        let latest = self.session().and_then(|session| session.readings.last());
+        if latest.is_some_and(|reading| reading.meter_unix_seconds.is_none()) {
+            self.observed.operator_ahead_seconds
+        } else {
+            0.0
+        }
+    }
+
     /// For how long the meter has shown nothing new, by the operator's clock alone.
     fn silent_seconds(&self) -> f64 {
         let newest = self.session().and_then(|session| {
@@ -376,7 +429,7 @@ impl Attempt<'_> {
             readings.iter().rev().take_while(is_newest).last()
         });
         newest.map_or(0.0, |reading| {
-            self.now_unix_seconds - reading.scraped_at_unix_seconds
+            self.operator_unix_seconds() - reading.scraped_at_unix_seconds
         })
     }
 

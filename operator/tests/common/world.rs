@@ -203,6 +203,7 @@ impl World {
             cloud_native_pg_installed: self.manner.cloud_native_pg,
             trials: mine.trials.clone(),
             unreadable: Vec::new(),
+            operator_ahead_seconds: self.manner.operator_ahead,
             sessions: mine.sessions.clone(),
             refused: None,
             waiting_since: mine.waiting_since.clone(),
@@ -505,11 +506,18 @@ impl World {
     }
 
     fn watch(&mut self, slot: usize, watches: Vec<Watch>) {
+        let started_unix_seconds = self.now + self.manner.operator_ahead;
         let slot = &mut self.slots[slot];
         slot.sessions
             .retain(|trial, _| watches.iter().any(|watch| watch.trial == *trial));
         for watch in &watches {
-            let session = slot.sessions.entry(watch.trial.clone()).or_default();
+            let session = slot
+                .sessions
+                .entry(watch.trial.clone())
+                .or_insert_with(|| Session {
+                    started_unix_seconds,
+                    ..Session::default()
+                });
             session.injector_seen |= watch.injector_seen;
         }
         slot.watch = watches;

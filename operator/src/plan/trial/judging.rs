@@ -79,7 +79,7 @@ impl Attempt<'_> {
         let is_counting = self.builder.benchmark.spec.database.is_some()
             && !injector.terminated.contains_key(TRANSACTIONS_CONTAINER)
             && !(injector.ended || injector.deleting);
-        let waited = self.now_unix_seconds - windows.idle_after.end_unix_seconds;
+        let waited = last + self.silent_seconds() - windows.idle_after.end_unix_seconds;
         if is_counting && waited < COUNT_PATIENCE_SECONDS {
             return Step::wait("waiting for the count of transactions", 1.0);
         }
