@@ -187,7 +187,7 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
         | rights("postgresql.cnpg.io", "clusters", children)
         | rights("", "pods", "list")
         | rights("", "nodes", "list")
-        | rights("events.k8s.io", "events", "create")
+        | rights("events.k8s.io", "events", "create list")
     )
     objects = render(*PI)
     assert flat(find(objects, "ClusterRole", "frugality-operator")["rules"]) == expected
@@ -421,6 +421,22 @@ def test_what_the_operator_is_told():
     assert env["FRUGALITY_MAX_NODE_WATTS"] == "12.5"
     assert env["FRUGALITY_LOG"] == "info"
     assert env["FRUGALITY_LOG_FORMAT"] == "json"
+
+
+def test_the_operator_is_told_the_resources_of_its_pods():
+    env = environment(operator(*PI))
+    assert json.loads(env["FRUGALITY_INJECTOR_RESOURCES"]) == {
+        "requests": {"cpu": "100m", "memory": "64Mi"},
+        "limits": {"memory": "1Gi"},
+    }
+    assert json.loads(env["FRUGALITY_HELPER_RESOURCES"]) == {
+        "requests": {"cpu": "10m", "memory": "32Mi"},
+        "limits": {"memory": "256Mi"},
+    }
+    # A whole number reaches Kubernetes as a quantity.
+    env = environment(operator(*PI, "--set", "injector.resources.limits.cpu=1"))
+    limits = json.loads(env["FRUGALITY_INJECTOR_RESOURCES"])["limits"]
+    assert limits == {"cpu": "1", "memory": "1Gi"}
 
 
 def test_images_carry_the_workspace_s_version_and_are_pulled_only_where_missing():

@@ -31,7 +31,7 @@ use crate::{
     password,
     plan::{
         Action, EventNote, LockAction, Plan,
-        facts::{ChildKind, Refusal},
+        facts::{ChildKind, Refusal, Refused},
         identity::{event_name, lock_name},
         resources::ChildObject,
         time::{self, unix_seconds},
@@ -68,7 +68,7 @@ pub enum Applied {
     Done,
     /// Somebody else wrote first, or the plan is too old; the rest of it was not done.
     Overtaken,
-    /// An object was refused for good: trying again will not help.
+    /// An object was refused. Whether trying again helps, the refusal says.
     Refused(Refusal),
 }
 
@@ -292,8 +292,12 @@ impl Applier {
                 }))
             }
             Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
+                let reason = match Refused::by(&status.message) {
+                    Refused::Quota => reason::QUOTA_EXCEEDED,
+                    Refused::Forbidden | Refused::Other => reason::CHILD_REFUSED,
+                };
                 Ok(Some(Refusal {
-                    reason: reason::CHILD_REFUSED,
+                    reason,
                     message: format!("the API server refused {kind:?} {name}: {}", status.message),
                 }))
             }

@@ -136,12 +136,20 @@ impl Context {
             self.metrics.count_attempt(&ended);
         }
         match applied {
-            Applied::Done => Ok(Action::requeue(requeue)),
+            Applied::Done => {
+                self.forget_what_passed(benchmark);
+                Ok(Action::requeue(requeue))
+            }
             Applied::Overtaken => Ok(Action::requeue(MIN_BACKOFF)),
             Applied::Refused(refusal) => {
                 warn!(reason = refusal.reason, refusal.message, "refused");
+                let wait = if refusal.may_pass() {
+                    requeue.max(MIN_BACKOFF)
+                } else {
+                    MIN_BACKOFF
+                };
                 self.remember(benchmark, refusal);
-                Ok(Action::requeue(MIN_BACKOFF))
+                Ok(Action::requeue(wait))
             }
         }
     }
@@ -162,6 +170,16 @@ impl Context {
             self.memory()
                 .refusals
                 .insert(uid, (run_id(benchmark), refusal));
+        }
+    }
+
+    /// Forgets a refusal that could pass, once a whole plan was carried out.
+    fn forget_what_passed(&self, benchmark: &FrugalityBenchmark) {
+        if let Some(uid) = benchmark.uid() {
+            let mut memory = self.memory();
+            if memory.refusals.get(&uid).is_some_and(|(_, it)| it.may_pass()) {
+                memory.refusals.remove(&uid);
+            }
         }
     }
 

@@ -18,13 +18,15 @@ use frugality_operator::{
     export::{ExportError, Format, export},
     metrics::Metrics,
     observe::Places,
-    plan::facts::Config,
+    plan::facts::{Config, PodPolicy},
     reader::Reader,
     reference::markdown,
     server,
     summary::summary,
 };
+use k8s_openapi::api::core::v1::ResourceRequirements;
 use kube::{Api, Client, api::ListParams};
+use serde::de::DeserializeOwned;
 use tokio::{
     signal::{
         ctrl_c,
@@ -110,6 +112,12 @@ struct Run {
     /// PostgreSQL image (tag ≥ 15) where a benchmark names none.
     #[arg(long, env = "FRUGALITY_DATABASE_IMAGE")]
     database_image: String,
+    /// Requests and limits of the injector's container, as JSON.
+    #[arg(long, env = "FRUGALITY_INJECTOR_RESOURCES", default_value = "{}", value_parser = json::<ResourceRequirements>)]
+    injector_resources: ResourceRequirements,
+    /// Requests and limits of the containers that prepare a trial, as JSON.
+    #[arg(long, env = "FRUGALITY_HELPER_RESOURCES", default_value = "{}", value_parser = json::<ResourceRequirements>)]
+    helper_resources: ResourceRequirements,
     /// Namespace of the meters' pods; the operator's own if absent.
     #[arg(long, env = "FRUGALITY_METER_NAMESPACE")]
     meter_namespace: Option<String>,
@@ -143,6 +151,10 @@ struct Run {
     /// How to log.
     #[arg(long, env = "FRUGALITY_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+}
+
+fn json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -246,6 +258,10 @@ async fn run(options: Run) -> Result<(), Failure> {
         time_url: options
             .pod_ip
             .map(|ip| format!("http://{}/time", SocketAddr::new(ip, options.listen.port()))),
+        pods: PodPolicy {
+            injector_resources: options.injector_resources,
+            helper_resources: options.helper_resources,
+        },
     };
     info!(
         version = env!("CARGO_PKG_VERSION"),

@@ -14,6 +14,7 @@ use k8s_openapi::{
         batch::v1::Job,
         coordination::v1::Lease,
         core::v1::{ContainerStatus, Node, Pod, Service},
+        events::v1::Event,
     },
     apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
 };
@@ -109,15 +110,16 @@ pub async fn observe(
         meters::pods(client, places),
         list("nodes", &nodes, &everything),
         list("locks", &leases, &locks),
-        children::<Deployment>(client, &namespace, &mine, ChildKind::Deployment),
+        deployments(client, &namespace, &mine),
         children::<Service>(client, &namespace, &mine, ChildKind::Service),
         children::<Job>(client, &namespace, &mine, ChildKind::Job),
         clusters(client, &namespace, &mine),
     )?;
     let cloud_native_pg_installed = clusters.is_some();
     let clusters = clusters.unwrap_or_default();
-    let children: Vec<Child> = deployments
-        .into_iter()
+    let mut children: Vec<Child> = deployments
+        .iter()
+        .map(deployment)
         .chain(services)
         .chain(jobs)
         .chain(
@@ -131,6 +133,13 @@ pub async fn observe(
         // Nobody writes a pod of a benchmark by hand.
         .filter(|pod| controller(pod).is_some())
         .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
+    let is_without_pod = |job: &&mut Child| {
+        let has_it = |pod: &Pod| controller(pod).is_some_and(|owner| owner.uid == job.uid);
+        job.kind == ChildKind::Job && !job.deleting && !own.iter().any(has_it)
+    };
+    for job in children.iter_mut().filter(is_without_pod) {
+        job.pods_refused = refused_pod(client, &namespace, &job.uid).await?;
+    }
     let nodes: Vec<NodeFacts> = nodes
         .iter()
         .map(|node| node_facts(node, &meter_pods))
@@ -298,6 +307,55 @@ where
     }
 }
 
+async fn deployments(
+    client: &Client,
+    namespace: &str,
+    params: &ListParams,
+) -> Result<Vec<Deployment>, ObserveError> {
+    let api = Api::<Deployment>::namespaced(client.clone(), namespace);
+    list("children", &api, params).await
+}
+
+/// The condition is its ReplicaSet's, and goes once a pod could be created.
+fn deployment(object: &Deployment) -> Child {
+    let status = object.status.as_ref();
+    let mut conditions = status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    let refused = conditions.find(|it| it.type_ == "ReplicaFailure" && it.status == "True");
+    Child {
+        pods_refused: refused.map(|condition| {
+            let reason = condition.reason.as_deref().unwrap_or("ReplicaFailure");
+            let message = condition.message.as_deref().unwrap_or_default();
+            format!("{reason}: {message}")
+        }),
+        ..child(object, ChildKind::Deployment)
+    }
+}
+
+/// Why a Job's pod could not be created the last time, by the Job controller's events: a Job has no condition
+/// for that.
+async fn refused_pod(
+    client: &Client,
+    namespace: &str,
+    job_uid: &str,
+) -> Result<Option<String>, ObserveError> {
+    let api = Api::<Event>::namespaced(client.clone(), namespace);
+    let of_job = format!("regarding.uid={job_uid},reason=FailedCreate");
+    let events = list("events", &api, &ListParams::default().fields(&of_job)).await?;
+    let at = |event: &Event| {
+        let series = event.series.as_ref().map(|it| it.last_observed_time.0);
+        let last = event.deprecated_last_timestamp.as_ref().map(|it| it.0);
+        let first = event.event_time.as_ref().map(|it| it.0);
+        series.max(last).max(first)
+    };
+    let newest = events.into_iter().max_by_key(at);
+    Ok(newest.map(|event| {
+        let reason = event.reason.unwrap_or_default();
+        format!("{reason}: {}", event.note.unwrap_or_default())
+    }))
+}
+
 /// `None` where the cluster does not know CloudNativePG.
 async fn clusters(
     client: &Client,
@@ -407,6 +465,7 @@ fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
         trial: label(LABEL_TRIAL),
         created_unix_seconds: seconds(object.creation_timestamp().as_ref()),
         deleting: object.meta().deletion_timestamp.is_some(),
+        pods_refused: None,
     }
 }
 
@@ -555,6 +614,23 @@ mod tests {
         let lost = on(json!({ "containers": containers, "nodeSelector": selector }));
         assert_eq!(lost.node.as_deref(), Some("gone"));
         assert_eq!(on(json!({ "containers": containers })).node, None);
+    }
+
+    #[test]
+    fn a_deployment_says_why_its_pods_cannot_be_created() {
+        let of = |conditions: serde_json::Value| {
+            let object = json!({ "metadata": { "name": "d" }, "status": { "conditions": conditions } });
+            deployment(&serde_json::from_value(object).unwrap()).pods_refused
+        };
+        let message = "pods \"d-1\" is forbidden: exceeded quota: small, requested: pods=1";
+        let failure = |status: &str| {
+            json!([
+                { "type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable" },
+                { "type": "ReplicaFailure", "status": status, "reason": "FailedCreate", "message": message },
+            ])
+        };
+        assert_eq!(of(failure("True")), Some(format!("FailedCreate: {message}")));
+        assert_eq!(of(failure("False")), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{
-    T0,
+    T0, injector_pod, made,
     attempt::{after, changed, first_server, load_over, load_over_of, record, run_to, said},
     manner::pod_in,
     summary::of_plan,
@@ -15,11 +15,13 @@ use frugality_operator::{
     api::{Outcome, Role, reason},
     plan::{
         Plan,
-        facts::{ChildKind, PodFacts, Termination},
+        facts::{Child, ChildKind, PodFacts, Termination},
         identity::lock_name,
+        plan,
         resources::ChildObject,
     },
 };
+use k8s_openapi::api::core::v1::Container;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -390,4 +392,85 @@ fn a_load_begins_after_its_baseline_and_the_next_baseline_after_it() {
     assert!(record.idle_before.unwrap().end_unix_seconds < start);
     assert!(record.idle_after.unwrap().start_unix_seconds > end);
     assert!(record.idle_before.unwrap().start_unix_seconds > T0);
+}
+
+/// What is planned so many seconds later, with pods of a role that can't be created for this reason.
+fn pods_refused(doing: &str, kind: ChildKind, later_seconds: f64, words: &str) -> Plan {
+    let world = after(doing);
+    let mut observed = world.observed(0);
+    let role = match kind {
+        ChildKind::Job => Role::Injector,
+        _ => Role::Candidate,
+    };
+    observed.pods.retain(|pod| pod.role != role.as_str());
+    let of_attempt = |child: &&mut Child| child.kind == kind && child.trial.is_some();
+    for child in observed.children.iter_mut().filter(of_attempt) {
+        child.pods_refused = Some(words.into());
+    }
+    let benchmark = &world.slots[0].benchmark;
+    let now = world.now + later_seconds;
+    plan(benchmark, &observed, &world.config, now)
+}
+
+#[test]
+fn pods_that_cannot_be_created_say_why() {
+    let quota = "FailedCreate: pods \"x\" is forbidden: exceeded quota: small, requested: pods=1";
+    let forbidden = "FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"baseline\"";
+    for (doing, kind) in [
+        (
+            "waiting for the server to be ready",
+            ChildKind::Deployment,
+        ),
+        ("load is on", ChildKind::Job),
+    ] {
+        // Room may come at any time before the deadline.
+        let waiting = pods_refused(doing, kind, 3600.0, quota);
+        assert_eq!(waiting.record, None, "{kind:?}");
+        let complete = &waiting.status.conditions[0];
+        assert_eq!(complete.reason, reason::QUOTA_EXCEEDED);
+        assert!(complete.message.contains(quota), "{complete:?}");
+        assert!(
+            waiting
+                .events
+                .iter()
+                .any(|event| event.warning && event.reason == reason::QUOTA_EXCEEDED)
+        );
+        assert_eq!(pods_refused(doing, kind, 1.0, forbidden).record, None);
+        let ended = pods_refused(doing, kind, 60.0, forbidden);
+        let record = record(&ended);
+        assert_eq!(record.outcome, Some(Outcome::Failed));
+        assert_eq!(record.reason.as_deref(), Some(reason::CHILD_REFUSED));
+        let message = record.message.as_ref().unwrap();
+        assert!(message.contains(forbidden), "{message}");
+    }
+    let timeout = "FailedCreate: Internal error occurred: failed calling webhook";
+    let doing = "waiting for the server to be ready";
+    let plan = pods_refused(doing, ChildKind::Deployment, 200.0, timeout);
+    assert_eq!(
+        record(&plan).reason.as_deref(),
+        Some(reason::CANDIDATE_NOT_READY)
+    );
+    assert!(record(&plan).message.as_ref().unwrap().contains(timeout));
+}
+
+#[test]
+fn every_pod_that_the_operator_adds_has_resources() {
+    let injector = injector_pod(&two(), 4);
+    let of = |container: &Container| serde_json::to_value(&container.resources).unwrap();
+    assert_eq!(of(&injector.containers[0])["limits"]["memory"], "1Gi");
+    let beside = injector.init_containers.unwrap();
+    assert_eq!(beside.len(), 2);
+    for container in &beside {
+        assert_eq!(of(container)["requests"]["cpu"], "10m");
+        assert_eq!(of(container)["limits"]["memory"], "256Mi");
+    }
+    let benchmark = two();
+    let seed = made(&benchmark, |builder, _, node| {
+        builder.seed(benchmark.spec.database.as_ref().unwrap(), node)
+    });
+    let ChildObject::Job(seed) = seed else {
+        panic!("not a Job");
+    };
+    let seed = seed.spec.unwrap().template.spec.unwrap();
+    assert_eq!(of(&seed.containers[0])["requests"]["cpu"], "10m");
 }

@@ -10,7 +10,9 @@ use frugality_operator::{
     api::{FrugalityBenchmark, Role, Verdict, reason},
     plan::{
         Plan,
-        facts::{ForeignPod, NodeFacts, Observed, Peer, Termination, is_preflight},
+        facts::{
+            ChildKind, ForeignPod, NodeFacts, Observed, Peer, Refusal, Termination, is_preflight,
+        },
         nodes::Wish,
         plan,
     },
@@ -583,4 +585,78 @@ fn candidates_reach_every_database_alike() {
     };
     assert_eq!(env("Standalone"), env("CloudNativePG"));
     assert!(env("Standalone").contains("sslmode=disable"));
+}
+
+const QUOTA: &str = "FailedCreate: pods \"x\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2";
+const POD_SECURITY: &str =
+    "FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"";
+
+#[test]
+fn an_object_that_a_quota_refuses_is_tried_again_until_the_deadline() {
+    let mut world = at(reason::QUEUED);
+    world.wait();
+    let refused = |age_seconds| {
+        planned(&world, age_seconds, |observed| {
+            observed.refused = Some(Refusal {
+                reason: reason::QUOTA_EXCEEDED,
+                message: "the API server refused Cluster x: exceeded quota: small".into(),
+            });
+        })
+    };
+    let waiting = refused(3600.0);
+    assert_eq!(waiting.create.len(), 1);
+    assert_eq!((waiting.status.verdict, &waiting.record), (None, &None));
+    assert_eq!(reason_of(&waiting), reason::QUOTA_EXCEEDED);
+    let message = &waiting.status.conditions[0].message;
+    assert!(message.contains("exceeded quota: small"), "{message}");
+    let (_, record) = refused(7.0 * 3600.0).record.unwrap();
+    assert_eq!(record.reason.as_deref(), Some(reason::DEADLINE_EXCEEDED));
+}
+
+#[test]
+fn a_seed_whose_pod_is_refused_says_so() {
+    let mut world = at(reason::SEEDING);
+    world.advance_to(world.now + 1.0);
+    let refused = |age_seconds: f64, words: &str| {
+        planned(&world, age_seconds, |observed| {
+            observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
+            for child in &mut observed.children {
+                if child.kind == ChildKind::Job {
+                    child.pods_refused = Some(words.into());
+                }
+            }
+        })
+    };
+    let waiting = refused(3600.0, QUOTA);
+    assert_eq!(waiting.record, None);
+    assert_eq!(reason_of(&waiting), reason::QUOTA_EXCEEDED);
+    assert_eq!(refused(20.0, POD_SECURITY).record, None);
+    let (_, record) = refused(60.0, POD_SECURITY).record.unwrap();
+    assert_eq!(record.reason.as_deref(), Some(reason::CHILD_REFUSED));
+    assert!(record.message.unwrap().contains("violates PodSecurity"));
+}
+
+#[test]
+fn a_standalone_database_whose_pod_is_refused_says_so() {
+    let mut world = World::new([two_with(&[("/database/provider", json!("Standalone"))])]);
+    world.manner.database_ready = None;
+    world.run_until("a database", |world| {
+        let mut children = world.slots[0].children.iter();
+        children.any(|child| child.facts.kind == ChildKind::Deployment)
+    });
+    let refused = |age_seconds: f64, words: &str| {
+        planned(&world, age_seconds, |observed| {
+            observed.pods.clear();
+            for child in &mut observed.children {
+                if child.kind == ChildKind::Deployment {
+                    child.pods_refused = Some(words.into());
+                }
+            }
+        })
+    };
+    let waiting = refused(3600.0, QUOTA);
+    assert_eq!(waiting.record, None);
+    assert_eq!(reason_of(&waiting), reason::QUOTA_EXCEEDED);
+    let (_, record) = refused(60.0, POD_SECURITY).record.unwrap();
+    assert_eq!(record.reason.as_deref(), Some(reason::CHILD_REFUSED));
 }

@@ -18,6 +18,19 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{ printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion | toString) }}
 {{- end }}
 
+{{/* Requests and limits as JSON, every amount as a string. */}}
+{{- define "frugality.resources" -}}
+{{- $resources := dict }}
+{{- range $kind, $amounts := . }}
+{{- $texts := dict }}
+{{- range $name, $amount := $amounts }}
+{{- $_ := set $texts $name (toString $amount) }}
+{{- end }}
+{{- $_ := set $resources $kind $texts }}
+{{- end }}
+{{- toJson $resources }}
+{{- end }}
+
 {{/* What the restricted Pod Security Standard asks of a pod. */}}
 {{- define "frugality.restrictedPod" -}}
 runAsNonRoot: true

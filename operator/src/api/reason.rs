@@ -68,6 +68,8 @@ pub const CLOUD_NATIVE_PG_MISSING: &str = "CloudNativePGMissing";
 pub const NAME_CONFLICT: &str = "NameConflict";
 /// The meter's power is invented.
 pub const METER_FAKE: &str = "MeterFake";
+/// A ResourceQuota of the namespace has no room for an object of the run, which waits for room.
+pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
 /// The API server refused a child.
 pub const CHILD_REFUSED: &str = "ChildRefused";
 

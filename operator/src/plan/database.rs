@@ -35,6 +35,8 @@ pub(super) struct Made {
     pub(super) broken: bool,
     /// How far it is, for people.
     pub(super) phase: String,
+    /// Why its pod can't be created, if so.
+    pub(super) refused: Option<String>,
 }
 
 /// What there is of the benchmark's database in this run.
@@ -70,6 +72,7 @@ fn cloud_native_pg(
         ready: facts.ready,
         broken: facts.broken,
         phase: format!("CloudNativePG: {}", facts.phase),
+        refused: None,
     })
 }
 
@@ -117,6 +120,10 @@ fn standalone(
             .iter()
             .any(|pod| pod.restarts >= RESTARTS_AT_MOST && pod.ready_since_unix_seconds.is_none()),
         phase: format!("its pod: {}", phase(&pods)),
+        refused: server
+            .pods_refused
+            .clone()
+            .filter(|_| pods.is_empty()),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
+use k8s_openapi::api::core::v1::ResourceRequirements;
 
 use super::nodes::Wish;
 use crate::api::{FrugalityTrial, reason};
@@ -21,6 +22,18 @@ pub struct Config {
     pub max_node_watts: f64,
     /// Where the operator tells its own clock, for meters that do not tell theirs.
     pub time_url: Option<String>,
+    /// What the installation gives to the pods of all benchmarks.
+    pub pods: PodPolicy,
+}
+
+/// What the installation gives to the pods of all benchmarks, whatever their specs say.
+#[derive(Clone, Debug, Default)]
+pub struct PodPolicy {
+    /// Requests and limits of the injector's container.
+    pub injector_resources: ResourceRequirements,
+    /// Requests and limits of containers that seed, check and count the database, and of the container that brings
+    /// a batch's runner.
+    pub helper_resources: ResourceRequirements,
 }
 
 /// Everything that one pass has seen.
@@ -173,6 +186,8 @@ pub struct Child {
     pub created_unix_seconds: f64,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Why its newest pod could not be created, if so: the API server's words.
+    pub pods_refused: Option<String>,
 }
 
 /// A pod of this benchmark.
@@ -267,6 +282,33 @@ impl Session {
     }
 }
 
+/// How the API server refused an object, by its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A ResourceQuota has no room now.
+    Quota,
+    /// It is forbidden (Pod Security, a LimitRange, a missing right): trying again does not help.
+    Forbidden,
+    /// Something else, which may pass.
+    Other,
+}
+
+impl Refused {
+    /// By a message of the API server. The words of quotas are those of the `ResourceQuota` admission plug-in
+    /// (`controller.go` in `k8s.io/apiserver/pkg/admission/plugin/resourcequota`): the second stands until a new
+    /// quota was counted for the first time.
+    #[must_use]
+    pub fn by(message: &str) -> Self {
+        if message.contains("exceeded quota: ") || message.contains("status unknown for quota: ") {
+            Self::Quota
+        } else if message.contains("is forbidden: ") {
+            Self::Forbidden
+        } else {
+            Self::Other
+        }
+    }
+}
+
 /// The API server refused an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -274,4 +316,50 @@ pub struct Refusal {
     pub reason: &'static str,
     /// Which object, and what the API server said.
     pub message: String,
+}
+
+impl Refusal {
+    /// Whether the object is to be created again until the run's deadline, because it may succeed then.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        self.reason == reason::QUOTA_EXCEEDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_without_room_is_told_apart_from_what_is_forbidden_for_good() {
+        // As Kubernetes 1.33 says it.
+        for (message, refused) in [
+            (
+                "pods \"x-7d\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2",
+                Refused::Quota,
+            ),
+            (
+                "jobs.batch \"x\" is forbidden: status unknown for quota: small, resources: count/jobs.batch",
+                Refused::Quota,
+            ),
+            (
+                "pods \"x-7d\" is forbidden: failed quota: small: must specify requests.cpu for: server",
+                Refused::Forbidden,
+            ),
+            (
+                "pods \"x-7d\" is forbidden: violates PodSecurity \"restricted:latest\": seccompProfile",
+                Refused::Forbidden,
+            ),
+            (
+                "deployments.apps is forbidden: User \"u\" cannot create resource \"deployments\"",
+                Refused::Forbidden,
+            ),
+            (
+                "Internal error occurred: failed calling webhook \"w\": timeout",
+                Refused::Other,
+            ),
+        ] {
+            assert_eq!(Refused::by(message), refused, "{message}");
+        }
+    }
 }

@@ -33,6 +33,8 @@ const GRACE_SECONDS: f64 = 60.0;
 const COLLECTED_WITHIN_SECONDS: f64 = 60.0;
 /// How often a benchmark that waits for its turn is looked at.
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
+/// How often an object is tried again that a quota has refused.
+const REFUSED_REQUEUE_SECONDS: f64 = 5.0;
 /// How often something is looked at that moves by itself.
 const BUSY_REQUEUE_SECONDS: f64 = 1.0;
 
@@ -156,7 +158,7 @@ impl Pass<'_> {
         if self.ledger.is_begun() {
             return None;
         }
-        if let Some(refusal) = &self.observed.refused {
+        if let Some(refusal) = self.refused_for_good() {
             let judgement =
                 without_figures(Verdict::Error, refusal.reason, refusal.message.clone());
             return Some(self.conclude(Some(nodes), judgement));
@@ -225,8 +227,33 @@ impl Pass<'_> {
         Some(plan)
     }
 
+    fn refused_for_good(&self) -> Option<&facts::Refusal> {
+        let refusal = self.observed.refused.as_ref();
+        refusal.filter(|refusal| !refusal.may_pass())
+    }
+
+    /// The next step. What a quota has refused is tried again, and the conditions say so.
     fn measure(&self, settings: &Settings, nodes: &Nodes) -> Plan {
-        if let Some(refusal) = &self.observed.refused {
+        let plan = self.next_step(settings, nodes);
+        match &self.observed.refused {
+            Some(refusal) if !plan.create.is_empty() && plan.record.is_none() => {
+                let message = format!("{}; waiting until it has room", refusal.message);
+                let state = State::Running {
+                    reason: refusal.reason,
+                    message,
+                };
+                Plan {
+                    status: self.report(Some(nodes), None, &state).status,
+                    requeue_seconds: REFUSED_REQUEUE_SECONDS,
+                    ..plan
+                }
+            }
+            _ => plan,
+        }
+    }
+
+    fn next_step(&self, settings: &Settings, nodes: &Nodes) -> Plan {
+        if let Some(refusal) = self.refused_for_good() {
             return self.fail(settings, Some(nodes), refusal.reason, &refusal.message);
         }
         if let Next::Open(trial) = self.ledger.next(settings)
@@ -507,7 +534,7 @@ impl Pass<'_> {
             Some(nodes),
             Some(name.clone()),
             &State::Running {
-                reason: reason::MEASURING,
+                reason: step.waits_because.unwrap_or(reason::MEASURING),
                 message: format!("{name}: {}", step.doing),
             },
         );

@@ -4,14 +4,14 @@ use kube::ResourceExt;
 
 use super::{
     database::{Standing, standing},
-    facts::{ChildKind, PodFacts},
+    facts::{ChildKind, PodFacts, Refused},
     identity,
     nodes::Nodes,
     pass::Pass,
     resources::{ChildObject, SEED_CONTAINER, expected_rows},
     settings::Settings,
     time,
-    trial::{database_facts, image_failure, last_words},
+    trial::{FORBIDDEN_PATIENCE_SECONDS, database_facts, image_failure, last_words},
 };
 use crate::api::{Database, Role, reason};
 
@@ -101,6 +101,10 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             };
         }
         let age = pass.now_unix_seconds - made.created_unix_seconds;
+        let refused = made.refused.as_deref();
+        if let Some(refused) = refused.and_then(|it| await_leave("the database's pod", it, age)) {
+            return refused;
+        }
         if made.broken || age > START_PATIENCE_SECONDS {
             return Prepared::Failed {
                 reason: reason::DATABASE_FAILED,
@@ -117,12 +121,12 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
         );
     }
     let seed = identity::seed_name(&pass.benchmark.name_any(), pass.run);
-    let seed_created = pass
+    let job = pass
         .observed
         .children
         .iter()
-        .find(|child| child.kind == ChildKind::Job && child.name == seed)
-        .map(|child| child.created_unix_seconds);
+        .find(|child| child.kind == ChildKind::Job && child.name == seed);
+    let seed_created = job.map(|child| child.created_unix_seconds);
     if seed_created.is_some_and(|created| created < made.data_since_unix_seconds) {
         // It filled a database that has gone since, or whose pod took the data with it.
         return Prepared::Waiting {
@@ -144,7 +148,30 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
         .pods
         .iter()
         .find(|pod| pod.role == Role::Seed.as_str() && pod.run == pass.run);
+    let refused = job.and_then(|job| job.pods_refused.as_deref());
+    let age = pass.now_unix_seconds - seed_created;
+    let refused = refused.filter(|_| pod.is_none());
+    if let Some(refused) = refused.and_then(|it| await_leave("the seed's pod", it, age)) {
+        return refused;
+    }
     seeded(database, seed_created, pod, pass)
+}
+
+/// What to do about a pod that is refused: a quota is waited for until the run's deadline, what is forbidden
+/// ends the run, and anything else is given the usual time.
+fn await_leave(what: &str, refused: &str, age_seconds: f64) -> Option<Prepared> {
+    match Refused::by(refused) {
+        Refused::Quota => Some(Prepared::waiting(
+            reason::QUOTA_EXCEEDED,
+            format!("waiting until a quota has room for {what}: {refused}"),
+            Vec::new(),
+        )),
+        Refused::Forbidden if age_seconds > FORBIDDEN_PATIENCE_SECONDS => Some(Prepared::Failed {
+            reason: reason::CHILD_REFUSED,
+            message: format!("{what} can't be created: {refused}"),
+        }),
+        Refused::Forbidden | Refused::Other => None,
+    }
 }
 
 fn seeded(

@@ -214,6 +214,7 @@ impl Builder<'_> {
             command: Some(shell(&script)),
             env: Some(env),
             volume_mounts: Some(mounts),
+            resources: Some(self.config.pods.helper_resources.clone()),
             ..restricted_container(database_user(database))
         };
         let name = identity::seed_name(&self.benchmark.name_any(), self.run);
@@ -244,6 +245,7 @@ impl Builder<'_> {
             name: INJECTOR_CONTAINER.into(),
             image: Some(self.config.injector_image.clone()),
             args: Some(self.injector_args(candidate, trial, connections, clock_url)),
+            resources: Some(self.config.pods.injector_resources.clone()),
             ..restricted_container(INJECTOR_UID)
         };
         // Not in the idle baseline, of which a connection to the database would be a part. In a long one it
@@ -257,6 +259,7 @@ impl Builder<'_> {
                 image: Some(self.database_image(database).to_owned()),
                 command: Some(shell(script)),
                 env: Some(self.database_env()),
+                resources: Some(self.config.pods.helper_resources.clone()),
                 ..restricted_container(database_user(database))
             };
             let prepare = format!(

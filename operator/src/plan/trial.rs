@@ -9,7 +9,7 @@ mod judging;
 use frugality_measure::{energy::Window, fortio::Amount, reading::Reading};
 
 use super::{
-    facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Session, Termination},
+    facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Refused, Session, Termination},
     nodes,
     resources::{
         Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, backend_pods_of, pods_of,
@@ -29,6 +29,9 @@ const READING_PATIENCE_SECONDS: f64 = 15.0;
 const START_PATIENCE_SECONDS: f64 = 180.0;
 /// An image that is not there by then will not come.
 const IMAGE_PATIENCE_SECONDS: f64 = 30.0;
+/// What forbids a pod for this long is not about to be changed: a namespace and its policies may be applied
+/// together with the benchmark.
+pub(super) const FORBIDDEN_PATIENCE_SECONDS: f64 = 30.0;
 /// Longest start of the injector's pod, its check of the database included.
 const INJECTOR_PATIENCE_SECONDS: f64 = 120.0;
 
@@ -41,6 +44,8 @@ pub struct Step {
     pub record: Option<FrugalityTrialStatus>,
     /// What is being done, for people.
     pub doing: String,
+    /// Reason code for the conditions, where the attempt can't go on by itself.
+    pub waits_because: Option<&'static str>,
     /// When to look again, in seconds.
     pub again_seconds: f64,
 }
@@ -211,6 +216,10 @@ impl Attempt<'_> {
         age_seconds: f64,
         pods: &[PodFacts],
     ) -> Step {
+        let refused = self.pods_refused(ChildKind::Deployment);
+        if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+            return step;
+        }
         if !self.measured.schedulable {
             let closed = nodes::takes_no_pods(self.measured);
             if age_seconds > START_PATIENCE_SECONDS {
@@ -225,17 +234,48 @@ impl Attempt<'_> {
             .iter()
             .find(|pod| pod.ready_since_unix_seconds.is_none());
         let why = waiting.map_or_else(
-            || {
-                format!(
+            || match refused {
+                Some(refused) => refused.to_owned(),
+                None => format!(
                     "{} of its {} pods were created",
                     pods.len(),
                     self.expected_pods()
-                )
+                ),
             },
             |pod| not_ready_because(pod, self.candidate),
         );
         let message = format!("not ready {START_PATIENCE_SECONDS} s after its start: {why}");
         self.fail(status, reason::CANDIDATE_NOT_READY, &message)
+    }
+
+    /// Why a controller can't create the pods of the attempt's objects of this kind.
+    fn pods_refused(&self, kind: ChildKind) -> Option<&str> {
+        let mut children = self.children().filter(|child| child.kind == kind);
+        children.find_map(|child| child.pods_refused.as_deref())
+    }
+
+    /// What to do about pods that are refused: a quota is waited for until the run's deadline, what is
+    /// forbidden ends the run, and anything else is given the usual time.
+    fn await_leave(
+        &self,
+        status: &FrugalityTrialStatus,
+        refused: &str,
+        age_seconds: f64,
+    ) -> Option<Step> {
+        match Refused::by(refused) {
+            Refused::Quota => Some(Step {
+                waits_because: Some(reason::QUOTA_EXCEEDED),
+                ..Step::wait(
+                    format!("waiting until a quota has room for the pods: {refused}"),
+                    2.0,
+                )
+            }),
+            Refused::Forbidden if age_seconds > FORBIDDEN_PATIENCE_SECONDS => {
+                let message = format!("its pods can't be created: {refused}");
+                Some(self.fail(status.clone(), reason::CHILD_REFUSED, &message))
+            }
+            Refused::Forbidden | Refused::Other => None,
+        }
     }
 
     fn under_load(&self, status: FrugalityTrialStatus, idle_before: Window) -> Step {
@@ -285,6 +325,11 @@ impl Attempt<'_> {
         };
         let pods = self.pods(Role::Injector);
         let Some(pod) = pods.first() else {
+            let age_seconds = self.now_unix_seconds - job.created_unix_seconds;
+            let refused = job.pods_refused.as_deref();
+            if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+                return step;
+            }
             return self.await_injector(status, job, "waiting for the injector's pod");
         };
         if let Some(failure) = image_failure(pod, self.now_unix_seconds) {
@@ -339,7 +384,12 @@ impl Attempt<'_> {
             + load
             + TAIL_SECONDS
             + 3.0 * settings.timeout_seconds;
-        if self.now_unix_seconds - job.created_unix_seconds > longest {
+        // A quota may have kept its pod back for any time.
+        let pods = self.pods(Role::Injector);
+        let began = pods.first().map_or(job.created_unix_seconds, |pod| {
+            pod.created_unix_seconds.max(job.created_unix_seconds)
+        });
+        if self.now_unix_seconds - began > longest {
             let mut message = format!("the injector has not ended {longest} s after its start");
             if !self.injector.schedulable {
                 message = format!("{message}; {}", nodes::takes_no_pods(self.injector));

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use frugality_operator::{
     api::{Candidate, FrugalityBenchmark},
     plan::{
-        facts::Config,
+        facts::{Config, PodPolicy},
         identity,
         resources::{Builder, ChildObject},
         settings::Settings,
@@ -40,6 +40,20 @@ pub(crate) fn config() -> Config {
         meter_port: 28282,
         max_node_watts: 30.0,
         time_url: Some("http://10.0.0.9:8080/time".into()),
+        pods: pod_policy(),
+    }
+}
+
+/// What the installation gives to all pods.
+pub(crate) fn pod_policy() -> PodPolicy {
+    let policy = serde_json::json!({
+        "injector": { "requests": { "cpu": "100m" }, "limits": { "memory": "1Gi" } },
+        "helper": { "requests": { "cpu": "10m" }, "limits": { "memory": "256Mi" } },
+    });
+    let of = |key: &str| serde_json::from_value(policy[key].clone()).unwrap();
+    PodPolicy {
+        injector_resources: of("injector"),
+        helper_resources: of("helper"),
     }
 }
 

@@ -35,6 +35,7 @@ impl SimChild {
                 trial: label(object, LABEL_TRIAL),
                 created_unix_seconds: now.floor(),
                 deleting: false,
+                pods_refused: None,
             },
             created: now,
             gone_at: None,

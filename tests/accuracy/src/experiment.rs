@@ -5,7 +5,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec},
     api::{FrugalityTrialStatus, Outcome},
     plan::{
-        facts::{Config, Observed},
+        facts::{Config, Observed, PodPolicy},
         identity,
         ledger::{Ledger, Next, Start},
         plan,
@@ -134,6 +134,7 @@ impl Experiment {
             meter_port: 28282,
             max_node_watts: MAX_NODE_WATTS,
             time_url: None,
+            pods: PodPolicy::default(),
         };
         plan(&self.benchmark, &observed, &config, T0 + 100_000.0).status
     }

@@ -284,6 +284,7 @@ impl Builder<'_> {
             image: Some(self.config.injector_image.clone()),
             command: Some([RUNNER, "install", &installed].map(str::to_owned).to_vec()),
             volume_mounts: Some(vec![runner_mount()]),
+            resources: Some(self.config.pods.helper_resources.clone()),
             ..restricted_container(INJECTOR_UID)
         }
     }
