@@ -192,7 +192,7 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
     objects = render(*PI)
     assert flat(find(objects, "ClusterRole", "frugality-operator")["rules"]) == expected
     assert flat(find(objects, "Role", "frugality-operator")["rules"]) == (
-        rights("coordination.k8s.io", "leases", "create list update")
+        rights("coordination.k8s.io", "leases", "create delete list update")
     )
 
 
@@ -419,6 +419,7 @@ def test_what_the_operator_is_told():
     assert env["FRUGALITY_INJECTOR_IMAGE"] == "localhost/frugality/injector:7"
     assert env["FRUGALITY_DATABASE_IMAGE"] == "ghcr.io/cloudnative-pg/postgresql:15"
     assert env["FRUGALITY_MAX_NODE_WATTS"] == "12.5"
+    assert "FRUGALITY_MAX_NODE_WATTS" not in environment(operator(*PI))
     assert env["FRUGALITY_LOG"] == "info"
     assert env["FRUGALITY_LOG_FORMAT"] == "json"
 
@@ -437,6 +438,15 @@ def test_the_operator_is_told_the_resources_of_its_pods():
     env = environment(operator(*PI, "--set", "injector.resources.limits.cpu=1"))
     limits = json.loads(env["FRUGALITY_INJECTOR_RESOURCES"])["limits"]
     assert limits == {"cpu": "1", "memory": "1Gi"}
+
+
+def test_benchmarks_tolerate_the_measured_nodes_taint():
+    env = environment(operator(*PI))
+    assert json.loads(env["FRUGALITY_TOLERATIONS"]) == [
+        {"key": "frugality.dev/role", "operator": "Exists"}
+    ]
+    env = environment(operator(*PI, "--set-json", "benchmarks.tolerations=[]"))
+    assert json.loads(env["FRUGALITY_TOLERATIONS"]) == []
 
 
 def test_images_carry_the_workspace_s_version_and_are_pulled_only_where_missing():

@@ -63,8 +63,9 @@ impl Window {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// The most the node can draw, in watts. A meter's own limit counts as well, if it is lower.
-    pub max_node_watts: f64,
+    /// The most the node can draw, in watts, if known. A meter's own limit counts as well, if it is lower. Where
+    /// neither is known, the other readings of the attempt tell what is too much.
+    pub max_node_watts: Option<f64>,
     /// The longest time without a new reading, in seconds.
     pub max_reading_gap_seconds: f64,
     /// The shortest measured window, in seconds.
@@ -85,9 +86,9 @@ impl Limits {
 
     /// The usual limits for a node that draws at most `max_node_watts`.
     #[must_use]
-    pub fn new(max_node_watts: f64) -> Self {
+    pub fn new(max_node_watts: impl Into<Option<f64>>) -> Self {
         Self {
-            max_node_watts,
+            max_node_watts: max_node_watts.into(),
             max_reading_gap_seconds: Self::MAX_READING_GAP_SECONDS,
             min_window_seconds: Self::MIN_WINDOW_SECONDS,
             min_intervals: Self::MIN_INTERVALS,

@@ -3,6 +3,7 @@
 //! Objects are only ever created, and only under names that nobody else has: an object that exists
 //! and does not bear this benchmark's label is somebody else's, and creating it fails.
 
+use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         apps::v1::Deployment,
@@ -13,7 +14,6 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
-use jiff::Timestamp;
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
@@ -34,6 +34,7 @@ use crate::{
         facts::{ChildKind, Refusal, Refused},
         identity::{event_name, lock_name},
         resources::ChildObject,
+        text::within_bytes,
         time::{self, unix_seconds},
     },
     reader::Reader,
@@ -41,6 +42,8 @@ use crate::{
 
 /// Name under which the API server records who set a field.
 const FIELD_MANAGER: &str = "frugality-operator";
+/// The API server takes notes of at most so many bytes (`noteLengthLimit` of `validateV1EventCreate`).
+const NOTE_BYTES: usize = 1024;
 /// A plan that rests on what was seen longer ago is dropped, wherever it is: the process may have been
 /// stopped, and another operator may have gone on. A pass takes a fraction of a second.
 const STALE_AFTER_SECONDS: f64 = 10.0;
@@ -156,7 +159,7 @@ impl Applier {
             benchmark.namespace().unwrap_or_default(),
             benchmark.name_any()
         );
-        let lease = |name: &str, resource_version: Option<String>, holder: Option<String>| Lease {
+        let lease = |name: &str, resource_version: Option<String>| Lease {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
                 namespace: Some(self.namespace.clone()),
@@ -166,8 +169,8 @@ impl Applier {
             },
             spec: Some(LeaseSpec {
                 // By the cluster's clock, against which the deadline is counted.
-                acquire_time: holder.as_ref().map(|_| MicroTime(decided)),
-                holder_identity: holder,
+                acquire_time: Some(MicroTime(decided)),
+                holder_identity: Some(holder.clone()),
                 ..LeaseSpec::default()
             }),
         };
@@ -176,7 +179,7 @@ impl Applier {
                 node,
                 resource_version: None,
             } => {
-                let new = lease(&lock_name(&node), None, Some(holder));
+                let new = lease(&lock_name(&node), None);
                 api.create(&post(), &new).await
             }
             LockAction::Take {
@@ -184,18 +187,18 @@ impl Applier {
                 resource_version,
             } => {
                 let name = lock_name(&node);
-                let taken = lease(&name, resource_version, Some(holder));
+                let taken = lease(&name, resource_version);
                 api.replace(&name, &post(), &taken).await
             }
             LockAction::Release {
                 name,
                 resource_version,
             } => {
-                let free = lease(&name, Some(resource_version), None);
-                api.replace(&name, &post(), &free).await
+                let result = api.delete(&name, &only(resource_version)).await;
+                return overtaken_is_fine(result).map_err(failed("give back a lock"));
             }
         };
-        overtaken_is_fine(result).map_err(failed("take or give back a lock"))
+        overtaken_is_fine(result).map_err(failed("take a lock"))
     }
 
     /// Version of the new entry; `None` where it exists: an earlier pass created it and was ended
@@ -421,8 +424,7 @@ impl Applier {
             },
             type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
             reason: Some(note.reason.clone()),
-            // The API server takes at most 1024 bytes.
-            note: Some(note.note.chars().take(500).collect()),
+            note: Some(within_bytes(&note.note, NOTE_BYTES)),
             action: Some("Measure".into()),
             event_time: Some(MicroTime(jiff::Timestamp::now())),
             regarding: Some(benchmark.object_ref(&())),
@@ -436,6 +438,17 @@ impl Applier {
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => tracing::warn!(%error, reason = note.reason, "event not published"),
         }
+    }
+}
+
+/// Deletes that version alone.
+pub(crate) fn only(resource_version: String) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            resource_version: Some(resource_version),
+            uid: None,
+        }),
+        ..DeleteParams::default()
     }
 }
 

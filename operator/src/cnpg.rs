@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Toleration;
 use kube::{
     api::{ApiResource, DynamicObject, ObjectMeta},
     core::GroupVersionKind,
@@ -61,6 +62,7 @@ pub fn cluster(
     database: &Database,
     image: &str,
     node_selector: &BTreeMap<String, String>,
+    tolerations: &[Toleration],
 ) -> DynamicObject {
     let mut storage = json!({ "size": database.storage.size });
     if let Some(class) = &database.storage.storage_class {
@@ -74,7 +76,7 @@ pub fn cluster(
         "storage": storage,
         "postgresql": { "parameters": parameters(database) },
         "monitoring": { "disableDefaultQueries": true },
-        "affinity": { "nodeSelector": node_selector },
+        "affinity": { "nodeSelector": node_selector, "tolerations": tolerations },
         "resources": resources(&database.resources),
         "inheritedMetadata": { "labels": metadata.labels },
         // Deletion waits for these; the data are thrown away with the run.
@@ -142,7 +144,7 @@ mod tests {
     fn made(changes: &Value) -> DynamicObject {
         let node = BTreeMap::from([(HOSTNAME_LABEL.to_owned(), "pi-1".to_owned())]);
         let image = "example.org/postgresql:15";
-        cluster(ObjectMeta::default(), &database(changes), image, &node)
+        cluster(ObjectMeta::default(), &database(changes), image, &node, &[])
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Reconcile: observe, plan, apply; and what to do when that fails.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use futures::StreamExt;
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, Client, ResourceExt,
+    api::ListParams,
     core::DeserializeGuard,
     runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
 };
@@ -17,9 +19,9 @@ use tracing::{debug, error, info, warn};
 
 use crate::{
     api::FrugalityBenchmark,
-    apply::{Applied, Applier, ApplyError},
+    apply::{Applied, Applier, ApplyError, only},
     metrics::{AttemptLabels, Metrics, ReconcileResult},
-    observe::{ObserveError, Places, observe},
+    observe::{LOCK_LABEL, LOCK_OF_NODE, ObserveError, Places, lock, observe},
     plan::{
         Plan,
         facts::{Config, Refusal},
@@ -35,6 +37,8 @@ use crate::{
 const PASS_TIMEOUT: Duration = Duration::from_secs(30);
 /// First wait after a failed pass; doubled up to [`MAX_BACKOFF`].
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
+/// Time between two looks for what deleted benchmarks left behind.
+const TIDY_INTERVAL: Duration = Duration::from_secs(300);
 /// Longest wait after failed passes.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
@@ -76,12 +80,21 @@ pub struct Context {
     memory: Mutex<Memory>,
 }
 
-/// What is kept between passes: nothing that a restart may not forget.
+/// What is kept between passes, by the benchmark's UID: nothing that a restart may not forget.
 #[derive(Default)]
 struct Memory {
     failures: HashMap<String, u32>,
     refusals: HashMap<String, (String, Refusal)>,
     reasons: HashMap<String, (String, f64)>,
+}
+
+impl Memory {
+    /// Forgets all other benchmarks.
+    fn keep(&mut self, uids: &HashSet<String>) {
+        self.failures.retain(|uid, _| uids.contains(uid));
+        self.refusals.retain(|uid, _| uids.contains(uid));
+        self.reasons.retain(|uid, _| uids.contains(uid));
+    }
 }
 
 impl Context {
@@ -177,7 +190,11 @@ impl Context {
     fn forget_what_passed(&self, benchmark: &FrugalityBenchmark) {
         if let Some(uid) = benchmark.uid() {
             let mut memory = self.memory();
-            if memory.refusals.get(&uid).is_some_and(|(_, it)| it.may_pass()) {
+            if memory
+                .refusals
+                .get(&uid)
+                .is_some_and(|(_, it)| it.may_pass())
+            {
                 memory.refusals.remove(&uid);
             }
         }
@@ -203,13 +220,13 @@ impl Context {
         }
     }
 
-    fn succeeded(&self, key: &str) {
-        self.memory().failures.remove(key);
+    fn succeeded(&self, uid: &str) {
+        self.memory().failures.remove(uid);
     }
 
-    fn backoff(&self, key: &str) -> Duration {
+    fn backoff(&self, uid: &str) -> Duration {
         let mut memory = self.memory();
-        let failures = memory.failures.entry(key.to_owned()).or_default();
+        let failures = memory.failures.entry(uid.to_owned()).or_default();
         *failures += 1;
         MIN_BACKOFF
             .saturating_mul(2_u32.saturating_pow(*failures - 1))
@@ -244,7 +261,7 @@ async fn reconcile(
         .map_or_else(PassError::label, |_| ReconcileResult::Ok);
     context.metrics.count_pass(label, started.elapsed());
     if result.is_ok() {
-        context.succeeded(&key(&object));
+        context.succeeded(&object.uid().unwrap_or_default());
     }
     result
 }
@@ -255,7 +272,7 @@ fn error_policy(
     error: &PassError,
     context: Arc<Context>,
 ) -> Action {
-    let wait = context.backoff(&key(&object));
+    let wait = context.backoff(&object.uid().unwrap_or_default());
     warn!(name = key(&object), %error, wait_seconds = wait.as_secs(), "pass failed");
     Action::requeue(wait)
 }
@@ -264,8 +281,46 @@ fn key(object: &DeserializeGuard<FrugalityBenchmark>) -> String {
     ObjectRef::from_obj(object).to_string()
 }
 
+/// What deleted benchmarks leave behind: what is remembered of them, and the locks that they held.
+async fn tidy(context: &Context) -> Result<(), kube::Error> {
+    let client = &context.client;
+    // Locks first: who holds one of these exists before the second list is made, or is gone.
+    let leases = Api::<Lease>::namespaced(client.clone(), &context.places.namespace);
+    let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
+    let locks = leases.list(&locks).await?;
+    let benchmarks = Api::<FrugalityBenchmark>::all(client.clone());
+    let benchmarks = benchmarks.list_metadata(&ListParams::default()).await?;
+    let uids = benchmarks.items.iter().filter_map(ResourceExt::uid);
+    let uids: HashSet<String> = uids.collect();
+    context.memory().keep(&uids);
+    for lease in &locks.items {
+        let holder = lock(lease).holder;
+        if holder.is_some_and(|(uid, _)| uids.contains(&uid)) {
+            continue;
+        }
+        let version = lease.resource_version().unwrap_or_default();
+        match leases.delete(&lease.name_any(), &only(version)).await {
+            Ok(_) => info!(lock = lease.name_any(), "deleted: its holder is gone"),
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn tidy_for_ever(context: Arc<Context>) {
+    let mut ticks = tokio::time::interval(TIDY_INTERVAL);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = tidy(&context).await {
+            warn!(%error, "cannot remove what deleted benchmarks left behind");
+        }
+    }
+}
+
 /// Reconciles every benchmark of the cluster until the process is told to end.
 pub async fn run(context: Arc<Context>) {
+    let tidying = tokio::spawn(tidy_for_ever(context.clone()));
     let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(context.client.clone());
     Controller::new(benchmarks, watcher::Config::default())
         .shutdown_on_signal()
@@ -278,5 +333,34 @@ pub async fn run(context: Arc<Context>) {
             }
         })
         .await;
+    tidying.abort();
     info!("stopped");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_a_deleted_benchmark_is_forgotten() {
+        let mut memory = Memory::default();
+        let refusal = Refusal {
+            reason: "ChildRefused",
+            message: String::new(),
+        };
+        for uid in ["here", "gone"].map(str::to_owned) {
+            memory.failures.insert(uid.clone(), 3);
+            let refusal = (String::new(), refusal.clone());
+            memory.refusals.insert(uid.clone(), refusal);
+            memory.reasons.insert(uid, (String::new(), 1.0));
+        }
+        memory.keep(&HashSet::from(["here".to_owned()]));
+        let left = (
+            memory.failures.len(),
+            memory.refusals.len(),
+            memory.reasons.len(),
+        );
+        assert_eq!(left, (1, 1, 1));
+        assert!(memory.failures.contains_key("here"));
+    }
 }

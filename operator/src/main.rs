@@ -24,9 +24,9 @@ use frugality_operator::{
     server,
     summary::summary,
 };
-use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 use kube::{Api, Client, api::ListParams};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use tokio::{
     signal::{
         ctrl_c,
@@ -118,6 +118,9 @@ struct Run {
     /// Requests and limits of the containers that prepare a trial, as JSON.
     #[arg(long, env = "FRUGALITY_HELPER_RESOURCES", default_value = "{}", value_parser = json::<ResourceRequirements>)]
     helper_resources: ResourceRequirements,
+    /// Taints that the pods of benchmarks tolerate, as JSON.
+    #[arg(long, env = "FRUGALITY_TOLERATIONS", default_value = "[]", value_parser = json::<Tolerations>)]
+    tolerations: Tolerations,
     /// Namespace of the meters' pods; the operator's own if absent.
     #[arg(long, env = "FRUGALITY_METER_NAMESPACE")]
     meter_namespace: Option<String>,
@@ -140,8 +143,8 @@ struct Run {
     #[arg(long, env = "FRUGALITY_METER_PORT", default_value_t = 28282)]
     meter_port: u16,
     /// More than any measured node can draw, in watts; readings that imply more are refused.
-    #[arg(long, env = "FRUGALITY_MAX_NODE_WATTS", default_value_t = 100.0)]
-    max_node_watts: f64,
+    #[arg(long, env = "FRUGALITY_MAX_NODE_WATTS")]
+    max_node_watts: Option<f64>,
     /// Where to serve /metrics, /healthz, /readyz and /time.
     #[arg(long, env = "FRUGALITY_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
@@ -156,6 +159,11 @@ struct Run {
 fn json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(text)
 }
+
+/// Not a bare list: clap would take that for an argument that is given several times.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+struct Tolerations(Vec<Toleration>);
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
@@ -249,6 +257,7 @@ async fn run(options: Run) -> Result<(), Failure> {
         namespace: options.namespace,
         meter_selector: options.meter_selector,
         meter_daemon_sets: options.meter_daemon_sets,
+        tolerations: options.tolerations.0.clone(),
     };
     let config = Config {
         injector_image: options.injector_image,
@@ -261,6 +270,7 @@ async fn run(options: Run) -> Result<(), Failure> {
         pods: PodPolicy {
             injector_resources: options.injector_resources,
             helper_resources: options.helper_resources,
+            tolerations: options.tolerations.0,
         },
     };
     info!(

@@ -13,7 +13,7 @@ use k8s_openapi::{
         apps::v1::Deployment,
         batch::v1::Job,
         coordination::v1::Lease,
-        core::v1::{ContainerStatus, Node, Pod, Service},
+        core::v1::{ContainerStatus, Node, Pod, Service, Taint, Toleration},
         events::v1::Event,
     },
     apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
@@ -60,6 +60,8 @@ pub struct Places {
     pub meter_selector: String,
     /// Names of the meters' DaemonSets: only their pods are meters.
     pub meter_daemon_sets: Vec<String>,
+    /// Taints that the pods of benchmarks tolerate.
+    pub tolerations: Vec<Toleration>,
 }
 
 /// The API server could not be read.
@@ -142,7 +144,7 @@ pub async fn observe(
     }
     let nodes: Vec<NodeFacts> = nodes
         .iter()
-        .map(|node| node_facts(node, &meter_pods))
+        .map(|node| node_facts(node, &meter_pods, &places.tolerations))
         .collect();
     let locks: Vec<Lock> = leases.iter().map(lock).collect();
     let mut peers: Vec<Peer> = benchmarks
@@ -374,7 +376,7 @@ async fn clusters(
     }
 }
 
-fn lock(lease: &Lease) -> Lock {
+pub(crate) fn lock(lease: &Lease) -> Lock {
     let spec = lease.spec.as_ref();
     Lock {
         name: lease.name_any(),
@@ -429,7 +431,25 @@ fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
     }
 }
 
-fn node_facts(node: &Node, meters: &[Pod]) -> NodeFacts {
+/// Whether a taint keeps no pod with these tolerations away, as the scheduler asks
+/// (`ToleratesTaint` of `k8s.io/api/core/v1`). One that holds for a time only does not count: its pods would be
+/// evicted in the middle of a run.
+fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
+    tolerations.iter().any(|it| {
+        let is_any = |text: Option<&String>| text.is_none_or(String::is_empty);
+        let has_key = is_any(it.key.as_ref()) || it.key.as_ref() == Some(&taint.key);
+        let has_effect = is_any(it.effect.as_ref()) || it.effect.as_ref() == Some(&taint.effect);
+        let has_value = if it.operator.as_deref() == Some("Exists") {
+            true
+        } else {
+            !is_any(it.key.as_ref())
+                && it.value.clone().unwrap_or_default() == taint.value.clone().unwrap_or_default()
+        };
+        has_key && has_effect && has_value && it.toleration_seconds.is_none()
+    })
+}
+
+fn node_facts(node: &Node, meters: &[Pod], tolerations: &[Toleration]) -> NodeFacts {
     let name = node.name_any();
     let is_ready = node
         .status
@@ -441,7 +461,7 @@ fn node_facts(node: &Node, meters: &[Pod]) -> NodeFacts {
         .taints
         .iter()
         .flatten()
-        .any(|taint| taint.effect != "PreferNoSchedule");
+        .any(|taint| taint.effect != "PreferNoSchedule" && !is_tolerated(taint, tolerations));
     let meter_ip = meters
         .iter()
         .filter(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&name))
@@ -533,10 +553,7 @@ fn evicted(pod: &Pod) -> Option<String> {
     }
     let mut conditions = status.conditions.iter().flatten();
     let disrupted = conditions.find(|it| it.type_ == "DisruptionTarget" && it.status == "True")?;
-    Some(words(
-        disrupted.reason.as_ref(),
-        disrupted.message.as_ref(),
-    ))
+    Some(words(disrupted.reason.as_ref(), disrupted.message.as_ref()))
 }
 
 fn has_ended(pod: &Pod) -> bool {
@@ -617,9 +634,58 @@ mod tests {
     }
 
     #[test]
+    fn a_tainted_node_takes_part_if_the_pods_tolerate_its_taint() {
+        let takes_part = |taint: &serde_json::Value, tolerations: &serde_json::Value| {
+            let node = json!({
+                "metadata": { "name": "pi-1" },
+                "spec": { "taints": [taint] },
+                "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+            });
+            let tolerations: Vec<Toleration> = serde_json::from_value(tolerations.clone()).unwrap();
+            node_facts(&serde_json::from_value(node).unwrap(), &[], &tolerations).schedulable
+        };
+        let measured =
+            json!({ "key": "frugality.dev/role", "value": "measured", "effect": "NoSchedule" });
+        for (tolerations, expected) in [
+            (json!([]), false),
+            (
+                json!([{ "key": "frugality.dev/role", "operator": "Exists" }]),
+                true,
+            ),
+            (
+                json!([{ "key": "frugality.dev/role", "value": "measured" }]),
+                true,
+            ),
+            (
+                json!([{ "key": "frugality.dev/role", "value": "other" }]),
+                false,
+            ),
+            (json!([{ "key": "other", "operator": "Exists" }]), false),
+            (json!([{ "operator": "Exists" }]), true),
+            (
+                json!([{ "operator": "Exists", "effect": "NoExecute" }]),
+                false,
+            ),
+            (
+                json!([{ "operator": "Exists", "tolerationSeconds": 300 }]),
+                false,
+            ),
+        ] {
+            assert_eq!(
+                takes_part(&measured, &tolerations),
+                expected,
+                "{tolerations}"
+            );
+        }
+        let preferred = json!({ "key": "a", "effect": "PreferNoSchedule" });
+        assert!(takes_part(&preferred, &json!([])));
+    }
+
+    #[test]
     fn a_deployment_says_why_its_pods_cannot_be_created() {
         let of = |conditions: serde_json::Value| {
-            let object = json!({ "metadata": { "name": "d" }, "status": { "conditions": conditions } });
+            let object =
+                json!({ "metadata": { "name": "d" }, "status": { "conditions": conditions } });
             deployment(&serde_json::from_value(object).unwrap()).pods_refused
         };
         let message = "pods \"d-1\" is forbidden: exceeded quota: small, requested: pods=1";
@@ -629,7 +695,10 @@ mod tests {
                 { "type": "ReplicaFailure", "status": status, "reason": "FailedCreate", "message": message },
             ])
         };
-        assert_eq!(of(failure("True")), Some(format!("FailedCreate: {message}")));
+        assert_eq!(
+            of(failure("True")),
+            Some(format!("FailedCreate: {message}"))
+        );
         assert_eq!(of(failure("False")), None);
     }
 
@@ -714,6 +783,8 @@ mod tests {
             namespace: "system".into(),
             meter_namespace: "system".into(),
             meter_selector: "a=b".into(),
+            meter_daemon_sets: Vec::new(),
+            tolerations: Vec::new(),
         };
         let benchmark = json!({
             "metadata": { "name": "mine", "namespace": "lab", "uid": "my-uid" },

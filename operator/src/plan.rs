@@ -37,6 +37,7 @@ use crate::api::{
     FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus, Outcome,
     Verdict, reason,
 };
+use kube::ResourceExt;
 
 /// All that one pass is to do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -209,6 +210,24 @@ pub fn plan(
     if !plan.record.as_ref().is_some_and(fails) {
         let told = benchmark.status.as_ref();
         plan.events.extend(log::of_status(told, &plan.status));
+    }
+    // An attempt of a run that an edit has ended has nobody else who would end it.
+    if plan.record.is_none() && plan.open.is_none() {
+        let is_left_open =
+            |trial: &&FrugalityTrial| trial.spec.run != run && ledger::outcome_of(trial).is_none();
+        if let Some(trial) = observed.trials.iter().find(is_left_open) {
+            let message = format!("the run ended with it, because the spec asks for run {run}");
+            let record = trial::ended(
+                trial.status.clone().unwrap_or_default(),
+                Outcome::Void,
+                reason::SUPERSEDED,
+                &message,
+                now_unix_seconds,
+            );
+            plan.events.extend(log::of_trial(trial, &record));
+            plan.record = Some((trial.name_any(), Box::new(record)));
+            plan.record_version = trial.resource_version();
+        }
     }
     plan.decided_unix_seconds = now_unix_seconds;
     plan

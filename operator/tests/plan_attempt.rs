@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::common::{
-    T0, injector_pod, made,
+    T0,
     attempt::{after, changed, first_server, load_over, load_over_of, record, run_to, said},
+    injector_pod, made,
     manner::pod_in,
     summary::of_plan,
     truth::LoadOn,
@@ -417,10 +418,7 @@ fn pods_that_cannot_be_created_say_why() {
     let quota = "FailedCreate: pods \"x\" is forbidden: exceeded quota: small, requested: pods=1";
     let forbidden = "FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"baseline\"";
     for (doing, kind) in [
-        (
-            "waiting for the server to be ready",
-            ChildKind::Deployment,
-        ),
+        ("waiting for the server to be ready", ChildKind::Deployment),
         ("load is on", ChildKind::Job),
     ] {
         // Room may come at any time before the deadline.
@@ -473,4 +471,38 @@ fn every_pod_that_the_operator_adds_has_resources() {
     };
     let seed = seed.spec.unwrap().template.spec.unwrap();
     assert_eq!(of(&seed.containers[0])["requests"]["cpu"], "10m");
+}
+
+#[test]
+fn every_pod_of_a_run_tolerates_what_the_installation_says() {
+    let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
+    let database = benchmark.spec.database.as_ref().unwrap();
+    let objects = made(&benchmark, |builder, candidate, node| {
+        let mut objects = builder.servers(candidate, "trial", None, node);
+        objects.push(builder.injector(candidate, "trial", 4, node, None));
+        objects.push(builder.seed(database, node));
+        objects.push(builder.database_server(database, node));
+        objects.push(builder.database_cluster(database, node));
+        objects
+    });
+    let mut pods = 0;
+    for object in objects {
+        let taints = match &object {
+            ChildObject::Deployment(object) => serde_json::to_value(object),
+            ChildObject::Job(object) => serde_json::to_value(object),
+            ChildObject::Cluster(object) => serde_json::to_value(object),
+            _ => continue,
+        };
+        let taints = taints.unwrap();
+        let mut places = ["/spec/template/spec", "/spec/affinity"].iter();
+        let tolerations = places.find_map(|place| taints.pointer(place)?.get("tolerations"));
+        assert_eq!(
+            tolerations,
+            Some(&json!([{ "key": "frugality.dev/role", "operator": "Exists" }])),
+            "{:?}",
+            object.name()
+        );
+        pods += 1;
+    }
+    assert_eq!(pods, 5);
 }

@@ -313,7 +313,12 @@ fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
     }
     assert_eq!(status(&world).verdict, Some(Verdict::Pass));
     assert_eq!(status(&world).results[1].trials, 5);
-    // The old run's open entry stays as it was.
+    // The old run's open entry is closed and does not count.
+    let closed = world.slots[0].trials.iter().find(|t| t.spec.run == old);
+    let record = closed.unwrap().status.as_ref().unwrap();
+    assert_eq!(record.outcome, Some(Outcome::Void));
+    assert_eq!(record.reason.as_deref(), Some(reason::SUPERSEDED));
+    assert_eq!(status(&world).progress.as_ref().unwrap().void_attempts, 0);
     let open = |run: &str| {
         let of_run = world.slots[0]
             .trials
@@ -323,7 +328,7 @@ fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
     };
     assert_eq!(
         (open(&old), open(&run_of(&world.slots[0].benchmark))),
-        (1, 0)
+        (0, 0)
     );
 }
 

@@ -75,6 +75,17 @@ pub(super) fn run(evidence: &Evidence<'_>) -> Result<(), Void> {
 /// is accounted in ticks.
 const POWER_MARGIN: f64 = 1.1;
 
+/// What no node draws, in watts, where neither the chart nor the meter says how much it can.
+const MOST_WATTS: f64 = 2000.0;
+
+/// How many times the power between any two other readings a counter may rise, where neither the chart nor the
+/// meter says how much the node can draw. A counter that Kepler takes for a wrapped one rises once, by thousands
+/// of joules. Load and its baselines hold many readings each.
+const LEAP: f64 = 4.0;
+
+/// Fewer readings than these do not say what is usual.
+const LEAST_STEPS: usize = 10;
+
 /// By how much the time between two readings may be wrong, in seconds, with the meter's own
 /// timestamps: the counters of one reading are read one after the other.
 const READING_SECONDS: f64 = 0.05;
@@ -293,43 +304,104 @@ fn never_falls(
     }
 }
 
+/// By how much the time between two readings may be wrong.
+fn slack_seconds(a: &Reading, b: &Reading) -> f64 {
+    match (a.meter_unix_seconds, b.meter_unix_seconds) {
+        (Some(_), Some(_)) => READING_SECONDS,
+        _ => KEPLER_STALENESS_SECONDS,
+    }
+}
+
+/// The node's counters, and by how many joules they rose.
+fn risen(a: &Reading, b: &Reading) -> [(&'static str, Option<f64>); 3] {
+    let rise = |from: Option<f64>, to: Option<f64>| Some(to? - from?);
+    [
+        (
+            "node energy",
+            rise(Some(a.node_joules), Some(b.node_joules)),
+        ),
+        ("active node energy", rise(a.active_joules, b.active_joules)),
+        ("idle node energy", rise(a.idle_joules, b.idle_joules)),
+    ]
+}
+
+/// The greatest power between two readings, and the greatest anywhere else.
+struct Leaps {
+    steps: usize,
+    at: usize,
+    most_watts: f64,
+    else_watts: f64,
+}
+
+impl Leaps {
+    fn of(series: &Series<'_>) -> Self {
+        let mut leaps = Self {
+            steps: 0,
+            at: 0,
+            most_watts: 0.0,
+            else_watts: 0.0,
+        };
+        for (index, (a, b)) in series.steps().enumerate() {
+            leaps.steps += 1;
+            let seconds = b.at_unix_seconds() - a.at_unix_seconds() + slack_seconds(a, b);
+            let joules = risen(a, b).into_iter().filter_map(|(_, joules)| joules);
+            let watts = joules.fold(0.0, f64::max) / seconds;
+            if watts > leaps.most_watts {
+                leaps.else_watts = leaps.most_watts;
+                leaps.most_watts = watts;
+                leaps.at = index;
+            } else if watts > leaps.else_watts {
+                leaps.else_watts = watts;
+            }
+        }
+        leaps
+    }
+
+    /// The most watts that are believed between these two readings, by all others of the attempt.
+    fn most_watts_at(&self, index: usize) -> f64 {
+        if self.steps < LEAST_STEPS {
+            return MOST_WATTS;
+        }
+        let others = if index == self.at {
+            self.else_watts
+        } else {
+            self.most_watts
+        };
+        (LEAP * others).min(MOST_WATTS)
+    }
+}
+
 /// No counter rises faster than the node can draw power. Active and idle energy are asked too: a
 /// lost joule that Kepler takes for a wrapped counter shows there alone.
 fn energy_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
-    evidence.series.steps().try_for_each(|(a, b)| {
-        let max_watts = b
-            .max_watts
-            .map_or(evidence.attempt.limits.max_node_watts, |own| {
-                own.min(evidence.attempt.limits.max_node_watts)
-            });
-        let seconds = b.at_unix_seconds() - a.at_unix_seconds();
-        let slack = match (a.meter_unix_seconds, b.meter_unix_seconds) {
-            (Some(_), Some(_)) => READING_SECONDS,
-            _ => KEPLER_STALENESS_SECONDS,
-        };
-        let limit_joules = max_watts * POWER_MARGIN * (seconds + slack);
-        let counters = [
-            ("node energy", Some(a.node_joules), Some(b.node_joules)),
-            ("active node energy", a.active_joules, b.active_joules),
-            ("idle node energy", a.idle_joules, b.idle_joules),
-        ];
-        for (counter, from, to) in counters {
-            let Some((from, to)) = from.zip(to) else {
-                continue;
-            };
-            let joules = to - from;
-            if joules > limit_joules {
-                let counter = counter.to_owned();
-                return Err(Void::EnergyBeyondNode {
-                    counter,
-                    joules,
-                    seconds,
-                    max_watts,
-                });
+    let told = evidence.attempt.limits.max_node_watts;
+    let leaps = Leaps::of(&evidence.series);
+    evidence
+        .series
+        .steps()
+        .enumerate()
+        .try_for_each(|(index, (a, b))| {
+            let known = told.into_iter().chain(b.max_watts).reduce(f64::min);
+            let max_watts = known.unwrap_or_else(|| leaps.most_watts_at(index));
+            let seconds = b.at_unix_seconds() - a.at_unix_seconds();
+            let slack = slack_seconds(a, b);
+            let limit_joules = max_watts * POWER_MARGIN * (seconds + slack);
+            for (counter, joules) in risen(a, b) {
+                let Some(joules) = joules else {
+                    continue;
+                };
+                if joules > limit_joules {
+                    let counter = counter.to_owned();
+                    return Err(Void::EnergyBeyondNode {
+                        counter,
+                        joules,
+                        seconds,
+                        max_watts,
+                    });
+                }
             }
-        }
-        Ok(())
-    })
+            Ok(())
+        })
 }
 
 /// The pods were not given more than there was. Pods that came or went are left out, so the sum is

@@ -100,6 +100,8 @@ pub const TOO_MANY_VOID_ATTEMPTS: &str = "TooManyVoidAttempts";
 pub const READINGS_INTERRUPTED: &str = "ReadingsInterrupted";
 /// Void: a measured pod was replaced from outside.
 pub const POD_REPLACED: &str = "PodReplaced";
+/// Void: an edit of the spec ended the run while the attempt was under way.
+pub const SUPERSEDED: &str = "Superseded";
 /// Void: the cluster evicted or ended a pod of the attempt.
 pub const POD_EVICTED: &str = "PodEvicted";
 /// A node of a run that has begun is no longer in the cluster; void where an attempt was under way.

@@ -120,10 +120,7 @@ fn standalone(
             .iter()
             .any(|pod| pod.restarts >= RESTARTS_AT_MOST && pod.ready_since_unix_seconds.is_none()),
         phase: format!("its pod: {}", phase(&pods)),
-        refused: server
-            .pods_refused
-            .clone()
-            .filter(|_| pods.is_empty()),
+        refused: server.pods_refused.clone().filter(|_| pods.is_empty()),
     })
 }
 

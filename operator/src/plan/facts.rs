@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
-use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 
 use super::nodes::Wish;
 use crate::api::{FrugalityTrial, reason};
@@ -18,8 +18,8 @@ pub struct Config {
     pub database_image: String,
     /// Port of the meters.
     pub meter_port: u16,
-    /// More than any measured node can draw, in watts.
-    pub max_node_watts: f64,
+    /// More than any measured node can draw, in watts, if the installation says so.
+    pub max_node_watts: Option<f64>,
     /// Where the operator tells its own clock, for meters that do not tell theirs.
     pub time_url: Option<String>,
     /// What the installation gives to the pods of all benchmarks.
@@ -34,6 +34,8 @@ pub struct PodPolicy {
     /// Requests and limits of containers that seed, check and count the database, and of the container that brings
     /// a batch's runner.
     pub helper_resources: ResourceRequirements,
+    /// Taints that the pods tolerate. A node whose taints are all tolerated takes part.
+    pub tolerations: Vec<Toleration>,
 }
 
 /// Everything that one pass has seen.
@@ -41,7 +43,7 @@ pub struct PodPolicy {
 pub struct Observed {
     /// Every other benchmark of the cluster.
     pub peers: Vec<Peer>,
-    /// The locks of all nodes that were ever used.
+    /// The locks of all nodes that are in use.
     pub locks: Vec<Lock>,
     /// Nodes of the cluster.
     pub nodes: Vec<NodeFacts>,

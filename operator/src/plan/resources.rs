@@ -161,6 +161,7 @@ impl Builder<'_> {
             database,
             self.database_image(database),
             measured,
+            &self.config.pods.tolerations,
         )))
     }
 
@@ -226,7 +227,7 @@ impl Builder<'_> {
                 containers: vec![container],
                 volumes: Some(volumes),
                 node_selector: Some(measured.clone()),
-                ..restricted_pod()
+                ..self.pod()
             },
         )
     }
@@ -289,7 +290,7 @@ impl Builder<'_> {
                 termination_grace_period_seconds: time::whole_seconds(
                     INTERRUPT_SECONDS + count_after_seconds,
                 ),
-                ..restricted_pod()
+                ..self.pod()
             },
         )
     }
@@ -352,6 +353,15 @@ impl Builder<'_> {
             args.push(format!("--clock-url={url}"));
         }
         args
+    }
+
+    /// What all pods have in common.
+    fn pod(&self) -> PodSpec {
+        let tolerations = &self.config.pods.tolerations;
+        PodSpec {
+            tolerations: (!tolerations.is_empty()).then(|| tolerations.clone()),
+            ..restricted_pod()
+        }
     }
 
     fn job(&self, name: &str, role: Role, trial: Option<&str>, pod: PodSpec) -> ChildObject {

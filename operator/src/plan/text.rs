@@ -4,6 +4,18 @@ use frugality_measure::reading::Provenance;
 
 use crate::api::{DecidingFigure, Figure};
 
+/// A text of at most so many bytes of UTF-8, cut between two characters and then marked.
+#[must_use]
+pub fn within_bytes(text: &str, most: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let room = most.saturating_sub(MARK.len());
+    let end = (0..=room).rev().find(|end| text.is_char_boundary(*end));
+    format!("{}{MARK}", &text[..end.unwrap_or_default()])
+}
+
 /// Three significant digits, without an exponent where that stays short.
 #[must_use]
 pub fn number(value: f64) -> String {

@@ -34,11 +34,7 @@ pub fn whole_seconds(seconds: f64) -> Option<i64> {
 #[must_use]
 pub fn ahead_seconds(asked: f64, received: f64, date: f64) -> f64 {
     let (least, most) = (asked - (date + 1.0), received - date);
-    if least > 0.0 {
-        least
-    } else {
-        most.min(0.0)
-    }
+    if least > 0.0 { least } else { most.min(0.0) }
 }
 
 /// Unix seconds of an HTTP `Date` header; `None` where it is none.

@@ -173,7 +173,8 @@ impl Attempt<'_> {
             let Some(session) = self.session() else {
                 return Step::wait("waiting for the meter's first reading", 1.0);
             };
-            if self.operator_unix_seconds() - session.started_unix_seconds > READING_PATIENCE_SECONDS
+            if self.operator_unix_seconds() - session.started_unix_seconds
+                > READING_PATIENCE_SECONDS
                 && let Some((reason, error)) = session.no_reading()
             {
                 let message = format!("the meter has given no reading: {error}");

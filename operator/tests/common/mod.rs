@@ -38,7 +38,7 @@ pub(crate) fn config() -> Config {
         injector_image: "example.org/injector:1".into(),
         database_image: "example.org/postgresql:15".into(),
         meter_port: 28282,
-        max_node_watts: 30.0,
+        max_node_watts: Some(30.0),
         time_url: Some("http://10.0.0.9:8080/time".into()),
         pods: pod_policy(),
     }
@@ -49,11 +49,12 @@ pub(crate) fn pod_policy() -> PodPolicy {
     let policy = serde_json::json!({
         "injector": { "requests": { "cpu": "100m" }, "limits": { "memory": "1Gi" } },
         "helper": { "requests": { "cpu": "10m" }, "limits": { "memory": "256Mi" } },
+        "taints": [{ "key": "frugality.dev/role", "operator": "Exists" }],
     });
-    let of = |key: &str| serde_json::from_value(policy[key].clone()).unwrap();
     PodPolicy {
-        injector_resources: of("injector"),
-        helper_resources: of("helper"),
+        injector_resources: serde_json::from_value(policy["injector"].clone()).unwrap(),
+        helper_resources: serde_json::from_value(policy["helper"].clone()).unwrap(),
+        tolerations: serde_json::from_value(policy["taints"].clone()).unwrap(),
     }
 }
 

@@ -492,9 +492,13 @@ impl World {
         if based_on != now {
             return false;
         }
+        let (Some(_), found) = (&holder, found) else {
+            self.locks.remove(found.unwrap());
+            return true;
+        };
         let lock = Lock {
             name,
-            acquired_unix_seconds: holder.as_ref().map(|_| self.now),
+            acquired_unix_seconds: Some(self.now),
             holder,
             resource_version: self.next_version(),
         };
@@ -578,7 +582,7 @@ impl World {
             [spec.measured_node.clone(), spec.injector_node.clone()]
         };
         let mine = nodes(trial);
-        // An entry of a run that an edit has ended stays as it was.
+        // An entry of a run that an edit has ended may still be open for a moment.
         let open: Vec<String> = self
             .slots
             .iter()

@@ -132,7 +132,7 @@ impl Experiment {
             injector_image: "example.org/injector:1".to_owned(),
             database_image: "example.org/postgresql:15".to_owned(),
             meter_port: 28282,
-            max_node_watts: MAX_NODE_WATTS,
+            max_node_watts: Some(MAX_NODE_WATTS),
             time_url: None,
             pods: PodPolicy::default(),
         };

@@ -185,7 +185,7 @@ proptest! {
         if restarted {
             lab.restarted_pods = pods(&[CANDIDATE]);
         }
-        lab.limits.max_node_watts = 1e9;
+        lab.limits.max_node_watts = Some(1e9);
         for (index, kind, value) in broken {
             let count = lab.readings.len();
             let reading = &mut lab.readings[index.index(count)];

@@ -125,7 +125,7 @@ fn a_neighbour_that_rests_does_not_hide_another_that_works() {
 #[test]
 fn a_neighbour_that_always_works_is_in_the_baselines() {
     let mut lab = Lab::read_every(1.0);
-    lab.limits.max_node_watts = 20.0;
+    lab.limits.max_node_watts = Some(20.0);
     busier(&mut lab, "always-uid", -2.0, 430.0, 1.5);
     assert_near_some(assert_counted(&lab).net_joules, 1100.0);
 }
@@ -275,7 +275,7 @@ fn idle_baselines_that_differ_by_chance_count() {
     // difference of less than three times 1.66 W may be chance.
     let lab = |watts: f64| {
         let mut lab = Lab::read_every(1.0);
-        lab.limits.max_node_watts = 50.0;
+        lab.limits.max_node_watts = Some(50.0);
         draws_more(&mut lab, -2.0, 430.0, |seconds| {
             (seconds / 10.0).floor() * 30.0
         });

@@ -162,7 +162,7 @@ fn meter_too_coarse_as_seen() {
     // A plug that counts tenths of a watt-second, or hundredths of a watt-hour.
     let lab = |step: f64, told: Option<f64>| {
         let mut lab = Lab::read_every(1.0);
-        lab.limits.max_node_watts = 100.0;
+        lab.limits.max_node_watts = Some(100.0);
         lab.change(-2.0, 430.0, |reading| {
             reading.node_joules = (reading.node_joules / step).floor() * step;
             reading.resolution_joules = told;
@@ -342,9 +342,9 @@ fn energy_beyond_what_the_meter_says_the_node_can_draw() {
 fn a_snapshot_of_stock_kepler_may_be_half_a_second_old() {
     let mut lab = Lab::read_every(1.0).into_stock_kepler();
     // 8 W over a second that may have been one and a half: 12 J, and 4.9·1.1·1.5 = 8.085 J.
-    lab.limits.max_node_watts = 4.9;
+    lab.limits.max_node_watts = Some(4.9);
     assert_counted(&lab);
-    lab.limits.max_node_watts = 4.8;
+    lab.limits.max_node_watts = Some(4.8);
     assert_void(&lab, "EnergyBeyondNode");
 }
 
@@ -541,4 +541,40 @@ fn a_void_goes_to_the_ledger_under_its_reason() {
         serde_json::to_string(&Void::MeterMissing {}).unwrap(),
         "{\"reason\":\"MeterMissing\"}"
     );
+}
+
+#[test]
+fn a_leap_is_seen_though_nobody_says_what_the_node_can_draw() {
+    // Kepler took a lost joule for a wrapped counter: 5,513 J in one reading, of a node of 5 W.
+    let lab = |joules: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.limits.max_node_watts = None;
+        lab.change(-2.0, 430.0, |reading| reading.max_watts = None);
+        lab.change(40.0, 430.0, |reading| {
+            reading.node_joules += joules;
+            reading.active_joules = reading.active_joules.map(|active| active + joules);
+        });
+        lab
+    };
+    assert_counted(&lab(0.0));
+    assert_void(&lab(5513.0), "EnergyBeyondNode");
+    assert_void(&lab(100.0), "EnergyBeyondNode");
+}
+
+#[test]
+fn an_ordinary_server_is_within_its_power() {
+    // 60 times the power of the usual node: 180 W idle.
+    let mut lab = Lab::read_every(1.0);
+    lab.limits.max_node_watts = None;
+    lab.change(-2.0, 430.0, |reading| {
+        reading.max_watts = None;
+        reading.node_joules *= 60.0;
+        let scaled = |joules: Option<f64>| joules.map(|joules| 60.0 * joules);
+        reading.active_joules = scaled(reading.active_joules);
+        reading.idle_joules = scaled(reading.idle_joules);
+        for pod in reading.pods.iter_mut() {
+            pod.joules = scaled(pod.joules);
+        }
+    });
+    assert_counted(&lab);
 }

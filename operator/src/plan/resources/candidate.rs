@@ -16,7 +16,7 @@ use super::{
     Builder, ChildObject, INJECTOR_UID,
     parts::{
         deployment, headless_service, literal, peers_service, requirements, restricted,
-        restricted_container, restricted_pod, service,
+        restricted_container, service,
     },
 };
 use crate::{
@@ -273,7 +273,7 @@ impl Builder<'_> {
             ),
             node_selector: Some(measured.clone()),
             termination_grace_period_seconds: Some(10),
-            ..restricted_pod()
+            ..self.pod()
         }
     }
 

@@ -13,7 +13,7 @@ use k8s_openapi::{
 
 use super::{
     Builder, ChildObject, DATABASE_PORT,
-    parts::{deployment, literal, requirements, restricted_container, restricted_pod, service},
+    parts::{deployment, literal, requirements, restricted_container, service},
 };
 use crate::{
     api::{Database, Role},
@@ -132,7 +132,7 @@ impl Builder<'_> {
             node_selector: Some(measured.clone()),
             // The data are thrown away with the run.
             termination_grace_period_seconds: Some(3),
-            ..restricted_pod()
+            ..self.pod()
         };
         deployment(metadata, 1, pod)
     }
