@@ -45,7 +45,7 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     node: NodeArguments,
     /// Address and port to serve on; 28282 is Kepler's port.
-    #[arg(long, env = "FRUGALITY_METER_LISTEN", default_value = "0.0.0.0:28282")]
+    #[arg(long, env = "FRUGALITY_METER_LISTEN", default_value = "[::]:28282")]
     listen: SocketAddr,
     /// Directory to write a powercap tree in, which stock Kepler reads as RAPL when its
     /// host.sysfs is this directory. Needs an interval of 100ms or less.

@@ -1,5 +1,6 @@
 //! The program: what its command line asks for.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -136,9 +137,14 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
 
 async fn listen(settings: &Settings) -> Result<TcpListener, MeterError> {
     let address = settings.listen;
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| MeterError::Listen { address, source })
+    let bound = match TcpListener::bind(address).await {
+        // All addresses are those of IPv4 alone where there is no IPv6.
+        Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    };
+    bound.map_err(|source| MeterError::Listen { address, source })
 }
 
 async fn probe(settings: Settings) -> Result<(), MeterError> {

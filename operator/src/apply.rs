@@ -42,7 +42,7 @@ use crate::{
 
 /// Name under which the API server records who set a field.
 const FIELD_MANAGER: &str = "frugality-operator";
-/// The API server takes notes of at most so many bytes (`noteLengthLimit` of `validateV1EventCreate`).
+/// The API server takes notes of at most so many bytes (`NoteLengthLimit` of its validation of events).
 const NOTE_BYTES: usize = 1024;
 /// A plan that rests on what was seen longer ago is dropped, wherever it is: the process may have been
 /// stopped, and another operator may have gone on. A pass takes a fraction of a second.

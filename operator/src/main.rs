@@ -146,7 +146,7 @@ struct Run {
     #[arg(long, env = "FRUGALITY_MAX_NODE_WATTS")]
     max_node_watts: Option<f64>,
     /// Where to serve /metrics, /healthz, /readyz and /time.
-    #[arg(long, env = "FRUGALITY_LISTEN", default_value = "0.0.0.0:8080")]
+    #[arg(long, env = "FRUGALITY_LISTEN", default_value = "[::]:8080")]
     listen: SocketAddr,
     /// What to log, for example info or frugality_operator=debug.
     #[arg(long, env = "FRUGALITY_LOG", default_value = "info")]

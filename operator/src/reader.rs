@@ -23,6 +23,7 @@ use tracing::{debug, warn};
 use crate::plan::{
     Watch,
     facts::{Session, is_preflight},
+    text::authority,
     time::unix_seconds,
 };
 
@@ -341,7 +342,7 @@ impl Reader {
 
     async fn scrape(&self, meter: &Meter) -> Result<Reading, ScrapeError> {
         let Meter { node, ip } = meter;
-        let url = format!("http://{ip}:{}/metrics", self.meter_port);
+        let url = format!("http://{}/metrics", authority(ip, self.meter_port));
         let text = self.page(&url).await?;
         let scraped_at = unix_seconds(Timestamp::now());
         Ok(read(&text, node, None, scraped_at)?)

@@ -1,7 +1,7 @@
 //! What others ask the operator over HTTP: probes, metrics, and the time.
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,6 +16,7 @@ use axum::{
     routing::get,
 };
 use jiff::Timestamp;
+use tokio::net::TcpListener;
 
 use crate::{metrics::Metrics, plan::time::unix_seconds};
 
@@ -37,8 +38,17 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route("/time", get(time))
         .with_state(Shared { metrics, ready });
-    let listener = tokio::net::TcpListener::bind(listen).await?;
-    axum::serve(listener, router).await
+    axum::serve(listener(listen).await?, router).await
+}
+
+/// Listens there. All addresses means those of IPv4 too, and these alone where there is no IPv6.
+async fn listener(listen: SocketAddr) -> Result<TcpListener, std::io::Error> {
+    match TcpListener::bind(listen).await {
+        Err(_) if listen.ip() == Ipv6Addr::UNSPECIFIED => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, listen.port())).await
+        }
+        bound => bound,
+    }
 }
 
 async fn metrics_text(State(shared): State<Shared>) -> Response {
@@ -63,4 +73,21 @@ async fn readyz(State(shared): State<Shared>) -> (StatusCode, &'static str) {
 /// The operator's clock, for injectors whose meter does not tell its own.
 async fn time() -> String {
     format!("{:.6}\n", unix_seconds(Timestamp::now()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_addresses_are_those_of_both_protocols() {
+        let listening = listener("[::]:0".parse().unwrap()).await.unwrap();
+        let port = listening.local_addr().unwrap().port();
+        tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .unwrap();
+        if listening.local_addr().unwrap().is_ipv6() {
+            tokio::net::TcpStream::connect(("::1", port)).await.unwrap();
+        }
+    }
 }

@@ -160,6 +160,8 @@ pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) 
     flag("-qps", &settings.rate.unwrap_or(0.0).to_string());
     flag("-r", RESOLUTION_SECONDS);
     flag("-p", PERCENTILES);
+    // By itself Fortio looks for IPv4 alone.
+    flag("-resolve-ip-type", "ip");
     flag("-timeout", &format!("{}s", settings.timeout_seconds));
     flag("-X", &settings.method);
     for (name, value) in &settings.headers {

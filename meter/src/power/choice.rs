@@ -1,5 +1,6 @@
 //! From what a user says, and what the node has, to the source that is used.
 
+use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -468,7 +469,7 @@ impl Asked {
                 polling,
             } => plug(
                 "shelly-gen1",
-                format!("http://{host}/status"),
+                format!("http://{}/status", in_url(host)),
                 format!("meters.{channel}.power"),
                 polling,
             )?,
@@ -477,7 +478,7 @@ impl Asked {
                 channel,
                 polling,
             } => {
-                let url = format!("http://{host}/rpc/Switch.GetStatus?id={channel}");
+                let url = format!("http://{}/rpc/Switch.GetStatus?id={channel}", in_url(host));
                 let asked = plug("shelly-gen2", url, "apower".to_owned(), polling)?;
                 let credentials = asked.credentials.map(by_digest_only);
                 Self {
@@ -486,7 +487,7 @@ impl Asked {
                 }
             }
             SourceConfig::Tasmota { host, polling } => {
-                let url = format!("http://{host}/cm?cmnd=Status%208");
+                let url = format!("http://{}/cm?cmnd=Status%208", in_url(host));
                 let path = "StatusSNS.ENERGY.Power".to_owned();
                 let asked = plug("tasmota", url, path, polling)?;
                 let credentials = asked.credentials.map(in_query);
@@ -521,6 +522,14 @@ impl Asked {
             },
             _ => return Ok(None),
         }))
+    }
+}
+
+/// A host as it stands in a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
+fn in_url(host: &str) -> String {
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("[{address}]"),
+        Err(_) => host.to_owned(),
     }
 }
 

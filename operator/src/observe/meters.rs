@@ -99,6 +99,7 @@ mod tests {
             meter_namespace: "frugality-system".into(),
             meter_selector: "app.kubernetes.io/name=frugality-meter".into(),
             meter_daemon_sets: daemon_sets.iter().map(|&name| name.to_owned()).collect(),
+            tolerations: Vec::new(),
         };
         let pods = super::pods(&client, &places).await.unwrap();
         server.abort();

@@ -1,8 +1,19 @@
 //! Numbers as people read them.
 
+use std::net::Ipv6Addr;
+
 use frugality_measure::reading::Provenance;
 
 use crate::api::{DecidingFigure, Figure};
+
+/// The address of a port in a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
+#[must_use]
+pub fn authority(host: &str, port: u16) -> String {
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("[{address}]:{port}"),
+        Err(_) => format!("{host}:{port}"),
+    }
+}
 
 /// A text of at most so many bytes of UTF-8, cut between two characters and then marked.
 #[must_use]
@@ -85,6 +96,30 @@ pub fn ratio(ratio: &Figure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ipv6_address_has_brackets_in_a_url() {
+        for (host, expected) in [
+            ("10.0.0.1", "10.0.0.1:28282"),
+            ("fd00:10:244::7", "[fd00:10:244::7]:28282"),
+            ("::1", "[::1]:28282"),
+            ("name.ns.svc", "name.ns.svc:28282"),
+        ] {
+            assert_eq!(authority(host, 28282), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_two_characters() {
+        assert_eq!(within_bytes("joules", 6), "joules");
+        assert_eq!(within_bytes("joules", 5), "jo…");
+        // Each of these has two bytes.
+        assert_eq!(within_bytes("ääää", 7), "ää…");
+        assert_eq!(within_bytes("ääää", 6), "ä…");
+        let long = "±".repeat(2000);
+        assert!((1022..=1024).contains(&within_bytes(&long, 1024).len()));
+    }
+
     use crate::api::Expanded;
 
     #[test]

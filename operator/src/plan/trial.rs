@@ -15,6 +15,7 @@ use super::{
         Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, backend_pods_of, pods_of,
     },
     settings::{Point, TAIL_SECONDS},
+    text::authority,
 };
 use crate::api::{
     Candidate, DatabaseFacts, FrugalityTrial, FrugalityTrialStatus, Outcome, Role, reason,
@@ -291,7 +292,7 @@ impl Attempt<'_> {
                 began > idle_before.start_unix_seconds
             });
             let why = if began_late {
-                "this operator was started after the attempt had begun"
+                "the operator was restarted after the attempt had begun"
             } else {
                 "the meter gave none until then"
             };
@@ -406,7 +407,7 @@ impl Attempt<'_> {
         let config = self.builder.config;
         let meter_tells_time = latest.is_some_and(|reading| reading.meter_unix_seconds.is_some());
         let clock_url = match (&self.measured.meter_ip, meter_tells_time) {
-            (Some(ip), true) => Some(format!("http://{ip}:{}/time", config.meter_port)),
+            (Some(ip), true) => Some(format!("http://{}/time", authority(ip, config.meter_port))),
             _ => config.time_url.clone(),
         };
         self.builder.injector(

@@ -32,6 +32,16 @@ class Server(uvicorn.Server):
         yield
 
 
+def listen(port: int) -> socket.socket:
+    """Listens on every address: of IPv6 and IPv4, or of IPv4 alone where there is no IPv6."""
+    try:
+        return socket.create_server(
+            ("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
+        )
+    except (OSError, ValueError):
+        return socket.create_server(("0.0.0.0", port), backlog=BACKLOG)
+
+
 async def serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     # As process 1 of a container nothing ends this process but a handler of its own,
@@ -48,7 +58,7 @@ async def serve(settings: Settings) -> int:
         return 1
 
     try:
-        listener = socket.create_server(("0.0.0.0", settings.port), backlog=BACKLOG)
+        listener = listen(settings.port)
     except OSError as error:
         log.error("cannot listen on port %d: %s", settings.port, error)
         return 1

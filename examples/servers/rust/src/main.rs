@@ -13,7 +13,7 @@ mod settings;
 mod vcard;
 mod xml;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,8 +82,13 @@ async fn run() -> Result<(), ServerError> {
     };
 
     let port = settings.port;
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
-        .await
+    // Takes IPv4 as well, where there is IPv6 at all.
+    let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await;
+    let bound = match both {
+        Ok(listener) => Ok(listener),
+        Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
+    };
+    let listener = bound
         .map_err(|source| ServerError::Listen { port, source })?
         .tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {

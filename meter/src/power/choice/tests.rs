@@ -760,3 +760,15 @@ fn a_model_beside_an_instrument_only_tells_when_energy_was_drawn() {
     );
     assert!(TICK < 1.0 && beside.ratio > 0.99 && beside.ratio < 1.01);
 }
+
+#[test]
+fn a_plug_may_have_an_ipv6_address() {
+    for (host, expected) in [
+        ("192.168.1.20", "192.168.1.20"),
+        ("plug.lan:8080", "plug.lan:8080"),
+        ("fd00::20", "[fd00::20]"),
+        ("[fd00::20]:8080", "[fd00::20]:8080"),
+    ] {
+        assert_eq!(in_url(host), expected);
+    }
+}
