@@ -483,6 +483,20 @@ def test_an_unknown_board_without_watts_is_refused_and_the_message_says_what_to_
     assert "--set meter.enabled=false" in message
 
 
+def test_a_model_s_accuracy_is_stated_for_both_watts_or_not_at_all():
+    names = ("meter.idleWattsRelativeUncertainty", "meter.wattsPerCpuRelativeUncertainty")
+    both = ("--set", f"{names[0]}=0.05", "--set", f"{names[1]}=0.1")
+    for board in (GENERIC, PI):
+        env = environment(meter(*board, *both))
+        assert env["FRUGALITY_METER_IDLE_WATTS_RELATIVE_UNCERTAINTY"] == "0.05"
+        assert env["FRUGALITY_METER_WATTS_PER_CPU_RELATIVE_UNCERTAINTY"] == "0.1"
+        assert not [name for name in environment(meter(*board)) if "UNCERTAINTY" in name]
+        for name in names:
+            message = refusal(*board, "--set", f"{name}=0.1")
+            assert f"Only {name} is set" in message and "or neither" in message
+    assert "write idleWattsRelativeUncertainty and" in refusal(*AUTO, *both)
+
+
 def test_a_known_board_with_watts_is_refused():
     message = refusal(*PI, "--set", "meter.idleWatts=2")
     assert "leave out meter.idleWatts" in message and "meter.board=generic" in message

@@ -125,6 +125,14 @@ def test_every_value_has_a_description():
         ("meter.interval=5m", "'/meter/interval': '5m' does not match pattern"),
         ("meter.idleWatts=2W", "'/meter/idleWatts': '2W' does not match pattern"),
         ("meter.idleWatts=-1", "'/meter/idleWatts': minimum: got -1, want 0"),
+        (
+            "meter.idleWattsRelativeUncertainty=5",
+            "'/meter/idleWattsRelativeUncertainty': maximum: got 5, want 1",
+        ),
+        (
+            "meter.wattsPerCpuRelativeUncertainty=5%",
+            "'/meter/wattsPerCpuRelativeUncertainty': '5%' does not match pattern",
+        ),
         ("meter.cpus=0", "'/meter/cpus': minimum: got 0, want 1"),
         ("energy.maxNodeWatts=0", "'/energy/maxNodeWatts': exclusiveMinimum: got 0, want 0"),
         ("energy.maxNodeWatts=0.0", "'/energy/maxNodeWatts': '0.0' does not match pattern"),

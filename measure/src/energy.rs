@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Parts;
 use crate::reading::{MeterIdentity, PodReading, Provenance, Reading};
 pub use crate::void::Void;
 use baseline::{Gross, Net};
@@ -251,8 +252,9 @@ pub struct EnergyFigures {
     /// readings, gaps in the load, an instrument that is read seldom, and the counter's steps. The meter's
     /// own accuracy is not in it.
     pub node_joules_relative_uncertainty: f64,
-    /// Standard uncertainty of the node's energy as a share of it, by the meter's own word: from its
-    /// data sheet or its model's calibration, and from how often its instrument was read.
+    /// Relative standard uncertainty of the node's energy, as the meter states it: from its data sheet, and from how often
+    /// its instrument was read. For a linear power model it follows from the uncertainties of the two coefficients, each
+    /// by its part of this energy. Absent where the meter states none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meter_relative_uncertainty: Option<f64>,
     /// Temperature, clock and throttling of the node, where the meter tells them.
@@ -409,7 +411,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
         interval_seconds: gross.interval_seconds,
         timestamp_uncertainty_seconds: gross.timestamp_uncertainty_seconds,
         node_joules_relative_uncertainty: gross.relative_uncertainty,
-        meter_relative_uncertainty: series.max_of(|reading| reading.relative_uncertainty),
+        meter_relative_uncertainty: meter_relative_uncertainty(evidence, gross.node_joules),
         conditions: Conditions::of(evidence),
         brackets: Brackets {
             idle_before: series.bracket(attempt.idle_before)?,
@@ -417,6 +419,36 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
             idle_after: series.bracket(attempt.idle_after)?,
         },
     })
+}
+
+/// What the meter states of the window's energy.
+fn meter_relative_uncertainty(evidence: &Evidence<'_>, node_joules: f64) -> Option<f64> {
+    let Evidence { attempt, series } = evidence;
+    let Some(model) = series.last().meter.model else {
+        return series.max_of(|reading| reading.relative_uncertainty);
+    };
+    let idle_seconds = attempt.measured.seconds();
+    let counted = series.delta(attempt.measured, |reading| reading.node_cpu_seconds);
+    model.relative_uncertainty(Parts {
+        idle_seconds,
+        cpu_seconds: counted
+            .or_else(|| model.cpu_seconds(node_joules, idle_seconds))
+            .unwrap_or(0.0),
+    })
+}
+
+impl EnergyFigures {
+    /// What idle watts and watts per CPU multiply in the energy of a window of so many seconds, where power is a linear
+    /// model. The node's CPU time follows from the energy where it was lost with the pods' counters.
+    #[must_use]
+    pub fn parts(&self, window_seconds: f64) -> Option<Parts> {
+        let model = self.meter.model.as_ref()?;
+        let counted = self.cpu.as_ref().and_then(|cpu| cpu.node_seconds);
+        Some(Parts {
+            idle_seconds: window_seconds,
+            cpu_seconds: counted.or_else(|| model.cpu_seconds(self.node_joules, window_seconds))?,
+        })
+    }
 }
 
 /// The figures that rest on single pods' counters.

@@ -13,6 +13,7 @@
 //! 7. [`statistics`] turns trials into a figure with its interval.
 //!
 //! [`attribution`] is the other end of 4: how the node meter shares a node's energy among its pods.
+//! [`model`] is what a power model knows of its joules, and what it does not.
 //! [`void`] has every reason for which an attempt does not count.
 
 pub mod attempt;
@@ -25,6 +26,7 @@ pub mod fortio;
 pub mod k6;
 pub mod latency;
 pub mod load;
+pub mod model;
 pub mod order;
 pub mod reading;
 pub mod report;

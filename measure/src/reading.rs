@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::exposition::{self, ExpositionError};
+use crate::model::{LinearModel, ModelUncertainty};
 use series::Scrape;
 
 pub use pods::{PodIdentity, PodReading, Pods};
@@ -42,7 +43,7 @@ impl fmt::Display for Provenance {
 }
 
 /// Which meter a reading comes from. Two readings of one attempt must agree in all of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MeterIdentity {
     /// `kepler` or `frugality-meter`.
@@ -56,14 +57,21 @@ pub struct MeterIdentity {
     pub board: Option<String>,
     /// How the node's power came about.
     pub provenance: Provenance,
+    /// The coefficients of a power model that is a straight line of CPU use. Absent for an instrument, and for a model of
+    /// another or of unknown shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<LinearModel>,
 }
 
 impl fmt::Display for MeterIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.name, self.version, self.source)?;
-        self.board
+        if let Some(board) = &self.board {
+            write!(f, " {board}")?;
+        }
+        self.model
             .as_ref()
-            .map_or(Ok(()), |board| write!(f, " {board}"))
+            .map_or(Ok(()), |model| write!(f, " ({model})"))
     }
 }
 
@@ -306,6 +314,7 @@ fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingErr
             source,
             board: None,
             provenance: from_path,
+            model: None,
         });
     }
     let no_info = || ReadingError::NoMeterInfo {
@@ -328,7 +337,26 @@ fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingErr
         source: label("source").unwrap_or(path).to_owned(),
         board: label("board").map(str::to_owned),
         provenance: stated.max(from_path),
+        model: linear_model(scrape)?,
     })
+}
+
+/// The coefficients of the node meter's own power model, if that is what it counts by. Both must be served, and of their
+/// uncertainties both or none: one alone says nothing about an energy.
+fn linear_model(scrape: &Scrape<'_>) -> Result<Option<LinearModel>, ReadingError> {
+    let watts = |name| scrape.number(name, &[]);
+    let share = |name| scrape.number_within(name, &[], &series::RELATIVE_UNCERTAINTY);
+    let coefficients = watts(series::MODEL_IDLE_WATTS)?.zip(watts(series::MODEL_WATTS_PER_CPU)?);
+    let known = share(series::MODEL_IDLE_WATTS_RELATIVE_UNCERTAINTY)?
+        .zip(share(series::MODEL_WATTS_PER_CPU_RELATIVE_UNCERTAINTY)?);
+    Ok(coefficients.map(|(idle_watts, watts_per_cpu)| LinearModel {
+        idle_watts,
+        watts_per_cpu,
+        uncertainty: known.map(|(idle_watts, watts_per_cpu)| ModelUncertainty {
+            idle_watts,
+            watts_per_cpu,
+        }),
+    }))
 }
 
 /// What a zone's path gives away: Kepler's development meter invents paths that no kernel has, and

@@ -375,6 +375,7 @@ impl Meter {
                 source: "hwmon".into(),
                 board: None,
                 provenance: Provenance::Metered,
+                model: None,
             }),
             meter_start_unix_seconds: Some(T0 - 100.0),
             interval_seconds: Some(0.5),

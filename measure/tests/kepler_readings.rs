@@ -58,6 +58,7 @@ fn every_file_is_read_whole() {
         source: "/host/sys/class/powercap/intel-rapl:0".to_owned(),
         board: None,
         provenance: Provenance::Metered,
+        model: None,
     };
     for (file, node, active, idle) in files {
         let reading = read(file);

@@ -2,8 +2,8 @@
 //!
 //! While the user lets the node idle and loads it, the instrument's power is noted beside the CPU
 //! time in use. Ordinary least squares gives the line P = idle watts + watts per CPU × CPUs in use
-//! (Draper and Smith, Applied Regression Analysis, ch. 1); the scatter about it is how uncertain
-//! the model's power is on this board.
+//! (Draper and Smith, Applied Regression Analysis, ch. 1). The fit, the scatter about it and the instrument say how
+//! uncertain the two numbers are on this board.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::cgroup::CgroupError;
 use crate::feed::Feed;
 use frugality_measure::attribution::{Observation, seconds};
+use frugality_measure::model::ModelUncertainty;
 
 /// One point spans at least this, so that a plug's own delay and the kernel's ticks do not matter.
 const POINT: Duration = Duration::from_secs(5);
@@ -170,11 +171,14 @@ pub(crate) fn fit(points: &[Point]) -> Result<Fit, CalibrateError> {
 }
 
 impl Fit {
-    /// How far the model's power is off on this board, as a share of it: the scatter about the
-    /// line, and the instrument's own uncertainty, as independent.
-    fn relative_uncertainty(&self, instrument: Option<f64>) -> f64 {
-        let scatter = self.residual_watts / self.mean_watts;
-        (scatter.powi(2) + instrument.unwrap_or(0.0).powi(2)).sqrt()
+    /// Relative standard uncertainties of the two watts on this board: of the fit itself, the scatter about the line, because
+    /// power is not a straight line, and the instrument's own, as independent.
+    fn uncertainty(&self, instrument: f64) -> ModelUncertainty {
+        let scatter = (self.residual_watts / self.mean_watts).hypot(instrument);
+        ModelUncertainty {
+            idle_watts: scatter.hypot(self.idle_uncertainty / self.idle_watts),
+            watts_per_cpu: scatter.hypot(self.slope_uncertainty / self.watts_per_cpu),
+        }
     }
 
     /// The fit for people, with the chart's values.
@@ -190,17 +194,27 @@ impl Fit {
             self.slope_uncertainty,
             self.residual_watts,
         );
-        if instrument.is_none() {
-            text.push_str("# the instrument's own uncertainty is not known, and not included\n");
-        }
         let _ = write!(
             text,
             "meter:\n  power:\n    default:\n      source: {{type: model}}\n      board: generic\n      \
-             idleWatts: {:.4}\n      wattsPerCpu: {:.4}\n      relativeUncertainty: {:.4}\n",
-            self.idle_watts,
-            self.watts_per_cpu,
-            self.relative_uncertainty(instrument),
+             idleWatts: {:.4}\n      wattsPerCpu: {:.4}\n",
+            self.idle_watts, self.watts_per_cpu,
         );
+        match instrument.map(|instrument| self.uncertainty(instrument)) {
+            Some(known) if known.largest() <= 1.0 => {
+                let _ = write!(
+                    text,
+                    "      idleWattsRelativeUncertainty: {:.4}\n      wattsPerCpuRelativeUncertainty: {:.4}\n",
+                    known.idle_watts, known.watts_per_cpu
+                );
+            }
+            Some(_) => text.push_str(
+                "      # the fit is too uncertain to state an accuracy: measure for longer, idle and loaded\n",
+            ),
+            None => text.push_str(
+                "      # the accuracy of these watts is unknown, because the instrument's own is unknown\n",
+            ),
+        }
         text
     }
 }

@@ -122,6 +122,13 @@ pub(crate) struct NodeArguments {
     /// What one busy CPU of a generic board adds, in watts.
     #[arg(long, env = "FRUGALITY_METER_WATTS_PER_CPU", value_parser = parse_watts)]
     watts_per_cpu: Option<f64>,
+    /// Relative standard uncertainty of the board's idle watts, such as 0.1 [default: that of a board
+    /// of the table; unknown for `generic`].
+    #[arg(long, env = "FRUGALITY_METER_IDLE_WATTS_RELATIVE_UNCERTAINTY", value_parser = parse_share)]
+    idle_watts_relative_uncertainty: Option<f64>,
+    /// The same of its watts per CPU. Write both or neither.
+    #[arg(long, env = "FRUGALITY_METER_WATTS_PER_CPU_RELATIVE_UNCERTAINTY", value_parser = parse_share)]
+    watts_per_cpu_relative_uncertainty: Option<f64>,
 }
 
 /// Form of the log.
@@ -202,6 +209,8 @@ impl NodeArguments {
                 board: Some(self.board),
                 idle_watts: self.idle_watts,
                 watts_per_cpu: self.watts_per_cpu,
+                idle_watts_relative_uncertainty: self.idle_watts_relative_uncertainty,
+                watts_per_cpu_relative_uncertainty: self.watts_per_cpu_relative_uncertainty,
                 ..NodePower::only(SourceConfig::Model {})
             });
         Ok(Settings {
@@ -263,6 +272,13 @@ fn parse_watts(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write watts, such as 3.33".into())
 }
 
+fn parse_share(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "write a share from 0 to 1, such as 0.1".into())
+}
+
 /// Not [`std::thread::available_parallelism`]: that tells what this process may use, and its
 /// container may be allowed less than the node has.
 fn online_cpus() -> Option<u32> {
@@ -319,6 +335,30 @@ mod tests {
         assert!((generic.max_watts.unwrap() - 8.0).abs() < 1e-12);
         assert_eq!(generic.provenance, Provenance::Modelled);
         assert_eq!(generic.relative_uncertainty, None);
+        assert_eq!(generic.model.unwrap().uncertainty, None);
+    }
+
+    #[test]
+    fn a_models_accuracy_is_stated_for_both_of_its_watts_or_not_at_all() {
+        let watts = ["--idle-watts=2", "--watts-per-cpu=3"];
+        let stating = |flags: &[&str]| source(&[&watts, flags].concat());
+        let both = [
+            "--idle-watts-relative-uncertainty=0.05",
+            "--watts-per-cpu-relative-uncertainty=0.1",
+        ];
+        let known = stating(&both).unwrap().model.unwrap().uncertainty.unwrap();
+        assert!((known.idle_watts - 0.05).abs() < 1e-12);
+        assert!((known.watts_per_cpu - 0.1).abs() < 1e-12);
+        for one in both {
+            let error = stating(&[one]).unwrap_err().to_string();
+            assert!(error.contains("wattsPerCpuRelativeUncertainty"), "{error}");
+        }
+        // A board of the table has its own; the user may know better.
+        let pi = |flags: &[&str]| source(flags).unwrap().model.unwrap().uncertainty.unwrap();
+        assert!((pi(&["--board=pi-4b"]).idle_watts - 0.15).abs() < 1e-12);
+        let flags = [&["--board=pi-4b"], both.as_slice()].concat();
+        assert!((pi(&flags).idle_watts - 0.05).abs() < 1e-12);
+        assert!(parse_share("1.5").is_err() && parse_share("5%").is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::own_cost;
 use crate::pods::PodName;
 use crate::sampler::Published;
 use frugality_measure::attribution::{Accounts, seconds};
+use frugality_measure::model::LinearModel;
 
 /// Media type of what [`render`] returns.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -79,6 +80,38 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
         if let Some(value) = value {
             page.gauge(name, help)
                 .sample(&[("zone", source.zone)], value);
+        }
+    }
+    model(page, source.model);
+}
+
+/// The coefficients of the board's model, if the joules are counted by it, and what is known of them.
+fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
+    let known = model.and_then(|model| model.uncertainty);
+    for (name, help, value) in [
+        (
+            "frugality_meter_model_idle_watts",
+            "Power that the model gives the node with nothing to do.",
+            model.map(|model| model.idle_watts),
+        ),
+        (
+            "frugality_meter_model_watts_per_cpu",
+            "Power that the model adds for one busy CPU.",
+            model.map(|model| model.watts_per_cpu),
+        ),
+        (
+            "frugality_meter_model_idle_watts_relative_uncertainty",
+            "Relative standard uncertainty of the model's idle watts; absent where it is unknown.",
+            known.map(|known| known.idle_watts),
+        ),
+        (
+            "frugality_meter_model_watts_per_cpu_relative_uncertainty",
+            "Relative standard uncertainty of the model's watts per CPU; absent where it is unknown.",
+            known.map(|known| known.watts_per_cpu),
+        ),
+    ] {
+        if let Some(value) = value {
+            page.gauge(name, help).sample(&[], value);
         }
     }
 }

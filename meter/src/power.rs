@@ -25,6 +25,7 @@ pub(crate) mod timeline;
 
 use std::time::Duration;
 
+use frugality_measure::model::LinearModel;
 use serde::Deserialize;
 
 /// How far a source's joules can be trusted: the provenance of the node's power.
@@ -73,6 +74,8 @@ pub(crate) struct Source {
     pub(crate) fixed_uncertainty_watts: f64,
     /// Step of the instrument's counter, in joules.
     pub(crate) resolution_joules: Option<f64>,
+    /// The coefficients of the board's model, if the joules are counted by it.
+    pub(crate) model: Option<LinearModel>,
 }
 
 /// What an instrument tells.

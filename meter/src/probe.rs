@@ -91,13 +91,14 @@ pub(crate) async fn report(settings: &Settings) -> String {
             source.zone
         ),
     );
-    match source.relative_uncertainty {
-        Some(share) if source.fixed_uncertainty_watts > 0.0 => {
+    match (source.model, source.relative_uncertainty) {
+        (Some(model), _) => line("model", &model),
+        (None, Some(share)) if source.fixed_uncertainty_watts > 0.0 => {
             let (share, fixed) = (share * 100.0, source.fixed_uncertainty_watts * 1000.0);
             line("uncertainty", &format!("{share:.1} % and {fixed:.1} mW"));
         }
-        Some(share) => line("uncertainty", &format!("{:.1} %", share * 100.0)),
-        None => line("uncertainty", &"unknown: write relativeUncertainty"),
+        (None, Some(share)) => line("uncertainty", &format!("{:.1} %", share * 100.0)),
+        (None, None) => line("uncertainty", &"unknown: write relativeUncertainty"),
     }
     let mut chosen = chosen;
     if let Some(Instrument::Polled { instrument, .. }) = &mut chosen.instrument

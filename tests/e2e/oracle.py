@@ -393,7 +393,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
 
 def boards(text: str) -> dict[str, tuple[float, float]]:
     """Idle watts and watts per CPU by board, from what ``frugality-meter boards`` prints."""
-    found = re.finditer(r"^(\S+) .*? ([\d.]+) +([\d.]+) +(\d+) +[\d.]+ ", text, re.MULTILINE)
+    found = re.finditer(r"^(\S+) .*? ([\d.]+) +\d+ % +([\d.]+) +(\d+) +[\d.]+ ", text, re.MULTILINE)
     return {
         name: (float(idle), (float(full) - float(idle)) / int(cores))
         for name, idle, full, cores in (match.groups() for match in found)

@@ -179,7 +179,12 @@ PLUG_VALUES = {
         }
     }
 }
-MODEL = Source("model", "Modelled", "frugality-meter 0.1.0 board-model generic", {})
+MODEL = Source(
+    "model",
+    "Modelled",
+    "frugality-meter 0.1.0 board-model generic (2 W idle + 3 W per CPU, accuracy unknown)",
+    {},
+)
 PLUG = Source("plug", "Metered", "frugality-meter 0.1.0 shelly-gen2", PLUG_VALUES)
 KEPLER = Source(
     "kepler",

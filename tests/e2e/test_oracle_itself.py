@@ -208,9 +208,9 @@ def test_intervals_are_those_of_a_published_example() -> None:
 def test_boards_are_read_from_the_meters_own_table() -> None:
     table = """Modelled power: P = idle watts + watts per CPU x (CPU-seconds used per second)
 
-BOARD                                 IDLE W  FULL W  CORES  W PER CPU  SOURCE
-pi-2b        Raspberry Pi 2 Model B     3.33     4.8      4     0.3675  P. Montens, 2016: "idle"
-generic      any other board               -       -      -          -  yours: --idle-watts
+BOARD                                 IDLE W     ±  FULL W  CORES  W PER CPU     ±  SOURCE
+pi-2b        Raspberry Pi 2 Model B     3.33  41 %     4.8      4     0.3675  19 %  P. Montens, 2016: "idle"
+generic      any other board               -     -       -      -          -     -  yours: --idle-watts
 """
     assert oracle.boards(table) == {"pi-2b": (3.33, pytest.approx(0.3675))}
 

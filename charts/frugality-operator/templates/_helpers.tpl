@@ -116,12 +116,26 @@ The board %s has its own watts: leave out %s,
 or write --set meter.board=generic to use yours.
 ` .Values.meter.board (join " and " $given)) }}
 {{- end }}
+{{- $stated := list }}
+{{- range list "idleWattsRelativeUncertainty" "wattsPerCpuRelativeUncertainty" }}
+{{- if not (kindIs "invalid" (index $.Values.meter .)) }}
+{{- $stated = append $stated (printf "meter.%s" .) }}
+{{- end }}
+{{- end }}
+{{- if eq (len $stated) 1 }}
+{{- fail (printf `
+
+Only %s is set. The accuracy of an energy needs that of both watts: write
+meter.idleWattsRelativeUncertainty and meter.wattsPerCpuRelativeUncertainty, or neither.
+` (join "" $stated)) }}
+{{- end }}
+{{- $given = concat $given $stated }}
 {{- if and .Values.meter.power.default $given }}
 {{- fail (printf `
 
 Where meter.power.default says what power is read from, %s are not used:
-write idleWatts and wattsPerCpu below meter.power.default.
-` (join " and " $given)) }}
+write %s below meter.power.default.
+` (join " and " $given) (join " and " $given | replace "meter." "")) }}
 {{- end }}
 {{- if and .Values.meter.power.groups .Values.meter.affinity }}
 {{- fail "meter.power.groups and meter.affinity exclude each other: the groups' labels decide which meter runs on a node." }}

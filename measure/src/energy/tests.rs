@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
+use crate::model::{LinearModel, ModelUncertainty};
 use crate::reading::Pods;
 
 /// The tests' time 0, in Unix seconds.
@@ -148,6 +149,11 @@ fn truth(at: f64, interval_seconds: f64) -> Reading {
             source: "board-model".to_owned(),
             board: Some("synthetic".to_owned()),
             provenance: Provenance::Modelled,
+            model: Some(LinearModel {
+                idle_watts: 3.0,
+                watts_per_cpu: 2.0,
+                uncertainty: None,
+            }),
         }),
         meter_start_unix_seconds: Some(T0 - 500.0),
         interval_seconds: Some(interval_seconds),
@@ -227,6 +233,63 @@ fn every_figure_is_the_truth() {
     assert_eq!(figures.readings_used, 422);
     assert_near(figures.timestamp_uncertainty_seconds, 0.0);
     assert_near(figures.node_joules_relative_uncertainty, 0.0);
+}
+
+/// Gives every reading's model these uncertainties of its idle watts and its watts per CPU.
+fn stating(lab: &mut Lab, idle_watts: f64, watts_per_cpu: f64) {
+    lab.change(-10.0, 500.0, |reading| {
+        let mut meter = MeterIdentity::clone(&reading.meter);
+        if let Some(model) = &mut meter.model {
+            model.uncertainty = Some(ModelUncertainty {
+                idle_watts,
+                watts_per_cpu,
+            });
+        }
+        reading.meter = Arc::new(meter);
+    });
+}
+
+#[test]
+fn a_models_accuracy_is_that_of_its_watts_by_their_part_of_the_energy() {
+    let mut lab = Lab::read_every(1.0);
+    let unknown = lab.unchecked().unwrap();
+    assert_eq!(unknown.meter_relative_uncertainty, None);
+    stating(&mut lab, 0.1, 0.2);
+    let figures = lab.unchecked().unwrap();
+    // 220 s of 3 W, and 550 CPU-seconds of 2 J each.
+    let expected = (0.1 * 660.0 + 0.2 * 1100.0) / 1760.0;
+    assert_near_some(figures.meter_relative_uncertainty, expected);
+    // The model's word for it counts, and not the meter's bound.
+    lab.change(-10.0, 500.0, |reading| {
+        reading.relative_uncertainty = Some(0.2);
+    });
+    assert_near_some(
+        lab.unchecked().unwrap().meter_relative_uncertainty,
+        expected,
+    );
+}
+
+#[test]
+fn what_a_models_watts_multiply_is_known_without_any_pods_counters() {
+    let lab = Lab::read_every(1.0);
+    let figures = lab.unchecked().unwrap();
+    let lost = EnergyFigures {
+        cpu: None,
+        ..figures.clone()
+    };
+    for figures in [&figures, &lost] {
+        let parts = figures.parts(220.0).unwrap();
+        assert_near(parts.idle_seconds, 220.0);
+        assert_near(parts.cpu_seconds, 550.0);
+    }
+    let metered = EnergyFigures {
+        meter: MeterIdentity {
+            model: None,
+            ..figures.meter.clone()
+        },
+        ..figures
+    };
+    assert_eq!(metered.parts(220.0), None);
 }
 
 #[test]

@@ -22,6 +22,12 @@ pub(super) const NODE_FREQUENCY: &str = "frugality_meter_node_frequency_hertz";
 pub(super) const ENERGY_RELATIVE_UNCERTAINTY: &str = "frugality_meter_energy_relative_uncertainty";
 /// An energy whose standard uncertainty is larger than itself is none.
 pub(super) const RELATIVE_UNCERTAINTY: RangeInclusive<f64> = 0.0..=1.0;
+pub(super) const MODEL_IDLE_WATTS: &str = "frugality_meter_model_idle_watts";
+pub(super) const MODEL_WATTS_PER_CPU: &str = "frugality_meter_model_watts_per_cpu";
+pub(super) const MODEL_IDLE_WATTS_RELATIVE_UNCERTAINTY: &str =
+    "frugality_meter_model_idle_watts_relative_uncertainty";
+pub(super) const MODEL_WATTS_PER_CPU_RELATIVE_UNCERTAINTY: &str =
+    "frugality_meter_model_watts_per_cpu_relative_uncertainty";
 pub(super) const ENERGY_RESOLUTION: &str = "frugality_meter_energy_resolution_joules";
 pub(super) const LAST_TRUE_READING_AGE: &str = "frugality_meter_last_true_reading_age_seconds";
 pub(super) const SATURATED_READINGS: &str = "frugality_meter_saturated_readings_total";

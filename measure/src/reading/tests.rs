@@ -18,6 +18,10 @@ frugality_meter_throttled_seconds_total{node_name="pi-1",cause="throttled"} 12.5
 frugality_meter_node_temperature_celsius{node_name="pi-1"} -3.5
 frugality_meter_node_frequency_hertz{node_name="pi-1"} 1.5e9
 frugality_meter_energy_relative_uncertainty{node_name="pi-1",zone="psys"} 0.03
+frugality_meter_model_idle_watts{node_name="pi-1"} 3.33
+frugality_meter_model_watts_per_cpu{node_name="pi-1"} 0.3675
+frugality_meter_model_idle_watts_relative_uncertainty{node_name="pi-1"} 0.41
+frugality_meter_model_watts_per_cpu_relative_uncertainty{node_name="pi-1"} 0.19
 frugality_meter_energy_resolution_joules{node_name="pi-1",zone="psys"} 0.25
 frugality_meter_last_true_reading_age_seconds{node_name="pi-1",zone="psys"} 0.75
 frugality_meter_saturated_readings_total{node_name="pi-1",zone="psys"} 2
@@ -61,6 +65,14 @@ fn reads_all_that_the_node_meter_serves() {
             source: "board-model".to_owned(),
             board: Some("pi-2b".to_owned()),
             provenance: Provenance::Modelled,
+            model: Some(LinearModel {
+                idle_watts: 3.33,
+                watts_per_cpu: 0.3675,
+                uncertainty: Some(ModelUncertainty {
+                    idle_watts: 0.41,
+                    watts_per_cpu: 0.19,
+                }),
+            }),
         }),
         meter_start_unix_seconds: Some(1_795_230_000.5),
         interval_seconds: Some(1.0),
@@ -225,6 +237,31 @@ fn numbers_that_no_counter_has_are_refused() {
     }
     assert!(matches!(
         read(NODE_METER, NODE, None, f64::NAN),
+        Err(ReadingError::InvalidValue { .. })
+    ));
+}
+
+#[test]
+fn a_model_is_known_by_both_of_its_watts_and_its_accuracy_by_both_uncertainties() {
+    let model = |left_out: &str| {
+        let text = without(left_out, NODE_METER);
+        read_text(&text).unwrap().meter.model
+    };
+    for left_out in [
+        "frugality_meter_model_idle_watts{",
+        "frugality_meter_model_watts_per_cpu{",
+    ] {
+        assert_eq!(model(left_out), None, "{left_out}");
+    }
+    for left_out in [
+        "frugality_meter_model_idle_watts_relative_uncertainty",
+        "frugality_meter_model_watts_per_cpu_relative_uncertainty",
+    ] {
+        assert_eq!(model(left_out).unwrap().uncertainty, None, "{left_out}");
+    }
+    let beyond = NODE_METER.replace(" 0.41\n", " 1.5\n");
+    assert!(matches!(
+        read_text(&beyond),
         Err(ReadingError::InvalidValue { .. })
     ));
 }

@@ -6,10 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
-
-/// The type B part's coverage factor, for about 95 % (JCGM 100:2008, 6.3.3). The type A part has
-/// Student's t in its place.
-const COVERAGE: f64 = 2.0;
+// The type A part has Student's t in its place.
+use crate::model::COVERAGE;
 
 /// The ends of an interval, in the unit of its figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

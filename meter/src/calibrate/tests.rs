@@ -34,16 +34,21 @@ fn the_line_and_its_uncertainty_are_those_of_least_squares() {
 fn the_values_can_be_used_as_they_are() {
     let fit = fit(&points(200, 4.0)).unwrap();
     let report = fit.report(Some(0.01));
-    let scatter = fit.residual_watts / fit.mean_watts;
+    let scatter = (fit.residual_watts / fit.mean_watts).hypot(0.01);
+    let idle = scatter.hypot(fit.idle_uncertainty / fit.idle_watts);
+    let slope = scatter.hypot(fit.slope_uncertainty / fit.watts_per_cpu);
     for part in [
         "source: {type: model}".to_owned(),
         format!("idleWatts: {:.4}", fit.idle_watts),
         format!("wattsPerCpu: {:.4}", fit.watts_per_cpu),
-        format!("relativeUncertainty: {:.4}", scatter.hypot(0.01)),
+        format!("idleWattsRelativeUncertainty: {idle:.4}"),
+        format!("wattsPerCpuRelativeUncertainty: {slope:.4}"),
     ] {
         assert!(report.contains(&part), "{part} is not in: {report}");
     }
-    assert!(fit.report(None).contains("not known"));
+    let unknown = fit.report(None);
+    assert!(unknown.contains("# the accuracy of these watts is unknown"));
+    assert!(!unknown.contains("RelativeUncertainty"), "{unknown}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{BOARD_ZONE, Provenance, Source};
 use frugality_measure::attribution::Interval;
+use frugality_measure::model::{LinearModel, ModelUncertainty, Parts};
 
 /// Name of the board whose two numbers the user gives.
 pub(crate) const GENERIC: &str = "generic";
@@ -23,8 +24,8 @@ pub(crate) struct Board {
     pub(crate) full_watts: f64,
     /// Cores that were busy at `full_watts`.
     pub(crate) cores: u32,
-    /// Standard uncertainty of modelled energy as a share of it.
-    pub(crate) relative_uncertainty: f64,
+    /// Relative standard uncertainties of the two watts.
+    pub(crate) uncertainty: ModelUncertainty,
     /// Who measured it.
     pub(crate) source: &'static str,
 }
@@ -34,6 +35,23 @@ impl Board {
     pub(crate) fn watts_per_cpu(&self) -> f64 {
         (self.full_watts - self.idle_watts) / f64::from(self.cores)
     }
+
+    /// The model.
+    pub(crate) fn line(&self) -> LinearModel {
+        LinearModel {
+            idle_watts: self.idle_watts,
+            watts_per_cpu: self.watts_per_cpu(),
+            uncertainty: Some(self.uncertainty),
+        }
+    }
+}
+
+/// The same share of both watts.
+pub(crate) const fn both(share: f64) -> ModelUncertainty {
+    ModelUncertainty {
+        idle_watts: share,
+        watts_per_cpu: share,
+    }
 }
 
 const PI_DRAMBLE: &str = "J. Geerling, Raspberry Pi Dramble, \"Power Consumption Benchmarks\": idle, and 4 busy cores (stress --cpu 4)";
@@ -41,10 +59,10 @@ const PI_DRAMBLE: &str = "J. Geerling, Raspberry Pi Dramble, \"Power Consumption
 /// The boards known by name. Two boards of one model differ by tens of percent with their
 /// supply, their peripherals and their revision: the table is for lack of a meter.
 ///
-/// The uncertainties are judgements, not calibrations: half of what two publications differ by at
-/// half load (Joular power models, github.com/joular/powermodels, give for idle to full load
-/// 1.4–2.4 W for a 2B, 1.5–4.6 W for a 3B, 2.5–5.3 W for a 3B+ and 3.0–6.4 or 3.4–6.8 W for a 4B),
-/// and never below 15 %.
+/// The uncertainties are judgements, not calibrations: half of what two publications differ by in idle watts
+/// and in watts per CPU, over their mean (Joular power models, github.com/joular/powermodels, give for idle to full
+/// load 1.4–2.4 W for a 2B, 1.5–4.6 W for a 3B, 2.5–5.3 W for a 3B+ and 3.0–6.4 or 3.4–6.8 W for a 4B),
+/// and never below 15 %. Where there is one publication only, 20 %.
 pub(crate) const BOARDS: &[Board] = &[
     Board {
         name: "pi-zero-2w",
@@ -53,7 +71,7 @@ pub(crate) const BOARDS: &[Board] = &[
         idle_watts: 0.5,
         full_watts: 2.3,
         cores: 4,
-        relative_uncertainty: 0.2,
+        uncertainty: both(0.2),
         source: "J. Geerling, \"Disabling cores to reduce the Pi Zero 2 W's power consumption by half\", 2021: 100 mA idle, 2.3 W with stress-ng -c 4, by a USB meter",
     },
     Board {
@@ -63,7 +81,10 @@ pub(crate) const BOARDS: &[Board] = &[
         idle_watts: 3.33,
         full_watts: 4.8,
         cores: 4,
-        relative_uncertainty: 0.36,
+        uncertainty: ModelUncertainty {
+            idle_watts: 0.41,
+            watts_per_cpu: 0.19,
+        },
         source: "P. Montens, \"Erlang: cluster ARM Pi2 contre une VM Xeon\", 2016: idle and full load, slightly overclocked",
     },
     Board {
@@ -73,7 +94,7 @@ pub(crate) const BOARDS: &[Board] = &[
         idle_watts: 1.4,
         full_watts: 3.7,
         cores: 4,
-        relative_uncertainty: 0.15,
+        uncertainty: both(0.15),
         source: PI_DRAMBLE,
     },
     Board {
@@ -83,7 +104,7 @@ pub(crate) const BOARDS: &[Board] = &[
         idle_watts: 1.9,
         full_watts: 5.1,
         cores: 4,
-        relative_uncertainty: 0.15,
+        uncertainty: both(0.15),
         source: PI_DRAMBLE,
     },
     Board {
@@ -93,7 +114,7 @@ pub(crate) const BOARDS: &[Board] = &[
         idle_watts: 2.7,
         full_watts: 6.4,
         cores: 4,
-        relative_uncertainty: 0.15,
+        uncertainty: both(0.15),
         source: PI_DRAMBLE,
     },
     Board {
@@ -103,7 +124,7 @@ pub(crate) const BOARDS: &[Board] = &[
         idle_watts: 4.4,
         full_watts: 7.86,
         cores: 4,
-        relative_uncertainty: 0.2,
+        uncertainty: both(0.2),
         source: "A. Noureddine, Joular power models (github.com/joular/powermodels), rbp5b1.0-64: its straight line at 0 and 100 % CPU; its polynomial disagrees near idle",
     },
 ];
@@ -138,28 +159,30 @@ pub(crate) fn boards_table() -> String {
     );
     let _ = writeln!(
         table,
-        "{:<12} {:<24} {:>6} {:>7} {:>6} {:>10} {:>5}  SOURCE",
-        "BOARD", "", "IDLE W", "FULL W", "CORES", "W PER CPU", "±"
+        "{:<12} {:<24} {:>6} {:>5} {:>7} {:>6} {:>10} {:>5}  SOURCE",
+        "BOARD", "", "IDLE W", "±", "FULL W", "CORES", "W PER CPU", "±"
     );
     for board in BOARDS {
         let _ = writeln!(
             table,
-            "{:<12} {:<24} {:>6} {:>7} {:>6} {:>10.4} {:>3.0} %  {}",
+            "{:<12} {:<24} {:>6} {:>3.0} % {:>7} {:>6} {:>10.4} {:>3.0} %  {}",
             board.name,
             board.title,
             board.idle_watts,
+            board.uncertainty.idle_watts * 100.0,
             board.full_watts,
             board.cores,
             board.watts_per_cpu(),
-            board.relative_uncertainty * 100.0,
+            board.uncertainty.watts_per_cpu * 100.0,
             board.source
         );
     }
     let _ = writeln!(
         table,
-        "{:<12} {:<24} {:>6} {:>7} {:>6} {:>10} {:>5}  yours: --idle-watts and --watts-per-cpu",
-        GENERIC, "any other board", "-", "-", "-", "-", "-"
+        "{:<12} {:<24} {:>6} {:>5} {:>7} {:>6} {:>10} {:>5}  yours: --idle-watts and --watts-per-cpu; ± unknown unless you state it",
+        GENERIC, "any other board", "-", "-", "-", "-", "-", "-"
     );
+    table.push_str("\n±: relative standard uncertainty of the watts before it\n");
     table
 }
 
@@ -169,18 +192,16 @@ pub(crate) fn boards_table() -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BoardModel {
     board: String,
-    idle_watts: f64,
-    watts_per_cpu: f64,
+    line: LinearModel,
     cpus: u32,
 }
 
 impl BoardModel {
     /// A model of a node with `cpus` CPUs. Both coefficients must be finite and not negative.
-    pub(crate) fn new(board: &str, idle_watts: f64, watts_per_cpu: f64, cpus: u32) -> Self {
+    pub(crate) fn new(board: &str, line: LinearModel, cpus: u32) -> Self {
         Self {
             board: board.to_owned(),
-            idle_watts,
-            watts_per_cpu,
+            line,
             cpus,
         }
     }
@@ -188,23 +209,28 @@ impl BoardModel {
 
 impl BoardModel {
     /// What the joules of this model are, where nothing better is known of the board.
-    pub(crate) fn source(&self, relative_uncertainty: Option<f64>) -> Source {
+    pub(crate) fn source(&self) -> Source {
+        let line = self.line;
         Source {
             name: "board-model",
             provenance: Provenance::Modelled,
             board: self.board.clone(),
             path: format!("model:{}", self.board),
             zone: BOARD_ZONE,
-            max_watts: Some(self.idle_watts + self.watts_per_cpu * f64::from(self.cpus)),
-            relative_uncertainty,
+            max_watts: Some(line.idle_watts + line.watts_per_cpu * f64::from(self.cpus)),
+            relative_uncertainty: line.uncertainty.map(|known| known.largest()),
             fixed_uncertainty_watts: 0.0,
             resolution_joules: None,
+            model: Some(line),
         }
     }
 
     /// Energy that the node drew in the interval, in joules, never negative.
     pub(crate) fn joules(&self, interval: Interval) -> f64 {
-        self.idle_watts * interval.elapsed_seconds + self.watts_per_cpu * interval.node_cpu_seconds
+        self.line.joules(Parts {
+            idle_seconds: interval.elapsed_seconds,
+            cpu_seconds: interval.node_cpu_seconds,
+        })
     }
 }
 
@@ -215,14 +241,17 @@ mod tests {
     #[test]
     fn a_pi_2b_draws_its_measured_power_idle_and_fully_busy() {
         let pi = BOARDS.iter().find(|board| board.name == "pi-2b").unwrap();
-        let model = BoardModel::new(pi.name, pi.idle_watts, pi.watts_per_cpu(), 4);
+        let model = BoardModel::new(pi.name, pi.line(), 4);
         let second_with = |node_cpu_seconds| Interval {
             elapsed_seconds: 1.0,
             node_cpu_seconds,
         };
         assert!((model.joules(second_with(0.0)) - 3.33).abs() < 1e-12);
         assert!((model.joules(second_with(4.0)) - 4.8).abs() < 1e-12);
-        assert!((model.source(None).max_watts.unwrap() - 4.8).abs() < 1e-12);
+        let source = model.source();
+        assert!((source.max_watts.unwrap() - 4.8).abs() < 1e-12);
+        // No energy of the model is less certain than the worse of its two watts.
+        assert_eq!(source.relative_uncertainty, Some(0.41));
     }
 
     #[test]
@@ -236,8 +265,13 @@ mod tests {
             assert!(row.contains(&format!("{:.4}", board.watts_per_cpu())));
             assert!(row.ends_with(board.source));
             assert!(board.full_watts > board.idle_watts);
+            let known = board.uncertainty;
+            for share in [known.idle_watts, known.watts_per_cpu] {
+                assert!((0.15..=1.0).contains(&share), "{}: {share}", board.name);
+                assert!(row.contains(&format!("{:.0} %", share * 100.0)));
+            }
         }
-        assert!(table.contains("--idle-watts"));
+        assert!(table.contains("--idle-watts") && table.contains("± unknown unless you state it"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::supply::Supply;
 use super::sysfs::read_text;
 use super::timeline::Timeline;
 use super::{BOARD_ZONE, LocalInstrument, Provenance, Source};
+use frugality_measure::model::LinearModel;
 
 /// What the choice depends on beside the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -227,29 +228,37 @@ impl Plan<'_> {
     }
 
     /// The board's model, where enough is said for one.
-    fn model(&self) -> Result<Option<(BoardModel, Option<f64>)>, ChoiceError> {
+    fn model(&self) -> Result<Option<BoardModel>, ChoiceError> {
         let power = self.power;
         let given = power.idle_watts.zip(power.watts_per_cpu);
+        let stated = power.model_uncertainty();
         let name = power.board.as_deref().unwrap_or(GENERIC);
         if name == GENERIC {
-            let model = given.map(|(idle_watts, watts_per_cpu)| {
-                BoardModel::new(GENERIC, idle_watts, watts_per_cpu, self.at.cpus)
-            });
-            return Ok(model.map(|model| (model, None)));
+            return Ok(given.map(|(idle_watts, watts_per_cpu)| {
+                let line = LinearModel {
+                    idle_watts,
+                    watts_per_cpu,
+                    uncertainty: stated,
+                };
+                BoardModel::new(GENERIC, line, self.at.cpus)
+            }));
         }
         let board = by_name(name).ok_or_else(|| ChoiceError::UnknownBoard(name.to_owned()))?;
         if power.idle_watts.is_some() || power.watts_per_cpu.is_some() {
             return Err(ChoiceError::BoardHasWatts(name.to_owned()));
         }
-        let model = BoardModel::new(name, board.idle_watts, board.watts_per_cpu(), self.at.cpus);
-        Ok(Some((model, Some(board.relative_uncertainty))))
+        let known = board.line();
+        let line = LinearModel {
+            uncertainty: stated.or(known.uncertainty),
+            ..known
+        };
+        Ok(Some(BoardModel::new(name, line, self.at.cpus)))
     }
 
     fn model_alone(&self) -> Result<Chosen, ChoiceError> {
-        let (model, uncertainty) = self.model()?.ok_or(ChoiceError::GenericNeedsWatts)?;
-        let source = model.source(self.power.relative_uncertainty.or(uncertainty));
+        let model = self.model()?.ok_or(ChoiceError::GenericNeedsWatts)?;
         Ok(Chosen {
-            supply: Supply::modelled(source, model),
+            supply: Supply::modelled(model.source(), model),
             instrument: None,
         })
     }
@@ -396,6 +405,7 @@ impl Plan<'_> {
                 .relative_uncertainty
                 .map_or(measured.fixed_uncertainty_watts, |_| 0.0),
             resolution_joules: measured.resolution_joules,
+            model: None,
         }
     }
 
@@ -417,9 +427,8 @@ impl Plan<'_> {
         if let Some(refresh) = refresh {
             timeline = timeline.refreshed(refresh);
         }
-        let model = self.model()?.map(|(model, _)| model);
         Ok(Chosen {
-            supply: Supply::metered(source, timeline, model, lag),
+            supply: Supply::metered(source, timeline, self.model()?, lag),
             instrument: Some(instrument),
         })
     }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use frugality_measure::model::ModelUncertainty;
 use serde::Deserialize;
 
 use super::Provenance;
+use super::board::both;
 use super::remote::Credentials;
 
 /// The whole file.
@@ -34,10 +36,14 @@ pub(crate) struct NodePower {
     pub(crate) idle_watts: Option<f64>,
     /// What one busy CPU of a generic board adds, in watts.
     pub(crate) watts_per_cpu: Option<f64>,
+    /// Relative standard uncertainty of the board's idle watts, for the source `model`.
+    pub(crate) idle_watts_relative_uncertainty: Option<f64>,
+    /// The same of its watts per CPU.
+    pub(crate) watts_per_cpu_relative_uncertainty: Option<f64>,
     /// The most that this node can draw, in watts.
     pub(crate) max_watts: Option<f64>,
     /// Standard uncertainty of the source as a share of the energy, if it is known better than
-    /// from the data sheet.
+    /// from the data sheet. For the source `model`, of both of the board's watts.
     pub(crate) relative_uncertainty: Option<f64>,
     /// `Modelled` where an exporter serves what a model computes.
     pub(crate) provenance: Option<Provenance>,
@@ -192,6 +198,12 @@ pub(crate) enum ConfigError {
         /// What it should be.
         expected: &'static str,
     },
+    /// An energy needs the uncertainty of both watts.
+    #[error(
+        "the accuracy of a model is not stated once and whole: write idleWattsRelativeUncertainty and \
+         wattsPerCpuRelativeUncertainty, or relativeUncertainty for both"
+    )]
+    ModelUncertainty,
     /// The ways to prove who asks exclude each other.
     #[error("write username with passwordFile, or tokenFile alone")]
     Credentials,
@@ -228,6 +240,8 @@ impl NodePower {
             board: None,
             idle_watts: None,
             watts_per_cpu: None,
+            idle_watts_relative_uncertainty: None,
+            watts_per_cpu_relative_uncertainty: None,
             max_watts: None,
             relative_uncertainty: None,
             provenance: None,
@@ -245,12 +259,6 @@ impl NodePower {
                 f64::MIN_POSITIVE,
                 "of watts above 0",
             ),
-            (
-                "relativeUncertainty",
-                self.relative_uncertainty,
-                0.0,
-                "such as 0.02",
-            ),
         ];
         for (field, value, least, expected) in numbers {
             if let Some(value) = value.filter(|value| !(value.is_finite() && *value >= least)) {
@@ -261,7 +269,47 @@ impl NodePower {
                 });
             }
         }
-        Ok(())
+        let shares = [
+            ("relativeUncertainty", self.relative_uncertainty),
+            (
+                "idleWattsRelativeUncertainty",
+                self.idle_watts_relative_uncertainty,
+            ),
+            (
+                "wattsPerCpuRelativeUncertainty",
+                self.watts_per_cpu_relative_uncertainty,
+            ),
+        ];
+        for (field, value) in shares {
+            // The operator takes no reading of an energy whose uncertainty is larger than itself.
+            if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
+                return Err(ConfigError::OutOfRange {
+                    field,
+                    value,
+                    expected: "from 0 to 1, such as 0.02",
+                });
+            }
+        }
+        match (
+            self.idle_watts_relative_uncertainty,
+            self.watts_per_cpu_relative_uncertainty,
+            self.relative_uncertainty,
+        ) {
+            (None, None, _) | (Some(_), Some(_), None) => Ok(()),
+            _ => Err(ConfigError::ModelUncertainty),
+        }
+    }
+
+    /// How well the watts of the board's model are known, if the user says so. One share for the energy holds for
+    /// both.
+    pub(crate) fn model_uncertainty(&self) -> Option<ModelUncertainty> {
+        self.idle_watts_relative_uncertainty
+            .zip(self.watts_per_cpu_relative_uncertainty)
+            .map(|(idle_watts, watts_per_cpu)| ModelUncertainty {
+                idle_watts,
+                watts_per_cpu,
+            })
+            .or(self.relative_uncertainty.map(both))
     }
 }
 

@@ -155,6 +155,20 @@ fn the_meter_s_own_series_say_what_the_joules_are() {
     let max_watts = page.value("frugality_meter_max_watts", &[("zone", "psys")]);
     assert!((max_watts - (3.33 + 2.0 * 0.3675)).abs() < 1e-9);
     assert!((page.value("frugality_meter_interval_seconds", &[]) - 0.05).abs() < 1e-9);
+    for (name, value) in [
+        ("frugality_meter_model_idle_watts", 3.33),
+        ("frugality_meter_model_watts_per_cpu", 0.3675),
+        (
+            "frugality_meter_model_idle_watts_relative_uncertainty",
+            0.41,
+        ),
+        (
+            "frugality_meter_model_watts_per_cpu_relative_uncertainty",
+            0.19,
+        ),
+    ] {
+        assert!((page.value(name, &[]) - value).abs() < 1e-9, "{name}");
+    }
     assert!(page.value("frugality_meter_start_time_seconds", &[]) <= page.timestamp());
     let path = [("path", "model:pi-2b"), ("zone", "psys")];
     page.value("kepler_node_cpu_joules_total", &path);
@@ -178,6 +192,9 @@ fn the_operator_s_reader_understands_all_of_it() {
     assert_eq!(reading.meter.source, "board-model");
     assert_eq!(reading.meter.board.as_deref(), Some("pi-2b"));
     assert_eq!(reading.meter.provenance, Provenance::Modelled);
+    let model = reading.meter.model.unwrap();
+    assert!((model.idle_watts - 3.33).abs() < 1e-9);
+    assert!((model.uncertainty.unwrap().idle_watts - 0.41).abs() < 1e-9);
     assert_eq!(reading.zone, "psys");
     let timestamp = Page::parse(&text).timestamp();
     assert_eq!(reading.meter_unix_seconds, Some(timestamp));

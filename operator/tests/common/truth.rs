@@ -7,6 +7,7 @@ use frugality_measure::{
     fortio::{Amount, FortioResult, ResponseSizes},
     latency::Histogram,
     load::LoadResult,
+    model::LinearModel,
     reading::{MeterIdentity, PodReading, Provenance, Reading},
     report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
 };
@@ -227,9 +228,17 @@ pub(crate) fn meter(provenance: Provenance) -> MeterIdentity {
         version: "0.1.0".into(),
         source: source.into(),
         board,
+        model: (provenance == Provenance::Modelled).then_some(MODEL),
         provenance,
     }
 }
+
+/// What the node draws, for a meter that models it. Nobody has said how well that is known.
+const MODEL: LinearModel = LinearModel {
+    idle_watts: IDLE_WATTS,
+    watts_per_cpu: 1.0 / CPU_SECONDS_PER_JOULE,
+    uncertainty: None,
+};
 
 /// Of several servers, the second takes twice what the first takes, and so on.
 pub(crate) fn share_of_server(place: usize, servers: usize) -> f64 {

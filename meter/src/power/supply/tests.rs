@@ -33,6 +33,7 @@ fn plug(lag: f64) -> Supply {
         relative_uncertainty: Some(0.01),
         fixed_uncertainty_watts: 0.0,
         resolution_joules: None,
+        model: None,
     };
     let timeline = Timeline::new(Duration::from_secs(10), None);
     Supply::metered(source, timeline, None, Duration::from_secs_f64(lag))
