@@ -29,9 +29,10 @@ pub use load::{DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_R
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use scenario::{CheckResult, CycleResult, Scenario};
 pub use status::{
-    BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison, CostPerMillion, CostTerms,
-    Expanded, Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look, NodeResult, NoiseFloor,
-    Optimum, PastVerdict, Progress, SweepResult, Verdict, WorkloadResult, seven_digits,
+    BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
+    CostPerMillion, CostTerms, Expanded, Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look,
+    NodeResult, NoiseFloor, Optimum, PastVerdict, Progress, SweepResult, Verdict, WorkloadResult,
+    seven_digits,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

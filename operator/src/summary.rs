@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     api::{
-        CandidateResult, CostPerMillion, DecidingFigure, Figure, FrugalityBenchmark,
-        FrugalityBenchmarkStatus, Optimum, SweepResult,
+        BoardVerdict, CandidateResult, CostPerMillion, DecidingFigure, Expanded, Figure,
+        FrugalityBenchmark, FrugalityBenchmarkStatus, Optimum, SweepResult,
     },
     plan::text,
 };
@@ -431,6 +431,9 @@ fn winner(status: &FrugalityBenchmarkStatus, deciding: &str) -> Option<String> {
             "a tie: shown to be equal by {deciding} joules per {unit}{everywhere}"
         )),
         None if is_one_candidate(status) => None,
+        None if depends_on_board(status) => Some(format!(
+            "no winner: it depends on the board by {deciding} joules per {unit}"
+        )),
         None if status.comparisons.is_empty() => Some("no winner: not compared".into()),
         None if several_points => Some(format!(
             "no winner: none at every point by {deciding} joules per {unit}"
@@ -439,6 +442,12 @@ fn winner(status: &FrugalityBenchmarkStatus, deciding: &str) -> Option<String> {
             "no winner: not separated by {deciding} joules per {unit}"
         )),
     }
+}
+
+/// Whether it is the board that decides who wins.
+fn depends_on_board(status: &FrugalityBenchmarkStatus) -> bool {
+    let columns = status.columns.as_ref();
+    columns.and_then(|columns| columns.winner.as_deref()) == Some(text::DEPENDS_ON_BOARD)
 }
 
 fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
@@ -459,11 +468,17 @@ fn notes(status: &FrugalityBenchmarkStatus) -> Vec<String> {
             })
             .map(|c| {
                 let at = text::at(&c.point, several_points);
+                let boards = match c.board {
+                    Some(BoardVerdict::EveryBoard) => ", on every board",
+                    Some(BoardVerdict::StatedAccuracy) => ", by the stated accuracy of this board",
+                    Some(BoardVerdict::DependsOnBoard) => ": depends on the board",
+                    None => "",
+                };
                 format!(
-                    "{} / {}{at}: {}",
+                    "{} / {}{at}: {}{boards}",
                     c.candidate,
                     c.against,
-                    text::ratio(&c.ratio)
+                    text::comparison(c)
                 )
             }),
     );
@@ -628,13 +643,18 @@ fn intervals(status: &FrugalityBenchmarkStatus) -> String {
             .or(result.attributed_joules_per_request)?
             .expanded
     });
-    let between_nodes = status
-        .comparisons
-        .iter()
-        .any(|c| c.ratio.expanded.is_some());
-    let covers = match of_joules.map(|e| e.covers_meter).min() {
+    let is_modelled = status.provenance.as_deref() == Some("Modelled");
+    let between_nodes = status.results.iter().any(|result| result.node.is_some());
+    let of_joules: Vec<Expanded> = of_joules.collect();
+    let covers = match of_joules.iter().map(|e| e.covers_meter).min() {
+        _ if of_joules.iter().any(|e| e.repeatability_only) => {
+            "; ≈ has none, because the accuracy of the power model is unknown; a ratio of modelled joules is told from the least to the most over all boards"
+        }
         Some(true) if between_nodes => {
             "; those of joules, and of ratios between nodes, cover the meters' own accuracy and what the windows' ends cost too"
+        }
+        Some(true) if is_modelled => {
+            "; those of joules cover the stated accuracy of the power model and what the windows' ends cost too; a ratio is told from the least to the most over all boards, unless that accuracy decides"
         }
         Some(true) => {
             "; those of joules cover the meter's own accuracy and what the windows' ends cost too, and ratios have no need to"

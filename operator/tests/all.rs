@@ -29,6 +29,7 @@ mod verdict_detection;
 mod verdict_endurance;
 mod verdict_latency;
 mod verdict_looks;
+mod verdict_modelled;
 mod verdict_optimum;
 mod verdict_outliers;
 mod verdict_sweep;

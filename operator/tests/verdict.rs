@@ -2,11 +2,11 @@
 
 use crate::common::{
     assert_near,
-    entries::{Trial, entry, factor, judged, ledger, share_the_node, without_figures},
+    entries::{Trial, entry, factor, judged, ledger, on_board, share_the_node, without_figures},
     judgement::{UPPER, assert_ended, assert_no_number, budgets, rounded, status, table, usual},
     of_yaml, summary, two, two_with,
 };
-use frugality_measure::reading::Provenance;
+use frugality_measure::{model::LinearModel, reading::Provenance};
 use frugality_operator::api::{DecidingFigure, FrugalityBenchmark, Outcome, Verdict, reason};
 use serde_json::{Value, json};
 
@@ -130,9 +130,19 @@ fn one_candidate_alone_has_figures_and_no_winner() {
 
 #[test]
 fn modelled_joules_are_called_so() {
-    let modelled = |block: i32, candidate: &str| Trial {
-        provenance: Provenance::Modelled,
-        ..usual(block, candidate)
+    let board = LinearModel {
+        idle_watts: 2.0,
+        watts_per_cpu: 3.0,
+        uncertainty: None,
+    };
+    let modelled = |block: i32, candidate: &str| {
+        let (times, spread) = if candidate == "python" {
+            (3.0, -0.01)
+        } else {
+            (1.0, 0.01)
+        };
+        let times = times * factor(block, spread);
+        on_board(board, 0.0025 * times, 0.001 * times)
     };
     let plan = status(&two(), modelled);
     assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);

@@ -35,7 +35,8 @@ pub struct FrugalityBenchmarkStatus {
     /// Pass, Fail, Inconclusive, Invalid or Error; absent while running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Candidate that beats every other by an interval that excludes 1, of several points at every one.
+    /// Candidate that beats every other by an interval that excludes 1, of several points at every one. Of modelled power on
+    /// every board, or on those that the stated accuracy of its watts allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
     /// True where all candidates are shown to differ by less than `energy.tieWithin`; there is no winner
@@ -177,7 +178,7 @@ pub struct PastVerdict {
     pub winner: Option<String>,
     /// Winner's figure over the next best, with its interval, as it was shown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 128))]
     pub ratio: Option<String>,
     /// Figure that decided it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -252,6 +253,10 @@ pub struct Expanded {
     pub upper: f64,
     /// Whether the meter's own accuracy is in it: not where the meter tells none in a trial.
     pub covers_meter: bool,
+    /// True if power is modelled and the accuracy of the model is unknown. The interval then tells how well the figure would
+    /// be found again on this model, and nothing about joules. Such a figure is shown as `≈x`, without an interval.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub repeatability_only: bool,
 }
 
 impl Figure {
@@ -285,12 +290,26 @@ impl Figure {
         }
     }
 
+    /// Whether nothing is known of its accuracy, so that no interval is shown.
+    #[must_use]
+    pub fn is_repeatability_only(&self) -> bool {
+        self.expanded.is_some_and(|e| e.repeatability_only)
+    }
+
     /// The ends that decide: of joules with what the spread does not show, else of the spread alone.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         self.expanded
             .map_or((self.lower, self.upper), |e| (e.lower, e.upper))
     }
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// A figure has seven digits in a status.
@@ -562,13 +581,84 @@ pub struct Comparison {
     pub candidate: String,
     /// The other.
     pub against: String,
-    /// Candidate's figure over the other's, paired by block: below 1 is less energy.
+    /// Candidate's figure over the other's, paired by block: below 1 is less energy. Of modelled power, by this node's watts;
+    /// its `expanded` interval then has every board in it, or every one that the stated accuracy of the watts allows.
     pub ratio: Figure,
-    /// Whether the interval excludes 1.
+    /// Whether the interval that decides excludes 1.
     pub separated: bool,
     /// Whether the ratio is shown to be within `energy.tieWithin` of 1; absent without that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalent: Option<bool>,
+    /// For gross or attributed joules of modelled power, the extremes of the ratio over all boards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boards: Option<BoardRange>,
+    /// For which boards the ratio is on one side of 1. Absent for measured power, for net joules, in which the board cancels,
+    /// and where no board is shown to tell the two apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<BoardVerdict>,
+}
+
+/// For which boards one candidate needs less energy than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum BoardVerdict {
+    /// On every board whose power is a straight line of CPU use: both extremes exclude 1, on the same side.
+    EveryBoard,
+    /// On this board, by the stated accuracy of its watts.
+    StatedAccuracy,
+    /// It depends on the board: an extreme excludes 1, and the other one does not, or on the other side.
+    DependsOnBoard,
+}
+
+/// The extremes of a ratio of modelled joules. On any board of the form idle watts + watts per CPU × CPUs in use, with both
+/// watts at least 0, the ratio lies between them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BoardRange {
+    /// On a board that draws idle watts only: for gross joules the ratio of the times per request.
+    pub idle_only: Figure,
+    /// On a board that draws for CPU time only: for gross joules the ratio of the node's CPU times per request.
+    pub cpu_only: Figure,
+}
+
+impl BoardRange {
+    /// The extremes, the smaller first.
+    #[must_use]
+    pub fn values(&self) -> (f64, f64) {
+        let (idle, cpu) = (self.idle_only.value, self.cpu_only.value);
+        (idle.min(cpu), idle.max(cpu))
+    }
+
+    /// The ends of an interval that has those of both extremes in it.
+    #[must_use]
+    pub fn bounds(&self) -> (f64, f64) {
+        let (idle, cpu) = (self.idle_only.bounds(), self.cpu_only.bounds());
+        (idle.0.min(cpu.0), idle.1.max(cpu.1))
+    }
+
+    /// Whether the ratio is on one side of 1 on every board.
+    #[must_use]
+    pub fn is_separated(&self) -> bool {
+        let (lower, upper) = self.bounds();
+        upper < 1.0 || lower > 1.0
+    }
+
+    /// Whether there is a board on which it is.
+    #[must_use]
+    pub fn is_separated_somewhere(&self) -> bool {
+        [self.idle_only, self.cpu_only].iter().any(|extreme| {
+            let (lower, upper) = extreme.bounds();
+            upper < 1.0 || lower > 1.0
+        })
+    }
+
+    /// The same of seven digits.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        Self {
+            idle_only: self.idle_only.rounded(),
+            cpu_only: self.cpu_only.rounded(),
+        }
+    }
 }
 
 /// What became of a limit.

@@ -81,6 +81,8 @@ pub struct Limit {
     pub quantity: Quantity,
     /// Limit, in the unit of the quantity.
     pub value: f64,
+    /// The same as the user wrote it.
+    pub written: String,
     /// The other candidate of a ratio.
     pub against: Option<String>,
 }
@@ -585,6 +587,7 @@ fn limits(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Limit>, SettingsError> {
                 candidate: budget.candidate.clone(),
                 quantity,
                 value: number(quantity.field(), decimal)?,
+                written: decimal.to_string(),
                 against,
             });
         }

@@ -215,7 +215,19 @@ impl Report<'_> {
                 Some(winner) => winner.clone(),
                 None if figures.tie => "tie".into(),
                 None if figures.depends_on_load => "depends on load".into(),
+                None if figures.depends_on_board => text::DEPENDS_ON_BOARD.into(),
                 None => "not separated".into(),
+            });
+        }
+        if figures.depends_on_board {
+            columns.ratio = nearest(figures.comparisons.iter()).map(|c| {
+                let ratio = text::comparison(c);
+                format!(
+                    "{} / {} {ratio}{}",
+                    c.candidate,
+                    c.against,
+                    figures.at(&c.point)
+                )
             });
         }
         let shown = shown(figures);
@@ -343,12 +355,13 @@ fn ratio(figures: &Figures, shown: &[&CandidateResult]) -> Option<String> {
             .iter()
             .any(|result| c.candidate == result.candidate && c.point == result.point)
     };
-    figures
-        .comparisons
-        .iter()
-        .filter(is_shown)
-        .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
-        .map(|c| format!("{}{}", text::ratio(&c.ratio), figures.at(&c.point)))
+    nearest(figures.comparisons.iter().filter(is_shown))
+        .map(|c| format!("{}{}", text::comparison(c), figures.at(&c.point)))
+}
+
+/// Where two candidates are closest.
+fn nearest<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> Option<&'a Comparison> {
+    comparisons.max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
 }
 
 /// The deciding figure of a candidate. Modelled joules stand behind the CPU time that they were

@@ -4,7 +4,13 @@ use std::net::Ipv6Addr;
 
 use frugality_measure::reading::Provenance;
 
-use crate::api::{DecidingFigure, Figure};
+use crate::api::{BoardRange, BoardVerdict, Comparison, DecidingFigure, Figure};
+
+/// In the place of a winner, where it is the board that decides.
+pub const DEPENDS_ON_BOARD: &str = "depends on the board";
+
+/// The most significant digits of a figure: a status keeps seven.
+const MOST_DIGITS: i32 = 6;
 
 /// The address of a port in a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
 #[must_use]
@@ -33,31 +39,79 @@ pub fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
-    // Of the rounded number: 9.9999 has the digits of 10.
-    let magnitude: i32 = format!("{value:.2e}")
-        .split_once('e')
-        .and_then(|(_, exponent)| exponent.parse().ok())
-        .unwrap_or_default();
-    match magnitude {
+    match magnitude(value) {
         ..-7 | 9.. => format!("{value:.2e}"),
-        _ => {
+        magnitude => {
             let decimals = usize::try_from(2 - magnitude).unwrap_or_default();
             format!("{value:.decimals$}")
         }
     }
 }
 
-/// A figure with half its interval, the one that decides, rounded alike: `0.00412±0.00020`.
+/// The exponent of a number of three significant digits: 9.9999 has that of 10.
+fn magnitude(value: f64) -> i32 {
+    format!("{value:.2e}")
+        .split_once('e')
+        .and_then(|(_, exponent)| exponent.parse().ok())
+        .unwrap_or_default()
+}
+
+/// As many decimals as an uncertainty needs to show one significant digit, or two if the first is 1 (as ISO 80000-1 and the
+/// GUM, 7.2.6, have it).
+fn decimals_of(uncertainty: f64) -> i32 {
+    let text = format!("{uncertainty:.0e}");
+    let Some((digit, exponent)) = text.split_once('e') else {
+        return 0;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    i32::from(digit == "1") - exponent
+}
+
+/// The decimals of a figure beside its uncertainty: three significant digits, more if the uncertainty asks for them.
+fn decimals(value: f64, uncertainty: f64) -> usize {
+    let magnitude = magnitude(value);
+    let wanted = if uncertainty > 0.0 {
+        decimals_of(uncertainty).max(2 - magnitude)
+    } else {
+        2 - magnitude
+    };
+    usize::try_from(wanted.min(MOST_DIGITS - 1 - magnitude)).unwrap_or_default()
+}
+
+/// A number beside its uncertainty.
+fn number_beside(value: f64, uncertainty: f64) -> String {
+    match magnitude(value) {
+        _ if value == 0.0 => number(value),
+        ..-7 | 9.. => number(value),
+        _ => format!("{value:.0$}", decimals(value, uncertainty)),
+    }
+}
+
+/// A figure with half its interval, the one that decides, rounded alike: `0.00412±0.00020`. The uncertainty shows one
+/// significant digit at least. A figure of which no accuracy is known has none: `≈0.00412`.
 #[must_use]
 pub fn figure(figure: &Figure) -> String {
+    if figure.is_repeatability_only() {
+        return format!("≈{}", number(figure.value));
+    }
     let (lower, upper) = figure.bounds();
     let half = (upper - lower) / 2.0;
-    let value = number(figure.value);
-    let decimals = value.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let value = number_beside(figure.value, half);
     if value.contains('e') {
         return format!("{value}±{half:.2e}");
     }
-    format!("{value}±{half:.decimals$}")
+    if half <= 0.0 {
+        return value;
+    }
+    // Of zero there are no digits to go by.
+    let decimals = if figure.value == 0.0 {
+        usize::try_from(decimals_of(half)).unwrap_or_default()
+    } else {
+        decimals(figure.value, half)
+    };
+    // Never 0: what is smaller than the last digit is told as one of it.
+    let last = 0.1_f64.powi(i32::try_from(decimals).unwrap_or_default());
+    format!("{value}±{:.decimals$}", half.max(last))
 }
 
 /// Joules never stand without which joule they are and where the power came from; invented ones
@@ -66,7 +120,11 @@ pub fn figure(figure: &Figure) -> String {
 pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> Option<String> {
     match provenance {
         Provenance::Metered => Some(format!("{amount} {}", figure.word())),
-        Provenance::Modelled => Some(format!("≈{amount} J {} modelled", figure.word())),
+        Provenance::Modelled => Some(format!(
+            "≈{} J {} modelled",
+            amount.trim_start_matches('≈'),
+            figure.word()
+        )),
         Provenance::Fake => None,
     }
 }
@@ -81,16 +139,39 @@ pub fn at(point: &str, is_one_of_several: bool) -> String {
     }
 }
 
-/// A ratio with its interval, the one that decides: `0.38 [0.36–0.40]`.
+/// A ratio with its interval, the one that decides: `0.380 [0.360–0.400]`.
 #[must_use]
 pub fn ratio(ratio: &Figure) -> String {
-    let (lower, upper) = ratio.bounds();
-    format!(
-        "{} [{}–{}]",
-        number(ratio.value),
-        number(lower),
-        number(upper)
-    )
+    range((ratio.value, ratio.value), ratio.bounds(), "")
+}
+
+/// The extremes of a ratio over all boards, with an interval that has both of theirs: `0.342–0.371 [0.334–0.380]`.
+#[must_use]
+pub fn board_range(range_of_boards: &BoardRange) -> String {
+    range(range_of_boards.values(), range_of_boards.bounds(), "")
+}
+
+/// A ratio as it is known: for every board, unless the stated accuracy of this board's watts decides.
+#[must_use]
+pub fn comparison(comparison: &Comparison) -> String {
+    match &comparison.boards {
+        Some(range) if comparison.board != Some(BoardVerdict::StatedAccuracy) => board_range(range),
+        _ => ratio(&comparison.ratio),
+    }
+}
+
+/// From the least to the most, or one number, with an interval and what is to be said of that.
+#[must_use]
+pub fn range((least, most): (f64, f64), (lower, upper): (f64, f64), remark: &str) -> String {
+    // By the smaller of the two distances: the interval must be seen on either side.
+    let half = (least - lower).min(upper - most);
+    let [least, most, lower, upper] =
+        [least, most, lower, upper].map(|value| number_beside(value, half));
+    if least == most {
+        format!("{least} [{lower}–{upper}{remark}]")
+    } else {
+        format!("{least}–{most} [{lower}–{upper}{remark}]")
+    }
 }
 
 #[cfg(test)]
@@ -154,9 +235,60 @@ mod tests {
                 lower: 0.003_7,
                 upper: 0.004_5,
                 covers_meter: true,
+                repeatability_only: false,
             }),
             ..f
         };
         assert_eq!(figure(&with_meter), "0.00412±0.00040");
+        let unknown = Figure {
+            expanded: Some(Expanded {
+                lower: 0.003_7,
+                upper: 0.004_5,
+                covers_meter: false,
+                repeatability_only: true,
+            }),
+            ..f
+        };
+        assert_eq!(figure(&unknown), "≈0.00412");
+    }
+
+    #[test]
+    fn an_uncertainty_shows_a_digit_and_two_if_the_first_is_a_1() {
+        for (value, half, text) in [
+            (523.2, 0.3, "523.2±0.3"),
+            (523.2, 0.14, "523.20±0.14"),
+            (523.2, 12.0, "523±12"),
+            (2.834, 0.003, "2.834±0.003"),
+            (2.834, 0.000_96, "2.8340±0.0010"),
+            (7528.0, 287.0, "7528±287"),
+            (0.000_141, 0.000_000_4, "0.0001410±0.0000004"),
+            // A status has seven digits, and of what is smaller one of the last.
+            (200.0, 1e-9, "200.000±0.001"),
+            (200.0, 0.0, "200"),
+            (0.0, 0.000_3, "0±0.0003"),
+        ] {
+            let told = figure(&Figure {
+                value,
+                lower: value - half,
+                upper: value + half,
+                expanded: None,
+            });
+            assert_eq!(told, text);
+        }
+    }
+
+    #[test]
+    fn the_ends_of_an_interval_are_seen_apart_from_its_middle() {
+        let told = |value, lower, upper| {
+            ratio(&Figure {
+                value,
+                lower,
+                upper,
+                expanded: None,
+            })
+        };
+        assert_eq!(told(0.342, 0.334, 0.351), "0.342 [0.334–0.351]");
+        assert_eq!(told(0.9998, 0.9996, 0.999_95), "0.99980 [0.99960–0.99995]");
+        assert_eq!(told(0.01, 0.009_81, 0.010_2), "0.0100 [0.00981–0.0102]");
     }
 }

@@ -10,6 +10,7 @@ mod detection;
 mod endurance;
 mod evidence;
 mod latency;
+mod modelled;
 mod outliers;
 mod standing;
 mod sweep;
@@ -18,7 +19,7 @@ mod workloads;
 
 use std::collections::BTreeMap;
 
-use frugality_measure::reading::Provenance;
+use frugality_measure::{model::LinearModel, reading::Provenance};
 
 use super::{
     identity::hex_digest,
@@ -27,8 +28,8 @@ use super::{
     text,
 };
 use crate::api::{
-    self, BudgetOutcome, BudgetResult, CandidateResult, Comparison, CostPerMillion, DecidingFigure,
-    Figure, FrugalityTrial, MIN_BLOCKS, NoiseFloor, SweepResult, Verdict, reason,
+    self, BoardRange, BudgetOutcome, BudgetResult, CandidateResult, Comparison, CostPerMillion,
+    DecidingFigure, Figure, FrugalityTrial, MIN_BLOCKS, NoiseFloor, SweepResult, Verdict, reason,
 };
 use budgets::budgets;
 use evidence::Evidence;
@@ -63,6 +64,8 @@ pub struct Figures {
     pub winner: Option<String>,
     /// Whether different candidates are shown to win at different points.
     pub depends_on_load: bool,
+    /// Whether it is the board that decides who wins, in one point at least.
+    pub depends_on_board: bool,
     /// How many of the results are judged, from the first.
     pub judged: usize,
     /// Whether all candidates are shown to be equal at every point.
@@ -85,6 +88,8 @@ pub struct Figures {
     pub provenance: Option<Provenance>,
     /// Meter and source.
     pub meter: Option<String>,
+    /// The model of the power, if all trials have one and the same.
+    pub model: Option<LinearModel>,
     /// SHA-256 over the entries that count.
     pub ledger_digest: String,
 }
@@ -262,10 +267,13 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
         ));
     }
     if modelled {
-        parts.push(
-            "Power is modelled from CPU use: joules here compare CPU-seconds and time, not measured watts"
-                .into(),
-        );
+        parts.push(format!(
+            "Power is modelled from CPU use{}: joules here compare CPU-seconds and time, not measured watts",
+            figures
+                .model
+                .map(|model| format!(" ({model})"))
+                .unwrap_or_default()
+        ));
     }
     parts.extend(figures.notes.iter().map(|note| format!("Note: {note}")));
     Judgement {
@@ -392,6 +400,7 @@ fn rounded(mut figures: Figures) -> Figures {
     }
     for comparison in &mut figures.comparisons {
         comparison.ratio = comparison.ratio.rounded();
+        comparison.boards = comparison.boards.map(BoardRange::rounded);
     }
     for budget in &mut figures.budgets {
         budget.figure = budget.figure.map(Figure::rounded);
@@ -429,6 +438,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
         tries: ledger.tries(),
         winner: standing::winner(judged),
         depends_on_load: standing::depends_on_load(judged),
+        depends_on_board: standing::depends_on_board(judged),
         judged: judged.iter().map(|standing| standing.results.len()).sum(),
         tie: standing::is_tie(judged),
         sweep: sweep(&evidence),
@@ -440,6 +450,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
         results: standings.into_iter().flat_map(|s| s.results).collect(),
         provenance: worst.map(|energy| energy.provenance),
         meter: meters(&counted),
+        model: model(&counted),
         ledger_digest: digest(&counted),
     }
 }
@@ -462,6 +473,15 @@ fn meters(trials: &[&FrugalityTrial]) -> Option<String> {
             Some(of_nodes.collect::<Vec<_>>().join(" and "))
         }
     }
+}
+
+/// The model of the power, if all trials have one and the same.
+fn model(trials: &[&FrugalityTrial]) -> Option<LinearModel> {
+    let mut models = trials
+        .iter()
+        .map(|e| e.status.as_ref()?.energy.as_ref()?.meter.model);
+    let first = models.next()??;
+    models.all(|model| model == Some(first)).then_some(first)
 }
 
 /// Where errors ended a sweep: with each number of replicas for itself, in one note.

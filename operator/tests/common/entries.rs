@@ -7,7 +7,8 @@ use frugality_measure::{
         ReadingMark, Window, WorkloadFigures,
     },
     load::RequestFigures,
-    reading::Provenance,
+    model::{LinearModel, Parts},
+    reading::{MeterIdentity, Provenance},
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome},
@@ -31,6 +32,12 @@ pub(crate) struct Trial {
     pub(crate) errors: u64,
     pub(crate) successes: u64,
     pub(crate) provenance: Provenance,
+    /// Of power that is modelled.
+    pub(crate) model: Option<LinearModel>,
+    /// Of the whole node in the window, in seconds.
+    pub(crate) node_cpu_seconds: f64,
+    /// Of the candidate's pods and the database's, in seconds.
+    pub(crate) pods_cpu_seconds: [f64; 2],
     pub(crate) meter_uncertainty: Option<f64>,
     /// Standard uncertainty of the node's joules from the window's ends, as a share of them.
     pub(crate) ends_uncertainty: f64,
@@ -66,6 +73,9 @@ impl Default for Trial {
             errors: 0,
             successes: 1000,
             provenance: Provenance::Metered,
+            model: None,
+            node_cpu_seconds: 4.0,
+            pods_cpu_seconds: [2.0, 1.0],
             meter_uncertainty: None,
             ends_uncertainty: 0.0,
             body_bytes: Some(1000.0),
@@ -79,6 +89,36 @@ impl Default for Trial {
             restarts: Some(0),
             workloads: Vec::new(),
         }
+    }
+}
+
+/// A trial on a board of this model, whose requests each take so many seconds and so much of the node's CPU time. Of the
+/// CPU time a tenth is not the load's, and of the rest three fifths are the candidate's and one fifth the database's.
+pub(crate) fn on_board(model: LinearModel, seconds: f64, cpu_seconds: f64) -> Trial {
+    let gross = model.joules(Parts {
+        idle_seconds: seconds,
+        cpu_seconds,
+    });
+    let of_load = 0.9 * cpu_seconds;
+    // The meter's share: energy times use times the pods' part of it, on four CPUs.
+    let attributed = |part: f64| gross * part * of_load / (4.0 * seconds);
+    Trial {
+        gross,
+        net: Some(model.watts_per_cpu * of_load).filter(|net| *net > 0.0),
+        attributed_candidate: Some(attributed(0.6)),
+        attributed_both: Some(attributed(0.8)),
+        milliseconds: 1000.0 * seconds,
+        requests_per_second: 1.0 / seconds,
+        seconds: 1000.0 * seconds,
+        node_cpu_seconds: 1000.0 * cpu_seconds,
+        pods_cpu_seconds: [600.0 * of_load, 200.0 * of_load],
+        provenance: Provenance::Modelled,
+        meter_uncertainty: model.relative_uncertainty(Parts {
+            idle_seconds: seconds,
+            cpu_seconds,
+        }),
+        model: Some(model),
+        ..Trial::default()
     }
 }
 
@@ -286,11 +326,13 @@ fn energy(trial: &Trial) -> EnergyFigures {
             candidate_and_database_joules_per_request: some(both),
         }),
         cpu: Some(CpuSeconds {
-            candidate_seconds: 2.0,
-            database_seconds: Some(1.0),
-            node_seconds: Some(4.0),
-            candidate_seconds_per_request: some(0.002),
-            candidate_and_database_seconds_per_request: some(0.003),
+            candidate_seconds: trial.pods_cpu_seconds[0],
+            database_seconds: Some(trial.pods_cpu_seconds[1]),
+            node_seconds: Some(trial.node_cpu_seconds),
+            candidate_seconds_per_request: some(trial.pods_cpu_seconds[0] / 1000.0),
+            candidate_and_database_seconds_per_request: some(
+                trial.pods_cpu_seconds.iter().sum::<f64>() / 1000.0,
+            ),
         }),
         workloads: trial.workloads.clone(),
         pods_withheld: trial
@@ -301,7 +343,10 @@ fn energy(trial: &Trial) -> EnergyFigures {
         candidate_working_set_growth_bytes_per_second: trial.memory_growth,
         database_peak_working_set_bytes: Some(90e6),
         provenance: trial.provenance,
-        meter: meter(trial.provenance),
+        meter: MeterIdentity {
+            model: trial.model,
+            ..meter(trial.provenance)
+        },
         zone: "psys".into(),
         readings_used: 30,
         largest_gap_seconds: 1.0,

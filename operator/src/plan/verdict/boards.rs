@@ -60,7 +60,8 @@ impl Evidence<'_> {
         }
         let is_unknown = |entrant: &&str| {
             let mut trials = self.trials_everywhere(entrant);
-            trials.any(|trial| meter_uncertainty(trial).is_none())
+            let deciding = Measure::Joules(self.deciding);
+            trials.any(|trial| meter_uncertainty(trial, deciding).is_none())
         };
         let unknown = [one, other].into_iter().find(is_unknown)?;
         Some(NotCompared {

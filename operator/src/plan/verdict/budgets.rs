@@ -7,7 +7,7 @@ use frugality_measure::statistics::{control::is_below_floor, multiplicity::holm}
 
 use super::{evidence::Evidence, standing::Standing};
 use crate::{
-    api::{BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
+    api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
         settings::{ERROR, Limit, Quantity},
         text,
@@ -109,11 +109,22 @@ impl<'a> Judged<'a> {
         }
     }
 
+    /// The extremes over all boards of a ratio of modelled joules, unless the stated accuracy of the board's watts decides.
+    fn boards(&self) -> Option<BoardRange> {
+        let against = self.limit.against.as_ref()?;
+        let level = self.evidence.settings.level;
+        let ratio = self.evidence.ratio(&self.limit.candidate, against, level)?;
+        ratio.boards.filter(|_| !ratio.is_by_stated_accuracy)
+    }
+
     fn figure(&self, level: f64) -> Option<Figure> {
         let limit = self.limit;
         match &limit.against {
             _ if self.has_no_floor => None,
-            Some(against) => self.evidence.ratio(&limit.candidate, against, level),
+            Some(against) => {
+                let ratio = self.evidence.ratio(&limit.candidate, against, level);
+                ratio.map(|ratio| ratio.figure)
+            }
             None => self
                 .evidence
                 .limited(&limit.candidate, limit.quantity, level),
@@ -177,19 +188,18 @@ impl<'a> Judged<'a> {
         let found = figure.map_or_else(
             || format!("no trustworthy {unit}"),
             |f| {
-                let (lower, upper) = f.bounds();
-                let covers = match f.expanded {
+                let remark = match f.expanded {
                     Some(e) if e.covers_meter => ", the meter's accuracy included",
                     Some(_) => ", without the meter's accuracy",
                     None => "",
                 };
-                format!(
-                    "{} [{}–{}{covers}]{} {unit}",
-                    text::number(f.value),
-                    text::number(lower),
-                    text::number(upper),
-                    if limit.against.is_some() { " as" } else { "" }
-                )
+                let told = match self.boards() {
+                    Some(range) => text::range(range.values(), range.bounds(), ", for every board"),
+                    None if f.is_repeatability_only() => text::figure(f),
+                    None => text::range((f.value, f.value), f.bounds(), remark),
+                };
+                let of = if limit.against.is_some() { " as" } else { "" };
+                format!("{told}{of} {unit}")
             },
         );
         let of = match &limit.against {
@@ -205,7 +215,7 @@ impl<'a> Judged<'a> {
         let at = text::at(&self.evidence.point.name, self.points > 1);
         format!(
             "{of}{at}: {found} {relation} the budget of at {side} {}{}",
-            text::number(limit.value),
+            limit.written,
             self.remark(figure, outcome)
         )
     }
@@ -251,7 +261,21 @@ impl<'a> Judged<'a> {
                 }
             ),
             (BudgetOutcome::Undecided, Some(figure)) => {
-                more_blocks(self.evidence.blocks.len(), figure, self.limit)
+                let blocks = self.evidence.blocks.len();
+                if let Some(range) = self.boards() {
+                    extreme(&range, self.limit.value).map_or_else(
+                        || " (no number of blocks would: it depends on the board)".to_owned(),
+                        |extreme| more_blocks(blocks, extreme, self.limit),
+                    )
+                } else {
+                    let needed = more_blocks(blocks, figure, self.limit);
+                    format!("{needed}{}", unknown_accuracy(figure))
+                }
+            }
+            (BudgetOutcome::Met | BudgetOutcome::Exceeded, Some(figure))
+                if figure.is_repeatability_only() =>
+            {
+                unknown_accuracy(figure).into()
             }
             (BudgetOutcome::Met | BudgetOutcome::Exceeded, _)
                 if self.limit.against.is_some() && settings.control.is_none() =>
@@ -264,6 +288,28 @@ impl<'a> Judged<'a> {
                 .unwrap_or_default(),
             _ => String::new(),
         }
+    }
+}
+
+/// The extreme that keeps a limit from being decided by its interval alone; none where the limit lies between the two.
+fn extreme(range: &BoardRange, limit: f64) -> Option<&Figure> {
+    let (least, most) = range.values();
+    let extremes = [&range.idle_only, &range.cpu_only].into_iter();
+    if limit > most {
+        extremes.max_by(|a, b| a.bounds().1.total_cmp(&b.bounds().1))
+    } else if limit < least {
+        extremes.min_by(|a, b| a.bounds().0.total_cmp(&b.bounds().0))
+    } else {
+        None
+    }
+}
+
+/// What must be said where a limit is decided without knowing how well the model's joules are known.
+fn unknown_accuracy(figure: &Figure) -> &'static str {
+    if figure.is_repeatability_only() {
+        " (the model's accuracy is unknown: the trials' repeatability alone decides, as energy.allowModelled allows)"
+    } else {
+        ""
     }
 }
 

@@ -3,11 +3,14 @@
 //! two were measured by different ones.
 
 use frugality_measure::statistics::{
-    control::noise_floor as floor_of, equivalence::is_equivalent, paired_ratio,
+    Estimate, control::noise_floor as floor_of, equivalence::is_equivalent, paired_ratio,
     position::position_effect, uncertainty::expanded,
 };
 
-use super::evidence::Evidence;
+use super::{
+    evidence::Evidence,
+    modelled::{Ratio, board_notes},
+};
 use crate::{
     api::{CandidateResult, Comparison, DecidingFigure, Expanded, Figure, NoiseFloor},
     plan::text,
@@ -31,33 +34,35 @@ impl Evidence<'_> {
 
     /// The ratio of two candidates, with an interval of two-sided error `level`. None where a figure is
     /// missing, or where they do not do the same work.
-    pub(super) fn ratio(&self, one: &str, other: &str, level: f64) -> Option<Figure> {
+    pub(super) fn ratio(&self, one: &str, other: &str, level: f64) -> Option<Ratio> {
         if self.why_not_compared(one, other).is_some() {
             return None;
         }
         let estimate = paired_ratio(&self.pairs(one, other)?, 1.0 - level)?;
         if self.is_on_one_node(one, other) {
-            return Some(estimate.into());
+            return self.on_one_node(one, other, level, estimate);
         }
         let bounds = expanded(&estimate, self.of_meters(one, other)?)?;
-        Some(Figure {
+        Some(Ratio::plain(Figure {
             expanded: Some(Expanded {
                 lower: bounds.lower,
                 upper: bounds.upper,
                 covers_meter: true,
+                repeatability_only: false,
             }),
             ..estimate.into()
-        })
+        }))
     }
 
     /// Whether two candidates are shown to differ by less than a share.
     fn is_equal(&self, one: &str, other: &str, within: f64) -> Option<bool> {
         let level = self.settings.tie_level;
-        if self.is_on_one_node(one, other) {
+        // Two one-sided tests are an interval of twice their level.
+        let ratio = self.ratio(one, other, 2.0 * level)?.figure;
+        if ratio.expanded.is_none() {
             return is_equivalent(&self.pairs(one, other)?, within, level);
         }
-        // Two one-sided tests are an interval of twice their level.
-        let (lower, upper) = self.ratio(one, other, 2.0 * level)?.bounds();
+        let (lower, upper) = ratio.bounds();
         Some(lower > 1.0 / (1.0 + within) && upper < 1.0 + within)
     }
 
@@ -73,14 +78,16 @@ impl Evidence<'_> {
                 let equivalent = settings
                     .tie_within
                     .and_then(|within| self.is_equal(candidate, against, within));
-                let (lower, upper) = ratio.bounds();
+                let (lower, upper) = ratio.figure.bounds();
                 comparisons.push(Comparison {
                     point: self.point.name.clone(),
                     candidate: candidate.clone(),
                     against: against.clone(),
                     separated: upper < 1.0 || lower > 1.0,
                     equivalent,
-                    ratio,
+                    board: ratio.verdict(),
+                    boards: ratio.boards,
+                    ratio: ratio.figure,
                 });
             }
         }
@@ -115,7 +122,7 @@ impl Evidence<'_> {
         let candidates = &self.settings.candidates;
         let beats = |one: &String, other: &String| {
             let ratio = self.ratio(one, other, self.strict_level);
-            ratio.is_some_and(|ratio| ratio.bounds().1 < 1.0)
+            ratio.is_some_and(|ratio| ratio.figure.bounds().1 < 1.0)
         };
         let beats_all = |one: &&String| {
             let mut others = candidates.iter().filter(|other| other != one);
@@ -132,12 +139,24 @@ impl Evidence<'_> {
     fn noise_floor_at(&self, level: f64) -> Option<NoiseFloor> {
         let control = self.settings.control.as_ref()?;
         let pairs = self.pairs(&control.candidate, &control.hidden)?;
-        let estimate = paired_ratio(&pairs, 1.0 - level)?;
+        let own = paired_ratio(&pairs, 1.0 - level)?;
+        // Of modelled power, the noise of any board: times and CPU times have their own.
+        let estimates = self
+            .extremes(&control.candidate, &control.hidden, level)
+            .map_or_else(
+                || vec![own],
+                |[idle_only, cpu_only]| vec![own, idle_only, cpu_only],
+            );
+        let floors: Option<Vec<(f64, Estimate)>> = estimates
+            .into_iter()
+            .map(|estimate| Some((floor_of(&estimate)?, estimate)))
+            .collect();
+        let (floor, ratio) = floors?.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
         Some(NoiseFloor {
             point: self.point.name.clone(),
             candidate: control.candidate.clone(),
-            share: floor_of(&estimate)?.exp_m1(),
-            ratio: estimate.into(),
+            share: floor.exp_m1(),
+            ratio: ratio.into(),
         })
     }
 
@@ -152,6 +171,7 @@ impl Evidence<'_> {
             .map(|why| why.message)
             .into_iter()
             .collect();
+        notes.extend(board_notes(comparisons));
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         notes.extend(self.outlier_notes());

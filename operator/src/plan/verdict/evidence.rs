@@ -11,6 +11,7 @@ use frugality_measure::{
 use super::{
     costs::cost_of,
     detection::{Undetected, undetected},
+    modelled::is_modelled,
 };
 use crate::{
     api::{
@@ -259,13 +260,15 @@ impl<'a> Evidence<'a> {
     ) -> Option<Figure> {
         let beside = self.uncertainty(trials, measure, f64::hypot)?;
         let bounds = expanded(estimate, beside)?;
+        let covers_meter = trials
+            .iter()
+            .all(|trial| meter_uncertainty(trial, measure).is_some());
         Some(Figure {
             expanded: Some(Expanded {
                 lower: bounds.lower,
                 upper: bounds.upper,
-                covers_meter: trials
-                    .iter()
-                    .all(|trial| meter_uncertainty(trial).is_some()),
+                covers_meter,
+                repeatability_only: !covers_meter && trials.iter().any(|trial| is_modelled(trial)),
             }),
             ..Figure::from(*estimate)
         })
@@ -287,6 +290,7 @@ impl<'a> Evidence<'a> {
     ) -> Option<f64> {
         let of_trial = |trial: &&FrugalityTrialStatus| {
             let energy = trial.energy.as_ref()?;
+            let of_meter = meter_uncertainty(trial, measure).unwrap_or(0.0);
             let units = trial.requests.as_ref()?.units();
             // The ends' joules are the same in gross and net; of what is attributed, and of CPU time, they
             // are about the share that they are of the load's own.
@@ -304,7 +308,7 @@ impl<'a> Evidence<'a> {
                 }
                 // A baseline ends in idleness, where a moment earlier or later costs next to nothing.
                 Measure::IdleWatts => {
-                    return Some(together(meter_uncertainty(trial).unwrap_or(0.0), 0.0));
+                    return Some(together(of_meter, 0.0));
                 }
                 Measure::LoadWatts => (Some(energy.node_joules), 1.0),
                 Measure::Cost(_, rates) => {
@@ -323,7 +327,7 @@ impl<'a> Evidence<'a> {
                 _ => 0.0,
             };
             let of_ends = of_ends.hypot(of_drift);
-            let of_energy = together(meter_uncertainty(trial).unwrap_or(0.0), of_ends);
+            let of_energy = together(of_meter, of_ends);
             Some(of_energy * share)
         };
         trials
@@ -528,9 +532,22 @@ pub fn joules(
     }
 }
 
-/// The meter's own accuracy, where it tells that.
-pub(super) fn meter_uncertainty(trial: &FrugalityTrialStatus) -> Option<f64> {
-    trial.energy.as_ref()?.meter_relative_uncertainty
+/// The relative standard uncertainty of a measure of energy by the meter's own accuracy, where the meter states it. Of a
+/// linear model, net joules have that of the watts per CPU alone; the ledger has that of gross joules, and the larger of the
+/// two bounds the others.
+pub(super) fn meter_uncertainty(trial: &FrugalityTrialStatus, measure: Measure<'_>) -> Option<f64> {
+    let energy = trial.energy.as_ref()?;
+    let Some(model) = &energy.meter.model else {
+        return energy.meter_relative_uncertainty;
+    };
+    let known = model.uncertainty?;
+    match measure {
+        Measure::Joules(DecidingFigure::Net | DecidingFigure::NetAttributed) => {
+            Some(known.watts_per_cpu)
+        }
+        Measure::Joules(DecidingFigure::Attributed) | Measure::IdleWatts => Some(known.largest()),
+        _ => energy.meter_relative_uncertainty,
+    }
 }
 
 /// Without a database the boundary is the candidate alone.

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{comparisons::told, evidence::Evidence, work::NotCompared};
-use crate::api::{CandidateResult, Comparison, NoiseFloor};
+use crate::{
+    api::{BoardVerdict, CandidateResult, Comparison, NoiseFloor},
+    plan::text,
+};
 
 /// The most notes that a status tells.
 const MAX_NOTES: usize = 16;
@@ -18,6 +21,8 @@ pub(super) struct Standing {
     /// Who wins even if every point is asked.
     pub(super) strict_winner: Option<String>,
     pub(super) tie: bool,
+    /// Whether a candidate wins on some boards and on others not.
+    pub(super) depends_on_board: bool,
     pub(super) noise_floor: Option<NoiseFloor>,
     pub(super) not_compared: Option<NotCompared>,
     pub(super) notes: Vec<String>,
@@ -37,6 +42,7 @@ impl Standing {
             notes: evidence.notes(&comparisons, noise_floor.as_ref()),
             not_compared: evidence.not_compared(),
             strict_winner: evidence.strict_winner().filter(|_| !tie).map(str::to_owned),
+            depends_on_board: winner.is_none() && !tie && depend_on_board(&comparisons),
             results,
             comparisons,
             winner,
@@ -49,6 +55,7 @@ impl Standing {
         match &self.winner {
             Some(winner) => winner.clone(),
             None if self.tie => "a tie".into(),
+            None if self.depends_on_board => text::DEPENDS_ON_BOARD.into(),
             None if self.comparisons.is_empty() => "not compared".into(),
             None => "not separated".into(),
         }
@@ -111,6 +118,23 @@ pub(super) fn depends_on_load(standings: &[Standing]) -> bool {
         .filter_map(|standing| standing.strict_winner.as_ref())
         .collect();
     winners.len() > 1
+}
+
+/// Whether one candidate's comparisons would make it a winner on some boards: all are won but for those that depend on the
+/// board, and one at least does.
+fn depend_on_board(comparisons: &[Comparison]) -> bool {
+    let depends = |c: &Comparison| c.board == Some(BoardVerdict::DependsOnBoard);
+    let is_won = |c: &Comparison| c.ratio.bounds().1 < 1.0;
+    comparisons.iter().any(depends) && comparisons.iter().all(|c| depends(c) || is_won(c))
+}
+
+/// Whether the board decides who wins at every point: at each there is a winner or it depends on the board, and at one at
+/// least it does.
+pub(super) fn depends_on_board(standings: &[Standing]) -> bool {
+    standings.iter().any(|s| s.depends_on_board)
+        && standings
+            .iter()
+            .all(|s| s.depends_on_board || s.winner.is_some())
 }
 
 /// The noise floor of the worst point; unknown where it is at any.

@@ -28,18 +28,12 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
             };
             SweepResult {
                 candidate: candidate.clone(),
-                most_requests_per_second: best.of(throughput, |_| Some(0.0)),
+                most_requests_per_second: best.of(&[&throughput], |_| Some(0.0)),
                 most_requests_per_joule: best.of(
-                    |evidence, trial| Some(evidence.value(trial, joules(evidence))?.recip()),
+                    &[&per_joule, &per_idle_second, &per_cpu_second],
                     |evidence| evidence.ends_uncertainty(candidate, joules(evidence)),
                 ),
-                knee: best.of(
-                    |evidence, trial| {
-                        let waiting = evidence.value(trial, Measure::MillisecondsPerRequest)?;
-                        Some(throughput(evidence, trial)? / waiting)
-                    },
-                    |_| Some(0.0),
-                ),
+                knee: best.of(&[&throughput_over_waiting], |_| Some(0.0)),
             }
         })
         .collect()
@@ -49,9 +43,37 @@ fn throughput(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f
     evidence.value(trial, Measure::RequestsPerSecond)
 }
 
+fn throughput_over_waiting(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
+    let waiting = evidence.value(trial, Measure::MillisecondsPerRequest)?;
+    Some(throughput(evidence, trial)? / waiting)
+}
+
 fn joules(evidence: &Evidence<'_>) -> Measure<'static> {
     Measure::Joules(evidence.deciding)
 }
+
+fn per_joule(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
+    Some(evidence.value(trial, joules(evidence))?.recip())
+}
+
+/// The same on a board that draws idle watts only; of measured power as measured.
+fn per_idle_second(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
+    match evidence.parts(trial) {
+        Some(parts) => Some(parts.idle_seconds.recip()),
+        None => per_joule(evidence, trial),
+    }
+}
+
+/// The same on a board that draws for CPU time only.
+fn per_cpu_second(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
+    match evidence.parts(trial) {
+        Some(parts) => Some(parts.cpu_seconds.recip()),
+        None => per_joule(evidence, trial),
+    }
+}
+
+/// What a trial has of something.
+type Value = dyn Fn(&Evidence<'_>, &FrugalityTrialStatus) -> Option<f64>;
 
 /// Looks for the point at which a candidate has most of something.
 struct Best<'a> {
@@ -67,22 +89,26 @@ impl Best<'_> {
     /// value that the spread does not show and that is another one at another point, which widens the
     /// interval (2·u, as in every expanded one). Each of the n − 1 comparisons has an n − 1th of the error,
     /// so that the points that are told hold the true best with the confidence of all intervals (Bonferroni;
-    /// the task is J. C. Hsu's, Annals of Statistics 12 (1984), 1136–1144). None where a trial lacks the
-    /// value, for then the best point may be one without it.
+    /// the task is J. C. Hsu's, Annals of Statistics 12 (1984), 1136–1144). Several values are the same thing on several
+    /// boards: the first finds the best point, and another point may be it unless it is less by all of them. None where a
+    /// trial lacks a value, for then the best point may be one without it.
     fn of(
         &self,
-        value: impl Fn(&Evidence<'_>, &FrugalityTrialStatus) -> Option<f64>,
+        values: &[&Value],
         beside: impl Fn(&Evidence<'_>) -> Option<f64>,
     ) -> Option<Optimum> {
-        let by_point: Vec<Vec<f64>> = self
-            .points
-            .iter()
-            .map(|evidence| {
-                let trials = evidence.trials(self.candidate);
-                let values = trials.into_iter().map(|trial| value(evidence, trial));
-                values.collect()
-            })
-            .collect::<Option<_>>()?;
+        let of_value = |value: &&Value| -> Option<Vec<Vec<f64>>> {
+            let points = self.points.iter();
+            points
+                .map(|evidence| {
+                    let trials = evidence.trials(self.candidate);
+                    let values = trials.into_iter().map(|trial| value(evidence, trial));
+                    values.collect()
+                })
+                .collect()
+        };
+        let by_value: Vec<Vec<Vec<f64>>> = values.iter().map(of_value).collect::<Option<_>>()?;
+        let by_point = by_value.first()?;
         let unseen: Vec<f64> = self.points.iter().map(beside).collect::<Option<_>>()?;
         let means: Vec<f64> = by_point
             .iter()
@@ -90,16 +116,20 @@ impl Best<'_> {
             .collect::<Option<_>>()?;
         let best = (0..means.len()).max_by(|&a, &b| means[a].total_cmp(&means[b]))?;
         let mut among = Vec::new();
-        for (index, values) in by_point.iter().enumerate() {
-            let pairs: Vec<(f64, f64)> = values
-                .iter()
-                .copied()
-                .zip(by_point[best].iter().copied())
-                .collect();
-            let upper = paired_ratio(&pairs, 1.0 - self.level)?.upper;
-            let wider = upper * (2.0 * unseen[index].hypot(unseen[best])).exp();
-            if index == best || wider >= 1.0 {
-                among.push(self.points[index].point.name.clone());
+        for (index, evidence) in self.points.iter().enumerate() {
+            let mut may_be = index == best;
+            for by_point in &by_value {
+                let pairs: Vec<(f64, f64)> = by_point[index]
+                    .iter()
+                    .copied()
+                    .zip(by_point[best].iter().copied())
+                    .collect();
+                let upper = paired_ratio(&pairs, 1.0 - self.level)?.upper;
+                let wider = upper * (2.0 * unseen[index].hypot(unseen[best])).exp();
+                may_be |= wider >= 1.0;
+            }
+            if may_be {
+                among.push(evidence.point.name.clone());
             }
         }
         Some(Optimum {

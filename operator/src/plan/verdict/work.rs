@@ -66,6 +66,7 @@ impl Evidence<'_> {
             .or_else(of_cycles)
             .or_else(of_queries)
             .or_else(|| self.meters_unknown(one, other))
+            .or_else(|| self.model_unknown(one, other))
     }
 
     fn responses_differ(&self, one: &str, other: &str) -> Option<String> {

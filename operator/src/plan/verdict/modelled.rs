@@ -1,0 +1,275 @@
+//! Modelled power. Joules are idle watts × time + watts per CPU × CPU time, and both watts may be wrong. For any board whose
+//! power is such a line, the ratio of two candidates lies between its extremes: that on a board that draws idle watts only,
+//! and that on a board that draws for CPU time only (the mediant inequality). What holds at both holds on every board.
+
+use frugality_measure::{
+    model::{LinearModel, Parts},
+    reading::Provenance,
+    statistics::{Estimate, paired_ratio, uncertainty::expanded},
+};
+
+use super::{
+    NotCompared,
+    evidence::{Evidence, Measure, meter_uncertainty},
+};
+use crate::{
+    api::{
+        BoardRange, BoardVerdict, Comparison, DecidingFigure, Expanded, Figure, FrugalityTrial,
+        FrugalityTrialStatus, reason,
+    },
+    plan::text,
+};
+
+/// A ratio of two candidates on one node.
+pub(super) struct Ratio {
+    /// By this node's power; its expanded interval decides.
+    pub(super) figure: Figure,
+    /// For modelled power, the extremes over all boards.
+    pub(super) boards: Option<BoardRange>,
+    /// Whether the expanded interval rests on the accuracy that is stated for the model's watts.
+    pub(super) is_by_stated_accuracy: bool,
+}
+
+impl Ratio {
+    /// Of measured power, or where the board cancels.
+    pub(super) fn plain(figure: Figure) -> Self {
+        Self {
+            figure,
+            boards: None,
+            is_by_stated_accuracy: false,
+        }
+    }
+
+    /// For which boards the ratio is on one side of 1.
+    pub(super) fn verdict(&self) -> Option<BoardVerdict> {
+        let range = self.boards.as_ref()?;
+        if range.is_separated() {
+            Some(BoardVerdict::EveryBoard)
+        } else if excludes_one(self.figure.bounds()) {
+            Some(BoardVerdict::StatedAccuracy)
+        } else if range.is_separated_somewhere() {
+            Some(BoardVerdict::DependsOnBoard)
+        } else {
+            None
+        }
+    }
+}
+
+fn excludes_one((lower, upper): (f64, f64)) -> bool {
+    upper < 1.0 || lower > 1.0
+}
+
+/// A trial of each of two entrants in one block, with what the model's watts multiply in it.
+type Pair<'a> = [(&'a FrugalityTrialStatus, Parts); 2];
+
+impl<'a> Evidence<'a> {
+    /// Whether an entrant's power is modelled in any trial here.
+    fn is_modelled(&self, entrant: &str) -> bool {
+        self.trials(entrant).iter().any(|trial| is_modelled(trial))
+    }
+
+    /// What the model's watts multiply in a trial's deciding figure, per unit. `None` for net joules and their shares, in which the
+    /// board is one factor, for measured power, and where the model is no straight line.
+    pub(super) fn parts(&self, trial: &FrugalityTrialStatus) -> Option<Parts> {
+        let of_window = trial
+            .energy
+            .as_ref()?
+            .parts(trial.window?.seconds())
+            .filter(|_| is_modelled(trial))?;
+        match self.deciding {
+            DecidingFigure::Gross => {
+                let units = trial.requests.as_ref()?.units();
+                Some(Parts {
+                    idle_seconds: of_window.idle_seconds / units,
+                    cpu_seconds: of_window.cpu_seconds / units,
+                })
+            }
+            // The share is energy × use of the CPUs × the pods' part of that use: idle watts × the pods' CPU time, and watts
+            // per CPU × that time × the node's use.
+            DecidingFigure::Attributed => {
+                let pods = self.value(trial, Measure::CpuMilliseconds)? / 1000.0;
+                Some(Parts {
+                    idle_seconds: pods,
+                    cpu_seconds: pods * of_window.cpu_seconds / of_window.idle_seconds,
+                })
+            }
+            DecidingFigure::Net | DecidingFigure::NetAttributed => None,
+        }
+    }
+
+    /// Two entrants' parts, block by block.
+    fn pairs_of_parts(&self, one: &str, other: &str) -> Option<Vec<Pair<'a>>> {
+        let of = |block: &[&'a FrugalityTrial], name: &str| {
+            let trial = block.iter().find(|e| e.spec.candidate == name)?;
+            let trial = trial.status.as_ref()?;
+            Some((trial, self.parts(trial)?))
+        };
+        self.blocks
+            .iter()
+            .map(|block| Some([of(block, one)?, of(block, other)?]))
+            .collect()
+    }
+
+    /// A ratio on a board that draws idle watts only, and on one that draws for CPU time only, with intervals of two-sided
+    /// error `level`.
+    pub(super) fn extremes(&self, one: &str, other: &str, level: f64) -> Option<[Estimate; 2]> {
+        let pairs = self.pairs_of_parts(one, other)?;
+        let ratio = |of: fn(Parts) -> f64| {
+            let pairs: Vec<(f64, f64)> = pairs
+                .iter()
+                .map(|[(_, one), (_, other)]| (of(*one), of(*other)))
+                .collect();
+            paired_ratio(&pairs, 1.0 - level)
+        };
+        Some([
+            ratio(|parts| parts.idle_seconds)?,
+            ratio(|parts| parts.cpu_seconds)?,
+        ])
+    }
+
+    /// The ends of a ratio over the boards that the stated accuracy of the model's watts allows, with the spread of the pairs.
+    /// `None` where no accuracy is stated. Attributed joules depend on when CPU time was used too, so that theirs are not
+    /// narrowed so.
+    fn stated_bounds(&self, one: &str, other: &str, level: f64) -> Option<(f64, f64)> {
+        if self.deciding != DecidingFigure::Gross {
+            return None;
+        }
+        let pairs = self.pairs_of_parts(one, other)?;
+        let at = |end: usize| {
+            let joules = |(trial, parts): &(&FrugalityTrialStatus, Parts)| {
+                let model: LinearModel = trial.energy.as_ref()?.meter.model?;
+                Some(model.extremes()?[end].joules(*parts))
+            };
+            let pairs: Vec<(f64, f64)> = pairs
+                .iter()
+                .map(|[one, other]| Some((joules(one)?, joules(other)?)))
+                .collect::<Option<_>>()?;
+            paired_ratio(&pairs, 1.0 - level)
+        };
+        let (first, second) = (at(0)?, at(1)?);
+        Some((first.lower.min(second.lower), first.upper.max(second.upper)))
+    }
+
+    /// The ratio of two entrants on one node, from that of the joules of its meter. `None` where the power is modelled in a way
+    /// of which neither shape nor accuracy is known.
+    pub(super) fn on_one_node(
+        &self,
+        one: &str,
+        other: &str,
+        level: f64,
+        own: Estimate,
+    ) -> Option<Ratio> {
+        if !self.is_modelled(one) && !self.is_modelled(other) {
+            return Some(Ratio::plain(own.into()));
+        }
+        if !self.is_line(one) || !self.is_line(other) {
+            // A model of unknown shape may be wrong in opposite ways at two loads.
+            let beside = self.stated_of(one)? + self.stated_of(other)?;
+            let bounds = expanded(&own, beside)?;
+            return Some(Ratio::plain(widened(own, bounds.lower, bounds.upper)));
+        }
+        if matches!(
+            self.deciding,
+            DecidingFigure::Net | DecidingFigure::NetAttributed
+        ) {
+            // Watts per CPU × CPU time above the baselines: the board is one factor, which cancels.
+            return Some(Ratio::plain(own.into()));
+        }
+        let [idle_only, cpu_only] = self.extremes(one, other, level)?.map(Figure::from);
+        let range = BoardRange {
+            idle_only,
+            cpu_only,
+        };
+        let stated = self.stated_bounds(one, other, level);
+        let (lower, upper) = stated.unwrap_or_else(|| {
+            let (lower, upper) = range.bounds();
+            (lower.min(own.lower), upper.max(own.upper))
+        });
+        Some(Ratio {
+            figure: widened(own, lower.min(own.value), upper.max(own.value)),
+            boards: Some(range),
+            is_by_stated_accuracy: stated.is_some(),
+        })
+    }
+
+    /// Whether an entrant's power is a straight line of CPU use in every trial.
+    fn is_line(&self, entrant: &str) -> bool {
+        self.trials(entrant)
+            .iter()
+            .all(|trial| model_of(trial).is_some())
+    }
+
+    /// The stated accuracy of an entrant's deciding figure: the worst of its trials, if each has one.
+    fn stated_of(&self, entrant: &str) -> Option<f64> {
+        let deciding = Measure::Joules(self.deciding);
+        let trials = self.trials(entrant);
+        trials
+            .iter()
+            .map(|trial| meter_uncertainty(trial, deciding))
+            .collect::<Option<Vec<f64>>>()?
+            .into_iter()
+            .reduce(f64::max)
+    }
+
+    /// Why two candidates on one node are not compared: a model of which neither shape nor accuracy is known.
+    pub(super) fn model_unknown(&self, one: &str, other: &str) -> Option<NotCompared> {
+        let is_known = |entrant: &str| {
+            !self.is_modelled(entrant) || self.is_line(entrant) || self.stated_of(entrant).is_some()
+        };
+        let is_compared = !self.is_on_one_node(one, other) || (is_known(one) && is_known(other));
+        (!is_compared).then(|| NotCompared {
+            reason: reason::METER_ACCURACY_UNKNOWN,
+            message: format!(
+                "{one} and {other} are not compared: their power is modelled, and the meter tells neither the model's watts nor its accuracy, so that its error could turn the ratio round; connect a meter, use the node meter's own model, or write relativeUncertainty into its configuration"
+            ),
+        })
+    }
+}
+
+/// What a reader must know of ratios that another board would change.
+pub(super) fn board_notes(comparisons: &[Comparison]) -> Vec<String> {
+    let note = |c: &Comparison| {
+        let range = c.boards.as_ref()?;
+        let names = format!("{} / {}", c.candidate, c.against);
+        match c.board? {
+            BoardVerdict::EveryBoard => None,
+            BoardVerdict::StatedAccuracy => Some(format!(
+                "{names} is {} by the stated accuracy of this board's watts; over all boards it is {}",
+                text::ratio(&c.ratio),
+                text::board_range(range)
+            )),
+            BoardVerdict::DependsOnBoard => Some(format!(
+                "{names} depends on the board: it is {} if power is the same at any load, and {} if it is all for CPU time; connect a meter, or state the accuracy of the board's watts",
+                text::ratio(&range.idle_only),
+                text::ratio(&range.cpu_only)
+            )),
+        }
+    };
+    comparisons.iter().filter_map(note).collect()
+}
+
+/// A figure with an interval of its own that decides.
+fn widened(own: Estimate, lower: f64, upper: f64) -> Figure {
+    Figure {
+        expanded: Some(Expanded {
+            lower,
+            upper,
+            covers_meter: true,
+            repeatability_only: false,
+        }),
+        ..own.into()
+    }
+}
+
+/// Whether a trial's power is modelled.
+pub(super) fn is_modelled(trial: &FrugalityTrialStatus) -> bool {
+    trial
+        .energy
+        .as_ref()
+        .is_some_and(|energy| energy.provenance == Provenance::Modelled)
+}
+
+/// The straight line that a trial's power is modelled by.
+fn model_of(trial: &FrugalityTrialStatus) -> Option<&LinearModel> {
+    trial.energy.as_ref()?.meter.model.as_ref()
+}
