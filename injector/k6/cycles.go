@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"time"
 )
 
@@ -18,7 +20,21 @@ const (
 	mostChecks   = 16
 	mostFailures = 8
 	otherChecks  = "(others)"
+	// The most characters of a check's name, and of what a script threw: the report has little room. The operator
+	// keeps to the first one too (MOST_NAME_CHARS of measure/src/k6/result.rs).
+	mostOfName    = 128
+	mostOfFailure = 200
 )
+
+// shortened gives a text of at most so many characters. A longer one ends with a digest, so that two stay two.
+func shortened(text string, most int) string {
+	characters := []rune(text)
+	if len(characters) <= most {
+		return text
+	}
+	digest := fmt.Sprintf("… %x", sha256.Sum256([]byte(text)))[:len("… ")+8]
+	return string(characters[:most-len([]rune(digest))]) + digest
+}
 
 // counts is what came of a load so far. A cycle, a request and a check belong to the part of the load in which
 // they ended; so what was under way when the window began is counted, and what is under way at its end is not. But
@@ -151,6 +167,7 @@ func (c *counts) check(at time.Time, agent, name string, passed bool) {
 	if c.part(at) != inWindow {
 		return
 	}
+	name = shortened(name, mostOfName)
 	told := c.checks[name]
 	if told == nil && len(c.checks) >= mostChecks {
 		name = otherChecks
@@ -170,6 +187,7 @@ func (c *counts) check(at time.Time, agent, name string, passed bool) {
 // failure notes that the script threw, and what.
 func (c *counts) failure(agent, words string) {
 	c.spoiled[agent] = true
+	words = shortened(words, mostOfFailure)
 	for _, known := range c.failures {
 		if known == words {
 			return

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 var epoch = time.Unix(1_700_000_000, 0)
@@ -198,4 +201,30 @@ func TestAHistogramHoldsWhatWasAdded(t *testing.T) {
 		t.Errorf("sum %v, standard deviation %v", told.SumSeconds, told.StandardDeviationSeconds)
 	}
 	equal(t, "none", len((&latencies{}).histogram().Buckets), 0)
+}
+
+func TestNamesAreShortAndStayApart(t *testing.T) {
+	c := load()
+	long := strings.Repeat("ä", 30_000)
+	for number := range 20 {
+		c.check(at(1500), "1", fmt.Sprintf("%s%d", long, number), false)
+		c.failure("1", fmt.Sprintf("%s%d", long, number))
+	}
+	c.check(at(1500), "1", "short", true)
+	told := c.result()
+	equal(t, "checks", len(told.Checks), mostChecks+1)
+	for name := range told.Checks {
+		if length := utf8.RuneCountInString(name); length > mostOfName {
+			t.Errorf("%d characters: %s", length, name)
+		}
+	}
+	equal(t, "failures", len(told.FirstFailures), mostFailures)
+	for _, words := range told.FirstFailures {
+		equal(t, "characters", utf8.RuneCountInString(words), mostOfFailure)
+	}
+	exact := strings.Repeat("a", mostOfName)
+	equal(t, "as long as may be", shortened(exact, mostOfName), exact)
+	if other := shortened(exact+"b", mostOfName); !strings.HasPrefix(other, exact[:100]) {
+		t.Error(other)
+	}
 }

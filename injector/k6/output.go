@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.k6.io/k6/errext"
+	"go.k6.io/k6/errext/exitcodes"
 	"go.k6.io/k6/lib/netext/httpext"
 	"go.k6.io/k6/metrics"
 	"go.k6.io/k6/output"
@@ -33,9 +35,16 @@ type cyclesOutput struct {
 	// CPU time of this process when the window began and when it ended.
 	cpuBefore, cpuAfter time.Duration
 	part                part
+	// Ends the load with an error.
+	stop func(error)
+	// The metric of k6's own that the script has added to, if it has: there is no result then.
+	misused string
 }
 
-var _ output.WithBuiltinMetrics = (*cyclesOutput)(nil)
+var (
+	_ output.WithBuiltinMetrics = (*cyclesOutput)(nil)
+	_ output.WithTestRunStop    = (*cyclesOutput)(nil)
+)
 
 // newOutput reads `warmUp=SECONDS&measured=SECONDS&timeout=SECONDS`.
 func newOutput(params output.Params) (output.Output, error) {
@@ -62,6 +71,8 @@ func (o *cyclesOutput) Description() string { return "cycles" }
 
 func (o *cyclesOutput) SetBuiltinMetrics(builtin *metrics.BuiltinMetrics) { o.builtin = builtin }
 
+func (o *cyclesOutput) SetTestRunStopCallback(stop func(error)) { o.stop = stop }
+
 func (o *cyclesOutput) Start() error { return nil }
 
 // AddMetricSamples is called twenty times a second, by one goroutine.
@@ -69,6 +80,10 @@ func (o *cyclesOutput) AddMetricSamples(containers []metrics.SampleContainer) {
 	for _, container := range containers {
 		if trail, is := container.(*httpext.Trail); is {
 			o.addRequest(trail)
+			continue
+		}
+		if sample, is := container.(metrics.Sample); is && o.isForged(sample) {
+			o.refuse(sample.Metric.Name)
 			continue
 		}
 		for _, sample := range container.GetSamples() {
@@ -79,7 +94,7 @@ func (o *cyclesOutput) AddMetricSamples(containers []metrics.SampleContainer) {
 }
 
 func (o *cyclesOutput) addRequest(trail *httpext.Trail) {
-	if !isOfLoad(trail.Tags) {
+	if !o.isOfLoad(trail.Tags) {
 		return
 	}
 	code, _ := trail.Tags.Get(metrics.TagStatus.String())
@@ -88,7 +103,7 @@ func (o *cyclesOutput) addRequest(trail *httpext.Trail) {
 }
 
 func (o *cyclesOutput) addSample(sample metrics.Sample) {
-	if !isOfLoad(sample.Tags) {
+	if sample.Metric != o.builtin.IterationDuration && !o.isOfLoad(sample.Tags) {
 		return
 	}
 	agent := sample.Metadata["vu"]
@@ -109,10 +124,37 @@ func (o *cyclesOutput) addSample(sample metrics.Sample) {
 	}
 }
 
-// isOfLoad says whether something is of the load.
-func isOfLoad(tags *metrics.TagSet) bool {
+// isForged says whether the script itself has added to a metric by which k6 tells what it did. Two metrics of one
+// name and kind are the same one to k6's registry: new Trend('iteration_duration', true) gives the script k6's own.
+// k6 tells the end of a cycle in a list of samples, and cycles that no agent was free for outside of any agent. A
+// script's samples come one by one, from an agent.
+func (o *cyclesOutput) isForged(sample metrics.Sample) bool {
+	_, isOfAgent := sample.Metadata["vu"]
+	switch sample.Metric {
+	case o.builtin.IterationDuration, o.builtin.Iterations:
+		return true
+	case o.builtin.DroppedIterations:
+		return isOfAgent
+	default:
+		return false
+	}
+}
+
+// refuse ends the load: what the script has added can't be told from what happened.
+func (o *cyclesOutput) refuse(name string) {
+	if o.misused != "" {
+		return
+	}
+	o.misused = name
+	err := fmt.Errorf("the script adds to the metric %s, which is k6's own: give the metric another name", name)
+	o.stop(errext.WithExitCodeIfNone(err, exitcodes.ScriptException))
+}
+
+// isOfLoad says whether something is of the load. What is told before the load begins is of setup(). After that all is
+// of the load, whatever the script does to its tags.
+func (o *cyclesOutput) isOfLoad(tags *metrics.TagSet) bool {
 	name, _ := tags.Get(metrics.TagScenario.String())
-	return name == scenario
+	return name == scenario || !o.counts.began.IsZero()
 }
 
 // noteCPU notes the CPU time at the window's ends. It is called at least once a second, as k6 tells that often how
@@ -136,7 +178,7 @@ func (o *cyclesOutput) noteCPU() {
 
 // Stop prints the result.
 func (o *cyclesOutput) Stop() error {
-	if o.counts.began.IsZero() {
+	if o.counts.began.IsZero() || o.misused != "" {
 		return nil
 	}
 	if o.part == inWindow {

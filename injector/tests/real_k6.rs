@@ -314,3 +314,91 @@ fn settings_that_cannot_be_are_refused_before_any_load() {
     }
     assert_eq!(target.requests(), 0);
 }
+
+#[test]
+fn a_metric_of_k6s_own_is_not_the_scripts() {
+    let target = Target::start(Duration::from_millis(1), OK);
+    let script = "import http from 'k6/http';
+import { Trend } from 'k6/metrics';
+const mine = new Trend('iteration_' + 'duration', true);
+export default function () { http.get(__ENV.URL); for (let i = 0; i < 9; i += 1) mine.add(0.001); }";
+    let (error, exit_code, _) = start(
+        "k6-forged",
+        &target.url("/"),
+        script,
+        "--connections 2 --duration-seconds 5",
+    )
+    .end()
+    .failure(1);
+    let expected = "the script adds to the metric iteration_duration, which is k6's own";
+    assert!(error.contains(expected), "{error}");
+    assert_eq!(exit_code, Some(107));
+}
+
+#[test]
+fn a_cycle_hidden_by_tags_is_counted() {
+    let target = Target::start(Duration::from_millis(1), OK);
+    let script = "import http from 'k6/http';
+import exec from 'k6/execution';
+export default function () { exec.vu.tags.scenario = 'other'; http.get(__ENV.URL); }";
+    let report = start(
+        "k6-hidden",
+        &target.url("/"),
+        script,
+        "--connections 2 --warm-up-seconds 1 --duration-seconds 1 --tail-seconds 1",
+    )
+    .end()
+    .report(0);
+    let figures = report.measured.figures(&[]);
+    let beside = report.warm_up.unwrap().requests + report.tail.unwrap().requests;
+    let counted = figures.requests + beside;
+    assert!(counted.abs_diff(target.requests()) <= 4, "{counted}");
+    let per_cycle = figures.requests_per_cycle.unwrap();
+    assert!((per_cycle - 1.0).abs() < 0.1, "{per_cycle}");
+}
+
+#[test]
+fn nothing_is_imported_from_the_network() {
+    let script = "import 'https://127.0.0.1:1/a.js'; export default function () {}";
+    let (error, exit_code, _) = start(
+        "k6-import",
+        "http://127.0.0.1:1/",
+        script,
+        "--connections 1 --duration-seconds 1",
+    )
+    .end()
+    .failure(1);
+    assert!(error.contains("import from the network"), "{error}");
+    assert_eq!(exit_code, Some(107));
+}
+
+#[test]
+fn what_a_script_names_and_throws_is_short() {
+    let target = Target::start(Duration::from_millis(1), OK);
+    let script = "import http from 'k6/http';
+import { check } from 'k6';
+export default function () {
+  const long = 'x'.repeat(30000);
+  check(http.get(__ENV.URL), { [long]: () => true });
+  throw new Error(long);
+}";
+    let report = start(
+        "k6-long",
+        &target.url("/"),
+        script,
+        "--connections 1 --duration-seconds 1",
+    )
+    .end()
+    .report(0);
+    let result = k6(&report);
+    assert!(
+        result.checks.keys().all(|name| name.chars().count() == 128),
+        "{result:?}"
+    );
+    assert!(
+        result
+            .first_failures
+            .iter()
+            .all(|text| text.chars().count() <= 200)
+    );
+}

@@ -8,7 +8,10 @@
 mod result;
 mod settings;
 
-pub use result::{CheckCounts, HttpRequests, K6Error, K6Output, K6Result, parse, result_line};
+pub use result::{
+    CheckCounts, HttpRequests, K6Error, K6Output, K6Result, MOST_NAME_CHARS, OTHER_CHECKS, parse,
+    result_line,
+};
 pub use settings::{CycleSettings, CycleSettingsError};
 
 /// Exit code of k6 where the script could not be read, or threw outside of its cycles (`errext/exitcodes/codes.go`).

@@ -98,6 +98,19 @@ impl LoadResult {
         failed.buckets.clear();
     }
 
+    /// Leaves out what a script named: counts stay.
+    pub(crate) fn drop_names(&mut self) {
+        if let Self::K6(result) = self {
+            result.drop_names();
+        }
+    }
+
+    pub(crate) fn keep_to_limits(&mut self) {
+        if let Self::K6(result) = self {
+            result.keep_to_limits();
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         match self {
             Self::Fortio(result) => Ok(result.check()?),

@@ -151,7 +151,7 @@ pub enum ReportError {
 
 impl InjectionReport {
     /// The report as a termination message of at most [`LIMIT_BYTES`]. Where it would be longer, the course goes,
-    /// and then the buckets of the histograms, and `histogram_dropped` says so.
+    /// and then the buckets of the histograms, and `histogram_dropped` says so. At last the names of a script's checks go.
     pub fn encode(&self) -> Result<String, ReportError> {
         let whole = pack(self);
         if whole.len() <= LIMIT_BYTES {
@@ -165,6 +165,11 @@ impl InjectionReport {
         }
         shorter.histogram_dropped = true;
         shorter.measured.drop_buckets();
+        let packed = pack(&shorter);
+        if packed.len() <= LIMIT_BYTES {
+            return Ok(packed);
+        }
+        shorter.measured.drop_names();
         let packed = pack(&shorter);
         if packed.len() <= LIMIT_BYTES {
             Ok(packed)
@@ -212,8 +217,9 @@ impl InjectionReport {
         if let Some(number) = too_large(&document) {
             return Err(refuse(format!("it has the number {number}")));
         }
-        let report: Self =
+        let mut report: Self =
             serde_json::from_value(document).map_err(|error| refuse(error.to_string()))?;
+        report.measured.keep_to_limits();
         let checked = report.measured.check();
         checked.map_err(|error| refuse(error.to_string()))?;
         if !report.course.as_ref().is_none_or(Course::is_possible) {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::{
-    k6::{CycleSettings, CycleSettingsError, K6Error, K6Output, parse},
+    k6::{CheckCounts, CycleSettings, CycleSettingsError, K6Error, K6Output, OTHER_CHECKS, parse},
     load::{LoadResult, RequestFigures},
     report::{InjectionReport, LIMIT_BYTES, REPORT_VERSION},
 };
@@ -254,4 +254,73 @@ fn what_cannot_be_run_is_said_before(#[case] change: fn(&mut CycleSettings), #[c
     change(&mut settings);
     let error: CycleSettingsError = settings.check().unwrap_err();
     assert!(error.to_string().contains(words), "{error}");
+}
+
+/// A report of that load whose script has checks of these names.
+fn report_with(names: impl Iterator<Item = String>) -> InjectionReport {
+    let mut measured = output(AGENTS, None).measured;
+    let counts = CheckCounts {
+        passed: 2,
+        failed: 1,
+    };
+    measured.checks = names.map(|name| (name, counts)).collect();
+    measured.first_failures = vec!["f".repeat(3000); 20];
+    InjectionReport {
+        version: REPORT_VERSION,
+        measured: LoadResult::K6(measured),
+        histogram_dropped: false,
+        asked_warm_up_seconds: 1.0,
+        asked_tail_seconds: 1.0,
+        warm_up: None,
+        tail: None,
+        gap_before_measured_seconds: None,
+        gap_after_measured_seconds: None,
+        interrupted: None,
+        clock: None,
+        clock_after: None,
+        course: None,
+        throttled_seconds: None,
+    }
+}
+
+#[test]
+fn a_report_brings_short_names_only_and_not_too_many() {
+    let names = (0..40).map(|number| format!("{number:02} {}", "a".repeat(3000)));
+    let message = report_with(names).encode().unwrap();
+    let LoadResult::K6(read) = InjectionReport::decode(&message).unwrap().measured else {
+        panic!("not of a script");
+    };
+    assert_eq!(read.checks.len(), 17);
+    assert!(read.checks.keys().all(|name| name.chars().count() <= 128));
+    let sum: u64 = read.checks.values().map(|counts| counts.passed).sum();
+    assert_eq!(sum, 40 * 2);
+    assert_eq!(read.first_failures.len(), 8);
+    assert!(
+        read.first_failures
+            .iter()
+            .all(|text| text.chars().count() == 200)
+    );
+}
+
+#[test]
+fn a_report_without_room_for_names_has_the_checks_together() {
+    // Nothing that could be packed.
+    let mut state: u32 = 1;
+    let mut character = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from_u32(0x4e00 + (state >> 16) % 20_000).unwrap()
+    };
+    let names: Vec<String> = (0..17)
+        .map(|_| (0..128).map(|_| character()).collect())
+        .collect();
+    let message = report_with(names.into_iter()).encode().unwrap();
+    assert!(message.len() <= LIMIT_BYTES);
+    let LoadResult::K6(read) = InjectionReport::decode(&message).unwrap().measured else {
+        panic!("not of a script");
+    };
+    let counts = read.checks[OTHER_CHECKS];
+    assert_eq!(
+        (read.checks.len(), counts.passed, counts.failed),
+        (1, 34, 17)
+    );
 }

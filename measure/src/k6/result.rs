@@ -14,6 +14,17 @@ use crate::{
     report::LoadSpan,
 };
 
+/// Checks that are told by name; the others are told together.
+const MOST_CHECKS: usize = 16;
+/// Under this name checks beyond the first ones are counted together (`injector/k6/cycles.go`).
+pub const OTHER_CHECKS: &str = "(others)";
+/// The most characters of a check's name; a longer one is cut (`injector/k6/cycles.go`). A status of an unbounded size
+/// could not be stored, and the run would never end.
+pub const MOST_NAME_CHARS: usize = 128;
+/// The most texts that a script threw, and characters of each.
+const MOST_FAILURES: usize = 8;
+const MOST_FAILURE_CHARS: usize = 200;
+
 /// The percentiles that are told of a run, as Fortio's.
 const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
 
@@ -260,6 +271,33 @@ impl K6Result {
         self.cpu_seconds / (self.duration_seconds * f64::from(self.cpus))
     }
 
+    /// Cuts names and texts to the size that the output `cycles` keeps to as well, so that no report makes a record
+    /// that can't be stored. Counts of names that are the same then are added up.
+    pub(crate) fn keep_to_limits(&mut self) {
+        let mut checks: BTreeMap<String, CheckCounts> = BTreeMap::new();
+        for (name, counts) in std::mem::take(&mut self.checks) {
+            let name = cut(&name, MOST_NAME_CHARS);
+            let is_named = checks.contains_key(&name) || checks.len() < MOST_CHECKS;
+            let name = if is_named { name } else { OTHER_CHECKS.into() };
+            add(checks.entry(name).or_default(), counts);
+        }
+        self.checks = checks;
+        self.first_failures.truncate(MOST_FAILURES);
+        for text in &mut self.first_failures {
+            *text = cut(text, MOST_FAILURE_CHARS);
+        }
+    }
+
+    /// Leaves out which checks there were and what the script threw: their sums stay.
+    pub(crate) fn drop_names(&mut self) {
+        let checks = std::mem::take(&mut self.checks);
+        if !checks.is_empty() {
+            let all = self.checks.entry(OTHER_CHECKS.into()).or_default();
+            checks.into_values().for_each(|counts| add(all, counts));
+        }
+        self.first_failures.clear();
+    }
+
     /// Whether figures can be made of it, whoever wrote it down.
     pub(crate) fn check(&self) -> Result<(), K6Error> {
         let histograms = [&self.cycles, &self.failed_cycles];
@@ -320,6 +358,19 @@ impl K6Result {
             _ => Ok(()),
         }
     }
+}
+
+/// A text of at most so many characters; a longer one ends with an ellipsis.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+fn add(sum: &mut CheckCounts, counts: CheckCounts) {
+    sum.passed = sum.passed.saturating_add(counts.passed);
+    sum.failed = sum.failed.saturating_add(counts.failed);
 }
 
 fn value(field: &'static str, value: &dyn std::fmt::Display) -> K6Error {
