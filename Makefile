@@ -1,6 +1,6 @@
 # make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival meters articles accuracy fuzz lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters articles accuracy fuzz lab generate images up down clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,9 @@ e2e: ## the user's journeys on the cluster in a box
 
 survival: ## a run that is disturbed in every way, on the cluster in a box: half an hour
 	hack/test survival
+
+adversary: ## ways to bend a figure or a verdict, tried on the cluster in a box: a quarter of an hour
+	hack/test adversary
 
 meters: ## the same benchmark with a model, a plug and through Kepler, on the cluster in a box: a quarter of an hour
 	hack/test meters
