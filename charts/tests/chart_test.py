@@ -186,6 +186,7 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
         | rights("", "services/finalizers", "update")
         | rights("postgresql.cnpg.io", "clusters", children)
         | rights("", "pods", "list")
+        | rights("discovery.k8s.io", "endpointslices", "list")
         | rights("", "nodes", "list")
         | rights("events.k8s.io", "events", "create list")
     )

@@ -8,6 +8,7 @@ mod benchmark;
 mod candidate;
 mod costs;
 mod load;
+mod parameters;
 mod quantity;
 pub mod reason;
 mod scenario;
@@ -26,6 +27,7 @@ pub use candidate::{
 };
 pub use costs::{Carbon, Costs, Money};
 pub use load::{DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep};
+pub use parameters::ALLOWED_PARAMETERS;
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use scenario::{CheckResult, CycleResult, Scenario};
 pub use status::{

@@ -85,8 +85,11 @@ pub fn cluster(
         "bootstrap": { "initdb": {
             "database": APPLICATION,
             "owner": APPLICATION,
-            // The application's role may then start each trial with a CHECKPOINT.
-            "postInitApplicationSQL": [format!("GRANT pg_checkpoint TO {APPLICATION}")],
+            // So the application's role can restore the database and start each trial with a CHECKPOINT.
+            "postInitApplicationSQL": [
+                format!("GRANT pg_checkpoint TO {APPLICATION}"),
+                format!("ALTER ROLE {APPLICATION} CREATEDB"),
+            ],
         } },
     });
     DynamicObject {

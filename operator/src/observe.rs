@@ -14,6 +14,7 @@ use k8s_openapi::{
         batch::v1::Job,
         coordination::v1::Lease,
         core::v1::{ContainerStatus, Node, Pod, Service, Taint, Toleration},
+        discovery::v1::EndpointSlice,
         events::v1::Event,
     },
     apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
@@ -34,6 +35,7 @@ use crate::{
     },
     cnpg,
     plan::{
+        addresses::{Endpoints, SERVICE_NAME_LABEL, ServiceFacts},
         facts::{
             Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer, PodFacts, Refusal,
             Termination,
@@ -113,7 +115,7 @@ pub async fn observe(
         list("nodes", &nodes, &everything),
         list("locks", &leases, &locks),
         deployments(client, &namespace, &mine),
-        children::<Service>(client, &namespace, &mine, ChildKind::Service),
+        services(client, &namespace, &mine),
         children::<Job>(client, &namespace, &mine, ChildKind::Job),
         clusters(client, &namespace, &mine),
     )?;
@@ -130,6 +132,7 @@ pub async fn observe(
                 .map(|cluster| child(cluster, ChildKind::Cluster)),
         )
         .collect();
+    let endpoints = endpoints(client, &namespace, &children).await?;
     let (own, foreign): (Vec<_>, Vec<_>) = pods
         .into_iter()
         // Nobody writes a pod of a benchmark by hand.
@@ -171,6 +174,7 @@ pub async fn observe(
         nodes,
         database: clusters.first().map(cnpg::facts),
         children,
+        endpoints,
         cloud_native_pg_installed,
         trials: entries.trials,
         unreadable: entries.unreadable,
@@ -358,6 +362,49 @@ async fn refused_pod(
     }))
 }
 
+/// Of Services all is needed that says who answers.
+async fn services(
+    client: &Client,
+    namespace: &str,
+    params: &ListParams,
+) -> Result<Vec<Child>, ObserveError> {
+    let api = Api::<Service>::namespaced(client.clone(), namespace);
+    let services = list("services", &api, params).await?;
+    let facts = |service: &Service| Child {
+        service: Some(ServiceFacts::of(service)),
+        ..child(service, ChildKind::Service)
+    };
+    Ok(services.iter().map(facts).collect())
+}
+
+/// Every slice of addresses that says it is of one of these Services, whoever made it: all of them get requests.
+async fn endpoints(
+    client: &Client,
+    namespace: &str,
+    children: &[Child],
+) -> Result<Vec<Endpoints>, ObserveError> {
+    let names: Vec<String> = children
+        .iter()
+        .filter_map(|child| match child.kind {
+            ChildKind::Service => Some(child.name.clone()),
+            ChildKind::Cluster => Some(format!("{}-rw", child.name)),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let api = Api::<EndpointSlice>::namespaced(client.clone(), namespace);
+    let of_them = format!("{SERVICE_NAME_LABEL} in ({})", names.join(","));
+    let slices = list(
+        "endpoint slices",
+        &api,
+        &ListParams::default().labels(&of_them),
+    )
+    .await?;
+    Ok(slices.iter().map(Endpoints::of).collect())
+}
+
 /// `None` where the cluster does not know CloudNativePG.
 async fn clusters(
     client: &Client,
@@ -486,6 +533,8 @@ fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
         created_unix_seconds: seconds(object.creation_timestamp().as_ref()),
         deleting: object.meta().deletion_timestamp.is_some(),
         pods_refused: None,
+        generation: object.meta().generation,
+        service: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! State is derived: which step comes next follows from the objects that exist and from the
 //! ledger. The status is only ever written.
 
+pub mod addresses;
 pub mod costs;
 mod database;
 pub mod estimate;

@@ -2,7 +2,9 @@
 //! it, with its message, and one just inside. The rule of `load.rate` alone uses a function (`type`)
 //! that only an API server has; it is left to the tests on a cluster.
 
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use std::collections::BTreeMap;
+
+use frugality_operator::api::{ALLOWED_PARAMETERS, FrugalityBenchmark, FrugalityTrial};
 use kube::CustomResourceExt;
 use kube_cel::Validator;
 use serde_json::{Value, json};
@@ -438,21 +440,55 @@ fn the_database_can_give_the_right_to_a_checkpoint() {
 }
 
 #[test]
-fn how_the_database_is_reached_is_not_a_parameter() {
-    let message = "database.parameters must not set port";
+fn only_settings_that_change_speed_are_parameters_in_one_spelling() {
     for name in [
         "port",
-        "listen_addresses",
+        "Port",
+        "LISTEN_ADDRESSES",
         "ssl",
-        "data_directory",
-        "hba_file",
+        "Data_Directory",
+        "Work_Mem",
+        "archive_command",
+        "shared_preload_libraries",
+        "search_path",
+        "session_replication_role",
+        "track_counts",
+        "pg_stat_statements.max",
+        " port",
+        "",
     ] {
         rule(
-            message,
+            &format!("database.parameters must not set {name}: allowed are"),
             &database("parameters", json!({name: "1", "work_mem": "4MB"})),
             &database("parameters", json!({"work_mem": "4MB"})),
         );
     }
+}
+
+#[test]
+fn every_parameter_that_is_allowed_is_explained_and_spelled_in_small_letters() {
+    let mut schema = schema::<FrugalityBenchmark>();
+    let of = "/properties/spec/properties/database/properties/parameters/description";
+    let explained = schema.pointer_mut(of).unwrap().take();
+    for name in ALLOWED_PARAMETERS {
+        let is_small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c);
+        assert!(name.chars().all(is_small), "{name}");
+        assert!(
+            explained.as_str().unwrap().contains(&format!("`{name}`")),
+            "{name}"
+        );
+    }
+    let all = ALLOWED_PARAMETERS
+        .iter()
+        .take(64)
+        .map(|name| (*name, "100"));
+    let all: BTreeMap<&str, &str> = all.collect();
+    let told = refusals(
+        &self::schema::<FrugalityBenchmark>(),
+        &benchmark(&database("parameters", json!(all))),
+        None,
+    );
+    assert_eq!(told, Vec::<String>::new());
 }
 
 #[test]
@@ -560,6 +596,27 @@ fn the_connection_is_the_injectors() {
             &of("Content-Type"),
         );
     }
+}
+
+#[test]
+fn a_header_is_what_http_transports() {
+    let of = |value: &str| {
+        [(
+            "spec/request/headers",
+            json!([{"name": "X", "value": value}]),
+        )]
+    };
+    for value in [" a", "a ", "\ta", "a\t", " "] {
+        rule(
+            "a header's value must not begin or end with a blank",
+            &of(value),
+            &of("a b\tc"),
+        );
+    }
+    assert_eq!(
+        refusals(&schema::<FrugalityBenchmark>(), &benchmark(&of("")), None),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -881,6 +938,26 @@ fn something_is_asked_and_one_thing_only() {
     let kept = scripted(scenario.clone(), json!({}));
     rule(message, &[("spec/request", Value::Null)], &kept);
     rule(message, &[("spec/scenario", scenario)], &kept);
+}
+
+#[test]
+fn all_of_a_script_is_in_the_benchmark() {
+    let message = "scenario.script imports from the network";
+    let of = |line: &str| {
+        let script = format!("{line}\n{SCRIPT}");
+        scripted(json!({"script": script}), json!({}))
+    };
+    let kept = of("import http from 'k6/http'; const url = 'https://example.org/a.js';");
+    for line in [
+        "import a from 'https://example.org/a.js';",
+        "import { a,\n  b } from\n  \"https://example.org/a.js\";",
+        "import 'https://example.org/a.js';",
+        "export * from 'https://example.org/a.js';",
+        "const a = require('https://example.org/a.js');",
+        "const a = import( `http://example.org/a.js`);",
+    ] {
+        rule(message, &of(line), &kept);
+    }
 }
 
 #[test]

@@ -567,10 +567,10 @@ fn the_estimate_tells_how_long_it_takes_and_gets_better() {
     world.pass(0);
     let first = status(&world, 0).clone();
     // Ten attempts of 2 s warm-up, 20 s window, 3 s tail, two idle baselines of 5 s, each after 3 s of
-    // rest, and 10 s around; a minute for the database.
+    // rest, and 10 s around, and 4 s to restore the database; a minute for its start.
     assert_eq!(
         first.progress.unwrap().remaining_seconds,
-        Some(60 + 10 * 51)
+        Some(60 + 10 * 55)
     );
     assert_eq!(first.columns.unwrap().left.as_deref(), Some("about 10 min"));
     let mut ends: Vec<(i32, f64)> = Vec::new();
@@ -625,7 +625,7 @@ fn a_number_of_requests_is_estimated_once_a_trial_was_measured() {
     rated.wait();
     rated.pass(0);
     let progress = status(&rated, 0).progress.clone().unwrap();
-    assert_eq!(progress.remaining_seconds, Some(60 + 10 * (51 - 20 + 80)));
+    assert_eq!(progress.remaining_seconds, Some(60 + 10 * (55 - 20 + 80)));
 }
 
 #[test]

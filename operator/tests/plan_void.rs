@@ -17,10 +17,13 @@ use frugality_operator::{
     api::{FrugalityTrialStatus, Outcome, Role, reason},
     plan::{
         Plan,
-        facts::{ChildKind, Observed, Termination},
+        addresses::{Endpoint, Endpoints, ServiceFacts},
+        facts::{Child, ChildKind, Observed, Termination},
         plan,
+        resources::ChildObject,
     },
 };
+use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -45,6 +48,155 @@ fn an_operator_that_was_restarted_makes_the_attempt_void() {
     let mut world = load_over();
     world.slots[0].sessions.clear();
     insta::assert_snapshot!(of_plan(&world.plan(0)));
+}
+
+/// The Service that is asked in the open attempt.
+fn asked(observed: &mut Observed) -> &mut Child {
+    let children = observed.children.iter_mut();
+    let mut services = children.filter(|child| child.kind == ChildKind::Service);
+    services
+        .find(|child| child.trial.as_ref() == Some(&child.name))
+        .unwrap()
+}
+
+fn stranger() -> Endpoint {
+    Endpoint {
+        name: "stranger".into(),
+        pod_uid: Some("uid-of-stranger".into()),
+    }
+}
+
+#[test]
+fn a_pod_behind_the_service_that_is_not_the_attempts_makes_it_void() {
+    for world in [after("load is on"), load_over()] {
+        assert_ne!(outcome(&world.plan(0)), Some(Outcome::Void));
+        for foreign in [
+            stranger(),
+            // An address that no pod is known for.
+            Endpoint {
+                name: "10.1.2.3".into(),
+                pod_uid: None,
+            },
+        ] {
+            let plan = changed(&world, |observed| {
+                let service = asked(observed).name.clone();
+                observed.endpoints.push(Endpoints {
+                    service,
+                    version: "another/1".into(),
+                    behind: vec![foreign.clone()],
+                });
+            });
+            assert_void(&plan, reason::FOREIGN_ENDPOINT);
+            let message = record(&plan).message.clone().unwrap();
+            assert!(
+                message.starts_with(&format!("{} is behind the Service", foreign.name)),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
+    let again = |observed: &mut Observed| {
+        for slice in &mut observed.endpoints {
+            slice.version += "3";
+        }
+    };
+    let world = load_over();
+    let plan = changed(&world, again);
+    assert_void(&plan, reason::FOREIGN_ENDPOINT);
+    let message = record(&plan).message.clone().unwrap();
+    assert!(message.contains("though none of its pods did"), "{message}");
+    // A restart of the candidate's own changes its address as well, and is an outcome.
+    let plan = changed(&world, |observed| {
+        again(observed);
+        pod_in(observed, Role::Candidate).restarts = 1;
+    });
+    assert_eq!(outcome(&plan), Some(Outcome::Measured));
+}
+
+#[test]
+fn a_service_or_deployment_that_was_edited_makes_the_attempt_void() {
+    type Edit = fn(&mut ServiceFacts);
+    let edits: [(Edit, &str); 5] = [
+        (
+            |it| it.selector = [("app".into(), "mine".into())].into(),
+            "its selector is app=mine, and was made as ",
+        ),
+        (|it| it.ports[0].1 = "9090".into(), "its ports is "),
+        (
+            |it| it.with_unready = true,
+            "its publishNotReadyAddresses is true",
+        ),
+        (|it| it.is_headless = true, "its clusterIP: None is true"),
+        (
+            |it| it.other = [("externalName".into(), "example.org".into())].into(),
+            "its fields is externalName=example.org",
+        ),
+    ];
+    let world = after("load is on");
+    for (edit, words) in edits {
+        let plan = changed(&world, |observed| {
+            edit(asked(observed).service.as_mut().unwrap());
+        });
+        assert_void(&plan, reason::SERVICE_CHANGED);
+        let message = record(&plan).message.clone().unwrap();
+        assert!(message.contains(words), "{message}");
+    }
+    let plan = changed(&world, |observed| {
+        let name = asked(observed).name.clone();
+        observed
+            .children
+            .retain(|child| child.kind != ChildKind::Service || child.name != name);
+    });
+    assert_void(&plan, reason::SERVICE_CHANGED);
+    let plan = changed(&world, |observed| {
+        let mut children = observed.children.iter_mut();
+        let server =
+            children.find(|child| child.kind == ChildKind::Deployment && child.trial.is_some());
+        server.unwrap().generation = Some(2);
+    });
+    assert_void(&plan, reason::DEPLOYMENT_CHANGED);
+}
+
+#[test]
+fn a_service_as_the_api_server_has_it_is_the_one_that_was_made() {
+    let made = json!({"selector": {"a": "b"}, "ports": [{"port": 8080, "targetPort": 8080}]});
+    let stored = json!({
+        "selector": {"a": "b"}, "type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
+        "ports": [{"port": 8080, "targetPort": 8080, "protocol": "TCP"}], "sessionAffinity": "None",
+        "internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+    });
+    let facts = |spec| {
+        let service = Service {
+            spec: serde_json::from_value(spec).unwrap(),
+            ..Service::default()
+        };
+        ServiceFacts::of(&service)
+    };
+    assert_eq!(facts(stored).difference(&facts(made)), None);
+}
+
+#[test]
+fn a_slice_without_addresses_is_read() {
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": null, "ports": null,
+        "metadata": {"name": "a", "uid": "u", "generation": 3, "labels": {"kubernetes.io/service-name": "server"}},
+    });
+    let read = Endpoints::of(&serde_json::from_value(slice).unwrap());
+    assert_eq!(
+        (
+            read.service.as_str(),
+            read.version.as_str(),
+            read.behind.len()
+        ),
+        ("server", "u/3", 0)
+    );
+}
+
+fn outcome(plan: &Plan) -> Option<Outcome> {
+    plan.record.as_ref().and_then(|(_, record)| record.outcome)
 }
 
 #[test]
@@ -534,6 +686,77 @@ fn data_that_changed_make_the_attempt_void() {
         record(&second_trial(&mut world, "10007 5")).outcome,
         Some(Outcome::Measured)
     );
+}
+
+/// What the restoring Job says, with the digest of its settings.
+fn restored(settings: &str) -> String {
+    format!("{ROWS}\nindexes=aa settings={settings}\n")
+}
+
+#[test]
+fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_void() {
+    for method in ["GET", "POST"] {
+        let mut world = World::new([two_with(&[("/request/method", json!(method))])]);
+        world.manner.seeded = restored("bb");
+        world.run_until("the first load", |world| world.loads.len() == 1);
+        let first = world.loads[0].trial.clone();
+        world.manner.seeded = restored("cc");
+        let plan = second_trial(&mut world, ROWS);
+        assert_void(&plan, reason::DATA_CHANGED);
+        let message = record(&plan).message.clone().unwrap();
+        assert_eq!(
+            message,
+            "the database of this attempt is not that of the run's first one: settings differ"
+        );
+        let entry = world.slots[0]
+            .trials
+            .iter()
+            .find(|it| it.name_any() == first);
+        let facts = entry.unwrap().status.clone().unwrap().restored.unwrap();
+        assert_eq!(
+            (facts.rows, facts.state["settings"].as_str()),
+            (10_000, "bb")
+        );
+        // The void attempt's own state is nothing to compare with: it is still the first attempt that counts.
+        world.apply(0, &plan, usize::MAX);
+        world.run_until("the third load", |world| world.loads.len() == 3);
+        world.advance_to(world.loads[2].end + 11.0);
+        assert_void(&world.plan(0), reason::DATA_CHANGED);
+    }
+}
+
+#[test]
+fn a_database_whose_restoring_nobody_saw_makes_the_attempt_void() {
+    let mut world = after("load is on");
+    for trial in &mut world.slots[0].trials {
+        trial.status.as_mut().unwrap().restored = None;
+    }
+    world.advance_to(world.loads[0].end + 11.0);
+    assert_void(&world.plan(0), reason::DATA_CHANGED);
+}
+
+#[test]
+fn the_database_is_restored_before_each_attempt_once_the_last_one_is_gone() {
+    let mut world = World::new([two()]);
+    let (mut restored, mut opened) = (0, 0);
+    while !world.is_over() {
+        let slot = world.wait();
+        let before = world.observed(slot);
+        let plan = world.pass(slot);
+        if plan.open.is_some() {
+            opened += 1;
+            assert_eq!(restored, opened, "one for each attempt");
+        }
+        let is_seed = |object: &&ChildObject| {
+            object.kind() == ChildKind::Job && object.name().ends_with("-seed")
+        };
+        if plan.create.iter().any(|object| is_seed(&object)) {
+            restored += 1;
+            let of_attempt = before.pods.iter().find(|pod| pod.trial.is_some());
+            assert_eq!(of_attempt.map(|pod| &pod.name), None);
+        }
+    }
+    assert_eq!(opened, 10);
 }
 
 #[test]

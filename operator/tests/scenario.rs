@@ -193,6 +193,47 @@ fn checks_beyond_what_a_status_holds_are_told_together() {
 }
 
 #[test]
+fn the_longest_names_and_answers_fit_the_status() {
+    let benchmark = scripted(&json!({"script": SCRIPT}));
+    let long = |number: usize| format!("{number} {}", "ä".repeat(30_000));
+    let mut measured = entries(&benchmark, |_, _| {});
+    for status in measured
+        .iter_mut()
+        .filter_map(|entry| entry.status.as_mut())
+    {
+        let counts = CheckCounts {
+            passed: 10,
+            failed: 1,
+        };
+        let k6 = status.k6.as_mut().unwrap();
+        k6.checks = (0..16).map(|number| (long(number), counts)).collect();
+        k6.first_failures = (0..8).map(long).collect();
+    }
+    let plan = judged(&benchmark, measured.clone());
+    let checks = &plan.status.results[0].cycles.as_ref().unwrap().checks;
+    assert_eq!(checks.len(), 16);
+    for check in checks {
+        assert_eq!(check.name.chars().count(), 128, "{check:?}");
+    }
+    // No cycle was as expected: what was amiss is the message.
+    for status in measured
+        .iter_mut()
+        .filter_map(|entry| entry.status.as_mut())
+    {
+        let requests = status.requests.as_mut().unwrap();
+        requests.successes = 0;
+    }
+    let plan = judged(&benchmark, measured);
+    let message = plan.status.end().unwrap().message.clone();
+    assert!(message.contains("not 0 ää"), "{message:.200}");
+    assert!(
+        message.chars().count() < 2200,
+        "{}",
+        message.chars().count()
+    );
+}
+
+#[test]
 fn candidates_whose_cycles_are_not_the_same_work_are_not_compared() {
     let longer = |by: f64| {
         move |candidate: &str, measured: &mut frugality_measure::k6::K6Result| {

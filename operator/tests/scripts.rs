@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::common::{two, world::World};
+use crate::common::{delivered::deliver, two, world::World};
 use frugality_operator::plan::resources::ChildObject;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Container};
 
@@ -49,7 +49,8 @@ impl StandIn {
             "#!/bin/sh
 echo >> {at}/calls
 if [ $(wc -l < {at}/calls) -le {refusals} ]; then echo 'psql: error: Connection refused' >&2; exit 2; fi
-echo \"$*\" >> {at}/asked\n"
+echo \"$*\" >> {at}/asked
+case \"$*\" in *'-f -'*) cat >> {at}/asked;; esac\n"
         );
         let date = format!("#!/bin/sh\necho >> {at}/looks\necho $(wc -l < {at}/looks)0\n");
         for (program, text) in [
@@ -71,7 +72,7 @@ echo \"$*\" >> {at}/asked\n"
     /// Runs a container's command with this `psql`.
     fn run(&self, container: &Container) -> Output {
         let words_file = self.path().join("last-words");
-        let command = container.command.as_ref().unwrap();
+        let command = deliver(container).words;
         let script = command[2].replace("/dev/termination-log", words_file.to_str().unwrap());
         let path = format!(
             "{}:{}",
@@ -81,7 +82,11 @@ echo \"$*\" >> {at}/asked\n"
         Command::new(&command[0])
             .args([&command[1], &script])
             .env("PATH", path)
-            .env("DATABASE_URL", "postgresql://database")
+            .envs(deliver(container).env)
+            .env(
+                "DATABASE_URL",
+                "postgresql://database:5432/app?sslmode=disable",
+            )
             .output()
             .unwrap()
     }
@@ -106,13 +111,17 @@ impl Drop for StandIn {
 
 #[test]
 fn a_database_that_does_not_answer_yet_is_waited_for() {
-    for (name, sign) in [("seed", "rows="), ("prepare", "CHECKPOINT")] {
+    for (name, sign) in [("seed", "rows=10000 -f -"), ("prepare", "CHECKPOINT")] {
         let database = StandIn::new(name, 2);
         let output = database.run(&container(name));
         assert!(output.status.success(), "{name}: {output:?}");
         let asked = database.asked();
         let count = |text: &str| asked.lines().filter(|line| line.contains(text)).count();
-        assert_eq!((count(sign), count("count(*)")), (1, 1), "{name}: {asked}");
+        assert_eq!(
+            (count(sign), count("FROM :seeded AS t")),
+            (1, 1),
+            "{name}: {asked}"
+        );
     }
 }
 

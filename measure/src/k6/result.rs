@@ -293,7 +293,9 @@ impl K6Result {
         let checks = std::mem::take(&mut self.checks);
         if !checks.is_empty() {
             let all = self.checks.entry(OTHER_CHECKS.into()).or_default();
-            checks.into_values().for_each(|counts| add(all, counts));
+            for counts in checks.into_values() {
+                add(all, counts);
+            }
         }
         self.first_failures.clear();
     }

@@ -13,6 +13,7 @@ use super::{
     Batch, Candidate, Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load, Resources,
     Scenario,
     candidate::{is_one, one},
+    parameters::{allowed_rule, refusal},
 };
 
 /// Blocks below which nothing is reported: with fewer, a t-interval says next to nothing.
@@ -167,12 +168,37 @@ pub struct Database {
     /// The volume for the data.
     #[serde(default)]
     pub storage: Storage,
-    /// PostgreSQL settings such as `work_mem: 4MB`, over the operator's own: autovacuum and JIT off, 64 MB
-    /// of shared buffers, 60 connections, no timed checkpoints. What CloudNativePG keeps to itself it
-    /// refuses by name (`ChildRefused`).
+    /// PostgreSQL settings such as `work_mem: 4MB`, over the operator's own: autovacuum and JIT off, 64 MB of shared
+    /// buffers, 60 connections, no timed checkpoints. Names are in small letters. What CloudNativePG keeps to itself
+    /// it refuses by name (`ChildRefused`). Allowed are `archive_timeout`, `autovacuum`,
+    /// `autovacuum_analyze_scale_factor`, `autovacuum_analyze_threshold`, `autovacuum_max_workers`,
+    /// `autovacuum_naptime`, `autovacuum_vacuum_cost_delay`, `autovacuum_vacuum_cost_limit`,
+    /// `autovacuum_vacuum_insert_scale_factor`, `autovacuum_vacuum_insert_threshold`,
+    /// `autovacuum_vacuum_scale_factor`, `autovacuum_vacuum_threshold`, `autovacuum_work_mem`, `backend_flush_after`,
+    /// `bgwriter_delay`, `bgwriter_flush_after`, `bgwriter_lru_maxpages`, `bgwriter_lru_multiplier`,
+    /// `checkpoint_completion_target`, `checkpoint_flush_after`, `checkpoint_timeout`, `commit_delay`,
+    /// `commit_siblings`, `constraint_exclusion`, `cpu_index_tuple_cost`, `cpu_operator_cost`, `cpu_tuple_cost`,
+    /// `cursor_tuple_fraction`, `deadlock_timeout`, `default_statistics_target`, `default_toast_compression`,
+    /// `default_transaction_isolation`, `effective_cache_size`, `effective_io_concurrency`, `enable_async_append`,
+    /// `enable_bitmapscan`, `enable_gathermerge`, `enable_hashagg`, `enable_hashjoin`, `enable_incremental_sort`,
+    /// `enable_indexonlyscan`, `enable_indexscan`, `enable_material`, `enable_memoize`, `enable_mergejoin`,
+    /// `enable_nestloop`, `enable_parallel_append`, `enable_parallel_hash`, `enable_partition_pruning`,
+    /// `enable_partitionwise_aggregate`, `enable_partitionwise_join`, `enable_seqscan`, `enable_sort`,
+    /// `enable_tidscan`, `from_collapse_limit`, `fsync`, `full_page_writes`, `geqo`, `geqo_threshold`,
+    /// `hash_mem_multiplier`, `huge_pages`, `idle_in_transaction_session_timeout`, `idle_session_timeout`,
+    /// `io_combine_limit`, `io_method`, `io_workers`, `jit`, `jit_above_cost`, `jit_inline_above_cost`,
+    /// `jit_optimize_above_cost`, `join_collapse_limit`, `lock_timeout`, `maintenance_io_concurrency`,
+    /// `maintenance_work_mem`, `max_connections`, `max_locks_per_transaction`, `max_parallel_maintenance_workers`,
+    /// `max_parallel_workers`, `max_parallel_workers_per_gather`, `max_prepared_transactions`, `max_wal_size`,
+    /// `max_worker_processes`, `min_parallel_index_scan_size`, `min_parallel_table_scan_size`, `min_wal_size`,
+    /// `parallel_leader_participation`, `parallel_setup_cost`, `parallel_tuple_cost`, `plan_cache_mode`,
+    /// `random_page_cost`, `seq_page_cost`, `shared_buffers`, `statement_timeout`, `synchronous_commit`,
+    /// `temp_buffers`, `vacuum_cost_delay`, `vacuum_cost_limit`, `wal_buffers`, `wal_compression`, `wal_init_zero`,
+    /// `wal_keep_size`, `wal_recycle`, `wal_skip_threshold`, `wal_sync_method`, `wal_writer_delay`,
+    /// `wal_writer_flush_after` and `work_mem`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64), schema_with = "string_map")]
-    #[x_kube(validation = Rule::new("self.all(name, !(name in ['config_file', 'data_directory', 'external_pid_file', 'hba_file', 'ident_file', 'listen_addresses', 'port', 'ssl', 'unix_socket_directories']))").message("database.parameters must not set port, listen_addresses, ssl, unix_socket_directories or a file's place: they are how all candidates alike reach the database; leave them out"))]
+    #[x_kube(validation = Rule::new(allowed_rule()).message(Message::Expression(refusal())))]
     pub parameters: BTreeMap<String, String>,
     /// CPU and memory of the database's pod.
     #[serde(default)]
@@ -182,7 +208,8 @@ pub struct Database {
     #[serde(default = "default_pool_size")]
     #[schemars(range(min = 1, max = 50))]
     pub pool_size: i32,
-    /// What the database is filled with before the first trial.
+    /// What the database is filled with before the first trial. A copy of it is kept as the database `app_seed`, and
+    /// every attempt begins with the database `app` made from that copy, whatever the candidate before did to it.
     pub seed: Seed,
 }
 
@@ -312,7 +339,8 @@ pub struct Request {
     /// HTTP method.
     #[serde(default)]
     pub method: Method,
-    /// Path and query, for example `/contacts/{uuid}`; each `{uuid}` is a fresh UUID in every request.
+    /// Path and query, for example `/contacts/{uuid}`; each `{uuid}` is a fresh UUID in every request. All else in
+    /// path, headers and body is sent byte for byte.
     #[schemars(length(min = 1, max = 1024))]
     #[x_kube(validation = Rule::new("self.matches('^/[^[:space:]]*$')").message("request.path is a path without host and blanks that begins with /; write for example /contacts/{uuid}, and %20 for a blank"))]
     pub path: String,
@@ -320,6 +348,7 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("self.all(h, !(h.name.lowerAscii() in ['connection', 'content-length', 'transfer-encoding']))").message("request.headers must not set Connection, Content-Length or Transfer-Encoding: the injector keeps connections open and knows the body's length; leave them out"))]
+    #[x_kube(validation = Rule::new("self.all(h, !h.value.matches('^[ \\t]') && !h.value.matches('[ \\t]$'))").message("a header's value must not begin or end with a blank or tab: HTTP does not transport them (RFC 9110, 5.5); leave them out"))]
     pub headers: Vec<Header>,
     /// Body of a POST, PUT or PATCH; each `{uuid}` is fresh here too.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -99,7 +99,9 @@ pub struct Server {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 4096)))]
     pub args: Vec<String>,
-    /// Environment, literal values only. The operator adds `PORT`, with a database `DATABASE_URL` and
+    /// Environment, literal values only: they arrive byte for byte, and Kubernetes expands no `$(NAME)` in them, nor in
+    /// `command` and `args`. A program that needs one in its arguments is started by a shell:
+    /// `command: [sh, -c, "exec server --database $DATABASE_URL"]`. The operator adds `PORT`, with a database `DATABASE_URL` and
     /// `POOL_SIZE`, and for each backend of the candidate `NAME_HOST` and `NAME_PORT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

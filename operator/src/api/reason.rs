@@ -108,6 +108,12 @@ pub const POD_EVICTED: &str = "PodEvicted";
 pub const NODE_REMOVED: &str = "NodeRemoved";
 /// Void: pods of another run, attempt or benchmark were on the nodes.
 pub const OTHER_PODS: &str = "OtherPods";
+/// Void: a Service of the attempt was edited or deleted from outside.
+pub const SERVICE_CHANGED: &str = "ServiceChanged";
+/// Void: a Deployment of the attempt was edited from outside.
+pub const DEPLOYMENT_CHANGED: &str = "DeploymentChanged";
+/// Void: something else than the attempt's own pods was behind one of its Services.
+pub const FOREIGN_ENDPOINT: &str = "ForeignEndpoint";
 /// Void: the injector's Job was deleted from outside.
 pub const INJECTOR_DELETED: &str = "InjectorDeleted";
 /// Void: Fortio did not run to its end.

@@ -21,9 +21,11 @@ pub struct Scenario {
     /// second, whether or not earlier ones have ended. It may export `setup`, run once before the load, and such
     /// `options` as `noConnectionReuse`, which do not say what the load is. Answers of 200 to 399 are expected
     /// unless `http.setResponseCallback` or a request's `responseCallback` says otherwise. The first 16 names of checks
-    /// are told by themselves, the rest together as `(others)`.
+    /// are told by themselves, the rest together as `(others)`. All of the script is here: it can't import from the
+    /// network. Metrics of its own need names that k6 has not, such as `iteration_duration`.
     #[schemars(length(min = 1, max = 65_536))]
     #[x_kube(validation = Rule::new("self.contains('export default')").message("scenario.script has no cycle: it must export a default function; write for example import http from 'k6/http'; export default function () { http.get(__ENV.URL); }"))]
+    #[x_kube(validation = Rule::new("!self.matches('(from|import|require)[[:space:]]*[(]?[[:space:]]*[\\'\"`]https?://')").message("scenario.script imports from the network: what comes from there may be another text each time, and is no part of the benchmark; write all of it into scenario.script"))]
     pub script: String,
     /// For how long, at the beginning of `load.warmUp`, agents join one after another (or the rate rises to
     /// `load.rate`); for example `5s`. Absent: all begin at once.
@@ -56,7 +58,8 @@ pub struct CycleResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckResult {
-    /// Its name in the script.
+    /// Its name in the script; one of more than 128 characters is cut, and ends with a digest.
+    #[schemars(length(max = 128))]
     pub name: String,
     /// How often it held.
     pub passed: i64,

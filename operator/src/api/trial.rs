@@ -166,6 +166,10 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub database_pods: Vec<String>,
+    /// Digest of the versions of the addresses behind the attempt's Services, at the end of the idle baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub endpoints: Option<String>,
     /// Digests of the images that ran, by container.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
@@ -176,6 +180,10 @@ pub struct FrugalityTrialStatus {
     /// Rows and digest of the data, read right before the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseFacts>,
+    /// The database as it was restored for this attempt, before the candidate started: rows and digest of the seeded
+    /// table, and a digest for each kind of thing beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<DatabaseFacts>,
     /// Transactions of the database for each request, warm-up and tail included; absent without a database,
     /// or where it did not answer after the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,6 +270,10 @@ pub struct DatabaseFacts {
     /// Digest over all its rows.
     #[schemars(length(max = 64))]
     pub digest: String,
+    /// By kind of thing, such as `indexes` or `settings`, a digest of all that there are of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    pub state: BTreeMap<String, String>,
 }
 
 /// Texts for `kubectl get`.

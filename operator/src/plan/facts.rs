@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use frugality_measure::reading::Reading;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 
-use super::nodes::Wish;
+use super::{
+    addresses::{Endpoints, ServiceFacts},
+    nodes::Wish,
+};
 use crate::api::{FrugalityTrial, reason};
 
 /// Settings of the operator that decisions depend on. They come from its command line, never from
@@ -53,6 +56,8 @@ pub struct Observed {
     pub foreign_pods: Vec<ForeignPod>,
     /// Objects that this benchmark has made, pods and ledger aside.
     pub children: Vec<Child>,
+    /// Addresses behind the benchmark's Services.
+    pub endpoints: Vec<Endpoints>,
     /// The benchmark's PostgreSQL, where CloudNativePG runs it.
     pub database: Option<ClusterFacts>,
     /// Whether the cluster knows CloudNativePG's resource.
@@ -190,6 +195,10 @@ pub struct Child {
     pub deleting: bool,
     /// Why its newest pod could not be created, if so: the API server's words.
     pub pods_refused: Option<String>,
+    /// How often its spec was written, where the API server counts that: 1 as it was made.
+    pub generation: Option<i64>,
+    /// What a Service says of who answers.
+    pub service: Option<ServiceFacts>,
 }
 
 /// A pod of this benchmark.

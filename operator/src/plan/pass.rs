@@ -289,12 +289,18 @@ impl Pass<'_> {
         let is_open = matches!(self.ledger.next(settings), Next::Open(_));
         if !is_open && let Some(leaving) = self.leaving() {
             let message = format!("waits until {leaving} is gone");
-            return self.running(
-                Some(nodes),
-                reason::CLEANING_UP,
-                &message,
-                BUSY_REQUEUE_SECONDS,
-            );
+            // The Job that restores the database goes after each attempt.
+            let seed = identity::seed_name(&self.benchmark.name_any(), self.run);
+            let reason = if self.ledger.is_begun() && leaving.contains(&seed) {
+                reason::MEASURING
+            } else {
+                reason::CLEANING_UP
+            };
+            return self.running(Some(nodes), reason, &message, BUSY_REQUEUE_SECONDS);
+        }
+        // What is left of the last attempt could still ask the database, which is made anew for the next one.
+        if !is_open && let Some(plan) = self.clear_attempt(nodes) {
+            return plan;
         }
         if !is_open && let Some(closed) = nodes.closed() {
             let (reason, message) = (closed.reason, closed.message);
@@ -404,23 +410,28 @@ impl Pass<'_> {
         plan
     }
 
-    fn start(&self, settings: &Settings, nodes: &Nodes, start: &Start) -> Plan {
+    /// Removes what is left of the last attempt.
+    fn clear_attempt(&self, nodes: &Nodes) -> Option<Plan> {
         let leftovers = self.attempt_children();
         let pods_left = self
             .observed
             .pods
             .iter()
             .any(|pod| is_of_attempt(&pod.role));
-        if !leftovers.is_empty() || pods_left {
-            let mut plan = self.running(
-                Some(nodes),
-                reason::MEASURING,
-                "removing the pods of the last attempt",
-                BUSY_REQUEUE_SECONDS / 2.0,
-            );
-            plan.delete = leftovers;
-            return plan;
+        if leftovers.is_empty() && !pods_left {
+            return None;
         }
+        let mut plan = self.running(
+            Some(nodes),
+            reason::MEASURING,
+            "removing the pods of the last attempt",
+            BUSY_REQUEUE_SECONDS / 2.0,
+        );
+        plan.delete = leftovers;
+        Some(plan)
+    }
+
+    fn start(&self, settings: &Settings, nodes: &Nodes, start: &Start) -> Plan {
         let trial = self.entry(settings, Some(nodes), start);
         let name = trial.name_any();
         let mut plan = self.running(

@@ -22,6 +22,9 @@ const START_PATIENCE_SECONDS: f64 = 900.0;
 /// A seed whose pod has not started by then waits for something that is not there.
 const SEED_START_PATIENCE_SECONDS: f64 = 180.0;
 
+/// What is done between two attempts.
+const RESTORING: &str = "restoring the database for the next attempt";
+
 /// How far the database is.
 pub(super) enum Prepared {
     /// Filled and checked, or not asked for.
@@ -136,12 +139,19 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             delete: vec![(ChildKind::Job, seed)],
         };
     }
+    // Times are whole seconds, and a Job that has filled the database took one at least.
+    if seed_created.is_some_and(|created| has_begun_since(pass, created - 1.0)) {
+        // The attempt has left its traces: the next one begins with the database as it was filled.
+        return Prepared::Waiting {
+            reason: reason::MEASURING,
+            message: RESTORING.into(),
+            create: Vec::new(),
+            delete: vec![(ChildKind::Job, seed)],
+        };
+    }
+    let (reason, message) = filling(pass, made.data_since_unix_seconds);
     let Some(seed_created) = seed_created else {
-        return Prepared::waiting(
-            reason::SEEDING,
-            "filling the database",
-            vec![builder.seed(database, &on)],
-        );
+        return Prepared::waiting(reason, message, vec![builder.seed(database, &on)]);
     };
     let pod = pass
         .observed
@@ -154,7 +164,16 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
     if let Some(refused) = refused.and_then(|it| await_leave("the seed's pod", it, age)) {
         return refused;
     }
-    seeded(database, seed_created, pod, pass)
+    seeded(database, seed_created, pod, pass, (reason, message))
+}
+
+/// What the Job is doing: it fills a database, or makes the one that it has filled anew for the next attempt.
+fn filling(pass: &Pass<'_>, data_since_unix_seconds: f64) -> (&'static str, &'static str) {
+    if has_begun_since(pass, data_since_unix_seconds) {
+        (reason::MEASURING, RESTORING)
+    } else {
+        (reason::SEEDING, "filling the database")
+    }
 }
 
 /// What to do about a pod that is refused: a quota is waited for until the run's deadline, what is forbidden
@@ -179,8 +198,9 @@ fn seeded(
     seed_created: f64,
     pod: Option<&PodFacts>,
     pass: &Pass<'_>,
+    (reason, message): (&'static str, &'static str),
 ) -> Prepared {
-    let waiting = || Prepared::waiting(reason::SEEDING, "filling the database", Vec::new());
+    let waiting = || Prepared::waiting(reason, message, Vec::new());
     let Some(pod) = pod else {
         // Before a trial counts, rows and digest are read again, so a seed whose pod was since
         // collected needs no second proof. A young Job's pod is not there yet.

@@ -24,7 +24,7 @@ pub use self::candidate::{
     SERVER_CONTAINER, addresses_of, backend_pods_of, is_of_candidate, pods_of,
 };
 use self::{
-    parts::{literal, restricted_container, restricted_pod},
+    parts::{composed, literal, restricted_container, restricted_pod, words},
     standalone::database_user,
 };
 use super::{
@@ -67,6 +67,12 @@ end=$(($(date +%s) + 60))
 until psql \"$DATABASE_URL\" -X -q -c SELECT > /dev/null 2>&1 || [ \"$(date +%s)\" -ge \"$end\" ]; do
   sleep 1
 done";
+/// SQL that says how many rows the seeded table has, and their digest.
+const ROWS_SQL: &str = include_str!("../rows.sql");
+/// SQL that says, after [`ROWS_SQL`], what else is in the database.
+const STATE_SQL: &str = include_str!("../state.sql");
+/// Calls `fill` if the database was never filled, and then restores it from its template.
+const RESTORE: &str = include_str!("resources/restore.sh");
 /// Container that fills the database.
 pub const SEED_CONTAINER: &str = "seed";
 /// PostgreSQL's own port.
@@ -169,6 +175,8 @@ impl Builder<'_> {
     #[must_use]
     pub fn seed(&self, database: &Database, measured: &BTreeMap<String, String>) -> ChildObject {
         let mut env = self.database_env();
+        env.push(literal("ROWS_SQL", ROWS_SQL));
+        env.push(literal("STATE_SQL", STATE_SQL));
         let mut volumes = Vec::new();
         let mut mounts = Vec::new();
         let fill = match &database.seed {
@@ -206,8 +214,8 @@ impl Builder<'_> {
             }
         };
         let script = format!(
-            "{AWAIT_DATABASE}\n{fill}\n{}",
-            count_and_digest(&database.seed)
+            "fill() {{\n{fill}\n}}\n{RESTORE}\nprintf '%s\\n' \"$ROWS_SQL\" \"$STATE_SQL\" | {}",
+            read_table(&database.seed)
         );
         let container = Container {
             name: SEED_CONTAINER.into(),
@@ -245,7 +253,12 @@ impl Builder<'_> {
         let container = Container {
             name: INJECTOR_CONTAINER.into(),
             image: Some(self.config.injector_image.clone()),
-            args: Some(self.injector_args(candidate, trial, connections, clock_url)),
+            args: Some(words(self.injector_args(
+                candidate,
+                trial,
+                connections,
+                clock_url,
+            ))),
             resources: Some(self.config.pods.injector_resources.clone()),
             ..restricted_container(INJECTOR_UID)
         };
@@ -259,13 +272,13 @@ impl Builder<'_> {
                 name: name.into(),
                 image: Some(self.database_image(database).to_owned()),
                 command: Some(shell(script)),
-                env: Some(self.database_env()),
+                env: Some([self.database_env(), vec![literal("ROWS_SQL", ROWS_SQL)]].concat()),
                 resources: Some(self.config.pods.helper_resources.clone()),
                 ..restricted_container(database_user(database))
             };
             let prepare = format!(
-                "{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\n{}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
-                count_and_digest(&database.seed)
+                "{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\nprintf '%s\\n' \"$ROWS_SQL\" | {}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
+                read_table(&database.seed)
             );
             let count = format!(
                 "export PGCONNECT_TIMEOUT=5\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
@@ -442,7 +455,7 @@ impl Builder<'_> {
     /// client libraries differ in what they do by default.
     fn database_env(&self) -> Vec<EnvVar> {
         let mut env = self.database_login();
-        env.push(literal(
+        env.push(composed(
             "DATABASE_URL",
             &format!(
                 "postgresql://$(PGUSER):$(PGPASSWORD)@{}:{DATABASE_PORT}/{}?sslmode=disable",
@@ -483,15 +496,15 @@ pub fn expected_rows(seed: &Seed) -> i64 {
     }
 }
 
-/// Writes `<rows> <digest>` of the seeded table as the container's last words. The digest is a sum
-/// of 64-bit hashes: it does not depend on the order of the rows and needs no sort.
-fn count_and_digest(seed: &Seed) -> String {
+/// Runs what it is told on its standard input, about the seeded table, and writes the answer as the container's last
+/// words.
+fn read_table(seed: &Seed) -> String {
     let table = seed
         .config_map
         .as_ref()
         .map_or(CONTACTS_TABLE, |own| own.table.as_str());
     format!(
-        "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT count(*) || ' ' || coalesce(sum(hashtextextended(t::text, 0)::numeric), 0) FROM {table} t\" > {TERMINATION_LOG}"
+        "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -v table={table} -f - > {TERMINATION_LOG}"
     )
 }
 
@@ -511,5 +524,5 @@ fn batch_args(batch: &Batch) -> Vec<String> {
 }
 
 fn shell(script: &str) -> Vec<String> {
-    vec!["/bin/sh".into(), "-ec".into(), script.into()]
+    words(["/bin/sh", "-ec", script])
 }

@@ -129,6 +129,18 @@ pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> O
     }
 }
 
+/// A text of at most so many characters; a longer one ends with an ellipsis.
+#[must_use]
+pub fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars()
+        .take(most.saturating_sub(1))
+        .chain(['…'])
+        .collect()
+}
+
 /// Where something is; of one point only, that goes without saying.
 #[must_use]
 pub fn at(point: &str, is_one_of_several: bool) -> String {

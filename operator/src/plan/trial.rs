@@ -4,6 +4,7 @@
 //! entry, the injector's Job and its last words. Readings live in the operator's memory only; an
 //! operator that was restarted has none from before, and the attempt is void.
 
+mod addresses;
 mod judging;
 
 use frugality_measure::{energy::Window, fortio::Amount, reading::Reading};
@@ -12,7 +13,8 @@ use super::{
     facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Refused, Session, Termination},
     nodes,
     resources::{
-        Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, backend_pods_of, pods_of,
+        Builder, ChildObject, INJECTOR_CONTAINER, PREPARE_CONTAINER, SEED_CONTAINER,
+        backend_pods_of, pods_of,
     },
     settings::{Point, TAIL_SECONDS},
     text::authority,
@@ -204,6 +206,8 @@ impl Attempt<'_> {
             }),
             candidate_pods: uids(&pods),
             database_pods: uids(&database),
+            endpoints: self.endpoints_version(),
+            restored: self.restored(),
             ..status
         };
         let mut step = Step::record(record);
@@ -302,6 +306,9 @@ impl Attempt<'_> {
         if let Some(step) = self.replaced(&status) {
             return step;
         }
+        if let Some((reason, message)) = self.diverted(&status, idle_before) {
+            return self.void(status, reason, &message);
+        }
         let restarted = self
             .pods(Role::Database)
             .into_iter()
@@ -352,6 +359,15 @@ impl Attempt<'_> {
             None => self.await_injector(status, job, "load is on"),
             Some(end) => self.after_load(status, idle_before, pod, end),
         }
+    }
+
+    /// What the Job reports that restored the database for this attempt.
+    fn restored(&self) -> Option<DatabaseFacts> {
+        let of_run = |pod: &&PodFacts| {
+            pod.role == Role::Seed.as_str() && pod.run == self.trial.spec.run && !pod.deleting
+        };
+        let pod = self.observed.pods.iter().find(of_run)?;
+        database_facts(&pod.terminated.get(SEED_CONTAINER)?.message)
     }
 
     /// A measured pod that is not the one whose idle baseline was taken.
@@ -607,13 +623,17 @@ fn user_failure(pod: &PodFacts) -> Option<(&'static str, String)> {
     ))
 }
 
-/// Rows and digest as the `prepare` and `seed` containers print them.
+/// Rows and digest as the `prepare` and `seed` containers print them, and what else `seed` found, as `kind=digest`.
 #[must_use]
 pub fn database_facts(message: &str) -> Option<DatabaseFacts> {
     let mut words = message.split_whitespace();
     Some(DatabaseFacts {
         rows: words.next()?.parse().ok()?,
         digest: words.next()?.to_owned(),
+        state: words
+            .filter_map(|word| word.split_once('='))
+            .map(|(kind, digest)| (kind.to_owned(), digest.to_owned()))
+            .collect(),
     })
 }
 

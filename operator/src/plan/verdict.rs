@@ -528,6 +528,9 @@ fn successes(trial: &FrugalityTrial) -> Option<u64> {
     Some(trial.status.as_ref()?.requests.as_ref()?.successes)
 }
 
+/// The most characters that a message says of answers: an object has an end.
+const MOST_ANSWER_CHARS: usize = 2000;
+
 /// What it answered instead, and what the script or the runner had to say of it.
 fn answers(trial: &FrugalityTrial) -> String {
     let status = trial.status.as_ref();
@@ -552,7 +555,7 @@ fn answers(trial: &FrugalityTrial) -> String {
     let executions = batch.iter().flat_map(|it| &it.first_failures).cloned();
     let of_scripts = of_k6.chain(checks).chain(thrown);
     let all: Vec<String> = of_fortio.chain(of_scripts).chain(executions).collect();
-    all.join(", ")
+    text::shortened(&all.join(", "), MOST_ANSWER_CHARS)
 }
 
 fn digest(trials: &[&FrugalityTrial]) -> String {

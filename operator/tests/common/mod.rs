@@ -1,6 +1,7 @@
 //! What the tests of the decisions share: benchmarks, a world to plan in, and plans as text.
 
 pub(crate) mod attempt;
+pub(crate) mod delivered;
 pub(crate) mod entries;
 pub(crate) mod expected;
 pub(crate) mod judgement;

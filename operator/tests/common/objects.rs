@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use frugality_operator::{
     api::{LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD},
     plan::{
+        addresses::ServiceFacts,
         facts::{Child, ChildKind, PodFacts, Termination},
         nodes::HOSTNAME_LABEL,
         resources::ChildObject,
@@ -36,6 +37,11 @@ impl SimChild {
                 created_unix_seconds: now.floor(),
                 deleting: false,
                 pods_refused: None,
+                generation: Some(1),
+                service: match object {
+                    ChildObject::Service(service) => Some(ServiceFacts::of(service)),
+                    _ => None,
+                },
             },
             created: now,
             gone_at: None,

@@ -5,9 +5,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, Role},
+    api::{
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, LABEL_ROLE, LABEL_RUN,
+        LABEL_TRIAL, LABEL_WORKLOAD, Role,
+    },
     plan::{
         Action, EventNote, LockAction, Plan, Watch,
+        addresses::{Endpoint, Endpoints},
         facts::{
             ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Session,
             is_preflight,
@@ -199,6 +203,7 @@ impl World {
                 .iter()
                 .map(|child| child.facts.clone())
                 .collect(),
+            endpoints: self.endpoints(mine),
             database: self.database(mine),
             cloud_native_pg_installed: self.manner.cloud_native_pg,
             trials: mine.trials.clone(),
@@ -208,6 +213,43 @@ impl World {
             refused: None,
             waiting_since: mine.waiting_since.clone(),
         }
+    }
+
+    /// The ready pods behind each Service.
+    fn endpoints(&self, slot: &Slot) -> Vec<Endpoints> {
+        let behind = |selector: &BTreeMap<String, String>| {
+            let pods = slot.pods.iter().map(|pod| pod.facts(self.now));
+            let ready = pods.filter(|pod| pod.ready_since_unix_seconds.is_some());
+            ready
+                .filter(|pod| {
+                    let labels = [
+                        (LABEL_ROLE, Some(&pod.role)),
+                        (LABEL_RUN, Some(&pod.run)),
+                        (LABEL_TRIAL, pod.trial.as_ref()),
+                        (LABEL_WORKLOAD, pod.workload.as_ref()),
+                    ];
+                    let is_selected = |(label, value): &(&str, Option<&String>)| {
+                        selector
+                            .get(*label)
+                            .is_none_or(|asked| Some(asked) == *value)
+                    };
+                    labels.iter().all(is_selected)
+                })
+                .map(|pod| Endpoint {
+                    name: pod.name,
+                    pod_uid: Some(pod.uid),
+                })
+                .collect::<Vec<_>>()
+        };
+        let slice = |child: &SimChild| {
+            let selector = &child.facts.service.as_ref()?.selector;
+            Some(Endpoints {
+                service: child.facts.name.clone(),
+                version: format!("{}/1", child.facts.uid),
+                behind: behind(selector),
+            })
+        };
+        slot.children.iter().filter_map(slice).collect()
     }
 
     fn database(&self, slot: &Slot) -> Option<ClusterFacts> {

@@ -16,7 +16,7 @@ use super::{
     Builder, ChildObject, INJECTOR_UID,
     parts::{
         deployment, headless_service, literal, peers_service, requirements, restricted,
-        restricted_container, service,
+        restricted_container, service, words,
     },
 };
 use crate::{
@@ -219,7 +219,7 @@ impl Builder<'_> {
             },
             image: Some(server.image.clone()),
             command: command(server, is_executed),
-            args: (!server.args.is_empty()).then(|| server.args.clone()),
+            args: (!server.args.is_empty()).then(|| words(&server.args)),
             volume_mounts: is_executed.then(|| vec![runner_mount()]),
             env: Some(env),
             ports: Some(vec![ContainerPort {
@@ -282,7 +282,7 @@ impl Builder<'_> {
         Container {
             name: RUNNER_CONTAINER.into(),
             image: Some(self.config.injector_image.clone()),
-            command: Some([RUNNER, "install", &installed].map(str::to_owned).to_vec()),
+            command: Some(words([RUNNER, "install", &installed])),
             volume_mounts: Some(vec![runner_mount()]),
             resources: Some(self.config.pods.helper_resources.clone()),
             ..restricted_container(INJECTOR_UID)
@@ -306,6 +306,6 @@ fn command(server: &Server, is_executed: bool) -> Option<Vec<String>> {
         [path, "serve".to_owned(), port, "--".to_owned()]
     };
     let before = is_executed.then(runner).into_iter().flatten();
-    let command: Vec<String> = before.chain(server.command.clone()).collect();
+    let command = words(before.chain(server.command.clone()));
     (!command.is_empty()).then_some(command)
 }

@@ -84,7 +84,26 @@ pub(super) fn deployment(metadata: ObjectMeta, replicas: i32, pod: PodSpec) -> C
     }))
 }
 
+/// A text in the form that the kubelet turns back into it. The kubelet expands `$(NAME)` in `command`, `args` and
+/// values of `env`, turns `$$` into `$`, and garbles a `$` before a character outside ASCII
+/// (`third_party/forked/golang/expansion` of Kubernetes). Only a doubled `$` always arrives as one.
+fn verbatim(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
+/// Words of a container's `command` or `args`, each of which arrives as it is here.
+pub(super) fn words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Vec<String> {
+    words.into_iter().map(|it| verbatim(it.as_ref())).collect()
+}
+
+/// A variable whose value arrives as it is here.
 pub(super) fn literal(name: &str, value: &str) -> EnvVar {
+    composed(name, &verbatim(value))
+}
+
+/// A variable whose value is made by the kubelet from earlier ones, which `$(NAME)` stands for. Nothing that a user
+/// writes may be part of it.
+pub(super) fn composed(name: &str, value: &str) -> EnvVar {
     EnvVar {
         name: name.into(),
         value: Some(value.into()),

@@ -13,7 +13,7 @@ use k8s_openapi::{
 
 use super::{
     Builder, ChildObject, DATABASE_PORT,
-    parts::{deployment, literal, requirements, restricted_container, service},
+    parts::{deployment, literal, requirements, restricted_container, service, words},
 };
 use crate::{
     api::{Database, Role},
@@ -85,12 +85,8 @@ impl Builder<'_> {
         let container = Container {
             name: "postgres".into(),
             image: Some(self.database_image(database).to_owned()),
-            command: Some(
-                ["/bin/sh", "-eu", "-c", START, "postgresql"]
-                    .map(str::to_owned)
-                    .into(),
-            ),
-            args: Some(settings.collect()),
+            command: Some(words(["/bin/sh", "-eu", "-c", START, "postgresql"])),
+            args: Some(words(settings)),
             env: Some(env),
             ports: Some(vec![ContainerPort {
                 container_port: DATABASE_PORT,

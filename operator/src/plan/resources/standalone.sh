@@ -10,7 +10,8 @@ if [ ! -d "$PGDATA" ]; then
   pg_ctl start --pgdata="$new" --wait --options="-c listen_addresses= -c unix_socket_directories=$SOCKETS"
   psql -X -q -v ON_ERROR_STOP=1 --host="$SOCKETS" --username=postgres --dbname=postgres \
     -v role="$PGUSER" -v password="$PGPASSWORD" -v database="$PGDATABASE" <<'SQL'
-CREATE ROLE :"role" LOGIN PASSWORD :'password';
+-- It restores the database from a template before each attempt.
+CREATE ROLE :"role" LOGIN CREATEDB PASSWORD :'password';
 -- It may then start each trial with a CHECKPOINT.
 GRANT pg_checkpoint TO :"role";
 CREATE DATABASE :"database" OWNER :"role";

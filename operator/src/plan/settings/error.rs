@@ -75,6 +75,11 @@ pub enum SettingsError {
         /// The variable.
         variable: String,
     },
+    /// A setting of PostgreSQL that a benchmark may not have.
+    #[error(
+        "database.parameters must not set {0}: allowed are settings of memory, planner, WAL and vacuum, in small letters; kubectl explain fb.spec.database.parameters names all of them"
+    )]
+    Parameter(String),
     /// More connections than the database takes.
     #[error(
         "candidate {candidate} has up to {pods} pods with a pool of {pool_size} connections each, and PostgreSQL takes {allowed} in all: write a smaller database.poolSize, fewer replicas, or database.parameters.max_connections: \"{needed}\""

@@ -2,7 +2,7 @@
 
 use super::{Point, SettingsError};
 use crate::{
-    api::{Candidate, Database, FrugalityBenchmarkSpec},
+    api::{ALLOWED_PARAMETERS, Candidate, Database, FrugalityBenchmarkSpec},
     cnpg,
     plan::resources::{addresses_of, pods_of},
 };
@@ -11,6 +11,9 @@ use crate::{
 const CONNECTIONS_BESIDE: i32 = 10;
 
 pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(), SettingsError> {
+    if let Some(database) = &spec.database {
+        sets_what_it_may(database)?;
+    }
     for candidate in &spec.candidates {
         reaches_its_backends(candidate)?;
         let has_own_node = candidate.measured_node_selector.is_some();
@@ -25,6 +28,15 @@ pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Admission refuses the same. An object that was stored before it did comes this far.
+fn sets_what_it_may(database: &Database) -> Result<(), SettingsError> {
+    let mut names = database.parameters.keys();
+    match names.find(|name| !ALLOWED_PARAMETERS.contains(&name.as_str())) {
+        Some(name) => Err(SettingsError::Parameter(name.clone())),
+        None => Ok(()),
+    }
 }
 
 /// An address of one's own in the place of a backend's would load something that is not measured.

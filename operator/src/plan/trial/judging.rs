@@ -119,6 +119,9 @@ impl Attempt<'_> {
         if let Some(changed) = self.image_changed(&status) {
             return self.void(status, reason::IMAGE_CHANGED, &changed);
         }
+        if let Some(changed) = self.restored_otherwise(&status) {
+            return self.void(status, reason::DATA_CHANGED, &changed);
+        }
         if let Some(changed) = self.data_changed(&status) {
             return self.void(status, reason::DATA_CHANGED, &changed);
         }
@@ -232,6 +235,38 @@ impl Attempt<'_> {
                 .find_map(|earlier| differs(earlier, &|container| !is_of_candidate(container)))
         };
         of_candidate.or_else(of_others)
+    }
+
+    /// Whether the restored database differs from that of the run's first attempt, and in what.
+    fn restored_otherwise(&self, status: &FrugalityTrialStatus) -> Option<String> {
+        self.builder.benchmark.spec.database.as_ref()?;
+        let Some(now) = &status.restored else {
+            return Some("the state of the restored database is not known: the seed's Job or pod was deleted".into());
+        };
+        // Void attempts count: a candidate can change the template in any of them.
+        let of_run = self.observed.trials.iter();
+        let of_run = of_run.filter(|trial| trial.spec.run == self.trial.spec.run);
+        let restored = of_run.filter_map(|trial| {
+            let status = trial.status.as_ref()?;
+            let began = status.idle_before?.start_unix_seconds;
+            Some((began, status.restored.as_ref()?))
+        });
+        let (_, first) = restored.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        let kinds: BTreeSet<&String> = now.state.keys().chain(first.state.keys()).collect();
+        let mut differing: Vec<&str> = kinds
+            .into_iter()
+            .filter(|kind| now.state.get(*kind) != first.state.get(*kind))
+            .map(String::as_str)
+            .collect();
+        if (now.rows, &now.digest) != (first.rows, &first.digest) {
+            differing.insert(0, "seeded table");
+        }
+        (!differing.is_empty()).then(|| {
+            format!(
+                "the database of this attempt is not that of the run's first one: {} differ",
+                differing.join(", ")
+            )
+        })
     }
 
     /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use frugality_measure::k6::CheckCounts;
+use frugality_measure::k6::{CheckCounts, MOST_NAME_CHARS, OTHER_CHECKS as OTHERS};
 
 use super::evidence::Evidence;
-use crate::api::{CheckResult, CycleResult};
+use crate::{
+    api::{CheckResult, CycleResult},
+    plan::text,
+};
 
 /// Checks that are told by name; the others are told together.
 const NAMED: usize = 16;
-
-/// Under this name k6's output (`injector/k6/cycles.go`) counts checks beyond the first ones together.
-const OTHERS: &str = "(others)";
 
 impl Evidence<'_> {
     /// Absent without a scenario, and where no cycle ended. Checks are those of all trials together.
@@ -44,7 +44,8 @@ impl Evidence<'_> {
         }
         let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let told = checks.into_iter().map(|(name, counts)| CheckResult {
-            name: name.to_owned(),
+            // The report has cut it already; what the ledger holds may be older.
+            name: text::shortened(name, MOST_NAME_CHARS),
             passed: whole(counts.passed),
             failed: whole(counts.failed),
         });

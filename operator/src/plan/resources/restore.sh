@@ -1,0 +1,20 @@
+# Every attempt begins with the same database, whatever the candidate before has done to it: it is copied from a template
+# that is made right after the database was filled. Settings of the role outlive a database, so they are reset; until
+# then they are kept from these commands by options that count more.
+export PGCONNECT_TIMEOUT=5
+server="${DATABASE_URL%/*}/postgres?sslmode=disable"
+ask() {
+  PGOPTIONS="-c search_path=pg_catalog -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=0 \
+    -c idle_in_transaction_session_timeout=0" psql "$server" -X -qAt -v ON_ERROR_STOP=1 "$@"
+}
+# A node may learn of a service's address a moment after the pod behind it is ready.
+end=$(($(date +%s) + 60))
+until ask -c SELECT > /dev/null 2>&1 || [ "$(date +%s)" -ge "$end" ]; do
+  sleep 1
+done
+found=$(ask -c "ALTER ROLE app RESET ALL" -c "SELECT datname FROM pg_database WHERE datname = 'app_seed'")
+if [ "$found" != app_seed ]; then
+  fill
+  ask -c "CREATE DATABASE app_seed TEMPLATE app"
+fi
+ask -c "DROP DATABASE IF EXISTS app WITH (FORCE)" -c "CREATE DATABASE app TEMPLATE app_seed"

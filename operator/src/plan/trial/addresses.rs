@@ -1,0 +1,157 @@
+//! Whether an attempt's requests reach its own pods and no other: what it made is as it was made, and nothing else is
+//! behind its Services.
+
+use std::collections::BTreeSet;
+
+use frugality_measure::energy::Window;
+use kube::ResourceExt;
+
+use super::Attempt;
+use crate::{
+    api::{FrugalityTrialStatus, Role, reason},
+    plan::{
+        addresses::{Endpoints, ServiceFacts},
+        facts::{Child, PodFacts},
+        identity::hex_digest,
+        nodes,
+        resources::ChildObject,
+    },
+};
+
+impl Attempt<'_> {
+    /// Why requests may have reached something else, or pods may be others than the spec asks for: reason code and
+    /// words.
+    pub(super) fn diverted(
+        &self,
+        status: &FrugalityTrialStatus,
+        idle_before: Window,
+    ) -> Option<(&'static str, String)> {
+        self.made()
+            .iter()
+            .find_map(|object| self.edited(object))
+            .or_else(|| self.foreign_endpoint())
+            .or_else(|| self.endpoints_changed(status, idle_before))
+    }
+
+    /// What the attempt's requests and its candidate's queries go through, as it is made.
+    fn made(&self) -> Vec<ChildObject> {
+        let on = nodes::selector(self.measured);
+        let mut made = self
+            .builder
+            .servers(self.candidate, self.name(), self.point.replicas, &on);
+        if let Some(database) = &self.builder.benchmark.spec.database
+            && database.provider == crate::api::Provider::Standalone
+        {
+            made.push(self.builder.database_service());
+            made.push(self.builder.database_server(database, &on));
+        }
+        made
+    }
+
+    fn edited(&self, object: &ChildObject) -> Option<(&'static str, String)> {
+        let name = object.name();
+        let mut children = self.observed.children.iter();
+        let is_it = |child: &&Child| child.kind == object.kind() && child.name == name;
+        let child = children.find(is_it);
+        match object {
+            ChildObject::Service(made) => {
+                let difference = match child.map(|child| &child.service) {
+                    Some(Some(now)) => now.difference(&ServiceFacts::of(made))?,
+                    _ => "it was deleted".to_owned(),
+                };
+                let message = format!("the Service {name} was changed from outside: {difference}");
+                Some((reason::SERVICE_CHANGED, message))
+            }
+            ChildObject::Deployment(_) => {
+                let times = child?.generation.filter(|times| *times > 1)?;
+                let message = format!(
+                    "the Deployment {name} was changed from outside: its generation is {times}, and was made as 1"
+                );
+                Some((reason::DEPLOYMENT_CHANGED, message))
+            }
+            _ => None,
+        }
+    }
+
+    /// Services of the attempt, each with the role of its pods.
+    fn services(&self) -> Vec<(String, Role)> {
+        let made = self.made().into_iter();
+        let services = made.filter_map(|object| match object {
+            ChildObject::Service(service) => Some(service.name_any()),
+            _ => None,
+        });
+        let host = self.builder.database_host();
+        let mut services: Vec<(String, Role)> = services
+            .filter(|name| *name != host)
+            .map(|name| (name, Role::Candidate))
+            .collect();
+        if self.builder.benchmark.spec.database.is_some() {
+            services.push((host, Role::Database));
+        }
+        services
+    }
+
+    fn endpoints(&self) -> impl Iterator<Item = (&Endpoints, Role)> {
+        let services = self.services();
+        self.observed.endpoints.iter().filter_map(move |slice| {
+            let mut services = services.iter();
+            let (_, role) = services.find(|(name, _)| *name == slice.service)?;
+            Some((slice, *role))
+        })
+    }
+
+    fn foreign_endpoint(&self) -> Option<(&'static str, String)> {
+        let uids = |role| -> BTreeSet<String> {
+            let pods = self.pods(role).into_iter();
+            pods.map(|pod| pod.uid).collect()
+        };
+        let (candidate, database) = (uids(Role::Candidate), uids(Role::Database));
+        self.endpoints().find_map(|(slice, role)| {
+            let own = match role {
+                Role::Database => &database,
+                _ => &candidate,
+            };
+            let is_own = |uid: &Option<String>| uid.as_ref().is_some_and(|uid| own.contains(uid));
+            let foreign = slice.behind.iter().find(|it| !is_own(&it.pod_uid))?;
+            let message = format!(
+                "{} is behind the Service {}, and is none of the {}'s pods",
+                foreign.name,
+                slice.service,
+                role.as_str()
+            );
+            Some((reason::FOREIGN_ENDPOINT, message))
+        })
+    }
+
+    /// A digest of the versions of all slices: another one after any change of an address, even one that was undone.
+    pub(super) fn endpoints_version(&self) -> Option<String> {
+        let mut versions: Vec<&str> = self
+            .endpoints()
+            .map(|(slice, _)| slice.version.as_str())
+            .collect();
+        versions.sort_unstable();
+        (!versions.is_empty()).then(|| hex_digest(versions.join(" ").as_bytes(), 8))
+    }
+
+    /// An address that came and went between two looks: what had connected to it may go on asking it. A pod that is
+    /// restarted, or not ready for a while, changes addresses too; that is the candidate's own doing.
+    fn endpoints_changed(
+        &self,
+        status: &FrugalityTrialStatus,
+        idle_before: Window,
+    ) -> Option<(&'static str, String)> {
+        let before = status.endpoints.as_ref()?;
+        let has_changed = |pod: &PodFacts| {
+            let since = pod.ready_since_unix_seconds;
+            pod.restarts > 0 || since.is_none_or(|since| since > idle_before.start_unix_seconds)
+        };
+        let mut own = [self.pods(Role::Candidate), self.pods(Role::Database)]
+            .concat()
+            .into_iter();
+        if self.endpoints_version().as_ref() == Some(before) || own.any(|pod| has_changed(&pod)) {
+            return None;
+        }
+        let message = "the addresses behind the attempt's Services changed since its idle baseline, though none of its pods did";
+        Some((reason::FOREIGN_ENDPOINT, message.to_owned()))
+    }
+}

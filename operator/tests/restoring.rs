@@ -1,0 +1,232 @@
+//! The Job that restores the database, with a real PostgreSQL: Debian's package `postgresql`, which `make test` installs.
+
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::{fs::chown, process::CommandExt},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use frugality_operator::{
+    api::DatabaseFacts,
+    plan::{resources::ChildObject, trial::database_facts},
+};
+use k8s_openapi::api::core::v1::Container;
+use serde_json::json;
+
+use crate::common::{self, delivered::deliver, two_with};
+
+/// `nobody`: PostgreSQL does not start as root.
+const UNPRIVILEGED: u32 = 65_534;
+
+/// What a candidate can do to its database, to its role, and to what the operator's SQL looks up.
+const MISCHIEF: [&str; 11] = [
+    "CREATE INDEX evil ON contacts (etag)",
+    "CREATE VIEW evil_view AS SELECT 1",
+    "CREATE TABLE evil_table AS SELECT 1",
+    "CREATE FUNCTION public.hashtextextended(text, bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint'",
+    "CREATE FUNCTION public.count() RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint'",
+    "UPDATE contacts SET etag = 'x' WHERE id = 1",
+    "ALTER DATABASE app SET work_mem = '64kB'",
+    "ALTER ROLE app SET enable_indexscan = off",
+    "ALTER ROLE app SET search_path = public, pg_catalog",
+    "ALTER ROLE app SET statement_timeout = 1",
+    "ALTER ROLE app SET default_transaction_read_only = on",
+];
+
+struct Postgres {
+    server: Child,
+    folder: PathBuf,
+    path: String,
+    port: u16,
+}
+
+impl Postgres {
+    /// `None` if PostgreSQL is not installed, which `make test` does not allow.
+    fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            assert!(
+                std::env::var_os("FRUGALITY_WITH_TESTS").is_none(),
+                "PostgreSQL is missing: apt-get install postgresql"
+            );
+            eprintln!("not run: PostgreSQL is not installed");
+            return None;
+        };
+        let folder = std::env::temp_dir().join(format!("frugality-restore-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
+        let server = common::made(&benchmark, |builder, _, node| {
+            builder.database_server(benchmark.spec.database.as_ref().unwrap(), node)
+        });
+        let ChildObject::Deployment(server) = server else {
+            panic!("not a Deployment");
+        };
+        let pod = server.spec.unwrap().template.spec.unwrap();
+        let words: Vec<String> = deliver(&pod.containers[0])
+            .words
+            .iter()
+            .map(|word| word.replace("port=5432", &format!("port={port}")))
+            .map(|word| word.replace("listen_addresses='*'", "listen_addresses=127.0.0.1"))
+            .collect();
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .envs([("PATH", path.as_str()), ("PGUSER", "app")])
+            .envs([("PGPASSWORD", "secret"), ("PGDATABASE", "app")])
+            .env("PGDATA", folder.join("data"))
+            .env("SOCKETS", &folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if is_root() {
+            chown(&folder, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
+            command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
+        }
+        let postgres = Self {
+            server: command.spawn().unwrap(),
+            folder,
+            path,
+            port,
+        };
+        let begin = Instant::now();
+        while postgres.ask("app", &["SELECT 1"]).is_none() {
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "PostgreSQL does not start"
+            );
+            thread::sleep(Duration::from_millis(200));
+        }
+        Some(postgres)
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!(
+            "postgresql://app:secret@127.0.0.1:{}/{database}?sslmode=disable",
+            self.port
+        )
+    }
+
+    /// What PostgreSQL answers to the last of these; `None` if it refuses one.
+    fn ask(&self, database: &str, commands: &[&str]) -> Option<String> {
+        let mut psql = Command::new("psql");
+        psql.env("PATH", &self.path).args([
+            self.url(database).as_str(),
+            "-X",
+            "-qAt",
+            "-v",
+            "ON_ERROR_STOP=1",
+        ]);
+        for command in commands {
+            psql.args(["-c", command]);
+        }
+        let output = psql.output().unwrap();
+        let answers = String::from_utf8(output.stdout).unwrap();
+        output.status.success().then(|| answers.trim().to_owned())
+    }
+
+    /// Runs the Job, and reads what it reports.
+    fn restore(&self) -> DatabaseFacts {
+        let container = seed();
+        let words_file = self.folder.join("last-words");
+        let delivered = deliver(&container);
+        let script =
+            delivered.words[2].replace("/dev/termination-log", words_file.to_str().unwrap());
+        let output = Command::new(&delivered.words[0])
+            .args([&delivered.words[1], &script])
+            .envs(&delivered.env)
+            .env("DATABASE_URL", self.url("app"))
+            .env("PATH", &self.path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let facts = database_facts(&fs::read_to_string(words_file).unwrap()).unwrap();
+        assert!(facts.state.len() >= 8, "{facts:?}");
+        facts
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // A fast shutdown, so that none of its processes stays.
+        let pid = self.server.id().to_string();
+        let _ = Command::new("kill").args(["-INT", &pid]).status();
+        let _ = self.server.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    folders
+        .filter(|folder| folder.join("initdb").exists())
+        .max()
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout == b"0\n"
+}
+
+/// The container that fills and restores the database.
+fn seed() -> Container {
+    let benchmark = two_with(&[("/database/seed/contacts", json!(500))]);
+    let job = common::made(&benchmark, |builder, _, node| {
+        builder.seed(benchmark.spec.database.as_ref().unwrap(), node)
+    });
+    let ChildObject::Job(job) = job else {
+        panic!("not a Job");
+    };
+    let pod = job.spec.unwrap().template.spec.unwrap();
+    pod.containers.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_candidate_leaves_nothing_behind_and_a_changed_template_is_seen() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let first = postgres.restore();
+    assert_eq!(first.rows, 500);
+    assert_eq!(postgres.restore(), first);
+
+    postgres.ask("app", &MISCHIEF).unwrap();
+    assert_eq!(postgres.restore(), first);
+    let left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'evil%'";
+    assert_eq!(postgres.ask("app", &[left]).unwrap(), "0");
+    assert_eq!(
+        postgres.ask("app", &["SHOW enable_indexscan"]).unwrap(),
+        "on"
+    );
+    assert_eq!(postgres.ask("app", &["SHOW work_mem"]).unwrap(), "4MB");
+
+    for (tampering, kind) in [
+        ("CREATE INDEX evil ON contacts (etag)", "indexes"),
+        ("CREATE VIEW evil_view AS SELECT 1", "views"),
+        (
+            "CREATE FUNCTION evil() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            "functions",
+        ),
+        ("CREATE TABLE evil_table AS SELECT 1 AS one", "rows"),
+        ("ALTER TABLE contacts SET (fillfactor = 50)", "tables"),
+        ("CREATE DATABASE evil_database", "databases"),
+    ] {
+        let before = postgres.restore();
+        postgres.ask("app_seed", &[tampering]).unwrap();
+        let after = postgres.restore();
+        assert_ne!(after.state.get(kind), before.state.get(kind), "{tampering}");
+    }
+    let before = postgres.restore();
+    postgres
+        .ask("app_seed", &["DELETE FROM contacts WHERE id = 7"])
+        .unwrap();
+    assert_eq!(postgres.restore().rows, before.rows - 1);
+}
