@@ -56,7 +56,8 @@ struct Shunt {
 /// The chips' own errors are from Texas Instruments' and Analog Devices' data sheets: up to 1 % of
 /// current for the INA219 and INA220, 0.5 % of power for the INA260 with its shunt within, a few
 /// tenths of a percent for the others (INA226: 0.1 % of gain for each of current and voltage,
-/// SBOS547). The shunt then dominates.
+/// SBOS547; INA230: 0.5 % for each, and 30 mV of 5 V, SBOS601; INA3221: 0.25 % for each, and 16 mV, SBOS576). The
+/// shunt then dominates.
 ///
 /// Scales are from the same (INA219 SBOS448, INA226 SBOS547, INA260 SBOS656, INA3221 SBOS576) and from the
 /// kernel's drivers, which set range and calibration themselves:
@@ -69,13 +70,13 @@ const CHIPS: &[Chip] = &[
     chip("ina219", 0.009, INA219),
     chip("ina220", 0.009, INA219),
     chip("ina226", 0.006, INA226),
-    chip("ina230", 0.006, INA230),
-    chip("ina231", 0.006, INA230),
+    chip("ina230", 0.008, INA230),
+    chip("ina231", 0.008, INA230),
     chip("ina237", 0.006, Scale::Unknown),
     chip("ina238", 0.007, Scale::Negligible),
     chip("ina228", 0.006, Scale::Negligible),
     chip("ina260", 0.003, INA260),
-    chip(INA3221, 0.006, INA3221_SCALE),
+    chip(INA3221, 0.007, INA3221_SCALE),
     chip("ina2xx", 0.009, Scale::Unknown),
     chip("ltc2947", 0.006, Scale::Negligible),
 ];

@@ -78,15 +78,16 @@ impl Refresh {
         self.runs.len()
     }
 
-    /// By how much the value may be older than the question at `at`. A value that stays for longer than a
-    /// refresh is a new one that is equal.
+    /// By how much the value may be older than the question at `at`, less what lies between two questions anyhow. A
+    /// value that stays for longer than a refresh is a new one that is equal.
     pub(crate) fn age(&self, at: Duration) -> Duration {
-        at.saturating_sub(self.since).min(self.interval)
+        let oldest = self.interval.saturating_sub(self.asked_every);
+        at.saturating_sub(self.since).min(oldest)
     }
 
     /// The mean of the runs near the shortest one, where there are enough of them. It is right for refreshes that are
     /// no whole number of questions apart: runs are then shorter and longer by turns.
-    fn regular_run(&self) -> Option<Duration> {
+    pub(crate) fn regular_run(&self) -> Option<Duration> {
         let shortest = *self.runs.iter().min()?;
         let longest = shortest + self.asked_every.mul_f64(JITTER);
         let regular: Vec<&Duration> = self.runs.iter().filter(|run| **run <= longest).collect();
@@ -158,7 +159,7 @@ mod tests {
         }
         let refresh = asked(1.0, &values);
         assert_eq!(refresh.interval(), SECOND);
-        assert_eq!(refresh.age(SECOND * 500), SECOND);
+        assert_eq!(refresh.age(SECOND * 500), Duration::ZERO);
         assert_eq!(asked(1.0, &[2.7; 500]).interval(), SECOND);
     }
 
@@ -169,7 +170,7 @@ mod tests {
         // The last value came at 45 s.
         assert_eq!(refresh.age(SECOND * 45), Duration::ZERO);
         assert_eq!(refresh.age(SECOND * 49), SECOND * 4);
-        assert_eq!(refresh.age(SECOND * 90), SECOND * 5);
+        assert_eq!(refresh.age(SECOND * 90), SECOND * 4);
     }
 
     #[test]

@@ -65,6 +65,7 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
     let began = Instant::now();
     let mut steps = STEPS.iter().cycle();
     let (mut is_busy, mut until) = (false, Duration::ZERO);
+    let mut has_answered = false;
     loop {
         ticks.tick().await;
         let elapsed = began.elapsed();
@@ -76,12 +77,17 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
         }
         load.set(is_busy);
         match instrument.ask().await {
-            Ok(Some((Quantity::Watts(watts), _))) => refresh.see(began.elapsed(), watts),
+            Ok(Some((Quantity::Watts(watts), _))) => {
+                has_answered = true;
+                refresh.see(began.elapsed(), watts);
+            }
             Ok(Some((Quantity::Joules(_), _))) => {
                 return "a counter, exact however often".to_owned();
             }
             Ok(None) => {}
-            Err(error) => return error.to_string(),
+            Err(error) if !has_answered => return error.to_string(),
+            // Radio links lose a packet now and then.
+            Err(_) => {}
         }
         let runs = refresh.runs();
         if runs >= ENOUGH_RUNS || elapsed >= LONGEST || (runs == 0 && elapsed >= FIRST_CHANGE) {
@@ -93,11 +99,50 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
 
 fn told(refresh: &Refresh, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64();
-    match refresh.runs() {
-        0 => format!("not seen: the power did not follow the load within {seconds:.0} s"),
-        runs => format!(
+    match (refresh.regular_run(), refresh.runs()) {
+        (Some(run), runs) => format!(
             "every {:.1} s ({runs} times in {seconds:.0} s of load steps)",
-            refresh.interval().as_secs_f64()
+            run.as_secs_f64()
         ),
+        (None, 0) => {
+            format!("not seen: the power did not follow the load within {seconds:.0} s")
+        }
+        (None, runs) => {
+            format!("not regular: the power changed {runs} times in {seconds:.0} s of load steps")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of a device that shows another power after each of these times, in halves of a second.
+    fn told_of(runs: &[u32]) -> String {
+        let mut refresh = Refresh::new(ASKED_EVERY, None);
+        let mut at = 0;
+        for (index, run) in runs.iter().enumerate() {
+            for _ in 0..*run {
+                refresh.see(ASKED_EVERY * at, index as f64);
+                at += 1;
+            }
+        }
+        told(&refresh, ASKED_EVERY * at)
+    }
+
+    #[test]
+    fn the_refresh_interval_is_told_as_far_as_it_was_seen() {
+        let every = told_of(&[3, 6, 6, 6, 6, 6, 6, 6]);
+        assert_eq!(every, "every 3.0 s (6 times in 22 s of load steps)");
+        let steady = told_of(&[60]);
+        assert_eq!(
+            steady,
+            "not seen: the power did not follow the load within 30 s"
+        );
+        let irregular = told_of(&[3, 6, 40, 19, 75]);
+        assert!(
+            irregular.starts_with("not regular: the power changed 3 times"),
+            "{irregular}"
+        );
     }
 }

@@ -276,7 +276,7 @@ fn a_plug_s_old_power_has_the_time_of_its_measurement() {
     for second in 120..300 {
         timeline.push(watts(f64::from(second), 11.0)).unwrap();
     }
-    assert_eq!(timeline.measured_at(), Some(at(289.0)));
+    assert_eq!(timeline.measured_at(), Some(at(290.0)));
 }
 
 proptest! {
