@@ -84,10 +84,9 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
             Ok(Some((Quantity::Joules(_), _))) => {
                 return "a counter, exact however often".to_owned();
             }
-            Ok(None) => {}
             Err(error) if !has_answered => return error.to_string(),
             // Radio links lose a packet now and then.
-            Err(_) => {}
+            Ok(None) | Err(_) => {}
         }
         let runs = refresh.runs();
         if runs >= ENOUGH_RUNS || elapsed >= LONGEST || (runs == 0 && elapsed >= FIRST_CHANGE) {
