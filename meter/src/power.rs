@@ -78,6 +78,23 @@ pub(crate) struct Source {
     pub(crate) model: Option<LinearModel>,
 }
 
+/// What a reader of the exposition takes for a share; an energy that is less certain is none.
+const LARGEST_UNCERTAINTY: f64 = 1.0;
+
+impl Source {
+    /// Standard uncertainty of the source at some power, in watts, as a share of it: what grows with power and what
+    /// does not, as independent. The power may be unknown where nothing is fixed.
+    pub(crate) fn relative_uncertainty_at(&self, watts: Option<f64>) -> Option<f64> {
+        let share = self.relative_uncertainty?;
+        if self.fixed_uncertainty_watts > 0.0 {
+            let fixed = self.fixed_uncertainty_watts / watts?;
+            Some(share.hypot(fixed).min(LARGEST_UNCERTAINTY))
+        } else {
+            Some(share)
+        }
+    }
+}
+
 /// What an instrument tells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Quantity {

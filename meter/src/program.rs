@@ -154,10 +154,12 @@ async fn probe(settings: Settings) -> Result<(), MeterError> {
 
 async fn calibrate(settings: Settings, duration: std::time::Duration) -> Result<(), MeterError> {
     let chosen = choose(&settings.power, &settings.surroundings)?;
-    let uncertainty = chosen.supply.source().relative_uncertainty;
+    let source = chosen.supply.source().clone();
     let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
     let points =
         calibrate::measure(Feed::start(reader, chosen), settings.interval, duration).await?;
-    print!("{}", calibrate::fit(&points)?.report(uncertainty));
+    let fit = calibrate::fit(&points)?;
+    let uncertainty = source.relative_uncertainty_at(Some(fit.mean_watts));
+    print!("{}", fit.report(uncertainty));
     Ok(())
 }

@@ -9,15 +9,12 @@ use std::time::Duration;
 
 use super::board::BoardModel;
 use super::timeline::{Interruption, Shape, Timeline};
-use super::{Source, TrueReading};
+use super::{LARGEST_UNCERTAINTY, Source, TrueReading};
 use frugality_measure::attribution::{Interval, Observation, seconds};
 
 /// The most readings of CPU time that wait; when more come, those in between are given up: the
 /// counters in the next one have all that theirs had.
 const MOST_WAITING: usize = 512;
-
-/// What a reader of the exposition takes for a share; an energy that is less certain is none.
-const LARGEST_UNCERTAINTY: f64 = 1.0;
 
 /// A reading of CPU time whose energy is known.
 #[derive(Debug)]
@@ -96,18 +93,14 @@ impl Supply {
     /// happened between two readings, and what does not grow with power as a share of the power now, all as
     /// independent. `None` where the source tells none, or power is not known yet.
     pub(crate) fn relative_uncertainty(&self) -> Option<f64> {
-        let own = self.source.relative_uncertainty?;
         let Some(timeline) = &self.instrument else {
-            return Some(own);
+            return self.source.relative_uncertainty_at(None);
         };
-        let fixed_watts = self.source.fixed_uncertainty_watts;
-        let fixed = if fixed_watts > 0.0 {
-            fixed_watts / timeline.last_watts()?
-        } else {
-            0.0
-        };
-        let of_all = own.hypot(timeline.sampling_uncertainty()).hypot(fixed);
-        Some(of_all.min(LARGEST_UNCERTAINTY))
+        let own = self.source.relative_uncertainty_at(timeline.last_watts())?;
+        Some(
+            own.hypot(timeline.sampling_uncertainty())
+                .min(LARGEST_UNCERTAINTY),
+        )
     }
 
     /// Takes a reading of CPU time.
