@@ -63,6 +63,10 @@ BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust st
 # The programs in Go that the images hold: name, module.
 declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
 
+# The tests that are written in Go and belong to none of them: modules.
+# shellcheck disable=SC2034 # read by hack/test
+GO_TESTS=(tests/kstatus)
+
 # cargo_binaries [OPTION]...: builds all of them, and always together: fewer would have other features of
 # what they share, which is then compiled twice. So would tests: with FRUGALITY_WITH_TESTS=1, where these are
 # wanted as well, all of it is built in one.

@@ -33,8 +33,8 @@ pub use scenario::{CheckResult, CycleResult, Scenario};
 pub use status::{
     BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
     CostPerMillion, CostTerms, Expanded, Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look,
-    NodeResult, NoiseFloor, Optimum, PastVerdict, Progress, SweepResult, Verdict, WorkloadResult,
-    seven_digits,
+    NOT_SEEN, NodeResult, NoiseFloor, Optimum, PastVerdict, Progress, SweepResult, Verdict,
+    WorkloadResult, seven_digits,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

@@ -100,7 +100,7 @@ impl Applier {
         let mut opened = None;
         let mut refused = None;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
-        for action in plan.actions(benchmark.status.as_ref()) {
+        for action in plan.actions(benchmark.told()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
             if age.abs() > STALE_AFTER_SECONDS {
                 tracing::warn!(
@@ -290,7 +290,7 @@ impl Applier {
                 Ok(Some(Refusal {
                     reason: reason::NAME_CONFLICT,
                     message: format!(
-                        "{kind:?} {name} exists and is not this benchmark's; delete or rename it, then start the run anew with the annotation frugality.dev/rerun"
+                        "{kind:?} {name} exists and is not this benchmark's; delete or rename it, then start another run with another number in spec.rerun"
                     ),
                 }))
             }

@@ -171,7 +171,7 @@ impl Context {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A refusal in this very run; an edited spec, or a new re-run token, is tried anew.
+    /// A refusal in this very run; an edited spec is tried again.
     fn refusal(&self, benchmark: &FrugalityBenchmark) -> Option<Refusal> {
         let memory = self.memory();
         let (run, refusal) = memory.refusals.get(&benchmark.uid()?)?;

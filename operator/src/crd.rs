@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
-use kube::CustomResourceExt;
+use kube::{CustomResourceExt, Resource};
+use serde_json::json;
 
-use crate::api::{FrugalityBenchmark, FrugalityTrial};
+use crate::api::{FrugalityBenchmark, FrugalityTrial, NOT_SEEN};
 
 /// The definitions could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +50,26 @@ pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 2] {
         ("frugalitytrials.yaml", FrugalityTrial::crd()),
     ]
     .map(|(name, mut definition)| {
-        schemas(&mut definition).for_each(join_lines);
+        let kind = definition.spec.names.kind.clone();
+        for schema in schemas(&mut definition) {
+            join_lines(schema);
+            if kind == FrugalityBenchmark::kind(&()) {
+                default_status(schema);
+            }
+        }
         (name, definition)
     })
+}
+
+/// Until the operator has written a status, the API server fills in one that says so.
+fn default_status(schema: &mut JSONSchemaProps) {
+    let status = schema
+        .properties
+        .iter_mut()
+        .find_map(|it| it.get_mut("status"));
+    if let Some(status) = status {
+        status.default = Some(JSON(json!({ "observedGeneration": NOT_SEEN })));
+    }
 }
 
 fn schemas(

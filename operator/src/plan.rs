@@ -209,7 +209,7 @@ pub fn plan(
     let fails =
         |(_, record): &(_, Box<FrugalityTrialStatus>)| record.outcome == Some(Outcome::Failed);
     if !plan.record.as_ref().is_some_and(fails) {
-        let told = benchmark.status.as_ref();
+        let told = benchmark.told();
         plan.events.extend(log::of_status(told, &plan.status));
     }
     // An attempt of a run that an edit has ended has nobody else who would end it.

@@ -10,6 +10,7 @@ mod check;
 mod common;
 mod crd;
 mod export;
+mod kstatus;
 mod life;
 mod plan_attempt;
 mod plan_points;

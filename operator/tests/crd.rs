@@ -7,10 +7,13 @@ use frugality_operator::{
     crd::{bare_definitions, definitions, to_yaml},
     plan::settings::Settings,
     reference::markdown,
+    summary::summary,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::common::two;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -253,6 +256,18 @@ fn the_status_is_a_subresource_and_the_short_names_are_short() {
             Some(&["frugality".to_owned()][..])
         );
     }
+}
+
+/// Tools that know kstatus take an object without a status for one that is ready.
+#[test]
+fn a_benchmark_that_nobody_has_seen_says_so() {
+    let (_, schema) = schemas().remove(0);
+    let status = &schema["properties"]["status"];
+    assert_eq!(status["default"], json!({"observedGeneration": -1}));
+    let seen = two();
+    assert_eq!(seen.status.as_ref().unwrap().observed_generation, Some(-1));
+    assert_eq!(seen.told(), None);
+    assert_eq!(summary(&seen), "two: not seen by the operator yet\n");
 }
 
 /// Of the one benchmark in a file.

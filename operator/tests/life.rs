@@ -223,7 +223,7 @@ fn while_one_is_suspended_the_others_go_on() {
 fn one_in_the_queue_lets_the_younger_ones_past() {
     let mut world = World::new([two(), second()]);
     world.run_until("a queue", |world| {
-        (0..2).all(|slot| world.slots[slot].benchmark.status.is_some())
+        (0..2).all(|slot| world.slots[slot].benchmark.told().is_some())
             && (0..2).any(|slot| reason_of(world, slot) == reason::MEASURING)
     });
     let waits = (0..2).find(|slot| reason_of(&world, *slot) == reason::QUEUED);
@@ -405,7 +405,7 @@ fn history(world: &World) -> &[PastVerdict] {
 }
 
 /// Runs again to the end.
-fn rerun(world: &mut World, token: &str) {
+fn rerun(world: &mut World, token: i64) {
     world.run_again(0, token);
     world.wait();
     world.pass(0);
@@ -424,7 +424,7 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
     let first = run_of(&world.slots[0].benchmark);
     let told = status(&world, 0).clone();
     failing(&mut world);
-    world.run_again(0, "2");
+    world.run_again(0, 2);
     world.wait();
     world.pass(0);
     assert_eq!(status(&world, 0).verdict, None);
@@ -432,7 +432,7 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
         history(&world),
         [PastVerdict {
             run: first.clone(),
-            verdict: Verdict::Pass,
+            verdict: Verdict::Reported,
             reason: Some(reason::NO_BUDGETS.into()),
             winner: Some("rust".into()),
             ratio: told.columns.unwrap().ratio,
@@ -448,8 +448,29 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
     world.wait();
     world.pass(0);
     let runs: Vec<_> = history(&world).iter().map(|past| past.verdict).collect();
-    assert_eq!(runs, [Verdict::Error, Verdict::Pass]);
+    assert_eq!(runs, [Verdict::Error, Verdict::Reported]);
     assert_eq!(history(&world)[1].run, first);
+}
+
+#[test]
+fn a_re_run_is_another_generation_and_another_try_of_the_same() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    let first = status(&world, 0).clone();
+    assert_eq!(first.tries, Some(1));
+    world.run_again(0, 2);
+    // `kubectl wait` takes a condition of an earlier generation for none.
+    let benchmark = &world.slots[0].benchmark;
+    let complete = first.end().unwrap();
+    assert!(complete.observed_generation < benchmark.metadata.generation);
+    assert!(!benchmark.is_complete());
+    world.wait();
+    world.pass(0);
+    world.run_to_end();
+    let again = status(&world, 0);
+    assert_eq!(again.tries, Some(2));
+    assert_ne!(again.run, first.run);
+    assert_eq!(world.slots[0].trials.len(), 20);
 }
 
 #[test]
@@ -491,8 +512,8 @@ fn the_history_has_an_end() {
     let mut world = World::new([two()]);
     failing(&mut world);
     let mut runs = Vec::new();
-    for token in 0..13 {
-        rerun(&mut world, &token.to_string());
+    for token in 1..14 {
+        rerun(&mut world, token);
         runs.push(run_of(&world.slots[0].benchmark));
     }
     runs.reverse();
@@ -515,10 +536,10 @@ fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
     let other = Some(DecidingFigure::Attributed);
     assert_ne!(told, other);
     for (generation, verdict, winner, deciding, kept) in [
-        (2, Some(Verdict::Pass), Some("rust"), told, 0),
-        (2, Some(Verdict::Pass), Some("rust"), other, 1),
-        (2, Some(Verdict::Pass), Some("python"), told, 1),
-        (2, Some(Verdict::Pass), None, told, 1),
+        (2, Some(Verdict::Reported), Some("rust"), told, 0),
+        (2, Some(Verdict::Reported), Some("rust"), other, 1),
+        (2, Some(Verdict::Reported), Some("python"), told, 1),
+        (2, Some(Verdict::Reported), None, told, 1),
         (2, None, None, None, 1),
         (1, None, None, None, 0),
     ] {
@@ -540,7 +561,7 @@ fn a_verdict_that_an_edit_took_back_is_kept() {
     put_right.manner.meter = Some(Provenance::Metered);
     put_right.run_to_end();
     put_right.run_until("a verdict", |world| {
-        status(world, 0).verdict == Some(Verdict::Pass)
+        status(world, 0).verdict == Some(Verdict::Reported)
     });
     assert_eq!(
         history(&put_right),

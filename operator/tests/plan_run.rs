@@ -228,15 +228,11 @@ fn what_affects_the_measurement_starts_a_new_run() {
         ("/trials/blocks", json!(6)),
         ("/trials/seed", json!(8)),
         ("/placement/allowSharedNode", json!(true)),
+        ("/rerun", json!(2)),
     ] {
         let path = change.0;
         assert_ne!(run_of(&edited(&benchmark, &[change])), run, "{path}");
     }
-    let mut again = benchmark.clone();
-    again
-        .annotations_mut()
-        .insert("frugality.dev/rerun".into(), "2".into());
-    assert_ne!(run_of(&again), run);
     let mut other = benchmark.clone();
     other.metadata.uid = Some("another".into());
     assert_ne!(run_of(&other), run);
@@ -311,7 +307,7 @@ fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
         assert!(!left || (plan.create.is_empty() && plan.open.is_none()));
         world.apply(slot, &plan, usize::MAX);
     }
-    assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+    assert_eq!(status(&world).verdict, Some(Verdict::Reported));
     assert_eq!(status(&world).results[1].trials, 5);
     // The old run's open entry is closed and does not count.
     let closed = world.slots[0].trials.iter().find(|t| t.spec.run == old);
@@ -404,7 +400,7 @@ fn a_node_that_is_cordoned_during_an_attempt_is_read_on() {
         assert!(complete.message.contains("cordoned"), "{complete:?}");
         world.nodes[index].schedulable = true;
         world.run_to_end();
-        assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+        assert_eq!(status(&world).verdict, Some(Verdict::Reported));
         assert_eq!(status(&world).progress.as_ref().unwrap().void_attempts, 0);
     }
 }
@@ -445,7 +441,7 @@ fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
         // It comes back.
         world.nodes.insert(index, removed);
         world.run_to_end();
-        assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+        assert_eq!(status(&world).verdict, Some(Verdict::Reported));
     }
 }
 
@@ -490,7 +486,7 @@ fn a_benchmark_without_a_database_runs_too() {
     benchmark.spec.database = None;
     let mut world = World::new([benchmark]);
     world.run_to_end();
-    assert_eq!(status(&world).verdict, Some(Verdict::Pass));
+    assert_eq!(status(&world).verdict, Some(Verdict::Reported));
     let result = &status(&world).results[0];
     assert!(
         result.attributed_joules_per_request.is_some(),

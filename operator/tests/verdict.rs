@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 #[test]
 fn without_budgets_the_figures_are_reported() {
     let plan = status(&two(), usual);
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     insta::assert_snapshot!(summary::of_plan(&plan));
     let mut whole = plan.status;
     // Hashes, which change with every field of the spec.
@@ -70,7 +70,7 @@ fn a_winner_beats_every_other() {
     let columns = close.status.columns.unwrap();
     assert_eq!(columns.winner.as_deref(), Some("not separated"));
     assert_eq!((columns.ratio, columns.energy), (None, None));
-    assert_eq!(close.status.verdict, Some(Verdict::Pass));
+    assert_eq!(close.status.verdict, Some(Verdict::Reported));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn blocks_are_compared_in_pairs() {
 fn one_candidate_alone_has_figures_and_no_winner() {
     let benchmark = of_yaml(include_str!("fixtures/smallest.yaml"));
     let plan = status(&benchmark, |block, _| usual((block - 1) % 5 + 1, "rust"));
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     insta::assert_snapshot!(summary::of_plan(&plan));
     assert_eq!(plan.status.winner, None);
 }
@@ -145,7 +145,7 @@ fn modelled_joules_are_called_so() {
         on_board(board, 0.0025 * times, 0.001 * times)
     };
     let plan = status(&two(), modelled);
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     insta::assert_snapshot!(summary::of_plan(&plan));
 
     let limit = json!({"maxJoulesPerRequest": "0.02"});

@@ -58,7 +58,7 @@ fn look(plan: &Plan) -> (i32, i32, i32) {
 fn the_first_look_that_decides_ends_the_run() {
     let benchmark = three_looks(&[]);
     let plan = judged(&benchmark, first(&benchmark, 5, usual));
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     assert_eq!(look(&plan), (1, 3, 5));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     let columns = plan.status.columns.as_ref().unwrap();
@@ -84,7 +84,7 @@ fn a_look_that_does_not_decide_is_followed_by_more_blocks() {
         assert_eq!((start.block, start.position), (blocks + 1, 1));
     }
     let plan = status(&benchmark, apart(1.0));
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     assert_eq!(look(&plan), (3, 3, 15));
     assert_eq!(plan.status.winner, None);
 }

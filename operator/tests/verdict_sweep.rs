@@ -23,7 +23,7 @@ fn bytes(status: &FrugalityBenchmarkStatus) -> usize {
 fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
     let benchmark = at(&[1, 2, 4, 8, 16, 32], &[]);
     let plan = judged_over(&benchmark, saturating);
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     let status = &plan.status;
     assert_eq!(status.winner.as_deref(), Some("rust"));
     assert_eq!(status.results.len(), 12);
@@ -118,7 +118,7 @@ fn who_wins_at_some_points_only_does_not_win() {
         }
     };
     let plan = judged_over(&benchmark, crossing);
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     assert_eq!(plan.status.winner, None);
     let columns = plan.status.columns.unwrap();
     assert_eq!(columns.winner.as_deref(), Some("depends on load"));
@@ -237,7 +237,7 @@ fn not_separated_at_a_noisy_point_is_no_dependence_on_the_load() {
             ..trial
         }
     });
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     assert_eq!(plan.status.winner, None);
     let columns = plan.status.columns.unwrap();
     assert_eq!(columns.winner.as_deref(), Some("not separated"));
@@ -259,7 +259,7 @@ fn a_sweep_ends_at_the_first_look_that_decides() {
     };
     assert_eq!(until(9).verdict, None);
     let ended = until(10);
-    assert_eq!(ended.verdict, Some(Verdict::Pass));
+    assert_eq!(ended.verdict, Some(Verdict::Reported));
     assert_eq!(ended.look.unwrap().blocks, 5);
     assert_eq!(ended.columns.unwrap().trials.as_deref(), Some("20/20"));
     assert!(ended.results.iter().all(|result| result.trials == 5));
@@ -360,7 +360,7 @@ fn nine_points_of_two_candidates_fit_a_status() {
         status.fortio = Some(result.clone());
     }
     let status = judged(&benchmark, trials.clone()).status;
-    assert_eq!(status.verdict, Some(Verdict::Pass));
+    assert_eq!(status.verdict, Some(Verdict::Reported));
     // The longest that figures come in: none is withheld, each has every interval, and all percentiles.
     let whole = |r: &CandidateResult| r.withheld.is_empty() && r.latency.len() == 5;
     assert!(status.results.iter().all(whole), "{:?}", status.results[0]);

@@ -59,7 +59,7 @@ fn points_beyond_everybodys_errors_are_not_tried() {
         connections <= 8
     });
     let plan = judged(&benchmark, trials.clone());
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     let status = &plan.status;
     let last = status.results.last().unwrap();
     assert_eq!((last.point.as_str(), status.results.len()), ("c8-max", 8));
@@ -107,7 +107,7 @@ fn each_number_of_replicas_has_an_end_of_its_own() {
     }
     trials.retain(|t| !["c4-max-x1", "c8-max-x1"].contains(&t.spec.point.as_str()));
     let plan = judged(&benchmark, trials.clone());
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     let points: Vec<&str> = plan
         .status
         .results
@@ -146,7 +146,7 @@ fn the_ends_of_eight_numbers_of_replicas_are_told_together() {
     let load = json!({"duration": "20s", "sweep": sweep});
     let benchmark = two_with(&[("/load", load), ("/database", json!(null))]);
     let plan = judged_over(&benchmark, failing(8));
-    assert_ended(&plan, Verdict::Pass, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
     let of_ends = |note: &&String| note.contains("passed load.sweep.maxErrorRatio");
     let notes: Vec<_> = plan.status.notes.iter().filter(of_ends).collect();
     assert_eq!(notes.len(), 1, "{notes:?}");

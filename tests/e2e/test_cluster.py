@@ -55,7 +55,7 @@ def trials_of(session: Session, benchmark: Object) -> list[Object]:
 
 def assert_true(session: Session, benchmark: Object) -> None:
     trials = trials_of(session, benchmark)
-    assert benchmark["status"]["verdict"] == "Pass", benchmark["status"]["columns"]
+    assert benchmark["status"]["verdict"] == "Reported", benchmark["status"]["columns"]
     assert {result["trials"] for result in benchmark["status"]["results"]} == {5}
     assert len(trials) >= 5 * len(benchmark["status"]["results"])
     assert disagreements(session, session.record(), trials) == []

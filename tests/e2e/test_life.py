@@ -93,7 +93,11 @@ def test_a_new_run_keeps_the_verdict_of_the_one_before(session: Session) -> None
     first = session.ended(AGAIN.key, 30)
     assert_ended(first, "Invalid", "ModelledPowerNotAllowed")
     assert "history" not in first["status"]
-    kubectl("annotate", "fb", AGAIN.name, "-n", AGAIN.namespace, "frugality.dev/rerun=2")
+    change = json.dumps({"spec": {"rerun": 2}})
+    kubectl("patch", "fb", AGAIN.name, "-n", AGAIN.namespace, "--type=merge", "-p", change)
+    # Not with the verdict of the run before.
+    kubectl("wait", "fb", AGAIN.name, "-n", AGAIN.namespace, "--for=condition=Complete", "--timeout=30s", timeout=45)
+    assert get("fb", AGAIN.name, "-n", AGAIN.namespace)["status"]["run"] != first["status"]["run"]
 
     def again() -> list[Object]:
         status = session.observer.benchmarks[AGAIN.key]["status"]

@@ -50,7 +50,7 @@ def survival(request: pytest.FixtureRequest) -> Iterator[Survival]:
 
 def test_the_run_ends_by_itself(survival: Survival) -> None:
     for benchmark in (survival.quiet, survival.disturbed):
-        assert_ended(benchmark, "Pass", "NoBudgets")
+        assert_ended(benchmark, "Reported", "NoBudgets")
         assert benchmark["status"]["progress"]["trialsDone"] == 5
 
 

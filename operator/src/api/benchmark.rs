@@ -35,7 +35,7 @@ pub const MAX_BLOCKS: i32 = 50;
     derive = "PartialEq",
     doc = "What a request costs in joules: candidates, load, budgets, and the verdict.",
     validation = Rule::new("self.metadata.name.size() <= 30 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')").message("metadata.name must be a DNS label of at most 30 characters that begins with a letter, because the names of all that the benchmark creates begin with it"),
-    printcolumn(name = "Verdict", type_ = "string", json_path = ".status.verdict", description = "Pass, Fail, Inconclusive, Invalid or Error; blank while running"),
+    printcolumn(name = "Verdict", type_ = "string", json_path = ".status.verdict", description = "Pass, Reported, Fail, Inconclusive, Invalid or Error; blank while running"),
     printcolumn(name = "Winner", type_ = "string", json_path = ".status.columns.winner", description = "Candidate that beats every other, at every point; tie where all are shown to be equal; depends on load where different ones win at different points; depends on the board where power is modelled and another board could turn it round; else not separated"),
     printcolumn(name = "Ratio", type_ = "string", json_path = ".status.columns.ratio", description = "Winner's figure over the next best, with its interval; of modelled power, from the least to the most over all boards; of several points, where they are closest"),
     printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy", description = "Winner's energy per successful request, and which joule it is; of several points, least to most"),
@@ -97,8 +97,8 @@ pub struct FrugalityBenchmarkSpec {
     /// Which joules decide.
     #[serde(default)]
     pub energy: Energy,
-    /// Limits that decide between Pass and Fail. Editing them judges the same trials anew and
-    /// measures nothing again.
+    /// Limits that decide between Pass and Fail; without any the verdict is Reported. Editing them judges
+    /// the same trials anew and measures nothing again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
     pub budgets: Vec<Budget>,
@@ -119,6 +119,11 @@ pub struct FrugalityBenchmarkSpec {
     /// measured blocks are kept, the one in hand is measured again, and `deadline` counts anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
+    /// Starts another run with the same settings: write another number, for example `2`. All runs with the same
+    /// settings stay in the ledger, and the status counts them (`tries`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub rerun: Option<i64>,
     /// How long after its end the benchmark is deleted, its ledger included: at least `1m`, and longer than
     /// whoever reads the verdict needs. Not for benchmarks that a GitOps tool would create again. Absent:
     /// it is kept. One whose spec or ledger can't be read is kept, too.

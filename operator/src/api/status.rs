@@ -9,8 +9,10 @@ use super::{BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, MAX_PO
 /// The answer to the benchmark's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Verdict {
-    /// Every budget is met, or there are none.
+    /// Every budget is met.
     Pass,
+    /// There are no budgets: the figures are reported, and nothing was judged. It opens no gate.
+    Reported,
     /// A budget is exceeded.
     Fail,
     /// The data do not decide; more blocks might.
@@ -25,14 +27,14 @@ pub enum Verdict {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FrugalityBenchmarkStatus {
-    /// Generation of the spec that this status is about.
+    /// Generation of the spec that this status is about. -1 until the operator has seen the benchmark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// `Complete`, `Succeeded`, `Ready`, `Reconciling` and `Stalled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// Pass, Fail, Inconclusive, Invalid or Error; absent while running.
+    /// Pass, Reported, Fail, Inconclusive, Invalid or Error; absent while running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Candidate that beats every other by an interval that excludes 1, of several points at every one. Of modelled power on
@@ -127,11 +129,23 @@ impl FrugalityBenchmarkStatus {
     }
 }
 
+/// `observedGeneration` of the status that the API server fills in until the operator writes one. Tools that
+/// follow kstatus (Flux, Helm) take an object without a status for one that is ready, and this for one in progress.
+pub const NOT_SEEN: i64 = -1;
+
 impl FrugalityBenchmark {
+    /// The status, if an operator wrote it.
+    #[must_use]
+    pub fn told(&self) -> Option<&FrugalityBenchmarkStatus> {
+        let written =
+            |status: &&FrugalityBenchmarkStatus| status.observed_generation != Some(NOT_SEEN);
+        self.status.as_ref().filter(written)
+    }
+
     /// Whether the spec as it is now has come to its end.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| {
+        self.told().is_some_and(|status| {
             status.observed_generation == self.metadata.generation && status.end().is_some()
         })
     }

@@ -9,16 +9,12 @@ use sha2::{Digest, Sha256};
 use super::EventNote;
 use crate::api::{Candidate, FrugalityBenchmark, Request, Scenario};
 
-/// Annotation whose value starts a new run when it changes.
-pub const RERUN_ANNOTATION: &str = "frugality.dev/rerun";
-
-/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the re-run token and the
+/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the number of the re-run and the
 /// fields of the spec that affect what is measured. Budgets and the choice of the deciding figure are
 /// judged on the same trials and so are left out, as are suspension, deadline and time to live.
 #[must_use]
 pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
-    let rerun = benchmark.annotations().get(RERUN_ANNOTATION);
-    id(benchmark, rerun.map(String::as_str))
+    id(benchmark, benchmark.spec.rerun)
 }
 
 /// ID of what is measured: as [`run_id`], but the same for all re-runs.
@@ -27,7 +23,7 @@ pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
     id(benchmark, None)
 }
 
-fn id(benchmark: &FrugalityBenchmark, rerun: Option<&str>) -> String {
+fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
     let spec = &benchmark.spec;
     // What is judged on the same trials is left out.
     let request = spec.request.clone().map(|request| Request {

@@ -69,7 +69,7 @@ impl<'a> Ledger<'a> {
         Self { entries, tries }
     }
 
-    /// Runs that measured the same, this one included: a re-run token starts another one.
+    /// Runs that measured the same, this one included: `spec.rerun` starts another one.
     #[must_use]
     pub fn tries(&self) -> usize {
         self.tries

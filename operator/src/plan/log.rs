@@ -105,7 +105,7 @@ fn of_verdict(
             || told(before).is_none_or(|(reason_before, _)| reason_before != reason)
     });
     is_new.then(|| EventNote {
-        warning: verdict != Verdict::Pass,
+        warning: !matches!(verdict, Verdict::Pass | Verdict::Reported),
         reason: reason.to_owned(),
         note: format!("{verdict:?}: {}{message}", winner(now).unwrap_or_default()),
     })

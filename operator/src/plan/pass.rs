@@ -146,7 +146,7 @@ impl Pass<'_> {
             Verdict::Error,
             reason::LEDGER_UNREADABLE,
             format!(
-                "the ledger's entry {} can't be read: {}; run the version of Frugality that wrote it, or start the run anew with the annotation frugality.dev/rerun",
+                "the ledger's entry {} can't be read: {}; run the version of Frugality that wrote it, or start another run with another number in spec.rerun",
                 entry.name, entry.error
             ),
         ))
@@ -629,7 +629,7 @@ impl Pass<'_> {
     /// The end that people have been told of this very spec. An operator that was restarted does not
     /// take it back before it knows better.
     fn told(&self) -> Option<&FrugalityBenchmarkStatus> {
-        self.benchmark.status.as_ref().filter(|status| {
+        self.benchmark.told().filter(|status| {
             status.verdict.is_some()
                 && status.run.as_deref() == Some(self.run)
                 && status.observed_generation == self.benchmark.metadata.generation

@@ -259,8 +259,9 @@ impl Report<'_> {
             self.condition(
                 reason::SUCCEEDED,
                 match ended {
-                    None => "Unknown",
-                    Some(_) if passed => "True",
+                    // Without budgets nothing was asked that could succeed or fail.
+                    None | Some(Verdict::Reported) => "Unknown",
+                    Some(Verdict::Pass) => "True",
                     Some(_) => "False",
                 },
             ),
@@ -279,8 +280,8 @@ impl Report<'_> {
     fn condition(&self, kind: &str, status: &str) -> Condition {
         let earlier = self
             .benchmark
-            .status
-            .iter()
+            .told()
+            .into_iter()
             .flat_map(|status| &status.conditions)
             .find(|c| c.type_ == kind && c.status == status);
         Condition {
@@ -298,7 +299,7 @@ impl Report<'_> {
     /// wiped status comes back with its times; one that follows from an edit begins now.
     fn since(&self) -> Timestamp {
         let now = time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH);
-        let told = self.benchmark.status.as_ref();
+        let told = self.benchmark.told();
         let is_first_end = matches!(self.state, State::Ended(_))
             && told.is_none_or(|status| {
                 status.verdict.is_none()

@@ -348,9 +348,9 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
         (Verdict::Inconclusive, why.reason, why.message.clone())
     } else if figures.budgets.is_empty() {
         (
-            Verdict::Pass,
+            Verdict::Reported,
             reason::NO_BUDGETS,
-            "no budgets: the figures are reported, nothing is gated".into(),
+            "no budgets: the figures are reported, and no gate opens; write spec.budgets to have them judged".into(),
         )
     } else {
         (

@@ -82,9 +82,13 @@ pub(crate) fn assert_ended(plan: &Plan, verdict: Verdict, reason: &str) {
     assert_eq!(status.verdict, Some(verdict));
     let passed = verdict == Verdict::Pass;
     let yes_no = |yes: bool| if yes { "True" } else { "False" };
+    let succeeded = match verdict {
+        Verdict::Reported => "Unknown",
+        _ => yes_no(passed),
+    };
     let mut table = vec![
         ("Complete", "True"),
-        ("Succeeded", yes_no(passed)),
+        ("Succeeded", succeeded),
         ("Ready", yes_no(passed)),
     ];
     if !passed {

@@ -17,7 +17,8 @@ pub(crate) mod world;
 use std::collections::BTreeMap;
 
 use frugality_operator::{
-    api::{Candidate, FrugalityBenchmark},
+    api::{Candidate, FrugalityBenchmark, FrugalityBenchmarkStatus},
+    crd::bare_definitions,
     plan::{
         facts::{Config, PodPolicy},
         identity,
@@ -102,7 +103,17 @@ pub(crate) fn of_yaml(text: &str) -> FrugalityBenchmark {
     benchmark.metadata.uid = Some(format!("{}-uid", benchmark.name_any()));
     benchmark.metadata.generation = Some(1);
     benchmark.metadata.creation_timestamp = time::timestamp(T0).map(Time);
+    benchmark.status = unseen();
     benchmark
+}
+
+/// The status that the CRD gives to a benchmark that no operator has seen yet.
+pub(crate) fn unseen() -> Option<FrugalityBenchmarkStatus> {
+    let [(_, definition), _] = bare_definitions();
+    let version = definition.spec.versions.first()?;
+    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    let default = schema.properties.as_ref()?["status"].default.as_ref()?;
+    serde_json::from_value(default.0.clone()).unwrap()
 }
 
 /// The benchmark after a user's edit of its spec.

@@ -16,7 +16,7 @@ use frugality_operator::{
             ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Session,
             is_preflight,
         },
-        identity::{RERUN_ANNOTATION, event_name, lock_name},
+        identity::{event_name, lock_name},
         ledger::outcome_of,
         plan,
         resources::ChildObject,
@@ -25,7 +25,7 @@ use frugality_operator::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     T0, config, edited,
@@ -367,14 +367,9 @@ impl World {
         slot.next_pass = self.now;
     }
 
-    /// The user's annotation that asks for another run.
-    pub(crate) fn run_again(&mut self, slot: usize, token: &str) {
-        let version = self.next_version();
-        let slot = &mut self.slots[slot];
-        let annotations = slot.benchmark.annotations_mut();
-        annotations.insert(RERUN_ANNOTATION.to_owned(), token.to_owned());
-        slot.benchmark.metadata.resource_version = Some(version);
-        slot.next_pass = self.now;
+    /// The user's edit that asks for another run.
+    pub(crate) fn run_again(&mut self, slot: usize, number: i64) {
+        self.edit(slot, &[("/rerun", json!(number))]);
     }
 
     /// The operator's process ends, and another begins a little later: readings are forgotten.
