@@ -29,6 +29,7 @@ use crate::{
         plan,
         time::unix_seconds,
     },
+    probe::Prober,
     reader::Reader,
     unreadable,
 };
@@ -76,6 +77,7 @@ pub struct Context {
     config: Config,
     applier: Applier,
     reader: Reader,
+    prober: Prober,
     metrics: Metrics,
     memory: Mutex<Memory>,
 }
@@ -105,6 +107,7 @@ impl Context {
         places: Places,
         config: Config,
         reader: Reader,
+        prober: Prober,
         metrics: Metrics,
         instance: Option<String>,
     ) -> Self {
@@ -119,6 +122,7 @@ impl Context {
             places,
             config,
             reader,
+            prober,
             metrics,
             memory: Mutex::default(),
         }
@@ -127,7 +131,7 @@ impl Context {
     async fn pass(&self, benchmark: &FrugalityBenchmark) -> Result<Action, PassError> {
         let refused = self.refusal(benchmark);
         let seen = unix_seconds(Timestamp::now());
-        let observed = Box::pin(observe(
+        let mut observed = Box::pin(observe(
             &self.client,
             &self.places,
             &self.reader,
@@ -136,6 +140,7 @@ impl Context {
             self.waiting_since(benchmark),
         ))
         .await?;
+        self.prober.ask(&mut observed.pods, seen).await;
         let now = unix_seconds(Timestamp::now());
         let plan = plan(benchmark, &observed, &self.config, now);
         debug!(?plan, "planned");

@@ -26,6 +26,7 @@ pub mod metrics;
 pub mod observe;
 pub mod password;
 pub mod plan;
+pub mod probe;
 pub mod reader;
 pub mod reference;
 pub mod server;

@@ -19,6 +19,7 @@ use frugality_operator::{
     metrics::Metrics,
     observe::Places,
     plan::facts::{Config, PodPolicy},
+    probe::Prober,
     reader::Reader,
     reference::markdown,
     server,
@@ -287,8 +288,15 @@ async fn run(options: Run) -> Result<(), Failure> {
     tokio::spawn(reader.clone().run());
     answering(&client).await?;
     ready.store(true, Ordering::Relaxed);
-    let context =
-        controller::Context::new(client, places, config, reader, metrics, options.pod_name);
+    let context = controller::Context::new(
+        client,
+        places,
+        config,
+        reader,
+        Prober::new()?,
+        metrics,
+        options.pod_name,
+    );
     tokio::select! {
         () = controller::run(Arc::new(context)) => Ok(()),
         () = overdue() => {

@@ -13,7 +13,7 @@ use k8s_openapi::{
         apps::v1::Deployment,
         batch::v1::Job,
         coordination::v1::Lease,
-        core::v1::{ContainerStatus, Node, Pod, Service, Taint, Toleration},
+        core::v1::{ContainerStatus, Node, Pod, PodStatus, Service, Taint, Toleration},
         discovery::v1::EndpointSlice,
         events::v1::Event,
     },
@@ -43,6 +43,7 @@ use crate::{
         nodes::{HOSTNAME_LABEL, Wish},
         time::{ahead_seconds, http_date, unix_seconds},
     },
+    probe::readiness_url,
     reader::Reader,
 };
 
@@ -573,6 +574,12 @@ fn pod_facts(pod: &Pod) -> PodFacts {
             .iter()
             .map(|container| container.restart_count)
             .sum(),
+        crashes: crashes(&status),
+        unschedulable: unschedulable(&status),
+        readiness_url: is_unready_candidate(pod)
+            .then(|| readiness_url(pod))
+            .flatten(),
+        probed: None,
         terminated: containers
             .iter()
             .filter_map(|container| Some((container.name.clone(), termination(container)?)))
@@ -603,6 +610,39 @@ fn evicted(pod: &Pod) -> Option<String> {
     let mut conditions = status.conditions.iter().flatten();
     let disrupted = conditions.find(|it| it.type_ == "DisruptionTarget" && it.status == "True")?;
     Some(words(disrupted.reason.as_ref(), disrupted.message.as_ref()))
+}
+
+fn is_unready_candidate(pod: &Pod) -> bool {
+    let role = pod.labels().get(LABEL_ROLE);
+    role.is_some_and(|role| role == Role::Candidate.as_str()) && ready_since(pod).is_none()
+}
+
+/// Most ends of one of the containers; that one which prepares the pod ends well is not counted.
+fn crashes(status: &PodStatus) -> i32 {
+    let has_crashed = |container: &ContainerStatus, may_end: bool| {
+        let state = container.state.clone().unwrap_or_default();
+        let is_failure = |exit_code: i32| !may_end || exit_code != 0;
+        let has_ended = state
+            .terminated
+            .is_some_and(|end| is_failure(end.exit_code));
+        // The kubelet waits before it starts it again.
+        let waits = state
+            .waiting
+            .is_some_and(|it| it.reason.as_deref() == Some("CrashLoopBackOff"));
+        container.restart_count + i32::from(has_ended || waits)
+    };
+    let init = status.init_container_statuses.iter().flatten();
+    let main = status.container_statuses.iter().flatten();
+    let init = init.map(|container| has_crashed(container, true));
+    let main = main.map(|container| has_crashed(container, false));
+    init.chain(main).max().unwrap_or(0)
+}
+
+/// What the scheduler says of a pod that it finds no node for.
+fn unschedulable(status: &PodStatus) -> Option<String> {
+    let mut conditions = status.conditions.iter().flatten();
+    let scheduled = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
+    scheduled.message.clone()
 }
 
 fn has_ended(pod: &Pod) -> bool {
@@ -848,6 +888,46 @@ mod tests {
         assert_eq!((peers, seen.locks.len()), (vec!["new-uid"], 4));
         let ahead = seen.operator_ahead_seconds;
         assert!((178.0..=182.0).contains(&ahead), "{ahead}");
+    }
+
+    #[test]
+    fn a_crash_is_counted_when_it_happens_and_a_preparation_that_ends_is_none() {
+        let crashes = |init: serde_json::Value, main: serde_json::Value| {
+            let status = json!({
+                "initContainerStatuses": [{ "name": "runner", "image": "", "imageID": "", "ready": true,
+                    "restartCount": 0, "state": init }],
+                "containerStatuses": [main],
+            });
+            crashes(&serde_json::from_value(status).unwrap())
+        };
+        let main = |restarts: i32, state: serde_json::Value| {
+            json!({ "name": "server", "image": "", "imageID": "", "ready": false,
+                "restartCount": restarts, "state": state })
+        };
+        let end = |code: i32| json!({ "terminated": { "exitCode": code } });
+        let running = || json!({ "running": {} });
+        let back_off = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        let creating = json!({ "waiting": { "reason": "ContainerCreating" } });
+        assert_eq!(crashes(end(0), main(0, creating.clone())), 0);
+        assert_eq!(crashes(end(0), main(0, running())), 0);
+        // A server that ends well has ended all the same.
+        assert_eq!(crashes(end(0), main(0, end(0))), 1);
+        assert_eq!(crashes(end(0), main(1, running())), 1);
+        assert_eq!(crashes(end(0), main(1, end(1))), 2);
+        assert_eq!(crashes(end(0), main(1, back_off)), 2);
+        assert_eq!(crashes(end(3), main(0, creating)), 1);
+    }
+
+    #[test]
+    fn a_pod_without_a_node_says_why() {
+        let why = "0/2 nodes are available: 2 Insufficient memory.";
+        let status = json!({ "conditions": [
+            { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why },
+        ] });
+        assert_eq!(
+            unschedulable(&serde_json::from_value(status).unwrap()).as_deref(),
+            Some(why)
+        );
     }
 
     #[test]

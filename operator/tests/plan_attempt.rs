@@ -7,6 +7,7 @@ use crate::common::{
     attempt::{after, changed, first_server, load_over, load_over_of, record, run_to, said},
     injector_pod, made,
     manner::pod_in,
+    run_of,
     summary::of_plan,
     truth::LoadOn,
     two, two_with,
@@ -16,7 +17,7 @@ use frugality_operator::{
     api::{Outcome, Role, reason},
     plan::{
         Plan,
-        facts::{Child, ChildKind, PodFacts, Termination},
+        facts::{Child, ChildKind, PodFacts, Probed, Termination},
         identity::lock_name,
         plan,
         resources::ChildObject,
@@ -333,6 +334,114 @@ fn a_server_that_never_becomes_ready_ends_the_run() {
         Some(reason::CANDIDATE_NOT_READY)
     );
     insta::assert_snapshot!(texts.join("\n"));
+}
+
+/// A container's end, with the last words that the kubelet takes from its log.
+fn crash(words: &str) -> Termination {
+    Termination {
+        exit_code: 1,
+        reason: "Error".into(),
+        message: words.into(),
+    }
+}
+
+fn message(plan: &Plan) -> &str {
+    &plan.status.conditions[0].message
+}
+
+#[test]
+fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
+    let mut world = World::new([two()]);
+    world.manner.server_ready = None;
+    run_to(&mut world, "waiting for the server to be ready");
+    let crashed = |crashes: i32| {
+        changed(&world, |observed| {
+            let pod = pod_in(observed, Role::Candidate);
+            pod.crashes = crashes;
+            let end = crash("panicked: DATABASE_URL is not set");
+            pod.terminated.insert("server".into(), end);
+        })
+    };
+    // It may have been too early for what it depends on.
+    let once = crashed(1);
+    assert_eq!(once.record, None);
+    assert!(
+        message(&once).contains("ended once (exit code 1: panicked: DATABASE_URL is not set)"),
+        "{}",
+        message(&once)
+    );
+    let twice = crashed(2);
+    let record = record(&twice);
+    assert_eq!(record.outcome, Some(Outcome::Failed));
+    assert_eq!(record.reason.as_deref(), Some(reason::CANDIDATE_CRASHED));
+    let told = record.message.as_deref().unwrap();
+    assert!(
+        told.contains(
+            "ended 2 times before it was ready: exit code 1: panicked: DATABASE_URL is not set"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_a_server_is_waited_for_is_told_at_once() {
+    let mut world = World::new([two()]);
+    world.manner.server_ready = None;
+    run_to(&mut world, "waiting for the server to be ready");
+    let told = |change: &dyn Fn(&mut PodFacts)| {
+        let plan = changed(&world, |observed| change(pod_in(observed, Role::Candidate)));
+        assert_eq!(plan.record, None);
+        message(&plan).to_owned()
+    };
+    let texts = [
+        told(&|pod| {
+            pod.unschedulable = Some("0/2 nodes are available: 2 Insufficient memory.".into())
+        }),
+        told(&|pod| pod.started_unix_seconds = None),
+        told(&|pod| pod.waiting = Some(("ErrImagePull".into(), "not found".into()))),
+        told(&|_| {}),
+        told(&|pod| pod.probed = Some(Probed::Refused)),
+        told(&|pod| pod.probed = Some(Probed::Status(404))),
+        told(&|pod| pod.probed = Some(Probed::Failed("no answer within 1 s".into()))),
+    ];
+    insta::assert_snapshot!(
+        texts
+            .map(|text| text.replace(&run_of(&two()), "<run>"))
+            .join("\n")
+    );
+}
+
+#[test]
+fn how_long_a_candidate_is_waited_for_can_be_set() {
+    let waited = |within: Value, seconds: f64| {
+        let changes = [
+            ("/candidates/0/readyWithin", within.clone()),
+            ("/candidates/1/readyWithin", within),
+        ];
+        let mut world = World::new([two_with(&changes)]);
+        world.manner.server_ready = None;
+        run_to(&mut world, "waiting for the server to be ready");
+        world.advance_to(world.now + seconds);
+        let plan = world.plan(0);
+        plan.record.map(|(_, record)| record.message.unwrap())
+    };
+    assert_eq!(waited(json!("20s"), 15.0), None);
+    let told = waited(json!("20s"), 22.0).unwrap();
+    assert!(told.contains("not ready 20 s after its start"), "{told}");
+    assert_eq!(waited(json!("10m"), 500.0), None);
+}
+
+#[test]
+fn every_container_of_a_candidate_leaves_its_last_words() {
+    let pod = first_server(&mut World::new([two()]));
+    let policies = pod
+        .containers
+        .iter()
+        .map(|it| it.termination_message_policy.as_deref());
+    assert_eq!(
+        policies.collect::<Vec<_>>(),
+        [Some("FallbackToLogsOnError")]
+    );
 }
 
 /// Arguments of the injector that the plan creates.

@@ -221,6 +221,32 @@ AS_ROOT = Benchmark(
     "as-root",
     spec(candidates=[{"name": "root", "image": "docker.io/library/debian:bookworm-slim"}], deadline="2m"),
 )
+CRASHES = Benchmark(
+    "e2e-bad",
+    "crashes",
+    spec(
+        candidates=[
+            {
+                "name": "crashing",
+                "image": "docker.io/library/debian:bookworm-slim",
+                "command": ["sh", "-c", "echo lost its configuration; exit 3"],
+                "runAsUser": 65532,
+            }
+        ],
+        deadline="2m",
+    ),
+)
+WRONG_PORT = Benchmark(
+    "e2e-bad",
+    "wrong-port",
+    spec(
+        candidates=[
+            {"name": "deaf", "image": FORTIO, "args": FORTIO_ARGS, "port": 9090, "readinessPath": "/debug"}
+            | {"readyWithin": "15s"}
+        ],
+        deadline="2m",
+    ),
+)
 NO_DATABASE = Benchmark(
     "e2e-bad",
     "no-database",
@@ -261,7 +287,7 @@ LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
 # The last two never get a turn, and need none to be refused.
 QUEUE = [
     LONG, DELETED, KILLED, BALANCED, SCRIPTED, UNREADABLE_SCRIPT, EXECUTED, SENT, NOT_EXECUTED, ANSWERS_500,
-    NO_IMAGE, AS_ROOT, NO_DATABASE,
+    NO_IMAGE, AS_ROOT, CRASHES, WRONG_PORT, NO_DATABASE,
 ]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
 NAMESPACES = sorted({benchmark.namespace for benchmark in [*ALL, *LIFE]})

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from benchmarks import ANSWERS_500, AS_ROOT, NO_DATABASE, NO_IMAGE, Benchmark
+from benchmarks import ANSWERS_500, AS_ROOT, CRASHES, NO_DATABASE, NO_IMAGE, WRONG_PORT, Benchmark
 from checks import assert_ended, assert_no_number, beside_oracle, outcome
 from session import Session
 
@@ -21,6 +21,8 @@ SECONDS = {"m": 60, "s": 1}
         (ANSWERS_500, "NoSuccessfulRequest", r"candidate broken answered no request as expected: \d+ × 500$"),
         (NO_IMAGE, "ImagePullFailed", "candidate missing: .*no-such-server"),
         (AS_ROOT, "ImageRunsAsRoot", "candidate root: .*image will run as root.*runAsUser"),
+        (CRASHES, "CandidateCrashed", "crashing: .*ended 2 times .*: exit code 3: lost its configuration"),
+        (WRONG_PORT, "CandidateNotReady", "not ready 15 s after its start: nothing listens on port 9090"),
         (NO_DATABASE, "ImagePullFailed", "database: .*postgresql:15-missing"),
     ],
     ids=lambda value: value.name if isinstance(value, Benchmark) else "",

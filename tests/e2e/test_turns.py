@@ -66,8 +66,8 @@ def test_no_pods_of_two_benchmarks_ran_on_a_node_at_the_same_time(session: Sessi
     observer = session.observer
     observer.until(lambda: all(span.end for span in observer.spans.values()), 60, "the end of all pods")
     spans = list(observer.spans.values())
-    # All but the three whose images can't be had or can't be run.
-    assert len({span.benchmark for span in spans}) >= len(QUEUE) - 3
+    # All but the three whose images can't be had or can't be run, and perhaps the one that crashes at once.
+    assert len({span.benchmark for span in spans}) >= len(QUEUE) - 4
     assert all(span.node for span in spans)
     overlapping = [
         (a.pod, b.pod, a.node)

@@ -9,7 +9,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Costs, benchmark::string_map};
+use super::{Costs, HumanDuration, benchmark::string_map};
 
 /// The most pods of a server.
 pub const MAX_REPLICAS: i32 = 16;
@@ -39,6 +39,11 @@ pub struct Candidate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub image_pull_secrets: Vec<SecretName>,
+    /// How long the candidate may take in each attempt until all its pods are ready, images to be pulled included; the
+    /// run then ends as Error. Absent: 180s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("duration(self) >= duration('1s') && duration(self) <= duration('1h')").message("a candidate's readyWithin must be from 1s to 1h; write for example 60s"))]
+    pub ready_within: Option<HumanDuration>,
     /// Servers behind the one that is asked, such as the services behind a load balancer: in pods of their
     /// own on the measured node, fresh for every attempt, started and ready before the server that is asked is
     /// made, and part of the candidate's figures, which `.status.results[].workloads` tells apart. All pods of

@@ -83,6 +83,8 @@ pub const IMAGE_USER_NOT_NUMERIC: &str = "ImageUserNotNumeric";
 pub const DATABASE_FAILED: &str = "DatabaseFailed";
 /// The seed Job failed or counted other rows than expected.
 pub const SEED_FAILED: &str = "SeedFailed";
+/// A candidate's container ended twice before it was ready.
+pub const CANDIDATE_CRASHED: &str = "CandidateCrashed";
 /// A candidate did not become ready.
 pub const CANDIDATE_NOT_READY: &str = "CandidateNotReady";
 /// A candidate answered no request as expected.

@@ -234,10 +234,29 @@ pub struct PodFacts {
     pub waiting: Option<(String, String)>,
     /// Restarts of its containers.
     pub restarts: i32,
+    /// Most ends of one of its containers that should go on for ever, or that failed to prepare it.
+    pub crashes: i32,
+    /// Why no node takes it, if none does.
+    pub unschedulable: Option<String>,
+    /// Where its readiness probe asks, of a candidate's pod that is not ready.
+    pub readiness_url: Option<String>,
+    /// What the operator was answered there, if it has asked.
+    pub probed: Option<Probed>,
     /// Containers that have ended (the last time, where they were restarted), by name.
     pub terminated: BTreeMap<String, Termination>,
     /// Image digests by container.
     pub images: BTreeMap<String, String>,
+}
+
+/// What a server that is not ready answers its readiness probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// An HTTP status.
+    Status(u16),
+    /// Nothing listens there.
+    Refused,
+    /// No answer, and why.
+    Failed(String),
 }
 
 /// The end of a container.

@@ -6,6 +6,7 @@
 
 mod addresses;
 mod judging;
+mod starting;
 
 use frugality_measure::{energy::Window, fortio::Amount, reading::Reading};
 
@@ -28,7 +29,7 @@ use crate::api::{
 pub(super) const SETTLE_SECONDS: f64 = 3.0;
 /// A meter that has shown nothing new for this long is not waited for.
 const READING_PATIENCE_SECONDS: f64 = 15.0;
-/// A server that is not ready by then will not be.
+/// A server that is not ready by then will not be, unless its candidate's `readyWithin` says otherwise.
 const START_PATIENCE_SECONDS: f64 = 180.0;
 /// An image that is not there by then will not come.
 const IMAGE_PATIENCE_SECONDS: f64 = 30.0;
@@ -222,6 +223,9 @@ impl Attempt<'_> {
         age_seconds: f64,
         pods: &[PodFacts],
     ) -> Step {
+        if let Some(crash) = starting::crash(pods, self.candidate) {
+            return self.fail(status, reason::CANDIDATE_CRASHED, &crash);
+        }
         let refused = self.pods_refused(ChildKind::Deployment);
         if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
             return step;
@@ -233,24 +237,15 @@ impl Attempt<'_> {
             }
             return Step::wait(format!("waiting for the server to be ready; {closed}"), 1.0);
         }
-        if age_seconds <= START_PATIENCE_SECONDS {
-            return Step::wait("waiting for the server to be ready", 1.0);
+        let why = starting::awaited(pods, self.candidate, self.point.replicas, refused);
+        let within = self.candidate.ready_within.as_ref();
+        let patience = within.and_then(|within| within.seconds().ok());
+        let patience = patience.unwrap_or(START_PATIENCE_SECONDS);
+        if age_seconds <= patience {
+            let doing = format!("waiting for the server to be ready: {why}");
+            return Step::wait(doing, 1.0);
         }
-        let waiting = pods
-            .iter()
-            .find(|pod| pod.ready_since_unix_seconds.is_none());
-        let why = waiting.map_or_else(
-            || match refused {
-                Some(refused) => refused.to_owned(),
-                None => format!(
-                    "{} of its {} pods were created",
-                    pods.len(),
-                    self.expected_pods()
-                ),
-            },
-            |pod| not_ready_because(pod, self.candidate),
-        );
-        let message = format!("not ready {START_PATIENCE_SECONDS} s after its start: {why}");
+        let message = format!("not ready {patience} s after its start: {why}");
         self.fail(status, reason::CANDIDATE_NOT_READY, &message)
     }
 
@@ -644,30 +639,13 @@ pub fn last_words(end: &Termination) -> String {
     if words.is_empty() {
         format!("exit code {} {}", end.exit_code, end.reason)
     } else {
-        format!("exit code {}: {words}", end.exit_code)
+        // Such as OOMKilled; the others say no more than the code.
+        let why = match end.reason.as_str() {
+            "" | "Error" | "Completed" => String::new(),
+            reason => format!(" {reason}"),
+        };
+        format!("exit code {}{why}: {words}", end.exit_code)
     }
-}
-
-fn not_ready_because(pod: &PodFacts, candidate: &Candidate) -> String {
-    let backend = candidate
-        .backends
-        .iter()
-        .find(|backend| pod.workload.as_ref() == Some(&backend.name));
-    let (of_backend, server) = match backend {
-        Some(backend) => (format!(" of its {}", backend.name), &backend.server),
-        None => (String::new(), &candidate.server),
-    };
-    if let Some((reason, message)) = &pod.waiting {
-        let end = pod.terminated.values().next().map(last_words);
-        return format!(
-            "{reason}{of_backend}: {message} {}",
-            end.unwrap_or_default()
-        );
-    }
-    format!(
-        "GET {} on port {}{of_backend} has not answered 200",
-        server.readiness_path, server.port
-    )
 }
 
 /// When the last of the pods became ready, if there are any and all are.

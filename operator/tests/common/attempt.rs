@@ -27,7 +27,7 @@ pub(crate) fn run_to(world: &mut World, doing: &str) {
         let status = world.slots[0].benchmark.status.as_ref();
         status
             .and_then(|status| status.columns.as_ref()?.message.as_ref())
-            .is_some_and(|message| message.ends_with(doing))
+            .is_some_and(|message| message.contains(doing))
     });
     world.wait();
 }

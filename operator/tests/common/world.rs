@@ -677,6 +677,8 @@ impl World {
         if role == Role::Candidate.as_str() {
             pod.ready_at = self.manner.server_ready.map(|seconds| self.now + seconds);
             pod.facts.waiting.clone_from(&self.manner.server_waiting);
+            let starts = self.manner.server_waiting.is_none();
+            pod.facts.started_unix_seconds = starts.then(|| self.now.floor());
         } else if role == Role::Database.as_str() {
             let login = format!("{}-app", child.facts.name);
             assert!(

@@ -15,7 +15,7 @@ use kube::{ResourceExt, api::ObjectMeta};
 use super::{
     Builder, ChildObject, INJECTOR_UID,
     parts::{
-        deployment, headless_service, literal, peers_service, requirements, restricted,
+        LAST_WORDS, deployment, headless_service, literal, peers_service, requirements, restricted,
         restricted_container, service, words,
     },
 };
@@ -222,6 +222,8 @@ impl Builder<'_> {
             args: (!server.args.is_empty()).then(|| words(&server.args)),
             volume_mounts: is_executed.then(|| vec![runner_mount()]),
             env: Some(env),
+            // The last words of one that crashes are those that it printed.
+            termination_message_policy: Some(LAST_WORDS.into()),
             ports: Some(vec![ContainerPort {
                 container_port: server.port,
                 ..ContainerPort::default()

@@ -139,6 +139,9 @@ pub(super) fn restricted() -> SecurityContext {
     }
 }
 
+/// Termination message policy of every container: why it failed is in the last lines that it printed.
+pub(super) const LAST_WORDS: &str = "FallbackToLogsOnError";
+
 pub(super) fn restricted_container(user: i64) -> Container {
     Container {
         image_pull_policy: Some("IfNotPresent".into()),
@@ -146,8 +149,7 @@ pub(super) fn restricted_container(user: i64) -> Container {
             run_as_user: Some(user),
             ..restricted()
         }),
-        // Why a container failed is in the last lines that it printed.
-        termination_message_policy: Some("FallbackToLogsOnError".into()),
+        termination_message_policy: Some(LAST_WORDS.into()),
         ..Container::default()
     }
 }

@@ -1,6 +1,6 @@
 //! What admission can't check of the candidates' servers.
 
-use super::{Point, SettingsError};
+use super::{Point, SettingsError, seconds};
 use crate::{
     api::{ALLOWED_PARAMETERS, Candidate, Database, FrugalityBenchmarkSpec},
     cnpg,
@@ -16,6 +16,9 @@ pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(
     }
     for candidate in &spec.candidates {
         reaches_its_backends(candidate)?;
+        if let Some(within) = &candidate.ready_within {
+            seconds("candidates.readyWithin", within)?;
+        }
         let has_own_node = candidate.measured_node_selector.is_some();
         if has_own_node && spec.database.is_some() {
             return Err(SettingsError::DatabaseOnOneNode);
