@@ -188,7 +188,8 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
         | rights("", "pods", "list")
         | rights("discovery.k8s.io", "endpointslices", "list")
         | rights("", "nodes", "list")
-        | rights("events.k8s.io", "events", "create list")
+        | rights("", "events", "create")
+        | rights("events.k8s.io", "events", "list")
     )
     objects = render(*PI)
     assert flat(find(objects, "ClusterRole", "frugality-operator")["rules"]) == expected

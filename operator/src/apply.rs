@@ -9,10 +9,9 @@ use k8s_openapi::{
         apps::v1::Deployment,
         batch::v1::Job,
         coordination::v1::{Lease, LeaseSpec},
-        core::v1::Service,
-        events::v1::Event,
+        core::v1::{Event, Service},
     },
-    apimachinery::pkg::apis::meta::v1::MicroTime,
+    apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -27,6 +26,7 @@ use crate::{
         LABEL_BENCHMARK_UID, reason,
     },
     cnpg,
+    moments::Moments,
     observe::{LOCK_LABEL, LOCK_OF_NODE},
     password,
     plan::{
@@ -86,6 +86,8 @@ pub struct Applier {
     pub instance: String,
     /// Reads meters.
     pub reader: Reader,
+    /// Keeps events in order.
+    pub moments: Moments,
 }
 
 impl Applier {
@@ -416,6 +418,8 @@ impl Applier {
     /// reason to stop measuring.
     async fn publish(&self, benchmark: &FrugalityBenchmark, note: &EventNote) {
         let namespace = benchmark.namespace().unwrap_or_default();
+        let now = jiff::Timestamp::now();
+        let shown_at = self.moments.next(&benchmark.uid().unwrap_or_default(), now);
         let event = Event {
             metadata: ObjectMeta {
                 name: Some(event_name(benchmark, note)),
@@ -424,11 +428,14 @@ impl Applier {
             },
             type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
             reason: Some(note.reason.clone()),
-            note: Some(within_bytes(&note.note, NOTE_BYTES)),
+            message: Some(within_bytes(&note.note, NOTE_BYTES)),
             action: Some("Measure".into()),
-            event_time: Some(MicroTime(jiff::Timestamp::now())),
-            regarding: Some(benchmark.object_ref(&())),
-            reporting_controller: Some(FIELD_MANAGER.into()),
+            event_time: Some(MicroTime(now)),
+            first_timestamp: Some(Time(shown_at)),
+            last_timestamp: Some(Time(shown_at)),
+            count: Some(1),
+            involved_object: benchmark.object_ref(&()),
+            reporting_component: Some(FIELD_MANAGER.into()),
             reporting_instance: Some(self.instance.clone()),
             ..Event::default()
         };

@@ -21,6 +21,7 @@ use crate::{
     api::FrugalityBenchmark,
     apply::{Applied, Applier, ApplyError, only},
     metrics::{AttemptLabels, Metrics, ReconcileResult},
+    moments::Moments,
     observe::{LOCK_LABEL, LOCK_OF_NODE, ObserveError, Places, lock, observe},
     plan::{
         Plan,
@@ -117,6 +118,7 @@ impl Context {
                 namespace: places.namespace.clone(),
                 instance: instance.unwrap_or_else(|| "frugality-operator".into()),
                 reader: reader.clone(),
+                moments: Moments::default(),
             },
             client,
             places,

@@ -23,6 +23,7 @@ pub mod controller;
 pub mod crd;
 pub mod export;
 pub mod metrics;
+pub mod moments;
 pub mod observe;
 pub mod password;
 pub mod plan;

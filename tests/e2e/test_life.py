@@ -134,3 +134,14 @@ def test_the_events_tell_it(session: Session) -> None:
     void, measured = "block 1 attempt 1 fortio at c4-r100: Void", " fortio at c4-r100: Measured: "
     for text in (": 1 trial, about ", void, measured):
         assert any(text in message for message in messages), (text, messages)
+
+
+def test_describe_shows_the_events_in_the_order_in_which_they_happened() -> None:
+    told = get("events", "-n", PAUSED.namespace)["items"]
+    mine = [event for event in told if event["involvedObject"]["name"] == PAUSED.name]
+    mine.sort(key=lambda event: event["eventTime"])
+    assert len(mine) > 5
+    described = kubectl("describe", "fb", PAUSED.name, "-n", PAUSED.namespace).stdout
+    shown = described.rpartition("\nEvents:\n")[2]
+    places = [shown.index(event["message"].splitlines()[0]) for event in mine]
+    assert places == sorted(places), shown
