@@ -33,10 +33,10 @@ pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
         for schema in schemas(&mut definition) {
             let spec = schema.properties.as_mut().and_then(|it| it.get_mut("spec"));
             let fields = spec.and_then(|spec| spec.properties.as_mut());
-            fields
-                .into_iter()
-                .flatten()
-                .for_each(|(_, it)| tell_limits(it));
+            for (_, field) in fields.into_iter().flatten() {
+                tell_limits(field);
+                leave_lists_as_written(field);
+            }
         }
         (name, definition)
     })
@@ -100,6 +100,21 @@ fn tell_limits(schema: &mut JSONSchemaProps) {
         *description = format!("{description} ({})", limits.join("; "));
     }
     for_each_within(schema, tell_limits);
+}
+
+/// `kubectl apply` merges a custom resource's maps, and compares its lists as wholes. A list whose items the API
+/// server has filled with defaults is never that of the file: each `apply` would change it and say `configured`. So
+/// the operator alone fills items in (serde's defaults); the descriptions still tell these.
+fn leave_lists_as_written(schema: &mut JSONSchemaProps) {
+    if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
+        without_defaults(item);
+    }
+    for_each_within(schema, leave_lists_as_written);
+}
+
+fn without_defaults(schema: &mut JSONSchemaProps) {
+    schema.default = None;
+    for_each_within(schema, without_defaults);
 }
 
 /// How large a value may be, how long a text or a list, in a few words.

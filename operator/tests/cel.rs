@@ -884,6 +884,12 @@ fn durations_stay_within_what_can_be_measured() {
         ["3601s", "1h"],
     );
     duration_rule(
+        "a candidate's readyWithin must be from 1s to 1h",
+        "spec/candidates/0/readyWithin",
+        ["999ms", "1s"],
+        ["61m", "1h"],
+    );
+    duration_rule(
         "load.warmUp must be from 2s to 10m",
         "spec/load/warmUp",
         ["1s", "2s"],

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use frugality_operator::{
-    api::{Boundary, FrugalityBenchmark, FrugalityBenchmarkSpec, Method},
+    api::{Boundary, Decimal, FrugalityBenchmark, FrugalityBenchmarkSpec, Method},
     crd::{bare_definitions, definitions, to_yaml},
     plan::settings::Settings,
     reference::markdown,
@@ -268,6 +268,54 @@ fn a_benchmark_that_nobody_has_seen_says_so() {
     assert_eq!(seen.status.as_ref().unwrap().observed_generation, Some(-1));
     assert_eq!(seen.told(), None);
     assert_eq!(summary(&seen), "two: not seen by the operator yet\n");
+}
+
+/// `kubectl apply` compares lists as wholes: one that the API server has filled in is never that of the file, and an
+/// unchanged file would be `configured`.
+#[test]
+fn what_a_user_writes_into_a_list_stays_as_it_is() {
+    let (_, schema) = schemas().remove(0);
+    let mut filled = Vec::new();
+    walk(
+        "spec",
+        &schema["properties"]["spec"],
+        &mut |path, schema| {
+            if path.contains("[]") && !schema["default"].is_null() {
+                filled.push(path.to_owned());
+            }
+        },
+    );
+    assert!(filled.is_empty(), "with a default: {filled:#?}");
+    let candidate = &schema["properties"]["spec"]["properties"]["candidates"]["items"];
+    let told = candidate["properties"]["port"]["description"]
+        .as_str()
+        .unwrap();
+    assert!(told.contains("(default 8080; "), "{told}");
+}
+
+#[test]
+fn decimals_are_written_as_numbers() {
+    let budget = "{candidate: server, maxJoulesPerRequest: 0.02, maxMillisecondsPerRequest: 20, maxErrorRatio: 0.0010}";
+    let text = include_str!("fixtures/smallest.yaml");
+    let mut benchmark: Value = serde_yaml::from_str(text).unwrap();
+    benchmark["spec"]["budgets"] = json!([serde_yaml::from_str::<Value>(budget).unwrap()]);
+    let spec = serde_json::from_value::<FrugalityBenchmark>(benchmark)
+        .unwrap()
+        .spec;
+    let budget = &spec.budgets[0];
+    let written = |decimal: &Option<Decimal>| decimal.as_ref().unwrap().to_string();
+    assert_eq!(written(&budget.max_joules_per_request), "0.02");
+    assert_eq!(written(&budget.max_milliseconds_per_request), "20");
+    assert_eq!(written(&budget.max_error_ratio), "0.001");
+    let stored = serde_json::to_value(budget).unwrap();
+    assert_eq!(stored["maxJoulesPerRequest"], json!(0.02));
+    assert_eq!(stored["maxMillisecondsPerRequest"], json!(20));
+    let (_, schema) = schemas().remove(0);
+    let budget = &schema["properties"]["spec"]["properties"]["budgets"]["items"];
+    assert_eq!(
+        budget["properties"]["maxJoulesPerRequest"]["type"],
+        "number"
+    );
 }
 
 /// Of the one benchmark in a file.

@@ -261,7 +261,7 @@ MODELLED = Benchmark(
     spec(
         database=DATABASE,
         trials={"blocks": 5, "idleBaseline": "5s"},
-        budgets=[{"candidate": "rust", "maxJoulesPerRequest": "0.02"}],
+        budgets=[{"candidate": "rust", "maxJoulesPerRequest": 0.02}],
     ),
 )
 
@@ -276,7 +276,7 @@ TURN = spec(
 # Ends without a turn, because the box has a model and no meter.
 NO_JOULES = {
     "trials": {"blocks": 5, "idleBaseline": "5s"},
-    "budgets": [{"candidate": "rust", "maxJoulesPerRequest": "0.02"}],
+    "budgets": [{"candidate": "rust", "maxJoulesPerRequest": 0.02}],
 }
 EXPIRES = Benchmark("e2e-life", "expires", spec(**NO_JOULES, ttlAfterFinished="1m"))
 AGAIN = Benchmark("e2e-life", "again", spec(**NO_JOULES))

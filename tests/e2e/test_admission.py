@@ -37,6 +37,22 @@ def test_the_examples_are_accepted(example: Path) -> None:
     kubectl("create", "--dry-run=server", "-n", "default", "-f", str(example))
 
 
+def test_an_unchanged_file_is_unchanged_and_a_new_one_unseen() -> None:
+    """Suspended, so that nothing is measured."""
+    manifest = benchmark(
+        "unchanged", trials=FIVE, suspend=True, budgets=[{"candidate": "rust", "maxJoulesPerRequest": 0.02}]
+    )
+    text = json.dumps(manifest)
+    try:
+        created = json.loads(kubectl("apply", "-o", "json", "-f", "-", stdin=text).stdout)
+        # Before the operator writes: in progress for Flux and Helm, which take no status for ready.
+        assert created["status"] == {"observedGeneration": -1}
+        again = kubectl("apply", "-f", "-", stdin=text).stdout
+        assert again.split()[-1] == "unchanged", again
+    finally:
+        kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
+
+
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
@@ -46,11 +62,11 @@ def test_the_examples_are_accepted(example: Path) -> None:
         ),
         (benchmark("a" * 31), "metadata.name must be a DNS label of at most 30 characters"),
         (
-            benchmark(trials={"blocks": 4}, budgets=[{"candidate": "rust", "maxErrorRatio": "0"}]),
+            benchmark(trials={"blocks": 4}, budgets=[{"candidate": "rust", "maxErrorRatio": 0}]),
             "budgets need spec.trials.blocks of at least 5",
         ),
         (
-            benchmark(trials=FIVE, budgets=[{"candidate": "go", "maxErrorRatio": "0"}]),
+            benchmark(trials=FIVE, budgets=[{"candidate": "go", "maxErrorRatio": 0}]),
             "every budget must name a candidate of spec.candidates",
         ),
         (
@@ -58,7 +74,7 @@ def test_the_examples_are_accepted(example: Path) -> None:
             "a budget needs at least one of maxJoulesPerRequest",
         ),
         (
-            benchmark(trials=FIVE, budgets=[{"candidate": "rust", "maxErrorRatio": "1.5"}]),
+            benchmark(trials=FIVE, budgets=[{"candidate": "rust", "maxErrorRatio": 1.5}]),
             "maxErrorRatio is a share from 0 to 1",
         ),
         (
@@ -83,7 +99,7 @@ def test_the_examples_are_accepted(example: Path) -> None:
             "load.sweep has from 2 to 32 points",
         ),
         (
-            benchmark(load={"sweep": {"replicas": [1, 2], "maxErrorRatio": "0.01"}}),
+            benchmark(load={"sweep": {"replicas": [1, 2], "maxErrorRatio": 0.01}}),
             "load.sweep.maxErrorRatio ends a sweep over connections",
         ),
         (benchmark(load={"rate": "Fast"}), "load.rate must be Max or a whole number of requests per second"),
@@ -107,11 +123,11 @@ def test_the_examples_are_accepted(example: Path) -> None:
             benchmark(
                 trials=FIVE,
                 load={"rate": 50},
-                budgets=[{"candidate": "rust", "minRequestsPerSecond": "60"}],
+                budgets=[{"candidate": "rust", "minRequestsPerSecond": 60}],
             ),
             "a budget's minRequestsPerSecond can't be met at a lower load.rate",
         ),
-        (benchmark(energy={"tieWithin": "0.05"}), "energy.tieWithin compares candidates: name a second one"),
+        (benchmark(energy={"tieWithin": 0.05}), "energy.tieWithin compares candidates: name a second one"),
         (
             benchmark(candidates=[RUST | {"image": "https://ghcr.io/you/server:1"}]),
             "a candidate's image is a name without blanks and without https://",
@@ -168,6 +184,15 @@ def test_the_examples_are_accepted(example: Path) -> None:
             ),
             "placement puts the injector on the measured node",
         ),
+        (
+            benchmark(trials=FIVE, budgets=[{"candidate": "rust", "maxJoulesPerRequest": "0.02"}]),
+            'spec.budgets[0].maxJoulesPerRequest in body must be of type number: "string"',
+        ),
+        (
+            benchmark(candidates=[RUST | {"readyWithin": "2h"}]),
+            "a candidate's readyWithin must be from 1s to 1h",
+        ),
+        (benchmark(rerun=0), "spec.rerun"),
         (benchmark(candidates=[RUST | {"runAsUser": 0}]), "spec.candidates[0].runAsUser"),
         (benchmark(candidates=[]), "spec.candidates"),
         (benchmark(candidates=[RUST, RUST]), 'Duplicate value: {"name":"rust"}'),

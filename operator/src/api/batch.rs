@@ -64,7 +64,7 @@ pub struct Work {
     #[schemars(length(min = 3, max = 256))]
     #[x_kube(validation = Rule::new("self.contains('(')").message("batch.work.pattern has no group: put parentheses around the number, for example Nodes searched *: ([0-9]+)"))]
     pub pattern: Option<String>,
-    /// How much each execution is, for example `"1000000"`.
+    /// How much each execution is, for example `1000000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) > 0.0").message("batch.work.amount must be above 0"))]
     pub amount: Option<Decimal>,

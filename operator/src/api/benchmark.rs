@@ -515,7 +515,7 @@ pub struct Energy {
     /// and time in truth, not on measured watts.
     #[serde(default)]
     pub allow_modelled: bool,
-    /// Share by which candidates may differ and still be called equal, for example `"0.05"`: there is a
+    /// Share by which candidates may differ and still be called equal, for example `0.05`: there is a
     /// tie where every ratio is shown to lie within 1/1.05 and 1.05. Without it there is never a tie, for
     /// that no difference was found does not show that there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -534,14 +534,13 @@ pub struct Budget {
     /// Candidate that the limits are for.
     #[schemars(length(min = 1, max = 15))]
     pub candidate: String,
-    /// Most joules per successful request, of the deciding figure, for example `"0.005"`; in quotes, like
-    /// all decimals here.
+    /// Most joules per successful request, of the deciding figure, for example `0.005`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_joules_per_request: Option<Decimal>,
-    /// Longest mean time of a successful request, in milliseconds, for example `"20"`.
+    /// Longest mean time of a successful request, in milliseconds, for example `20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_milliseconds_per_request: Option<Decimal>,
-    /// Fewest successful requests per second, for example `"500"`.
+    /// Fewest successful requests per second, for example `500`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_requests_per_second: Option<Decimal>,
     /// Largest share of requests without an expected answer, from 0 to 1.
@@ -549,7 +548,7 @@ pub struct Budget {
     #[x_kube(validation = Rule::new("double(self) <= 1.0").message("maxErrorRatio is a share from 0 to 1, for example 0.01"))]
     pub max_error_ratio: Option<Decimal>,
     /// Largest ratio of the candidate's deciding figure to that of `against`, paired by block; for example
-    /// `"1.05"` for at most 5 % more energy than the release before. One that is closer to 1 than the noise
+    /// `1.05` for at most 5 % more energy than the release before. One that is closer to 1 than the noise
     /// floor of `trials.control` is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) > 0.0").message("maxEnergyRatio must be above 0, for example 1.05"))]

@@ -34,10 +34,10 @@ pub struct Money {
     /// Currency of both prices, for example `EUR`.
     #[schemars(length(max = 3), regex(pattern = "^[A-Z]{3}$"))]
     pub currency: String,
-    /// Price of the node with all that it needs (power supply, card, case), for example `"90"`; `"0"` where
+    /// Price of the node with all that it needs (power supply, card, case), for example `90`; `0` where
     /// that is not to count.
     pub node: Decimal,
-    /// Price of a kilowatt-hour, for example `"0.25"`.
+    /// Price of a kilowatt-hour, for example `0.25`.
     pub per_kilowatt_hour: Decimal,
 }
 
@@ -46,8 +46,8 @@ pub struct Money {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(validation = Rule::new("double(self.nodeGrams) > 0.0 || double(self.gramsPerKilowattHour) > 0.0").message("costs.carbon.nodeGrams and gramsPerKilowattHour are both 0: write at least one of them, or leave costs.carbon out"))]
 pub struct Carbon {
-    /// Embodied carbon of the node: what making, moving and discarding it emits, for example `"25000"`.
+    /// Embodied carbon of the node: what making, moving and discarding it emits, for example `25000`.
     pub node_grams: Decimal,
-    /// Carbon intensity of the energy, for example `"56"`; the SCI asks for the place's own.
+    /// Carbon intensity of the energy, for example `56`; the SCI asks for the place's own.
     pub grams_per_kilowatt_hour: Decimal,
 }

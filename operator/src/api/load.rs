@@ -112,7 +112,7 @@ pub struct Sweep {
     #[schemars(length(max = 8), inner(range(min = 1, max = MAX_REPLICAS)), extend("x-kubernetes-list-type" = "atomic"))]
     pub replicas: Vec<i32>,
     /// Largest share of requests without an expected answer up to which more connections are tried, for
-    /// example `"0.01"`: once every candidate's passes it in the first block at a point, the points above it
+    /// example `0.01`: once every candidate's passes it in the first block at a point, the points above it
     /// are left out; that point itself is shown, but nobody has to win or to keep a budget there. The first
     /// blocks then go through the points from below. With replicas too, each number of them has an end of its own.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,10 @@
-//! Durations and decimals as a person writes them: strings, so that no float is compared in a spec.
+//! Durations and decimals as a person writes them.
 
 use std::{borrow::Cow, str::FromStr};
 
 use jiff::SignedDuration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Why a quantity could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,10 +63,38 @@ impl JsonSchema for HumanDuration {
     }
 }
 
-/// A non-negative decimal such as `0.005`, kept as written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+/// A non-negative decimal such as `0.005`. A benchmark has it as a number, without quotes; it is kept in the fewest
+/// digits that are this number, so that messages repeat what was written.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Written")]
 pub struct Decimal(String);
+
+/// A number, or the text of one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Text(String),
+}
+
+impl From<Written> for Decimal {
+    fn from(written: Written) -> Self {
+        Self(match written {
+            Written::Number(number) => number.to_string(),
+            Written::Text(text) => text,
+        })
+    }
+}
+
+impl Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.0.parse::<i64>(), self.0.parse::<f64>()) {
+            (Ok(whole), _) => serializer.serialize_i64(whole),
+            (Err(_), Ok(number)) if number.is_finite() => serializer.serialize_f64(number),
+            _ => serializer.serialize_str(&self.0),
+        }
+    }
+}
 
 impl Decimal {
     /// The number, finite and ≥ 0.
@@ -102,9 +130,9 @@ impl JsonSchema for Decimal {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "type": "string",
-            "pattern": "^[0-9]{1,12}(\\.[0-9]{1,12})?$",
-            "maxLength": 25,
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1e12,
         })
     }
 }
