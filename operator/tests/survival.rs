@@ -71,13 +71,15 @@ fn a_write_that_only_looks_failed_is_not_done_twice() {
     at_every_write(Fault::LooksFailed, 3, 7);
 }
 
-/// Its bytes, without the times that are nowhere else: those of what has not ended, and since when
-/// it has not been `Ready`.
+/// Its bytes, without the times that are nowhere else: those of what has not ended, and since when it has been
+/// neither `Ready` nor known to have `Succeeded`.
 fn bytes(status: &FrugalityBenchmarkStatus) -> String {
     let mut status = status.clone();
     let has_ended = status.verdict.is_some();
     for condition in &mut status.conditions {
-        if !has_ended || (condition.type_ == reason::READY && condition.status == "False") {
+        let is_as_before = [(reason::READY, "False"), (reason::SUCCEEDED, "Unknown")]
+            .contains(&(condition.type_.as_str(), condition.status.as_str()));
+        if !has_ended || is_as_before {
             condition.last_transition_time = Time(jiff::Timestamp::UNIX_EPOCH);
         }
     }
