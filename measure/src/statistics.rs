@@ -6,8 +6,9 @@
 //! are transformed back, so that they are never negative.
 //!
 //! What is concluded from intervals: [`sequential`] for repeated looks, [`equivalence`] for a tie,
-//! [`multiplicity`] for several claims, [`uncertainty`] for the meter's own accuracy, [`control`] for the
-//! noise floor, [`outliers`] for disturbed blocks, [`position`] for the places within the blocks, [`proportion`] for errors.
+//! [`multiplicity`] for several claims and several tries, [`uncertainty`] for the meter's own accuracy, [`control`]
+//! for the noise floor, [`outliers`] for disturbed blocks, [`position`] for the places within the blocks, [`serial`]
+//! for trials that are not independent, [`proportion`] for errors and void attempts.
 
 pub mod broken_line;
 pub mod control;
@@ -17,6 +18,7 @@ pub mod outliers;
 pub mod position;
 pub mod proportion;
 pub mod sequential;
+pub mod serial;
 pub mod uncertainty;
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,13 @@ pub fn t_quantile(probability: f64, degrees_of_freedom: f64) -> Option<f64> {
 /// between 0 and 1.
 #[must_use]
 pub fn arithmetic_mean(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let freedom = values.len().checked_sub(1)? as f64;
+    let t = t_quantile(f64::midpoint(1.0, confidence), freedom)?;
+    mean_within(values, t).filter(|_| confidence > 0.0)
+}
+
+/// Arithmetic mean with the interval mean ± `t`·s/√n, s with n − 1.
+fn mean_within(values: &[f64], t: f64) -> Option<Estimate> {
     let trials = values.len();
     if trials < 2 || !values.iter().all(|value| value.is_finite()) {
         return None;
@@ -61,8 +70,8 @@ pub fn arithmetic_mean(values: &[f64], confidence: f64) -> Option<Estimate> {
     // Two passes: the sum of squares of deviations loses no digits to a large mean.
     let value = values.iter().sum::<f64>() / n;
     let deviation = (values.iter().map(|x| (x - value).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let half = t_quantile(f64::midpoint(1.0, confidence), n - 1.0)? * deviation / n.sqrt();
-    (half.is_finite() && confidence > 0.0).then_some(Estimate {
+    let half = t * deviation / n.sqrt();
+    half.is_finite().then_some(Estimate {
         value,
         lower: value - half,
         upper: value + half,
@@ -97,7 +106,15 @@ fn logarithms(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
 }
 
 fn of_logarithms(logarithms: &[f64], confidence: f64) -> Option<Estimate> {
-    let mean = arithmetic_mean(logarithms, confidence)?;
+    transformed_back(arithmetic_mean(logarithms, confidence)?)
+}
+
+/// The same with `t` deviations of the mean to either side.
+fn of_spread(logarithms: &[f64], t: f64) -> Option<Estimate> {
+    transformed_back(mean_within(logarithms, t)?)
+}
+
+fn transformed_back(mean: Estimate) -> Option<Estimate> {
     let upper = mean.upper.exp();
     upper.is_finite().then(|| Estimate {
         value: mean.value.exp(),

@@ -1,5 +1,16 @@
 //! Several claims at once: the more there are, the more likely that one of them is made by chance.
 
+use std::f64::consts::PI;
+
+/// The part of the error that the `number`th try (from 1) of the same measurement may spend: 6/(π²·k²). The parts of
+/// any number of tries sum up to 1 at most (Bonferroni; Σ 1/k² = π²/6), so a user who tries again until the result
+/// pleases is wrong no more often than one try would be. This includes the first try: a first try with the whole error
+/// leaves nothing for the second.
+#[must_use]
+pub fn share_of_try(number: usize) -> f64 {
+    6.0 / (PI * number.max(1) as f64).powi(2)
+}
+
 /// Which of several claims may be made so that the chance of making any wrong one is at most `level`:
 /// S. Holm's step-down procedure (Scandinavian Journal of Statistics 6 (1979), 65–70), for claims that
 /// may depend on one another. `spent` is what each claim is tried with where it has this share of the

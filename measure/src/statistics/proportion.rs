@@ -1,6 +1,9 @@
 //! A share of many events, of which few or none happened.
 
-use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::{
+    distribution::{ContinuousCDF, Normal},
+    function::factorial::ln_binomial,
+};
 
 /// Up to so many, the binomial sums are taken themselves.
 const FEW: u64 = 100;
@@ -79,9 +82,66 @@ fn of_many(count: f64, all: f64, level: f64) -> Option<(f64, f64)> {
     (lower.is_finite() && upper.is_finite()).then(|| (lower.max(0.0), upper.min(1.0)))
 }
 
+/// Probabilities that differ by less than this share of each other are equal but for rounding.
+const ROUNDING: f64 = 1e-7;
+
+/// R. A. Fisher's exact test (Statistical Methods for Research Workers (1934), § 21.02), two-sided: the chance that
+/// `count` of `all` and `others_count` of `others` differ as much as this or more if both have the same chance. It is the
+/// sum of all tables with the same margins that are no more probable than this one. `None` without events on either
+/// side, or with more counted than there are.
+#[must_use]
+pub fn fisher(count: u64, all: u64, others_count: u64, others: u64) -> Option<f64> {
+    if all == 0 || others == 0 || count > all || others_count > others {
+        return None;
+    }
+    let counted = count + others_count;
+    let ln_chance = |first: u64| ln_binomial(all, first) + ln_binomial(others, counted - first);
+    let seen = ln_chance(count);
+    let tables = counted.saturating_sub(others)..=counted.min(all);
+    let logarithms: Vec<f64> = tables.map(ln_chance).collect();
+    // Relative to the table that was seen, so that nothing overflows.
+    let whole: f64 = logarithms.iter().map(|ln| (ln - seen).exp()).sum();
+    let as_rare: f64 = logarithms
+        .iter()
+        .map(|ln| (ln - seen).exp())
+        .filter(|relative| *relative <= 1.0 + ROUNDING)
+        .sum();
+    Some(as_rare / whole)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // R's fisher.test: the tea tasting of Fisher's own (3 of 4 against 1 of 4), and others.
+    #[test]
+    fn fishers_test_has_the_known_chances() {
+        for (table, chance) in [
+            ((3, 4, 1, 4), 0.485_714_285_7),
+            ((4, 4, 0, 4), 0.028_571_428_57),
+            ((1, 12, 9, 14), 0.005_303_540_2),
+            ((0, 10, 0, 10), 1.0),
+            ((10, 10, 0, 10), 1.082_509e-5),
+        ] {
+            let (a, of_a, b, of_b) = table;
+            let p = fisher(a, of_a, b, of_b).unwrap();
+            assert!(
+                (p - chance).abs() < 1e-5 * chance.max(0.01),
+                "{table:?}: {p}"
+            );
+            assert_eq!(
+                fisher(b, of_b, a, of_a).map(|q| (q - p).abs() < 1e-9),
+                Some(true)
+            );
+        }
+    }
+
+    #[test]
+    fn fishers_test_needs_two_sides() {
+        assert_eq!(fisher(0, 0, 1, 4), None);
+        assert_eq!(fisher(1, 4, 0, 0), None);
+        assert_eq!(fisher(5, 4, 1, 4), None);
+    }
 
     fn assert_ends(count: u64, all: u64, expected: (f64, f64), within: f64) {
         let (lower, upper) = share_interval(count, all, 0.05).unwrap();
