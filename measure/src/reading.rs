@@ -75,6 +75,39 @@ impl fmt::Display for MeterIdentity {
     }
 }
 
+/// What a node runs on. A change of any of them changes what the same work costs; what the meter does not report is
+/// unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Platform {
+    /// Release of the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// The processors' frequency governors, comma-separated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<String>,
+    /// Version of the firmware.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<String>,
+}
+
+impl Platform {
+    /// What differs in a later observation, and from what to what. What either does not know is no difference.
+    #[must_use]
+    pub fn change(&self, later: &Self) -> Option<(&'static str, String, String)> {
+        [
+            ("kernel", &self.kernel, &later.kernel),
+            ("frequency governor", &self.governor, &later.governor),
+            ("firmware", &self.firmware, &later.firmware),
+        ]
+        .into_iter()
+        .find_map(|(what, from, to)| {
+            let (from, to) = (from.clone()?, to.clone()?);
+            (from != to).then_some((what, from, to))
+        })
+    }
+}
+
 /// One observation of a node's meter and its pods' counters. Made by [`read`], every number in it
 /// is finite and, but for the temperature, not negative.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +118,8 @@ pub struct Reading {
     pub meter_unix_seconds: Option<f64>,
     /// The meter that was read.
     pub meter: Arc<MeterIdentity>,
+    /// Kernel, governor and firmware.
+    pub platform: Arc<Platform>,
     /// When the meter began to count, in Unix seconds.
     pub meter_start_unix_seconds: Option<f64>,
     /// How often the meter observes its source, in seconds.
@@ -139,6 +174,7 @@ impl Reading {
     /// memory. Nothing that can be read of it changes.
     pub fn share(&mut self, earlier: &Self) {
         share(&mut self.meter, &earlier.meter);
+        share(&mut self.platform, &earlier.platform);
         share(&mut self.throttled_seconds, &earlier.throttled_seconds);
         self.pods.share(&earlier.pods);
     }
@@ -239,6 +275,7 @@ pub fn read(
         scraped_at_unix_seconds,
         meter_unix_seconds: scrape.number(series::METER_READING_TIMESTAMP, &by_zone)?,
         meter: Arc::new(identify(&scrape, &path)?),
+        platform: Arc::new(platform(&scrape)?),
         meter_start_unix_seconds: scrape.number(series::METER_START, &[])?,
         interval_seconds: scrape.number(series::METER_INTERVAL, &[])?,
         max_watts: scrape.number(series::METER_MAX_WATTS, &by_zone)?,
@@ -357,6 +394,19 @@ fn linear_model(scrape: &Scrape<'_>) -> Result<Option<LinearModel>, ReadingError
             watts_per_cpu,
         }),
     }))
+}
+
+fn platform(scrape: &Scrape<'_>) -> Result<Platform, ReadingError> {
+    let info = scrape.one(series::PLATFORM_INFO, &[])?;
+    let label = |name| {
+        let value = info?.label(name)?;
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    Ok(Platform {
+        kernel: label("kernel"),
+        governor: label("governor"),
+        firmware: label("firmware"),
+    })
 }
 
 /// What a zone's path gives away: Kepler's development meter invents paths that no kernel has, and

@@ -252,6 +252,16 @@ pub enum Void {
         /// In how many readings.
         readings: f64,
     },
+    /// The node's kernel, frequency governor or firmware changed.
+    #[error("the node's {what} changed from {from} to {to}")]
+    NodeChanged {
+        /// What changed.
+        what: String,
+        /// What it was.
+        from: String,
+        /// What it became.
+        to: String,
+    },
     /// A counter that figures rest on went backwards: a reset, a wrap or a restart.
     #[error("the counter of {counter} went from {from:.6} down to {to:.6} at {at_unix_seconds:.3}")]
     CounterDecreased {
@@ -350,6 +360,7 @@ impl Void {
             Self::MeterRestarted { .. } => "MeterRestarted",
             Self::MeterChanged { .. } => "MeterChanged",
             Self::MeterSaturated { .. } => "MeterSaturated",
+            Self::NodeChanged { .. } => "NodeChanged",
             Self::CounterDecreased { .. } => "CounterDecreased",
             Self::EnergyBeyondNode { .. } => "EnergyBeyondNode",
             Self::PodsBeyondNode { .. } => "PodsBeyondNode",

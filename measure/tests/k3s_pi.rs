@@ -385,6 +385,7 @@ impl Meter {
             active_joules: Some(self.active_joules),
             idle_joules: Some(self.idle_joules),
             node_cpu_seconds: Some(self.node_cpu_seconds),
+            platform: Arc::default(),
             throttled_seconds: Arc::new(self.throttled.clone()),
             temperature_celsius: Some(self.celsius),
             frequency_hertz: Some(1.5e9),

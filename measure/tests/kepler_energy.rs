@@ -155,10 +155,13 @@ fn without_timestamps_of_its_own_kepler_is_uncertain_by_half_a_scrape() {
     let figures = measure(&ORDINARY, between("2-under-load", "3-under-load")).unwrap();
     let longest = truth("4-job-ended").at_unix_seconds - truth("3-under-load").at_unix_seconds;
     assert_within(figures.timestamp_uncertainty_seconds, longest / 2.0, 1e-9);
-    // Of the power in a window between two readings nothing is known, which is as much again as its energy.
+    // Each of the window's ends is late by up to the time since the scrape before it. Of the power in a window between
+    // two readings nothing is known, which is as much again as its energy.
+    let at = |index: usize| truth(ORDINARY[index]).at_unix_seconds;
+    let late = ((at(1) - at(0)) / 2.0).hypot((at(2) - at(1)) / 2.0);
     assert_within(
         figures.node_joules_relative_uncertainty,
-        (longest / 2.0 * 0.8165_f64 / 10.034).hypot(1.0),
+        (late / 3.0_f64.sqrt() / 10.034).hypot(1.0),
         0.001,
     );
     assert_eq!(figures.provenance, Provenance::Metered);

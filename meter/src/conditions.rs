@@ -1,5 +1,5 @@
 //! What a node does to itself while it is measured: throttling, under-voltage, temperature,
-//! frequency. Each is absent where the node does not tell it.
+//! frequency; and what must stay the same: kernel, governor, firmware. Each is absent where the node does not tell it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,6 +44,31 @@ impl Cause {
     }
 }
 
+/// What a node runs on. A change of any of them changes what the same work costs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Platform {
+    /// Release of the kernel, as `uname -r` prints it.
+    pub(crate) kernel: Option<String>,
+    /// The processors' frequency governors, each once.
+    pub(crate) governor: Option<String>,
+    /// Version of the firmware: of a Raspberry Pi's bootloader (its EEPROM), or of the BIOS.
+    pub(crate) firmware: Option<String>,
+}
+
+impl Platform {
+    /// Label and value of each that is known.
+    pub(crate) fn labels(&self) -> Vec<(&'static str, &str)> {
+        [
+            ("firmware", &self.firmware),
+            ("governor", &self.governor),
+            ("kernel", &self.kernel),
+        ]
+        .into_iter()
+        .filter_map(|(label, value)| Some((label, value.as_deref()?)))
+        .collect()
+    }
+}
+
 /// Reads a node's conditions and adds up how long each lasted.
 #[derive(Debug)]
 pub(crate) struct Conditions {
@@ -53,8 +78,11 @@ pub(crate) struct Conditions {
     throttled_milliseconds: Vec<Option<u64>>,
     temperatures: Vec<NumberFile>,
     frequencies: Vec<NumberFile>,
+    governors: Vec<PathBuf>,
     observed: Option<Duration>,
     seconds: [Option<f64>; 4],
+    /// Kernel, governor, firmware.
+    pub(crate) platform: Platform,
     /// Highest temperature of the processor, in °C.
     pub(crate) temperature_celsius: Option<f64>,
     /// Mean frequency of the processors, in hertz.
@@ -71,7 +99,7 @@ struct Firmware {
 
 impl Conditions {
     /// Looks for what this node tells.
-    pub(crate) fn find(sysfs: &Path) -> Self {
+    pub(crate) fn find(sysfs: &Path, procfs: &Path) -> Self {
         let numbers = |paths: Vec<PathBuf>| -> Vec<NumberFile> {
             paths
                 .into_iter()
@@ -83,10 +111,14 @@ impl Conditions {
             .iter()
             .map(|cpu| cpu.join("thermal_throttle/core_throttle_total_time_ms"))
             .collect();
-        let frequencies: Vec<PathBuf> = entries(&sysfs.join("devices/system/cpu/cpufreq"))
-            .iter()
-            .map(|policy| policy.join("scaling_cur_freq"))
-            .collect();
+        let policies = entries(&sysfs.join("devices/system/cpu/cpufreq"));
+        let of_policies = |file: &str| -> Vec<PathBuf> {
+            policies.iter().map(|policy| policy.join(file)).collect()
+        };
+        let (frequencies, governors) = (
+            of_policies("scaling_cur_freq"),
+            of_policies("scaling_governor"),
+        );
         let processors = numbers(processors);
         Self {
             firmware: firmware(sysfs),
@@ -95,6 +127,12 @@ impl Conditions {
             processors,
             temperatures: numbers(thermal_zones(sysfs)),
             frequencies: numbers(frequencies),
+            platform: Platform {
+                kernel: known(&procfs.join("sys/kernel/osrelease")),
+                governor: governor(&governors),
+                firmware: firmware_version(sysfs, procfs),
+            },
+            governors,
             observed: None,
             seconds: [None; 4],
             temperature_celsius: None,
@@ -130,6 +168,7 @@ impl Conditions {
         self.observed = Some(now);
         self.observe_firmware(step.as_secs_f64());
         self.observe_processors();
+        self.platform.governor = governor(&self.governors);
         self.temperature_celsius = self
             .temperatures
             .iter_mut()
@@ -216,6 +255,27 @@ fn firmware(sysfs: &Path) -> Option<Firmware> {
     // What has been before the meter began is not its to count.
     let been = parse_throttled(&read_text(&path)?)? >> 16;
     Some(Firmware { path, been })
+}
+
+/// The text of a file that has one.
+fn known(path: &Path) -> Option<String> {
+    read_text(path).filter(|text| !text.is_empty())
+}
+
+/// The governors of all processors, each once, in alphabetical order.
+fn governor(files: &[PathBuf]) -> Option<String> {
+    let mut governors: Vec<String> = files.iter().filter_map(|file| known(file)).collect();
+    governors.sort_unstable();
+    governors.dedup();
+    (!governors.is_empty()).then(|| governors.join(","))
+}
+
+/// A Raspberry Pi's bootloader writes its version into the device tree (Raspberry Pi documentation, config.txt, device
+/// trees: `/proc/device-tree/chosen/bootloader/version`); a PC's BIOS has one in DMI.
+fn firmware_version(sysfs: &Path, procfs: &Path) -> Option<String> {
+    known(&sysfs.join("firmware/devicetree/base/chosen/bootloader/version"))
+        .or_else(|| known(&procfs.join("device-tree/chosen/bootloader/version")))
+        .or_else(|| known(&sysfs.join("class/dmi/id/bios_version")))
 }
 
 /// The alarm of the mainline driver `raspberrypi-hwmon`, which tells under-voltage alone.

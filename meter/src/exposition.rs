@@ -146,6 +146,14 @@ fn own(page: &mut Page<'_>) {
 
 fn conditions(page: &mut Page<'_>, published: &Published) {
     let conditions = &published.conditions;
+    let platform = conditions.platform.labels();
+    if !platform.is_empty() {
+        page.gauge(
+            "frugality_meter_platform_info",
+            "The node's kernel, frequency governor and firmware, as far as they are known.",
+        )
+        .sample(&platform, 1);
+    }
     let mut family = page.counter(
         "frugality_meter_throttled_seconds_total",
         "Time for which the node was observed in that state.",

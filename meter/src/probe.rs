@@ -53,7 +53,7 @@ pub(crate) async fn report(settings: &Settings) -> String {
     if let Some(device) = pmic::mailbox(&at.dev) {
         line("mailbox", &device.display());
     }
-    let conditions = Conditions::find(&at.sysfs).found();
+    let conditions = Conditions::find(&at.sysfs, &at.procfs).found();
     if conditions.is_empty() {
         line("conditions", &"none");
     }

@@ -111,7 +111,7 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
         Feed::start(reader, chosen),
         bridge,
         PodNames::new(settings.pod_logs.clone()),
-        Conditions::find(&settings.surroundings.sysfs),
+        Conditions::find(&settings.surroundings.sysfs, &settings.surroundings.procfs),
         (settings.surroundings.cpus, settings.interval),
     )?;
     let listener = listen(&settings).await?;

@@ -633,8 +633,14 @@ fn best(sweep: &SweepResult, joules: &str, unit: &str) -> Vec<String> {
 
 /// What the intervals are.
 fn intervals(status: &FrugalityBenchmarkStatus) -> String {
-    let confidence = status.look.map_or(0.95, |look| look.confidence);
-    let percent = (confidence * 1000.0).round() / 10.0;
+    let percent = |confidence: f64| (confidence * 1000.0).round() / 10.0;
+    let figures = percent(status.look.map_or(0.95, |look| look.confidence));
+    let claims = status
+        .look
+        .map(|look| percent(look.claim_confidence))
+        .filter(|claims| *claims > figures)
+        .map(|claims| format!(", [ ] of ratios and budgets {claims} %"))
+        .unwrap_or_default();
     let of_joules = status.results.iter().filter_map(|result| {
         result
             .gross_joules_per_request
@@ -664,7 +670,7 @@ fn intervals(status: &FrugalityBenchmarkStatus) -> String {
         }
         None => "",
     };
-    format!("± and [ ] are {percent} % t-intervals over trials{covers}")
+    format!("± and [ ] are {figures} % t-intervals over trials{claims}{covers}")
 }
 
 /// Columns as wide as their widest cell, two spaces apart.

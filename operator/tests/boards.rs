@@ -86,9 +86,9 @@ fn a_ratio_between_boards_carries_the_accuracy_of_both_meters() {
     assert!(comparison.separated);
     assert_near(ratio.value, 1.0 / 3.0);
     // The spread alone, as within one board; and with 2·√(0.05² + 0.05²) beside it.
-    assert!((ratio.upper / ratio.value - 0.039_264_9_f64.exp()).abs() < 1e-6);
+    assert!((ratio.upper / ratio.value - 0.046_437_8_f64.exp()).abs() < 1e-6);
     let expanded = ratio.expanded.unwrap();
-    let half = 0.039_264_9_f64.hypot(2.0 * 0.05 * 2.0_f64.sqrt());
+    let half = 0.046_437_8_f64.hypot(2.0 * 0.05 * 2.0_f64.sqrt());
     assert!((expanded.upper / ratio.value - half.exp()).abs() < 1e-6);
     assert!((ratio.value / expanded.lower - half.exp()).abs() < 1e-6);
     assert!(expanded.covers_meter);

@@ -14,7 +14,7 @@ use crate::common::{
     world::World,
 };
 use frugality_operator::{
-    api::{Outcome, Role, reason},
+    api::{FrugalityBenchmarkStatus, Outcome, Role, reason},
     plan::{
         Plan,
         facts::{Child, ChildKind, PodFacts, Probed, Termination},
@@ -614,4 +614,58 @@ fn every_pod_of_a_run_tolerates_what_the_installation_says() {
         pods += 1;
     }
     assert_eq!(pods, 5);
+}
+
+#[test]
+fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first() {
+    let message = |status: &FrugalityBenchmarkStatus| {
+        let columns = status.columns.as_ref();
+        columns.and_then(|columns| columns.message.clone())
+    };
+    let mut world = World::new([two()]);
+    world.run_until("the second baseline", |world| {
+        let status = world.slots[0].benchmark.status.as_ref();
+        let is_baseline = status
+            .and_then(message)
+            .is_some_and(|message| message.ends_with("measuring the idle baseline"));
+        is_baseline && world.loads.len() == 1 && world.now > world.loads[0].end + 11.0
+    });
+    // The block's first trial started at 40 °C.
+    let seen = |world: &World, celsius: Option<f64>| {
+        changed(world, |observed| {
+            for energy in observed
+                .trials
+                .iter_mut()
+                .filter_map(|trial| trial.status.as_mut()?.energy.as_mut())
+            {
+                energy.conditions.idle_before_celsius = Some(40.0);
+            }
+            for session in observed.sessions.values_mut() {
+                for reading in Arc::make_mut(&mut session.readings) {
+                    reading.temperature_celsius = celsius;
+                }
+            }
+        })
+    };
+    world.advance_to(world.now + 4.5);
+    let doing = |world: &World, celsius| message(&seen(world, celsius).status).unwrap();
+    let hot = doing(&world, Some(43.1));
+    assert!(
+        hot.ends_with("waiting for the node to cool to the block's first trial"),
+        "{hot}"
+    );
+    for as_cool in [Some(43.0), Some(20.0), None] {
+        let cool = doing(&world, as_cool);
+        assert!(cool.ends_with("measuring the idle baseline"), "{cool}");
+    }
+    // No longer than a minute.
+    let idle_before = |world: &World, celsius| record(&seen(world, celsius)).idle_before.unwrap();
+    world.advance_to(world.now + 70.0);
+    let (cool, hot) = (
+        idle_before(&world, Some(40.0)),
+        idle_before(&world, Some(60.0)),
+    );
+    let later = hot.start_unix_seconds - cool.start_unix_seconds;
+    assert!((58.0..=60.0).contains(&later), "{later}");
+    assert!((hot.seconds() - cool.seconds()).abs() < 1e-6);
 }

@@ -10,7 +10,7 @@ use crate::common::{
     world::World,
 };
 use frugality_measure::{
-    reading::Provenance,
+    reading::{Platform, Provenance},
     report::{ClockOffset, Failure},
 };
 use frugality_operator::{
@@ -595,6 +595,47 @@ fn an_image_that_changed_makes_the_attempt_void() {
         status.images.remove("server");
     });
     assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
+}
+
+#[test]
+fn another_kernel_governor_or_firmware_makes_the_attempt_void() {
+    let with = |earlier: Option<&str>, now: Option<&str>| {
+        let mut world = World::new([two()]);
+        world.run_until("the second load", |world| world.loads.len() == 2);
+        world.advance_to(world.loads[1].end + 11.0);
+        let governor = |name: Option<&str>| Platform {
+            governor: name.map(str::to_owned),
+            ..Platform::default()
+        };
+        changed(&world, |observed| {
+            for energy in observed
+                .trials
+                .iter_mut()
+                .filter_map(|trial| trial.status.as_mut()?.energy.as_mut())
+            {
+                energy.conditions.platform = governor(earlier);
+            }
+            for session in observed.sessions.values_mut() {
+                for reading in Arc::make_mut(&mut session.readings) {
+                    reading.platform = Arc::new(governor(now));
+                }
+            }
+        })
+    };
+    let plan = with(Some("performance"), Some("ondemand"));
+    assert_void(&plan, "NodeChanged");
+    let message = record(&plan).message.as_deref();
+    assert_eq!(
+        message,
+        Some("the node's frequency governor changed from performance to ondemand")
+    );
+    for same in [
+        with(Some("performance"), Some("performance")),
+        with(None, Some("ondemand")),
+        with(Some("performance"), None),
+    ] {
+        assert_eq!(record(&same).outcome, Some(Outcome::Measured));
+    }
 }
 
 #[test]

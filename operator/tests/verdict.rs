@@ -3,7 +3,9 @@
 use crate::common::{
     assert_near,
     entries::{Trial, entry, factor, judged, ledger, on_board, share_the_node, without_figures},
-    judgement::{UPPER, assert_ended, assert_no_number, budgets, rounded, status, table, usual},
+    judgement::{
+        CLAIM_UPPER, UPPER, assert_ended, assert_no_number, budgets, rounded, status, table, usual,
+    },
     of_yaml, summary, two, two_with,
 };
 use frugality_measure::{model::LinearModel, reading::Provenance};
@@ -76,7 +78,7 @@ fn a_winner_beats_every_other() {
 #[test]
 fn a_win_needs_an_interval_that_excludes_one() {
     // Python's figure is the same in each block, so that the ratio's spread is rust's: its upper
-    // end is ratio · UPPER.
+    // end is ratio · CLAIM_UPPER.
     let with = |ratio: f64| {
         move |block: i32, candidate: &str| match candidate {
             "rust" => Trial {
@@ -86,13 +88,13 @@ fn a_win_needs_an_interval_that_excludes_one() {
             _ => Trial::default(),
         }
     };
-    let inside = status(&two(), with(0.9999 / UPPER)).status;
+    let inside = status(&two(), with(0.9999 / CLAIM_UPPER)).status;
     assert_eq!(inside.winner.as_deref(), Some("rust"));
     assert!(inside.comparisons.iter().all(|c| c.separated));
-    let outside = status(&two(), with(1.0001 / UPPER)).status;
+    let outside = status(&two(), with(1.0001 / CLAIM_UPPER)).status;
     assert_eq!(outside.winner, None);
     assert!(!outside.comparisons.iter().any(|c| c.separated));
-    let other_side = status(&two(), with(UPPER / 0.9999)).status;
+    let other_side = status(&two(), with(CLAIM_UPPER / 0.9999)).status;
     assert_eq!(other_side.winner.as_deref(), Some("python"));
 }
 

@@ -3,12 +3,12 @@
 use crate::common::{
     assert_near,
     entries::{Trial, factor, judged, ordered_ledger},
-    judgement::{UPPER, assert_ended, status, usual},
+    judgement::{CLAIM_HALF, UPPER, assert_ended, status, usual},
     two_with,
     world::World,
 };
 use frugality_operator::{
-    api::{BudgetOutcome, FrugalityBenchmark, Outcome, Verdict, reason},
+    api::{BudgetOutcome, DecidingFigure, FrugalityBenchmark, Outcome, Verdict, reason},
     plan::{
         Plan,
         settings::{Settings, SettingsError},
@@ -44,11 +44,11 @@ fn the_control_is_measured_and_neither_shown_nor_judged() {
     let settings = Settings::parse(&benchmark.spec).unwrap();
     let hidden = &settings.control.as_ref().unwrap().hidden;
     assert!(!hidden.contains("rust") && hidden.len() <= 15, "{hidden}");
-    // It costs next to nothing, and does not win.
+    // It costs next to nothing, and does not win; nor does anybody whom its noise floor hides.
     let plan = run(&benchmark, 0.001);
+    assert_eq!(plan.status.winner, None);
     let shown: Vec<_> = plan.status.results.iter().map(|r| &r.candidate).collect();
     assert_eq!(shown, ["rust", "python"]);
-    assert_eq!(plan.status.winner.as_deref(), Some("python"));
     assert!(
         !serde_json::to_string(&plan.status.comparisons)
             .unwrap()
@@ -85,8 +85,8 @@ fn the_noise_floor_is_the_far_end_of_the_controls_interval() {
 
 #[test]
 fn a_ratio_budget_is_decided_on_the_bound() {
-    // ln rust − ln python has a spread of 0.002, so that the interval is 1.02 · exp(±1.963243 · 0.002).
-    let end = (1.963_243_f64 * 0.002).exp();
+    // ln rust − ln python has a spread of 0.002, so that the interval is 1.02 · exp(±2.321889 · 0.002).
+    let end = (CLAIM_HALF * 0.002).exp();
     for (limit, outcome) in [
         (1.02 / end - 1e-5, BudgetOutcome::Exceeded),
         (1.02 / end + 1e-5, BudgetOutcome::Undecided),
@@ -132,26 +132,48 @@ fn a_ratio_budget_closer_to_one_than_the_noise_floor_is_refused() {
 }
 
 #[test]
-fn a_winner_within_the_noise_floor_is_noted() {
+fn a_winner_must_clear_the_noise_floor() {
     let benchmark = two_with(&[("/trials/control", json!("rust"))]);
-    let trials = ordered_ledger(&benchmark, |block, _, entrant| Trial {
-        gross: match entrant {
-            "python" => 0.0101 * factor(block, 0.01),
-            "rust" => 0.01 * factor(block, 0.01),
-            _ => 0.01,
-        },
-        ..Trial::default()
-    });
-    let status = judged(&benchmark, trials).status;
-    assert_eq!(status.winner.as_deref(), Some("rust"));
+    // The control's spread of 0.01 gives a noise floor of 1.98 %; the pairs have no spread, and differ.
+    let run = |ratio: f64| {
+        let trials = ordered_ledger(&benchmark, |block, _, entrant| Trial {
+            gross: match entrant {
+                "python" => 0.01 * ratio * factor(block, 0.01),
+                "rust" => 0.01 * factor(block, 0.01),
+                _ => 0.01,
+            },
+            ..Trial::default()
+        });
+        judged(&benchmark, trials).status
+    };
+    let within = run(1.0197);
+    assert_eq!(within.winner, None);
+    assert!(!within.comparisons[0].separated);
     assert!(
-        status
+        within
             .notes
             .iter()
             .any(|n| n.contains("closer to 1 than the noise floor")),
         "{:?}",
-        status.notes
+        within.notes
     );
+    let beyond = run(1.0199);
+    assert_eq!(beyond.winner.as_deref(), Some("rust"));
+    assert!(beyond.comparisons[0].separated);
+}
+
+#[test]
+fn without_a_figure_of_the_control_nobody_wins() {
+    let benchmark = two_with(&[("/trials/control", json!("rust"))]);
+    let trials = ordered_ledger(&benchmark, |block, _, entrant| Trial {
+        net: (block > 1 || ["rust", "python"].contains(&entrant)).then_some(0.006),
+        ..usual(block, entrant)
+    });
+    let mut net = benchmark.clone();
+    net.spec.energy.deciding_figure = Some(DecidingFigure::Net);
+    let status = judged(&net, trials).status;
+    assert_eq!(status.noise_floor, None);
+    assert_eq!(status.winner, None);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn the_first_look_that_decides_ends_the_run() {
     assert_eq!(columns.trials.as_deref(), Some("10/10"));
     let message = columns.message.as_ref().unwrap();
     assert!(
-        message.contains("Look 1 of 3, after 5 of at most 15 blocks: every interval is of 97."),
+        message.contains("Look 1 of 3, after 5 of at most 15 blocks: intervals have 97.9 %, those of ratios and budgets 98.8 %"),
         "{message}"
     );
 }
@@ -91,8 +91,8 @@ fn a_look_that_does_not_decide_is_followed_by_more_blocks() {
 
 #[test]
 fn a_look_is_stricter_than_an_only_one() {
-    // Just beyond the end of a 95 % interval of five blocks, exp(1.963243 · 0.01): enough for one look.
-    let close = || apart(1.0201);
+    // Just beyond the end of a claim's interval of five blocks, exp(2.321889 · 0.01): enough for one look.
+    let close = || apart(1.0236);
     let one = status(&two(), close());
     assert_eq!(one.status.winner.as_deref(), Some("rust"));
     assert_near(one.status.look.unwrap().confidence, 0.95);

@@ -82,9 +82,16 @@ impl Gross {
             timestamp_uncertainty_seconds,
             idle_noise,
             drift_joules: drift.joules(window_seconds),
-            relative_uncertainty: of_times(timestamp_uncertainty_seconds, window_seconds).hypot(
-                ends::relative_uncertainty(evidence, node_joules, load_watts),
-            ),
+            relative_uncertainty: of_ends(
+                series.lateness_seconds(attempt.measured.start_unix_seconds),
+                series.lateness_seconds(attempt.measured.end_unix_seconds),
+                window_seconds,
+            )
+            .hypot(ends::relative_uncertainty(
+                evidence,
+                node_joules,
+                load_watts,
+            )),
         })
     }
 
@@ -127,7 +134,12 @@ impl Gross {
 /// two ends. Each time lies anywhere within ±δ: u = δ/√3 (JCGM 100:2008, 4.3.7), and the ends are
 /// independent, at the window's mean power: u(E)/E = √2·u/T.
 fn of_times(delta_seconds: f64, seconds: f64) -> f64 {
-    2.0_f64.sqrt() * delta_seconds / 3.0_f64.sqrt() / seconds
+    of_ends(delta_seconds, delta_seconds, seconds)
+}
+
+/// The same with a δ for each end.
+fn of_ends(start_seconds: f64, end_seconds: f64, seconds: f64) -> f64 {
+    start_seconds.hypot(end_seconds) / 3.0_f64.sqrt() / seconds
 }
 
 impl Net {

@@ -43,13 +43,14 @@ type Check = fn(&Evidence<'_>) -> Result<(), Void>;
 /// Causes come before their effects: a meter that restarted is named as such, and not by the
 /// counters that fell with it; clocks that are wrong, and not by the idle baseline that they moved
 /// into the load.
-const CHECKS: [Check; 20] = [
+const CHECKS: [Check; 21] = [
     windows_in_order,
     meter_is_genuine,
     meter_moves_on,
     meter_did_not_restart,
     meter_is_the_same,
     meter_within_its_scale,
+    node_is_the_same,
     counters_never_fall,
     energy_within_node,
     pods_within_node,
@@ -252,6 +253,21 @@ fn meter_within_its_scale(evidence: &Evidence<'_>) -> Result<(), Void> {
         return Err(Void::MeterSaturated { readings });
     }
     Ok(())
+}
+
+/// Kernel, governor and firmware are the same all the time.
+fn node_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
+    evidence.series.steps().try_for_each(|(a, b)| {
+        a.platform
+            .change(&b.platform)
+            .map_or(Ok(()), |(what, from, to)| {
+                Err(Void::NodeChanged {
+                    what: what.to_owned(),
+                    from,
+                    to,
+                })
+            })
+    })
 }
 
 /// No counter that a figure or a check rests on goes backwards.

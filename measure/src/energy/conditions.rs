@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::Window;
 use super::checks::{Evidence, Taken};
 use super::counters::Series;
-use crate::reading::Reading;
+use crate::reading::{Platform, Reading};
 
-/// Temperature, clock and throttling of the node. What the meter does not tell is unknown.
+/// Temperature, clock, throttling and platform of the node. What the meter does not tell is unknown.
 ///
 /// Throttling that begins under load is the candidate's own heat: an outcome, which stands here and
 /// voids nothing.
@@ -38,6 +38,9 @@ pub struct Conditions {
     /// For how long of the measured window the node was slowed down, in seconds by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub throttled_seconds: BTreeMap<String, f64>,
+    /// Kernel, governor and firmware: the same all the time, else the attempt is void.
+    #[serde(default)]
+    pub platform: Platform,
 }
 
 impl Conditions {
@@ -53,6 +56,7 @@ impl Conditions {
             least_hertz: hertz.into_iter().reduce(f64::min),
             taken_cpus: Taken::of(evidence, attempt.measured).map(|taken| taken.cpus),
             throttled_seconds: series.throttled_seconds(attempt.measured),
+            platform: (*series.last().platform).clone(),
         }
     }
 }

@@ -309,6 +309,38 @@ impl<'a> Series<'a> {
         }
     }
 
+    /// By how much the counter at a time may be late, in seconds: 0 with the meter's own timestamps. A reading without
+    /// one was observed after the scrape before it, which showed another one, and not after its own; so it is late by up
+    /// to the time between these two scrapes, half of which to either side is stated. The two readings around the time
+    /// count by their shares; they may be late alike.
+    pub(super) fn lateness_seconds(&self, at_unix_seconds: f64) -> f64 {
+        let Some((earlier, later)) = self.around(at_unix_seconds) else {
+            return self.timestamp_uncertainty_seconds();
+        };
+        let step = later.at_unix_seconds() - earlier.at_unix_seconds();
+        let share = if step > 0.0 {
+            (at_unix_seconds - earlier.at_unix_seconds()) / step
+        } else {
+            0.0
+        };
+        (1.0 - share) * self.late_by(earlier) + share * self.late_by(later)
+    }
+
+    /// Half of the time since the scrape before a reading; of the first, half of the longest time between two.
+    fn late_by(&self, reading: &Reading) -> f64 {
+        if reading.meter_unix_seconds.is_some() {
+            return 0.0;
+        }
+        let at = reading.at_unix_seconds();
+        let before = self
+            .scrapes
+            .partition_point(|scrape| scrape.at_unix_seconds() < at);
+        before.checked_sub(1).map_or_else(
+            || self.timestamp_uncertainty_seconds(),
+            |before| (at - self.scrapes[before].at_unix_seconds()) / 2.0,
+        )
+    }
+
     fn gaps(&self) -> Vec<f64> {
         self.steps()
             .map(|(a, b)| b.at_unix_seconds() - a.at_unix_seconds())

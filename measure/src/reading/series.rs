@@ -10,6 +10,7 @@ pub(super) const NODE_ACTIVE_JOULES: &str = "kepler_node_cpu_active_joules_total
 pub(super) const NODE_IDLE_JOULES: &str = "kepler_node_cpu_idle_joules_total";
 pub(super) const POD_JOULES: &str = "kepler_pod_cpu_joules_total";
 pub(super) const METER_INFO: &str = "frugality_meter_info";
+pub(super) const PLATFORM_INFO: &str = "frugality_meter_platform_info";
 pub(super) const METER_READING_TIMESTAMP: &str = "frugality_meter_reading_timestamp_seconds";
 pub(super) const METER_START: &str = "frugality_meter_start_time_seconds";
 pub(super) const METER_INTERVAL: &str = "frugality_meter_interval_seconds";

@@ -74,6 +74,7 @@ fn reads_all_that_the_node_meter_serves() {
                 }),
             }),
         }),
+        platform: Arc::default(),
         meter_start_unix_seconds: Some(1_795_230_000.5),
         interval_seconds: Some(1.0),
         max_watts: Some(4.8),

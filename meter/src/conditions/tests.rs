@@ -14,7 +14,7 @@ impl Node {
     }
 
     fn conditions(&self) -> Conditions {
-        Conditions::find(self.0.path())
+        Conditions::find(self.0.path(), &self.0.path().join("proc"))
     }
 }
 
@@ -141,4 +141,44 @@ fn a_node_that_tells_nothing_has_no_conditions_and_silence_counts_for_nothing() 
     conditions.observe(Duration::ZERO);
     conditions.observe(Duration::from_secs(3_600));
     assert_near(conditions.seconds(Cause::Throttled), 0.0);
+}
+
+#[test]
+fn the_platform_is_kernel_governor_and_firmware_and_the_governor_may_change() {
+    let node = node();
+    node.write("proc/sys/kernel/osrelease", "6.6.51+rpt-rpi-v8");
+    node.write(
+        "firmware/devicetree/base/chosen/bootloader/version",
+        "0a3d6b5e\0",
+    );
+    let governor = |policy: u32, name: &str| {
+        node.write(
+            &format!("devices/system/cpu/cpufreq/policy{policy}/scaling_governor"),
+            name,
+        );
+    };
+    governor(0, "performance");
+    governor(2, "performance");
+    let mut conditions = node.conditions();
+    assert_eq!(
+        conditions.platform.labels(),
+        [
+            ("firmware", "0a3d6b5e"),
+            ("governor", "performance"),
+            ("kernel", "6.6.51+rpt-rpi-v8"),
+        ]
+    );
+    governor(2, "ondemand");
+    conditions.observe(Duration::from_secs(1));
+    let seen = conditions.platform.governor.as_deref();
+    assert_eq!(seen, Some("ondemand,performance"));
+}
+
+#[test]
+fn a_pc_has_the_version_of_its_bios_and_what_is_unknown_is_absent() {
+    let node = node();
+    assert_eq!(node.conditions().platform, Platform::default());
+    node.write("class/dmi/id/bios_version", "1.2.3");
+    let labels = node.conditions().platform;
+    assert_eq!(labels.labels(), [("firmware", "1.2.3")]);
 }

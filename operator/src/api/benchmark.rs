@@ -407,8 +407,8 @@ pub struct Trials {
     /// Numbers of blocks, ascending and each at least 5, after which the run is judged and ends if that
     /// decides: with budgets once Pass or Fail is certain, without once there is a winner or a tie. The
     /// last one stands for `blocks`, which need not be given. Each look is at a stricter level, such that
-    /// all of them together are wrong no oftener than one: for `[10, 15, 20]` its intervals are of 97.7 %
-    /// instead of 95 %.
+    /// all of them together are wrong no oftener than one: for `[10, 15, 20]` intervals have 97.7 %
+    /// instead of 95 %, and those of ratios and budgets 98.6 % instead of 97.0 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), inner(range(min = MIN_BLOCKS, max = MAX_BLOCKS)), extend("x-kubernetes-list-type" = "atomic"))]
     pub looks: Vec<i32>,

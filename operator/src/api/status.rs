@@ -220,8 +220,12 @@ pub struct Look {
     pub of: i32,
     /// Blocks that it rests on, at each point.
     pub blocks: i32,
-    /// Confidence of each interval, as a share: 0.95 for one look, more for each of several.
+    /// Confidence of each interval of a candidate's own figures, as a share: 0.95 for one look, more for each of several.
     pub confidence: f64,
+    /// Confidence of each interval that a claim is decided on (ratios and budgets), as a share: 0.9696 for the first try
+    /// and one look, more for later tries and for each of several looks.
+    #[serde(default)]
+    pub claim_confidence: f64,
 }
 
 /// What a candidate differs from itself by, from an A/A control.
@@ -595,10 +599,11 @@ pub struct Comparison {
     pub candidate: String,
     /// The other.
     pub against: String,
-    /// Candidate's figure over the other's, paired by block: below 1 is less energy. Of modelled power, by this node's watts;
-    /// its `expanded` interval then has every board in it, or every one that the stated accuracy of the watts allows.
+    /// Candidate's figure over the other's, paired by block: below 1 is less energy. Its interval has
+    /// `look.claimConfidence`. Of modelled power, by this node's watts; its `expanded` interval then has every board in it,
+    /// or every one that the stated accuracy of the watts allows.
     pub ratio: Figure,
-    /// Whether the interval that decides excludes 1.
+    /// Whether the interval that decides excludes 1, and the ratio is farther from 1 than the noise floor.
     pub separated: bool,
     /// Whether the ratio is shown to be within `energy.tieWithin` of 1; absent without that.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -703,7 +708,7 @@ pub struct BudgetResult {
     pub limit: String,
     /// The limit as a number, in the unit of its name.
     pub limit_value: f64,
-    /// The figure.
+    /// The figure. Its interval has `look.claimConfidence`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<Figure>,
     /// What became of it.

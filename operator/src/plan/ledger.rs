@@ -1,6 +1,6 @@
 //! What the ledger says is done, and what comes next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -15,6 +15,7 @@ use crate::{
 pub struct Ledger<'a> {
     entries: Vec<&'a FrugalityTrial>,
     tries: usize,
+    try_number: usize,
 }
 
 /// What a point of a run is for.
@@ -65,8 +66,19 @@ impl<'a> Ledger<'a> {
             .filter(|trial| trial.spec.run == run)
             .collect();
         entries.sort_by_key(|entry| key(&entry.spec));
-        let tries = tries(run, entries.first().copied(), trials);
-        Self { entries, tries }
+        let (try_number, tries) = tries(run, &entries, trials);
+        Self {
+            entries,
+            tries,
+            try_number,
+        }
+    }
+
+    /// Which of these tries this run is, from 1, by the time of their first measured trial: from then on a user can
+    /// know what a try shows.
+    #[must_use]
+    pub fn try_number(&self) -> usize {
+        self.try_number
     }
 
     /// Runs that measured the same, this one included: `spec.rerun` starts another one.
@@ -100,6 +112,19 @@ impl<'a> Ledger<'a> {
             .iter()
             .filter(|e| outcome_of(e) == Some(outcome) && is_meant(&e.spec))
             .count()
+    }
+
+    /// Attempts that are void by themselves, and those that were measured, of those that are meant.
+    #[must_use]
+    pub fn void_and_measured(&self, is_meant: impl Fn(&FrugalityTrialSpec) -> bool) -> (u64, u64) {
+        let meant = || self.entries.iter().filter(|e| is_meant(&e.spec));
+        let is_void =
+            |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Void) && !is_suspended(e);
+        let is_measured = |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Measured);
+        (
+            meant().filter(is_void).count() as u64,
+            meant().filter(is_measured).count() as u64,
+        )
     }
 
     /// Attempts that a suspension made void: its own doing, so that they are none of the tries that
@@ -239,21 +264,42 @@ fn start(settings: &Settings, order: &[usize], block: i32, attempt: i32, done: u
     }
 }
 
-/// Counts the runs of the measurement that `first` is an entry of. A run without a single measured trial
-/// has told nothing and is no try.
-fn tries(run: &str, first: Option<&FrugalityTrial>, trials: &[FrugalityTrial]) -> usize {
+/// Which of the runs of the measurement that `entries` are of this one is, and how many there are. A run without a
+/// single measured trial has shown nothing and is no try.
+fn tries(run: &str, entries: &[&FrugalityTrial], trials: &[FrugalityTrial]) -> (usize, usize) {
     let measurement = |trial: &FrugalityTrial| trial.labels().get(LABEL_MEASUREMENT).cloned();
-    let Some(this) = first.and_then(measurement) else {
-        return 1;
+    let Some(this) = entries.first().copied().and_then(measurement) else {
+        return (1, 1);
     };
-    let others: BTreeSet<&str> = trials
+    let is_measured = |trial: &&FrugalityTrial| outcome_of(trial) == Some(Outcome::Measured);
+    // By run, when its first trial was measured.
+    let mut others: BTreeMap<&str, Option<Timestamp>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.spec.run != run) {
+        if is_measured(&trial) && measurement(trial).as_ref() == Some(&this) {
+            let first = others.entry(&trial.spec.run).or_insert(None);
+            *first = earliest(*first, finished_at(trial));
+        }
+    }
+    let own = entries
         .iter()
-        .filter(|trial| trial.spec.run != run)
-        .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
-        .filter(|trial| measurement(trial).as_ref() == Some(&this))
-        .map(|trial| trial.spec.run.as_str())
-        .collect();
-    1 + others.len()
+        .copied()
+        .filter(is_measured)
+        .map(finished_at)
+        .fold(None, earliest);
+    let is_earlier = |(name, first): &(&&str, &Option<Timestamp>)| match (own, **first) {
+        (Some(own), Some(first)) => (first, **name) < (own, run),
+        // A run that has measured nothing yet follows all others; so does one whose times are not known.
+        _ => true,
+    };
+    let earlier = others.iter().filter(is_earlier).count();
+    (1 + earlier, 1 + others.len())
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 fn key(spec: &FrugalityTrialSpec) -> (i32, i32, i32) {

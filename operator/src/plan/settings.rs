@@ -6,9 +6,13 @@ mod error;
 mod servers;
 mod units;
 
+use std::borrow::Cow;
+
 use frugality_measure::{
-    energy::LONG_WINDOW_SECONDS, fortio::Amount, order::blocks,
-    statistics::sequential::nominal_level,
+    energy::LONG_WINDOW_SECONDS,
+    fortio::Amount,
+    order::blocks,
+    statistics::{multiplicity::share_of_try, sequential::nominal_level},
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -33,8 +37,8 @@ pub const TAIL_SECONDS: f64 = 3.0;
 /// written down costs the injector some time, which shorter runs shall not have.
 const ENDURANCE_REQUESTS: u64 = 1_000_000;
 
-/// Chance of an interval to miss the true value, and of all looks together to call something different
-/// that is not.
+/// Chance of an interval to miss the true value, and of all looks of all tries together to call something
+/// different that is not.
 pub const ERROR: f64 = 0.05;
 
 /// A limit on a figure.
@@ -178,9 +182,14 @@ pub struct Settings {
     pub blocks: usize,
     /// When the run is judged, ascending; at least one, and the last one after all blocks.
     pub looks: Vec<Look>,
-    /// Two-sided error of each interval, such that all looks together have [`ERROR`].
+    /// Two-sided error of each interval that describes one candidate, such that all looks together have [`ERROR`].
     pub level: f64,
-    /// Error of each of the two one-sided tests for a tie, such that all looks together have [`ERROR`].
+    /// Which try of the same measurement this is, from 1.
+    pub try_number: usize,
+    /// Two-sided error of each interval that a claim is decided on (a winner, a budget), such that all looks of all
+    /// tries together have [`ERROR`].
+    pub claim_level: f64,
+    /// Error of each of the two one-sided tests for a tie, such that all looks of all tries together have [`ERROR`].
     pub tie_level: f64,
     /// Share by which candidates may differ and still be called equal.
     pub tie_within: Option<f64>,
@@ -245,21 +254,19 @@ impl Settings {
             return Err(SettingsError::TooManyConnections);
         }
         let looks = looks(spec)?;
-        let level = |overall| level_of(&looks, overall).ok_or(SettingsError::Looks);
         let tie_within = match &spec.energy.tie_within {
             None => None,
             Some(share) => Some(number("energy.tieWithin", share)?),
         };
+        let (claim_level, tie_level) =
+            claim_levels(&looks, tie_within.is_some(), 1).ok_or(SettingsError::Looks)?;
         let blocks = looks.last().map_or(0, |look| look.blocks);
         check_size(spec, points.len(), blocks)?;
         Ok(Self {
-            level: level(ERROR)?,
-            // Two one-sided tests at 5 % are an interval of 90 %.
-            tie_level: if tie_within.is_some() {
-                level(2.0 * ERROR)? / 2.0
-            } else {
-                ERROR
-            },
+            level: level_of(&looks, ERROR).ok_or(SettingsError::Looks)?,
+            try_number: 1,
+            claim_level,
+            tie_level,
             tie_within,
             control: control(spec)?,
             may_differ: MayDiffer {
@@ -339,6 +346,30 @@ impl Settings {
                 Quantity::JoulesPerRequest | Quantity::EnergyRatio
             )
         })
+    }
+
+    /// The same settings for a later try of the same measurement: what it claims is decided more strictly.
+    #[must_use]
+    pub fn at_try(&self, number: usize) -> Cow<'_, Self> {
+        if number == self.try_number {
+            return Cow::Borrowed(self);
+        }
+        // Where the level of several looks is not found, the error divided among them is a stricter one.
+        let strict = claim_error(number) / self.looks.len() as f64;
+        let (claim_level, tie_level) = claim_levels(&self.looks, self.tie_within.is_some(), number)
+            .unwrap_or((strict, strict));
+        Cow::Owned(Self {
+            try_number: number,
+            claim_level,
+            tie_level,
+            ..self.clone()
+        })
+    }
+
+    /// Chance that this try claims anything wrong, over all its looks: [`ERROR`], divided among the tries.
+    #[must_use]
+    pub fn claim_error(&self) -> f64 {
+        claim_error(self.try_number)
     }
 
     /// Two-sided error of an interval at each look such that all looks together have `overall`.
@@ -478,6 +509,22 @@ fn point(connections: i32, rate: Option<f64>, replicas: Option<i32>) -> Point {
         connections: connections.unsigned_abs(),
         replicas,
     }
+}
+
+fn claim_error(try_number: usize) -> f64 {
+    ERROR * share_of_try(try_number)
+}
+
+/// Two-sided error of each claim's interval, and error of each of the two one-sided tests for a tie, at each look. Two
+/// one-sided tests are an interval of twice their error.
+fn claim_levels(looks: &[Look], asks_for_tie: bool, try_number: usize) -> Option<(f64, f64)> {
+    let error = claim_error(try_number);
+    let tie = if asks_for_tie {
+        level_of(looks, 2.0 * error)? / 2.0
+    } else {
+        error
+    };
+    Some((level_of(looks, error)?, tie))
 }
 
 fn level_of(looks: &[Look], overall: f64) -> Option<f64> {

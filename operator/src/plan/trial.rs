@@ -27,6 +27,12 @@ use crate::api::{
 /// Rest between a pod's readiness, or the end of the load, and the idle baseline: start-up work and
 /// half-closed connections are not idle.
 pub(super) const SETTLE_SECONDS: f64 = 3.0;
+/// How much warmer than the first trial of its block a trial may start, in kelvins. At about 1 % of idle power per kelvin
+/// (leakage) this is 3 % of idle power at most, and far less of the window, in which both warm up.
+pub(super) const START_BAND_KELVIN: f64 = 3.0;
+/// How long a trial waits for that, in seconds. A judgement: a board with a heat sink loses half of its excess in about a
+/// minute.
+const COOLING_PATIENCE_SECONDS: f64 = 60.0;
 /// A meter that has shown nothing new for this long is not waited for.
 const READING_PATIENCE_SECONDS: f64 = 15.0;
 /// A server that is not ready by then will not be, unless its candidate's `readyWithin` says otherwise.
@@ -186,19 +192,29 @@ impl Attempt<'_> {
             }
             return Step::wait("waiting for the meter's first reading", 1.0);
         };
-        let settled = ready_since.max(database_ready_since) + SETTLE_SECONDS;
-        let start = (settled + self.readings_ahead_seconds()).max(first);
+        let settled = (ready_since.max(database_ready_since)
+            + SETTLE_SECONDS
+            + self.readings_ahead_seconds())
+        .max(first);
+        let cooled = self.cooled(settled);
+        let start = *cooled.as_ref().unwrap_or(&settled);
         let end = start + self.builder.settings.idle_seconds;
         // By the readings' own clock: by the operator's, were it ahead of the node's, the load would
         // begin within the baseline.
         let remaining = end - self.session().and_then(last_reading).unwrap_or(first);
-        if remaining > 0.0 {
+        if remaining > 0.0 || cooled.is_err() {
             if self.silent_seconds() > READING_PATIENCE_SECONDS {
                 let message =
                     format!("the meter has shown nothing new for {READING_PATIENCE_SECONDS} s");
                 return self.without_readings(status, reason::READINGS_INTERRUPTED, &message);
             }
-            return Step::wait("measuring the idle baseline", remaining);
+            return match cooled {
+                Ok(_) => Step::wait("measuring the idle baseline", remaining),
+                Err(remaining) => Step::wait(
+                    "waiting for the node to cool to the block's first trial",
+                    remaining,
+                ),
+            };
         }
         let record = FrugalityTrialStatus {
             idle_before: Some(Window {
@@ -215,6 +231,47 @@ impl Attempt<'_> {
         step.doing = "starting the load".into();
         step.create = vec![self.injector()];
         step
+    }
+
+    /// From when on the node is about as cool as at the first trial of the block, in Unix seconds; else how long to wait.
+    /// Trials of a block are compared with each other, so they shall start alike. The time is bounded: a node that does
+    /// not cool so far is measured all the same, and the verdict notes it.
+    fn cooled(&self, settled: f64) -> Result<f64, f64> {
+        let spec = &self.trial.spec;
+        let mut of_block = self.measured_before(|it| {
+            (it.block, it.attempt) == (spec.block, spec.attempt)
+                && it.measured_node == spec.measured_node
+        });
+        let first =
+            of_block.find_map(|status| status.energy.as_ref()?.conditions.idle_before_celsius);
+        let Some(first) = first else {
+            return Ok(settled);
+        };
+        let readings = || {
+            let session = self.session();
+            let readings = session.map_or(&[][..], |session| session.readings.as_slice());
+            readings
+                .iter()
+                .filter(move |reading| reading.at_unix_seconds() >= settled)
+                .filter_map(|reading| {
+                    Some((reading.at_unix_seconds(), reading.temperature_celsius?))
+                })
+        };
+        let cool = readings().find(|(_, celsius)| *celsius <= first + START_BAND_KELVIN);
+        if let Some((at, _)) = cool {
+            return Ok(at.min(settled + COOLING_PATIENCE_SECONDS));
+        }
+        let latest = self.session().and_then(last_reading).unwrap_or(settled);
+        let remaining = settled + COOLING_PATIENCE_SECONDS - latest;
+        if readings().next().is_none() {
+            // A meter that reports no temperature, or no reading after the settling yet.
+            return Ok(settled);
+        }
+        if remaining > 0.0 {
+            Err(remaining.min(1.0))
+        } else {
+            Ok(settled + COOLING_PATIENCE_SECONDS)
+        }
     }
 
     fn await_server(

@@ -14,6 +14,8 @@ mod modelled;
 mod outliers;
 mod standing;
 mod sweep;
+mod temperature;
+mod voids;
 mod work;
 mod workloads;
 
@@ -24,7 +26,7 @@ use frugality_measure::{model::LinearModel, reading::Provenance};
 use super::{
     identity::hex_digest,
     ledger::{Ledger, Next, Part},
-    settings::{Counted, Look, Quantity, Settings},
+    settings::{Counted, ERROR, Look, Quantity, Settings},
     text,
 };
 use crate::api::{
@@ -131,6 +133,8 @@ pub fn without_figures(verdict: Verdict, reason: &str, message: impl Into<String
 /// The judgement, once the ledger allows one.
 #[must_use]
 pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
+    let at_try = settings.at_try(ledger.try_number());
+    let settings = &*at_try;
     if let Some(fake) = ledger
         .entries()
         .iter()
@@ -250,21 +254,17 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
     let mut parts = Vec::new();
     if figures.tries > 1 {
         parts.push(format!(
-            "one of {} runs with these settings: {message}",
-            figures.tries
+            "try {} of {} with these settings, decided at an error of {} % so that all tries together have {} %: {message}",
+            settings.try_number,
+            figures.tries,
+            text::number(100.0 * settings.claim_error()),
+            text::number(100.0 * ERROR)
         ));
     } else {
         parts.push(message);
     }
     if settings.looks.len() > 1 {
-        parts.push(format!(
-            "Look {} of {}, after {} of at most {} blocks: every interval is of {:.1} %",
-            look.number,
-            settings.looks.len(),
-            look.blocks,
-            settings.blocks,
-            100.0 * (1.0 - settings.level)
-        ));
+        parts.push(look_text(settings, look, &figures));
     }
     if modelled {
         parts.push(format!(
@@ -282,6 +282,39 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
         message: parts.join(". "),
         figures: Some(Box::new(figures)),
     }
+}
+
+/// At which look the run ended, and with what confidence its intervals are.
+fn look_text(settings: &Settings, look: Look, figures: &Figures) -> String {
+    let confidence = |level: f64| 100.0 * (1.0 - level);
+    let results = figures.results.iter();
+    let has_meter = results
+        .flat_map(|result| {
+            [
+                result.gross_joules_per_request,
+                result.net_joules_per_request,
+            ]
+        })
+        .flatten()
+        .any(|figure| {
+            figure
+                .expanded
+                .is_some_and(|expanded| expanded.covers_meter)
+        });
+    let of_meter = if has_meter {
+        "; the meter's part of joules keeps 95 %, because its error is the same at every look"
+    } else {
+        ""
+    };
+    format!(
+        "Look {} of {}, after {} of at most {} blocks: intervals have {:.1} %, those of ratios and budgets {:.1} %{of_meter}",
+        look.number,
+        settings.looks.len(),
+        look.blocks,
+        settings.blocks,
+        confidence(settings.level),
+        confidence(settings.claim_level)
+    )
 }
 
 /// Modelled joules may not gate unless the spec says so.
@@ -423,6 +456,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
         .into_iter()
         .chain(left_out(settings, ledger))
         .chain(standing::notes(&standings))
+        .chain(voids::note(settings, ledger))
         .chain(suspended(ledger));
     Figures {
         deciding: evidence.first().map(|point| point.deciding),
@@ -434,6 +468,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
             of: count(settings.looks.len()),
             blocks: count(look.blocks),
             confidence: 1.0 - settings.level,
+            claim_confidence: 1.0 - settings.claim_level,
         }),
         tries: ledger.tries(),
         winner: standing::winner(judged),

@@ -124,7 +124,9 @@ pub(crate) fn on_board(model: LinearModel, seconds: f64, cpu_seconds: f64) -> Tr
 
 /// Five factors around 1 whose logarithms are −2k … 2k: their geometric mean is 1, and the 95 %
 /// interval's upper end exp(t₄ · k · √2.5 / √5) with t₄ = 2.776445, which is exp(1.963243 k).
-pub(crate) const SPREAD: [f64; 5] = [-2.0, -1.0, 0.0, 1.0, 2.0];
+///
+/// Their order shows no correlation, whether each candidate or all of them have it.
+pub(crate) const SPREAD: [f64; 5] = [-1.0, 2.0, -2.0, 1.0, 0.0];
 
 /// The factor of a block (from 1) for a spread of k.
 pub(crate) fn factor(block: i32, k: f64) -> f64 {

@@ -23,6 +23,13 @@ pub(crate) fn table(benchmark: &FrugalityBenchmark, status: FrugalityBenchmarkSt
 /// exp(1.963243 · 0.01), the upper end over the mean of figures with a spread of 0.01.
 pub(crate) const UPPER: f64 = 1.019_826;
 
+/// Half of the interval that a first try's claims are decided on, for a spread of 1: t₄ · √2.5 / √5 with t₄ = 3.283647
+/// for a two-sided error of 5 % · 6/π² = 3.0396 %.
+pub(crate) const CLAIM_HALF: f64 = 2.321_889;
+
+/// exp(2.321889 · 0.01), the end of that interval over the mean of figures with a spread of 0.01.
+pub(crate) const CLAIM_UPPER: f64 = 1.023_490_5;
+
 /// A spread of 0.01 in all that is measured, the same for both candidates but for python's three
 /// times the energy.
 pub(crate) fn usual(block: i32, candidate: &str) -> Trial {

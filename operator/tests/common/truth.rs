@@ -296,6 +296,7 @@ pub(crate) fn reading(
         active_joules: Some(load_joules),
         idle_joules: Some(idle_joules),
         node_cpu_seconds: Some(CPU_SECONDS_PER_JOULE * load_joules),
+        platform: Arc::default(),
         throttled_seconds: Arc::default(),
         temperature_celsius: None,
         frequency_hertz: None,

@@ -1,6 +1,7 @@
 //! Every reason for which an attempt is void, and what falls just short of it.
 
 use super::*;
+use crate::reading::Platform;
 
 #[track_caller]
 pub(super) fn assert_void(lab: &Lab, reason: &str) -> String {
@@ -239,6 +240,46 @@ fn meter_changed() {
         let message = assert_void(&lab, "MeterChanged");
         assert!(message.ends_with(words), "{message}");
     }
+}
+
+#[test]
+fn node_changed() {
+    type Change = fn(&mut Platform);
+    let known = |platform: &mut Platform| {
+        platform.kernel = Some("6.6.51".to_owned());
+        platform.governor = Some("performance".to_owned());
+        platform.firmware = Some("0a3d6b5e".to_owned());
+    };
+    let changes: [(&str, Change); 3] = [
+        ("kernel changed from 6.6.51 to 6.12.1", |p| {
+            p.kernel = Some("6.12.1".to_owned());
+        }),
+        (
+            "frequency governor changed from performance to ondemand",
+            |p| {
+                p.governor = Some("ondemand".to_owned());
+            },
+        ),
+        ("firmware changed from 0a3d6b5e to ffffffff", |p| {
+            p.firmware = Some("ffffffff".to_owned());
+        }),
+    ];
+    for (words, change) in changes {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(0.0, 1000.0, |r| known(Arc::make_mut(&mut r.platform)));
+        let figures = assert_counted(&lab);
+        assert_eq!(
+            figures.conditions.platform.governor.as_deref(),
+            Some("performance")
+        );
+        lab.change(300.0, 430.0, |r| change(Arc::make_mut(&mut r.platform)));
+        let message = assert_void(&lab, "NodeChanged");
+        assert!(message.ends_with(words), "{message}");
+    }
+    // A meter that does not report it for a while has not changed.
+    let mut lab = Lab::read_every(1.0);
+    lab.change(0.0, 300.0, |r| known(Arc::make_mut(&mut r.platform)));
+    assert_counted(&lab);
 }
 
 #[test]

@@ -167,6 +167,9 @@ impl Attempt<'_> {
         if let Some(changed) = self.meter_changed(&energy) {
             return self.void(status, "MeterChanged", &changed);
         }
+        if let Some(changed) = self.node_changed(&energy) {
+            return self.void(status, changed.reason(), &changed.to_string());
+        }
         let of_candidate = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
         let earlier = self
             .measured_before(of_candidate)
@@ -314,6 +317,22 @@ impl Attempt<'_> {
         })
     }
 
+    /// Kernel, governor and firmware are those of the earlier trials on this node.
+    fn node_changed(&self, now: &EnergyFigures) -> Option<Void> {
+        let node = &self.trial.spec.measured_node;
+        self.measured_before(|spec| spec.measured_node == *node)
+            .filter_map(|status| status.energy.as_ref())
+            .find_map(|earlier| {
+                let (earlier, now) = (&earlier.conditions, &now.conditions);
+                earlier.platform.change(&now.platform)
+            })
+            .map(|(what, from, to)| Void::NodeChanged {
+                what: what.to_owned(),
+                from,
+                to,
+            })
+    }
+
     /// A node that the injector shared has no gross joules per request of the candidate's.
     fn columns(&self, requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
         let gross = energy
@@ -337,7 +356,7 @@ impl Attempt<'_> {
     }
 
     /// The run's trials that count so far, those of a kind.
-    fn measured_before(
+    pub(super) fn measured_before(
         &self,
         is_meant: impl Fn(&FrugalityTrialSpec) -> bool,
     ) -> impl Iterator<Item = &FrugalityTrialStatus> {

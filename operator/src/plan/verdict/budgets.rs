@@ -9,7 +9,7 @@ use super::{evidence::Evidence, standing::Standing};
 use crate::{
     api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
-        settings::{ERROR, Limit, Quantity},
+        settings::{Limit, Quantity},
         text,
     },
 };
@@ -36,7 +36,7 @@ pub(super) fn budgets(points: &[Evidence<'_>], standings: &[Standing]) -> Vec<Bu
     // A. Li, L. Liu and B. Yao, Statistics in Medicine 32 (2013), 1112–1124).
     let exceeded = holm(
         judged.len(),
-        ERROR / 2.0,
+        settings.claim_error() / 2.0,
         |share| settings.level_of_looks(2.0 * share),
         |index, level| level.is_some_and(|level| judged[index].is_broken(level)),
     );
@@ -112,7 +112,7 @@ impl<'a> Judged<'a> {
     /// The extremes over all boards of a ratio of modelled joules, unless the stated accuracy of the board's watts decides.
     fn boards(&self) -> Option<BoardRange> {
         let against = self.limit.against.as_ref()?;
-        let level = self.evidence.settings.level;
+        let level = self.evidence.settings.claim_level;
         let ratio = self.evidence.ratio(&self.limit.candidate, against, level)?;
         ratio.boards.filter(|_| !ratio.is_by_stated_accuracy)
     }
@@ -158,7 +158,7 @@ impl<'a> Judged<'a> {
     }
 
     fn result(&self, is_exceeded: bool) -> BudgetResult {
-        let figure = self.figure(self.evidence.settings.level);
+        let figure = self.figure(self.evidence.settings.claim_level);
         let outcome = match &figure {
             None => BudgetOutcome::Withheld,
             Some(_) if self.is_below_floor => BudgetOutcome::BelowNoiseFloor,
@@ -252,7 +252,7 @@ impl<'a> Judged<'a> {
             (BudgetOutcome::BelowNoiseFloor, _) => {
                 ", which is closer to 1 than the noise floor".into()
             }
-            (BudgetOutcome::Undecided, Some(_)) if self.is_broken(settings.level) => format!(
+            (BudgetOutcome::Undecided, Some(_)) if self.is_broken(settings.claim_level) => format!(
                 " (it is broken at this interval's confidence, not at the one that {} ask for)",
                 match (settings.limits.len(), self.points) {
                     (limits, 1) => format!("{limits} limits"),
@@ -313,6 +313,9 @@ fn unknown_accuracy(figure: &Figure) -> &'static str {
     }
 }
 
+/// A meter's part of an interval's square that is smaller than this share of the trials' part is rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// Blocks that would decide, if figure and spread stayed as they are: the interval's half length falls
 /// with the square root of the number of trials, and the meter's part of it does not. The bound of a
 /// share of which nothing was seen falls with their number.
@@ -330,7 +333,7 @@ fn more_blocks(blocks: usize, figure: &Figure, limit: &Limit) -> String {
     let of_trials = half(figure.lower, figure.upper).powi(2);
     let of_meter = half(lower, upper).powi(2) - of_trials;
     let room = (limit - figure.value).powi(2) - of_meter;
-    if room <= 0.0 && figure.expanded.is_some() {
+    if room <= 0.0 && of_meter > ROUNDING * of_trials {
         return " (no number of blocks would: the meter and the ends of the windows are not known well enough)".into();
     }
     let times = of_trials / room;

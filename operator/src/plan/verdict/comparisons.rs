@@ -3,8 +3,12 @@
 //! two were measured by different ones.
 
 use frugality_measure::statistics::{
-    Estimate, control::noise_floor as floor_of, equivalence::is_equivalent, paired_ratio,
-    position::position_effect, uncertainty::expanded,
+    Estimate,
+    control::{is_below_floor, noise_floor as floor_of},
+    equivalence::is_equivalent,
+    paired_ratio,
+    position::position_effect,
+    uncertainty::expanded,
 };
 
 use super::{
@@ -67,23 +71,23 @@ impl Evidence<'_> {
     }
 
     /// Every candidate against every other.
-    pub(super) fn comparisons(&self) -> Vec<Comparison> {
+    pub(super) fn comparisons(&self, floor: Option<&NoiseFloor>) -> Vec<Comparison> {
         let settings = self.settings;
         let mut comparisons = Vec::new();
         for candidate in &settings.candidates {
             for against in settings.candidates.iter().filter(|c| *c != candidate) {
-                let Some(ratio) = self.ratio(candidate, against, settings.level) else {
+                let Some(ratio) = self.ratio(candidate, against, settings.claim_level) else {
                     continue;
                 };
                 let equivalent = settings
                     .tie_within
                     .and_then(|within| self.is_equal(candidate, against, within));
-                let (lower, upper) = ratio.figure.bounds();
                 comparisons.push(Comparison {
                     point: self.point.name.clone(),
                     candidate: candidate.clone(),
                     against: against.clone(),
-                    separated: upper < 1.0 || lower > 1.0,
+                    separated: excludes_one(&ratio.figure)
+                        && self.is_beyond_floor(&ratio.figure, floor),
                     equivalent,
                     board: ratio.verdict(),
                     boards: ratio.boards,
@@ -110,19 +114,29 @@ impl Evidence<'_> {
             .find(|candidate| {
                 let beaten = comparisons
                     .iter()
-                    .filter(|c| c.candidate == **candidate && c.ratio.bounds().1 < 1.0)
+                    .filter(|c| c.candidate == **candidate && c.separated && c.ratio.value < 1.0)
                     .count();
                 candidates.len() > 1 && beaten == candidates.len() - 1
             })
             .cloned()
     }
 
+    /// Whether a ratio clears the noise floor of the control, if there is one: a ratio that is closer to 1 than a
+    /// candidate's may be to itself is no difference. The floor is already the far end of an interval, so the ratio
+    /// itself counts, not its interval's near end: else the same chance would be allowed for twice.
+    fn is_beyond_floor(&self, ratio: &Figure, floor: Option<&NoiseFloor>) -> bool {
+        self.settings.control.is_none()
+            || floor.is_some_and(|floor| !is_below_floor(ratio.value, floor.share.ln_1p()))
+    }
+
     /// The candidate that beats every other even if every point is asked who does.
-    pub(super) fn strict_winner(&self) -> Option<&str> {
+    pub(super) fn strict_winner(&self, floor: Option<&NoiseFloor>) -> Option<&str> {
         let candidates = &self.settings.candidates;
         let beats = |one: &String, other: &String| {
             let ratio = self.ratio(one, other, self.strict_level);
-            ratio.is_some_and(|ratio| ratio.figure.bounds().1 < 1.0)
+            ratio.is_some_and(|ratio| {
+                ratio.figure.bounds().1 < 1.0 && self.is_beyond_floor(&ratio.figure, floor)
+            })
         };
         let beats_all = |one: &&String| {
             let mut others = candidates.iter().filter(|other| other != one);
@@ -175,6 +189,8 @@ impl Evidence<'_> {
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         notes.extend(self.outlier_notes());
+        notes.extend(self.correlation_note());
+        notes.extend(self.start_note());
         notes.extend(self.restart_notes());
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {
@@ -194,13 +210,13 @@ impl Evidence<'_> {
                 text::ratio(&floor.ratio)
             ));
         }
-        let is_within =
-            |c: &&Comparison| c.separated && c.ratio.value.ln().abs() < floor.share.ln_1p();
+        let is_within = |c: &&Comparison| !c.separated && excludes_one(&c.ratio);
         notes.extend(comparisons.iter().find(is_within).map(|c| {
             format!(
-                "{} / {} is closer to 1 than the noise floor of {} %",
+                "{} / {} is {}, closer to 1 than the noise floor of {} %: no difference is claimed",
                 c.candidate,
                 c.against,
+                text::ratio(&c.ratio),
                 text::number(100.0 * floor.share)
             )
         }));
@@ -231,6 +247,12 @@ impl Evidence<'_> {
             )
         })
     }
+}
+
+/// Whether a ratio's whole interval is on one side of 1.
+fn excludes_one(ratio: &Figure) -> bool {
+    let (lower, upper) = ratio.bounds();
+    upper < 1.0 || lower > 1.0
 }
 
 /// The comparisons that are told: those of the winner, else those of the least figure. All pairs of

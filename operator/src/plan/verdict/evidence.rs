@@ -3,7 +3,9 @@
 use frugality_measure::{
     energy::EnergyFigures,
     statistics::{
-        Estimate, arithmetic_mean, geometric_mean, proportion::share_interval,
+        Estimate, arithmetic_mean, geometric_mean,
+        proportion::share_interval,
+        serial::{self, Correlation},
         uncertainty::expanded,
     },
 };
@@ -21,7 +23,8 @@ use crate::{
     plan::{
         costs::{Cost, Rates},
         ledger::{Ledger, Part},
-        settings::{ERROR, Look, Point, Quantity, Settings, Units},
+        settings::{Look, Point, Quantity, Settings, Units},
+        text,
     },
 };
 
@@ -90,7 +93,7 @@ pub(super) struct Evidence<'a> {
     undetected: Vec<Undetected<'a>>,
     /// How many points there are.
     pub(super) points: usize,
-    /// Two-sided error of an interval here such that those of all points together have that of one.
+    /// Two-sided error of a claim's interval here such that those of all points together have that of one.
     pub(super) strict_level: f64,
     /// Whether the injector ran on the measured node.
     pub(super) is_shared: bool,
@@ -114,10 +117,10 @@ impl<'a> Evidence<'a> {
         let undetected = undetected(&everywhere);
         let is_shared = everywhere.iter().any(|e| e.spec.is_node_shared());
         let strict_level = match points {
-            1 => settings.level,
+            1 => settings.claim_level,
             several => settings
-                .level_of_looks(ERROR / several as f64)
-                .unwrap_or(settings.level / several as f64),
+                .level_of_looks(settings.claim_error() / several as f64)
+                .unwrap_or(settings.claim_level / several as f64),
         };
         let mut of_points: Vec<(Part, &Point, _)> = parts
             .into_iter()
@@ -223,8 +226,7 @@ impl<'a> Evidence<'a> {
     /// A figure with an interval of two-sided error `level`; none where any trial lacks it.
     pub(super) fn figure(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Figure> {
         let trials = self.trials(entrant);
-        let values: Option<Vec<f64>> = trials.iter().map(|t| self.value(t, measure)).collect();
-        let estimate = geometric_mean(&values?, 1.0 - level)?;
+        let estimate = self.mean(entrant, measure, level)?;
         if matches!(measure, Measure::CpuMilliseconds) {
             return self.widened(&estimate, &trials);
         }
@@ -232,6 +234,60 @@ impl<'a> Evidence<'a> {
             return Some(estimate.into());
         }
         self.expanded(&estimate, &trials, measure)
+    }
+
+    /// The geometric mean of a candidate's trials, with an interval that is wider where trials are correlated.
+    fn mean(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Estimate> {
+        let in_order = self.in_order(measure);
+        let of_entrant: Option<Vec<(usize, f64)>> = in_order
+            .iter()
+            .flatten()
+            .enumerate()
+            .filter(|(_, (name, _))| *name == entrant)
+            .map(|(place, (_, value))| Some((place, (*value)?)))
+            .collect();
+        let of_entrant = of_entrant?;
+        if let Some(found) = self.correlation(&in_order) {
+            return serial::geometric_mean(&of_entrant, found.coefficient, 1.0 - level);
+        }
+        let values: Vec<f64> = of_entrant.iter().map(|(_, value)| *value).collect();
+        geometric_mean(&values, 1.0 - level)
+    }
+
+    /// Every entrant's trials here with their values, block by block, in the order in which they were measured.
+    fn in_order(&self, measure: Measure<'_>) -> Vec<Vec<(&'a str, Option<f64>)>> {
+        let value = |trial: &FrugalityTrial| self.value(trial.status.as_ref()?, measure);
+        let of_block = |block: &Vec<&'a FrugalityTrial>| {
+            let trials = block.iter().copied();
+            trials
+                .map(|trial| (trial.spec.candidate.as_str(), value(trial)))
+                .collect()
+        };
+        self.blocks.iter().map(of_block).collect()
+    }
+
+    /// The correlation of neighbouring trials, if there is one; unknown where a trial lacks the value.
+    fn correlation(&self, in_order: &[Vec<(&str, Option<f64>)>]) -> Option<Correlation> {
+        let entrants = self.settings.entrants();
+        let of_block = |block: &Vec<(&str, Option<f64>)>| -> Option<Vec<(usize, f64)>> {
+            block
+                .iter()
+                .map(|(name, value)| Some((entrants.iter().position(|e| e == name)?, (*value)?)))
+                .collect()
+        };
+        let blocks: Option<Vec<_>> = in_order.iter().map(of_block).collect();
+        serial::correlation(&blocks?)
+    }
+
+    /// That trials resemble the ones before them, if they do in the figure that decides.
+    pub(super) fn correlation_note(&self) -> Option<String> {
+        let in_order = self.in_order(Measure::Joules(self.deciding));
+        let found = self.correlation(&in_order)?;
+        Some(format!(
+            "trials resemble the ones before them (von Neumann's ratio, p = {}, correlation {}): the intervals of each candidate's own figures are widened; ratios are paired and are not",
+            text::number(found.p),
+            text::number(found.coefficient)
+        ))
     }
 
     /// A figure of CPU time, whose interval holds what the windows' ends cost. There is no meter's accuracy

@@ -32,16 +32,18 @@ impl Standing {
     pub(super) fn of(evidence: &Evidence<'_>) -> Self {
         let candidates = evidence.settings.candidates.iter();
         let results: Vec<_> = candidates.map(|name| evidence.result(name)).collect();
-        let comparisons = evidence.comparisons();
+        let noise_floor = evidence.noise_floor();
+        let floor = noise_floor.as_ref();
+        let comparisons = evidence.comparisons(floor);
         let tie = evidence.is_tie(&comparisons);
         let winner = evidence.winner(&comparisons).filter(|_| !tie);
-        let noise_floor = evidence.noise_floor();
+        let strict_winner = evidence.strict_winner(floor).filter(|_| !tie);
         let comparisons = told(comparisons, winner.as_deref(), evidence.deciding, &results);
         Self {
             point: evidence.point.name.clone(),
-            notes: evidence.notes(&comparisons, noise_floor.as_ref()),
+            notes: evidence.notes(&comparisons, floor),
             not_compared: evidence.not_compared(),
-            strict_winner: evidence.strict_winner().filter(|_| !tie).map(str::to_owned),
+            strict_winner: strict_winner.map(str::to_owned),
             depends_on_board: winner.is_none() && !tie && depend_on_board(&comparisons),
             results,
             comparisons,
@@ -164,8 +166,8 @@ pub(super) fn notes(standings: &[Standing]) -> Vec<String> {
             }
         })
         .collect();
-    // Beside these there may be one of who wins where, of the points left out, and of suspensions.
-    let room = MAX_NOTES - 4;
+    // Next to these there may be one of who wins where, of the points left out, of void attempts, and of suspensions.
+    let room = MAX_NOTES - 5;
     if notes.len() > room {
         let left_out: BTreeSet<&str> = told[room..].iter().flat_map(|(_, p)| p.clone()).collect();
         let left_out: Vec<&str> = left_out.into_iter().collect();
