@@ -4,7 +4,7 @@ use crate::common::{
     assert_near,
     entries::{Trial, entry, factor, judged, ledger, on_board, share_the_node, without_figures},
     judgement::{
-        CLAIM_UPPER, UPPER, assert_ended, assert_no_number, budgets, rounded, status, table, usual,
+        CLAIM_UPPER, assert_ended, assert_no_number, budgets, rounded, status, table, usual,
     },
     of_yaml, summary, two, two_with,
 };

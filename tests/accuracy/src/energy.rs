@@ -50,6 +50,8 @@ struct AttemptError {
     net: Option<f64>,
     /// U: twice the standard uncertainty that the attempt's record states.
     stated: f64,
+    /// Share of U² that is the meter's accuracy.
+    meter_share: f64,
 }
 
 /// Errors of a candidate's figure.
@@ -157,6 +159,9 @@ impl Trial {
                 .net_joules_per_request
                 .map(|net| share(net, self.true_net)),
             stated: stated(energy),
+            meter_share: energy
+                .meter_relative_uncertainty
+                .map_or(0.0, |meter| (2.0 * meter / stated(energy)).powi(2)),
         })
     }
 }

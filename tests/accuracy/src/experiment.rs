@@ -3,7 +3,7 @@
 
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec},
-    api::{FrugalityTrialStatus, Outcome},
+    api::{FrugalityTrialStatus, LABEL_MEASUREMENT, Outcome},
     plan::{
         facts::{Config, Observed, PodPolicy},
         identity,
@@ -71,15 +71,29 @@ impl Experiment {
     pub fn carry_out(
         &self,
         seed: u64,
+        attempt: impl FnMut(&Start) -> Result<FrugalityTrialStatus, Error>,
+    ) -> Result<Ended, Error> {
+        self.carry_out_after(&[], seed, attempt)
+    }
+
+    /// The same again, after the runs of the same measurement whose entries these are.
+    pub fn carry_out_after(
+        &self,
+        earlier: &[FrugalityTrial],
+        seed: u64,
         mut attempt: impl FnMut(&Start) -> Result<FrugalityTrialStatus, Error>,
     ) -> Result<Ended, Error> {
         let settings = Settings {
             seed,
             ..self.settings.clone()
         };
-        let mut entries: Vec<FrugalityTrial> = Vec::new();
+        let mut entries: Vec<FrugalityTrial> = earlier.to_vec();
+        let run = match earlier.len() {
+            0 => self.run.clone(),
+            entries => format!("{}-{entries}", self.run),
+        };
         loop {
-            let ledger = Ledger::of(&self.run, &entries);
+            let ledger = Ledger::of(&run, &entries);
             if let Some(judgement) = judge(&settings, &ledger) {
                 return Ok(Ended { judgement, entries });
             }
@@ -88,6 +102,7 @@ impl Experiment {
                 return Err(Error::Unexpected(problem.to_owned()));
             };
             let mut entry = self.entry(&start);
+            entry.spec.run.clone_from(&run);
             entry.status = Some(attempt(&start)?);
             entries.push(entry);
         }
@@ -103,7 +118,7 @@ impl Experiment {
             &start.candidate,
             start.attempt,
         );
-        FrugalityTrial::new(
+        let mut entry = FrugalityTrial::new(
             &name,
             FrugalityTrialSpec {
                 benchmark: "accuracy".to_owned(),
@@ -117,7 +132,10 @@ impl Experiment {
                 injector_node: "injector-1".to_owned(),
                 seed: self.benchmark.spec.trials.seed,
             },
-        )
+        );
+        let labels = entry.metadata.labels.get_or_insert_default();
+        labels.insert(LABEL_MEASUREMENT.to_owned(), "accuracy".to_owned());
+        entry
     }
 
     /// The status that the operator gives a benchmark with this ledger.

@@ -40,6 +40,29 @@ fn looks_together_are_as_often_wrong_as_one() {
 }
 
 #[test]
+fn three_tries_together_are_as_often_wrong_as_one_may_be() {
+    let again = trials::measure_tries(&Contest::new().unwrap(), SEED, 1000).unwrap();
+    assert_eq!(again.failures(), Vec::<String>::new(), "\n{}", again.text());
+}
+
+#[test]
+fn the_meters_part_of_an_interval_is_neither_too_narrow_nor_too_wide() {
+    let meters = trials::measure_meters(&Contest::new().unwrap(), SEED, 1000).unwrap();
+    assert_eq!(
+        meters.failures(),
+        Vec::<String>::new(),
+        "\n{}",
+        meters.text()
+    );
+}
+
+#[test]
+fn void_attempts_that_depend_on_the_outcome_are_noted() {
+    let voids = trials::measure_voids(&Contest::new().unwrap(), SEED, 500).unwrap();
+    assert_eq!(voids.failures(), Vec::<String>::new(), "\n{}", voids.text());
+}
+
+#[test]
 fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
     for parser in Parser::ALL {
         let corpus = Corpus::read(parser).unwrap();

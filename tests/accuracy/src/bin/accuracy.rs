@@ -81,6 +81,37 @@ fn sections(arguments: &Arguments, seed: u64) -> Result<Vec<String>, Error> {
     let mut failures = energy.failures();
     failures.extend(trials.failures());
     failures.extend(looks.failures());
+    failures.extend(claims(arguments.runs, seed)?);
+    Ok(failures)
+}
+
+/// Tries, the meter's part, and void attempts that depend on the outcome.
+fn claims(runs: u64, seed: u64) -> Result<Vec<String>, Error> {
+    let contest = Contest::new()?;
+    let begun = Instant::now();
+    println!(
+        "\n4. Winners of a user who tries up to {} times and takes the first, where none is better\n",
+        trials::TRIES
+    );
+    let again = trials::measure_tries(&contest, seed, runs.div_ceil(2))?;
+    print!("{}", again.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
+    let begun = Instant::now();
+    println!("\n5. A candidate's interval with the meter's part: gains are normal\n");
+    let meters = trials::measure_meters(&contest, seed, runs.div_ceil(4))?;
+    print!("{}", meters.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
+    let begun = Instant::now();
+    println!("\n6. Void attempts that depend on what they would have shown\n");
+    let voids = trials::measure_voids(&contest, seed, runs.div_ceil(8))?;
+    print!("{}", voids.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
+    let mut failures = again.failures();
+    failures.extend(meters.failures());
+    failures.extend(voids.failures());
     Ok(failures)
 }
 

@@ -132,9 +132,9 @@ impl Case {
         let relative_uncertainty = random
             .of([None, Some(0.001), Some(0.003), Some(0.01)])
             .filter(|_| kind != Kind::Kepler);
-        // A data sheet gives limits, within which every error is as likely (JCGM 100:2008, 4.3.7). A
-        // meter that states nothing is taken at its word: its joules are the truth.
-        let limit = 3.0_f64.sqrt() * relative_uncertainty.unwrap_or_default();
+        // The gain's standard deviation is what the meter states, and no limit keeps it inside U. A meter that
+        // states nothing is taken at its word: its joules are the truth.
+        let gain = 1.0 + relative_uncertainty.unwrap_or_default() * random.normal();
         let resolution_joules = match kind {
             Kind::Kepler => 6.1e-5,
             Kind::NodeMeter | Kind::Untimed => random.of([1e-6, 1e-6, 1e-3, 0.01, 0.02, 0.1]),
@@ -144,7 +144,7 @@ impl Case {
             meter: Meter {
                 kind,
                 interval_seconds,
-                gain: 1.0 + random.between(-limit, limit),
+                gain,
                 relative_uncertainty,
                 resolution_joules,
                 begun_joules: random.between(0.0, 1e6),
