@@ -73,7 +73,7 @@ impl Evidence<'_> {
                 let pairs = self.pairs(found.one, other)?;
                 let mut without = pairs.clone();
                 without.remove(index);
-                let confidence = 1.0 - self.settings.level;
+                let confidence = 1.0 - self.settings.claim_level;
                 let ratio = |pairs: &[(f64, f64)]| {
                     Some(text::ratio(&paired_ratio(pairs, confidence)?.into()))
                 };
