@@ -31,8 +31,15 @@ impl IdleNoise {
             .series
             .max_of(|reading| reading.source_age_seconds)
             .unwrap_or_default();
-        let baselines = [attempt.idle_before, attempt.idle_after]
-            .map(|it| steps(&evidence.series, it, step_seconds));
+        // A reading whose time may be off may be of what was before or after.
+        let margin_seconds = evidence.series.timestamp_uncertainty_seconds();
+        let baselines = [attempt.idle_before, attempt.idle_after].map(|it| {
+            let certainly_inside = Window {
+                start_unix_seconds: it.start_unix_seconds + margin_seconds,
+                end_unix_seconds: it.end_unix_seconds - margin_seconds,
+            };
+            steps(&evidence.series, certainly_inside, step_seconds)
+        });
         let (mut squares, mut products, mut seconds) = (0.0, 0.0, 0.0);
         let (mut count, mut degrees_of_freedom, mut segments) = (0.0, 0.0, 0.0);
         for steps in baselines.iter().filter(|steps| steps.len() > 1) {

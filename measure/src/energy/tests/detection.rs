@@ -1,6 +1,7 @@
 //! How often an attempt without any load reports net energy, and what it finds of a small load.
 
 use super::*;
+use crate::energy::noise::IdleNoise;
 
 /// Normal numbers without pattern.
 struct Chance(u64);
@@ -92,6 +93,20 @@ fn without_load_one_attempt_in_two_thousand_reports_net_energy() {
     // How far one step resembles the next is known worse from one attempt: the run's trials together mend that.
     let with_memory = found(0.05, 0.5);
     assert!(with_memory < 40, "{with_memory} of 20000");
+}
+
+#[test]
+fn work_right_before_a_baseline_is_no_noise_of_idle_power() {
+    // Stock Kepler's counters are up to half a scrape older than the scrape: here 0.4 s, beside a neighbour of 29 W.
+    let mut lab = Lab::read_every(1.0).into_stock_kepler();
+    lab.idle_before = window(0.5, 60.0);
+    lab.change(-2.0, 430.0, |reading| {
+        let at = reading.at_unix_seconds() - T0 - 0.4;
+        reading.node_joules = truth(at, 1.0).node_joules + 29.0 * at.min(0.5);
+    });
+    let attempt = lab.attempt();
+    let noise = IdleNoise::of(&Evidence::gather(&attempt).unwrap()).unwrap();
+    assert!(noise.variance_of(60.0) < 1e-9, "{noise:?}");
 }
 
 #[test]

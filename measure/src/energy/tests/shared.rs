@@ -46,16 +46,16 @@ impl Shared {
             let at = 0.5 * f64::from(step) - 5.0;
             let is_loaded = (18.0..56.1).contains(&at);
             let load = |cpus: f64| if is_loaded { cpus } else { 0.0 };
-            let uses = [
+            let now_cpus = [
                 load(self.load[0]),
                 load(self.load[1]),
                 load(self.load[2]),
                 self.always,
             ];
-            for (sum, cpus) in used.iter_mut().zip(uses) {
+            for (sum, cpus) in used.iter_mut().zip(now_cpus) {
                 *sum += 0.5 * cpus;
             }
-            let watts = self.idle_watts + self.watts_per_cpu * uses.iter().sum::<f64>();
+            let watts = self.idle_watts + self.watts_per_cpu * now_cpus.iter().sum::<f64>();
             accounts
                 .advance(observation(step, &used), |_| 0.5 * watts)
                 .unwrap();
@@ -157,7 +157,7 @@ fn without_net_energy_there_is_nothing_to_share() {
     assert_near_some(shared.database_joules, 330.0);
     assert_near_some(shared.candidate_and_database_joules_per_request, 0.99);
     lab.change(-2.0, 430.0, |reading| {
-        reading.node_joules = 1000.0 + 3.0 * (reading.at_unix_seconds() - T0)
+        reading.node_joules = 1000.0 + 3.0 * (reading.at_unix_seconds() - T0);
     });
     assert_eq!(lab.unchecked().unwrap().net_attributed, None);
 }
