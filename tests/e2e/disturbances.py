@@ -116,7 +116,8 @@ class Hand:
     def hog_outside(self) -> None:
         """Ten seconds of a busy loop on the measured node's processors, in none of the node's cgroups."""
         cpus = os.sched_getaffinity(self.meter_process())
-        loop = f"import os, time\nos.sched_setaffinity(0, {cpus})\nend = time.time() + 10\nwhile time.time() < end: pass"
+        pinned = f"import os, time\nos.sched_setaffinity(0, {cpus})"
+        loop = f"{pinned}\nend = time.time() + 10\nwhile time.time() < end: pass"
         subprocess.run([sys.executable, "-c", loop], check=True, timeout=60)
 
     # ---- the meter -------------------------------------------------------------------------------
