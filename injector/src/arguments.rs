@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use frugality_measure::{
     batch::{NumberPattern, PatternError, Readers, Work},
     fortio::{Amount, Body, LoadSettings, SettingsError},
-    k6::{CycleSettings, CycleSettingsError},
+    k6::{CycleSettings, CycleSettingsError, OpenRequest},
 };
 use thiserror::Error;
 
@@ -53,6 +53,15 @@ pub(crate) struct RunArguments {
     /// Requests per second over all connections, or cycles begun by all agents; as many as possible if not given
     #[arg(long)]
     rate: Option<f64>,
+    /// At a rate, skip the requests that a connection is too late for, instead of sending them as soon as it can
+    #[arg(long, requires = "rate", conflicts_with_all = ["script", "batch", "open"])]
+    skip_late: bool,
+    /// Send requests at the rate whether or not earlier ones are answered, by k6; at most `connections` are under way
+    #[arg(long, requires = "rate", conflicts_with_all = ["script", "batch", "requests", "body_file"])]
+    open: bool,
+    /// Status code of a success, can be repeated. Only with --open: Fortio's result has all codes
+    #[arg(long = "expected-status", value_name = "CODE", requires = "open")]
+    expected_status: Vec<u16>,
     /// Time to connect, and to answer; with a script, of a whole cycle; of an execution
     #[arg(long, default_value_t = 3.0)]
     timeout_seconds: f64,
@@ -208,9 +217,25 @@ impl RunArguments {
         if self.batch {
             return Ok(Plan::Executions(self.execution_plan()?));
         }
+        if self.open {
+            return Ok(Plan::Cycles(
+                self.cycle_plan(&self.open_request()?.script())?,
+            ));
+        }
         Ok(match &self.script {
             None => Plan::Requests(Box::new(self.request_plan()?)),
             Some(script) => Plan::Cycles(self.cycle_plan(script)?),
+        })
+    }
+
+    fn open_request(&self) -> Result<OpenRequest, ArgumentError> {
+        let settings = self.load_settings(self.amount()?)?;
+        Ok(OpenRequest {
+            method: settings.method,
+            headers: settings.headers,
+            body: self.body.clone(),
+            expected_status: self.expected_status.clone(),
+            timeout_seconds: self.timeout_seconds,
         })
     }
 
@@ -275,13 +300,13 @@ impl RunArguments {
         }
     }
 
-    fn request_plan(&self) -> Result<RequestPlan, ArgumentError> {
-        let amount = self.amount()?;
+    fn load_settings(&self, amount: Amount) -> Result<LoadSettings, ArgumentError> {
         let settings = LoadSettings {
             url: self.url.clone(),
             connections: self.connections,
             amount,
             rate: self.rate,
+            catch_up: !self.skip_late,
             timeout_seconds: self.timeout_seconds,
             method: self
                 .method
@@ -296,6 +321,12 @@ impl RunArguments {
             labels: self.labels.clone(),
         };
         settings.check()?;
+        Ok(settings)
+    }
+
+    fn request_plan(&self) -> Result<RequestPlan, ArgumentError> {
+        let amount = self.amount()?;
+        let settings = self.load_settings(amount)?;
         let limit_seconds = span("limit-seconds", self.limit_seconds)?;
         // A request may connect, wait, and once more do both; so may the uncounted one before the run.
         let patience = Duration::from_secs_f64(4.0 * self.timeout_seconds + 10.0);

@@ -1,4 +1,4 @@
-//! For how long this container's CPU was throttled, by its own cgroup.
+//! CPU time of this container, by its own cgroup.
 
 use std::{
     fs,
@@ -11,41 +11,78 @@ const MOUNT: &str = "/sys/fs/cgroup";
 /// How long the CPU of this cgroup has been throttled so far, in seconds: the sum over its CPUs.
 /// `None` where the kernel does not tell.
 pub(crate) fn throttled_seconds() -> Option<f64> {
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    stat_files(&own)
-        .iter()
-        .find_map(|path| in_stat(&fs::read_to_string(path).ok()?))
+    files("cpu", "cpu.stat").find_map(|text| throttled_in(&text))
 }
 
-/// Where `cpu.stat` may be, from what `/proc/self/cgroup` says. A container sees either the path from
+/// CPU time that this cgroup has used so far, in seconds. `None` if the kernel does not say.
+pub(crate) fn used_seconds() -> Option<f64> {
+    files("cpu", "cpu.stat")
+        .find_map(|text| number_of(&text, "usage_usec"))
+        .map(|microseconds| microseconds / 1e6)
+        .or_else(|| {
+            let nanoseconds: f64 =
+                files("cpuacct", "cpuacct.usage").find_map(|text| text.trim().parse().ok())?;
+            Some(nanoseconds / 1e9)
+        })
+}
+
+/// The CPU limit of this cgroup, in CPUs. `None` without a limit, or if the kernel does not say.
+pub(crate) fn limit_cpus() -> Option<f64> {
+    let version_2 = || files("cpu", "cpu.max").find_map(|text| limit_in(&text));
+    let version_1 = || {
+        let quota = files("cpu", "cpu.cfs_quota_us").next()?;
+        let period = files("cpu", "cpu.cfs_period_us").next()?;
+        limit_in(&format!("{} {}", quota.trim(), period.trim()))
+    };
+    version_2().or_else(version_1)
+}
+
+/// The texts of the files of this name that may be this cgroup's, the likeliest first.
+fn files(controller: &'static str, name: &'static str) -> impl Iterator<Item = String> {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    paths(&own, controller, name)
+        .into_iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+}
+
+/// Where a file of this cgroup may be, from what `/proc/self/cgroup` says. A container sees either the path from
 /// the machine's root or, with a cgroup namespace or a bind mount of its own, itself as the root.
-fn stat_files(own: &str) -> Vec<PathBuf> {
+fn paths(own: &str, controller: &str, name: &str) -> Vec<PathBuf> {
     own.lines()
         .filter_map(|line| {
             let (_, rest) = line.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
             // Version 2 has one line, without the name of a controller.
-            let is_cpu = controllers.is_empty() || controllers.split(',').any(|one| one == "cpu");
-            is_cpu.then(|| (Path::new(MOUNT).join(controllers), path))
+            let is_asked =
+                controllers.is_empty() || controllers.split(',').any(|one| one == controller);
+            is_asked.then(|| (Path::new(MOUNT).join(controllers), path))
         })
         .flat_map(|(mount, path)| {
             let from_root = mount.join(path.trim_start_matches('/'));
-            [from_root.join("cpu.stat"), mount.join("cpu.stat")]
+            [from_root.join(name), mount.join(name)]
         })
         .collect()
 }
 
 /// The time in a `cpu.stat`: microseconds in version 2, nanoseconds in version 1.
-fn in_stat(text: &str) -> Option<f64> {
+fn throttled_in(text: &str) -> Option<f64> {
+    let version_2 = || Some(number_of(text, "throttled_usec")? / 1e6);
+    let version_1 = || Some(number_of(text, "throttled_time")? / 1e9);
+    version_2().or_else(version_1)
+}
+
+fn number_of(text: &str, wanted: &str) -> Option<f64> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(' ')?;
-        let value: f64 = value.trim().parse().ok()?;
-        match key {
-            "throttled_usec" => Some(value / 1e6),
-            "throttled_time" => Some(value / 1e9),
-            _ => None,
-        }
+        (key == wanted).then(|| value.trim().parse().ok())?
     })
+}
+
+/// The limit in `QUOTA PERIOD`, both in microseconds; version 2 writes `max` for no limit, version 1 -1.
+fn limit_in(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
 #[cfg(test)]
@@ -55,9 +92,10 @@ mod tests {
     #[test]
     fn both_versions_tell_the_time_in_their_own_unit() {
         let version_2 = "usage_usec 9\nnr_periods 4\nnr_throttled 3\nthrottled_usec 1500000\n";
-        assert_eq!(in_stat(version_2), Some(1.5));
+        assert_eq!(throttled_in(version_2), Some(1.5));
+        assert_eq!(number_of(version_2, "usage_usec"), Some(9.0));
         let version_1 = "nr_periods 4\nnr_throttled 3\nthrottled_time 2500000000\n";
-        assert_eq!(in_stat(version_1), Some(2.5));
+        assert_eq!(throttled_in(version_1), Some(2.5));
     }
 
     #[test]
@@ -68,31 +106,40 @@ mod tests {
             "",
             "throttled_usec x\n",
         ] {
-            assert_eq!(in_stat(text), None, "{text:?}");
+            assert_eq!(throttled_in(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_the_quota_over_its_period() {
+        assert_eq!(limit_in("30000 100000\n"), Some(0.3));
+        for unlimited in ["max 100000", "-1 100000", "0 100000", "", "x y"] {
+            assert_eq!(limit_in(unlimited), None, "{unlimited:?}");
         }
     }
 
     #[test]
     fn the_file_is_looked_for_as_the_machine_and_as_the_container_sees_it() {
-        let paths = |own: &str| {
-            let files = stat_files(own);
+        let paths = |own: &str, controller: &str, name: &str| {
+            let files = paths(own, controller, name);
             files
                 .iter()
                 .map(|path| path.display().to_string())
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            paths("0::/kubepods/pod1/c1\n"),
+            paths("0::/kubepods/pod1/c1\n", "cpu", "cpu.stat"),
             [
                 "/sys/fs/cgroup/kubepods/pod1/c1/cpu.stat",
                 "/sys/fs/cgroup/cpu.stat"
             ]
         );
+        let version_1 = "5:memory:/kubepods/m\n4:cpu,cpuacct:/kubepods/c\n1:name=systemd:/s\n";
         assert_eq!(
-            paths("5:memory:/kubepods/m\n4:cpu,cpuacct:/kubepods/c\n1:name=systemd:/s\n"),
+            paths(version_1, "cpuacct", "cpuacct.usage"),
             [
-                "/sys/fs/cgroup/cpu,cpuacct/kubepods/c/cpu.stat",
-                "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"
+                "/sys/fs/cgroup/cpu,cpuacct/kubepods/c/cpuacct.usage",
+                "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage"
             ]
         );
     }

@@ -14,7 +14,6 @@ use frugality_measure::{
 
 use crate::{
     arguments::CyclePlan,
-    cgroup::throttled_seconds,
     load::Outcome,
     process::{Ended, Output, Process, Watch},
 };
@@ -39,15 +38,11 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
     let folder = Scripts::write(&plan.script)
         .map_err(|error| Failure::of(&format!("cannot write the script down: {error}")))?;
     let arguments = plan.settings.argv(&folder.path("cycle.js"));
-    let throttled_before = throttled_seconds();
     let mut process = Process::spawn_apart(&plan.k6, &arguments, &ENVIRONMENT)
         .map_err(|error| Failure::of(&format!("cannot start {}: {error}", plan.k6.display())))?;
     let ended = watch
         .wait(&mut process, plan.limit, GRACE)
         .map_err(|error| Failure::of(&format!("lost k6: {error}")))?;
-    let throttled_seconds = throttled_before
-        .zip(throttled_seconds())
-        .map(|(before, after)| after - before);
     let output = process.output();
     let K6Output {
         measured,
@@ -79,7 +74,6 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
         interrupted,
         asked_warm_up_seconds: plan.settings.warm_up_seconds,
         asked_tail_seconds: plan.settings.tail_seconds,
-        throttled_seconds,
         course: course.filter(|_| plan.with_course),
         json_line: result_line(&output.stdout).unwrap_or_default().to_owned(),
     })

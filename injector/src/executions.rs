@@ -17,7 +17,6 @@ use thiserror::Error;
 
 use crate::{
     arguments::ExecutionPlan,
-    cgroup::throttled_seconds,
     load::Outcome,
     process::{Stop, Watch},
 };
@@ -63,12 +62,8 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
     if let Some(stop) = runner.watch.stopped() {
         return Err(Failure::of(&format!("{stop} before the measured run")));
     }
-    let throttled_before = throttled_seconds();
     let mut course = CourseRecorder::default();
     let (measured, interrupted) = runner.executions("measured run", plan.amount, Some(&mut course));
-    let throttled_seconds = throttled_before
-        .zip(throttled_seconds())
-        .map(|(before, after)| after - before);
     let tail = (plan.tail_seconds > 0.0 && interrupted.is_none()).then(|| runner.tail());
     let course = course
         .course(measured.duration_seconds)
@@ -86,7 +81,6 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
         interrupted: told.or_else(|| runner.watch.stopped().map(|stop| format!("tail: {stop}"))),
         asked_warm_up_seconds: plan.warm_up_seconds,
         asked_tail_seconds: plan.tail_seconds,
-        throttled_seconds,
         course,
         json_line,
     })

@@ -6,7 +6,7 @@ use frugality_measure::{
     report::{ClockOffset, Failure, InjectionReport, LoadSpan, REPORT_VERSION},
 };
 
-use crate::{arguments::Plan, cycles, executions, process::Watch, requests};
+use crate::{arguments::Plan, cpu::Sampler, cycles, executions, process::Watch, requests};
 
 /// Puts the load on.
 pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure> {
@@ -38,7 +38,6 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: Option<String>,
     pub(crate) asked_warm_up_seconds: f64,
     pub(crate) asked_tail_seconds: f64,
-    pub(crate) throttled_seconds: Option<f64>,
     /// Where it was asked for.
     pub(crate) course: Option<Course>,
     /// The load generator's own JSON of the measured run, on one line.
@@ -50,6 +49,7 @@ impl Outcome {
         &self,
         clock: Option<ClockOffset>,
         clock_after: Option<ClockOffset>,
+        cpu: Sampler,
     ) -> InjectionReport {
         let measured = self.measured.span();
         let gap = |before: LoadSpan, after: LoadSpan| {
@@ -71,7 +71,7 @@ impl Outcome {
             clock,
             clock_after,
             course: self.course.clone().filter(|course| is_of(course, measured)),
-            throttled_seconds: self.throttled_seconds,
+            cpu: cpu.of(measured),
         }
     }
 }

@@ -15,6 +15,7 @@ mod access_log;
 mod arguments;
 mod cgroup;
 mod clock;
+mod cpu;
 mod cycles;
 mod executions;
 mod load;
@@ -29,6 +30,7 @@ use std::{
 
 use arguments::{Cli, Command, RunArguments};
 use clap::Parser;
+use cpu::Sampler;
 use frugality_measure::report::{ClockOffset, Failure};
 use process::Watch;
 
@@ -74,11 +76,12 @@ fn report(arguments: &RunArguments) -> (String, u8) {
         Err(error) => return failed(&Failure::of(&error), NO_MEASURED_RUN),
     };
     let clock = compare_clocks(arguments);
+    let cpu = Sampler::start();
     let outcome = match load::put_on(&plan, &mut watch) {
         Ok(outcome) => outcome,
         Err(failure) => return failed(&failure, NO_MEASURED_RUN),
     };
-    let report = outcome.report(clock, compare_clocks(arguments));
+    let report = outcome.report(clock, compare_clocks(arguments), cpu);
     if let Err(error) = writeln!(io::stdout(), "{}", outcome.json_line) {
         eprintln!("the measured run's JSON could not be printed: {error}");
     }

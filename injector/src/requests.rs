@@ -11,7 +11,6 @@ use frugality_measure::{
 use crate::{
     access_log::{self, AccessLog},
     arguments::{RequestPlan, Run},
-    cgroup::throttled_seconds,
     load::Outcome,
     process::{Ended, Output, Process, Stop, Watch},
 };
@@ -28,7 +27,6 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
     }
 
     let (mut process, log) = start(&plan.measured, plan)?;
-    let throttled_before = throttled_seconds();
     let warm_up = warm_up.and_then(|(run, (process, ended))| span(run, process.output(), &ended));
     let ended = wait(&plan.measured, &mut process, plan, watch)?;
 
@@ -38,9 +36,6 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
         Some(run) if whole => Some((run, start(run, plan)?.0)),
         _ => None,
     };
-    let throttled_seconds = throttled_before
-        .zip(throttled_seconds())
-        .map(|(before, after)| after - before);
     let json = process.output();
     let measured = measured(&json, &ended);
     if let Ok(result) = &measured {
@@ -67,7 +62,6 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
         interrupted,
         asked_warm_up_seconds: asked_seconds(plan.warm_up.as_ref()),
         asked_tail_seconds: asked_seconds(plan.tail.as_ref()),
-        throttled_seconds,
         course: log.and_then(AccessLog::course),
         json_line: json.stdout.lines().map(str::trim).collect(),
     })

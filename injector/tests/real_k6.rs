@@ -153,6 +153,65 @@ fn at_a_rate_cycles_begin_whether_or_not_others_have_ended() {
 }
 
 #[test]
+fn one_request_is_sent_when_it_is_due_as_it_was_asked_for() {
+    let target = Target::start(Duration::from_millis(100), OK);
+    let k6_program = std::env::var("FRUGALITY_K6").unwrap();
+    let arguments = [
+        "--k6",
+        &k6_program,
+        "--open",
+        "--rate=50",
+        "--connections=50",
+        "--warm-up-seconds=1",
+        "--duration-seconds=2",
+        "--method=PUT",
+        "--header=X-Trial: $(one)",
+        "--body={uuid} 'quoted' ${x}",
+        "--expected-status=200",
+    ];
+    let ended = Injector::start(
+        "k6-open",
+        &target.url("/contacts/{uuid}?a=b"),
+        arguments.into_iter().map(String::from),
+    )
+    .end();
+    let report = ended.report(0);
+    let figures = report.measured.figures(&[]);
+    assert_eq!((figures.errors, k6(&report).dropped_cycles), (0, 0));
+    assert!(figures.shortfall.unwrap() < 0.2, "{figures:?}");
+    let milliseconds = figures.ms_per_request.unwrap();
+    assert!((100.0..190.0).contains(&milliseconds), "{milliseconds}");
+    assert_eq!(figures.requests_per_cycle, Some(1.0));
+    assert!(target.distinct_paths() > 50, "each has an ID of its own");
+    let request = target.last_request();
+    assert!(request.starts_with("PUT /contacts/"), "{request}");
+    assert!(request.contains("?a=b HTTP/1.1\r\n"), "{request}");
+    assert!(
+        request.to_lowercase().contains("x-trial: $(one)\r\n"),
+        "{request}"
+    );
+    assert!(!request.contains("{uuid}"), "{request}");
+    assert!(request.ends_with(" 'quoted' ${x}"), "{request}");
+}
+
+#[test]
+fn an_answer_that_is_not_expected_makes_an_open_request_fail() {
+    let target = Target::start(Duration::ZERO, Answer::Status(404));
+    let k6_program = std::env::var("FRUGALITY_K6").unwrap();
+    let of = |name: &str, expected: &str| {
+        let own = ["--k6", &k6_program, "--open", "--expected-status", expected];
+        let load = "--rate 50 --connections 10 --duration-seconds 1".split_whitespace();
+        let arguments = own.into_iter().chain(load).map(String::from);
+        let report = Injector::start(name, &target.url("/"), arguments)
+            .end()
+            .report(0);
+        report.measured.figures(&[]).error_rate
+    };
+    assert_eq!(of("k6-open-404", "200"), Some(1.0));
+    assert_eq!(of("k6-open-expected", "404"), Some(0.0));
+}
+
+#[test]
 fn what_fails_in_a_cycle_makes_it_a_failed_one() {
     let target = Target::start(Duration::ZERO, OK);
     let script = "import http from 'k6/http';

@@ -97,9 +97,6 @@ pub struct Assessment {
 /// The figures of an attempt, or why they cannot be trusted.
 pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
     let requests = attempt.report.measured.figures(attempt.expected_status);
-    load::not_throttled(attempt.report)?;
-    load::not_busy(attempt.report)?;
-    load::paced_by_target(&requests)?;
     let energy = evaluate(&AttemptReadings {
         readings: attempt.readings,
         idle_before: attempt.idle_before,

@@ -5,9 +5,11 @@
 //! one load without a break: a cycle belongs to the part in which it ends. What was under way when the window
 //! began is in it, and what is under way at its end is not, which is the same number of agents each time.
 
+mod request;
 mod result;
 mod settings;
 
+pub use request::OpenRequest;
 pub use result::{
     CheckCounts, HttpRequests, K6Error, K6Output, K6Result, MOST_NAME_CHARS, OTHER_CHECKS, parse,
     result_line,

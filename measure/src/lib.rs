@@ -10,7 +10,7 @@
 //! 4. [`exposition`] and [`reading`] turn Kepler's text into readings;
 //! 5. [`energy`] turns readings and a window into joules, or says why it cannot;
 //! 6. [`attempt`] puts the steps from 2 to 5 together: from a report and readings to one attempt's figures;
-//! 7. [`statistics`] turns trials into a figure with its interval.
+//! 7. [`statistics`] turns trials into a figure with its interval, and [`pace`] says whether the injector limited them.
 //!
 //! [`attribution`] is the other end of 4: how the node meter shares a node's energy among its pods.
 //! [`model`] is what a power model knows of its joules, and what it does not.
@@ -28,6 +28,7 @@ pub mod latency;
 pub mod load;
 pub mod model;
 pub mod order;
+pub mod pace;
 pub mod reading;
 pub mod report;
 pub mod statistics;

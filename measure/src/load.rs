@@ -162,10 +162,10 @@ pub struct RequestFigures {
     pub error_rate: Option<f64>,
     /// Share of the time that the connections waited for an answer, 0 to 1: the sum of all requests' latencies
     /// over T · connections, which is Fortio's ActualQPS × Avg ÷ NumThreads. About 1: the target sets the pace.
-    /// Absent where there was no request.
+    /// Absent where there was no request, and where late requests were skipped.
     pub occupancy: Option<f64>,
-    /// Share of the asked-for rate that was *not* reached, 0 to 1: 1 − ActualQPS ÷ RequestedQPS. Absent
-    /// where the greatest rate was asked for.
+    /// Share of the asked-for rate that was *not* reached, 0 to 1: 1 − ActualQPS ÷ RequestedQPS; of a uniform load,
+    /// without what its connections' staggered ends take. Absent where the greatest rate was asked for.
     pub shortfall: Option<f64>,
     /// Mean length of the answers' bodies, in bytes. Fortio does not part the sizes of successes and
     /// errors, so it is absent in a run with errors.

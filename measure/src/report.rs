@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use thiserror::Error;
 
-use crate::{NUMBERS_END, course::Course, load::LoadResult};
+use crate::{NUMBERS_END, course::Course, load::LoadResult, pace::InjectorCpu};
 
 /// Most bytes that Kubernetes keeps of a termination message.
 pub const LIMIT_BYTES: usize = 4096;
 
 /// The form of the report that this version writes and reads.
-pub const REPORT_VERSION: u32 = 3;
+pub const REPORT_VERSION: u32 = 4;
 
 /// More than any report unpacks to: a message that claims more is not ours.
 const UNPACKED_LIMIT_BYTES: u64 = 1 << 20;
@@ -59,9 +59,9 @@ pub struct InjectionReport {
     /// is no room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
-    /// For how long the injector's CPU was throttled in the measured run (of a script, in the whole load), in
-    /// seconds, by its own cgroup; absent where that does not tell.
-    pub throttled_seconds: Option<f64>,
+    /// How busy the injector's CPUs were in the measured run; absent if the kernel does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<InjectorCpu>,
 }
 
 /// When load was on, by the clock of the injector's node.
@@ -224,6 +224,9 @@ impl InjectionReport {
         checked.map_err(|error| refuse(error.to_string()))?;
         if !report.course.as_ref().is_none_or(Course::is_possible) {
             return Err(refuse("its course cannot be".to_owned()));
+        }
+        if !report.cpu.as_ref().is_none_or(InjectorCpu::is_possible) {
+            return Err(refuse("its CPU times cannot be".to_owned()));
         }
         Ok(report)
     }

@@ -41,40 +41,6 @@ pub enum Void {
         /// What was missing.
         what: String,
     },
-    /// The injector was kept from its CPU.
-    #[error(
-        "the injector's CPU was throttled for {throttled_seconds:.3} s of the measured run, and \
-         {limit_seconds:.3} s are allowed"
-    )]
-    InjectorThrottled {
-        /// For how long, in seconds of CPU time that it was denied.
-        throttled_seconds: f64,
-        /// For how long it may.
-        limit_seconds: f64,
-    },
-    /// The injector had too little CPU for its script.
-    #[error(
-        "the injector used {:.0} % of its CPU time, and more than {:.0} % delays what it measures: fewer agents, \
-         a lower rate, or a faster node to inject from",
-        100.0 * share,
-        100.0 * limit
-    )]
-    InjectorBusy {
-        /// Share of its CPUs' time that it used in the measured run.
-        share: f64,
-        /// The most that it may.
-        limit: f64,
-    },
-    /// The injector, and not the target, set the pace.
-    #[error("{}", injector_starved(*.occupancy, *.least_occupancy, *.shortfall))]
-    InjectorStarved {
-        /// Share of the time that the connections waited for an answer.
-        occupancy: f64,
-        /// The least share at which the target sets the pace.
-        least_occupancy: f64,
-        /// Share of the asked-for rate that was not reached; absent at the greatest rate.
-        shortfall: Option<f64>,
-    },
     /// The load did not end where the injector's clock says, as the node saw it.
     #[error(
         "by the injector's clock the load ended at {told_unix_seconds:.3}, and {seen_by} fell at \
@@ -341,9 +307,6 @@ impl Void {
             Self::ClockOffsetUnknown { .. } => "ClockOffsetUnknown",
             Self::ClockStepped { .. } => "ClockStepped",
             Self::LoadNotSteady { .. } => "LoadNotSteady",
-            Self::InjectorThrottled { .. } => "InjectorThrottled",
-            Self::InjectorBusy { .. } => "InjectorBusy",
-            Self::InjectorStarved { .. } => "InjectorStarved",
             Self::LoadNotSeen { .. } => "LoadNotSeen",
             Self::MeterTooCoarse { .. } => "MeterTooCoarse",
             Self::UnderVoltage { .. } => "UnderVoltage",
@@ -399,22 +362,6 @@ fn clock_offset_unknown(uncertainty_seconds: Option<f64>, limit_seconds: f64) ->
     }
 }
 
-fn injector_starved(occupancy: f64, least_occupancy: f64, shortfall: Option<f64>) -> String {
-    let waited = format!(
-        "the connections waited for an answer {:.1} % of the time only, and {:.0} % are needed for the \
-         target to set the pace",
-        100.0 * occupancy,
-        100.0 * least_occupancy
-    );
-    match shortfall {
-        Some(shortfall) => format!(
-            "{:.1} % of the rate were not reached, and {waited}",
-            100.0 * shortfall
-        ),
-        None => waited,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     /// Every reason, as [`super::Void::reason`] spells it.
@@ -432,7 +379,7 @@ mod tests {
     #[test]
     fn every_reason_is_documented_and_has_a_test_that_triggers_it() {
         let reasons = reasons();
-        assert!(reasons.len() >= 26, "{reasons:?}");
+        assert!(reasons.len() >= 23, "{reasons:?}");
         let documents = [
             include_str!("../../docs/runbook.md"),
             include_str!("../../docs/measurement.md"),

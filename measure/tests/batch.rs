@@ -256,7 +256,7 @@ fn report(measured: BatchResult) -> InjectionReport {
         clock: None,
         clock_after: None,
         course: None,
-        throttled_seconds: None,
+        cpu: None,
     }
 }
 

@@ -253,6 +253,7 @@ fn settings() -> LoadSettings {
         connections: 4,
         amount: Amount::DurationSeconds(60.0),
         rate: None,
+        catch_up: true,
         timeout_seconds: 3.0,
         method: "GET".into(),
         headers: vec![("Accept".into(), "text/vcard".into())],
@@ -265,10 +266,66 @@ fn settings() -> LoadSettings {
 fn the_arguments_for_a_load_by_duration_at_the_greatest_rate() {
     let expected = "load -json - -loglevel critical -c 4 -t 60s -qps 0 -r 0.0001 \
         -p 50,75,90,99,99.9 -resolve-ip-type ip -timeout 3s -X GET -H Accept:text/vcard -labels trial␣a \
-        -allow-initial-errors -log-errors=false http://server.ns.svc:8080/contacts/{uuid}";
+        -allow-initial-errors -log-errors=false -no-reresolve http://server.ns.svc:8080/contacts/{uuid}";
     let arguments = argv(&settings(), "-", None);
     assert_eq!(arguments.join(" "), expected.replace('␣', " "));
     assert!(arguments.contains(&"trial a".to_owned()));
+}
+
+#[test]
+fn the_name_of_the_target_is_resolved_once_and_not_for_each_connection() {
+    for rate in [None, Some(50.0)] {
+        let arguments = argv(&LoadSettings { rate, ..settings() }, "-", None);
+        assert!(
+            arguments.contains(&"-no-reresolve".to_owned()),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn a_fixed_rate_is_spread_over_the_connections_and_caught_up_unless_that_is_unwanted() {
+    let of = |rate: Option<f64>, catch_up: bool| {
+        let arguments = argv(
+            &LoadSettings {
+                rate,
+                catch_up,
+                ..settings()
+            },
+            "-",
+            None,
+        );
+        ["-uniform", "-nocatchup"].map(|flag| arguments.contains(&flag.to_owned()))
+    };
+    assert_eq!(of(Some(50.0), true), [true, false]);
+    assert_eq!(of(Some(50.0), false), [true, true]);
+    // Without a rate nothing is due.
+    assert_eq!(of(None, false), [false, false]);
+}
+
+#[test]
+fn what_a_uniform_load_ends_later_is_no_shortfall() {
+    // 64 connections at 100/s for 30 s: the last one begins 0.63 s after the first, and ends as much later.
+    let uniform = |requests: u64, uniform: bool| {
+        let mut result = real!("rate-reached");
+        result.uniform = uniform;
+        result.threads = 64;
+        result.requested_rate = Some(100.0);
+        result.duration_seconds = 30.63;
+        result.actual_rate = requests as f64 / 30.63;
+        figures(&result, &[200]).shortfall.unwrap()
+    };
+    assert!(uniform(3000, true).abs() < 1e-9);
+    assert!((uniform(3000, false) - 0.63 / 30.63).abs() < 1e-9);
+    assert!((uniform(2700, true) - 3.0 / 30.63).abs() < 1e-9);
+}
+
+#[test]
+fn connections_that_skip_what_they_are_late_for_do_not_say_who_is_slow() {
+    let mut result = real!("rate-not-reached");
+    assert!(figures(&result, &[200]).occupancy.is_some());
+    result.skips_late = true;
+    assert_eq!(figures(&result, &[200]).occupancy, None);
 }
 
 #[test]

@@ -248,6 +248,8 @@ impl Scene {
                 duration_seconds: self.window_seconds,
                 requested: Amount::DurationSeconds(self.window_seconds),
                 requested_rate: None,
+                uniform: false,
+                skips_late: false,
                 actual_rate: 1000.0,
                 threads: 4,
                 latency: latency(requests),
@@ -270,7 +272,7 @@ impl Scene {
             clock,
             clock_after: clock,
             course: None,
-            throttled_seconds: Some(0.0),
+            cpu: None,
         }
     }
 

@@ -157,7 +157,7 @@ fn a_report_of_cycles_comes_through_whole() {
             clock: None,
             clock_after: None,
             course,
-            throttled_seconds: None,
+            cpu: None,
         };
         let message = report.encode().unwrap();
         assert!(message.len() <= LIMIT_BYTES, "{}", message.len());

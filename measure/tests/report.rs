@@ -7,6 +7,7 @@ use frugality_measure::{
     course::Course,
     fortio::{FortioResult, parse},
     latency::{Bucket, Percentile},
+    pace::InjectorCpu,
     report::{
         ClockOffset, Failure, InjectionReport, LIMIT_BYTES, LoadSpan, REPORT_VERSION, ReportError,
     },
@@ -48,7 +49,14 @@ fn report(measured: FortioResult) -> InjectionReport {
                 .map(|index| 0.001_234 + 1e-6 * f64::from(index))
                 .collect(),
         }),
-        throttled_seconds: Some(0.012_345),
+        cpu: Some(InjectorCpu {
+            cpus: 4,
+            limit_cpus: Some(0.5),
+            used_seconds: Some(9.876_543_21),
+            throttled_seconds: Some(0.012_345),
+            busy_share: Some(0.876_543_2),
+            busiest_share: Some(0.987_654_3),
+        }),
     }
 }
 

@@ -26,15 +26,17 @@ pub use candidate::{
     Resources, SecretName, Server,
 };
 pub use costs::{Carbon, Costs, Money};
-pub use load::{DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep};
+pub use load::{
+    Arrivals, DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep,
+};
 pub use parameters::ALLOWED_PARAMETERS;
 pub use quantity::{Decimal, HumanDuration, QuantityError};
 pub use scenario::{CheckResult, CycleResult, Scenario};
 pub use status::{
     BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
-    CostPerMillion, CostTerms, Expanded, Figure, FrugalityBenchmarkStatus, LatencyPercentile, Look,
-    NOT_SEEN, NodeResult, NoiseFloor, Optimum, PastVerdict, Progress, SweepResult, Verdict,
-    WorkloadResult, seven_digits,
+    CostPerMillion, CostTerms, Expanded, Figure, FrugalityBenchmarkStatus, InjectorLimits,
+    InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
+    PastVerdict, Progress, SweepResult, Verdict, WorkloadResult, seven_digits,
 };
 pub use trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

@@ -5,11 +5,14 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     api::{
-        BoardVerdict, CandidateResult, CostPerMillion, DecidingFigure, Expanded, Figure,
+        Arrivals, BoardVerdict, CandidateResult, CostPerMillion, DecidingFigure, Expanded, Figure,
         FrugalityBenchmark, FrugalityBenchmarkStatus, Optimum, SweepResult,
     },
     plan::text,
 };
+
+/// What percentiles of a closed loop leave out.
+const CLOSED_LOOP: &str = "the percentiles are those of a closed loop: what waits behind a slow answer is not in them (coordinated omission; load.arrivals: Open has it)";
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -50,6 +53,10 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
             text.push_str(&table(&further));
             text.push('\n');
         }
+    }
+    let mut results = status.results.iter();
+    if results.any(|result| result.arrivals == Some(Arrivals::Closed)) {
+        let _ = writeln!(text, "  {CLOSED_LOOP}");
     }
     for line in notes(status).into_iter().chain(cost_note(status)) {
         let _ = writeln!(text, "  {line}");

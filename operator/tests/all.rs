@@ -35,6 +35,7 @@ mod verdict_looks;
 mod verdict_modelled;
 mod verdict_optimum;
 mod verdict_outliers;
+mod verdict_pace;
 mod verdict_sweep;
 mod verdict_sweep_errors;
 mod workloads;

@@ -987,6 +987,33 @@ fn cycles_are_not_single_requests() {
 }
 
 #[test]
+fn open_arrivals_are_of_single_requests_at_a_rate() {
+    let of = |load: Value| vec![("spec/load", load)];
+    let message = "load.arrivals: Open sends requests at a rate for some time";
+    let open = |rate: Value| json!({"arrivals": "Open", "rate": rate, "duration": "20s"});
+    rule(message, &of(open(json!("Max"))), &of(open(json!(100))));
+    let mut without_catching_up = open(json!(100));
+    without_catching_up["catchUp"] = json!(false);
+    rule(message, &of(without_catching_up), &of(open(json!(100))));
+    let message = "load.catchUp: false skips requests that a rate makes due";
+    let skipping = |rate: Value| json!({"catchUp": false, "rate": rate, "duration": "20s"});
+    rule(
+        message,
+        &of(skipping(json!("Max"))),
+        &of(skipping(json!(100))),
+    );
+    let message = "load.arrivals: Open and load.catchUp: false are for request";
+    for load in [open(json!(100)), skipping(json!(100))] {
+        let closed = json!({"rate": 100, "duration": "20s"});
+        rule(
+            message,
+            &scripted(json!({"script": SCRIPT}), load),
+            &scripted(json!({"script": SCRIPT}), closed),
+        );
+    }
+}
+
+#[test]
 fn agents_join_within_the_warm_up() {
     let of = |ramp_up: &str, warm_up: &str| {
         let scenario = json!({"script": SCRIPT, "rampUp": ramp_up});

@@ -67,6 +67,8 @@ fn entries(
             continue;
         }
         let mut measured = output.measured.clone();
+        // Of four agents for two seconds: they wait for the candidate.
+        measured.requests.waited_seconds = 7.9;
         change(&candidate, &mut measured);
         status.requests = Some(LoadResult::K6(measured.clone()).figures(&[]));
         status.k6 = Some(measured);
@@ -288,7 +290,7 @@ fn times_are_withheld_where_cycles_were_dropped() {
     assert!(rust.requests_per_second.is_some());
     let trials = rust.trials;
     let why = format!(
-        "ms/cycle missing in {trials} of {trials} trials: {trials} cycles were due and did not begin, for no agent was free (load.connections)"
+        "ms/cycle missing in {trials} of {trials} trials: {trials} cycles were due and did not begin, because none of load.connections was free"
     );
     assert_eq!(rust.withheld, [why]);
     assert!(python.milliseconds_per_request.is_some());
@@ -318,4 +320,22 @@ fn a_candidate_of_which_every_cycle_fails_is_told_why() {
         message.contains("960 × not is no tenth, every seventh"),
         "{message}"
     );
+}
+
+#[test]
+fn a_request_at_a_rate_is_sent_as_the_spec_says() {
+    let of = |load: Value| args(&edited(&two(), &[("/load", load)]));
+    let has = |args: &[String], flag: &str| args.iter().any(|arg| arg == flag);
+    let closed = of(json!({"rate": 100, "duration": "20s", "connections": 8}));
+    assert!(
+        !has(&closed, "--open") && !has(&closed, "--skip-late"),
+        "{closed:?}"
+    );
+    let open = of(json!({"rate": 100, "duration": "20s", "connections": 8, "arrivals": "Open"}));
+    assert!(
+        has(&open, "--open") && has(&open, "--expected-status=200"),
+        "{open:?}"
+    );
+    let skipping = of(json!({"rate": 100, "duration": "20s", "connections": 8, "catchUp": false}));
+    assert!(has(&skipping, "--skip-late"), "{skipping:?}");
 }

@@ -1,7 +1,6 @@
-//! What the injector's report must answer: that the load was whole and steady, that the target and not
-//! the injector set its pace, and that the clocks stood still against each other.
+//! What the injector's report must answer: that the load was whole and steady, and that the clocks stood still against
+//! each other.
 
-use crate::load::{LoadResult, RequestFigures};
 use crate::report::{ClockOffset, InjectionReport};
 use crate::void::Void;
 
@@ -14,22 +13,6 @@ pub const MAX_CLOCK_ERROR_SECONDS: f64 = 0.1;
 /// loaded power over that end: here at most 2.5 % of the shortest window. Starting Fortio took 19 to
 /// 48 ms on a busy machine with two fast cores; a small board is given ten times that.
 const MAX_GAP_SECONDS: f64 = 0.5;
-
-/// The most of the measured run's time that the injector's CPU may be throttled: so much of the
-/// requests it may have sent late.
-const MAX_THROTTLED_SHARE: f64 = 0.01;
-
-/// The most of its CPUs' time that k6 may use. It runs scripts, and needs a multiple of Fortio's CPU time for a
-/// request; where that runs out, an answer waits to be read, and its time is taken for the candidate's.
-const MAX_CPU_SHARE: f64 = 0.8;
-
-/// From this share of the connections' time on that is spent waiting for answers, the target sets the
-/// pace. Fortio's own work took 1 to 3 % of 0.1 to 0.7 ms per request on one machine (see
-/// `tests/data/fortio`); a tenth leaves room for smaller ones.
-const LEAST_OCCUPANCY: f64 = 0.9;
-
-/// Share of a fixed rate that may be missing: Fortio's clock and its last requests.
-const MAX_SHORTFALL: f64 = 0.01;
 
 /// Fortio ran to its end, and so did the runs around the measured one.
 pub(super) fn whole(report: &InjectionReport) -> Result<(), Void> {
@@ -113,97 +96,13 @@ fn gaps(report: &InjectionReport) -> impl Iterator<Item = (&'static str, f64)> {
     .flatten()
 }
 
-/// The injector had its CPU. Where its cgroup does not tell, nothing is known; the occupancy then has
-/// to show it.
-pub(super) fn not_throttled(report: &InjectionReport) -> Result<(), Void> {
-    let limit_seconds = MAX_THROTTLED_SHARE * report.measured.span().duration_seconds;
-    match report.throttled_seconds {
-        Some(throttled_seconds) if throttled_seconds > limit_seconds => {
-            Err(Void::InjectorThrottled {
-                throttled_seconds,
-                limit_seconds,
-            })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The injector's CPU was not what the cycles waited for. Fortio needs so little of it that its occupancy tells.
-pub(super) fn not_busy(report: &InjectionReport) -> Result<(), Void> {
-    match &report.measured {
-        LoadResult::K6(result) if result.cpu_share() > MAX_CPU_SHARE => Err(Void::InjectorBusy {
-            share: result.cpu_share(),
-            limit: MAX_CPU_SHARE,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// The target set the pace. At a fixed rate that is reached, connections that wait for their next
-/// request are normal; one that is not reached by a target that is busy all the time is an outcome.
-///
-/// With a number of requests, connections that a candidate serves unequally end apart and show here
-/// as well: the window's end is then not in full load, and `load.duration` is what helps.
-pub(super) fn paced_by_target(requests: &RequestFigures) -> Result<(), Void> {
-    let Some(occupancy) = requests.occupancy.filter(|share| *share < LEAST_OCCUPANCY) else {
-        return Ok(());
-    };
-    match requests.shortfall {
-        Some(shortfall) if shortfall <= MAX_SHORTFALL => Ok(()),
-        shortfall => Err(Void::InjectorStarved {
-            occupancy,
-            least_occupancy: LEAST_OCCUPANCY,
-            shortfall,
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
     use super::*;
-    use crate::fortio::{FortioResult, figures, parse};
-
-    fn requests(occupancy: f64, shortfall: Option<f64>) -> RequestFigures {
-        let sample = include_str!("../../tests/data/fortio-sample.json");
-        RequestFigures {
-            occupancy: Some(occupancy),
-            shortfall,
-            ..figures(&parse(sample).unwrap(), &[200])
-        }
-    }
-
-    #[test]
-    fn the_target_must_set_the_pace() {
-        for (occupancy, shortfall) in [
-            (0.9, None),
-            (0.9, Some(0.5)),
-            (0.02, Some(0.0)),
-            (0.02, Some(0.01)),
-        ] {
-            assert_eq!(paced_by_target(&requests(occupancy, shortfall)), Ok(()));
-        }
-        for (occupancy, shortfall) in [(0.89, None), (0.89, Some(0.011)), (0.02, None)] {
-            let void = paced_by_target(&requests(occupancy, shortfall)).unwrap_err();
-            assert_eq!(void.reason(), "InjectorStarved");
-        }
-    }
-
-    #[test]
-    fn no_real_result_of_fortio_is_taken_for_a_starved_one() {
-        for text in [
-            include_str!("../../tests/data/fortio-sample.json"),
-            include_str!("../../tests/data/fortio/connection-refused.json"),
-            include_str!("../../tests/data/fortio/every-request-fails.json"),
-            include_str!("../../tests/data/fortio/one-in-five-fails.json"),
-            include_str!("../../tests/data/fortio/rate-not-reached.json"),
-            include_str!("../../tests/data/fortio/rate-reached.json"),
-        ] {
-            let figures = figures(&parse(text).unwrap(), &[200]);
-            assert_eq!(paced_by_target(&figures), Ok(()));
-        }
-    }
+    use crate::fortio::{FortioResult, parse};
+    use crate::load::LoadResult;
 
     #[test]
     fn the_clocks_are_as_uncertain_as_the_worse_comparison_and_their_movement() {
@@ -239,17 +138,7 @@ mod tests {
             clock: None,
             clock_after: None,
             course: None,
-            throttled_seconds: None,
+            cpu: None,
         }
-    }
-
-    #[test]
-    fn a_reason_is_told_with_its_numbers() {
-        let void = paced_by_target(&requests(0.5, Some(0.25))).unwrap_err();
-        assert_eq!(
-            void.to_string(),
-            "25.0 % of the rate were not reached, and the connections waited for an answer 50.0 % of \
-             the time only, and 90 % are needed for the target to set the pace"
-        );
     }
 }

@@ -43,15 +43,26 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
         }),
         percentiles_ms,
         error_rate: (requests > 0).then(|| errors as f64 / requests as f64),
-        occupancy: (requests > 0 && seconds > 0.0)
+        // A connection that skips what it is late for may be idle though the target is slow.
+        occupancy: (requests > 0 && seconds > 0.0 && !result.skips_late)
             .then(|| result.latency.sum_seconds / (seconds * f64::from(result.threads))),
         shortfall: result
             .requested_rate
-            .map(|rate| (1.0 - result.actual_rate / rate).max(0.0)),
+            .map(|rate| (1.0 - (result.actual_rate + staggered(result)) / rate).max(0.0)),
         mean_body_bytes: sizes.and_then(|sizes| Some(sizes.mean_bytes - sizes.mean_header_bytes?)),
         mean_body_standard_error_bytes: sizes
             .and_then(|sizes| Some(sizes.standard_deviation_bytes? / (successes as f64).sqrt())),
         requests_per_cycle: None,
         work: None,
+    }
+}
+
+/// Requests per second that a uniform load lacks without being late: connection k of n begins k intervals of the whole
+/// rate after the first, and ends as much later, so that the run is n − 1 intervals longer than its requests take.
+fn staggered(result: &FortioResult) -> f64 {
+    if result.uniform && result.duration_seconds > 0.0 {
+        f64::from(result.threads.saturating_sub(1)) / result.duration_seconds
+    } else {
+        0.0
     }
 }

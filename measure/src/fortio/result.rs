@@ -30,6 +30,12 @@ pub struct FortioResult {
     pub requested: Amount,
     /// The rate asked for, requests per second; absent: the greatest.
     pub requested_rate: Option<f64>,
+    /// Whether the connections' requests were spread evenly over the time between two of a connection's requests.
+    #[serde(default)]
+    pub uniform: bool,
+    /// Whether a connection that was late skipped requests, instead of sending them as soon as it could.
+    #[serde(default)]
+    pub skips_late: bool,
     /// Requests per second over all requests, the failed ones too.
     pub actual_rate: f64,
     /// Connections in use: fewer than asked for where there are fewer than two requests for each.
@@ -168,6 +174,8 @@ pub fn parse(json: &str) -> Result<FortioResult, FortioError> {
         duration_seconds: raw.actual_duration as f64 / 1e9,
         requested: requested_amount(&raw)?,
         requested_rate,
+        uniform: raw.uniform,
+        skips_late: raw.no_catch_up,
         actual_rate: not_negative("ActualQPS", raw.actual_qps)?,
         threads: raw.num_threads,
         latency: histogram(raw.duration_histogram)?,
@@ -201,6 +209,10 @@ struct Raw {
     duration_histogram: RawHistogram,
     errors_duration_histogram: RawHistogram,
     exactly: u64,
+    #[serde(default)]
+    uniform: bool,
+    #[serde(default)]
+    no_catch_up: bool,
     #[serde(rename = "URL")]
     url: String,
     #[serde(default)]

@@ -42,6 +42,8 @@ pub struct LoadSettings {
     pub amount: Amount,
     /// Requests per second over all connections (> 0); absent: as fast as the answers come.
     pub rate: Option<f64>,
+    /// Whether a connection that is late at a rate sends the missed requests as soon as it can. If not, it skips them.
+    pub catch_up: bool,
     /// For connecting and, again, for each answer; seconds (> 0).
     pub timeout_seconds: f64,
     /// HTTP method. Not `HEAD`: Fortio waits for the body that a `HEAD` answer announces but never has.
@@ -180,6 +182,16 @@ pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) 
     // without a result, and each error would be a line in the log.
     arguments.push("-allow-initial-errors".into());
     arguments.push("-log-errors=false".into());
+    // Fortio resolves the name again for each new connection (`FastClient.connect` in fhttp/http_client.go). A server that
+    // closes each connection would then load the cluster's DNS, which may share the injector's CPUs.
+    arguments.push("-no-reresolve".into());
+    if settings.rate.is_some() {
+        // Else all connections send at the same moment (`runOne` in periodic/periodic.go), a burst per interval.
+        arguments.push("-uniform".into());
+        if !settings.catch_up {
+            arguments.push("-nocatchup".into());
+        }
+    }
     arguments.push(settings.url.clone());
     arguments
 }

@@ -5,6 +5,7 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Decimal, HumanDuration, MAX_REPLICAS};
@@ -29,6 +30,8 @@ const MAX_CONNECTIONS: usize = 16;
     validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
     validation = Rule::new("(has(self.requests) ? self.requests : self.rate == 'Max' ? 1000000 : int(self.rate) * (has(self.duration) ? duration(self.duration).getSeconds() : 60)) >= 2 * (has(self.sweep) && has(self.sweep.connections) && self.sweep.connections.size() > 0 ? self.sweep.connections[self.sweep.connections.size() - 1] : has(self.connections) ? self.connections : 4)").message("load has less than two requests for each connection, and Fortio would use fewer connections: write fewer of them, or more requests, a longer duration or a higher rate"),
     validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
+    validation = Rule::new("!has(self.arrivals) || self.arrivals != 'Open' || (self.rate != 'Max' && !has(self.requests) && (!has(self.catchUp) || self.catchUp))").message("load.arrivals: Open sends requests at a rate for some time: write load.rate, for example 100, and leave load.requests and load.catchUp out"),
+    validation = Rule::new("!has(self.catchUp) || self.catchUp || (self.rate != 'Max' && !has(self.requests))").message("load.catchUp: false skips requests that a rate makes due: write load.rate, for example 100, and load.duration instead of load.requests"),
 )]
 pub struct Load {
     /// Connections that each send one request at a time, 4 unless given; with a scenario, agents that each run it; with a
@@ -53,6 +56,15 @@ pub struct Load {
     #[serde(default = "default_rate")]
     #[x_kube(validation = Rule::new("type(self) == int ? (int(self) >= 1 && int(self) <= 1000000) : string(self) == 'Max'").message("load.rate must be Max or a whole number of requests per second from 1 to 1000000"))]
     pub rate: IntOrString,
+    /// `Closed`: each connection sends its next request after the answer, at a `rate` when it is due. A slow answer delays
+    /// the requests behind it, and their waiting is in no percentile (coordinated omission). `Open`, at a `rate`: k6 sends
+    /// each request when it is due, whether or not earlier ones are answered. At most `connections` are under way; a request
+    /// that finds none free is dropped, and times are then withheld. A scenario at a `rate` is always open.
+    #[serde(default, skip_serializing_if = "Arrivals::is_closed")]
+    pub arrivals: Arrivals,
+    /// At a `rate`, whether a connection that is late sends the missed requests as soon as it can. `false`: it skips them.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub catch_up: bool,
     /// Load before the measured window, so that it begins in a steady state; with a batch, at least one execution.
     #[serde(default = "default_warm_up")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('2s') && duration(self) <= duration('10m')").message("load.warmUp must be from 2s to 10m"))]
@@ -62,6 +74,30 @@ pub struct Load {
     #[serde(default = "default_timeout")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('100ms') && duration(self) <= duration('1m')").message("load.timeout must be from 100ms to 1m"))]
     pub timeout: HumanDuration,
+}
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Arrivals {
+    /// After the answer to the connection's last one.
+    #[default]
+    Closed,
+    /// When they are due.
+    Open,
+}
+
+impl Arrivals {
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature is serde's"
+    )]
+    fn is_closed(&self) -> bool {
+        *self == Self::Closed
+    }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn default_rate() -> IntOrString {
@@ -84,6 +120,8 @@ impl Default for Load {
             duration: None,
             requests: None,
             rate: default_rate(),
+            arrivals: Arrivals::default(),
+            catch_up: true,
             warm_up: default_warm_up(),
             timeout: default_timeout(),
         }

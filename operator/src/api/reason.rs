@@ -30,6 +30,8 @@ pub const RESPONSES_DIFFER: &str = "ResponsesDiffer";
 pub const QUERIES_DIFFER: &str = "QueriesDiffer";
 /// The candidates' cycles differ in the number of requests: what they cost is not compared.
 pub const REQUESTS_DIFFER: &str = "RequestsDiffer";
+/// The injector, and not the candidate, set the rate: its figures are withheld, and it is not compared.
+pub const INJECTOR_LIMITED: &str = "InjectorLimited";
 /// Fewer blocks than a report needs.
 pub const TOO_FEW_BLOCKS: &str = "TooFewBlocks";
 

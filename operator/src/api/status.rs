@@ -4,7 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, MAX_POINTS, reason};
+use super::{
+    Arrivals, BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, MAX_POINTS, reason,
+};
 
 /// The answer to the benchmark's question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -361,6 +363,10 @@ pub struct CandidateResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     pub latency: Vec<LatencyPercentile>,
+    /// When the requests behind `latency` were sent. `Closed`: after an answer, so that what waits behind a slow request is in
+    /// no percentile (coordinated omission). `Open`: when they were due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
     /// With a scenario, what else is known of its cycles, which are what counts as requests here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles: Option<CycleResult>,
@@ -417,6 +423,9 @@ pub struct CandidateResult {
     /// requests or more, and no container was restarted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_drift_milliseconds_per_hour: Option<Figure>,
+    /// How busy the CPUs of the injector and of the measured node were, and whether the injector limited the figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub injector: Option<InjectorResult>,
     /// How often its containers were restarted in these trials.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: i32,
@@ -432,6 +441,31 @@ pub struct CandidateResult {
 )]
 fn is_zero(number: &i32) -> bool {
     *number == 0
+}
+
+/// Whether the injector or the candidate set the pace: medians over the trials.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InjectorResult {
+    /// Share of the injector's CPU that was in use in the measured window, by the injector or by anything else there: of
+    /// all of its CPUs, of the busiest one, or of its CPU limit, whichever is the largest. From 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<f64>,
+    /// Share of the measured node's CPUs that was in use. From 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_cpu_share: Option<f64>,
+    /// What the injector limited; absent if it limited nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<InjectorLimits>,
+}
+
+/// What the injector limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum InjectorLimits {
+    /// The rate, and with it all that depends on it: the candidate may do more.
+    Rate,
+    /// The times of requests at a fixed rate that was reached: they include waiting in the injector.
+    Times,
 }
 
 /// What one of a candidate's servers took of what the candidate took; with a database in the boundary, that
@@ -551,7 +585,7 @@ pub struct LatencyPercentile {
     /// The share, in percent: 50 for the median.
     pub percentile: f64,
     /// The latency in milliseconds, over the requests of all trials, interpolated in their histograms' buckets. A
-    /// request is timed from its sending, so that one that waits for its turn behind a slow one is not late.
+    /// request is timed from its sending; `arrivals` says what that leaves out.
     pub milliseconds: f64,
     /// The least of the single trials.
     pub least_milliseconds: f64,

@@ -13,6 +13,7 @@ use frugality_measure::{
     fortio::FortioResult,
     k6::K6Result,
     load::{LoadResult, RequestFigures},
+    pace::InjectorCpu,
     report::{ClockOffset, LoadSpan},
 };
 use kube::{CustomResource, KubeSchema};
@@ -230,9 +231,10 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub clock_after: Option<ClockOffset>,
-    /// For how long the injector's CPU was throttled in the measured run, in seconds.
+    /// How busy the injector's CPUs were in the measured run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub injector_throttled_seconds: Option<f64>,
+    #[schemars(schema_with = "open_object")]
+    pub injector_cpu: Option<InjectorCpu>,
     /// Texts for `kubectl get`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<TrialColumns>,

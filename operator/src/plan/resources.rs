@@ -30,7 +30,7 @@ use self::{
 use super::{
     facts::{ChildKind, Config},
     identity,
-    settings::{Settings, TAIL_SECONDS},
+    settings::{Sending, Settings, TAIL_SECONDS},
     time,
     trial::SETTLE_SECONDS,
 };
@@ -350,6 +350,15 @@ impl Builder<'_> {
             }
             if let Some(body) = &request.body {
                 args.push(format!("--body={body}"));
+            }
+            match settings.sending {
+                Sending::Closed => {}
+                Sending::Skipping => args.push("--skip-late".to_owned()),
+                Sending::Open => {
+                    args.push("--open".to_owned());
+                    let codes = settings.expected_status.iter();
+                    args.extend(codes.map(|code| format!("--expected-status={code}")));
+                }
             }
         }
         if let Some(scenario) = &spec.scenario {

@@ -22,8 +22,9 @@ use super::{
     identity::hex_digest,
 };
 use crate::api::{
-    Boundary, Budget, DEFAULT_CONNECTIONS, DecidingFigure, Decimal, FrugalityBenchmarkSpec,
-    HumanDuration, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, MIN_BLOCKS, Sweep,
+    Arrivals, Boundary, Budget, DEFAULT_CONNECTIONS, DecidingFigure, Decimal,
+    FrugalityBenchmarkSpec, HumanDuration, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS,
+    MIN_BLOCKS, Sweep,
 };
 
 /// Window where the spec names neither duration nor requests.
@@ -67,6 +68,13 @@ impl Quantity {
             Self::ErrorRatio => "maxErrorRatio",
             Self::EnergyRatio => "maxEnergyRatio",
         }
+    }
+
+    /// Whether a candidate that the injector limits would be as good or better without that limit, in a closed loop:
+    /// more requests/s, and by Little's law less time for each.
+    #[must_use]
+    pub fn gains_by_pace(self) -> bool {
+        matches!(self, Self::RequestsPerSecond | Self::MillisecondsPerRequest)
     }
 
     /// Whether the limit is the least (else the most) that is allowed.
@@ -140,6 +148,17 @@ pub struct MayDiffer {
     pub queries: bool,
 }
 
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// After the answer to the connection's last one. At a rate, a connection that is late sends what it missed.
+    Closed,
+    /// The same, but a connection that is late skips what it missed.
+    Skipping,
+    /// When they are due, whether or not earlier ones are answered.
+    Open,
+}
+
 /// What counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
@@ -160,6 +179,8 @@ pub struct Settings {
     pub amount: Amount,
     /// Requests per second over all connections; `None` is as fast as possible.
     pub rate: Option<f64>,
+    /// When requests are sent.
+    pub sending: Sending,
     /// Under which loads the candidates are tried; at least one, and by connections and replicas, ascending.
     pub points: Vec<Point>,
     /// Share of errors of every candidate beyond which no further points are tried.
@@ -269,14 +290,7 @@ impl Settings {
             tie_level,
             tie_within,
             control: control(spec)?,
-            may_differ: MayDiffer {
-                responses: request.is_none_or(|it| it.responses_may_differ),
-                requests: scenario.is_none_or(|it| it.requests_may_differ),
-                queries: spec.database.is_none()
-                    || batch.is_some()
-                    || request.is_some_and(|it| it.queries_may_differ)
-                    || scenario.is_some_and(|it| it.queries_may_differ),
-            },
+            may_differ: may_differ(spec),
             counted,
             units: Units::of(spec),
             only_reads: request.is_some_and(|it| it.method.is_safe()),
@@ -285,6 +299,7 @@ impl Settings {
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
             amount,
             rate,
+            sending: sending(spec, rate)?,
             points,
             max_error_ratio: match load.sweep.as_ref().and_then(|s| s.max_error_ratio.as_ref()) {
                 None => None,
@@ -451,6 +466,30 @@ impl Settings {
             [only] => &only.name,
             _ => self.point_of(block).map_or("", |point| &point.name),
         }
+    }
+}
+
+/// Arrivals that only requests at a rate for some time have are refused.
+fn sending(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Sending, SettingsError> {
+    let load = &spec.load;
+    let is_at_rate = spec.request.is_some() && rate.is_some() && load.requests.is_none();
+    match (load.arrivals, load.catch_up) {
+        (Arrivals::Closed, true) => Ok(Sending::Closed),
+        (Arrivals::Closed, false) if is_at_rate => Ok(Sending::Skipping),
+        (Arrivals::Open, true) if is_at_rate => Ok(Sending::Open),
+        _ => Err(SettingsError::Arrivals),
+    }
+}
+
+fn may_differ(spec: &FrugalityBenchmarkSpec) -> MayDiffer {
+    let (request, scenario) = (spec.request.as_ref(), spec.scenario.as_ref());
+    MayDiffer {
+        responses: request.is_none_or(|it| it.responses_may_differ),
+        requests: scenario.is_none_or(|it| it.requests_may_differ),
+        queries: spec.database.is_none()
+            || spec.batch.is_some()
+            || request.is_some_and(|it| it.queries_may_differ)
+            || scenario.is_some_and(|it| it.queries_may_differ),
     }
 }
 

@@ -12,6 +12,7 @@ mod evidence;
 mod latency;
 mod modelled;
 mod outliers;
+mod pace;
 mod standing;
 mod sweep;
 mod temperature;
@@ -110,12 +111,15 @@ impl Figures {
         &self.results[..self.judged.min(self.results.len())]
     }
 
-    /// A candidate without the figure that decides.
+    /// A candidate without the figure that decides. If the injector limited it, budgets that it keeps to all the same,
+    /// or that are withheld, say more.
     fn undecidable(&self) -> Option<&CandidateResult> {
         let deciding = self.deciding?;
-        self.judged()
-            .iter()
-            .find(|result| deciding_figure(result, deciding).is_none())
+        self.judged().iter().find(|result| {
+            let is_told_otherwise =
+                is_limited(result) && (!self.budgets.is_empty() || self.not_compared.is_some());
+            deciding_figure(result, deciding).is_none() && !is_told_otherwise
+        })
     }
 }
 
@@ -343,9 +347,14 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     if !exceeded.is_empty() {
         (Verdict::Fail, reason::BUDGET_EXCEEDED, exceeded.join("; "))
     } else if let Some(candidate) = figures.undecidable() {
+        let reason = if is_limited(candidate) {
+            reason::INJECTOR_LIMITED
+        } else {
+            reason::FIGURE_WITHHELD
+        };
         (
             Verdict::Inconclusive,
-            reason::FIGURE_WITHHELD,
+            reason,
             format!(
                 "no trustworthy deciding figure for {}{}: {}",
                 candidate.candidate,
@@ -355,13 +364,22 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
         )
     } else if !withheld.is_empty() {
         // What keeps a limit on one candidate from being judged weighs more than what keeps two apart.
-        let is_all_ratios = figures
-            .budgets
-            .iter()
-            .filter(|b| b.outcome == BudgetOutcome::Withheld)
-            .all(|b| b.limit == Quantity::EnergyRatio.field());
+        let of_withheld = || {
+            let budgets = figures.budgets.iter();
+            budgets.filter(|b| b.outcome == BudgetOutcome::Withheld)
+        };
+        let is_ratio = |b: &BudgetResult| b.limit == Quantity::EnergyRatio.field();
+        let is_by_injector = |b: &BudgetResult| {
+            let why = figures.not_compared.as_ref();
+            if is_ratio(b) {
+                return why.is_some_and(|why| why.reason == reason::INJECTOR_LIMITED);
+            }
+            let mut results = figures.results.iter();
+            results.any(|r| r.candidate == b.candidate && r.point == b.point && is_limited(r))
+        };
         let reason = match &figures.not_compared {
-            Some(why) if is_all_ratios => why.reason,
+            Some(why) if of_withheld().all(is_ratio) => why.reason,
+            _ if of_withheld().all(is_by_injector) => reason::INJECTOR_LIMITED,
             _ => reason::FIGURE_WITHHELD,
         };
         (Verdict::Inconclusive, reason, withheld.join("; "))
@@ -392,6 +410,12 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
             of(BudgetOutcome::Met).join("; "),
         )
     }
+}
+
+/// Whether the injector limited a candidate's figures.
+fn is_limited(result: &CandidateResult) -> bool {
+    let injector = result.injector.as_ref();
+    injector.is_some_and(|injector| injector.limits.is_some())
 }
 
 /// What is decided is decided by now: the figures as they are told.

@@ -8,6 +8,7 @@ use frugality_measure::{
     },
     load::RequestFigures,
     model::{LinearModel, Parts},
+    pace::InjectorCpu,
     reading::{MeterIdentity, Provenance},
 };
 use frugality_operator::{
@@ -43,6 +44,12 @@ pub(crate) struct Trial {
     pub(crate) ends_uncertainty: f64,
     pub(crate) body_bytes: Option<f64>,
     pub(crate) transactions: Option<f64>,
+    pub(crate) occupancy: f64,
+    /// Share of a fixed rate that was not reached.
+    pub(crate) shortfall: Option<f64>,
+    pub(crate) injector_cpu: Option<InjectorCpu>,
+    /// Share of the measured node's CPUs in use.
+    pub(crate) node_share: Option<f64>,
     /// In bytes per second.
     pub(crate) memory_growth: Option<f64>,
     /// In milliseconds per hour.
@@ -80,6 +87,10 @@ impl Default for Trial {
             ends_uncertainty: 0.0,
             body_bytes: Some(1000.0),
             transactions: Some(1.0),
+            occupancy: 0.99,
+            shortfall: None,
+            injector_cpu: None,
+            node_share: None,
             memory_growth: None,
             latency_drift: None,
             seconds: 20.0,
@@ -263,8 +274,8 @@ pub(crate) fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> Frugali
             ms_per_request: some(trial.milliseconds),
             percentiles_ms: std::collections::BTreeMap::new(),
             error_rate: Some(trial.errors as f64 / (trial.successes + trial.errors) as f64),
-            occupancy: Some(0.99),
-            shortfall: None,
+            occupancy: Some(trial.occupancy),
+            shortfall: trial.shortfall,
             mean_body_bytes: trial.body_bytes,
             mean_body_standard_error_bytes: None,
             requests_per_cycle: None,
@@ -273,6 +284,7 @@ pub(crate) fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> Frugali
         energy: Some(energy(trial)),
         transactions_per_request: trial.transactions,
         restarts: trial.restarts,
+        injector_cpu: trial.injector_cpu,
         ..FrugalityTrialStatus::default()
     }
 }
@@ -317,7 +329,9 @@ fn energy(trial: &Trial) -> EnergyFigures {
         attributed: trial.attributed_candidate.map(|candidate| Attributed {
             candidate_joules: candidate * 1000.0,
             database_joules: None,
-            system_joules: None,
+            system_joules: trial
+                .node_share
+                .map(|share| share * trial.gross * 1000.0 - candidate * 1000.0),
             candidate_joules_per_request: some(candidate),
             candidate_and_database_joules_per_request: trial.attributed_both.and_then(some),
         }),

@@ -8,6 +8,7 @@ use frugality_measure::{
     latency::Histogram,
     load::LoadResult,
     model::LinearModel,
+    pace::InjectorCpu,
     reading::{MeterIdentity, PodReading, Provenance, Reading},
     report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
 };
@@ -167,7 +168,7 @@ impl LoadOn {
             clock,
             clock_after: clock,
             course: None,
-            throttled_seconds: Some(0.0),
+            cpu: Some(InjectorCpu::default()),
         }
     }
 }
@@ -197,6 +198,8 @@ fn fortio(work: Work, start_unix_seconds: f64, success_share: f64) -> FortioResu
         duration_seconds: WINDOW_SECONDS,
         requested: Amount::DurationSeconds(20.0),
         requested_rate: None,
+        uniform: false,
+        skips_late: false,
         actual_rate: work.requests as f64 / WINDOW_SECONDS,
         threads: 4,
         latency: histogram(work.requests),

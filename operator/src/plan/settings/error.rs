@@ -57,6 +57,11 @@ pub enum SettingsError {
         "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than are asked for"
     )]
     TooManyConnections,
+    /// Arrivals that only requests at a rate for some time have.
+    #[error(
+        "load.arrivals: Open and load.catchUp: false are for request at a load.rate, without load.requests, and not both: leave them out"
+    )]
+    Arrivals,
     /// Looks that do not ascend.
     #[error(
         "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"

@@ -156,7 +156,7 @@ impl Attempt<'_> {
         status.tail = report.tail;
         status.clock = report.clock;
         status.clock_after = report.clock_after;
-        status.injector_throttled_seconds = report.throttled_seconds;
+        status.injector_cpu = report.cpu;
         let Assessment { requests, energy } = match assessed {
             Ok(assessment) => assessment,
             Err(void @ (Void::MeterMissing {} | Void::ReadingsInterrupted { .. })) => {

@@ -3,9 +3,12 @@
 //! Met by all is a conclusion that needs every claim and so no correction; one exceeded is enough for a
 //! Fail, and so the more limits there are, the stricter each is asked (Holm).
 
-use frugality_measure::statistics::{control::is_below_floor, multiplicity::holm};
+use frugality_measure::{
+    pace::Limited,
+    statistics::{control::is_below_floor, multiplicity::holm},
+};
 
-use super::{evidence::Evidence, standing::Standing};
+use super::{evidence::Evidence, pace::limit_words, standing::Standing};
 use crate::{
     api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
@@ -87,6 +90,8 @@ struct Judged<'a> {
     is_below_floor: bool,
     /// A control was asked for, and has no figure.
     has_no_floor: bool,
+    /// How the injector limited the figure.
+    limited: Option<Limited>,
     /// At how many points the limit is judged.
     points: usize,
 }
@@ -105,6 +110,7 @@ impl<'a> Judged<'a> {
             is_below_floor: is_ratio
                 && floor.is_some_and(|f| is_below_floor(limit.value, f.share.ln_1p())),
             has_no_floor: is_ratio && evidence.settings.control.is_some() && floor.is_none(),
+            limited: evidence.limits_budget(&limit.candidate, limit.quantity),
             points,
         }
     }
@@ -118,6 +124,18 @@ impl<'a> Judged<'a> {
     }
 
     fn figure(&self, level: f64) -> Option<Figure> {
+        let figure = self.measured(level);
+        match self.limited {
+            // With more of the injector the candidate would be as good or better, which keeps to the limit all the same.
+            Some(_) if self.limit.quantity.gains_by_pace() => {
+                figure.filter(|figure| self.is_kept(figure))
+            }
+            Some(_) => None,
+            None => figure,
+        }
+    }
+
+    fn measured(&self, level: f64) -> Option<Figure> {
         let limit = self.limit;
         match &limit.against {
             _ if self.has_no_floor => None,
@@ -221,6 +239,10 @@ impl<'a> Judged<'a> {
     }
 
     fn why_withheld(&self) -> Option<String> {
+        if let Some(limited) = self.limited {
+            let words = limit_words(&self.limit.candidate, limited);
+            return Some(format!("{words}; {}", self.evidence.limit_remedy()));
+        }
         let against = self.limit.against.as_ref()?;
         if let (true, Some(control)) = (self.has_no_floor, &self.evidence.settings.control) {
             return Some(format!(
@@ -276,6 +298,9 @@ impl<'a> Judged<'a> {
                 if figure.is_repeatability_only() =>
             {
                 unknown_accuracy(figure).into()
+            }
+            (BudgetOutcome::Met, _) if self.limited.is_some() => {
+                " (the injector limited it, so the candidate may be better)".into()
             }
             (BudgetOutcome::Met | BudgetOutcome::Exceeded, _)
                 if self.limit.against.is_some() && settings.control.is_none() =>

@@ -152,6 +152,13 @@ impl Evidence<'_> {
 
     fn noise_floor_at(&self, level: f64) -> Option<NoiseFloor> {
         let control = self.settings.control.as_ref()?;
+        // What the injector limits twice alike is no measure of the noise.
+        if self
+            .limited_by_injector(&control.candidate)
+            .is_some_and(|limited| limited.is_rate)
+        {
+            return None;
+        }
         let pairs = self.pairs(&control.candidate, &control.hidden)?;
         let own = paired_ratio(&pairs, 1.0 - level)?;
         // Of modelled power, the noise of any board: times and CPU times have their own.
@@ -186,6 +193,7 @@ impl Evidence<'_> {
             .into_iter()
             .collect();
         notes.extend(board_notes(comparisons));
+        notes.extend(self.limit_notes());
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         notes.extend(self.outlier_notes());
@@ -195,7 +203,7 @@ impl Evidence<'_> {
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {
                 format!(
-                    "the deciding figure is missing in a trial of {} or of its control: the noise floor is not known",
+                    "the deciding figure is missing in a trial of {} or of its control, or the injector limited it: the noise floor is not known",
                     control.candidate
                 )
             }));

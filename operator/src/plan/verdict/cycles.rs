@@ -7,7 +7,7 @@ use frugality_measure::k6::{CheckCounts, MOST_NAME_CHARS, OTHER_CHECKS as OTHERS
 use super::evidence::Evidence;
 use crate::{
     api::{CheckResult, CycleResult},
-    plan::text,
+    plan::{settings::Counted, text},
 };
 
 /// Checks that are told by name; the others are told together.
@@ -49,7 +49,7 @@ impl Evidence<'_> {
             passed: whole(counts.passed),
             failed: whole(counts.failed),
         });
-        (cycles > 0).then(|| CycleResult {
+        (cycles > 0 && self.settings.counted == Counted::Cycles).then(|| CycleResult {
             requests_per_cycle: requests as f64 / cycles as f64,
             checks: told.collect(),
         })

@@ -223,8 +223,23 @@ impl<'a> Evidence<'a> {
         self.value(trial.status.as_ref()?, Measure::Joules(self.deciding))
     }
 
-    /// A figure with an interval of two-sided error `level`; none where any trial lacks it.
+    /// A figure with an interval of two-sided error `level`; none where any trial lacks it, and none that the injector
+    /// limited.
     pub(super) fn figure(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Figure> {
+        let limited = self.limited_by_injector(entrant);
+        if limited.is_some_and(|limited| self.depends_on_pace(measure, limited)) {
+            return None;
+        }
+        self.measured(entrant, measure, level)
+    }
+
+    /// The same, whoever limited it.
+    pub(super) fn measured(
+        &self,
+        entrant: &str,
+        measure: Measure<'_>,
+        level: f64,
+    ) -> Option<Figure> {
         let trials = self.trials(entrant);
         let estimate = self.mean(entrant, measure, level)?;
         if matches!(measure, Measure::CpuMilliseconds) {
@@ -417,7 +432,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The figure that a limit is for, unless it is a ratio.
+    /// The figure that a limit is for, whoever limited it, unless it is a ratio.
     pub(super) fn limited(&self, candidate: &str, what: Quantity, level: f64) -> Option<Figure> {
         let measure = match what {
             Quantity::JoulesPerRequest => Measure::Joules(self.deciding),
@@ -426,7 +441,7 @@ impl<'a> Evidence<'a> {
             Quantity::ErrorRatio => return self.error_ratio(candidate, level),
             Quantity::EnergyRatio => return None,
         };
-        self.figure(candidate, measure, level)
+        self.measured(candidate, measure, level)
     }
 
     /// All figures of a candidate.
@@ -437,7 +452,7 @@ impl<'a> Evidence<'a> {
         let mut figure = |measure: Measure<'_>| {
             let figure = self.figure(candidate, measure, level);
             if figure.is_none() {
-                withheld.push(self.withheld_because(measure, &trials));
+                withheld.push(self.withheld_because(candidate, measure, &trials));
             }
             figure
         };
@@ -466,6 +481,7 @@ impl<'a> Evidence<'a> {
             .unwrap_or(i32::MAX),
             requests_per_second,
             milliseconds_per_request: figure(Measure::MillisecondsPerRequest),
+            arrivals: self.arrivals(candidate),
             latency: self.latency(candidate),
             cycles: self.cycles(candidate),
             batch: self.batch(candidate),
@@ -493,13 +509,23 @@ impl<'a> Evidence<'a> {
                 .and_then(largest_bytes),
             memory_growth_bytes_per_hour: self.memory_growth(candidate),
             latency_drift_milliseconds_per_hour: self.latency_drift(candidate),
+            injector: self.injector(candidate),
             restarts: self.restarts(candidate),
             withheld,
         }
     }
 
-    fn withheld_because(&self, measure: Measure<'_>, trials: &[&FrugalityTrialStatus]) -> String {
+    fn withheld_because(
+        &self,
+        candidate: &str,
+        measure: Measure<'_>,
+        trials: &[&FrugalityTrialStatus],
+    ) -> String {
         let name = measure.name(&self.settings.units);
+        let limited = self.limited_by_injector(candidate);
+        if limited.is_some_and(|limited| self.depends_on_pace(measure, limited)) {
+            return format!("{name}: the injector limited {candidate}");
+        }
         if self.is_shared && measure.is_of_node() {
             return format!(
                 "{name}: the injector ran on the measured node and is part of its energy"
@@ -522,7 +548,7 @@ impl<'a> Evidence<'a> {
                 }
                 _ => None,
             })
-            .or_else(|| dropped(measure, trials))
+            .or_else(|| dropped(measure, trials, self.settings.units.whole))
             .map(|why| format!(": {why}"))
             .unwrap_or_default();
         if missing == 0 {
@@ -536,13 +562,13 @@ impl<'a> Evidence<'a> {
 }
 
 /// What is not known of the times of a script's cycles.
-fn dropped(measure: Measure<'_>, trials: &[&FrugalityTrialStatus]) -> Option<String> {
+fn dropped(measure: Measure<'_>, trials: &[&FrugalityTrialStatus], unit: &str) -> Option<String> {
     let of_trial =
         |trial: &&FrugalityTrialStatus| trial.k6.as_ref().map_or(0, |it| it.dropped_cycles);
     let dropped: u64 = trials.iter().map(of_trial).sum();
     (dropped > 0 && matches!(measure, Measure::MillisecondsPerRequest)).then(|| {
         format!(
-            "{dropped} cycles were due and did not begin, for no agent was free (load.connections)"
+            "{dropped} {unit}s were due and did not begin, because none of load.connections was free"
         )
     })
 }

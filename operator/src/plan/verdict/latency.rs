@@ -3,7 +3,7 @@
 use frugality_measure::latency::{Bucket, merged_percentiles};
 
 use super::evidence::Evidence;
-use crate::api::LatencyPercentile;
+use crate::api::{Arrivals, FrugalityTrialStatus, LatencyPercentile};
 
 /// Percentages of the requests whose latency is told.
 const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
@@ -18,10 +18,27 @@ fn milliseconds(seconds: f64) -> f64 {
 }
 
 impl Evidence<'_> {
+    /// When the requests were sent of which latencies are told.
+    pub(super) fn arrivals(&self, candidate: &str) -> Option<Arrivals> {
+        let is_open = |trial: &&FrugalityTrialStatus| {
+            trial.k6.as_ref().is_some_and(|load| load.rate.is_some())
+        };
+        (!self.latency(candidate).is_empty()).then(|| {
+            if self.trials(candidate).iter().all(is_open) {
+                Arrivals::Open
+            } else {
+                Arrivals::Closed
+            }
+        })
+    }
+
     /// Percentiles over the requests of all trials, and the range of the single trials' own. Nothing where a
     /// trial's times are not those of successes alone (Fortio's histogram holds errors too), or where it lacks its
-    /// histogram.
+    /// histogram, and nothing if the injector's waiting is in them.
     pub(super) fn latency(&self, candidate: &str) -> Vec<LatencyPercentile> {
+        if self.limited_by_injector(candidate).is_some() {
+            return Vec::new();
+        }
         let runs: Option<Vec<&[Bucket]>> = self
             .trials(candidate)
             .into_iter()

@@ -1,6 +1,9 @@
 //! Where over the points of a sweep each candidate does best.
 
-use frugality_measure::statistics::{geometric_mean, paired_ratio};
+use frugality_measure::{
+    pace::Limited,
+    statistics::{geometric_mean, paired_ratio},
+};
 
 use super::evidence::{Evidence, Measure};
 use crate::{
@@ -26,14 +29,25 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
                 candidate,
                 level,
             };
+            // Where the injector limited a candidate it may be better than it looks, and so may be the best point.
+            let limits: Vec<Limited> = points
+                .iter()
+                .filter_map(|evidence| evidence.limited_by_injector(candidate))
+                .collect();
+            let has_own_times = limits.is_empty();
+            let is_own = !limits.iter().any(|limited| limited.is_rate);
             SweepResult {
                 candidate: candidate.clone(),
-                most_requests_per_second: best.of(&[&throughput], |_| Some(0.0)),
-                most_requests_per_joule: best.of(
-                    &[&per_joule, &per_idle_second, &per_cpu_second],
-                    |evidence| evidence.ends_uncertainty(candidate, joules(evidence)),
-                ),
-                knee: best.of(&[&throughput_over_waiting], |_| Some(0.0)),
+                most_requests_per_second: best.of(&[&throughput], |_| Some(0.0)).filter(|_| is_own),
+                most_requests_per_joule: best
+                    .of(
+                        &[&per_joule, &per_idle_second, &per_cpu_second],
+                        |evidence| evidence.ends_uncertainty(candidate, joules(evidence)),
+                    )
+                    .filter(|_| is_own),
+                knee: best
+                    .of(&[&throughput_over_waiting], |_| Some(0.0))
+                    .filter(|_| has_own_times),
             }
         })
         .collect()

@@ -5,7 +5,10 @@
 use super::evidence::Evidence;
 use crate::{
     api::reason,
-    plan::{settings::Counted, text},
+    plan::{
+        settings::{Counted, Sending},
+        text,
+    },
 };
 
 /// Answers whose mean sizes differ by more than this share are not the same work.
@@ -41,7 +44,8 @@ struct Cycles {
 }
 
 impl Evidence<'_> {
-    /// Why two candidates are not compared, if they do not do the same work and the spec does not allow it.
+    /// Why two candidates are not compared, if they do not do the same work and the spec does not allow it, or if the
+    /// injector limited one of them.
     /// Where that is not known, [`Self::unknown_work`] says so.
     pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {
         let of_answers = || {
@@ -66,6 +70,7 @@ impl Evidence<'_> {
             .or_else(of_cycles)
             .or_else(of_queries)
             .or_else(|| self.meters_unknown(one, other))
+            .or_else(|| self.injector_limits(one, other))
             .or_else(|| self.model_unknown(one, other))
     }
 
@@ -188,6 +193,9 @@ impl Evidence<'_> {
             .then(|| unknown(&|candidate| self.body_bytes(candidate).is_some()))
             .flatten()
             .map(|names| {
+                if settings.sending == Sending::Open {
+                    return "with load.arrivals: Open the size of the answers is not counted: whether the candidates do the same work was not checked".to_owned();
+                }
                 format!(
                     "the size of the answers of {names} is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked"
                 )

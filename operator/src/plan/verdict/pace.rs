@@ -1,0 +1,181 @@
+//! Candidates that the injector limited. Their rate, their times and what depends on the rate are the injector's figures,
+//! so they are withheld, and no other candidate is compared with them at that point.
+
+use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, Pace, Sign, limited};
+
+use super::{
+    NotCompared,
+    evidence::{Evidence, Measure},
+};
+use crate::{
+    api::{DecidingFigure, FrugalityTrialStatus, InjectorLimits, InjectorResult, reason},
+    plan::{
+        settings::{Counted, Quantity},
+        text,
+    },
+};
+
+impl Evidence<'_> {
+    /// How the injector limited an entrant at this point, if it did.
+    pub(super) fn limited_by_injector(&self, entrant: &str) -> Option<Limited> {
+        limited(&self.paces(entrant))
+    }
+
+    fn paces(&self, entrant: &str) -> Vec<Pace> {
+        let trials = self.trials(entrant);
+        trials.iter().filter_map(|trial| pace(trial)).collect()
+    }
+
+    /// Whether the injector's limit is in a figure of a limited entrant.
+    pub(super) fn depends_on_pace(&self, measure: Measure<'_>, limited: Limited) -> bool {
+        match measure {
+            Measure::MillisecondsPerRequest => true,
+            Measure::RequestsPerSecond | Measure::Cost(..) | Measure::LoadWatts => limited.is_rate,
+            // At another rate idle power would have another part in them.
+            Measure::Joules(which) => {
+                limited.is_rate && (which == DecidingFigure::Gross || which == self.deciding)
+            }
+            Measure::CpuMilliseconds | Measure::IdleWatts => false,
+        }
+    }
+
+    /// How the injector limited what a budget is for, if it did. Ratios are not compared at all.
+    pub(super) fn limits_budget(&self, candidate: &str, quantity: Quantity) -> Option<Limited> {
+        let limited = self.limited_by_injector(candidate)?;
+        let is_limited = match quantity {
+            Quantity::MillisecondsPerRequest => true,
+            Quantity::RequestsPerSecond | Quantity::JoulesPerRequest | Quantity::ErrorRatio => {
+                limited.is_rate
+            }
+            Quantity::EnergyRatio => false,
+        };
+        is_limited.then_some(limited)
+    }
+
+    /// What helps against a limit of the injector.
+    pub(super) fn limit_remedy(&self) -> &'static str {
+        match (self.settings.counted, self.settings.rate) {
+            (Counted::Executions, _) => "give each execution more work",
+            (_, Some(_)) => {
+                "write a lower load.rate, give the injector more CPU, or ask for larger answers"
+            }
+            (_, None) => {
+                "write a load.rate that every candidate reaches, give the injector more CPU, or ask for larger answers"
+            }
+        }
+    }
+
+    /// Why two candidates are not compared: the injector set the rate of one.
+    pub(super) fn injector_limits(&self, one: &str, other: &str) -> Option<NotCompared> {
+        let (name, limited) = [one, other].into_iter().find_map(|name| {
+            let limited = self.limited_by_injector(name).filter(|it| it.is_rate)?;
+            Some((name, limited))
+        })?;
+        Some(NotCompared {
+            reason: reason::INJECTOR_LIMITED,
+            message: format!(
+                "{one} and {other} are not compared, because {}. To compare them, {}",
+                limit_words(name, limited),
+                self.limit_remedy()
+            ),
+        })
+    }
+
+    /// What a reader must know of the candidates that the injector limited.
+    pub(super) fn limit_notes(&self) -> Vec<String> {
+        let of_candidate = |name: &String| {
+            let limited = self.limited_by_injector(name)?;
+            let words = limit_words(name, limited);
+            if !limited.is_rate {
+                return Some(format!(
+                    "{words}. The rate was reached, so joules count; the times include waiting in the injector and are withheld"
+                ));
+            }
+            let rate = self.measured(name, Measure::RequestsPerSecond, self.settings.level)?;
+            Some(format!(
+                "{words}. {} {}s/s are the injector's limit, and {name} may do more",
+                text::number(rate.value),
+                self.settings.units.one
+            ))
+        };
+        let candidates = self.settings.candidates.iter();
+        candidates.filter_map(of_candidate).collect()
+    }
+
+    /// Medians over the candidate's trials; absent if nothing is known.
+    pub(super) fn injector(&self, candidate: &str) -> Option<InjectorResult> {
+        let paces = self.paces(candidate);
+        let median = |value: fn(&Pace) -> Option<f64>| {
+            frugality_measure::pace::median(paces.iter().filter_map(value))
+        };
+        let limits = self.limited_by_injector(candidate).map(|limited| {
+            if limited.is_rate {
+                InjectorLimits::Rate
+            } else {
+                InjectorLimits::Times
+            }
+        });
+        let cpu_share = median(|pace| pace.injector_share);
+        let rounded = |share: f64| (share * 1000.0).round() / 1000.0;
+        (cpu_share.is_some() || limits.is_some()).then(|| InjectorResult {
+            cpu_share: cpu_share.map(rounded),
+            node_cpu_share: median(|pace| pace.node_share).map(rounded),
+            limits,
+        })
+    }
+}
+
+/// What limited a candidate, for people.
+pub(super) fn limit_words(candidate: &str, limited: Limited) -> String {
+    let percent = |share: f64| text::number(100.0 * share);
+    let node = |share: Option<f64>| match share {
+        Some(share) => format!("{} % of the measured node's CPU", percent(share)),
+        None => "an unknown part of the measured node's CPU".to_owned(),
+    };
+    match limited.sign {
+        Sign::Busy {
+            injector_share,
+            node_share,
+        } => format!(
+            "the injector limited {candidate}: the injector's CPUs were {} % busy, and {candidate} left CPU unused ({} in use)",
+            percent(injector_share),
+            node(node_share)
+        ),
+        Sign::Throttled {
+            throttled_share,
+            node_share,
+        } => format!(
+            "the injector limited {candidate}: a CPU limit throttled the injector for {} % of the time, and {candidate} left CPU unused ({} in use)",
+            percent(throttled_share),
+            node(node_share)
+        ),
+        Sign::Idle { occupancy } => format!(
+            "the injector limited {candidate}: its connections waited for answers only {} % of the time, where {} % are needed",
+            percent(occupancy),
+            percent(LEAST_OCCUPANCY)
+        ),
+    }
+}
+
+/// What one trial shows.
+fn pace(trial: &FrugalityTrialStatus) -> Option<Pace> {
+    let requests = trial.requests.as_ref()?;
+    // Executions are begun by the runner, in the candidate's own container.
+    let injector = trial
+        .injector_cpu
+        .as_ref()
+        .filter(|_| trial.batch.is_none());
+    let seconds = trial.window?.seconds();
+    Some(Pace::new(requests, injector, node_share(trial), seconds))
+}
+
+/// Share of the measured node's CPUs that was in use in the window. Active energy is node energy × that share, interval
+/// by interval (`frugality_measure::attribution`, and Kepler's).
+fn node_share(trial: &FrugalityTrialStatus) -> Option<f64> {
+    let energy = trial.energy.as_ref()?;
+    let attributed = energy.attributed.as_ref()?;
+    let active = attributed.candidate_joules
+        + attributed.database_joules.unwrap_or(0.0)
+        + attributed.system_joules?;
+    (energy.node_joules > 0.0).then(|| active / energy.node_joules)
+}

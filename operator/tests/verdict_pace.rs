@@ -1,0 +1,306 @@
+//! Candidates that the injector limited: their figures are the injector's, so nothing is concluded from them.
+
+use frugality_measure::pace::InjectorCpu;
+use frugality_operator::{
+    api::{
+        BudgetOutcome, CandidateResult, FrugalityBenchmark, FrugalityBenchmarkStatus,
+        InjectorLimits, Verdict, reason,
+    },
+    plan::Plan,
+};
+use serde_json::{Value, json};
+
+use crate::common::{
+    edited,
+    entries::{Trial, factor, judged, swept},
+    judgement::{status, usual},
+    two_with,
+};
+
+/// A trial in which so much of the injector's and of the measured node's CPU was in use.
+fn busy(injector: f64, node: f64) -> impl Fn(Trial) -> Trial {
+    move |trial| Trial {
+        injector_cpu: Some(InjectorCpu {
+            cpus: 1,
+            busy_share: Some(injector),
+            busiest_share: Some(injector),
+            throttled_seconds: Some(0.0),
+            ..InjectorCpu::default()
+        }),
+        node_share: Some(node),
+        ..trial
+    }
+}
+
+/// nginx and lighttpd, whose small answers take less CPU than the injector's requests.
+fn static_servers(changes: &[(&str, Value)]) -> FrugalityBenchmark {
+    let servers = two_with(&[
+        ("/candidates/0/name", json!("nginx")),
+        ("/candidates/1/name", json!("lighttpd")),
+        ("/energy/tieWithin", json!("0.05")),
+    ]);
+    edited(&servers, changes)
+}
+
+/// As fast as the injector asks: 1 % of chance from block to block, and nothing between the servers.
+fn saturated(block: i32) -> Trial {
+    let f = factor(block, 0.001);
+    busy(0.97, 0.48)(Trial {
+        gross: 0.000_17 * f,
+        net: Some(0.000_1 * f),
+        attributed_candidate: Some(0.000_08 * f),
+        attributed_both: Some(0.000_08 * f),
+        requests_per_second: 28_500.0 / f,
+        milliseconds: 0.14 * f,
+        ..Trial::default()
+    })
+}
+
+fn judged_as(plan: &Plan) -> (Option<Verdict>, &str, &str) {
+    let complete = plan
+        .status
+        .conditions
+        .iter()
+        .find(|c| c.type_ == reason::COMPLETE);
+    let complete = complete.unwrap();
+    (plan.status.verdict, &complete.reason, &complete.message)
+}
+
+fn result<'a>(status: &'a FrugalityBenchmarkStatus, candidate: &str) -> &'a CandidateResult {
+    let mut results = status.results.iter();
+    results
+        .find(|result| result.candidate == candidate)
+        .unwrap()
+}
+
+#[test]
+fn two_servers_that_the_injector_limits_are_neither_equal_nor_is_one_the_winner() {
+    let plan = status(&static_servers(&[]), |block, _| saturated(block));
+    let found = &plan.status;
+    assert_eq!((found.tie, &found.winner), (None, &None));
+    assert!(found.comparisons.is_empty(), "{:?}", found.comparisons);
+    let (verdict, reason, message) = judged_as(&plan);
+    assert_eq!(
+        (verdict, reason),
+        (Some(Verdict::Inconclusive), "InjectorLimited")
+    );
+    for words in [
+        "nginx and lighttpd are not compared",
+        "the injector's CPUs were 97.0 % busy",
+        "48.0 % of the measured node's CPU in use",
+        "write a load.rate that every candidate reaches, give the injector more CPU, or ask for larger answers",
+        "28500 requests/s are the injector's limit, and nginx may do more",
+    ] {
+        assert!(message.contains(words), "{words:?} in {message}");
+    }
+}
+
+#[test]
+fn what_the_injector_limited_is_withheld_and_what_does_not_depend_on_the_rate_stays() {
+    let plan = status(&static_servers(&[]), |block, _| saturated(block));
+    for candidate in ["nginx", "lighttpd"] {
+        let result = result(&plan.status, candidate);
+        assert_eq!(result.requests_per_second, None);
+        assert_eq!(result.milliseconds_per_request, None);
+        assert_eq!(result.gross_joules_per_request, None);
+        assert!(result.cpu_milliseconds_per_request.is_some());
+        let why = format!("requests/s: the injector limited {candidate}");
+        assert!(result.withheld.contains(&why), "{:?}", result.withheld);
+        let injector = result.injector.as_ref().unwrap();
+        assert_eq!(injector.limits, Some(InjectorLimits::Rate));
+        assert_eq!(injector.cpu_share, Some(0.97));
+        assert_eq!(injector.node_cpu_share, Some(0.48));
+    }
+}
+
+#[test]
+fn one_limited_candidate_is_enough_and_the_other_keeps_its_figures() {
+    let plan = status(&static_servers(&[]), |block, candidate| match candidate {
+        "nginx" => saturated(block),
+        _ => busy(0.6, 0.99)(usual(block, candidate)),
+    });
+    assert_eq!(judged_as(&plan).1, "InjectorLimited");
+    assert_eq!(plan.status.winner, None);
+    let other = result(&plan.status, "lighttpd");
+    assert!(other.requests_per_second.is_some());
+    assert_eq!(other.injector.as_ref().unwrap().limits, None);
+}
+
+#[test]
+fn a_busy_injector_that_loads_a_busier_node_limits_nothing() {
+    let plan = status(&static_servers(&[]), |block, _| {
+        busy(0.97, 0.96)(saturated(block))
+    });
+    assert_eq!(plan.status.tie, Some(true));
+    assert!(result(&plan.status, "nginx").requests_per_second.is_some());
+}
+
+#[test]
+fn the_fastest_trials_are_not_discarded() {
+    // At the threshold: fast trials are above, slow ones below. All of them count, and the median decides.
+    let of = |share: f64| {
+        status(&static_servers(&[]), move |block, candidate| {
+            let trial = usual(block, candidate);
+            let faster = trial.requests_per_second / 400.0;
+            busy(share * faster, 0.5)(trial)
+        })
+    };
+    let quiet = of(0.799);
+    assert_eq!(result(&quiet.status, "nginx").trials, 5);
+    let rate = result(&quiet.status, "nginx").requests_per_second.unwrap();
+    assert!((rate.value - 400.0).abs() < 0.01, "{rate:?}");
+    assert_eq!(judged_as(&of(0.801)).1, "InjectorLimited");
+}
+
+#[test]
+fn connections_that_wait_for_the_injector_limit_all_trials_or_none() {
+    let of = |occupancy: [f64; 5]| {
+        status(&static_servers(&[]), move |block, candidate| Trial {
+            occupancy: occupancy[usize::try_from(block - 1).unwrap()],
+            ..usual(block, candidate)
+        })
+    };
+    let one_low = of([0.99, 0.99, 0.99, 0.99, 0.5]);
+    assert_eq!(result(&one_low.status, "nginx").injector, None);
+    let most_low = of([0.85, 0.85, 0.85, 0.99, 0.99]);
+    let (_, reason, message) = judged_as(&most_low);
+    assert_eq!(reason, "InjectorLimited");
+    let words =
+        "its connections waited for answers only 85.0 % of the time, where 90.0 % are needed";
+    assert!(message.contains(words), "{message}");
+}
+
+#[test]
+fn a_throttled_injector_limits_what_it_loads() {
+    let plan = status(&static_servers(&[]), |block, candidate| Trial {
+        injector_cpu: Some(InjectorCpu {
+            cpus: 1,
+            limit_cpus: Some(0.3),
+            used_seconds: Some(5.9),
+            throttled_seconds: Some(13.0),
+            busy_share: Some(0.4),
+            busiest_share: Some(0.4),
+        }),
+        node_share: Some(0.3),
+        ..usual(block, candidate)
+    });
+    let (_, reason, message) = judged_as(&plan);
+    assert_eq!(reason, "InjectorLimited");
+    let words = "a CPU limit throttled the injector for 65.0 % of the time";
+    assert!(message.contains(words), "{message}");
+}
+
+fn budget(limits: &Value) -> FrugalityBenchmark {
+    let mut budget = limits.clone();
+    budget["candidate"] = json!("nginx");
+    static_servers(&[("/budgets", json!([budget]))])
+}
+
+#[test]
+fn a_budget_is_met_at_the_injectors_limit_but_never_exceeded() {
+    // 28500 requests/s in 0.14 ms: with more of the injector it would be more in less.
+    for (limits, outcome) in [
+        (json!({"minRequestsPerSecond": "20000"}), BudgetOutcome::Met),
+        (
+            json!({"minRequestsPerSecond": "40000"}),
+            BudgetOutcome::Withheld,
+        ),
+        (
+            json!({"maxMillisecondsPerRequest": "0.2"}),
+            BudgetOutcome::Met,
+        ),
+        (
+            json!({"maxMillisecondsPerRequest": "0.1"}),
+            BudgetOutcome::Withheld,
+        ),
+        // Of another rate.
+        (
+            json!({"maxJoulesPerRequest": "0.001"}),
+            BudgetOutcome::Withheld,
+        ),
+        (
+            json!({"maxJoulesPerRequest": "0.0001"}),
+            BudgetOutcome::Withheld,
+        ),
+        (json!({"maxErrorRatio": "0.5"}), BudgetOutcome::Withheld),
+        (
+            json!({"maxEnergyRatio": "2", "against": "lighttpd"}),
+            BudgetOutcome::Withheld,
+        ),
+    ] {
+        let plan = status(&budget(&limits), |block, _| saturated(block));
+        let budget = &plan.status.budgets[0];
+        assert_eq!(budget.outcome, outcome, "{limits}: {}", budget.message);
+        let (verdict, reason, message) = judged_as(&plan);
+        if outcome == BudgetOutcome::Met {
+            assert_eq!(verdict, Some(Verdict::Pass), "{limits}: {message}");
+            let words = "the injector limited it, so the candidate may be better";
+            assert!(message.contains(words), "{message}");
+        } else {
+            assert_eq!(
+                (verdict, reason),
+                (Some(Verdict::Inconclusive), "InjectorLimited"),
+                "{limits}: {message}"
+            );
+            assert_eq!(budget.figure, None);
+        }
+    }
+}
+
+#[test]
+fn at_a_rate_that_is_reached_joules_are_compared_and_times_withheld() {
+    let at_rate = static_servers(&[("/load/rate", json!(1000))]);
+    let plan = status(&at_rate, |block, candidate| Trial {
+        shortfall: Some(0.0),
+        occupancy: 0.2,
+        ..busy(0.97, 0.3)(usual(block, candidate))
+    });
+    assert_eq!(plan.status.tie, Some(true));
+    let result = result(&plan.status, "nginx");
+    assert!(result.net_joules_per_request.is_some());
+    assert!(result.requests_per_second.is_some());
+    assert_eq!(result.milliseconds_per_request, None);
+    assert_eq!(
+        result.injector.as_ref().unwrap().limits,
+        Some(InjectorLimits::Times)
+    );
+    let notes = plan.status.notes.join("; ");
+    assert!(
+        notes.contains("The rate was reached, so joules count"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_limit_at_one_point_leaves_the_others_alone_and_names_no_best_point() {
+    let sweep = static_servers(&[("/load/sweep", json!({"connections": [1, 8]}))]);
+    let trials = swept(&sweep, |connections, block, _, candidate| {
+        let node = if connections == 8 { 0.48 } else { 0.95 };
+        busy(0.97, node)(usual(block, candidate))
+    });
+    let plan = judged(&sweep, trials);
+    let compared: Vec<&str> = plan
+        .status
+        .comparisons
+        .iter()
+        .map(|c| c.point.as_str())
+        .collect();
+    assert_eq!(compared, ["c1-max"]);
+    assert_eq!(plan.status.winner, None);
+    let (verdict, reason, message) = judged_as(&plan);
+    assert_eq!(
+        (verdict, reason),
+        (Some(Verdict::Inconclusive), "InjectorLimited"),
+        "{message}"
+    );
+    for best in &plan.status.sweep {
+        assert_eq!(
+            (
+                &best.most_requests_per_second,
+                &best.most_requests_per_joule,
+                &best.knee
+            ),
+            (&None, &None, &None)
+        );
+    }
+}
