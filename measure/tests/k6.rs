@@ -279,7 +279,7 @@ fn report_with(names: impl Iterator<Item = String>) -> InjectionReport {
         clock: None,
         clock_after: None,
         course: None,
-        throttled_seconds: None,
+        cpu: None,
     }
 }
 
