@@ -28,6 +28,10 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub(crate) struct RunArguments {
     /// What to request; each {uuid} in it is fresh for every request. With a script, where it finds the target
     #[arg(long)]

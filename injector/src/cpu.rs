@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn all_but_idle_time_of_the_allowed_cpus_is_busy() {
-        let ticks = ticks(STAT, &[1]);
+        let counted = ticks(STAT, &[1]);
         assert_eq!(
-            ticks,
+            counted,
             [Ticks {
                 busy: 350.0,
                 all: 700.0

@@ -881,7 +881,7 @@ mod tests {
         });
         let benchmark: FrugalityBenchmark = serde_json::from_value(benchmark).unwrap();
         let reader = Reader::new(0).unwrap();
-        let seen = observe(&client, &places, &reader, &benchmark, None, None).await;
+        let seen = Box::pin(observe(&client, &places, &reader, &benchmark, None, None)).await;
         server.abort();
         let seen = seen.unwrap();
         let peers: Vec<_> = seen.peers.iter().map(|peer| peer.uid.as_str()).collect();

@@ -94,7 +94,7 @@ fn a_ratio_between_boards_carries_the_accuracy_of_both_meters() {
     assert!(expanded.covers_meter);
     assert_eq!(
         plan.status.columns.unwrap().ratio.as_deref(),
-        Some("0.333 [0.288–0.386]")
+        Some("0.333 [0.287–0.387]")
     );
 }
 

@@ -57,6 +57,10 @@ fn after(world: &mut World) -> FrugalityBenchmark {
     world.slots[0].benchmark.clone()
 }
 
+#[allow(
+    clippy::large_stack_arrays,
+    reason = "a test's list of benchmarks, made once"
+)]
 fn states() -> BTreeMap<String, FrugalityBenchmark> {
     let mut running = World::new([two()]);
     running.pass(0);

@@ -395,7 +395,7 @@ fn what_a_server_is_waited_for_is_told_at_once() {
     };
     let texts = [
         told(&|pod| {
-            pod.unschedulable = Some("0/2 nodes are available: 2 Insufficient memory.".into())
+            pod.unschedulable = Some("0/2 nodes are available: 2 Insufficient memory.".into());
         }),
         told(&|pod| pod.started_unix_seconds = None),
         told(&|pod| pod.waiting = Some(("ErrImagePull".into(), "not found".into()))),

@@ -521,12 +521,12 @@ fn trials_that_start_at_different_temperatures_are_noted() {
         judged(&benchmark, trials).status.notes
     };
     assert_eq!(notes(2.9), Vec::<String>::new());
-    let noted = notes(3.5);
+    let found = notes(3.5);
     assert!(
-        noted[0].starts_with(
+        found[0].starts_with(
             "in 2 of 5 blocks trials started at temperatures more than 3 K apart (at most 3.5"
         ),
-        "{noted:?}"
+        "{found:?}"
     );
 }
 

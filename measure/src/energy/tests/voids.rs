@@ -613,7 +613,7 @@ fn an_ordinary_server_is_within_its_power() {
         let scaled = |joules: Option<f64>| joules.map(|joules| 60.0 * joules);
         reading.active_joules = scaled(reading.active_joules);
         reading.idle_joules = scaled(reading.idle_joules);
-        for pod in reading.pods.iter_mut() {
+        for pod in &mut reading.pods {
             pod.joules = scaled(pod.joules);
         }
     });

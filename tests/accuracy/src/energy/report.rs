@@ -131,6 +131,19 @@ impl Summary {
         failures
     }
 
+    /// How many attempts were void, by reason.
+    fn voids_by_reason(&self) -> String {
+        let mut voids: BTreeMap<&str, usize> = BTreeMap::new();
+        for reason in self.found.iter().flat_map(|found| &found.voids) {
+            *voids.entry(reason).or_default() += 1;
+        }
+        let voids: Vec<_> = voids
+            .iter()
+            .map(|(reason, n)| format!("{n} {reason}"))
+            .collect();
+        voids.join(", ")
+    }
+
     /// The section as text for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
@@ -197,17 +210,9 @@ impl Summary {
             percent(within_stated(&of_meters)),
         ]);
 
-        let mut voids: BTreeMap<&str, usize> = BTreeMap::new();
-        for reason in self.found.iter().flat_map(|found| &found.voids) {
-            *voids.entry(reason).or_default() += 1;
-        }
-        let voids: Vec<_> = voids
-            .iter()
-            .map(|(reason, n)| format!("{n} {reason}"))
-            .collect();
         let mut text = table.text();
         // Writing to a String can't fail.
-        let _ = writeln!(text, "\n  void attempts: {}\n", voids.join(", "));
+        let _ = writeln!(text, "\n  void attempts: {}\n", self.voids_by_reason());
         let mut table = Table::new([
             "runs of 5 blocks",
             "runs",
