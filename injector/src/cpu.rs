@@ -176,8 +176,8 @@ fn allowed_cpus() -> Vec<u32> {
 
 /// The numbers in a list such as `0-2,5`.
 fn numbers(list: &str) -> Vec<u32> {
-    let ranges = list.trim().split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let ranges = list.trim().split(',').filter_map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
     });
     ranges.flatten().collect()
