@@ -101,7 +101,7 @@ fn a_ratio_budget_is_decided_on_the_bound() {
     let message = &plan.status.budgets[0].message;
     assert_eq!(
         message,
-        "rust / python: 1.020 [1.016–1.024] as ratio of gross joules keeps to the budget of at most 1.05 (without trials.control the noise floor is not known)"
+        "rust / python: 1.020 [1.015–1.025] as ratio of gross joules keeps to the budget of at most 1.05 (without trials.control the noise floor is not known)"
     );
 }
 

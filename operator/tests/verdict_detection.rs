@@ -38,7 +38,7 @@ fn net_energy_below_the_limit_of_all_trials_is_withheld() {
     assert!(of("python").net_joules_per_request.is_some());
     let why = of("rust").withheld.join("; ");
     assert!(
-        why.starts_with("net joules missing in 5 of 5 trials: net energy of 5.881 J")
+        why.starts_with("net joules missing in 5 of 5 trials: net energy of 5.940 J")
             && why.contains("over all trials of the run the detection limit is 7.56")
             && why.ends_with(
                 "because half the difference of the two idle baselines varies by 0.0474 W"

@@ -113,7 +113,7 @@ fn joules_of_unknown_accuracy_have_no_interval_anywhere() {
 fn joules_of_known_accuracy_have_it_by_their_part_of_it() {
     let plan = status(&two(), compared(known(0.05, 0.1), 0.5, 0.4));
     let result = &plan.status.results[0];
-    let half = |of_meter: f64| (1.963_243_f64 * 0.005).hypot(2.0 * of_meter);
+    let half = |of_meter: f64| (2.321_889_f64 * 0.005).hypot(2.0 * of_meter);
     // Half a millisecond a thousandth of 2 W and 0.4 of 3 W: 2 and 1.2 mJ.
     let of_gross = (0.05 * 2.0 + 0.1 * 1.2) / 3.2;
     for (figure, of_meter) in [
@@ -179,11 +179,11 @@ fn a_winner_on_every_board_is_shown_with_the_range_of_the_boards() {
     let plan = status(&two(), compared(BOX, 0.8, 0.6));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     assert_eq!(comparison(&plan).board, Some(BoardVerdict::EveryBoard));
-    // exp(1.963243 · 0.01) on both sides.
-    assert_eq!(column(&plan, "ratio"), "0.600–0.800 [0.588–0.816]");
+    // exp(2.321889 · 0.01) on both sides.
+    assert_eq!(column(&plan, "ratio"), "0.600–0.800 [0.586–0.819]");
     let table = table(&two(), plan.status);
     assert!(
-        table.contains("rust / python: 0.600–0.800 [0.588–0.816], on every board"),
+        table.contains("rust / python: 0.600–0.800 [0.586–0.819], on every board"),
         "{table}"
     );
 }
@@ -197,7 +197,7 @@ fn the_stated_accuracy_of_the_board_decides_where_not_every_board_would() {
     assert_eq!(c.board, Some(BoardVerdict::StatedAccuracy));
     let ratio = |idle: f64, cpu: f64| (idle * 2.1 + cpu * 0.4) / (idle * 2.0 + cpu);
     let (low, high) = ((-0.1_f64).exp(), 0.1_f64.exp());
-    let end = (1.963_243_f64 * 0.01).exp();
+    let end = (2.321_889_f64 * 0.01).exp();
     let (lower, upper) = c.ratio.bounds();
     assert_near(lower, ratio(2.0 * low, 3.0 * high) / end);
     assert_near(upper, ratio(2.0 * high, 3.0 * low) * end);
@@ -214,7 +214,7 @@ fn net_joules_of_a_model_are_compared_whatever_the_board() {
     let plan = status(&benchmark, compared(BOX, 1.3, 0.6));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     assert_eq!(comparison(&plan).boards, None);
-    assert_eq!(column(&plan, "ratio"), "0.600 [0.588–0.612]");
+    assert_eq!(column(&plan, "ratio"), "0.600 [0.586–0.614]");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_model_of_unknown_shape_and_accuracy_compares_nothing() {
     // With a stated accuracy, both figures may be off in opposite ways.
     let plan = status(&two(), unknown(Some(0.03)));
     let c = comparison(&plan);
-    let half = (1.963_243_f64 * 0.01).hypot(2.0 * (0.03 + 0.03));
+    let half = (2.321_889_f64 * 0.01).hypot(2.0 * (0.03 + 0.03));
     assert_near(c.ratio.bounds().1, c.ratio.value * half.exp());
 }
 
@@ -264,7 +264,7 @@ fn a_ratio_budget_holds_for_every_board_or_is_not_met() {
         let budget = &plan.status.budgets[0];
         assert_eq!(budget.outcome, outcome, "{limit}: {}", budget.message);
         assert!(budget.message.contains(told), "{}", budget.message);
-        let range = "rust / python: 0.600–0.800 [0.588–0.816, for every board] as ratio";
+        let range = "rust / python: 0.600–0.800 [0.586–0.819, for every board] as ratio";
         assert!(budget.message.starts_with(range), "{}", budget.message);
         assert!(
             budget.message.contains(&format!("of at most {limit}")),
@@ -299,7 +299,7 @@ fn the_noise_floor_is_that_of_the_board_that_shows_most_noise() {
         on_board(BOX, 0.002 * factor(block, 0.001), 0.001 * of_cpu)
     });
     let floor = judged(&benchmark, trials).status.noise_floor.unwrap();
-    assert_near(floor.share, (1.963_243_f64 * 0.04).exp_m1());
+    assert_near(floor.share, (2.321_889_f64 * 0.04).exp_m1());
 }
 
 #[test]
