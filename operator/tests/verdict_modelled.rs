@@ -113,7 +113,7 @@ fn joules_of_unknown_accuracy_have_no_interval_anywhere() {
 fn joules_of_known_accuracy_have_it_by_their_part_of_it() {
     let plan = status(&two(), compared(known(0.05, 0.1), 0.5, 0.4));
     let result = &plan.status.results[0];
-    let half = |of_meter: f64| (2.321_889_f64 * 0.005).hypot(2.0 * of_meter);
+    let half = |of_meter: f64| (1.963_243_f64 * 0.005).hypot(2.0 * of_meter);
     // Half a millisecond a thousandth of 2 W and 0.4 of 3 W: 2 and 1.2 mJ.
     let of_gross = (0.05 * 2.0 + 0.1 * 1.2) / 3.2;
     for (figure, of_meter) in [
@@ -299,7 +299,7 @@ fn the_noise_floor_is_that_of_the_board_that_shows_most_noise() {
         on_board(BOX, 0.002 * factor(block, 0.001), 0.001 * of_cpu)
     });
     let floor = judged(&benchmark, trials).status.noise_floor.unwrap();
-    assert_near(floor.share, (2.321_889_f64 * 0.04).exp_m1());
+    assert_near(floor.share, (1.963_243_f64 * 0.04).exp_m1());
 }
 
 #[test]
