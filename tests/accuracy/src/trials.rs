@@ -753,7 +753,7 @@ impl Meters {
 const VOIDS: [(&str, Voids); 3] = [
     ("whatever they show", Voids::Independent),
     ("the least 40 % of one candidate", Voids::Least(0.4)),
-    ("the least 40 % of both", Voids::LeastOfBoth(0.4)),
+    ("the least 30 % of both", Voids::LeastOfBoth(0.3)),
 ];
 
 /// One row of [`Discarded`].

@@ -361,7 +361,11 @@ fn more_blocks(blocks: usize, figure: &Figure, limit: &Limit) -> String {
     if room <= 0.0 && of_meter > ROUNDING * of_trials {
         return " (no number of blocks would: the meter and the ends of the windows are not known well enough)".into();
     }
-    let times = of_trials / room;
+    let times = if room > 0.0 {
+        of_trials / room
+    } else {
+        f64::INFINITY
+    };
     let needed = blocks as f64 * if is_unseen { times.sqrt() } else { times };
     let more = (needed - blocks as f64).ceil().max(1.0);
     if blocks as f64 + more <= f64::from(MAX_BLOCKS) {

@@ -161,28 +161,9 @@ impl Summary {
         ]);
         let row = |name: &str, chosen: &dyn Fn(&Found) -> bool, table: &mut Table| {
             let cases: Vec<_> = self.found.iter().filter(|found| chosen(found)).collect();
-            let attempts = self.attempts(chosen);
-            let errors = gross(&attempts);
-            let at = |errors: &[f64], q: f64| quantile(errors, q).map_or("–".to_owned(), percent);
-            let stated: Vec<f64> = attempts.iter().map(|a| a.stated).collect();
             let is_invalid = |found: &&&Found| found.verdict == Verdict::Invalid;
-            let within = if attempts.is_empty() {
-                "–".to_owned()
-            } else {
-                percent(within_stated(&attempts))
-            };
-            table.row(&[
-                name.to_owned(),
-                cases.len().to_string(),
-                cases.iter().filter(is_invalid).count().to_string(),
-                attempts.len().to_string(),
-                at(&errors, 0.5),
-                at(&errors, 0.95),
-                at(&errors, 1.0),
-                at(&net(&attempts), 0.95),
-                at(&stated, 0.5),
-                within,
-            ]);
+            let void = cases.iter().filter(is_invalid).count().to_string();
+            table.row(&cells(name, cases.len(), void, &self.attempts(chosen)));
         };
         for (index, stratum) in STRATA.iter().enumerate() {
             row(stratum.name, &|found| found.stratum == index, &mut table);
@@ -194,21 +175,12 @@ impl Summary {
         );
         row("all", &|_| true, &mut table);
         let (of_meters, meters) = self.of_meters();
-        let stated: Vec<f64> = of_meters.iter().map(|a| a.stated).collect();
-        let errors = gross(&of_meters);
-        let at = |errors: &[f64], q: f64| quantile(errors, q).map_or("–".to_owned(), percent);
-        table.row(&[
-            "U is the meter's accuracy".to_owned(),
-            meters.to_string(),
+        table.row(&cells(
+            "U is the meter's accuracy",
+            meters,
             "–".to_owned(),
-            of_meters.len().to_string(),
-            at(&errors, 0.5),
-            at(&errors, 0.95),
-            at(&errors, 1.0),
-            at(&net(&of_meters), 0.95),
-            at(&stated, 0.5),
-            percent(within_stated(&of_meters)),
-        ]);
+            &of_meters,
+        ));
 
         let mut text = table.text();
         // Writing to a String can't fail.
@@ -244,6 +216,30 @@ impl Summary {
         text.push_str(&table.text());
         text
     }
+}
+
+/// A row of the table of attempts.
+fn cells(name: &str, cases: usize, void: String, attempts: &[AttemptError]) -> [String; 10] {
+    let errors = gross(attempts);
+    let at = |errors: &[f64], q: f64| quantile(errors, q).map_or("–".to_owned(), percent);
+    let stated: Vec<f64> = attempts.iter().map(|a| a.stated).collect();
+    let within = if attempts.is_empty() {
+        "–".to_owned()
+    } else {
+        percent(within_stated(attempts))
+    };
+    [
+        name.to_owned(),
+        cases.to_string(),
+        void,
+        attempts.len().to_string(),
+        at(&errors, 0.5),
+        at(&errors, 0.95),
+        at(&errors, 1.0),
+        at(&net(attempts), 0.95),
+        at(&stated, 0.5),
+        within,
+    ]
 }
 
 /// Room for chance over so many independent draws: four standard deviations of a share of 95 %.
