@@ -175,8 +175,8 @@ fn allowed_cpus() -> Vec<u32> {
 }
 
 /// The numbers in a list such as `0-2,5`.
-fn numbers(list: &str) -> Vec<u32> {
-    let ranges = list.trim().split(',').filter_map(|part| {
+fn numbers(text: &str) -> Vec<u32> {
+    let ranges = text.trim().split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
     });
