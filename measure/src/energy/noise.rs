@@ -17,6 +17,9 @@ pub(super) struct IdleNoise {
 /// that shows in the difference of the two baselines.
 const MAX_CORRELATION: f64 = 0.8;
 
+/// The least part of the noise of single steps that is taken to remain in a mean of many, with times that are not reported.
+const LEAST_MEMORY: f64 = 0.1;
+
 impl IdleNoise {
     /// From the mean powers between readings in both baselines, each around its own mean. `None` if no baseline has
     /// two of them.
@@ -63,12 +66,21 @@ impl IdleNoise {
         } else {
             0.0
         };
-        let correlation =
-            (seen + (1.0 + 3.0 * seen) * segments / count).clamp(0.0, MAX_CORRELATION);
-        let memory = (1.0 + correlation) / (1.0 - correlation);
+        let correlation = (seen + (1.0 + 3.0 * seen) * segments / count).min(MAX_CORRELATION);
+        // Times that the meter does not report make one step longer and the next one shorter: a moving average, of which a
+        // mean varies 1 + 2 r times as much (M. S. Bartlett, Journal of the Royal Statistical Society Supplement 8 (1946)
+        // 27). What the times cost a baseline is counted on its own. Noise without memory also comes out with a negative r
+        // by chance, so r counts only as far as it exceeds its standard error, 1/√n.
+        let memory = if correlation >= 0.0 {
+            (1.0 + correlation) / (1.0 - correlation)
+        } else if evidence.series.timestamp_uncertainty_seconds() > 0.0 {
+            (1.0 + 2.0 * (correlation + count.sqrt().recip()).min(0.0)).max(LEAST_MEMORY)
+        } else {
+            1.0
+        };
         Some(Self {
             watts2_seconds: squares / degrees_of_freedom * (seconds / count) * memory,
-            degrees_of_freedom: degrees_of_freedom / memory,
+            degrees_of_freedom: degrees_of_freedom / memory.max(1.0),
         })
     }
 

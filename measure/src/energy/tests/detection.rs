@@ -30,6 +30,8 @@ struct Quiet {
     /// Correlation of one such power with the next.
     correlation: f64,
     load_watts: f64,
+    /// How old the counter is at most when it is read, in seconds, if the meter reports no times; each reading by chance.
+    late_seconds: Option<f64>,
 }
 
 const BASELINE_SECONDS: f64 = 15.0;
@@ -43,15 +45,17 @@ impl Quiet {
         lab.idle_after = window(59.2, 59.2 + BASELINE_SECONDS);
         lab.readings.clear();
         let (mut joules, mut at, mut off) = (1000.0, -1.2, chance.normal());
+        let mut watts = 3.0;
         let template = Reading {
             pods: Pods::from_iter([]),
             ..truth(0.0, 0.5)
         };
         while at < 77.0 {
             let mut reading = template.clone();
-            reading.meter_unix_seconds = Some(T0 + at);
+            reading.meter_unix_seconds = self.late_seconds.is_none().then_some(T0 + at);
             reading.scraped_at_unix_seconds = T0 + at;
-            reading.node_joules = joules;
+            let late_seconds = self.late_seconds.unwrap_or_default() * chance.uniform();
+            reading.node_joules = joules - watts * late_seconds;
             reading.active_joules = None;
             reading.idle_joules = None;
             reading.node_cpu_seconds = None;
@@ -64,7 +68,8 @@ impl Quiet {
             } else {
                 0.0
             };
-            joules += 0.5 * (3.0 + load + self.noise_watts * off);
+            watts = 3.0 + load + self.noise_watts * off;
+            joules += 0.5 * watts;
         }
         lab.unchecked().unwrap()
     }
@@ -85,6 +90,7 @@ fn without_load_one_attempt_in_two_thousand_reports_net_energy() {
             noise_watts,
             correlation,
             load_watts: 0.0,
+            late_seconds: None,
         };
         quiet.found(20_000)
     };
@@ -93,6 +99,25 @@ fn without_load_one_attempt_in_two_thousand_reports_net_energy() {
     // How far one step resembles the next is known worse from one attempt: the run's trials together mend that.
     let with_memory = found(0.05, 0.5);
     assert!(with_memory < 40, "{with_memory} of 20000");
+}
+
+#[test]
+fn without_load_a_meter_that_reports_no_times_finds_no_more() {
+    for noise_watts in [0.02, 0.1, 0.3, 1.0] {
+        for late_seconds in [0.0, 0.1, 0.25, 0.5] {
+            let quiet = Quiet {
+                noise_watts,
+                correlation: 0.0,
+                load_watts: 0.0,
+                late_seconds: Some(late_seconds),
+            };
+            let found = quiet.found(20_000);
+            assert!(
+                found < 20,
+                "noise {noise_watts} W, late by up to {late_seconds} s: {found} of 20000"
+            );
+        }
+    }
 }
 
 #[test]
@@ -116,6 +141,7 @@ fn a_load_of_a_hundredth_of_the_idle_power_is_found() {
         noise_watts: 0.05,
         correlation: 0.0,
         load_watts,
+        late_seconds: None,
     };
     let half = quiet(0.03).found(500);
     assert!((50..450).contains(&half), "{half} of 500 near the limit");
@@ -130,6 +156,7 @@ fn the_trials_of_a_run_together_see_noise_that_one_attempt_does_not() {
         noise_watts: 0.05,
         correlation: 0.9,
         load_watts: 0.0,
+        late_seconds: None,
     };
     let mut chance = Chance(20_261_125);
     let (mut by_attempt, mut by_run) = (0, 0);

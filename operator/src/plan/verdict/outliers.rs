@@ -87,7 +87,7 @@ impl Evidence<'_> {
             });
         format!(
             "block {number} is an outlier: {what} is {} times the median there, {} robust standard deviations off ({} \
-             are exceeded by chance in 1 % of runs){}",
+             are exceeded by chance in 1 % of series){}",
             text::number(found.outlier.distance.exp()),
             text::number(found.outlier.score),
             text::number(found.outlier.limit),

@@ -1,7 +1,10 @@
 //! What the product says of scripted trials and of k6's output, one line of JSON a case, for `tests/tracer/referee.py`,
 //! which shares no code with it and works out the same from the words of docs/measurement.md.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use frugality_accuracy::{
     Error, energy,
@@ -169,8 +172,17 @@ fn scripts() -> Vec<Script> {
 fn main() -> ExitCode {
     match lines() {
         Ok(lines) => {
+            let mut out = io::stdout().lock();
             for line in lines {
-                println!("{line}");
+                match writeln!(out, "{line}") {
+                    Ok(()) => {}
+                    // The referee listens no longer than to its first finding.
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+                    Err(error) => {
+                        eprintln!("{error}");
+                        return ExitCode::from(2);
+                    }
+                }
             }
             ExitCode::SUCCESS
         }
