@@ -54,7 +54,9 @@ impl Quiet {
             let mut reading = template.clone();
             reading.meter_unix_seconds = self.late_seconds.is_none().then_some(T0 + at);
             reading.scraped_at_unix_seconds = T0 + at;
-            let late_seconds = self.late_seconds.unwrap_or_default() * chance.uniform();
+            let late_seconds = self
+                .late_seconds
+                .map_or(0.0, |most| most * chance.uniform());
             reading.node_joules = joules - watts * late_seconds;
             reading.active_joules = None;
             reading.idle_joules = None;
@@ -146,7 +148,8 @@ fn a_load_of_a_hundredth_of_the_idle_power_is_found() {
     let half = quiet(0.03).found(500);
     assert!((50..450).contains(&half), "{half} of 500 near the limit");
     let most = quiet(0.06).found(500);
-    assert!(most > 485, "{most} of 500 at twice the limit");
+    // About 97 % are expected, and 470 is four standard deviations of 500 draws below that.
+    assert!(most > 470, "{most} of 500 at twice the limit");
 }
 
 #[test]
