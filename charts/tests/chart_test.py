@@ -537,6 +537,15 @@ def test_the_meter_mounts_host_paths_for_its_sources_and_can_write_to_none():
         assert "mountPropagation" not in mount
 
 
+def test_the_meter_sees_the_device_tree_only_if_asked_and_never_all_of_the_firmware():
+    daemonset = meter(*PI, "--set", "meter.deviceTree=true")
+    paths = [v["hostPath"]["path"] for v in daemonset["spec"]["template"]["spec"]["volumes"]]
+    assert [path for path in paths if "firmware" in path] == ["/sys/firmware/devicetree"]
+    mount = next(m for m in container(daemonset)["volumeMounts"] if m["name"] == "device-tree")
+    assert mount["readOnly"] is True
+    assert mount["mountPath"] == "/host/sys/firmware/devicetree"
+
+
 def power_files(*arguments):
     data = find(render(*arguments), "ConfigMap", "frugality-meter-power")["data"]
     return {name: json.loads(text) for name, text in data.items()}
