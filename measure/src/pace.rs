@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{NUMBERS_END, load::RequestFigures};
 
+pub use crate::statistics::median;
+
 /// From this busy share of its CPU on, the injector can limit the load. In the experiment of `docs/measurement.md`, more of the
 /// injector raised the rate by 12 to 152 % in 12 of the 14 cases above this share, and by 2 % at most in the others.
 pub const BUSY_SHARE: f64 = 0.8;
@@ -186,16 +188,6 @@ pub fn limited(trials: &[Pace]) -> Option<Limited> {
     };
     let sign = throttled.or_else(busy).or_else(idle)?;
     Some(Limited { sign, is_rate })
-}
-
-/// The middle of some numbers; absent if there are none.
-#[must_use]
-pub fn median(numbers: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut sorted: Vec<f64> = numbers.collect();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    Some(f64::midpoint(lower, upper))
 }
 
 #[cfg(test)]

@@ -38,6 +38,16 @@ pub struct Estimate {
     pub trials: usize,
 }
 
+/// The middle of some numbers; absent if there are none.
+#[must_use]
+pub fn median(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = numbers.collect();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
 /// The value that a Student-t variable with `degrees_of_freedom` (> 0, need not be whole) stays
 /// below with `probability` (strictly between 0 and 1). `None` outside these ranges.
 #[must_use]

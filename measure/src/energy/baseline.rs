@@ -104,7 +104,8 @@ impl Gross {
     /// - the window's ends;
     /// - the times of the baselines' readings, if the meter reports none.
     ///
-    /// The degrees of freedom are those of the noise (Welch and Satterthwaite, JCGM 100:2008, G.4.1).
+    /// The degrees of freedom are those of the noise (Welch and Satterthwaite, JCGM 100:2008, G.4.1). If the noise is
+    /// unknown, only the two means tell how far a mean varies, and a difference of two has one degree of freedom.
     fn detection_limit_joules(&self) -> f64 {
         let noise_watts2 = |seconds: f64| self.idle_noise.map_or(0.0, |it| it.variance_of(seconds));
         let of_baselines =
@@ -123,6 +124,10 @@ impl Gross {
         let factor = match self.idle_noise {
             Some(noise) if of_noise > 0.0 => {
                 detection_factor(noise.degrees_of_freedom * (variance / of_noise).powi(2))
+            }
+            None if half_difference.powi(2) > 0.0 => {
+                let of_difference = (half_difference * self.window_seconds).powi(2);
+                detection_factor((variance / of_difference).powi(2))
             }
             _ => DETECTION_FACTOR,
         };

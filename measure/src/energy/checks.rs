@@ -7,6 +7,7 @@ mod taken;
 use super::baseline::{Gross, Net};
 use super::counters::Series;
 use super::{AttemptReadings, ROUNDING_SECONDS, Void};
+use crate::model::LinearModel;
 use crate::reading::{PodReading, Provenance, Reading};
 
 pub(super) use taken::Taken;
@@ -208,7 +209,7 @@ fn meter_did_not_restart(evidence: &Evidence<'_>) -> Result<(), Void> {
     })
 }
 
-/// Meter, source, provenance and zone are the same all the time.
+/// Meter, source, provenance, zone and the model's watts are the same all the time.
 fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
     let traits = |reading: &Reading| {
         let meter = &reading.meter;
@@ -222,6 +223,7 @@ fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
             ),
             ("provenance", meter.provenance.to_string()),
             ("zone", reading.zone.clone()),
+            ("model", coefficients(meter.model)),
         ]
     };
     evidence.series.steps().try_for_each(|(a, b)| {
@@ -240,6 +242,19 @@ fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
             })
         })
     })
+}
+
+/// All digits of a model, so that two models that differ have different texts.
+fn coefficients(model: Option<LinearModel>) -> String {
+    let Some(model) = model else {
+        return "none".to_owned();
+    };
+    let uncertainty = model.uncertainty.map_or_else(
+        || "accuracy unknown".to_owned(),
+        |known| format!("u = {} and {}", known.idle_watts, known.watts_per_cpu),
+    );
+    let (idle_watts, watts_per_cpu) = (model.idle_watts, model.watts_per_cpu);
+    format!("{idle_watts} W + {watts_per_cpu} W per CPU, {uncertainty}")
 }
 
 /// The instrument was never at the end of its scale, where it would tell too little, and not by how much.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Bracket, ReadingMark, Void, Window};
 use crate::reading::{PodReading, Reading};
+use crate::statistics::median;
 
 /// The different readings of a span of time, in order, with one on either side of it if there is.
 pub(super) struct Series<'a> {
@@ -287,11 +288,10 @@ impl<'a> Series<'a> {
 
     /// The meter's own interval, else the median time between readings, in seconds.
     pub(super) fn interval_seconds(&self) -> f64 {
-        self.last.interval_seconds.unwrap_or_else(|| {
-            let mut gaps = self.gaps();
-            gaps.sort_by(f64::total_cmp);
-            gaps.get(gaps.len() / 2).copied().unwrap_or_default()
-        })
+        self.last
+            .interval_seconds
+            .or_else(|| median(self.gaps().into_iter()))
+            .unwrap_or_default()
     }
 
     /// By how much a reading's time may be off, in seconds. Without the meter's own timestamps the

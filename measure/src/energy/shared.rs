@@ -43,7 +43,9 @@ impl NetAttributed {
             let of_pods = above_idle(evidence, |evidence, window| {
                 pods_use(evidence, window, pods)
             })?;
-            Some(net_joules * (of_pods / of_node).clamp(0.0, 1.0))
+            // More than all of it is right too: where others rest under load, the pods also did what these no longer
+            // do, and the node's net energy is less by that.
+            Some(net_joules * (of_pods / of_node).max(0.0))
         };
         let candidate_joules = joules(attempt.candidate_pods)?;
         let database_joules = joules(attempt.database_pods);

@@ -265,12 +265,6 @@ impl K6Result {
         }
     }
 
-    /// Share of its CPUs' time that k6 used in the window, 0 to 1.
-    #[must_use]
-    pub fn cpu_share(&self) -> f64 {
-        self.cpu_seconds / (self.duration_seconds * f64::from(self.cpus))
-    }
-
     /// Cuts names and texts to the size that the output `cycles` keeps to as well, so that no report makes a record
     /// that can't be stored. Counts of names that are the same then are added up.
     pub(crate) fn keep_to_limits(&mut self) {

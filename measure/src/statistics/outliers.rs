@@ -1,6 +1,8 @@
 //! Values that lie far from the rest of their series, by measures that such a value does not move: the median, and the
 //! median absolute deviation from it (MAD). F. R. Hampel, Journal of the American Statistical Association 69 (1974) 383.
 
+use super::median;
+
 /// The MAD of a normal distribution is its standard deviation divided by this.
 const MAD_TO_DEVIATION: f64 = 1.4826;
 
@@ -43,9 +45,9 @@ pub fn outliers(values: &[f64]) -> Vec<Outlier> {
     let Some((_, limit)) = limit.filter(|_| values.iter().all(|value| value.is_finite())) else {
         return Vec::new();
     };
-    let middle = median(values);
-    let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    let deviation = MAD_TO_DEVIATION * median(&distances);
+    let middle = median(values.iter().copied()).unwrap_or_default();
+    let distances = values.iter().map(|value| (value - middle).abs());
+    let deviation = MAD_TO_DEVIATION * median(distances).unwrap_or_default();
     if deviation < LEAST_DEVIATION {
         return Vec::new();
     }
@@ -62,15 +64,4 @@ pub fn outliers(values: &[f64]) -> Vec<Outlier> {
         .collect();
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
     found
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        f64::midpoint(sorted[middle - 1], sorted[middle])
-    }
 }

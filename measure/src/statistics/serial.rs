@@ -38,6 +38,12 @@ pub struct Correlation {
 /// few or equal, or if independence is not rejected.
 #[must_use]
 pub fn correlation(blocks: &[Vec<(usize, f64)>]) -> Option<Correlation> {
+    // Blocks without a trial have no neighbours.
+    let blocks: Vec<&[(usize, f64)]> = blocks
+        .iter()
+        .map(Vec::as_slice)
+        .filter(|block| !block.is_empty())
+        .collect();
     let trials = blocks.concat();
     let values = logarithms(trials.iter().map(|(_, figure)| *figure))?;
     let count = trials.iter().map(|(series, _)| series + 1).max()?;
@@ -100,13 +106,17 @@ pub fn correlation(blocks: &[Vec<(usize, f64)>]) -> Option<Correlation> {
 /// Under a first-order autoregression, n trials at places pᵢ are worth n/V independent ones, V = Σᵢⱼ φ^|pᵢ − pⱼ|/n, and
 /// the squared deviations from their own mean sum up to σ²·(n − V), not to σ²·(n − 1). So the interval is
 /// √(V·(n − 1)/(n − V)) times as wide. Its t has n/V − 1 degrees of freedom, but at least half of n − 1: by simulation,
-/// fewer make intervals twice as wide for one more in a hundred that holds the truth.
+/// fewer make intervals twice as wide for one more in a hundred that holds the truth. `None` with fewer than two
+/// trials.
 #[must_use]
 pub fn geometric_mean(
     trials: &[(usize, f64)],
     coefficient: f64,
     confidence: f64,
 ) -> Option<Estimate> {
+    if trials.len() < 2 {
+        return None;
+    }
     let values = logarithms(trials.iter().map(|(_, figure)| *figure))?;
     let n = trials.len() as f64;
     let places = || trials.iter().map(|(place, _)| *place as f64);
@@ -162,6 +172,29 @@ mod tests {
         assert_eq!(correlation(&in_turn(&[0.0, 0.1, 0.2, 0.3, 0.4])), None);
         assert_eq!(correlation(&in_turn(&[0.5; 20])), None);
         assert_eq!(correlation(&[]), None);
+    }
+
+    #[test]
+    fn blocks_without_a_trial_change_nothing() {
+        let slow: Vec<f64> = (0..20)
+            .map(|place| 0.03 * (0.5 * f64::from(place)).sin())
+            .collect();
+        let blocks = in_turn(&slow);
+        let expected = correlation(&blocks);
+        assert!(expected.is_some());
+        for empty in [0, 5, blocks.len()] {
+            let mut with_empty = blocks.clone();
+            with_empty.insert(empty, Vec::new());
+            assert_eq!(correlation(&with_empty), expected, "{empty}");
+        }
+        assert_eq!(correlation(&[Vec::new(), Vec::new()]), None);
+    }
+
+    #[test]
+    fn fewer_than_two_trials_have_no_interval() {
+        assert_eq!(geometric_mean(&[], 0.5, 0.95), None);
+        assert_eq!(geometric_mean(&[(0, 1.0)], 0.5, 0.95), None);
+        assert!(geometric_mean(&[(0, 1.0), (1, 1.1), (2, 1.2)], 0.5, 0.95).is_some());
     }
 
     #[test]

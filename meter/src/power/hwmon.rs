@@ -30,10 +30,11 @@ struct Chip {
 enum Scale {
     /// A voltage at a shunt is measured.
     Shunt(Shunt),
-    /// Offset and steps are less than a third of a percent of what an idle board draws, with shunts of 2 mΩ and
-    /// more. Where the scale ends is not known: the kernel does not tell the shunt.
+    /// Offset and steps are taken for less than a third of a percent of what an idle board draws, and the scale ends
+    /// far above what any board draws, by a shunt within the chip.
     Negligible,
-    /// Offset or steps matter, and the kernel does not tell the shunt.
+    /// The kernel does not tell the shunt: offset or steps may matter, and a reading may be one at the end of the
+    /// scale.
     Unknown,
 }
 
@@ -65,7 +66,8 @@ struct Shunt {
 ///   in steps of 2.5 µV. Calibrated so that the register of current counts those steps, and that of power 20 or 25
 ///   (INA260: 8) times the step of current. The INA260 has 2 mΩ within.
 /// - `drivers/hwmon/ina3221.c`: ±163.8 mV in steps of 40 µV, and no register of power.
-/// - `drivers/hwmon/ina238.c` (INA228, INA237, INA238) tells no shunt. Offsets are 1, 50 and 5 µV.
+/// - `drivers/hwmon/ina238.c` (INA228, INA237, INA238) tells no shunt. Offsets are 1, 50 and 5 µV. The full scale of
+///   163.84 or 40.96 mV may be less than a board draws, and is not known in amperes.
 const CHIPS: &[Chip] = &[
     chip("ina219", 0.009, INA219),
     chip("ina220", 0.009, INA219),
@@ -73,8 +75,8 @@ const CHIPS: &[Chip] = &[
     chip("ina230", 0.008, INA230),
     chip("ina231", 0.008, INA230),
     chip("ina237", 0.006, Scale::Unknown),
-    chip("ina238", 0.007, Scale::Negligible),
-    chip("ina228", 0.006, Scale::Negligible),
+    chip("ina238", 0.007, Scale::Unknown),
+    chip("ina228", 0.006, Scale::Unknown),
     chip("ina260", 0.003, INA260),
     chip(INA3221, 0.007, INA3221_SCALE),
     chip("ina2xx", 0.009, Scale::Unknown),
@@ -194,7 +196,7 @@ impl Sensor {
         self.known().is_some()
     }
 
-    /// By its data sheet; `None` where its offset and steps matter and are not known.
+    /// By its data sheet; `None` where its offset and steps matter and are not known, or where its scale ends.
     pub(crate) fn relative_uncertainty(&self) -> Option<f64> {
         let chip = self.known()?;
         match chip.scale {

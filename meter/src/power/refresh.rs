@@ -16,6 +16,21 @@ const JITTER: f64 = 1.25;
 /// A device that refreshes regularly has at least this share of its runs near the shortest one. Runs that end by
 /// chance, as those of steady power in coarse steps, have any length.
 const LEAST_SHARE: f64 = 0.5;
+/// A device that refreshes by chance shows power that varies by more than its step: at least this share of the changes
+/// are more than [`MORE_THAN_A_STEP`] times the smallest. Steady power goes up and down by one step.
+const LEAST_CHANGES: f64 = 0.5;
+const MORE_THAN_A_STEP: f64 = 1.5;
+/// Longer than this on average, it is rather the load that is steady: as long as the shortest usual phases of a
+/// benchmark. A judgement.
+const LONGEST_IRREGULAR: Duration = Duration::from_secs(15);
+
+/// A value that stayed for a while.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    length: Duration,
+    /// How far the next value was from it.
+    change: f64,
+}
 
 /// What is known of an instrument's refreshes.
 #[derive(Debug)]
@@ -23,13 +38,15 @@ pub(crate) struct Refresh {
     asked_every: Duration,
     is_told: bool,
     interval: Duration,
+    /// The interval that counts while refreshes follow no rule.
+    irregular: Option<Duration>,
     value: Option<f64>,
     /// When the value was first seen.
     since: Duration,
     /// Whether it was seen to begin, and not there from the first question on.
     begun: bool,
-    /// How long earlier values stayed, the oldest first.
-    runs: VecDeque<Duration>,
+    /// Earlier values, the oldest first.
+    runs: VecDeque<Run>,
 }
 
 impl Refresh {
@@ -39,6 +56,7 @@ impl Refresh {
             asked_every,
             is_told: told.is_some(),
             interval: told.unwrap_or(asked_every).max(asked_every),
+            irregular: None,
             value: None,
             since: Duration::ZERO,
             begun: false,
@@ -54,23 +72,37 @@ impl Refresh {
         {
             return;
         }
-        let is_first = self.value.replace(value).is_none();
-        if self.begun {
+        let last = self.value.replace(value);
+        if let Some(last) = last.filter(|_| self.begun) {
             if self.runs.len() >= MOST_RUNS {
                 self.runs.pop_front();
             }
-            self.runs.push_back(at.saturating_sub(self.since));
+            self.runs.push_back(Run {
+                length: at.saturating_sub(self.since),
+                change: (value - last).abs(),
+            });
         }
-        self.begun = !is_first;
+        self.begun = last.is_some();
         self.since = at;
-        if let Some(interval) = self.regular_run().filter(|_| !self.is_told) {
+        if self.is_told {
+            return;
+        }
+        let regular = self.regular_run();
+        self.irregular = if regular.is_some() {
+            None
+        } else {
+            self.irregular_run()
+        };
+        if let Some(interval) = regular {
             self.interval = interval.max(self.asked_every);
         }
     }
 
-    /// Time between two refreshes: as told, else as seen last, else the time between two questions.
+    /// Time between two refreshes: as told, else as seen last, else the time between two questions. Of refreshes that
+    /// follow no rule, [`Refresh::irregular_run`].
     pub(crate) fn interval(&self) -> Duration {
-        self.interval
+        self.irregular
+            .map_or(self.interval, |irregular| irregular.max(self.interval))
     }
 
     /// How often it was seen to refresh.
@@ -81,20 +113,46 @@ impl Refresh {
     /// By how much the value may be older than the question at `at`, less what lies between two questions anyhow. A
     /// value that stays for longer than a refresh is a new one that is equal.
     pub(crate) fn age(&self, at: Duration) -> Duration {
-        let oldest = self.interval.saturating_sub(self.asked_every);
+        let oldest = self.interval().saturating_sub(self.asked_every);
         at.saturating_sub(self.since).min(oldest)
     }
 
     /// The mean of the runs near the shortest one, where there are enough of them. It is right for refreshes that are
     /// no whole number of questions apart: runs are then shorter and longer by turns.
     pub(crate) fn regular_run(&self) -> Option<Duration> {
-        let shortest = *self.runs.iter().min()?;
-        let longest = shortest + self.asked_every.mul_f64(JITTER);
-        let regular: Vec<&Duration> = self.runs.iter().filter(|run| **run <= longest).collect();
+        let lengths = || self.runs.iter().map(|run| run.length);
+        let longest = lengths().min()? + self.asked_every.mul_f64(JITTER);
+        let regular: Vec<Duration> = lengths().filter(|length| *length <= longest).collect();
         let count = u32::try_from(regular.len()).ok()?;
         let is_regular = f64::from(count) >= LEAST_SHARE * self.runs.len() as f64;
         (count >= LEAST_REGULAR && is_regular)
             .then(|| regular.into_iter().sum::<Duration>() / count)
+    }
+
+    /// The mean run, each weighted by its length: ΣL²/ΣL. `None` of too few runs, of runs that are mostly no longer
+    /// than a question, and of those that steady power may have made.
+    ///
+    /// A moment is in a run of length L with a chance in proportion to L, so this is how long the value of any moment
+    /// stays on average. It is also what the uncertainty of a mean over many runs follows: with values of variance σ²,
+    /// the mean over a time T has a variance of σ²·ΣL²/T², as if there were T/(ΣL²/ΣL) independent values. The plain
+    /// mean of the runs would state too little of both.
+    fn irregular_run(&self) -> Option<Duration> {
+        let count = self.runs.len() as f64;
+        if count < f64::from(LEAST_REGULAR) {
+            return None;
+        }
+        let share = |fits: &dyn Fn(&Run) -> bool| {
+            let fitting = self.runs.iter().filter(|run| fits(run));
+            fitting.count() as f64 / count
+        };
+        let question = self.asked_every.mul_f64(JITTER);
+        let step = self.runs.iter().map(|run| run.change).reduce(f64::min)?;
+        let is_slow = share(&|run: &Run| run.length > question) >= LEAST_SHARE;
+        let varies = share(&|run: &Run| run.change > MORE_THAN_A_STEP * step) >= LEAST_CHANGES;
+        let seconds = || self.runs.iter().map(|run| run.length.as_secs_f64());
+        let squares: f64 = seconds().map(|length| length * length).sum();
+        let weighted = Duration::try_from_secs_f64(squares / seconds().sum::<f64>()).ok()?;
+        (is_slow && varies && weighted <= LONGEST_IRREGULAR).then_some(weighted)
     }
 }
 
@@ -161,6 +219,68 @@ mod tests {
         assert_eq!(refresh.interval(), SECOND);
         assert_eq!(refresh.age(SECOND * 500), Duration::ZERO);
         assert_eq!(asked(1.0, &[2.7; 500]).interval(), SECOND);
+    }
+
+    /// Asks a device every second for ten minutes. It shows another power after each of these times, in seconds, that
+    /// `interval` makes of a number between 0 and 1.
+    fn asked_irregularly(seed: u64, interval: impl Fn(f64) -> f64) -> Refresh {
+        let mut state = seed;
+        let mut uniform = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let mut refresh = Refresh::new(SECOND, None);
+        let (mut next, mut watts) = (0.0, 0.0);
+        for second in 0..600_u32 {
+            while next <= f64::from(second) {
+                watts = 2.7 + 3.6 * uniform();
+                next += interval(uniform());
+            }
+            refresh.see(SECOND * second, watts);
+        }
+        refresh
+    }
+
+    #[test]
+    fn of_irregular_refreshes_long_ones_weigh_more() {
+        for seed in 1..=40 {
+            // Between 2 and 8 s: E[L²]/E[L] = 28/5 s.
+            let evenly = asked_irregularly(seed, |share| 2.0 + 6.0 * share);
+            let seconds = evenly.interval().as_secs_f64();
+            assert!((4.5..8.0).contains(&seconds), "{seed}: {seconds} s");
+            // 1 s and more, 6 s on average: 61/6 s.
+            let by_chance = asked_irregularly(seed, |share| 1.0 - 5.0 * (1.0 - share).ln());
+            let seconds = by_chance.interval().as_secs_f64();
+            assert!((5.0..=15.0).contains(&seconds), "{seed}: {seconds} s");
+        }
+    }
+
+    #[test]
+    fn steady_load_in_coarse_steps_after_irregular_times_is_no_slow_device() {
+        // One step up and down, after a few seconds each; and phases of a benchmark, of any power.
+        let seen = |runs: &[(usize, f64)]| {
+            let values: Vec<f64> = runs
+                .iter()
+                .flat_map(|(seconds, watts)| vec![*watts; *seconds])
+                .collect();
+            asked(1.0, &values).interval()
+        };
+        let times = [3, 9, 5, 12, 4, 7, 2, 11, 6, 8];
+        let up_and_down: Vec<(usize, f64)> = (0..10)
+            .map(|index| (times[index], 3.0 + 0.1 * (index % 2) as f64))
+            .collect();
+        assert_eq!(seen(&up_and_down), SECOND);
+        let phases: [(usize, f64); 6] = [
+            (15, 3.0),
+            (73, 6.0),
+            (18, 3.5),
+            (40, 3.0),
+            (71, 5.0),
+            (20, 3.0),
+        ];
+        assert_eq!(seen(&phases), SECOND);
     }
 
     #[test]

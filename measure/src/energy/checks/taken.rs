@@ -2,19 +2,20 @@
 
 use super::Evidence;
 use crate::energy::{Void, Window};
-use crate::reading::Reading;
 
 /// How much of the node's processors others may take, in CPUs: what a neighbour on the node may use more than at rest, 0.1,
 /// and 0.05 for the kernel's own threads and its counting in ticks: 0.01 to 0.04 were seen beside a node of one processor
-/// under load, and 0.2 to 1.0 while programs were compiled beside it.
+/// under load, and 0.2 to 1.0 while programs were compiled beside it. Of a node with one processor this is 15 %.
 const MAX_TAKEN_CPUS: f64 = 0.15;
 
 /// Some kernels count interrupts for the process that they interrupt, and so in its cgroup, others for nobody
-/// (`CONFIG_IRQ_TIME_ACCOUNTING`). If the node's cgroup has this much more than the processors did without interrupts, in
-/// CPUs over [`LEAST_SECONDS`], they are in it: ticks alone made 0.07 at most.
-const IN_CGROUP_CPUS: f64 = 0.1;
-/// A tick is a hundredth of a second, of which five seconds have 500.
-const LEAST_SECONDS: f64 = 5.0;
+/// (`CONFIG_IRQ_TIME_ACCOUNTING`). The node's cgroup then has more than the processors did without interrupts by all of
+/// the interrupts' time, or by nothing: the middle between the two decides.
+const IN_CGROUP_SHARE: f64 = 0.5;
+/// A tick, in seconds: the unit in which the kernel counts what processors did.
+const TICK_SECONDS: f64 = 0.01;
+/// A surplus of less than so many standard deviations may be due to the ticks (for normal errors, 0.13 %).
+const TICK_DEVIATIONS: f64 = 3.0;
 
 /// CPU time that others took of the node's processors in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,28 +54,31 @@ impl Taken {
     }
 }
 
-/// Whether the node's cgroup counted more at any time than the processors did without interrupts.
+/// Whether the node's cgroup counted the interrupts too. The measured window decides, or all the rest of the attempt:
+/// work outside the node's cgroups hides interrupts, and often is in one of the two only. Shorter pieces do not decide:
+/// of many, one is beyond any limit by chance.
 fn has_interrupts_in_cgroup(evidence: &Evidence<'_>) -> bool {
-    let readings = evidence.series.readings();
-    let counts = |reading: &Reading| {
-        let at = reading.at_unix_seconds();
-        Some((
-            at,
-            reading.node_cpu_seconds? - reading.processors_busy_seconds?,
-        ))
+    let series = &evidence.series;
+    let counted = |window: Window| {
+        let of_node = series.delta(window, |reading| reading.node_cpu_seconds)?;
+        let busy = series.delta(window, |reading| reading.processors_busy_seconds)?;
+        let interrupts = series.delta(window, |reading| reading.processors_interrupt_seconds)?;
+        Some([of_node, busy, interrupts])
     };
-    let mut from: Option<(f64, f64)> = None;
-    readings
-        .iter()
-        .filter_map(|it| counts(it))
-        .any(|(at, more)| {
-            let (since, before) = *from.get_or_insert((at, more));
-            let seconds = at - since;
-            if seconds < LEAST_SECONDS {
-                return false;
-            }
-            from = Some((at, more));
-            more - before > IN_CGROUP_CPUS * seconds
+    let attempt = evidence.attempt;
+    let (Some(measured), Some(whole)) = (counted(attempt.measured), counted(attempt.span())) else {
+        return false;
+    };
+    let [of_node, busy, interrupts] = measured;
+    let rest = [whole[0] - of_node, whole[1] - busy, whole[2] - interrupts];
+    [measured, rest]
+        .into_iter()
+        .any(|[of_node, busy, interrupts]| {
+            // The number of ticks at which a processor is found busy has at most the variance of Poisson's
+            // distribution, which is its mean.
+            let of_ticks = (TICK_SECONDS * busy.max(0.0)).sqrt();
+            let least = (IN_CGROUP_SHARE * interrupts).max(TICK_DEVIATIONS * of_ticks);
+            of_node - busy > least
         })
 }
 

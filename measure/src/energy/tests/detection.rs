@@ -4,10 +4,10 @@ use super::*;
 use crate::energy::noise::IdleNoise;
 
 /// Normal numbers without pattern.
-struct Chance(u64);
+pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
-    fn uniform(&mut self) -> f64 {
+    pub(super) fn uniform(&mut self) -> f64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -120,6 +120,31 @@ fn without_load_a_meter_that_reports_no_times_finds_no_more() {
             );
         }
     }
+}
+
+#[test]
+fn two_baselines_alone_know_the_noise_of_idle_power_badly() {
+    // Baselines of 5 s have one step each of a meter that is read every 2.4 s: the noise within them is not known, and
+    // two means may lie near to one another by chance. The load takes 1100 J.
+    let figures = |watts: f64| {
+        let mut lab = Lab::read_every(2.4);
+        lab.change(340.0, 430.0, |reading| {
+            let seconds = reading.at_unix_seconds() - T0 - 340.0;
+            reading.node_joules += watts * seconds;
+        });
+        lab.idle_before = window(70.0, 75.0);
+        lab.idle_after = window(370.0, 375.0);
+        let attempt = lab.attempt();
+        assert!(IdleNoise::of(&Evidence::gather(&attempt).unwrap()).is_none());
+        lab.unchecked().unwrap()
+    };
+    // Student's t of one degree of freedom is 636.6 for 0.05 % of attempts.
+    let far = figures(0.3);
+    assert!(far.net_detection_limit_joules > 600.0 * 0.15 * 220.0);
+    assert_eq!(far.net_joules, None);
+    assert!(far.net_withheld.unwrap().contains("cannot be told from 0"));
+    assert_eq!(figures(0.02).net_joules, None);
+    assert!(figures(0.01).net_joules.is_some());
 }
 
 #[test]

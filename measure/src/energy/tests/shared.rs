@@ -162,6 +162,26 @@ fn without_net_energy_there_is_nothing_to_share() {
     assert_eq!(lab.unchecked().unwrap().net_attributed, None);
 }
 
+#[test]
+fn pods_that_work_while_others_rest_are_given_all_of_their_own_work() {
+    // The candidate uses 0.15 CPUs and the database 0.05, and what else there is stops for that time: 0.09.
+    let mut lab = Lab::read_every(1.0);
+    lab.change(-2.0, 430.0, |reading| {
+        let at = reading.at_unix_seconds() - T0;
+        let loaded = at.clamp(80.0, 340.0) - 80.0;
+        let idle = at + 2.0 - loaded;
+        reading.node_cpu_seconds = Some(0.09 * idle + 0.2 * loaded);
+        for (uid, cpus) in [(CANDIDATE, 0.15), (DATABASE, 0.05)] {
+            reading.pods.get_mut(uid).unwrap().cpu_seconds = Some(cpus * loaded);
+        }
+    });
+    let shared = lab.unchecked().unwrap().net_attributed.unwrap();
+    // 1100 J for 0.11 CPUs more than at rest.
+    assert_near(shared.candidate_joules, 1500.0);
+    assert_near_some(shared.database_joules, 500.0);
+    assert_near_some(shared.candidate_and_database_joules_per_request, 2.0);
+}
+
 fn any_shared() -> impl Strategy<Value = Shared> {
     let load = (0.2..1.9_f64, 0.0..0.5_f64, 0.1..1.5_f64);
     (

@@ -1,5 +1,6 @@
 //! What else goes on around the load: what is void for it, and what falls just short.
 
+use super::detection::Chance;
 use super::voids::{assert_counted, assert_void};
 use super::*;
 
@@ -257,7 +258,7 @@ fn idle_baselines_that_differ_by_more_than_chance_widen_net_energy_and_then_are_
 }
 
 #[test]
-fn of_two_readings_chance_is_not_known_and_the_effect_decides() {
+fn of_two_readings_chance_is_not_known_and_no_figure_needs_their_baselines() {
     let lab = |watts: f64| {
         let mut lab = Lab::read_every(2.4);
         draws_more(&mut lab, 340.0, 430.0, |seconds| watts * seconds);
@@ -265,8 +266,12 @@ fn of_two_readings_chance_is_not_known_and_the_effect_decides() {
         lab.idle_after = window(370.0, 375.0);
         lab
     };
-    assert_counted(&lab(0.3));
-    assert_void(&lab(0.33), "BaselineDrift");
+    for watts in [0.3, 0.33, 3.0] {
+        let lab = lab(watts);
+        let figures = assert_counted(&lab);
+        assert_eq!(figures.net_joules, None, "{watts}");
+        assert!(figures.net_withheld.is_some());
+    }
 }
 
 #[test]
@@ -549,6 +554,37 @@ fn cpu_time_that_the_node_did_not_get_is_void_in_baselines_and_window_alike() {
         assert_counted(&Lab::read_every(1.0)).conditions.taken_cpus,
         None
     );
+}
+
+/// The same on eight processors that the kernel looks at a hundred times a second each: what they did is what it found.
+fn with_ticks(cpus: f64, interrupts: Interrupts, chance: &mut Chance) -> Lab {
+    const PROCESSORS: u32 = 8;
+    let mut lab = with_processors(99.0, 321.0, cpus, false, interrupts);
+    let (mut before, mut found): (Option<f64>, u32) = (None, 0);
+    for reading in &mut lab.readings {
+        let busy = reading.processors_busy_seconds.unwrap();
+        let use_of_all = (busy - before.unwrap_or(busy)) / f64::from(PROCESSORS);
+        for _ in 0..100 * PROCESSORS {
+            found += u32::from(chance.uniform() < use_of_all);
+        }
+        before = Some(busy);
+        reading.processors_busy_seconds = Some(5000.0 + 0.01 * f64::from(found));
+    }
+    lab
+}
+
+#[test]
+fn ticks_that_fall_by_chance_do_not_decide_whose_time_interrupts_are() {
+    let mut chance = Chance(20_261_126);
+    for _ in 0..10 {
+        // Interrupts of 0.3 CPUs are nobody's, and nobody else works.
+        let figures = assert_counted(&with_ticks(0.0, Interrupts::OfNobody, &mut chance));
+        let taken = figures.conditions.taken_cpus.unwrap();
+        assert!(taken < 0.05, "{taken}");
+        // If they are the process's, work of others in the window is told from them.
+        let others = with_ticks(0.25, Interrupts::OfTheProcess, &mut chance);
+        assert_void(&others, "CpuTaken");
+    }
 }
 
 #[test]

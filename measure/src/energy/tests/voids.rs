@@ -218,7 +218,18 @@ fn meter_restarted() {
 #[test]
 fn meter_changed() {
     type Change = fn(&mut Reading);
-    let changes: [(&str, Change); 4] = [
+    let changes: [(&str, Change); 6] = [
+        (
+            "model changed from 3 W + 2 W per CPU, accuracy unknown to 3 W + 2.00001 W per CPU, accuracy unknown",
+            |r| {
+                let model = &mut Arc::make_mut(&mut r.meter).model;
+                model.as_mut().unwrap().watts_per_cpu = 2.000_01;
+            },
+        ),
+        (
+            "model changed from 3 W + 2 W per CPU, accuracy unknown to none",
+            |r| Arc::make_mut(&mut r.meter).model = None,
+        ),
         ("version changed from 0.1.0 to 0.2.0", |r| {
             Arc::make_mut(&mut r.meter).version = "0.2.0".to_owned();
         }),

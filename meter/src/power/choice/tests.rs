@@ -129,7 +129,7 @@ fn a_sensor_with_a_counter_is_read_by_it_and_one_without_power_by_volts_and_ampe
     node.write("sys/class/hwmon/hwmon0/name", "ina228");
     node.write("sys/class/hwmon/hwmon0/power1_input", 1);
     let show = node.number("sys/class/hwmon/hwmon0/energy1_input");
-    let config = r#"{"source": {"type": "hwmon", "chip": "ina228"}}"#;
+    let config = r#"{"source": {"type": "hwmon", "chip": "ina228"}, "relativeUncertainty": 0.006}"#;
     assert_eq!(node.source(config).resolution_joules, Some(1e-6));
     let outcome = node.run(config, &truth, |at| {
         show(micro(truth.joules(at)));
@@ -231,13 +231,15 @@ fn offset_and_steps_of_a_sensor_follow_from_its_shunt() {
 }
 
 #[test]
-fn a_sensor_whose_offset_is_not_known_states_no_accuracy() {
+fn a_sensor_whose_shunt_is_not_known_states_no_accuracy() {
     let node = Node::new();
-    for chip in ["ina226", "ina237"] {
+    for chip in ["ina226", "ina228", "ina237", "ina238"] {
         node.write("sys/class/hwmon/hwmon0/name", chip);
         node.write("sys/class/hwmon/hwmon0/power1_input", 2_700_000);
         let source = node.source(r#"{"source": {"type": "hwmon"}}"#);
         assert_eq!(source.relative_uncertainty, None, "{chip}");
+        let stated = node.source(r#"{"source": {"type": "hwmon"}, "relativeUncertainty": 0.01}"#);
+        assert_eq!(stated.relative_uncertainty, Some(0.01), "{chip}");
     }
 }
 
@@ -337,7 +339,8 @@ fn a_sensor_s_counter_that_begins_anew_ends_the_counting() {
     let truth = Truth::bursts();
     node.write("sys/class/hwmon/hwmon0/name", "ina228");
     let show = node.number("sys/class/hwmon/hwmon0/energy1_input");
-    let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
+    let config = r#"{"source": {"type": "hwmon"}, "relativeUncertainty": 0.006}"#;
+    let outcome = node.run(config, &truth, |at| {
         let since = if at < 620.0 { 0.0 } else { truth.joules(620.0) };
         show(micro(truth.joules(at) - since));
     });
