@@ -18,7 +18,7 @@ use kube::{
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    api::FrugalityBenchmark,
+    api::{FrugalityBenchmark, FrugalityTrial},
     apply::{Applied, Applier, ApplyError, only},
     metrics::{AttemptLabels, Metrics, ReconcileResult},
     moments::Moments,
@@ -142,7 +142,11 @@ impl Context {
             self.waiting_since(benchmark),
         ))
         .await?;
-        self.prober.ask(&mut observed.pods, seen).await;
+        // Under load its request would be measured.
+        if !observed.trials.iter().any(is_measuring) {
+            let seen_by_cluster = seen - observed.operator_ahead_seconds;
+            self.prober.ask(&mut observed.pods, seen_by_cluster).await;
+        }
         let now = unix_seconds(Timestamp::now());
         let plan = plan(benchmark, &observed, &self.config, now);
         debug!(?plan, "planned");
@@ -282,6 +286,12 @@ fn error_policy(
     let wait = context.backoff(&object.uid().unwrap_or_default());
     warn!(name = key(&object), %error, wait_seconds = wait.as_secs(), "pass failed");
     Action::requeue(wait)
+}
+
+/// Whether the attempt's load is on or about to be.
+fn is_measuring(trial: &FrugalityTrial) -> bool {
+    let status = trial.status.as_ref();
+    status.is_some_and(|it| it.outcome.is_none() && it.idle_before.is_some())
 }
 
 fn key(object: &DeserializeGuard<FrugalityBenchmark>) -> String {

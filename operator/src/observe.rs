@@ -36,6 +36,7 @@ use crate::{
     cnpg,
     plan::{
         addresses::{Endpoints, SERVICE_NAME_LABEL, ServiceFacts},
+        contents::contents_of,
         facts::{
             Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer, PodFacts, Refusal,
             Termination,
@@ -117,7 +118,7 @@ pub async fn observe(
         list("locks", &leases, &locks),
         deployments(client, &namespace, &mine),
         services(client, &namespace, &mine),
-        children::<Job>(client, &namespace, &mine, ChildKind::Job),
+        jobs(client, &namespace, &mine),
         clusters(client, &namespace, &mine),
     )?;
     let cloud_native_pg_installed = clusters.is_some();
@@ -287,30 +288,25 @@ async fn entries(
     })
 }
 
-/// Metadata are all that is needed of what this operator made itself.
-async fn children<K>(
+/// Of Jobs all is needed that says whether they can still make a pod.
+async fn jobs(
     client: &Client,
     namespace: &str,
     params: &ListParams,
-    kind: ChildKind,
-) -> Result<Vec<Child>, ObserveError>
-where
-    K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + std::fmt::Debug,
-{
-    let api = Api::<K>::namespaced(client.clone(), namespace);
-    match api.list_metadata(params).await {
-        Ok(list) => Ok(list
-            .items
-            .iter()
-            .map(|object| child(object, kind))
-            .collect()),
-        Err(source) => Err(ObserveError {
-            what: "children",
-            source,
-        }),
+) -> Result<Vec<Child>, ObserveError> {
+    let api = Api::<Job>::namespaced(client.clone(), namespace);
+    let jobs = list("children", &api, params).await?;
+    Ok(jobs.iter().map(job).collect())
+}
+
+fn job(object: &Job) -> Child {
+    let conditions = object.status.iter().filter_map(|it| it.conditions.as_ref());
+    let is_end = |type_: &str| matches!(type_, "Complete" | "Failed");
+    Child {
+        ended: conditions
+            .flatten()
+            .any(|it| is_end(&it.type_) && it.status == "True"),
+        ..child(object, ChildKind::Job)
     }
 }
 
@@ -475,7 +471,17 @@ fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
         benchmark_uid: uid.unwrap_or_default(),
         node: spec.and_then(|spec| spec.node_name.clone()).or_else(chosen),
         created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
-        deleting: pod.metadata.deletion_timestamp.is_some(),
+        running: pod.status.iter().any(|status| {
+            let containers = status.container_statuses.iter().flatten();
+            let init = status.init_container_statuses.iter().flatten();
+            let states = containers.chain(init).filter_map(|it| it.state.as_ref());
+            states.filter_map(|it| it.running.as_ref()).count() > 0
+        }),
+        // The timestamp is when its grace is over.
+        deleting_since_unix_seconds: pod.metadata.deletion_timestamp.as_ref().map(|over| {
+            let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+            unix_seconds(over.0) - grace as f64
+        }),
     }
 }
 
@@ -535,6 +541,7 @@ fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
         deleting: object.meta().deletion_timestamp.is_some(),
         pods_refused: None,
         generation: object.meta().generation,
+        ended: false,
         service: None,
     }
 }
@@ -560,6 +567,7 @@ fn pod_facts(pod: &Pod) -> PodFacts {
             .as_ref()
             .and_then(|spec| spec.node_selector.as_ref()?.get(HOSTNAME_LABEL).cloned()),
         created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
+        scheduled_unix_seconds: scheduled(&status),
         ready_since_unix_seconds: ready_since(pod),
         started_unix_seconds: containers
             .iter()
@@ -589,6 +597,7 @@ fn pod_facts(pod: &Pod) -> PodFacts {
             .filter(|container| !container.image_id.is_empty())
             .map(|container| (container.name.clone(), container.image_id.clone()))
             .collect::<BTreeMap<_, _>>(),
+        contents: pod.spec.as_ref().map(contents_of).unwrap_or_default(),
     }
 }
 
@@ -643,6 +652,12 @@ fn unschedulable(status: &PodStatus) -> Option<String> {
     let mut conditions = status.conditions.iter().flatten();
     let scheduled = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
     scheduled.message.clone()
+}
+
+fn scheduled(status: &PodStatus) -> Option<f64> {
+    let mut conditions = status.conditions.iter().flatten();
+    let scheduled = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "True")?;
+    Some(seconds(scheduled.last_transition_time.as_ref()))
 }
 
 fn has_ended(pod: &Pod) -> bool {

@@ -5,6 +5,7 @@
 //! ledger. The status is only ever written.
 
 pub mod addresses;
+pub mod contents;
 pub mod costs;
 mod database;
 pub mod estimate;

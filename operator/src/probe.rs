@@ -1,5 +1,5 @@
 //! Asks a candidate that is not ready what its kubelet asks it. The kubelet tells in events alone what its probe was
-//! answered, and drops most of them; the operator has no right to read events.
+//! answered, and drops most of them.
 
 use std::{error::Error as _, io, time::Duration};
 
@@ -31,7 +31,8 @@ impl Prober {
         Ok(Self { client })
     }
 
-    /// Asks all the pods that have an address to be asked at and have run for a moment.
+    /// Asks all the pods that have an address to be asked at and have run for a moment. The time is the cluster's, as that
+    /// of the containers' starts.
     pub async fn ask(&self, pods: &mut [PodFacts], now_unix_seconds: f64) {
         let is_due = |pod: &PodFacts| {
             let started = pod.started_unix_seconds;

@@ -1,5 +1,6 @@
 -- What a database is beside its seeded table, as a digest for each kind of thing: after rows.sql, in the same session.
--- Definitions only, and no identifiers of objects: the same seed gives the same digests in another cluster.
+-- Definitions and sizes, and no identifiers of objects: the same seed gives the same digests in another cluster. Dead rows
+-- that a candidate leaves in the template show in the sizes.
 BEGIN;
 
 SELECT set_config('frugality.seeded', :'seeded', true) AS ignored
@@ -36,14 +37,14 @@ things (kind, definition) AS (
     SELECT 'schemas', nspname || ' ' || coalesce(obj_description(oid, 'pg_namespace'), '') FROM namespaces
     UNION ALL
     SELECT 'tables', format(
-        '%s.%s %s %s %s %s %s', n.nspname, c.relname, c.relkind, c.relpersistence, c.reloptions, c.relrowsecurity,
-        c.relreplident
+        '%s.%s %s %s %s %s %s %s', n.nspname, c.relname, c.relkind, c.relpersistence, c.reloptions, c.relrowsecurity,
+        c.relreplident, pg_relation_size(c.oid)
     )
     FROM pg_class c JOIN namespaces n ON n.oid = c.relnamespace
     UNION ALL
     SELECT 'columns', format(
-        '%s.%s %s %s %s %s %s %s %s', n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-        a.attstorage, a.attoptions, a.attgenerated, pg_get_expr(d.adbin, d.adrelid)
+        '%s.%s %s %s %s %s %s %s %s %s', n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+        a.attnotnull, a.attstorage, a.attoptions, a.attgenerated, pg_get_expr(d.adbin, d.adrelid), a.attstattarget
     )
     FROM pg_attribute a
     JOIN pg_class c ON c.oid = a.attrelid

@@ -561,6 +561,37 @@ fn pods_that_cannot_be_created_say_why() {
 }
 
 #[test]
+fn a_pod_that_a_quota_kept_back_has_all_its_time() {
+    let world = after("waiting for the server to be ready");
+    let now = world.now + 600.0;
+    let at = |change: fn(&mut PodFacts, f64)| {
+        let mut observed = world.observed(0);
+        let pod = pod_in(&mut observed, Role::Candidate);
+        pod.ready_since_unix_seconds = None;
+        change(pod, now);
+        plan(&world.slots[0].benchmark, &observed, &world.config, now)
+    };
+    let outcome = |plan: &Plan| plan.record.as_ref().and_then(|(_, it)| it.outcome);
+    assert_eq!(outcome(&at(|_, _| {})), Some(Outcome::Failed));
+    assert_eq!(
+        outcome(&at(|pod, now| pod.created_unix_seconds = now - 10.0)),
+        None
+    );
+    // A cordon keeps it from its node.
+    assert_eq!(
+        outcome(&at(|pod, now| pod.scheduled_unix_seconds = Some(now - 10.0))),
+        None
+    );
+    // No pod, and nothing that refuses it: the candidate has not run at all.
+    let mut observed = world.observed(0);
+    observed
+        .pods
+        .retain(|pod| pod.role != Role::Candidate.as_str());
+    let plan = plan(&world.slots[0].benchmark, &observed, &world.config, now);
+    assert_eq!(outcome(&plan), Some(Outcome::Void));
+}
+
+#[test]
 fn every_pod_that_the_operator_adds_has_resources() {
     let injector = injector_pod(&two(), 4);
     let of = |container: &Container| serde_json::to_value(&container.resources).unwrap();

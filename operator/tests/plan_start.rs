@@ -13,6 +13,7 @@ use frugality_operator::{
         facts::{
             ChildKind, ForeignPod, NodeFacts, Observed, Peer, Refusal, Termination, is_preflight,
         },
+        ledger::outcome_of,
         nodes::Wish,
         plan,
     },
@@ -69,7 +70,8 @@ fn foreign_pod(node: &str) -> ForeignPod {
         benchmark_uid: "other-uid".into(),
         node: Some(node.into()),
         created_unix_seconds: T0 - 3600.0,
-        deleting: false,
+        running: true,
+        deleting_since_unix_seconds: None,
     }
 }
 
@@ -386,20 +388,32 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
 fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
     let mut world = at(reason::QUEUED);
     world.wait();
-    let orphan = |deleting, created_unix_seconds| {
+    let orphan = |pod: ForeignPod| {
         let plan = planned(&world, 4.0, |observed| {
-            observed.foreign_pods = vec![ForeignPod {
-                deleting,
-                created_unix_seconds,
-                ..foreign_pod("pi-1")
-            }];
+            observed.foreign_pods = vec![pod.clone()];
         });
         reason_of(&plan).to_owned()
     };
-    assert_eq!(orphan(true, T0 - 3600.0), reason::CLEANING_UP);
+    let deleting = |since: f64| ForeignPod {
+        deleting_since_unix_seconds: Some(since),
+        ..foreign_pod("pi-1")
+    };
+    let created = |created_unix_seconds: f64| ForeignPod {
+        created_unix_seconds,
+        ..foreign_pod("pi-1")
+    };
+    assert_eq!(orphan(deleting(T0 - 100.0)), reason::CLEANING_UP);
+    // Anybody can make a pod with the label that stays for a day after its deletion.
+    assert_eq!(orphan(deleting(T0 - 200.0)), reason::STARTING_DATABASE);
     // A late write of another operator: the garbage collector has not seen it yet.
-    assert_eq!(orphan(false, T0 + 3.0), reason::CLEANING_UP);
-    assert_eq!(orphan(false, T0 - 56.1), reason::STARTING_DATABASE);
+    assert_eq!(orphan(created(T0 + 3.0)), reason::CLEANING_UP);
+    assert_eq!(orphan(created(T0 - 56.1)), reason::STARTING_DATABASE);
+    // Somebody makes a new one each minute that no node can take.
+    let pending = ForeignPod {
+        running: false,
+        ..created(T0 + 3.0)
+    };
+    assert_eq!(orphan(pending), reason::STARTING_DATABASE);
 }
 
 #[test]
@@ -634,6 +648,105 @@ fn a_seed_whose_pod_is_refused_says_so() {
     let (_, record) = refused(60.0, POD_SECURITY).record.unwrap();
     assert_eq!(record.reason.as_deref(), Some(reason::CHILD_REFUSED));
     assert!(record.message.unwrap().contains("violates PodSecurity"));
+}
+
+/// What is planned for a seed whose pod has become this, so many seconds after its world's start.
+fn with_seed(world: &World, change: impl Fn(&mut Observed)) -> Plan {
+    let mut observed = world.observed(0);
+    change(&mut observed);
+    plan(
+        &world.slots[0].benchmark,
+        &observed,
+        &world.config,
+        world.now,
+    )
+}
+
+fn deleted_seeds(plan: &Plan) -> usize {
+    let is_seed =
+        |(kind, name): &&(ChildKind, String)| *kind == ChildKind::Job && name.ends_with("-seed");
+    plan.delete.iter().filter(is_seed).count()
+}
+
+#[test]
+fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
+    let world = at(reason::SEEDING);
+    let gone = |ended: bool| {
+        with_seed(&world, |observed| {
+            observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
+            let mut children = observed.children.iter_mut();
+            let job = children.find(|child| child.kind == ChildKind::Job).unwrap();
+            job.ended = ended;
+        })
+    };
+    assert_eq!(deleted_seeds(&gone(false)), 0);
+    let again = gone(true);
+    assert_eq!((deleted_seeds(&again), &again.record), (1, &None));
+    let message = &again.status.conditions[0].message;
+    assert!(message.contains("its pod was deleted"), "{message}");
+    let evicted = with_seed(&world, |observed| {
+        let pod = pod_in(observed, Role::Seed);
+        pod.evicted = Some("Evicted: low on memory".into());
+        pod.ended = true;
+    });
+    assert_eq!((deleted_seeds(&evicted), &evicted.record), (1, &None));
+    let message = &evicted.status.conditions[0].message;
+    assert!(message.contains("low on memory"), "{message}");
+}
+
+#[test]
+fn a_seed_whose_pod_runs_something_else_is_made_anew() {
+    let world = at(reason::SEEDING);
+    let plan = with_seed(&world, |observed| {
+        let pod = pod_in(observed, Role::Seed);
+        pod.contents.get_mut("seed").unwrap().image = "forger".into();
+    });
+    assert_eq!((deleted_seeds(&plan), &plan.record), (1, &None));
+    let message = &plan.status.conditions[0].message;
+    assert!(message.contains("has the image forger"), "{message}");
+}
+
+#[test]
+fn restoring_that_fails_is_tried_again_for_a_while_and_the_first_filling_is_not() {
+    let mut world = World::new([two()]);
+    let failed = |world: &World, later_seconds: f64| {
+        let mut observed = world.observed(0);
+        let pod = pod_in(&mut observed, Role::Seed);
+        let end = Termination {
+            exit_code: 137,
+            ..Termination::default()
+        };
+        pod.terminated = [("seed".to_owned(), end)].into();
+        let now = world.now + later_seconds;
+        plan(&world.slots[0].benchmark, &observed, &world.config, now)
+    };
+    let is_seeding = |world: &World| {
+        let pods = &world.slots[0].pods;
+        pods.iter()
+            .any(|pod| pod.facts.role == Role::Seed.as_str() && !pod.facts.deleting)
+    };
+    world.run_until("the first filling", is_seeding);
+    let first = failed(&world, 1.0);
+    assert_eq!(
+        first.record.unwrap().1.reason.as_deref(),
+        Some(reason::SEED_FAILED)
+    );
+    world.run_until("an attempt's end", |world| {
+        let mut trials = world.slots[0].trials.iter();
+        trials.any(|trial| outcome_of(trial).is_some())
+    });
+    world.run_until("the restoring", |world| {
+        let children = &world.slots[0].children;
+        let pods = &world.slots[0].pods;
+        is_seeding(world)
+            && children.iter().all(|child| !child.facts.deleting)
+            && pods.iter().all(|pod| pod.facts.trial.is_none())
+    });
+    let again = failed(&world, 1.0);
+    assert_eq!((deleted_seeds(&again), &again.record), (1, &None));
+    let ended = failed(&world, 1000.0);
+    let (_, record) = ended.record.unwrap();
+    assert_eq!(record.reason.as_deref(), Some(reason::SEED_FAILED));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use frugality_operator::{
     plan::{
         Plan,
         addresses::{Endpoint, Endpoints, ServiceFacts},
+        contents::Contents,
         facts::{Child, ChildKind, Observed, Termination},
         plan,
         resources::ChildObject,
@@ -112,9 +113,17 @@ fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
     // A restart of the candidate's own changes its address as well, and is an outcome.
     let plan = changed(&world, |observed| {
         again(observed);
-        pod_in(observed, Role::Candidate).restarts = 1;
+        let started = world.loads[0].start + 1.0;
+        let pod = pod_in(observed, Role::Candidate);
+        (pod.restarts, pod.started_unix_seconds) = (1, Some(started));
     });
     assert_eq!(outcome(&plan), Some(Outcome::Measured));
+    // One before the baseline changes nothing any more.
+    let plan = changed(&world, |observed| {
+        again(observed);
+        pod_in(observed, Role::Candidate).restarts = 1;
+    });
+    assert_void(&plan, reason::FOREIGN_ENDPOINT);
 }
 
 #[test]
@@ -159,6 +168,37 @@ fn a_service_or_deployment_that_was_edited_makes_the_attempt_void() {
         server.unwrap().generation = Some(2);
     });
     assert_void(&plan, reason::DEPLOYMENT_CHANGED);
+    let plan = changed(&world, |observed| {
+        let mut children = observed.children.iter_mut();
+        let cluster = children.find(|child| child.kind == ChildKind::Cluster);
+        cluster.unwrap().generation = Some(2);
+    });
+    assert_void(&plan, reason::DATA_CHANGED);
+    let message = record(&plan).message.clone().unwrap();
+    assert!(
+        message.contains("its generation is 2, and was 1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
+    let world = after("load is on");
+    for (role, container) in [(Role::Candidate, "server"), (Role::Injector, "injector")] {
+        let plan = changed(&world, |observed| {
+            let contents = &mut pod_in(observed, role).contents;
+            contents.get_mut(container).unwrap().image = "forger".into();
+        });
+        assert_void(&plan, reason::POD_CHANGED);
+        let message = record(&plan).message.clone().unwrap();
+        assert!(message.contains("has the image forger"), "{message}");
+    }
+    // A sidecar of a mesh, a debugger.
+    let plan = changed(&world, |observed| {
+        let contents = &mut pod_in(observed, Role::Candidate).contents;
+        contents.insert("proxy".into(), Contents::default());
+    });
+    assert_void(&plan, reason::POD_CHANGED);
 }
 
 #[test]
@@ -715,11 +755,20 @@ fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_vo
         world.run_until("the first load", |world| world.loads.len() == 1);
         let first = world.loads[0].trial.clone();
         world.manner.seeded = restored("cc");
-        let plan = second_trial(&mut world, ROWS);
-        assert_void(&plan, reason::DATA_CHANGED);
-        let message = record(&plan).message.clone().unwrap();
+        let voids = |world: &World| {
+            let trials = world.slots[0].trials.iter();
+            let void = trials.filter_map(|trial| {
+                let status = trial.status.clone()?;
+                (status.outcome == Some(Outcome::Void)).then_some(status)
+            });
+            void.collect::<Vec<_>>()
+        };
+        world.run_until("a void attempt", |world| !voids(world).is_empty());
+        assert_eq!(world.loads.len(), 1, "no load on another database");
+        let void = voids(&world).remove(0);
+        assert_eq!(void.reason.as_deref(), Some(reason::DATA_CHANGED));
         assert_eq!(
-            message,
+            void.message.unwrap(),
             "the database of this attempt is not that of the run's first one: settings differ"
         );
         let entry = world.slots[0]
@@ -732,21 +781,39 @@ fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_vo
             (10_000, "bb")
         );
         // The void attempt's own state is nothing to compare with: it is still the first attempt that counts.
-        world.apply(0, &plan, usize::MAX);
-        world.run_until("the third load", |world| world.loads.len() == 3);
-        world.advance_to(world.loads[2].end + 11.0);
-        assert_void(&world.plan(0), reason::DATA_CHANGED);
+        world.run_until("another void attempt", |world| voids(world).len() == 2);
+        let void = voids(&world).remove(1);
+        assert_eq!(void.reason.as_deref(), Some(reason::DATA_CHANGED));
     }
 }
 
 #[test]
-fn a_database_whose_restoring_nobody_saw_makes_the_attempt_void() {
-    let mut world = after("load is on");
-    for trial in &mut world.slots[0].trials {
-        trial.status.as_mut().unwrap().restored = None;
-    }
-    world.advance_to(world.loads[0].end + 11.0);
-    assert_void(&world.plan(0), reason::DATA_CHANGED);
+fn the_state_of_the_database_is_recorded_before_the_attempt_makes_anything() {
+    let mut world = World::new([two()]);
+    world.run_until("an attempt", |world| !world.slots[0].trials.is_empty());
+    let slot = world.wait();
+    let unseen = changed(&world, |observed| {
+        observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
+    });
+    assert_void(&unseen, reason::DATA_CHANGED);
+    let plan = world.plan(slot);
+    assert!(record(&plan).restored.is_some());
+    assert!(plan.create.is_empty());
+    // An attempt that is void before its baseline has the state that the next ones are compared with.
+    world.run_until("a server", |world| {
+        world.slots[0]
+            .pods
+            .iter()
+            .any(|pod| pod.facts.trial.is_some())
+    });
+    assert!(
+        world.slots[0].trials[0]
+            .status
+            .as_ref()
+            .unwrap()
+            .restored
+            .is_some()
+    );
 }
 
 #[test]

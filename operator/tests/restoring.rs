@@ -132,11 +132,29 @@ impl Postgres {
         output.status.success().then(|| answers.trim().to_owned())
     }
 
+    /// What the container that prepares a trial says of the transactions so far.
+    fn transactions(&self) -> u64 {
+        let benchmark = two_with(&[("/database/seed/contacts", json!(500))]);
+        let job = common::made(&benchmark, |builder, candidate, node| {
+            builder.injector(candidate, "trial", 4, node, None)
+        });
+        let said = self.said(&first_container(job));
+        let count = said.split_whitespace().nth(2).unwrap();
+        count.parse().unwrap()
+    }
+
     /// Runs the Job, and reads what it reports.
     fn restore(&self) -> DatabaseFacts {
-        let container = seed();
+        let facts = database_facts(&self.said(&seed())).unwrap();
+        assert!(facts.state.len() >= 8, "{facts:?}");
+        facts
+    }
+
+    /// Runs a container, and reads its last words.
+    fn said(&self, container: &Container) -> String {
         let words_file = self.folder.join("last-words");
-        let delivered = deliver(&container);
+        let _ = fs::remove_file(&words_file);
+        let delivered = deliver(container);
         let script =
             delivered.words[2].replace("/dev/termination-log", words_file.to_str().unwrap());
         let output = Command::new(&delivered.words[0])
@@ -147,9 +165,7 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
-        let facts = database_facts(&fs::read_to_string(words_file).unwrap()).unwrap();
-        assert!(facts.state.len() >= 8, "{facts:?}");
-        facts
+        fs::read_to_string(words_file).unwrap()
     }
 }
 
@@ -182,11 +198,13 @@ fn seed() -> Container {
     let job = common::made(&benchmark, |builder, _, node| {
         builder.seed(benchmark.spec.database.as_ref().unwrap(), node)
     });
-    let ChildObject::Job(job) = job else {
-        panic!("not a Job");
-    };
-    let pod = job.spec.unwrap().template.spec.unwrap();
-    pod.containers.into_iter().next().unwrap()
+    first_container(job)
+}
+
+fn first_container(object: ChildObject) -> Container {
+    let pod = object.into_pod().unwrap().spec.unwrap();
+    let init = pod.init_containers.into_iter().flatten();
+    init.chain(pod.containers).next().unwrap()
 }
 
 #[test]
@@ -198,7 +216,16 @@ fn a_candidate_leaves_nothing_behind_and_a_changed_template_is_seen() {
     assert_eq!(first.rows, 500);
     assert_eq!(postgres.restore(), first);
 
+    let before = postgres.transactions();
+    let forged = "CREATE VIEW public.pg_stat_database AS SELECT current_database() AS datname, 0 AS xact_commit, 0 AS xact_rollback";
+    postgres.ask("app", &[forged]).unwrap();
     postgres.ask("app", &MISCHIEF).unwrap();
+    // Sessions tell their transactions up to a second late.
+    thread::sleep(Duration::from_secs(1));
+    assert!(
+        postgres.transactions() > before,
+        "the candidate's own view was read"
+    );
     assert_eq!(postgres.restore(), first);
     let left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'evil%'";
     assert_eq!(postgres.ask("app", &[left]).unwrap(), "0");
@@ -217,6 +244,12 @@ fn a_candidate_leaves_nothing_behind_and_a_changed_template_is_seen() {
         ),
         ("CREATE TABLE evil_table AS SELECT 1 AS one", "rows"),
         ("ALTER TABLE contacts SET (fillfactor = 50)", "tables"),
+        // Dead rows alone.
+        ("UPDATE contacts SET etag = etag", "tables"),
+        (
+            "ALTER TABLE contacts ALTER etag SET STATISTICS 0",
+            "columns",
+        ),
         ("CREATE DATABASE evil_database", "databases"),
     ] {
         let before = postgres.restore();

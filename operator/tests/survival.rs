@@ -11,7 +11,10 @@ use crate::common::{
     world::{Fault, World, node},
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Verdict, reason},
+    api::{
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrialStatus, Outcome, Verdict,
+        reason,
+    },
     plan::{
         facts::{ForeignPod, Observed, Unreadable},
         plan,
@@ -171,7 +174,8 @@ fn a_record_that_comes_late_replaces_no_idle_baseline() {
     let (slot, first) = loop {
         let slot = world.wait();
         let plan = world.plan(slot);
-        if plan.record.is_some() {
+        let has_baseline = |(_, it): &(_, Box<FrugalityTrialStatus>)| it.idle_before.is_some();
+        if plan.record.as_ref().is_some_and(has_baseline) {
             break (slot, plan);
         }
         world.apply(slot, &plan, usize::MAX);
@@ -392,7 +396,7 @@ fn late_pod(node: &str) -> ForeignPod {
         name: "lab/other".into(),
         benchmark_uid: "other-uid".into(),
         node: Some(node.into()),
-        deleting: true,
+        deleting_since_unix_seconds: Some(T0),
         ..ForeignPod::default()
     }
 }

@@ -116,6 +116,8 @@ pub const OTHER_PODS: &str = "OtherPods";
 pub const SERVICE_CHANGED: &str = "ServiceChanged";
 /// Void: a Deployment of the attempt was edited from outside.
 pub const DEPLOYMENT_CHANGED: &str = "DeploymentChanged";
+/// Void: a pod of the attempt does not run what the operator made it to run.
+pub const POD_CHANGED: &str = "PodChanged";
 /// Void: something else than the attempt's own pods was behind one of its Services.
 pub const FOREIGN_ENDPOINT: &str = "ForeignEndpoint";
 /// Void: the injector's Job was deleted from outside.

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 
 use super::{
     addresses::{Endpoints, ServiceFacts},
+    contents::Contents,
     nodes::Wish,
 };
 use crate::api::{FrugalityTrial, reason};
@@ -133,8 +134,10 @@ pub struct ForeignPod {
     pub node: Option<String>,
     /// When it was created, in Unix seconds.
     pub created_unix_seconds: f64,
-    /// Whether it is being deleted.
-    pub deleting: bool,
+    /// Whether a container of it runs.
+    pub running: bool,
+    /// Since when it is being deleted, if it is, in Unix seconds.
+    pub deleting_since_unix_seconds: Option<f64>,
 }
 
 /// An entry of the ledger whose stored form can't be read.
@@ -197,6 +200,8 @@ pub struct Child {
     pub pods_refused: Option<String>,
     /// How often its spec was written, where the API server counts that: 1 as it was made.
     pub generation: Option<i64>,
+    /// Whether it is a Job that is over: it makes no pod any more.
+    pub ended: bool,
     /// What a Service says of who answers.
     pub service: Option<ServiceFacts>,
 }
@@ -220,6 +225,8 @@ pub struct PodFacts {
     pub hostname: Option<String>,
     /// When it was created.
     pub created_unix_seconds: f64,
+    /// When it was given its node, if it was.
+    pub scheduled_unix_seconds: Option<f64>,
     /// Since when it has been ready, if it is.
     pub ready_since_unix_seconds: Option<f64>,
     /// When the newest of its running containers started.
@@ -246,6 +253,8 @@ pub struct PodFacts {
     pub terminated: BTreeMap<String, Termination>,
     /// Image digests by container.
     pub images: BTreeMap<String, String>,
+    /// What its containers run, by their names.
+    pub contents: BTreeMap<String, Contents>,
 }
 
 /// What a server that is not ready answers its readiness probe.

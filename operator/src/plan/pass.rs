@@ -31,6 +31,8 @@ const GRACE_SECONDS: f64 = 60.0;
 /// The garbage collector finds an object without an owner within seconds. A pod that names no existing
 /// benchmark and is older than this was not made by the operator.
 const COLLECTED_WITHIN_SECONDS: f64 = 60.0;
+/// A pod of a deleted benchmark has gone by then, whatever grace it has. Anybody can make one with our label that stays.
+const REMOVED_WITHIN_SECONDS: f64 = 180.0;
 /// How often a benchmark that waits for its turn is looked at.
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
 /// How often an object is tried again that a quota has refused.
@@ -667,9 +669,12 @@ impl Pass<'_> {
         let exists = self.observed.peers.iter().any(|peer| {
             peer.uid == pod.benchmark_uid && namespace(&peer.name) == namespace(&pod.name)
         });
+        let is_within = |since: f64, seconds: f64| self.now_unix_seconds - since < seconds;
         exists
-            || pod.deleting
-            || self.now_unix_seconds - pod.created_unix_seconds < COLLECTED_WITHIN_SECONDS
+            || pod
+                .deleting_since_unix_seconds
+                .is_some_and(|since| is_within(since, REMOVED_WITHIN_SECONDS))
+            || (pod.running && is_within(pod.created_unix_seconds, COLLECTED_WITHIN_SECONDS))
     }
 
     fn running(

@@ -3,8 +3,9 @@
 use kube::ResourceExt;
 
 use super::{
-    database::{Standing, standing},
-    facts::{ChildKind, PodFacts, Refused},
+    contents::{contents_of, difference},
+    database::{Made, Standing, standing},
+    facts::{Child, ChildKind, PodFacts, Refused},
     identity,
     nodes::Nodes,
     pass::Pass,
@@ -103,7 +104,8 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
                 message: format!("database: {message}"),
             };
         }
-        let age = pass.now_unix_seconds - made.created_unix_seconds;
+        // A quota may have kept its pod back for any time.
+        let age = pass.now_unix_seconds - made.data_since_unix_seconds;
         let refused = made.refused.as_deref();
         if let Some(refused) = refused.and_then(|it| await_leave("the database's pod", it, age)) {
             return refused;
@@ -123,6 +125,11 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             Vec::new(),
         );
     }
+    filled(pass, database, &made, builder.seed(database, &on))
+}
+
+/// The next step towards a database that works and is filled, with the Job that fills it.
+fn filled(pass: &Pass<'_>, database: &Database, made: &Made, filler: ChildObject) -> Prepared {
     let seed = identity::seed_name(&pass.benchmark.name_any(), pass.run);
     let job = pass
         .observed
@@ -149,30 +156,103 @@ pub(super) fn database(pass: &Pass<'_>, settings: &Settings, nodes: &Nodes) -> P
             delete: vec![(ChildKind::Job, seed)],
         };
     }
-    let (reason, message) = filling(pass, made.data_since_unix_seconds);
-    let Some(seed_created) = seed_created else {
-        return Prepared::waiting(reason, message, vec![builder.seed(database, &on)]);
+    let filling = Filling::of(pass, made.data_since_unix_seconds);
+    let (Some(seed_created), Some(job)) = (seed_created, job) else {
+        return Prepared::waiting(filling.reason, filling.message, vec![filler]);
     };
     let pod = pass
         .observed
         .pods
         .iter()
         .find(|pod| pod.role == Role::Seed.as_str() && pod.run == pass.run);
-    let refused = job.and_then(|job| job.pods_refused.as_deref());
+    let refused = job.pods_refused.as_deref();
     let age = pass.now_unix_seconds - seed_created;
     let refused = refused.filter(|_| pod.is_none());
     if let Some(refused) = refused.and_then(|it| await_leave("the seed's pod", it, age)) {
         return refused;
     }
-    seeded(database, seed_created, pod, pass, (reason, message))
+    let Some(pod) = pod else {
+        // A young Job's pod is not there yet.
+        return if job.ended {
+            filling.again(job, "its pod was deleted")
+        } else {
+            filling.waiting()
+        };
+    };
+    let contents = filler.into_pod().and_then(|made| made.spec);
+    let contents = contents.as_ref().map(contents_of).unwrap_or_default();
+    if let Some(what) = difference(&pod.contents, &contents) {
+        let why = format!(
+            "its pod {} is not as the operator made it: {what}",
+            pod.name
+        );
+        return filling.again(job, &why);
+    }
+    seeded(database, pod, pass, &filling, job)
 }
 
 /// What the Job is doing: it fills a database, or makes the one that it has filled anew for the next attempt.
-fn filling(pass: &Pass<'_>, data_since_unix_seconds: f64) -> (&'static str, &'static str) {
-    if has_begun_since(pass, data_since_unix_seconds) {
-        (reason::MEASURING, RESTORING)
-    } else {
-        (reason::SEEDING, "filling the database")
+struct Filling {
+    reason: &'static str,
+    message: &'static str,
+    /// Whether the database has been filled before.
+    is_restoring: bool,
+    /// For how long it has been tried.
+    tried_seconds: f64,
+}
+
+impl Filling {
+    fn of(pass: &Pass<'_>, data_since_unix_seconds: f64) -> Self {
+        let last_end = pass.ledger.last_finished();
+        let last_end = last_end.map_or(0.0, time::unix_seconds);
+        let tried_seconds = pass.now_unix_seconds - data_since_unix_seconds.max(last_end);
+        let is_restoring = has_begun_since(pass, data_since_unix_seconds);
+        let (reason, message) = if is_restoring {
+            (reason::MEASURING, RESTORING)
+        } else {
+            (reason::SEEDING, "filling the database")
+        };
+        Self {
+            reason,
+            message,
+            is_restoring,
+            tried_seconds,
+        }
+    }
+
+    fn waiting(&self) -> Prepared {
+        Prepared::waiting(self.reason, self.message, Vec::new())
+    }
+
+    /// Another Job, for what has come between; not for ever.
+    fn again(&self, job: &Child, why: &str) -> Prepared {
+        if self.tried_seconds > START_PATIENCE_SECONDS {
+            return Prepared::Failed {
+                reason: reason::SEED_FAILED,
+                message: format!(
+                    "{} failed for {:.0} s: {why}",
+                    self.message, self.tried_seconds
+                ),
+            };
+        }
+        Prepared::Waiting {
+            reason: self.reason,
+            message: format!("{}: again, for {why}", self.message),
+            create: Vec::new(),
+            delete: vec![(ChildKind::Job, job.name.clone())],
+        }
+    }
+
+    /// The end of the run if the database was never filled: the same seed would fail again. What has worked before is
+    /// tried again.
+    fn failed(&self, job: &Child, why: String) -> Prepared {
+        if self.is_restoring {
+            return self.again(job, &why);
+        }
+        Prepared::Failed {
+            reason: reason::SEED_FAILED,
+            message: why,
+        }
     }
 }
 
@@ -195,21 +275,14 @@ fn await_leave(what: &str, refused: &str, age_seconds: f64) -> Option<Prepared> 
 
 fn seeded(
     database: &Database,
-    seed_created: f64,
-    pod: Option<&PodFacts>,
+    pod: &PodFacts,
     pass: &Pass<'_>,
-    (reason, message): (&'static str, &'static str),
+    filling: &Filling,
+    job: &Child,
 ) -> Prepared {
-    let waiting = || Prepared::waiting(reason, message, Vec::new());
-    let Some(pod) = pod else {
-        // Before a trial counts, rows and digest are read again, so a seed whose pod was since
-        // collected needs no second proof. A young Job's pod is not there yet.
-        return if has_begun_since(pass, seed_created) {
-            Prepared::Ready
-        } else {
-            waiting()
-        };
-    };
+    if let Some(why) = &pod.evicted {
+        return filling.again(job, &format!("the pod {} was evicted: {why}", pod.name));
+    }
     if let Some(message) = image_failure(pod, pass.now_unix_seconds) {
         return Prepared::Failed {
             reason: reason::IMAGE_PULL_FAILED,
@@ -223,12 +296,10 @@ fn seeded(
                 || "does database.seed.configMap exist, with its key?".to_owned(),
                 |(reason, message)| format!("{reason}: {message}"),
             );
-            return Prepared::Failed {
-                reason: reason::SEED_FAILED,
-                message: format!("the seed's pod {} did not run: {why}", pod.name),
-            };
+            let why = format!("the seed's pod {} did not run: {why}", pod.name);
+            return filling.failed(job, why);
         }
-        return waiting();
+        return filling.waiting();
     };
     let expected = expected_rows(&database.seed);
     match database_facts(&end.message) {
@@ -240,9 +311,6 @@ fn seeded(
                 facts.rows
             ),
         },
-        _ => Prepared::Failed {
-            reason: reason::SEED_FAILED,
-            message: format!("the seed Job failed: {}", last_words(end)),
-        },
+        _ => filling.failed(job, format!("the seed Job failed: {}", last_words(end))),
     }
 }

@@ -60,10 +60,12 @@ const COUNT_TRANSACTIONS: &str = "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STO
 const COUNTED_WITHIN_SECONDS: f64 = 11.0;
 /// Longest time that the injector takes to write its result after an interrupt.
 const INTERRUPT_SECONDS: f64 = 30.0;
+/// A candidate can change the settings of its role, and make views of the names that are looked up here. Options of the
+/// connection count more.
+const OWN_SETTINGS: &str = "export PGCONNECT_TIMEOUT=5 PGOPTIONS='-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0'";
 /// Waits for the database to answer, for a minute: a node may learn of a service's address a moment
 /// after the pod behind it is ready. If it never does, the next command says why.
-const AWAIT_DATABASE: &str = "export PGCONNECT_TIMEOUT=5
-end=$(($(date +%s) + 60))
+const AWAIT_DATABASE: &str = "end=$(($(date +%s) + 60))
 until psql \"$DATABASE_URL\" -X -q -c SELECT > /dev/null 2>&1 || [ \"$(date +%s)\" -ge \"$end\" ]; do
   sleep 1
 done";
@@ -121,6 +123,16 @@ impl ChildObject {
             Self::Job(object) => object.name_any(),
             Self::Secret(object) => object.name_any(),
             Self::Cluster(object) => object.name_any(),
+        }
+    }
+
+    /// What its pods are made from, where Kubernetes makes them.
+    #[must_use]
+    pub fn into_pod(self) -> Option<PodTemplateSpec> {
+        match self {
+            Self::Deployment(object) => Some(object.spec?.template),
+            Self::Job(object) => Some(object.spec?.template),
+            Self::Service(_) | Self::Secret(_) | Self::Cluster(_) => None,
         }
     }
 }
@@ -277,11 +289,11 @@ impl Builder<'_> {
                 ..restricted_container(database_user(database))
             };
             let prepare = format!(
-                "{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\nprintf '%s\\n' \"$ROWS_SQL\" | {}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
+                "{OWN_SETTINGS}\n{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\nprintf '%s\\n' \"$ROWS_SQL\" | {}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
                 read_table(&database.seed)
             );
             let count = format!(
-                "export PGCONNECT_TIMEOUT=5\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
+                "{OWN_SETTINGS}\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
             );
             vec![
                 container(PREPARE_CONTAINER, &prepare),

@@ -10,6 +10,7 @@ mod starting;
 
 use frugality_measure::{energy::Window, fortio::Amount, reading::Reading};
 
+use self::addresses::CLUSTER_GENERATION;
 use super::{
     facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Refused, Session, Termination},
     nodes,
@@ -131,6 +132,12 @@ impl Attempt<'_> {
     }
 
     fn before_load(&self, status: FrugalityTrialStatus) -> Step {
+        if status.restored.is_none()
+            && self.builder.benchmark.spec.database.is_some()
+            && self.children().next().is_none()
+        {
+            return self.restored_before(status);
+        }
         let pods = self.pods(Role::Candidate);
         let missing = self.missing_servers(&pods);
         let is_server = |child: &&Child| child.kind == ChildKind::Deployment;
@@ -144,23 +151,15 @@ impl Attempt<'_> {
             step.create = missing;
             return step;
         };
-        if self.children().filter(is_server).any(|it| it.deleting) {
-            return self.void(
-                status,
-                reason::POD_REPLACED,
-                "the server's Deployment is being deleted",
-            );
+        if let Some(step) = self.not_coming(&status, &pods) {
+            return step;
         }
-        if let Some(failure) = pods
-            .iter()
-            .find_map(|pod| image_failure(pod, self.now_unix_seconds))
-        {
-            return self.fail(status, reason::IMAGE_PULL_FAILED, &failure);
-        }
-        if let Some((reason, failure)) = pods.iter().find_map(user_failure) {
-            return self.fail(status, reason, &failure);
-        }
-        let age = self.now_unix_seconds - newest;
+        // A quota or a cordon may have kept its pods back for any time.
+        let begun = pods.iter().map(|pod| {
+            pod.scheduled_unix_seconds
+                .unwrap_or(pod.created_unix_seconds)
+        });
+        let age = self.now_unix_seconds - begun.fold(newest, f64::max);
         let is_complete = i32::try_from(pods.len()) == Ok(self.expected_pods());
         let Some(ready_since) = all_ready_since(&pods).filter(|_| is_complete) else {
             return self.await_server(status, age, &pods);
@@ -224,13 +223,36 @@ impl Attempt<'_> {
             candidate_pods: uids(&pods),
             database_pods: uids(&database),
             endpoints: self.endpoints_version(),
-            restored: self.restored(),
             ..status
         };
         let mut step = Step::record(record);
         step.doing = "starting the load".into();
         step.create = vec![self.injector()];
         step
+    }
+
+    /// The end of an attempt whose server will not come.
+    fn not_coming(&self, status: &FrugalityTrialStatus, pods: &[PodFacts]) -> Option<Step> {
+        if self
+            .children()
+            .any(|it| it.kind == ChildKind::Deployment && it.deleting)
+        {
+            return Some(self.void(
+                status.clone(),
+                reason::POD_REPLACED,
+                "the server's Deployment is being deleted",
+            ));
+        }
+        if let Some(failure) = pods
+            .iter()
+            .find_map(|pod| image_failure(pod, self.now_unix_seconds))
+        {
+            return Some(self.fail(status.clone(), reason::IMAGE_PULL_FAILED, &failure));
+        }
+        if let Some((reason, failure)) = pods.iter().find_map(user_failure) {
+            return Some(self.fail(status.clone(), reason, &failure));
+        }
+        None
     }
 
     /// From when on the node is about as cool as at the first trial of the block, in Unix seconds; else how long to wait.
@@ -303,6 +325,19 @@ impl Attempt<'_> {
             return Step::wait(doing, 1.0);
         }
         let message = format!("not ready {patience} s after its start: {why}");
+        // Its own servers come once its backends are ready.
+        let mut servers = self.children();
+        let is_made =
+            servers.any(|child| child.kind == ChildKind::Deployment && child.name == self.name());
+        let expected = if is_made {
+            self.expected_pods()
+        } else {
+            backend_pods_of(self.candidate, self.point.replicas)
+        };
+        if refused.is_none() && i32::try_from(pods.len()) != Ok(expected) {
+            // It is no fault of the candidate's that the cluster makes no pod.
+            return self.void(status, reason::POD_REPLACED, &message);
+        }
         self.fail(status, reason::CANDIDATE_NOT_READY, &message)
     }
 
@@ -413,13 +448,33 @@ impl Attempt<'_> {
         }
     }
 
-    /// What the Job reports that restored the database for this attempt.
+    /// Records what database the attempt begins with, before it makes anything: its candidate can change the template
+    /// of the next one.
+    fn restored_before(&self, status: FrugalityTrialStatus) -> Step {
+        let status = FrugalityTrialStatus {
+            restored: self.restored(),
+            ..status
+        };
+        if let Some(changed) = self.restored_otherwise(&status) {
+            return self.void(status, reason::DATA_CHANGED, &changed);
+        }
+        let mut step = Step::record(status);
+        step.doing = "recording the state of the database".into();
+        step
+    }
+
+    /// What the Job reports that restored the database for this attempt, and how often its Cluster was written.
     fn restored(&self) -> Option<DatabaseFacts> {
         let of_run = |pod: &&PodFacts| {
             pod.role == Role::Seed.as_str() && pod.run == self.trial.spec.run && !pod.deleting
         };
         let pod = self.observed.pods.iter().find(of_run)?;
-        database_facts(&pod.terminated.get(SEED_CONTAINER)?.message)
+        let mut facts = database_facts(&pod.terminated.get(SEED_CONTAINER)?.message)?;
+        let generation = self.cluster_generation();
+        facts
+            .state
+            .extend(generation.map(|it| (CLUSTER_GENERATION.to_owned(), it)));
+        Some(facts)
     }
 
     /// A measured pod that is not the one whose idle baseline was taken.

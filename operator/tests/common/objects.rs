@@ -6,6 +6,7 @@ use frugality_operator::{
     api::{LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD},
     plan::{
         addresses::ServiceFacts,
+        contents::{Contents, contents_of},
         facts::{Child, ChildKind, PodFacts, Termination},
         nodes::HOSTNAME_LABEL,
         resources::ChildObject,
@@ -23,6 +24,8 @@ pub(crate) struct SimChild {
     pub(crate) node: Option<String>,
     /// Which of a candidate's servers it is, if one.
     pub(crate) workload: Option<String>,
+    /// What the containers of its pods run.
+    pub(crate) contents: BTreeMap<String, Contents>,
 }
 
 impl SimChild {
@@ -38,6 +41,7 @@ impl SimChild {
                 deleting: false,
                 pods_refused: None,
                 generation: Some(1),
+                ended: false,
                 service: match object {
                     ChildObject::Service(service) => Some(ServiceFacts::of(service)),
                     _ => None,
@@ -47,6 +51,12 @@ impl SimChild {
             gone_at: None,
             node: node_of(object),
             workload: label(object, LABEL_WORKLOAD),
+            contents: object
+                .clone()
+                .into_pod()
+                .and_then(|pod| pod.spec)
+                .map(|spec| contents_of(&spec))
+                .unwrap_or_default(),
         }
     }
 }
@@ -128,6 +138,7 @@ pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod
             hostname: child.node.clone(),
             created_unix_seconds: child.facts.created_unix_seconds,
             images: BTreeMap::from([(container, format!("sha256:{role}"))]),
+            contents: child.contents.clone(),
             ..PodFacts::default()
         },
         owner: (child.facts.kind, child.facts.name.clone()),

@@ -188,7 +188,8 @@ impl World {
                 benchmark_uid: uid.clone(),
                 node: Some(pod.node.clone()),
                 created_unix_seconds: pod.facts.created_unix_seconds,
-                deleting: pod.facts.deleting,
+                running: pod.facts.ready_since_unix_seconds.is_some(),
+                deleting_since_unix_seconds: pod.facts.deleting.then_some(self.now),
             })
             .collect::<Vec<_>>()
         };

@@ -8,15 +8,19 @@ use kube::ResourceExt;
 
 use super::Attempt;
 use crate::{
-    api::{FrugalityTrialStatus, Role, reason},
+    api::{FrugalityTrialStatus, LABEL_ROLE, LABEL_WORKLOAD, Role, reason},
     plan::{
         addresses::{Endpoints, ServiceFacts},
-        facts::{Child, PodFacts},
+        contents::{contents_of, difference},
+        facts::{Child, ChildKind, PodFacts},
         identity::hex_digest,
         nodes,
         resources::ChildObject,
     },
 };
+
+/// By what the generation of CloudNativePG's Cluster is called among what a restored database is.
+pub(super) const CLUSTER_GENERATION: &str = "clusterGeneration";
 
 impl Attempt<'_> {
     /// Why requests may have reached something else, or pods may be others than the spec asks for: reason code and
@@ -29,6 +33,8 @@ impl Attempt<'_> {
         self.made()
             .iter()
             .find_map(|object| self.edited(object))
+            .or_else(|| self.altered())
+            .or_else(|| self.database_edited(status))
             .or_else(|| self.foreign_endpoint())
             .or_else(|| self.endpoints_changed(status, idle_before))
     }
@@ -71,6 +77,52 @@ impl Attempt<'_> {
             }
             _ => None,
         }
+    }
+
+    /// A pod that runs something else than it was made to run: the image of a pod can be changed, and a ReplicaSet takes
+    /// any pod with its labels for its own.
+    fn altered(&self) -> Option<(&'static str, String)> {
+        let objects = self.made().into_iter().chain([self.injector()]);
+        objects.filter_map(ChildObject::into_pod).find_map(|made| {
+            let label = |key: &str| made.metadata.as_ref()?.labels.as_ref()?.get(key).cloned();
+            let (role, workload) = (label(LABEL_ROLE), label(LABEL_WORKLOAD));
+            let contents = contents_of(made.spec.as_ref()?);
+            let mut pods = self.observed.pods.iter().filter(|pod| {
+                let is_of_attempt = pod.trial.as_deref() == Some(self.name());
+                let is_of_run = pod.trial.is_none() && pod.run == self.trial.spec.run;
+                (is_of_attempt || is_of_run)
+                    && Some(&pod.role) == role.as_ref()
+                    && pod.workload == workload
+            });
+            let (pod, what) =
+                pods.find_map(|pod| Some((pod, difference(&pod.contents, &contents)?)))?;
+            let message = format!(
+                "the pod {} is not as the operator made it: {what}; was it edited, or does an admission webhook change pods?",
+                pod.name
+            );
+            Some((reason::POD_CHANGED, message))
+        })
+    }
+
+    /// Whether the settings of CloudNativePG's database were written since the attempt was opened.
+    fn database_edited(&self, status: &FrugalityTrialStatus) -> Option<(&'static str, String)> {
+        let before = status.restored.as_ref()?.state.get(CLUSTER_GENERATION)?;
+        let now = self.cluster_generation();
+        (now.as_ref() != Some(before)).then(|| {
+            let now = now.as_deref().unwrap_or("that of no Cluster");
+            let message = format!(
+                "the database's Cluster was changed from outside: its generation is {now}, and was {before}"
+            );
+            (reason::DATA_CHANGED, message)
+        })
+    }
+
+    /// How often the spec of CloudNativePG's Cluster was written, where there is one. Its operator writes defaults, so
+    /// it need not be 1.
+    pub(super) fn cluster_generation(&self) -> Option<String> {
+        let mut children = self.observed.children.iter();
+        let cluster = children.find(|child| child.kind == ChildKind::Cluster)?;
+        Some(cluster.generation?.to_string())
     }
 
     /// Services of the attempt, each with the role of its pods.
@@ -142,8 +194,9 @@ impl Attempt<'_> {
     ) -> Option<(&'static str, String)> {
         let before = status.endpoints.as_ref()?;
         let has_changed = |pod: &PodFacts| {
-            let since = pod.ready_since_unix_seconds;
-            pod.restarts > 0 || since.is_none_or(|since| since > idle_before.start_unix_seconds)
+            let start = idle_before.start_unix_seconds;
+            let ready_since = pod.ready_since_unix_seconds;
+            pod.started_unix_seconds > Some(start) || ready_since.is_none_or(|since| since > start)
         };
         let mut own = [self.pods(Role::Candidate), self.pods(Role::Database)]
             .concat()

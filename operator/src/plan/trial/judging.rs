@@ -11,6 +11,7 @@ use frugality_measure::{
     report::{InjectionReport, ReportError},
     void::Void,
 };
+use kube::ResourceExt;
 
 use super::{
     Attempt, READING_PATIENCE_SECONDS, SETTLE_SECONDS, Step, database_facts, last_reading,
@@ -118,9 +119,6 @@ impl Attempt<'_> {
         }
         if let Some(changed) = self.image_changed(&status) {
             return self.void(status, reason::IMAGE_CHANGED, &changed);
-        }
-        if let Some(changed) = self.restored_otherwise(&status) {
-            return self.void(status, reason::DATA_CHANGED, &changed);
         }
         if let Some(changed) = self.data_changed(&status) {
             return self.void(status, reason::DATA_CHANGED, &changed);
@@ -241,7 +239,7 @@ impl Attempt<'_> {
     }
 
     /// Whether the restored database differs from that of the run's first attempt, and in what.
-    fn restored_otherwise(&self, status: &FrugalityTrialStatus) -> Option<String> {
+    pub(super) fn restored_otherwise(&self, status: &FrugalityTrialStatus) -> Option<String> {
         self.builder.benchmark.spec.database.as_ref()?;
         let Some(now) = &status.restored else {
             return Some("the state of the restored database is not known: the seed's Job or pod was deleted".into());
@@ -250,11 +248,10 @@ impl Attempt<'_> {
         let of_run = self.observed.trials.iter();
         let of_run = of_run.filter(|trial| trial.spec.run == self.trial.spec.run);
         let restored = of_run.filter_map(|trial| {
-            let status = trial.status.as_ref()?;
-            let began = status.idle_before?.start_unix_seconds;
-            Some((began, status.restored.as_ref()?))
+            let restored = trial.status.as_ref()?.restored.as_ref()?;
+            Some((trial.creation_timestamp()?.0, restored))
         });
-        let (_, first) = restored.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        let (_, first) = restored.min_by_key(|(opened, _)| *opened)?;
         let kinds: BTreeSet<&String> = now.state.keys().chain(first.state.keys()).collect();
         let mut differing: Vec<&str> = kinds
             .into_iter()
