@@ -23,6 +23,7 @@ from kube import OPERATOR_NAMESPACE, Object, conditions, get, kubectl
 
 NAMESPACE = "e2e-adversary"
 ADVERSARY = "adversary"
+RUST = "localhost/frugality/contacts-rust:0.1.0"
 PYTHON = "localhost/frugality/contacts-python:0.1.0"
 INTERPRETER = "/opt/contacts/bin/python3"
 # Longest wait for one benchmark: three attempts of about 50 s, or a database and two of them.
@@ -486,8 +487,8 @@ def test_a_changed_template_of_the_database_is_seen(adversary: User) -> None:
 
 
 def test_whoever_answers_in_the_candidates_place_makes_the_attempt_void(adversary: User) -> None:
-    """Three attempts: a bare pod with the candidate's labels, an edited Service, an edited Deployment."""
-    trials_of = {"blocks": 1, "idleBaseline": "5s", "maxAttempts": 3}
+    """Four attempts: a bare pod with the candidate's labels, an edited Service, Deployment and pod."""
+    trials_of = {"blocks": 1, "idleBaseline": "5s", "maxAttempts": 4}
     create(adversary, benchmark("divert", trials=trials_of))
 
     trial = under_load("divert", 1)
@@ -508,6 +509,13 @@ def test_whoever_answers_in_the_candidates_place_makes_the_attempt_void(adversar
     patch = json.dumps({"spec": {"minReadySeconds": 1}})
     allowed(adversary("patch", "deployment", trial, "--type=merge", "-p", patch))
     assert outcome_of(trial, "divert") == ("Void", "DeploymentChanged")
+
+    trial = under_load("divert", 4)
+    selector = f"frugality.dev/trial={trial},frugality.dev/role=candidate"
+    (own,) = get("pods", "-n", NAMESPACE, "-l", selector)["items"]
+    patch = json.dumps({"spec": {"containers": [{"name": "server", "image": RUST}]}})
+    allowed(adversary("patch", "pod", own["metadata"]["name"], "-p", patch))
+    assert outcome_of(trial, "divert") == ("Void", "PodChanged")
 
     name, reason, message = verdict("divert")
     assert (name, reason) == ("Invalid", "TooManyVoidAttempts"), message

@@ -78,13 +78,9 @@ def test_no_pods_of_two_benchmarks_ran_on_a_node_at_the_same_time(session: Sessi
     assert overlapping == []
 
 
-def test_each_node_has_a_lock_and_at_the_end_all_are_free(session: Session) -> None:
-    def locks() -> dict[str, str]:
+def test_at_the_end_all_locks_are_free(session: Session) -> None:
+    def locks() -> list[str]:
         leases = get("leases", "-n", OPERATOR_NAMESPACE, "-l", "frugality.dev/lock=node")["items"]
-        return {lease["metadata"]["name"]: lease["spec"].get("holderIdentity", "") for lease in leases}
+        return [lease["spec"].get("holderIdentity", "") for lease in leases]
 
-    session.observer.until(lambda: not any(locks().values()), 60, "locks given back")
-    nodes = {span.node for span in session.observer.spans.values()}
-    assert len(locks()) == len(nodes)
-    for node in nodes:
-        assert any(name.startswith(f"frugality-node-{node}-") for name in locks()), node
+    session.observer.until(lambda: not any(locks()), 60, "locks given back")
