@@ -53,7 +53,7 @@ def limited(request: pytest.FixtureRequest) -> Iterator[Object]:
         for candidate in spec["candidates"]:
             candidate["resources"] = OF_THEIR_OWN
         # Anything closer than a factor of two would be a tie.
-        spec["energy"]["tieWithin"] = "1"
+        spec["energy"]["tieWithin"] = 1
         manifest = {**example, "metadata": {"namespace": NAMESPACE, "name": "limited"}}
         kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
         benchmark = session.ended(f"{NAMESPACE}/limited", SECONDS)
