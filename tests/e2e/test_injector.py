@@ -7,6 +7,7 @@ Not among the tests of every day, because it takes a quarter of an hour: ``tests
 """
 
 import json
+import statistics
 import subprocess
 from collections.abc import Iterator
 
@@ -89,9 +90,8 @@ def test_no_trial_was_discarded_for_it(limited: Object) -> None:
     assert outcomes.count(("Measured", "Measured")) == 10
     reasons = {reason for _, reason in outcomes}
     assert not reasons & {"InjectorStarved", "InjectorThrottled", "InjectorBusy"}, reasons
-    for trial in trials:
-        if trial["status"]["outcome"] == "Measured":
-            cpu = trial["status"]["injectorCpu"]
-            assert abs(cpu["limitCpus"] - 0.3) < 1e-6, cpu
-            assert cpu["throttledSeconds"] > 0.2, cpu
+    used = [t["status"]["injectorCpu"] for t in trials if t["status"]["outcome"] == "Measured"]
+    assert all(abs(cpu["limitCpus"] - 0.3) < 1e-6 for cpu in used), used
+    # Not in every trial alike: the kernel counts a process that waits for its next share, however little it lacks.
+    assert statistics.median(cpu["throttledSeconds"] for cpu in used) > 0.2, used
     assert limited["status"]["results"][0]["voidAttempts"] <= 1
