@@ -73,7 +73,9 @@ impl Fault {
             Self::Loss => &["CounterDecreased"],
             // A counter of large steps may stand still for a while: what is missing then is a reading.
             Self::StandStill => &["MeterStale", "ReadingsInterrupted"],
-            Self::Silence => &["ReadingsInterrupted"],
+            // Of a meter without times, nobody knows how old its first reading after that is: its next change may follow
+            // at once, with the energy of a whole interval.
+            Self::Silence => &["ReadingsInterrupted", "EnergyBeyondNode"],
             Self::Replaced => &["PodReplaced"],
             Self::Clock => &["ClockOffsetUnknown"],
             Self::Interrupted => &["FortioInterrupted"],
