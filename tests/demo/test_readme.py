@@ -1,17 +1,19 @@
-"""What the README shows is what the examples hold."""
+"""README and quick start show the examples as they are, and the list of examples is complete."""
 
 import re
 import textwrap
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text()
+LIST = (ROOT / "examples/README.md").read_text()
 
 
-def test_the_readme_shows_the_examples_as_they_are() -> None:
-    blocks = re.findall(r"^ *```yaml\n(.*?)^ *```$", README, re.S | re.M)
+@pytest.mark.parametrize("document", ["README.md", "docs/quickstart.md"])
+def test_documents_show_the_examples_as_they_are(document: str) -> None:
+    blocks = re.findall(r"^ *```yaml\n(.*?)^ *```$", (ROOT / document).read_text(), re.S | re.M)
     written = [yaml.safe_load(textwrap.dedent(block)) for block in blocks]
     shown = [m for m in written if isinstance(m, dict) and m.get("kind") == "FrugalityBenchmark"]
     assert shown
@@ -20,7 +22,6 @@ def test_the_readme_shows_the_examples_as_they_are() -> None:
         assert manifest == yaml.safe_load(file.read_text())
 
 
-def test_the_readme_names_every_example() -> None:
-    files = (file for file in ROOT.glob("examples/*.yaml") if ".patch." not in file.name)
-    for file in files:
-        assert f"examples/{file.name}" in README, file.name
+def test_the_list_of_examples_is_complete() -> None:
+    for file in ROOT.glob("examples/*.yaml"):
+        assert f"]({file.name})" in LIST, file.name
