@@ -18,7 +18,7 @@ use kube::{
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    api::{FrugalityBenchmark, FrugalityTrial},
+    api::FrugalityBenchmark,
     apply::{Applied, Applier, ApplyError, only},
     metrics::{AttemptLabels, Metrics, ReconcileResult},
     moments::Moments,
@@ -143,7 +143,7 @@ impl Context {
         ))
         .await?;
         // Under load its request would be measured.
-        if !observed.trials.iter().any(is_measuring) {
+        if !observed.is_under_load() {
             let seen_by_cluster = seen - observed.operator_ahead_seconds;
             self.prober.ask(&mut observed.pods, seen_by_cluster).await;
         }
@@ -286,12 +286,6 @@ fn error_policy(
     let wait = context.backoff(&object.uid().unwrap_or_default());
     warn!(name = key(&object), %error, wait_seconds = wait.as_secs(), "pass failed");
     Action::requeue(wait)
-}
-
-/// Whether the attempt's load is on or about to be.
-fn is_measuring(trial: &FrugalityTrial) -> bool {
-    let status = trial.status.as_ref();
-    status.is_some_and(|it| it.outcome.is_none() && it.idle_before.is_some())
 }
 
 fn key(object: &DeserializeGuard<FrugalityBenchmark>) -> String {

@@ -471,12 +471,12 @@ fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
         benchmark_uid: uid.unwrap_or_default(),
         node: spec.and_then(|spec| spec.node_name.clone()).or_else(chosen),
         created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
-        running: pod.status.iter().any(|status| {
-            let containers = status.container_statuses.iter().flatten();
-            let init = status.init_container_statuses.iter().flatten();
-            let states = containers.chain(init).filter_map(|it| it.state.as_ref());
-            states.filter_map(|it| it.running.as_ref()).count() > 0
-        }),
+        running: pod
+            .status
+            .iter()
+            .flat_map(containers)
+            .filter_map(|container| container.state.as_ref())
+            .any(|state| state.running.is_some()),
         // The timestamp is when its grace is over.
         deleting_since_unix_seconds: pod.metadata.deletion_timestamp.as_ref().map(|over| {
             let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
@@ -546,15 +546,15 @@ fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
     }
 }
 
+fn containers(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
+    let init = status.init_container_statuses.iter();
+    init.chain(&status.container_statuses).flatten()
+}
+
 fn pod_facts(pod: &Pod) -> PodFacts {
     let label = |key: &str| pod.labels().get(key).cloned();
     let status = pod.status.clone().unwrap_or_default();
-    let containers: Vec<&ContainerStatus> = status
-        .init_container_statuses
-        .iter()
-        .chain(&status.container_statuses)
-        .flatten()
-        .collect();
+    let containers: Vec<&ContainerStatus> = containers(&status).collect();
     PodFacts {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),

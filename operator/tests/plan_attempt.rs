@@ -561,6 +561,14 @@ fn pods_that_cannot_be_created_say_why() {
 }
 
 #[test]
+fn an_attempt_is_under_load_from_the_end_of_its_first_baseline() {
+    let under_load = |doing: &str| after(doing).observed(0).is_under_load();
+    assert!(!under_load("waiting for the server to be ready"));
+    assert!(!under_load("measuring the idle baseline"));
+    assert!(under_load("load is on"));
+}
+
+#[test]
 fn a_pod_that_a_quota_kept_back_has_all_its_time() {
     let world = after("waiting for the server to be ready");
     let now = world.now + 600.0;

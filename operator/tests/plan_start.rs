@@ -2,7 +2,12 @@
 //! database.
 
 use crate::common::{
-    T0, attempt::first_server, manner::pod_in, run_of, summary::of_plan, two, two_with,
+    T0,
+    attempt::{changed, first_server},
+    manner::pod_in,
+    run_of,
+    summary::of_plan,
+    two, two_with,
     world::World,
 };
 use frugality_measure::reading::Provenance;
@@ -650,18 +655,6 @@ fn a_seed_whose_pod_is_refused_says_so() {
     assert!(record.message.unwrap().contains("violates PodSecurity"));
 }
 
-/// What is planned for a seed whose pod has become this, so many seconds after its world's start.
-fn with_seed(world: &World, change: impl Fn(&mut Observed)) -> Plan {
-    let mut observed = world.observed(0);
-    change(&mut observed);
-    plan(
-        &world.slots[0].benchmark,
-        &observed,
-        &world.config,
-        world.now,
-    )
-}
-
 fn deleted_seeds(plan: &Plan) -> usize {
     let is_seed =
         |(kind, name): &&(ChildKind, String)| *kind == ChildKind::Job && name.ends_with("-seed");
@@ -672,7 +665,7 @@ fn deleted_seeds(plan: &Plan) -> usize {
 fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
     let world = at(reason::SEEDING);
     let gone = |ended: bool| {
-        with_seed(&world, |observed| {
+        changed(&world, |observed| {
             observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
             let mut children = observed.children.iter_mut();
             let job = children.find(|child| child.kind == ChildKind::Job).unwrap();
@@ -684,7 +677,7 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
     assert_eq!((deleted_seeds(&again), &again.record), (1, &None));
     let message = &again.status.conditions[0].message;
     assert!(message.contains("its pod was deleted"), "{message}");
-    let evicted = with_seed(&world, |observed| {
+    let evicted = changed(&world, |observed| {
         let pod = pod_in(observed, Role::Seed);
         pod.evicted = Some("Evicted: low on memory".into());
         pod.ended = true;
@@ -697,7 +690,7 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
 #[test]
 fn a_seed_whose_pod_runs_something_else_is_made_anew() {
     let world = at(reason::SEEDING);
-    let plan = with_seed(&world, |observed| {
+    let plan = changed(&world, |observed| {
         let pod = pod_in(observed, Role::Seed);
         pod.contents.get_mut("seed").unwrap().image = "forger".into();
     });

@@ -272,7 +272,8 @@ pub struct DatabaseFacts {
     /// Digest over all its rows.
     #[schemars(length(max = 64))]
     pub digest: String,
-    /// By kind of thing, such as `indexes` or `settings`, a digest of all that there are of it.
+    /// Digests by kind of object, such as `indexes` or `settings`. `clusterGeneration` is no digest, but the
+    /// generation of CloudNativePG's Cluster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub state: BTreeMap<String, String>,

@@ -11,7 +11,7 @@ use super::identity::hex_digest;
 pub struct Contents {
     /// Image, as the spec names it.
     pub image: String,
-    /// Digest of its command, its arguments, and its variables with their values.
+    /// Digest of its command, its arguments, its variables with their values, and where its volumes are mounted.
     pub words: String,
 }
 
@@ -35,6 +35,14 @@ fn of(container: &Container) -> Contents {
     let variables = variables.map(|it| (it.name.as_str(), it.value.as_deref().unwrap_or_default()));
     // A meter that restarts has another address, and is asked for the time there.
     let is_compared = |word: &&String| !word.starts_with("--clock-url=");
+    let mounts = container.volume_mounts.iter().flatten();
+    let mounts = mounts.map(|it| {
+        (
+            it.name.as_str(),
+            it.mount_path.as_str(),
+            it.sub_path.as_deref(),
+        )
+    });
     let words = (
         container.command.clone().unwrap_or_default(),
         container
@@ -44,6 +52,8 @@ fn of(container: &Container) -> Contents {
             .filter(is_compared)
             .collect::<Vec<_>>(),
         variables.collect::<Vec<_>>(),
+        container.env_from.iter().flatten().count(),
+        mounts.collect::<Vec<_>>(),
     );
     Contents {
         image: container.image.clone().unwrap_or_default(),
@@ -71,7 +81,7 @@ pub fn difference(
             found.image, made.image
         )),
         Some(made) if made.words != found.words => Some(format!(
-            "its container {name} has another command, other arguments or other variables"
+            "its container {name} has another command, or other arguments, variables or mounts"
         )),
         Some(_) => None,
     })
@@ -116,11 +126,22 @@ mod tests {
             ),
             (
                 |it| it["containers"][0]["args"] = json!(["--y"]),
-                "its container server has another command, other arguments or other variables",
+                "its container server has another command, or other arguments, variables or mounts",
             ),
             (
                 |it| it["containers"][0]["env"] = json!([{ "name": "A", "value": "1" }]),
-                "its container server has another command, other arguments or other variables",
+                "its container server has another command, or other arguments, variables or mounts",
+            ),
+            (
+                |it| it["containers"][0]["envFrom"] = json!([{ "configMapRef": { "name": "a" } }]),
+                "its container server has another command, or other arguments, variables or mounts",
+            ),
+            (
+                |it| {
+                    it["containers"][0]["volumeMounts"] =
+                        json!([{ "name": "a", "mountPath": "/usr/bin/server" }]);
+                },
+                "its container server has another command, or other arguments, variables or mounts",
             ),
             (
                 |it| it["ephemeralContainers"] = json!([{ "name": "debugger", "image": "c:1" }]),

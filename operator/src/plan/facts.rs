@@ -79,6 +79,15 @@ pub struct Observed {
     pub waiting_since: Option<(String, f64)>,
 }
 
+impl Observed {
+    /// Whether an attempt is under load, or in the idle baseline after it.
+    #[must_use]
+    pub fn is_under_load(&self) -> bool {
+        let mut statuses = self.trials.iter().filter_map(|trial| trial.status.as_ref());
+        statuses.any(|status| status.outcome.is_none() && status.idle_before.is_some())
+    }
+}
+
 /// How the name of a session begins that reads a meter before any trial exists.
 const PREFLIGHT: &str = "preflight/";
 

@@ -230,14 +230,14 @@ impl Filling {
             return Prepared::Failed {
                 reason: reason::SEED_FAILED,
                 message: format!(
-                    "{} failed for {:.0} s: {why}",
+                    "{} was not done after {:.0} s: {why}",
                     self.message, self.tried_seconds
                 ),
             };
         }
         Prepared::Waiting {
             reason: self.reason,
-            message: format!("{}: again, for {why}", self.message),
+            message: format!("{} again, because {why}", self.message),
             create: Vec::new(),
             delete: vec![(ChildKind::Job, job.name.clone())],
         }
