@@ -6,39 +6,41 @@
 mod batch;
 mod benchmark;
 mod candidate;
+pub mod condition;
 mod costs;
 mod load;
 mod parameters;
 mod quantity;
-pub mod reason;
+mod reason;
 mod scenario;
 mod status;
 mod trial;
 
-pub use batch::{Batch, BatchResult, Score, ScoreResult, Work};
-pub use benchmark::{
+pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
+pub use self::benchmark::{
     Boundary, Budget, ConfigMapSeed, Database, DecidingFigure, Energy, FrugalityBenchmark,
     FrugalityBenchmarkSpec, Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request,
     Seed, Storage, Trials,
 };
-pub use candidate::{
+pub use self::candidate::{
     Backend, Candidate, EnvVar, MAX_BACKENDS, MAX_PODS, MAX_REPLICAS, PullPolicy, ResourceList,
     Resources, SecretName, Server,
 };
-pub use costs::{Carbon, Costs, Money};
-pub use load::{
+pub use self::costs::{Carbon, Costs, Money};
+pub use self::load::{
     Arrivals, DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep,
 };
-pub use parameters::ALLOWED_PARAMETERS;
-pub use quantity::{Decimal, HumanDuration, QuantityError};
-pub use scenario::{CheckResult, CycleResult, Scenario};
-pub use status::{
+pub use self::parameters::ALLOWED_PARAMETERS;
+pub use self::quantity::{Decimal, HumanDuration, QuantityError};
+pub use self::reason::Reason;
+pub use self::scenario::{CheckResult, CycleResult, Scenario};
+pub use self::status::{
     BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
     CostPerMillion, CostTerms, Expanded, Figure, FrugalityBenchmarkStatus, InjectorLimits,
     InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
     PastVerdict, Progress, SweepResult, Verdict, WorkloadResult, seven_digits,
 };
-pub use trial::{
+pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,
 };
 

@@ -13,16 +13,19 @@ use std::{
 use clap::{Parser, Subcommand, ValueEnum};
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial},
-    check::{CheckError, check},
-    controller, crd,
+    crd,
     export::{ExportError, Format, export},
-    metrics::Metrics,
-    observe::Places,
+    io::{
+        check::{CheckError, check},
+        controller,
+        metrics::Metrics,
+        observe::Places,
+        probe::Prober,
+        reader::Reader,
+        server,
+    },
     plan::facts::{Config, PodPolicy},
-    probe::Prober,
-    reader::Reader,
     reference::markdown,
-    server,
     summary::summary,
 };
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};

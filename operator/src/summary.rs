@@ -8,7 +8,7 @@ use crate::{
         Arrivals, BoardVerdict, CandidateResult, CostPerMillion, DecidingFigure, Expanded, Figure,
         FrugalityBenchmark, FrugalityBenchmarkStatus, Optimum, SweepResult,
     },
-    plan::text,
+    text,
 };
 
 /// What percentiles of a closed loop leave out.

@@ -5,11 +5,11 @@ use frugality_measure::{
     load::LoadResult,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
+    api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
     export::{Format, export},
     plan::{
-        identity,
-        resources::ChildObject,
+        action::ChildObject,
+        names,
         settings::{Settings, SettingsError},
     },
     summary::summary,
@@ -206,11 +206,11 @@ fn what_cannot_be_executed_or_read_is_refused() {
 
 #[test]
 fn another_batch_is_another_measurement() {
-    let id = |batch: &Value| identity::run_id(&executed(batch));
+    let id = |batch: &Value| names::run_id(&executed(batch));
     let first = id(&counted());
     assert_eq!(first, id(&counted()));
     assert_ne!(first, id(&json!({})));
-    assert_ne!(first, identity::run_id(&two()));
+    assert_ne!(first, names::run_id(&two()));
 }
 
 /// Entries of trials in which a program was executed four times: `rust` does a tenth of the other's work, and takes
@@ -361,7 +361,7 @@ fn a_program_that_always_fails_is_told_in_its_own_words() {
         status.batch = Some(measured);
     }
     let plan = judged(&benchmark, entries);
-    assert_ended(&plan, Verdict::Error, reason::NO_SUCCESSFUL_REQUEST);
+    assert_ended(&plan, Verdict::Error, Reason::NoSuccessfulRequest.as_str());
     let message = plan.status.columns.unwrap().message.unwrap();
     assert!(
         message.contains("was never executed as expected: exit code 3: no board"),

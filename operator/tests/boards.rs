@@ -13,11 +13,11 @@ use crate::common::{
 };
 use frugality_measure::energy::Window;
 use frugality_operator::{
-    api::{Comparison, FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict, reason},
+    api::{Comparison, FrugalityBenchmark, FrugalityBenchmarkStatus, Reason, Verdict},
     plan::{
-        Plan,
+        action::Plan,
         facts::preflight,
-        identity::lock_name,
+        names::lock_name,
         settings::{Settings, SettingsError},
     },
 };
@@ -135,12 +135,12 @@ fn a_ratio_budget_between_boards_needs_room_for_their_meters() {
         let budget = json!([{"candidate": "rust", "maxEnergyRatio": limit, "against": "python"}]);
         plan(&boards(&[("/budgets", budget)]), dearer(1.0))
     };
-    assert_ended(&budget("1.2"), Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&budget("1.2"), Verdict::Pass, Reason::BudgetsMet.as_str());
     let close = budget("1.1");
     assert_ended(
         &close,
         Verdict::Inconclusive,
-        reason::BUDGET_WITHIN_UNCERTAINTY,
+        Reason::BudgetWithinUncertainty.as_str(),
     );
     let message = &close.status.budgets[0].message;
     assert!(
@@ -156,7 +156,11 @@ fn boards_whose_meters_tell_no_accuracy_are_not_compared() {
         ..dearer(3.0)(block, candidate)
     };
     let plan = plan(&boards(&[]), of);
-    assert_ended(&plan, Verdict::Inconclusive, reason::METER_ACCURACY_UNKNOWN);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::MeterAccuracyUnknown.as_str(),
+    );
     assert_eq!(
         (plan.status.winner, plan.status.comparisons.len()),
         (None, 0)
@@ -343,7 +347,7 @@ fn a_run_begins_once_the_meters_of_all_boards_answer() {
     let waiting = world.plan(0);
     assert_eq!(
         waiting.status.columns.unwrap().reason.as_deref(),
-        Some(reason::METER_MISSING)
+        Some(Reason::MeterMissing.as_str())
     );
     assert!(world.slots[0].trials.is_empty());
     world.nodes[2].meter_ip = Some("10.0.0.5".into());

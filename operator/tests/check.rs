@@ -1,8 +1,8 @@
 //! What `helm test` says of the resources that an API server describes.
 
 use frugality_operator::{
-    check::{CheckError, knows_this_version},
     crd::definitions,
+    io::check::{CheckError, knows_this_version},
 };
 use serde_json::{Value, json};
 

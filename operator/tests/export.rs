@@ -9,7 +9,7 @@ use crate::common::{T0, entries, two};
 use frugality_operator::{
     api::{FrugalityTrial, Outcome},
     export::{Format, export},
-    plan::time,
+    time,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus},
-    unreadable,
+    io::unreadable,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};

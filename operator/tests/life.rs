@@ -12,12 +12,10 @@ use crate::common::{
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{
-        DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Verdict, reason,
+        DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Reason, Verdict,
     },
-    plan::{
-        self, facts::Unreadable, identity::measurement_id, ledger::outcome_of, plan,
-        time::unix_seconds,
-    },
+    plan::{self, facts::Unreadable, ledger::outcome_of, names::measurement_id, plan},
+    time::unix_seconds,
 };
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -63,7 +61,7 @@ fn one_that_is_created_suspended_never_starts() {
     while world.now < T0 + 7.0 * 3600.0 {
         world.wait();
         let plan = world.pass(0);
-        assert_eq!((plan.watch.as_slice(), &plan.open), (&[][..], &None));
+        assert_eq!((plan.watch.as_slice(), plan.opened()), (&[][..], None));
         assert!(plan.create.is_empty() && plan.locks.is_empty());
     }
     let told = status(&world, 0);
@@ -136,11 +134,11 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         paused.pass(0);
         let suspended_at = paused.now;
         // The block in hand becomes void first; the nodes are given back soon.
-        if reason_of(&paused, 0) == reason::MEASURING {
+        if reason_of(&paused, 0) == Reason::Measuring.as_str() {
             paused.wait();
             paused.pass(0);
         }
-        assert_eq!(reason_of(&paused, 0), reason::SUSPENDED);
+        assert_eq!(reason_of(&paused, 0), Reason::Suspended.as_str());
         paused.run_until("rest", |world| is_at_rest(world, 0));
         assert!(paused.now - suspended_at < 10.0);
         assert!(paused.slots[0].watch.is_empty());
@@ -152,7 +150,12 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         assert_entries(&paused, 0);
         assert_blocks_are_whole(&paused, suspended_at);
         let voids = voids(&paused, 0);
-        assert!(voids.len() <= 1 && voids.iter().all(|(reason, _)| reason == reason::SUSPENDED));
+        assert!(
+            voids.len() <= 1
+                && voids
+                    .iter()
+                    .all(|(reason, _)| reason == Reason::Suspended.as_str())
+        );
         assert_eq!(voids.len(), status(&paused, 0).notes.len(), "it is told");
         with_voids += voids.len();
         between += usize::from(!voids.is_empty() && !had_open);
@@ -193,7 +196,7 @@ fn a_void_of_another_cause_still_counts_after_a_suspension() {
     world.wait();
     world.replace_pod(0, frugality_operator::api::Role::Candidate);
     world.run_to_end();
-    assert_eq!(reason_of(&world, 0), reason::TOO_MANY_VOID_ATTEMPTS);
+    assert_eq!(reason_of(&world, 0), Reason::TooManyVoidAttempts.as_str());
     let message = &status(&world, 0).conditions[0].message;
     assert!(message.contains("was void 1 times"), "{message}");
 }
@@ -212,7 +215,7 @@ fn while_one_is_suspended_the_others_go_on() {
         status(world, other).verdict.is_some()
     });
     assert_truth(status(&world, other));
-    assert_eq!(reason_of(&world, first), reason::SUSPENDED);
+    assert_eq!(reason_of(&world, first), Reason::Suspended.as_str());
     world.edit(first, &RESUME);
     world.run_to_end();
     assert_truth(status(&world, first));
@@ -224,16 +227,16 @@ fn one_in_the_queue_lets_the_younger_ones_past() {
     let mut world = World::new([two(), second()]);
     world.run_until("a queue", |world| {
         (0..2).all(|slot| world.slots[slot].benchmark.told().is_some())
-            && (0..2).any(|slot| reason_of(world, slot) == reason::MEASURING)
+            && (0..2).any(|slot| reason_of(world, slot) == Reason::Measuring.as_str())
     });
-    let waits = (0..2).find(|slot| reason_of(&world, *slot) == reason::QUEUED);
+    let waits = (0..2).find(|slot| reason_of(&world, *slot) == Reason::Queued.as_str());
     let waits = waits.unwrap();
     world.edit(waits, &SUSPEND);
     world.run_until("the other's end", |world| {
         status(world, 1 - waits).verdict.is_some()
     });
     world.run_until("the other's nodes", |world| is_at_rest(world, 1 - waits));
-    assert_eq!(reason_of(&world, waits), reason::SUSPENDED);
+    assert_eq!(reason_of(&world, waits), Reason::Suspended.as_str());
     assert_eq!(world.slots[waits].trials, []);
     world.edit(waits, &RESUME);
     world.run_to_end();
@@ -248,7 +251,7 @@ fn the_deadline_counts_anew_after_a_suspension() {
     world.run_until("rest", |world| is_at_rest(world, 0));
     world.advance_to(world.now + 7.0 * 3600.0);
     world.pass(0);
-    assert_eq!(reason_of(&world, 0), reason::SUSPENDED);
+    assert_eq!(reason_of(&world, 0), Reason::Suspended.as_str());
     world.edit(0, &RESUME);
     world.run_to_end();
     assert_truth(status(&world, 0));
@@ -433,7 +436,7 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
         [PastVerdict {
             run: first.clone(),
             verdict: Verdict::Reported,
-            reason: Some(reason::NO_BUDGETS.into()),
+            reason: Some(Reason::NoBudgets.as_str().into()),
             winner: Some("rust".into()),
             ratio: told.columns.unwrap().ratio,
             deciding_figure: Some(DecidingFigure::Gross),
@@ -544,7 +547,7 @@ fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
         (1, None, None, None, 0),
     ] {
         benchmark.metadata.generation = Some(generation);
-        let history = plan::history::history(&benchmark, &run, verdict, winner, deciding);
+        let history = plan::report::history::history(&benchmark, &run, verdict, winner, deciding);
         assert_eq!(history.len(), kept, "{generation} {verdict:?} {winner:?}");
     }
 }
@@ -655,7 +658,7 @@ fn while_it_waits_or_rests_no_end_is_told() {
     world.run_until("a trial", |world| {
         world.slots.iter().any(|s| !s.trials.is_empty())
     });
-    let waits = (0..2).find(|slot| reason_of(&world, *slot) == reason::QUEUED);
+    let waits = (0..2).find(|slot| reason_of(&world, *slot) == Reason::Queued.as_str());
     let waiting = status(&world, waits.unwrap()).progress.clone().unwrap();
     assert_eq!(waiting.estimated_end, None);
     assert!(waiting.remaining_seconds.is_some());
@@ -743,6 +746,6 @@ fn something_that_is_wrong_is_a_warning() {
         let found = events.iter().find(|(_, event)| event.reason == reason);
         found.unwrap().1.warning
     };
-    assert!(is_warning(reason::METER_MISSING));
-    assert!(!is_warning(reason::WAITING));
+    assert!(is_warning(Reason::MeterMissing.as_str()));
+    assert!(!is_warning(Reason::Waiting.as_str()));
 }

@@ -14,13 +14,12 @@ use crate::common::{
     world::World,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmarkStatus, Outcome, Role, reason},
+    api::{FrugalityBenchmarkStatus, Outcome, Reason, Role},
     plan::{
-        Plan,
+        action::{ChildObject, Plan},
         facts::{Child, ChildKind, PodFacts, Probed, Termination},
-        identity::lock_name,
+        names::lock_name,
         plan,
-        resources::ChildObject,
     },
 };
 use k8s_openapi::api::core::v1::Container;
@@ -54,7 +53,7 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
     let deleting = world.pass(0);
     world.wait();
     let waiting = world.plan(0);
-    assert_eq!(waiting.open, None);
+    assert_eq!(waiting.opened(), None);
     world.advance_to(world.now + 5.0);
     let opening = world.plan(0);
     insta::assert_snapshot!([deleting, opening].each_ref().map(of_plan).join("----\n"));
@@ -66,7 +65,7 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
             pod.ended = role == Role::Injector;
             observed.pods.push(pod);
         });
-        assert_eq!(left.open, None);
+        assert_eq!(left.opened(), None);
     }
 }
 
@@ -253,11 +252,11 @@ fn an_image_that_insists_on_root_ends_the_run_at_once() {
     for (words, reason) in [
         (
             "container has runAsNonRoot and image will run as root",
-            reason::IMAGE_RUNS_AS_ROOT,
+            Reason::ImageRunsAsRoot.as_str(),
         ),
         (
             "container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root",
-            reason::IMAGE_USER_NOT_NUMERIC,
+            Reason::ImageUserNotNumeric.as_str(),
         ),
     ] {
         let plan = refused(words);
@@ -272,7 +271,7 @@ fn an_image_that_insists_on_root_ends_the_run_at_once() {
     }
     // A Secret that is not there yet may come.
     let other = refused("secret \"two-db-app\" not found");
-    assert_eq!(other.record, None);
+    assert_eq!(other.record(), None);
 }
 
 #[test]
@@ -315,7 +314,7 @@ fn a_server_that_never_becomes_ready_ends_the_run() {
     world.manner.server_ready = None;
     run_to(&mut world, "waiting for the server to be ready");
     world.advance_to(world.now + 170.0);
-    assert_eq!(world.plan(0).record, None);
+    assert_eq!(world.plan(0).record(), None);
     world.advance_to(world.now + 15.0);
     let silent = world.plan(0);
     let crashing = changed(&world, |observed| {
@@ -331,7 +330,7 @@ fn a_server_that_never_becomes_ready_ends_the_run() {
     let texts = [&silent, &crashing].map(|plan| record(plan).message.clone().unwrap());
     assert_eq!(
         record(&silent).reason.as_deref(),
-        Some(reason::CANDIDATE_NOT_READY)
+        Some(Reason::CandidateNotReady.as_str())
     );
     insta::assert_snapshot!(texts.join("\n"));
 }
@@ -364,7 +363,7 @@ fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
     };
     // It may have been too early for what it depends on.
     let once = crashed(1);
-    assert_eq!(once.record, None);
+    assert_eq!(once.record(), None);
     assert!(
         message(&once).contains("ended once (exit code 1: panicked: DATABASE_URL is not set)"),
         "{}",
@@ -373,7 +372,10 @@ fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
     let twice = crashed(2);
     let record = record(&twice);
     assert_eq!(record.outcome, Some(Outcome::Failed));
-    assert_eq!(record.reason.as_deref(), Some(reason::CANDIDATE_CRASHED));
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::CandidateCrashed.as_str())
+    );
     let told = record.message.as_deref().unwrap();
     assert!(
         told.contains(
@@ -390,7 +392,7 @@ fn what_a_server_is_waited_for_is_told_at_once() {
     run_to(&mut world, "waiting for the server to be ready");
     let told = |change: &dyn Fn(&mut PodFacts)| {
         let plan = changed(&world, |observed| change(pod_in(observed, Role::Candidate)));
-        assert_eq!(plan.record, None);
+        assert_eq!(plan.record(), None);
         message(&plan).to_owned()
     };
     let texts = [
@@ -423,7 +425,8 @@ fn how_long_a_candidate_is_waited_for_can_be_set() {
         run_to(&mut world, "waiting for the server to be ready");
         world.advance_to(world.now + seconds);
         let plan = world.plan(0);
-        plan.record.map(|(_, record)| record.message.unwrap())
+        plan.record()
+            .map(|(_, record)| record.message.clone().unwrap())
     };
     assert_eq!(waited(json!("20s"), 15.0), None);
     let told = waited(json!("20s"), 22.0).unwrap();
@@ -532,21 +535,24 @@ fn pods_that_cannot_be_created_say_why() {
     ] {
         // Room may come at any time before the deadline.
         let waiting = pods_refused(doing, kind, 3600.0, quota);
-        assert_eq!(waiting.record, None, "{kind:?}");
+        assert_eq!(waiting.record(), None, "{kind:?}");
         let complete = &waiting.status.conditions[0];
-        assert_eq!(complete.reason, reason::QUOTA_EXCEEDED);
+        assert_eq!(complete.reason, Reason::QuotaExceeded.as_str());
         assert!(complete.message.contains(quota), "{complete:?}");
         assert!(
             waiting
                 .events
                 .iter()
-                .any(|event| event.warning && event.reason == reason::QUOTA_EXCEEDED)
+                .any(|event| event.warning && event.reason == Reason::QuotaExceeded.as_str())
         );
-        assert_eq!(pods_refused(doing, kind, 1.0, forbidden).record, None);
+        assert_eq!(pods_refused(doing, kind, 1.0, forbidden).record(), None);
         let ended = pods_refused(doing, kind, 60.0, forbidden);
         let record = record(&ended);
         assert_eq!(record.outcome, Some(Outcome::Failed));
-        assert_eq!(record.reason.as_deref(), Some(reason::CHILD_REFUSED));
+        assert_eq!(
+            record.reason.as_deref(),
+            Some(Reason::ChildRefused.as_str())
+        );
         let message = record.message.as_ref().unwrap();
         assert!(message.contains(forbidden), "{message}");
     }
@@ -555,7 +561,7 @@ fn pods_that_cannot_be_created_say_why() {
     let plan = pods_refused(doing, ChildKind::Deployment, 200.0, timeout);
     assert_eq!(
         record(&plan).reason.as_deref(),
-        Some(reason::CANDIDATE_NOT_READY)
+        Some(Reason::CandidateNotReady.as_str())
     );
     assert!(record(&plan).message.as_ref().unwrap().contains(timeout));
 }
@@ -579,7 +585,7 @@ fn a_pod_that_a_quota_kept_back_has_all_its_time() {
         change(pod, now);
         plan(&world.slots[0].benchmark, &observed, &world.config, now)
     };
-    let outcome = |plan: &Plan| plan.record.as_ref().and_then(|(_, it)| it.outcome);
+    let outcome = |plan: &Plan| plan.record().and_then(|(_, it)| it.outcome);
     assert_eq!(outcome(&at(|_, _| {})), Some(Outcome::Failed));
     assert_eq!(
         outcome(&at(|pod, now| pod.created_unix_seconds = now - 10.0)),

@@ -7,7 +7,7 @@ use crate::common::{
     two_with,
 };
 use frugality_operator::{
-    api::{Outcome, reason},
+    api::{Outcome, Reason},
     plan::{
         ledger::{Ledger, Next},
         settings::{Settings, SettingsError},
@@ -58,7 +58,11 @@ fn a_void_attempt_repeats_its_block_at_its_point() {
     trials.retain(|trial| trial.spec.block <= 3);
     let third = settings.point_of(3).unwrap().name.clone();
     let last = trials.iter_mut().rfind(|t| t.spec.block == 3).unwrap();
-    last.status = Some(without_figures(Outcome::Void, reason::POD_REPLACED, "gone"));
+    last.status = Some(without_figures(
+        Outcome::Void,
+        Reason::PodReplaced.as_str(),
+        "gone",
+    ));
     let run = run_of(&benchmark);
     let ledger = Ledger::of(&run, &trials);
     let Next::Start(start) = ledger.next(&settings) else {

@@ -9,13 +9,12 @@ use crate::common::{
     world::World,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmarkStatus, Outcome, Verdict, reason},
+    api::{FrugalityBenchmarkStatus, Outcome, Reason, Verdict},
     plan::{
-        LockAction, Plan,
+        action::{ChildObject, LockAction, Plan},
         facts::{ChildKind, Observed, Refusal},
         ledger::outcome_of,
         plan,
-        resources::ChildObject,
     },
 };
 use kube::ResourceExt;
@@ -60,7 +59,7 @@ fn what_ends_a_run_early_is_told_without_a_number() {
     type Fault = fn(&mut World);
     let faults: [(&str, Fault, Verdict); 6] = [
         (
-            reason::IMAGE_PULL_FAILED,
+            Reason::ImagePullFailed.as_str(),
             |world| {
                 world.manner.server_ready = None;
                 world.manner.server_waiting = Some(("ImagePullBackOff".into(), "not found".into()));
@@ -68,27 +67,27 @@ fn what_ends_a_run_early_is_told_without_a_number() {
             Verdict::Error,
         ),
         (
-            reason::CANDIDATE_NOT_READY,
+            Reason::CandidateNotReady.as_str(),
             |world| world.manner.server_ready = None,
             Verdict::Error,
         ),
         (
-            reason::NO_SUCCESSFUL_REQUEST,
+            Reason::NoSuccessfulRequest.as_str(),
             |world| world.manner.success_share = 0.0,
             Verdict::Error,
         ),
         (
-            reason::DATABASE_FAILED,
+            Reason::DatabaseFailed.as_str(),
             |world| world.manner.database_ready = None,
             Verdict::Error,
         ),
         (
-            reason::SEED_FAILED,
+            Reason::SeedFailed.as_str(),
             |world| world.manner.seeded = "3 1".into(),
             Verdict::Error,
         ),
         (
-            reason::CLOUD_NATIVE_PG_MISSING,
+            Reason::CloudNativePgMissing.as_str(),
             |world| world.manner.cloud_native_pg = false,
             Verdict::Error,
         ),
@@ -116,7 +115,7 @@ fn a_run_that_lasts_too_long_is_an_error() {
     assert_eq!(status(&world).verdict, Some(Verdict::Error));
     assert_eq!(
         status(&world).conditions[0].reason,
-        reason::DEADLINE_EXCEEDED
+        Reason::DeadlineExceeded.as_str()
     );
     assert_no_number(status(&world));
     assert!(world.now - T0 < 150.0);
@@ -127,7 +126,7 @@ fn a_run_that_lasts_too_long_is_an_error() {
     let at = |age: f64| changed(&world, first + age, |_| {});
     assert!(
         at(6.0 * 3600.0 - 1.0)
-            .record
+            .record()
             .is_none_or(|(_, record)| record.outcome == Some(Outcome::Void))
     );
     insta::assert_snapshot!(of_plan(&at(6.0 * 3600.0 + 1.0)));
@@ -159,8 +158,8 @@ fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
     // From then on there is nothing to do.
     let rest = world.plan(0);
     assert_eq!(
-        (rest.watch.as_slice(), &rest.open, &rest.record),
-        (&[][..], &None, &None)
+        (rest.watch.as_slice(), rest.opened(), rest.record()),
+        (&[][..], None, None)
     );
     assert_eq!(
         (
@@ -304,7 +303,7 @@ fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
         let observed = world.observed(slot);
         let left = observed.children.iter().any(|child| child.run == old)
             || observed.pods.iter().any(|pod| pod.run == old);
-        assert!(!left || (plan.create.is_empty() && plan.open.is_none()));
+        assert!(!left || (plan.create.is_empty() && plan.opened().is_none()));
         world.apply(slot, &plan, usize::MAX);
     }
     assert_eq!(status(&world).verdict, Some(Verdict::Reported));
@@ -313,7 +312,7 @@ fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
     let closed = world.slots[0].trials.iter().find(|t| t.spec.run == old);
     let record = closed.unwrap().status.as_ref().unwrap();
     assert_eq!(record.outcome, Some(Outcome::Void));
-    assert_eq!(record.reason.as_deref(), Some(reason::SUPERSEDED));
+    assert_eq!(record.reason.as_deref(), Some(Reason::Superseded.as_str()));
     assert_eq!(status(&world).progress.as_ref().unwrap().void_attempts, 0);
     let open = |run: &str| {
         let of_run = world.slots[0]
@@ -332,7 +331,7 @@ fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
 fn an_object_that_is_refused_ends_the_run() {
     let refuse = |observed: &mut Observed| {
         observed.refused = Some(Refusal {
-            reason: reason::NAME_CONFLICT,
+            reason: Reason::NameConflict,
             message: "Service x exists and is not this benchmark's; delete or rename it".into(),
         });
     };
@@ -340,11 +339,17 @@ fn an_object_that_is_refused_ends_the_run() {
     world.run_until("preparation", |world| !world.slots[0].children.is_empty());
     let early = changed(&world, 10.0, refuse);
     assert_eq!(early.status.verdict, Some(Verdict::Error));
-    assert_eq!(early.status.conditions[0].reason, reason::NAME_CONFLICT);
+    assert_eq!(
+        early.status.conditions[0].reason,
+        Reason::NameConflict.as_str()
+    );
     let late = changed(&under_load(), 30.0, refuse);
-    let (_, record) = late.record.unwrap();
+    let (_, record) = late.record().unwrap();
     assert_eq!(record.outcome, Some(Outcome::Failed));
-    assert_eq!(record.reason.as_deref(), Some(reason::NAME_CONFLICT));
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::NameConflict.as_str())
+    );
 }
 
 #[test]
@@ -373,11 +378,15 @@ fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
         })
     };
     let lost = at(3000.0);
-    assert_eq!((lost.status.verdict, &lost.open), (None, &None));
+    assert_eq!((lost.status.verdict, lost.opened()), (None, None));
     insta::assert_snapshot!(of_plan(&lost));
     // Not for ever: others wait for the lock.
-    let record = at(7.0 * 3600.0).record.unwrap().1;
-    assert_eq!(record.reason.as_deref(), Some(reason::DEADLINE_EXCEEDED));
+    let plan = at(7.0 * 3600.0);
+    let (_, record) = plan.record().unwrap();
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::DeadlineExceeded.as_str())
+    );
 }
 
 #[test]
@@ -395,7 +404,10 @@ fn a_node_that_is_cordoned_during_an_attempt_is_read_on() {
         world.run_until("later", |world| world.now > until);
         assert_eq!(world.slots[0].trials.len(), 1);
         let complete = &status(&world).conditions[0];
-        let wanted = [reason::NO_INJECTOR_NODE, reason::NO_MEASURED_NODE][index];
+        let wanted = [
+            Reason::NoInjectorNode.as_str(),
+            Reason::NoMeasuredNode.as_str(),
+        ][index];
         assert_eq!(complete.reason, wanted);
         assert!(complete.message.contains("cordoned"), "{complete:?}");
         world.nodes[index].schedulable = true;
@@ -420,7 +432,10 @@ fn pods_that_wait_for_a_cordoned_node_are_no_fault_of_the_candidate() {
     });
     let record = world.slots[0].trials[0].status.clone().unwrap();
     assert_eq!(record.outcome, Some(Outcome::Void));
-    assert_eq!(record.reason.as_deref(), Some(reason::NO_MEASURED_NODE));
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::NoMeasuredNode.as_str())
+    );
 }
 
 #[test]
@@ -432,11 +447,11 @@ fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
         world.pass(slot);
         let record = world.slots[0].trials[0].status.clone().unwrap();
         assert_eq!(record.outcome, Some(Outcome::Void));
-        assert_eq!(record.reason.as_deref(), Some(reason::NODE_REMOVED));
+        assert_eq!(record.reason.as_deref(), Some(Reason::NodeRemoved.as_str()));
         let until = world.now + 100.0;
         world.run_until("later", |world| world.now > until);
         let complete = &status(&world).conditions[0];
-        assert_eq!(complete.reason, reason::NODE_REMOVED);
+        assert_eq!(complete.reason, Reason::NodeRemoved.as_str());
         assert!(complete.message.contains("was removed"), "{complete:?}");
         // It comes back.
         world.nodes.insert(index, removed);
@@ -497,6 +512,6 @@ fn a_benchmark_without_a_database_runs_too() {
         world
             .reasons
             .iter()
-            .all(|(_, reason)| reason != reason::STARTING_DATABASE)
+            .all(|(_, reason)| reason != Reason::StartingDatabase.as_str())
     );
 }

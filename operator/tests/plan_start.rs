@@ -12,14 +12,14 @@ use crate::common::{
 };
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
-    api::{FrugalityBenchmark, Role, Verdict, reason},
+    api::{FrugalityBenchmark, Reason, Role, Verdict},
     plan::{
-        Plan,
+        action::Plan,
         facts::{
             ChildKind, ForeignPod, NodeFacts, Observed, Peer, Refusal, Termination, is_preflight,
+            placement::PlacementRequest,
         },
         ledger::outcome_of,
-        nodes::Wish,
         plan,
     },
 };
@@ -87,7 +87,7 @@ fn other_benchmark(namespace: &str) -> Peer {
         uid: "other-uid".into(),
         created_unix_seconds: 1,
         rests: true,
-        wish: Some(Wish::of(&two().spec)),
+        request: Some(PlacementRequest::of(&two().spec)),
     }
 }
 
@@ -102,7 +102,7 @@ fn a_spec_that_cannot_be_read_is_invalid_at_once() {
     let world = World::new([two_with(&[("/load/rate", json!("fast"))])]);
     insta::assert_snapshot!(of_plan(&world.plan(0)));
     let world = World::new([two_with(&[("/deadline", json!("soon"))])]);
-    assert_eq!(reason_of(&world.plan(0)), reason::INVALID_SPEC);
+    assert_eq!(reason_of(&world.plan(0)), Reason::InvalidSpec.as_str());
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_meter_that_answers_without_power_is_told_apart_from_one_that_does_not() {
         }
     });
     assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
-    assert_eq!(reason_of(&ended), reason::NO_POWER_METRICS);
+    assert_eq!(reason_of(&ended), Reason::NoPowerMetrics.as_str());
     assert!(ended.status.conditions[0].message.contains(missing));
     // It did so once, and does not answer now.
     let silent = planned(&world, 60.1, |observed| {
@@ -153,7 +153,7 @@ fn a_meter_that_answers_without_power_is_told_apart_from_one_that_does_not() {
             session.without_power = Some(missing.into());
         }
     });
-    assert_eq!(reason_of(&silent), reason::METER_MISSING);
+    assert_eq!(reason_of(&silent), Reason::MeterMissing.as_str());
 }
 
 #[test]
@@ -170,9 +170,12 @@ fn one_lost_reading_while_the_database_starts_is_no_missing_meter() {
         world
             .reasons
             .iter()
-            .all(|(_, reason)| reason != reason::METER_MISSING)
+            .all(|(_, reason)| reason != Reason::MeterMissing.as_str())
     );
-    assert_eq!(world.reasons.last().unwrap().1, reason::STARTING_DATABASE);
+    assert_eq!(
+        world.reasons.last().unwrap().1,
+        Reason::StartingDatabase.as_str()
+    );
 }
 
 #[test]
@@ -210,7 +213,10 @@ fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
         })
     };
     assert_eq!(without(59.9).status.verdict, None);
-    assert_eq!(reason_of(&without(59.9)), reason::CLOUD_NATIVE_PG_MISSING);
+    assert_eq!(
+        reason_of(&without(59.9)),
+        Reason::CloudNativePgMissing.as_str()
+    );
     insta::assert_snapshot!(of_plan(&without(60.1)));
     // Where no database is asked for, none is missed.
     let mut world = world;
@@ -218,7 +224,7 @@ fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
     let plan = planned(&world, 60.1, |observed| {
         observed.cloud_native_pg_installed = false;
     });
-    assert_eq!(reason_of(&plan), reason::QUEUED);
+    assert_eq!(reason_of(&plan), Reason::Queued.as_str());
 }
 
 #[test]
@@ -270,12 +276,12 @@ fn nodes_are_chosen_by_labels_and_readiness() {
     let nowhere = two_with(&[("/placement/measuredNodeSelector", json!({"board": "pi-9"}))]);
     let world = World::new([nowhere]);
     let plan = planned(&world, 61.0, |_| {});
-    assert_eq!(reason_of(&plan), reason::NO_MEASURED_NODE);
+    assert_eq!(reason_of(&plan), Reason::NoMeasuredNode.as_str());
     assert!(plan.status.conditions[0].message.contains("board=pi-9"));
     let unready = planned(&World::new([two()]), 61.0, |observed| {
         observed.nodes[1].schedulable = false;
     });
-    assert_eq!(reason_of(&unready), reason::METER_MISSING);
+    assert_eq!(reason_of(&unready), Reason::MeterMissing.as_str());
 }
 
 #[test]
@@ -292,12 +298,12 @@ fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
     };
     // Its meter restarts.
     let plan = without(|node| node.meter_ip = None);
-    assert_eq!(reason_of(&plan), reason::METER_MISSING);
+    assert_eq!(reason_of(&plan), Reason::MeterMissing.as_str());
     let message = &plan.status.conditions[0].message;
     assert!(message.contains("may be measured (pi-1)"), "{message}");
     // It restarts itself.
     let plan = without(|node| node.schedulable = false);
-    assert_eq!(reason_of(&plan), reason::NO_MEASURED_NODE);
+    assert_eq!(reason_of(&plan), Reason::NoMeasuredNode.as_str());
     let message = &plan.status.conditions[0].message;
     assert!(
         message.contains("has the labels frugality.dev/role=measured"),
@@ -324,7 +330,7 @@ fn another_benchmark_that_is_older_goes_first() {
                 uid: "older-uid".into(),
                 created_unix_seconds: 1,
                 rests,
-                wish: Some(Wish::of(&two().spec)),
+                request: Some(PlacementRequest::of(&two().spec)),
             }];
         })
     };
@@ -340,14 +346,14 @@ fn the_first_in_line_takes_the_lock_before_anything_is_made() {
 
 #[test]
 fn with_the_lock_the_database_is_made() {
-    let mut world = at(reason::QUEUED);
+    let mut world = at(Reason::Queued.as_str());
     world.wait();
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
 #[test]
 fn pods_of_another_benchmark_must_have_ended() {
-    let mut world = at(reason::QUEUED);
+    let mut world = at(Reason::Queued.as_str());
     world.wait();
     let plan = planned(&world, 4.0, |observed| {
         observed.peers = vec![other_benchmark("lab")];
@@ -358,12 +364,12 @@ fn pods_of_another_benchmark_must_have_ended() {
         observed.peers = vec![other_benchmark("lab")];
         observed.foreign_pods = vec![foreign_pod("pi-2")];
     });
-    assert_eq!(reason_of(&elsewhere), reason::STARTING_DATABASE);
+    assert_eq!(reason_of(&elsewhere), Reason::StartingDatabase.as_str());
 }
 
 #[test]
 fn a_pod_with_a_copied_label_stalls_no_benchmark() {
-    let mut world = at(reason::QUEUED);
+    let mut world = at(Reason::Queued.as_str());
     world.wait();
     let beside = |peers: &[Peer], pod: ForeignPod| {
         let plan = planned(&world, 4.0, |observed| {
@@ -378,20 +384,26 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
         ..foreign_pod("")
     };
     for node in [None, Some("no-such-node")] {
-        assert_eq!(beside(&[], pending(node)), reason::STARTING_DATABASE);
+        assert_eq!(
+            beside(&[], pending(node)),
+            Reason::StartingDatabase.as_str()
+        );
         let peers = [other_benchmark("lab")];
-        assert_eq!(beside(&peers, pending(node)), reason::STARTING_DATABASE);
+        assert_eq!(
+            beside(&peers, pending(node)),
+            Reason::StartingDatabase.as_str()
+        );
     }
     // A pod on the run's node whose label names no benchmark, or a benchmark of another namespace.
     let on_node = || foreign_pod("injector-1");
-    assert_eq!(beside(&[], on_node()), reason::STARTING_DATABASE);
+    assert_eq!(beside(&[], on_node()), Reason::StartingDatabase.as_str());
     let peers = [other_benchmark("shop")];
-    assert_eq!(beside(&peers, on_node()), reason::STARTING_DATABASE);
+    assert_eq!(beside(&peers, on_node()), Reason::StartingDatabase.as_str());
 }
 
 #[test]
 fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
-    let mut world = at(reason::QUEUED);
+    let mut world = at(Reason::Queued.as_str());
     world.wait();
     let orphan = |pod: ForeignPod| {
         let plan = planned(&world, 4.0, |observed| {
@@ -407,29 +419,35 @@ fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
         created_unix_seconds,
         ..foreign_pod("pi-1")
     };
-    assert_eq!(orphan(deleting(T0 - 100.0)), reason::CLEANING_UP);
+    assert_eq!(orphan(deleting(T0 - 100.0)), Reason::CleaningUp.as_str());
     // Anybody can make a pod with the label that stays for a day after its deletion.
-    assert_eq!(orphan(deleting(T0 - 200.0)), reason::STARTING_DATABASE);
+    assert_eq!(
+        orphan(deleting(T0 - 200.0)),
+        Reason::StartingDatabase.as_str()
+    );
     // A late write of another operator: the garbage collector has not seen it yet.
-    assert_eq!(orphan(created(T0 + 3.0)), reason::CLEANING_UP);
-    assert_eq!(orphan(created(T0 - 56.1)), reason::STARTING_DATABASE);
+    assert_eq!(orphan(created(T0 + 3.0)), Reason::CleaningUp.as_str());
+    assert_eq!(
+        orphan(created(T0 - 56.1)),
+        Reason::StartingDatabase.as_str()
+    );
     // Somebody makes a new one each minute that no node can take.
     let pending = ForeignPod {
         running: false,
         ..created(T0 + 3.0)
     };
-    assert_eq!(orphan(pending), reason::STARTING_DATABASE);
+    assert_eq!(orphan(pending), Reason::StartingDatabase.as_str());
 }
 
 #[test]
 fn a_database_that_starts_is_waited_for() {
-    let world = at(reason::STARTING_DATABASE);
+    let world = at(Reason::StartingDatabase.as_str());
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
 #[test]
 fn a_database_that_cannot_start_ends_the_run_through_the_ledger() {
-    let world = at(reason::STARTING_DATABASE);
+    let world = at(Reason::StartingDatabase.as_str());
     let broken = planned(&world, 5.0, |observed| {
         let database = observed.database.as_mut().unwrap();
         database.broken = true;
@@ -438,16 +456,19 @@ fn a_database_that_cannot_start_ends_the_run_through_the_ledger() {
     insta::assert_snapshot!(of_plan(&broken));
     assert_eq!(
         reason_of(&planned(&world, 895.0, |_| {})),
-        reason::STARTING_DATABASE
+        Reason::StartingDatabase.as_str()
     );
     let late = planned(&world, 920.0, |_| {});
-    let (_, record) = late.record.unwrap();
-    assert_eq!(record.reason.as_deref(), Some(reason::DATABASE_FAILED));
+    let (_, record) = late.record().unwrap();
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::DatabaseFailed.as_str())
+    );
 }
 
 #[test]
 fn a_database_image_that_cannot_be_had_ends_the_run() {
-    let world = at(reason::STARTING_DATABASE);
+    let world = at(Reason::StartingDatabase.as_str());
     let pulling = |age| {
         planned(&world, age, |observed| {
             pod_in(observed, Role::Database).waiting =
@@ -455,20 +476,20 @@ fn a_database_image_that_cannot_be_had_ends_the_run() {
         })
     };
     // A registry that fails once is given another try.
-    assert!(pulling(20.0).record.is_none());
+    assert!(pulling(20.0).record().is_none());
     insta::assert_snapshot!(of_plan(&pulling(60.0)));
 }
 
 #[test]
 fn a_ready_database_is_filled_once() {
-    let mut world = at(reason::STARTING_DATABASE);
+    let mut world = at(Reason::StartingDatabase.as_str());
     world.run_until("a ready database", |world| {
         world
             .observed(0)
             .database
             .is_some_and(|database| database.ready)
     });
-    let mut seeding = at(reason::SEEDING);
+    let mut seeding = at(Reason::Seeding.as_str());
     seeding.wait();
     insta::assert_snapshot!(of_plan(&seeding.plan(0)));
     let seeds = seeding.slots[0]
@@ -480,7 +501,7 @@ fn a_ready_database_is_filled_once() {
 
 #[test]
 fn a_seed_that_counts_other_rows_ends_the_run() {
-    let mut world = at(reason::SEEDING);
+    let mut world = at(Reason::Seeding.as_str());
     world.advance_to(world.now + 5.0);
     let seeded = |exit_code: i32, message: &str| {
         planned(&world, 15.0, |observed| {
@@ -502,7 +523,7 @@ fn a_seed_that_counts_other_rows_ends_the_run() {
     insta::assert_snapshot!(ends.each_ref().map(of_plan).join("----\n"));
     assert!(
         seeded(0, "10000 -77")
-            .open
+            .opened()
             .is_some_and(|trial| trial.spec.block == 1)
     );
 }
@@ -515,10 +536,13 @@ fn a_meter_that_comes_late_begins_the_run_by_itself() {
         let status = world.slots[0].benchmark.status.as_ref();
         status.is_some_and(|status| status.verdict.is_some())
     });
-    assert_eq!(world.reasons.last().unwrap().1, reason::METER_MISSING);
+    assert_eq!(
+        world.reasons.last().unwrap().1,
+        Reason::MeterMissing.as_str()
+    );
     world.manner.meter = Some(Provenance::Metered);
     world.run_until("another verdict", |world| {
-        world.reasons.last().unwrap().1 == reason::NO_BUDGETS
+        world.reasons.last().unwrap().1 == Reason::NoBudgets.as_str()
     });
 }
 
@@ -550,7 +574,7 @@ fn standalone_starting() -> World {
 fn a_standalone_database_that_starts_is_waited_for_and_one_that_never_will_is_not() {
     let world = standalone_starting();
     let waiting = world.plan(0);
-    assert_eq!(reason_of(&waiting), reason::STARTING_DATABASE);
+    assert_eq!(reason_of(&waiting), Reason::StartingDatabase.as_str());
     assert!(
         waiting.status.conditions[0]
             .message
@@ -569,11 +593,14 @@ fn a_standalone_database_that_starts_is_waited_for_and_one_that_never_will_is_no
             pod.terminated.insert("postgres".into(), end);
         })
     };
-    assert_eq!(crashing(2).record, None);
+    assert_eq!(crashing(2).record(), None);
     let ended = crashing(3);
-    let (_, record) = ended.record.unwrap();
-    assert_eq!(record.reason.as_deref(), Some(reason::DATABASE_FAILED));
-    let message = record.message.unwrap();
+    let (_, record) = ended.record().unwrap();
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::DatabaseFailed.as_str())
+    );
+    let message = record.message.as_ref().unwrap();
     assert!(
         message.contains("could not look up effective user ID 26"),
         "{message}"
@@ -589,7 +616,7 @@ fn a_standalone_databases_pod_that_was_evicted_is_not_waited_for_beside_its_succ
         (evicted.ended, evicted.ready_since_unix_seconds) = (true, None);
         observed.pods.insert(0, evicted);
     });
-    assert_eq!(reason_of(&plan), reason::MEASURING);
+    assert_eq!(reason_of(&plan), Reason::Measuring.as_str());
 }
 
 #[test]
@@ -612,29 +639,33 @@ const POD_SECURITY: &str =
 
 #[test]
 fn an_object_that_a_quota_refuses_is_tried_again_until_the_deadline() {
-    let mut world = at(reason::QUEUED);
+    let mut world = at(Reason::Queued.as_str());
     world.wait();
     let refused = |age_seconds| {
         planned(&world, age_seconds, |observed| {
             observed.refused = Some(Refusal {
-                reason: reason::QUOTA_EXCEEDED,
+                reason: Reason::QuotaExceeded,
                 message: "the API server refused Cluster x: exceeded quota: small".into(),
             });
         })
     };
     let waiting = refused(3600.0);
     assert_eq!(waiting.create.len(), 1);
-    assert_eq!((waiting.status.verdict, &waiting.record), (None, &None));
-    assert_eq!(reason_of(&waiting), reason::QUOTA_EXCEEDED);
+    assert_eq!((waiting.status.verdict, waiting.record()), (None, None));
+    assert_eq!(reason_of(&waiting), Reason::QuotaExceeded.as_str());
     let message = &waiting.status.conditions[0].message;
     assert!(message.contains("exceeded quota: small"), "{message}");
-    let (_, record) = refused(7.0 * 3600.0).record.unwrap();
-    assert_eq!(record.reason.as_deref(), Some(reason::DEADLINE_EXCEEDED));
+    let plan = refused(7.0 * 3600.0);
+    let (_, record) = plan.record().unwrap();
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::DeadlineExceeded.as_str())
+    );
 }
 
 #[test]
 fn a_seed_whose_pod_is_refused_says_so() {
-    let mut world = at(reason::SEEDING);
+    let mut world = at(Reason::Seeding.as_str());
     world.advance_to(world.now + 1.0);
     let refused = |age_seconds: f64, words: &str| {
         planned(&world, age_seconds, |observed| {
@@ -647,12 +678,22 @@ fn a_seed_whose_pod_is_refused_says_so() {
         })
     };
     let waiting = refused(3600.0, QUOTA);
-    assert_eq!(waiting.record, None);
-    assert_eq!(reason_of(&waiting), reason::QUOTA_EXCEEDED);
-    assert_eq!(refused(20.0, POD_SECURITY).record, None);
-    let (_, record) = refused(60.0, POD_SECURITY).record.unwrap();
-    assert_eq!(record.reason.as_deref(), Some(reason::CHILD_REFUSED));
-    assert!(record.message.unwrap().contains("violates PodSecurity"));
+    assert_eq!(waiting.record(), None);
+    assert_eq!(reason_of(&waiting), Reason::QuotaExceeded.as_str());
+    assert_eq!(refused(20.0, POD_SECURITY).record(), None);
+    let plan = refused(60.0, POD_SECURITY);
+    let (_, record) = plan.record().unwrap();
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::ChildRefused.as_str())
+    );
+    assert!(
+        record
+            .message
+            .as_ref()
+            .unwrap()
+            .contains("violates PodSecurity")
+    );
 }
 
 fn deleted_seeds(plan: &Plan) -> usize {
@@ -663,7 +704,7 @@ fn deleted_seeds(plan: &Plan) -> usize {
 
 #[test]
 fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
-    let world = at(reason::SEEDING);
+    let world = at(Reason::Seeding.as_str());
     let gone = |ended: bool| {
         changed(&world, |observed| {
             observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
@@ -674,7 +715,7 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
     };
     assert_eq!(deleted_seeds(&gone(false)), 0);
     let again = gone(true);
-    assert_eq!((deleted_seeds(&again), &again.record), (1, &None));
+    assert_eq!((deleted_seeds(&again), again.record()), (1, None));
     let message = &again.status.conditions[0].message;
     assert!(message.contains("its pod was deleted"), "{message}");
     let evicted = changed(&world, |observed| {
@@ -682,19 +723,19 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
         pod.evicted = Some("Evicted: low on memory".into());
         pod.ended = true;
     });
-    assert_eq!((deleted_seeds(&evicted), &evicted.record), (1, &None));
+    assert_eq!((deleted_seeds(&evicted), evicted.record()), (1, None));
     let message = &evicted.status.conditions[0].message;
     assert!(message.contains("low on memory"), "{message}");
 }
 
 #[test]
 fn a_seed_whose_pod_runs_something_else_is_made_anew() {
-    let world = at(reason::SEEDING);
+    let world = at(Reason::Seeding.as_str());
     let plan = changed(&world, |observed| {
         let pod = pod_in(observed, Role::Seed);
         pod.contents.get_mut("seed").unwrap().image = "forger".into();
     });
-    assert_eq!((deleted_seeds(&plan), &plan.record), (1, &None));
+    assert_eq!((deleted_seeds(&plan), plan.record()), (1, None));
     let message = &plan.status.conditions[0].message;
     assert!(message.contains("has the image forger"), "{message}");
 }
@@ -721,8 +762,8 @@ fn restoring_that_fails_is_tried_again_for_a_while_and_the_first_filling_is_not(
     world.run_until("the first filling", is_seeding);
     let first = failed(&world, 1.0);
     assert_eq!(
-        first.record.unwrap().1.reason.as_deref(),
-        Some(reason::SEED_FAILED)
+        first.record().unwrap().1.reason.as_deref(),
+        Some(Reason::SeedFailed.as_str())
     );
     world.run_until("an attempt's end", |world| {
         let mut trials = world.slots[0].trials.iter();
@@ -736,10 +777,10 @@ fn restoring_that_fails_is_tried_again_for_a_while_and_the_first_filling_is_not(
             && pods.iter().all(|pod| pod.facts.trial.is_none())
     });
     let again = failed(&world, 1.0);
-    assert_eq!((deleted_seeds(&again), &again.record), (1, &None));
+    assert_eq!((deleted_seeds(&again), again.record()), (1, None));
     let ended = failed(&world, 1000.0);
-    let (_, record) = ended.record.unwrap();
-    assert_eq!(record.reason.as_deref(), Some(reason::SEED_FAILED));
+    let (_, record) = ended.record().unwrap();
+    assert_eq!(record.reason.as_deref(), Some(Reason::SeedFailed.as_str()));
 }
 
 #[test]
@@ -761,8 +802,12 @@ fn a_standalone_database_whose_pod_is_refused_says_so() {
         })
     };
     let waiting = refused(3600.0, QUOTA);
-    assert_eq!(waiting.record, None);
-    assert_eq!(reason_of(&waiting), reason::QUOTA_EXCEEDED);
-    let (_, record) = refused(60.0, POD_SECURITY).record.unwrap();
-    assert_eq!(record.reason.as_deref(), Some(reason::CHILD_REFUSED));
+    assert_eq!(waiting.record(), None);
+    assert_eq!(reason_of(&waiting), Reason::QuotaExceeded.as_str());
+    let plan = refused(60.0, POD_SECURITY);
+    let (_, record) = plan.record().unwrap();
+    assert_eq!(
+        record.reason.as_deref(),
+        Some(Reason::ChildRefused.as_str())
+    );
 }

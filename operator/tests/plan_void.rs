@@ -15,14 +15,15 @@ use frugality_measure::{
     report::{ClockOffset, Failure},
 };
 use frugality_operator::{
-    api::{FrugalityTrialStatus, Outcome, Role, reason},
+    api::{FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
-        Plan,
-        addresses::{Endpoint, Endpoints, ServiceFacts},
-        contents::Contents,
-        facts::{Child, ChildKind, Observed, Termination},
+        action::{ChildObject, Plan},
+        facts::{
+            Child, ChildKind, Observed, Termination,
+            addresses::{Endpoint, Endpoints, ServiceFacts},
+            contents::Contents,
+        },
         plan,
-        resources::ChildObject,
     },
 };
 use k8s_openapi::api::core::v1::Service;
@@ -42,9 +43,9 @@ fn an_operator_that_was_restarted_makes_the_attempt_void() {
         let plan = world.plan(0);
         if doing == "measuring the idle baseline" {
             // No window of it is recorded yet: the baseline begins anew.
-            assert_eq!(plan.record, None);
+            assert_eq!(plan.record(), None);
         } else {
-            assert_void(&plan, reason::READINGS_INTERRUPTED);
+            assert_void(&plan, Reason::ReadingsInterrupted.as_str());
         }
     }
     let mut world = load_over();
@@ -88,7 +89,7 @@ fn a_pod_behind_the_service_that_is_not_the_attempts_makes_it_void() {
                     behind: vec![foreign.clone()],
                 });
             });
-            assert_void(&plan, reason::FOREIGN_ENDPOINT);
+            assert_void(&plan, Reason::ForeignEndpoint.as_str());
             let message = record(&plan).message.clone().unwrap();
             assert!(
                 message.starts_with(&format!("{} is behind the Service", foreign.name)),
@@ -107,7 +108,7 @@ fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
     };
     let world = load_over();
     let plan = changed(&world, again);
-    assert_void(&plan, reason::FOREIGN_ENDPOINT);
+    assert_void(&plan, Reason::ForeignEndpoint.as_str());
     let message = record(&plan).message.clone().unwrap();
     assert!(message.contains("though none of its pods did"), "{message}");
     // A restart of the candidate's own changes its address as well, and is an outcome.
@@ -123,7 +124,7 @@ fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
         again(observed);
         pod_in(observed, Role::Candidate).restarts = 1;
     });
-    assert_void(&plan, reason::FOREIGN_ENDPOINT);
+    assert_void(&plan, Reason::ForeignEndpoint.as_str());
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn a_service_or_deployment_that_was_edited_makes_the_attempt_void() {
         let plan = changed(&world, |observed| {
             edit(asked(observed).service.as_mut().unwrap());
         });
-        assert_void(&plan, reason::SERVICE_CHANGED);
+        assert_void(&plan, Reason::ServiceChanged.as_str());
         let message = record(&plan).message.clone().unwrap();
         assert!(message.contains(words), "{message}");
     }
@@ -160,20 +161,20 @@ fn a_service_or_deployment_that_was_edited_makes_the_attempt_void() {
             .children
             .retain(|child| child.kind != ChildKind::Service || child.name != name);
     });
-    assert_void(&plan, reason::SERVICE_CHANGED);
+    assert_void(&plan, Reason::ServiceChanged.as_str());
     let plan = changed(&world, |observed| {
         let mut children = observed.children.iter_mut();
         let server =
             children.find(|child| child.kind == ChildKind::Deployment && child.trial.is_some());
         server.unwrap().generation = Some(2);
     });
-    assert_void(&plan, reason::DEPLOYMENT_CHANGED);
+    assert_void(&plan, Reason::DeploymentChanged.as_str());
     let plan = changed(&world, |observed| {
         let mut children = observed.children.iter_mut();
         let cluster = children.find(|child| child.kind == ChildKind::Cluster);
         cluster.unwrap().generation = Some(2);
     });
-    assert_void(&plan, reason::DATA_CHANGED);
+    assert_void(&plan, Reason::DataChanged.as_str());
     let message = record(&plan).message.clone().unwrap();
     assert!(
         message.contains("its generation is 2, and was 1"),
@@ -189,7 +190,7 @@ fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
             let contents = &mut pod_in(observed, role).contents;
             contents.get_mut(container).unwrap().image = "forger".into();
         });
-        assert_void(&plan, reason::POD_CHANGED);
+        assert_void(&plan, Reason::PodChanged.as_str());
         let message = record(&plan).message.clone().unwrap();
         assert!(message.contains("has the image forger"), "{message}");
     }
@@ -198,7 +199,7 @@ fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
         let contents = &mut pod_in(observed, Role::Candidate).contents;
         contents.insert("proxy".into(), Contents::default());
     });
-    assert_void(&plan, reason::POD_CHANGED);
+    assert_void(&plan, Reason::PodChanged.as_str());
 }
 
 #[test]
@@ -237,7 +238,7 @@ fn a_slice_without_addresses_is_read() {
 }
 
 fn outcome(plan: &Plan) -> Option<Outcome> {
-    plan.record.as_ref().and_then(|(_, record)| record.outcome)
+    plan.record().and_then(|(_, record)| record.outcome)
 }
 
 #[test]
@@ -248,7 +249,7 @@ fn a_meter_that_was_lost_under_load_makes_the_attempt_void() {
     world.advance_to(back);
     world.manner.meter = Some(Provenance::Metered);
     world.advance_to(world.loads[0].end + 11.0);
-    assert_void(&world.plan(0), reason::READINGS_INTERRUPTED);
+    assert_void(&world.plan(0), Reason::ReadingsInterrupted.as_str());
 }
 
 #[test]
@@ -258,9 +259,9 @@ fn a_meter_that_is_lost_for_good_is_not_waited_for() {
     world.advance_to(load_end);
     world.manner.meter = None;
     world.advance_to(load_end + 14.0);
-    assert_eq!(world.plan(0).record, None);
+    assert_eq!(world.plan(0).record(), None);
     world.advance_to(load_end + 16.0);
-    assert_void(&world.plan(0), reason::READINGS_INTERRUPTED);
+    assert_void(&world.plan(0), Reason::ReadingsInterrupted.as_str());
 }
 
 #[test]
@@ -270,9 +271,9 @@ fn no_load_begins_before_the_meter_has_shown_the_whole_idle_baseline() {
     world.manner.meter = None;
     world.advance_to(lost + 14.0);
     let waiting = world.plan(0);
-    assert_eq!((waiting.record, waiting.create.len()), (None, 0));
+    assert_eq!((waiting.record(), waiting.create.len()), (None, 0));
     world.advance_to(lost + 16.0);
-    assert_void(&world.plan(0), reason::READINGS_INTERRUPTED);
+    assert_void(&world.plan(0), Reason::ReadingsInterrupted.as_str());
     // A meter that answers, but with the same reading again and again, is as dead.
     let mut world = after("measuring the idle baseline");
     world.advance_to(world.now + 20.0);
@@ -284,7 +285,7 @@ fn no_load_begins_before_the_meter_has_shown_the_whole_idle_baseline() {
             }
         }
     });
-    assert_void(&stuck, reason::READINGS_INTERRUPTED);
+    assert_void(&stuck, Reason::ReadingsInterrupted.as_str());
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn a_measured_pod_that_was_replaced_makes_the_attempt_void() {
         let mut world = after("load is on");
         world.replace_pod(0, role);
         let plan = world.plan(0);
-        assert_void(&plan, reason::POD_REPLACED);
+        assert_void(&plan, Reason::PodReplaced.as_str());
         assert!(
             record(&plan)
                 .message
@@ -306,7 +307,7 @@ fn a_measured_pod_that_was_replaced_makes_the_attempt_void() {
         let gone = changed(&world, |observed| {
             pod_in(observed, role).deleting = true;
         });
-        assert_void(&gone, reason::POD_REPLACED);
+        assert_void(&gone, Reason::PodReplaced.as_str());
     }
 }
 
@@ -329,7 +330,7 @@ fn an_evicted_pod_makes_the_attempt_void_under_its_own_name() {
         plans.push(evicted(&after("load is on"), role));
     }
     for plan in plans {
-        assert_void(&plan, reason::POD_EVICTED);
+        assert_void(&plan, Reason::PodEvicted.as_str());
         let message = record(&plan).message.as_ref().unwrap();
         assert!(message.contains(why), "{message}");
     }
@@ -385,7 +386,7 @@ fn a_deployment_that_is_deleted_before_the_load_makes_the_attempt_void() {
     let mut world = after("measuring the idle baseline");
     let name = world.slots[0].trials[0].name_any();
     world.delete(0, ChildKind::Deployment, &name);
-    assert_void(&world.plan(0), reason::POD_REPLACED);
+    assert_void(&world.plan(0), Reason::PodReplaced.as_str());
 }
 
 #[test]
@@ -393,15 +394,15 @@ fn an_injector_that_was_deleted_makes_the_attempt_void() {
     let mut world = after("load is on");
     let name = world.slots[0].trials[0].name_any();
     world.delete(0, ChildKind::Job, &name);
-    assert_void(&world.plan(0), reason::INJECTOR_DELETED);
+    assert_void(&world.plan(0), Reason::InjectorDeleted.as_str());
     world.advance_to(world.now + 3.0);
-    assert_void(&world.plan(0), reason::INJECTOR_DELETED);
+    assert_void(&world.plan(0), Reason::InjectorDeleted.as_str());
 
     let world = after("load is on");
     let evicted = changed(&world, |observed| {
         pod_in(observed, Role::Injector).ended = true;
     });
-    assert_void(&evicted, reason::INJECTOR_DELETED);
+    assert_void(&evicted, Reason::InjectorDeleted.as_str());
 
     // Its pod is still there, and Fortio's last words are in it.
     let world = load_over();
@@ -415,7 +416,7 @@ fn an_injector_that_was_deleted_makes_the_attempt_void() {
             end.message = report.encode().unwrap();
         })
     };
-    assert_void(&lingering(true), reason::INJECTOR_DELETED);
+    assert_void(&lingering(true), Reason::InjectorDeleted.as_str());
     assert_void(&lingering(false), "FortioInterrupted");
 }
 
@@ -438,7 +439,7 @@ fn a_job_that_was_never_seen_is_created_again() {
     }
     world.wait();
     let plan = world.plan(0);
-    assert_eq!(plan.record, None);
+    assert_eq!(plan.record(), None);
     assert_eq!(plan.create.len(), 1);
 }
 
@@ -447,14 +448,14 @@ fn fortio_that_was_interrupted_makes_the_attempt_void() {
     let plan = reported(|report| {
         report.interrupted = Some("the measured run was ended by SIGTERM".into());
     });
-    assert_void(&plan, reason::FORTIO_INTERRUPTED);
+    assert_void(&plan, Reason::FortioInterrupted.as_str());
 }
 
 #[test]
 fn clocks_that_cannot_be_compared_make_the_attempt_void() {
     assert_void(
         &reported(|report| report.clock = None),
-        reason::CLOCK_OFFSET_UNKNOWN,
+        Reason::ClockOffsetUnknown.as_str(),
     );
     let known_to = |uncertainty_seconds: f64| {
         reported(|report| {
@@ -464,7 +465,7 @@ fn clocks_that_cannot_be_compared_make_the_attempt_void() {
             });
         })
     };
-    assert_void(&known_to(0.11), reason::CLOCK_OFFSET_UNKNOWN);
+    assert_void(&known_to(0.11), Reason::ClockOffsetUnknown.as_str());
     assert_eq!(record(&known_to(0.1)).outcome, Some(Outcome::Measured));
 }
 
@@ -548,7 +549,7 @@ fn a_meter_that_answers_without_power_makes_the_attempt_void() {
             session.readings = Arc::default();
         }
     });
-    assert_void(&never, reason::NO_POWER_METRICS);
+    assert_void(&never, Reason::NoPowerMetrics.as_str());
 
     let mut world = after("load is on");
     let back = world.now + 7.0;
@@ -557,7 +558,7 @@ fn a_meter_that_answers_without_power_makes_the_attempt_void() {
     world.manner.meter = Some(Provenance::Metered);
     world.advance_to(world.loads[0].end + 11.0);
     let gap = changed(&world, answer);
-    assert_void(&gap, reason::NO_POWER_METRICS);
+    assert_void(&gap, Reason::NoPowerMetrics.as_str());
     let message = record(&gap).message.as_ref().unwrap();
     assert!(message.starts_with(missing), "{message}");
     assert!(
@@ -599,7 +600,7 @@ fn an_image_that_changed_makes_the_attempt_void() {
             let digest = status.images.get_mut(container).unwrap();
             *digest = "sha256:another".into();
         });
-        assert_void(&plan, reason::IMAGE_CHANGED);
+        assert_void(&plan, Reason::ImageChanged.as_str());
         let message = record(&plan).message.as_ref().unwrap();
         assert!(message.contains(container), "{message}");
     }
@@ -674,7 +675,7 @@ fn an_injector_without_a_result_makes_the_attempt_void() {
     };
     let texts = [failure.encode(), String::new(), "Segmentation fault".into()].map(|message| {
         let plan = said(&message);
-        assert_void(&plan, reason::INJECTOR_FAILED);
+        assert_void(&plan, Reason::InjectorFailed.as_str());
         record(&plan).message.clone().unwrap()
     });
     insta::assert_snapshot!(texts.join("\n"));
@@ -694,7 +695,7 @@ fn an_attempt_whose_transactions_were_not_counted_is_measured_without_them() {
             pod.ended = false;
         })
     };
-    assert_eq!(uncounted(0.0).record, None);
+    assert_eq!(uncounted(0.0).record(), None);
     let late = uncounted(21.0);
     assert_eq!(record(&late).outcome, Some(Outcome::Measured));
     assert_eq!(record(&late).transactions_per_request, None);
@@ -712,7 +713,7 @@ fn a_database_that_cannot_be_prepared_makes_the_attempt_void() {
             .terminated
             .insert("prepare".into(), end);
     });
-    assert_void(&plan, reason::INJECTOR_FAILED);
+    assert_void(&plan, Reason::InjectorFailed.as_str());
     assert!(
         record(&plan)
             .message
@@ -729,8 +730,14 @@ fn data_that_changed_make_the_attempt_void() {
         record(&second_trial(&mut world, ROWS)).outcome,
         Some(Outcome::Measured)
     );
-    assert_void(&second_trial(&mut world, "9999 -77"), reason::DATA_CHANGED);
-    assert_void(&second_trial(&mut world, "10000 5"), reason::DATA_CHANGED);
+    assert_void(
+        &second_trial(&mut world, "9999 -77"),
+        Reason::DataChanged.as_str(),
+    );
+    assert_void(
+        &second_trial(&mut world, "10000 5"),
+        Reason::DataChanged.as_str(),
+    );
     // Requests that write change the data; that is what they are for.
     let mut world = World::new([two_with(&[
         ("/request/method", json!("POST")),
@@ -766,7 +773,7 @@ fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_vo
         world.run_until("a void attempt", |world| !voids(world).is_empty());
         assert_eq!(world.loads.len(), 1, "no load on another database");
         let void = voids(&world).remove(0);
-        assert_eq!(void.reason.as_deref(), Some(reason::DATA_CHANGED));
+        assert_eq!(void.reason.as_deref(), Some(Reason::DataChanged.as_str()));
         assert_eq!(
             void.message.unwrap(),
             "the database of this attempt is not that of the run's first one: settings differ"
@@ -783,7 +790,7 @@ fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_vo
         // The void attempt's own state is nothing to compare with: it is still the first attempt that counts.
         world.run_until("another void attempt", |world| voids(world).len() == 2);
         let void = voids(&world).remove(1);
-        assert_eq!(void.reason.as_deref(), Some(reason::DATA_CHANGED));
+        assert_eq!(void.reason.as_deref(), Some(Reason::DataChanged.as_str()));
     }
 }
 
@@ -795,7 +802,7 @@ fn the_state_of_the_database_is_recorded_before_the_attempt_makes_anything() {
     let unseen = changed(&world, |observed| {
         observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
     });
-    assert_void(&unseen, reason::DATA_CHANGED);
+    assert_void(&unseen, Reason::DataChanged.as_str());
     let plan = world.plan(slot);
     assert!(record(&plan).restored.is_some());
     assert!(plan.create.is_empty());
@@ -824,7 +831,7 @@ fn the_database_is_restored_before_each_attempt_once_the_last_one_is_gone() {
         let slot = world.wait();
         let before = world.observed(slot);
         let plan = world.pass(slot);
-        if plan.open.is_some() {
+        if plan.opened().is_some() {
             opened += 1;
             assert_eq!(restored, opened, "one for each attempt");
         }
@@ -849,7 +856,7 @@ fn data_are_compared_with_trials_that_count() {
         world.loads[0].trial.contains("rust"),
         "another seed is needed here"
     );
-    assert_void(&plan, reason::DATA_CHANGED);
+    assert_void(&plan, Reason::DataChanged.as_str());
     world.apply(0, &plan, usize::MAX);
     world.run_until("the third load", |world| world.loads.len() == 3);
     world.advance_to(world.loads[2].end + 11.0);
@@ -870,6 +877,6 @@ fn an_injector_that_never_ends_makes_the_attempt_void() {
         plan(&world.slots[0].benchmark, &observed, &world.config, now)
     };
     // 120 s of patience, 2 s warm-up, 20 s, 3 s tail, three timeouts of 3 s.
-    assert_eq!(at(153.0).record, None);
-    assert_void(&at(155.0), reason::INJECTOR_FAILED);
+    assert_eq!(at(153.0).record(), None);
+    assert_void(&at(155.0), Reason::InjectorFailed.as_str());
 }

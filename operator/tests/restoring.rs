@@ -12,7 +12,7 @@ use std::{
 
 use frugality_operator::{
     api::DatabaseFacts,
-    plan::{resources::ChildObject, trial::database_facts},
+    plan::{action::ChildObject, facts::pods::database_facts},
 };
 use k8s_openapi::api::core::v1::Container;
 use serde_json::json;

@@ -5,10 +5,10 @@ use frugality_measure::{
     load::LoadResult,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
+    api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
     export::{Format, export},
     plan::{
-        identity,
+        names,
         settings::{Settings, SettingsError},
     },
     summary::summary,
@@ -119,9 +119,9 @@ fn a_request_and_a_script_are_two_things() {
 
 #[test]
 fn another_script_is_another_measurement_and_what_is_judged_is_not() {
-    let id = |scenario: &Value| identity::run_id(&scripted(scenario));
+    let id = |scenario: &Value| names::run_id(&scripted(scenario));
     let first = id(&json!({"script": SCRIPT}));
-    assert_ne!(first, identity::run_id(&two()));
+    assert_ne!(first, names::run_id(&two()));
     assert_ne!(first, id(&json!({"script": format!("{SCRIPT} ")})));
     assert_eq!(
         first,
@@ -256,7 +256,11 @@ fn candidates_whose_cycles_are_not_the_same_work_are_not_compared() {
     let same = judged(&benchmark, entries(&benchmark, longer(1.4)));
     assert_eq!(same.status.winner.as_deref(), Some("rust"));
     let other = judged(&benchmark, entries(&benchmark, longer(2.0)));
-    assert_ended(&other, Verdict::Inconclusive, reason::REQUESTS_DIFFER);
+    assert_ended(
+        &other,
+        Verdict::Inconclusive,
+        Reason::RequestsDiffer.as_str(),
+    );
     let message = other
         .status
         .columns
@@ -307,7 +311,7 @@ fn a_candidate_of_which_every_cycle_fails_is_told_why() {
             measured.cycles.buckets.clear();
         }),
     );
-    assert_ended(&plan, Verdict::Error, reason::NO_SUCCESSFUL_REQUEST);
+    assert_ended(&plan, Verdict::Error, Reason::NoSuccessfulRequest.as_str());
     let message = plan
         .status
         .columns

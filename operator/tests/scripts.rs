@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::common::{delivered::deliver, two, world::World};
-use frugality_operator::plan::resources::ChildObject;
+use frugality_operator::plan::action::ChildObject;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Container};
 
 /// The container of that name of the first Job that has one.

@@ -10,8 +10,8 @@ use crate::common::{
     world::World,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, LABEL_TRIAL, Role, reason},
-    plan::{facts::ChildKind, ledger::outcome_of, plan, resources::ChildObject},
+    api::{FrugalityBenchmark, LABEL_TRIAL, Reason, Role},
+    plan::{action::ChildObject, facts::ChildKind, ledger::outcome_of, plan},
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -29,12 +29,12 @@ fn a_run_gives_the_true_figures_and_leaves_nothing() {
     assert_eq!(
         reasons,
         [
-            reason::WAITING,
-            reason::QUEUED,
-            reason::STARTING_DATABASE,
-            reason::SEEDING,
-            reason::MEASURING,
-            reason::NO_BUDGETS
+            Reason::Waiting.as_str(),
+            Reason::Queued.as_str(),
+            Reason::StartingDatabase.as_str(),
+            Reason::Seeding.as_str(),
+            Reason::Measuring.as_str(),
+            Reason::NoBudgets.as_str()
         ]
     );
     insta::assert_snapshot!("end_of_a_run", summary::of_status(status(&world, 0)));
@@ -282,14 +282,14 @@ fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
         plan.status.columns.unwrap().reason.unwrap()
     };
     world.wait();
-    assert_eq!(without_pod(&world), reason::SEEDING);
+    assert_eq!(without_pod(&world), Reason::Seeding.as_str());
     // Kubernetes collects pods; their Job stays.
     let before = world.slots[0].trials.len();
     world.run_until("another attempt", |world| {
         world.slots[0].trials.len() > before
     });
     world.wait();
-    assert_ne!(without_pod(&world), reason::SEEDING);
+    assert_ne!(without_pod(&world), Reason::Seeding.as_str());
 }
 
 #[test]

@@ -12,10 +12,11 @@ use crate::common::{
 };
 use frugality_operator::{
     api::{
-        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrialStatus, Outcome, Verdict,
-        reason,
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrialStatus, Outcome, Reason,
+        Verdict, condition,
     },
     plan::{
+        action::LedgerWrite,
         facts::{ForeignPod, Observed, Unreadable},
         plan,
     },
@@ -80,8 +81,11 @@ fn bytes(status: &FrugalityBenchmarkStatus) -> String {
     let mut status = status.clone();
     let has_ended = status.verdict.is_some();
     for condition in &mut status.conditions {
-        let is_as_before = [(reason::READY, "False"), (reason::SUCCEEDED, "Unknown")]
-            .contains(&(condition.type_.as_str(), condition.status.as_str()));
+        let is_as_before = [
+            (condition::READY, "False"),
+            (condition::SUCCEEDED, "Unknown"),
+        ]
+        .contains(&(condition.type_.as_str(), condition.status.as_str()));
         if !has_ended || is_as_before {
             condition.last_transition_time = Time(jiff::Timestamp::UNIX_EPOCH);
         }
@@ -101,7 +105,7 @@ fn a_status_wiped_at_any_time_comes_back_the_same() {
         assert_eq!(bytes(&again.status), bytes(&plan.status));
         let status = plan.status.clone();
         assert_eq!(
-            frugality_operator::plan::Plan {
+            frugality_operator::plan::action::Plan {
                 status,
                 events: plan.events.clone(),
                 ..again
@@ -174,14 +178,16 @@ fn a_record_that_comes_late_replaces_no_idle_baseline() {
     let (slot, first) = loop {
         let slot = world.wait();
         let plan = world.plan(slot);
-        let has_baseline = |(_, it): &(_, Box<FrugalityTrialStatus>)| it.idle_before.is_some();
-        if plan.record.as_ref().is_some_and(has_baseline) {
+        let has_baseline = |(_, it): (_, &FrugalityTrialStatus)| it.idle_before.is_some();
+        if plan.record().is_some_and(has_baseline) {
             break (slot, plan);
         }
         world.apply(slot, &plan, usize::MAX);
     };
     let mut late = first.clone();
-    let (_, record) = late.record.as_mut().unwrap();
+    let Some(LedgerWrite::Record { record, .. }) = &mut late.ledger else {
+        unreachable!("the baseline is a record of an entry that exists")
+    };
     let idle = record.idle_before.as_mut().unwrap();
     idle.start_unix_seconds += 4.0;
     idle.end_unix_seconds += 4.0;
@@ -189,7 +195,7 @@ fn a_record_that_comes_late_replaces_no_idle_baseline() {
     world.advance_to(world.now + 5.0);
     world.apply(slot, &late, usize::MAX);
     let told = world.slots[slot].trials[0].status.as_ref().unwrap();
-    let (_, recorded) = first.record.unwrap();
+    let (_, recorded) = first.record().unwrap();
     assert_eq!(told.idle_before, recorded.idle_before);
     world.run_to_end();
     assert_truth(status(&world, slot));
@@ -245,7 +251,7 @@ fn on(namespace: &str, name: &str, younger: f64, measured: &str) -> FrugalityBen
     benchmark.metadata.namespace = Some(namespace.into());
     benchmark.metadata.uid = Some(format!("{namespace}-{name}-uid"));
     benchmark.metadata.creation_timestamp =
-        frugality_operator::plan::time::timestamp(T0 + younger).map(Time);
+        frugality_operator::time::timestamp(T0 + younger).map(Time);
     benchmark
 }
 
@@ -292,7 +298,7 @@ fn carried_out(benchmarks: Vec<FrugalityBenchmark>, boards: u32, injectors: u32)
 fn assert_all_ended(world: &World) {
     for slot in 0..world.slots.len() {
         let status = status(world, slot);
-        assert_eq!(status.conditions[0].reason, reason::TOO_FEW_BLOCKS);
+        assert_eq!(status.conditions[0].reason, Reason::TooFewBlocks.as_str());
         assert_eq!(status.verdict, Some(Verdict::Inconclusive));
         assert_entries(world, slot);
     }
@@ -431,10 +437,10 @@ fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
             &world.config,
             world.now,
         );
-        let (_, record) = plan.record.unwrap();
+        let (_, record) = plan.record().unwrap();
         assert_eq!(record.outcome, Some(Outcome::Void), "{name}");
-        assert_eq!(record.reason.as_deref(), Some(reason::OTHER_PODS));
-        assert!(record.message.unwrap().contains(name), "{name}");
+        assert_eq!(record.reason.as_deref(), Some(Reason::OtherPods.as_str()));
+        assert!(record.message.as_ref().unwrap().contains(name), "{name}");
         assert!(plan.delete.is_empty() && plan.create.is_empty());
     }
     // On a node that is not the run's it is nobody's neighbour.
@@ -446,7 +452,7 @@ fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
         &world.config,
         world.now,
     );
-    assert_eq!(plan.record, None);
+    assert_eq!(plan.record(), None);
 }
 
 #[test]
@@ -470,7 +476,7 @@ fn an_entry_that_cannot_be_read_ends_the_run_and_says_so() {
         let plan = with_entry_of(run);
         assert_eq!(plan.status.verdict, Some(Verdict::Error));
         let complete = &plan.status.conditions[0];
-        assert_eq!(complete.reason, reason::LEDGER_UNREADABLE);
+        assert_eq!(complete.reason, Reason::LedgerUnreadable.as_str());
         assert!(
             complete.message.contains("two-b01-rust-1: missing field")
                 || complete
@@ -479,7 +485,7 @@ fn an_entry_that_cannot_be_read_ends_the_run_and_says_so() {
         );
         assert_eq!(plan.status.results, []);
         // The ledger stays as it is; the nodes are given back.
-        assert_eq!((plan.open, plan.record), (None, None));
+        assert_eq!((plan.opened(), plan.record()), (None, None));
         assert_eq!(plan.delete.len(), world.slots[0].children.len());
     }
     assert_eq!(with_entry_of(Some("12345678".into())).status.verdict, None);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use frugality_operator::{api::FrugalityBenchmark, plan::resources::ChildObject};
+use frugality_operator::{api::FrugalityBenchmark, plan::action::ChildObject};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Value, json};
 

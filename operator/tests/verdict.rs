@@ -9,13 +9,13 @@ use crate::common::{
     of_yaml, summary, two, two_with,
 };
 use frugality_measure::{model::LinearModel, reading::Provenance};
-use frugality_operator::api::{DecidingFigure, FrugalityBenchmark, Outcome, Verdict, reason};
+use frugality_operator::api::{DecidingFigure, FrugalityBenchmark, Outcome, Reason, Verdict};
 use serde_json::{Value, json};
 
 #[test]
 fn without_budgets_the_figures_are_reported() {
     let plan = status(&two(), usual);
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     insta::assert_snapshot!(summary::of_plan(&plan));
     let mut whole = plan.status;
     // Hashes, which change with every field of the spec.
@@ -34,7 +34,7 @@ fn without_budgets_the_figures_are_reported() {
 fn fewer_than_five_blocks_are_not_reported() {
     for blocks in 1..5 {
         let plan = status(&two_with(&[("/trials/blocks", json!(blocks))]), usual);
-        assert_ended(&plan, Verdict::Inconclusive, reason::TOO_FEW_BLOCKS);
+        assert_ended(&plan, Verdict::Inconclusive, Reason::TooFewBlocks.as_str());
         assert_no_number(&plan);
         assert!(
             plan.status.conditions[0]
@@ -125,7 +125,7 @@ fn blocks_are_compared_in_pairs() {
 fn one_candidate_alone_has_figures_and_no_winner() {
     let benchmark = of_yaml(include_str!("fixtures/smallest.yaml"));
     let plan = status(&benchmark, |block, _| usual((block - 1) % 5 + 1, "rust"));
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     insta::assert_snapshot!(summary::of_plan(&plan));
     assert_eq!(plan.status.winner, None);
 }
@@ -147,7 +147,7 @@ fn modelled_joules_are_called_so() {
         on_board(board, 0.0025 * times, 0.001 * times)
     };
     let plan = status(&two(), modelled);
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     insta::assert_snapshot!(summary::of_plan(&plan));
 
     let limit = json!({"maxJoulesPerRequest": "0.02"});
@@ -155,14 +155,14 @@ fn modelled_joules_are_called_so() {
     assert_ended(
         &refused,
         Verdict::Invalid,
-        reason::MODELLED_POWER_NOT_ALLOWED,
+        Reason::ModelledPowerNotAllowed.as_str(),
     );
     assert_no_number(&refused);
 
     let mut allowed = budgets(&limit);
     allowed.spec.energy.allow_modelled = true;
     let plan = status(&allowed, modelled);
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     assert!(
         plan.status.conditions[0]
             .message
@@ -174,7 +174,7 @@ fn modelled_joules_are_called_so() {
         &budgets(&json!({"maxMillisecondsPerRequest": "11"})),
         modelled,
     );
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
 }
 
 #[test]
@@ -197,11 +197,11 @@ fn a_fake_meter_gives_no_figure() {
     let fake = trials.last_mut().unwrap();
     fake.status = Some(without_figures(
         Outcome::Void,
-        reason::METER_FAKE,
+        Reason::MeterFake.as_str(),
         "the meter is fake: its power comes from development",
     ));
     let plan = judged(&benchmark, trials);
-    assert_ended(&plan, Verdict::Invalid, reason::METER_FAKE);
+    assert_ended(&plan, Verdict::Invalid, Reason::MeterFake.as_str());
     assert_no_number(&plan);
 }
 
@@ -217,7 +217,7 @@ fn a_candidate_without_a_success_is_an_error() {
     })[3];
     trials.push(hopeless.clone());
     let plan = judged(&benchmark, trials);
-    assert_ended(&plan, Verdict::Error, reason::NO_SUCCESSFUL_REQUEST);
+    assert_ended(&plan, Verdict::Error, Reason::NoSuccessfulRequest.as_str());
     assert_no_number(&plan);
     assert!(plan.status.conditions[0].message.contains("python"));
 }
@@ -243,7 +243,7 @@ fn void_attempts_are_counted_and_never_averaged() {
     let mut void = entry(&benchmark, 2, 2, 1, "python");
     void.status = Some(without_figures(
         Outcome::Void,
-        reason::POD_REPLACED,
+        Reason::PodReplaced.as_str(),
         "replaced",
     ));
     trials.push(first.swap_remove(2));
@@ -273,7 +273,7 @@ fn a_block_that_is_void_too_often_is_invalid() {
             let mut void = entry(&benchmark, 1, 1, attempt, "rust");
             void.status = Some(without_figures(
                 Outcome::Void,
-                reason::FORTIO_INTERRUPTED,
+                Reason::FortioInterrupted.as_str(),
                 "the measured run: SIGTERM",
             ));
             void
@@ -282,7 +282,11 @@ fn a_block_that_is_void_too_often_is_invalid() {
     };
     assert_eq!(voided(2).status.verdict, None);
     let plan = voided(3);
-    assert_ended(&plan, Verdict::Invalid, reason::TOO_MANY_VOID_ATTEMPTS);
+    assert_ended(
+        &plan,
+        Verdict::Invalid,
+        Reason::TooManyVoidAttempts.as_str(),
+    );
     assert_no_number(&plan);
     insta::assert_snapshot!(summary::of_plan(&plan));
 }
@@ -295,12 +299,12 @@ fn a_failed_attempt_ends_the_run() {
     let mut failed = entry(&benchmark, 1, 2, 1, "python");
     failed.status = Some(without_figures(
         Outcome::Failed,
-        reason::IMAGE_PULL_FAILED,
+        Reason::ImagePullFailed.as_str(),
         "candidate python: pod p: ImagePullBackOff: not found",
     ));
     trials.push(failed);
     let plan = judged(&benchmark, trials);
-    assert_ended(&plan, Verdict::Error, reason::IMAGE_PULL_FAILED);
+    assert_ended(&plan, Verdict::Error, Reason::ImagePullFailed.as_str());
     assert_no_number(&plan);
     assert_eq!(
         plan.status.columns.as_ref().unwrap().trials.as_deref(),

@@ -5,7 +5,7 @@ use crate::common::{
     judgement::{CLAIM_UPPER, assert_ended, budgets, status, usual},
     summary,
 };
-use frugality_operator::api::{BudgetOutcome, DecidingFigure, Verdict, reason};
+use frugality_operator::api::{BudgetOutcome, DecidingFigure, Reason, Verdict};
 use serde_json::json;
 
 #[test]
@@ -15,7 +15,7 @@ fn every_budget_met_is_a_pass() {
         "minRequestsPerSecond": "390", "maxErrorRatio": "0",
     }));
     let plan = status(&benchmark, usual);
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     insta::assert_snapshot!(summary::of_plan(&plan));
 }
 
@@ -23,7 +23,7 @@ fn every_budget_met_is_a_pass() {
 fn a_budget_exceeded_is_a_fail_with_numbers() {
     let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.005", "maxErrorRatio": "0.1"}));
     let plan = status(&benchmark, usual);
-    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    assert_ended(&plan, Verdict::Fail, Reason::BudgetExceeded.as_str());
     insta::assert_snapshot!(summary::of_plan(&plan));
     assert!(plan.events[0].warning);
     // The figures stand beside a Fail.
@@ -37,7 +37,7 @@ fn a_budget_within_the_interval_is_inconclusive() {
     assert_ended(
         &plan,
         Verdict::Inconclusive,
-        reason::BUDGET_WITHIN_UNCERTAINTY,
+        Reason::BudgetWithinUncertainty.as_str(),
     );
     insta::assert_snapshot!(summary::of_plan(&plan));
 }
@@ -49,7 +49,7 @@ fn one_exceeded_budget_outweighs_all_others() {
         "minRequestsPerSecond": "10",
     }));
     let plan = status(&benchmark, usual);
-    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    assert_ended(&plan, Verdict::Fail, Reason::BudgetExceeded.as_str());
     let message = &plan.status.conditions[0].message;
     assert!(
         message.contains("ms/request") && !message.contains("J/request"),
@@ -172,7 +172,11 @@ fn a_figure_that_one_trial_lacks_is_withheld() {
     let mut benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
     benchmark.spec.energy.deciding_figure = Some(DecidingFigure::Net);
     let plan = status(&benchmark, without_net);
-    assert_ended(&plan, Verdict::Inconclusive, reason::FIGURE_WITHHELD);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::FigureWithheld.as_str(),
+    );
     assert_eq!(plan.status.results[0].net_joules_per_request, None);
     assert_eq!(
         plan.status.results[0].withheld,

@@ -10,9 +10,9 @@ use crate::common::{
 use frugality_operator::{
     api::{
         BudgetOutcome, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-        LABEL_MEASUREMENT, Outcome, Verdict, reason,
+        LABEL_MEASUREMENT, Outcome, Reason, Verdict,
     },
-    plan::identity,
+    plan::names,
 };
 use serde_json::json;
 
@@ -165,7 +165,7 @@ fn a_fail_among_several_limits_needs_a_wider_margin() {
     let narrowly = format!("{:.9}", 10.0 / CLAIM_UPPER * 0.9999);
     let alone = budgets(&json!({ "maxMillisecondsPerRequest": narrowly }));
     let plan = status(&alone, usual);
-    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    assert_ended(&plan, Verdict::Fail, Reason::BudgetExceeded.as_str());
 
     let mut limits = json!({
         "maxMillisecondsPerRequest": narrowly,
@@ -175,7 +175,7 @@ fn a_fail_among_several_limits_needs_a_wider_margin() {
     assert_ended(
         &plan,
         Verdict::Inconclusive,
-        reason::BUDGET_WITHIN_UNCERTAINTY,
+        Reason::BudgetWithinUncertainty.as_str(),
     );
     let found = &plan.status.budgets[1];
     assert_eq!(found.outcome, BudgetOutcome::Undecided);
@@ -204,7 +204,7 @@ fn that_all_limits_are_met_needs_no_wider_margin() {
     assert_ended(
         &status(&budgets(&limits), usual),
         Verdict::Pass,
-        reason::BUDGETS_MET,
+        Reason::BudgetsMet.as_str(),
     );
 }
 
@@ -269,7 +269,11 @@ fn answering(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
 #[test]
 fn candidates_that_answer_differently_are_not_compared() {
     let plan = status(&two(), answering(1000.0, 1010.1));
-    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::ResponsesDiffer.as_str(),
+    );
     assert_eq!(
         (&plan.status.winner, plan.status.comparisons.len()),
         (&None, 0)
@@ -304,7 +308,11 @@ fn answers_are_compared_by_the_trials_that_tell_their_size() {
     };
     // One trial without an error is enough to see it.
     let plan = status(&two(), known_in(3..=3));
-    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::ResponsesDiffer.as_str(),
+    );
     let plan = status(&two(), known_in(9..=9));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     assert_eq!(
@@ -327,7 +335,7 @@ fn asking(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
 fn candidates_that_ask_the_database_otherwise_are_not_compared() {
     // Of 400 requests a second each may have 0.005 of the 2 transactions a second that are nobody's.
     let plan = status(&two(), asking(2.0, 2.27));
-    assert_ended(&plan, Verdict::Inconclusive, reason::QUERIES_DIFFER);
+    assert_ended(&plan, Verdict::Inconclusive, Reason::QueriesDiffer.as_str());
     assert_eq!(plan.status.comparisons, []);
     let message = column_message(&plan.status);
     assert!(
@@ -367,20 +375,24 @@ fn a_candidates_own_limits_are_judged_whatever_the_others_answer() {
         &budgets(&json!({"maxJoulesPerRequest": "0.02"})),
         answering(1000.0, 2000.0),
     );
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     assert_eq!(plan.status.comparisons, []);
     let message = column_message(&plan.status);
     assert!(message.contains("not compared"), "{message}");
 
     let ratio = json!({"maxEnergyRatio": "1.5", "against": "python"});
     let plan = status(&budgets(&ratio), answering(1000.0, 2000.0));
-    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::ResponsesDiffer.as_str(),
+    );
 }
 
 #[test]
 fn earlier_tries_are_disclosed() {
     let benchmark = two();
-    let measurement = identity::measurement_id(&benchmark);
+    let measurement = names::measurement_id(&benchmark);
     let labelled = |run: Option<&str>, measurement: &str| {
         let mut trials = ledger(&benchmark, usual);
         for trial in &mut trials {
@@ -545,7 +557,7 @@ fn many_or_unequal_void_attempts_are_noted() {
             let mut void = entry(&benchmark, block, 1, 1, "rust");
             void.status = Some(without_figures(
                 Outcome::Void,
-                reason::POD_REPLACED,
+                Reason::PodReplaced.as_str(),
                 "replaced",
             ));
             trials.push(void);

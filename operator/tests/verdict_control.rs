@@ -8,9 +8,9 @@ use crate::common::{
     world::World,
 };
 use frugality_operator::{
-    api::{BudgetOutcome, DecidingFigure, FrugalityBenchmark, Outcome, Verdict, reason},
+    api::{BudgetOutcome, DecidingFigure, FrugalityBenchmark, Outcome, Reason, Verdict},
     plan::{
-        Plan,
+        action::Plan,
         settings::{Settings, SettingsError},
     },
 };
@@ -97,7 +97,7 @@ fn a_ratio_budget_is_decided_on_the_bound() {
         assert_eq!(plan.status.budgets[0].outcome, outcome, "{limit}");
     }
     let plan = run(&ratio_budget("1.05", false), 1.0);
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     let message = &plan.status.budgets[0].message;
     assert_eq!(
         message,
@@ -111,16 +111,20 @@ fn a_ratio_budget_closer_to_one_than_the_noise_floor_is_refused() {
         (
             "1.0197",
             Verdict::Inconclusive,
-            reason::BUDGET_BELOW_NOISE_FLOOR,
+            Reason::BudgetBelowNoiseFloor.as_str(),
         ),
-        ("1", Verdict::Inconclusive, reason::BUDGET_BELOW_NOISE_FLOOR),
+        (
+            "1",
+            Verdict::Inconclusive,
+            Reason::BudgetBelowNoiseFloor.as_str(),
+        ),
         (
             "0.981",
             Verdict::Inconclusive,
-            reason::BUDGET_BELOW_NOISE_FLOOR,
+            Reason::BudgetBelowNoiseFloor.as_str(),
         ),
-        ("0.98", Verdict::Fail, reason::BUDGET_EXCEEDED),
-        ("1.05", Verdict::Pass, reason::BUDGETS_MET),
+        ("0.98", Verdict::Fail, Reason::BudgetExceeded.as_str()),
+        ("1.05", Verdict::Pass, Reason::BudgetsMet.as_str()),
     ] {
         let plan = run(&ratio_budget(limit, true), 1.0);
         assert_ended(&plan, verdict, reason);
@@ -206,7 +210,11 @@ fn modelled_joules_need_leave_to_decide_a_ratio() {
         ..usual(block, candidate)
     };
     let plan = status(&ratio_budget("1.05", false), modelled);
-    assert_ended(&plan, Verdict::Invalid, reason::MODELLED_POWER_NOT_ALLOWED);
+    assert_ended(
+        &plan,
+        Verdict::Invalid,
+        Reason::ModelledPowerNotAllowed.as_str(),
+    );
 }
 
 #[test]

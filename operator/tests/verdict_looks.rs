@@ -7,9 +7,9 @@ use crate::common::{
     run_of, two, two_with,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Verdict, reason},
+    api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
     plan::{
-        Plan,
+        action::Plan,
         ledger::{Ledger, Next},
         settings::{Settings, SettingsError},
     },
@@ -58,7 +58,7 @@ fn look(plan: &Plan) -> (i32, i32, i32) {
 fn the_first_look_that_decides_ends_the_run() {
     let benchmark = three_looks(&[]);
     let plan = judged(&benchmark, first(&benchmark, 5, usual));
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     assert_eq!(look(&plan), (1, 3, 5));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     let columns = plan.status.columns.as_ref().unwrap();
@@ -84,7 +84,7 @@ fn a_look_that_does_not_decide_is_followed_by_more_blocks() {
         assert_eq!((start.block, start.position), (blocks + 1, 1));
     }
     let plan = status(&benchmark, apart(1.0));
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     assert_eq!(look(&plan), (3, 3, 15));
     assert_eq!(plan.status.winner, None);
 }
@@ -134,7 +134,7 @@ fn with_budgets_a_look_decides_once_every_limit_is_certain() {
     assert_ended(
         &plan,
         Verdict::Inconclusive,
-        reason::BUDGET_WITHIN_UNCERTAINTY,
+        Reason::BudgetWithinUncertainty.as_str(),
     );
     assert_eq!(look(&plan), (3, 3, 15));
 }

@@ -13,8 +13,8 @@ use frugality_measure::{
     reading::Provenance,
 };
 use frugality_operator::{
-    api::{BoardVerdict, BudgetOutcome, Comparison, FrugalityBenchmark, Verdict, reason},
-    plan::Plan,
+    api::{BoardVerdict, BudgetOutcome, Comparison, FrugalityBenchmark, Reason, Verdict},
+    plan::action::Plan,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn joules_of_unknown_accuracy_have_no_interval_anywhere() {
         &allowed(&json!({"maxJoulesPerRequest": "0.02"})),
         compared(BOX, 0.5, 0.4),
     );
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     let energy = column(&plan, "energy");
     assert!(energy.contains("(≈0.00320 J gross modelled)"), "{energy}");
     let message = plan.status.budgets[0].message.clone();
@@ -241,7 +241,11 @@ fn a_model_of_unknown_shape_and_accuracy_compares_nothing() {
         }
     };
     let plan = status(&two(), unknown(None));
-    assert_ended(&plan, Verdict::Inconclusive, reason::METER_ACCURACY_UNKNOWN);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::MeterAccuracyUnknown.as_str(),
+    );
     assert_eq!(plan.status.comparisons, []);
     // With a stated accuracy, both figures may be off in opposite ways.
     let plan = status(&two(), unknown(Some(0.03)));

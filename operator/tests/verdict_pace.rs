@@ -4,9 +4,9 @@ use frugality_measure::pace::InjectorCpu;
 use frugality_operator::{
     api::{
         BudgetOutcome, CandidateResult, FrugalityBenchmark, FrugalityBenchmarkStatus,
-        InjectorLimits, Verdict, reason,
+        InjectorLimits, Verdict, condition,
     },
-    plan::Plan,
+    plan::action::Plan,
 };
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn judged_as(plan: &Plan) -> (Option<Verdict>, &str, &str) {
         .status
         .conditions
         .iter()
-        .find(|c| c.type_ == reason::COMPLETE);
+        .find(|c| c.type_ == condition::COMPLETE);
     let complete = complete.unwrap();
     (plan.status.verdict, &complete.reason, &complete.message)
 }

@@ -8,7 +8,7 @@ use crate::common::{
 };
 use frugality_measure::fortio::{figures, parse};
 use frugality_operator::{
-    api::{BudgetOutcome, CandidateResult, FrugalityBenchmarkStatus, Verdict, reason},
+    api::{BudgetOutcome, CandidateResult, FrugalityBenchmarkStatus, Reason, Verdict},
     plan::settings::Settings,
 };
 use serde_json::json;
@@ -23,7 +23,7 @@ fn bytes(status: &FrugalityBenchmarkStatus) -> usize {
 fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
     let benchmark = at(&[1, 2, 4, 8, 16, 32], &[]);
     let plan = judged_over(&benchmark, saturating);
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     let status = &plan.status;
     assert_eq!(status.winner.as_deref(), Some("rust"));
     assert_eq!(status.results.len(), 12);
@@ -118,7 +118,7 @@ fn who_wins_at_some_points_only_does_not_win() {
         }
     };
     let plan = judged_over(&benchmark, crossing);
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     assert_eq!(plan.status.winner, None);
     let columns = plan.status.columns.unwrap();
     assert_eq!(columns.winner.as_deref(), Some("depends on load"));
@@ -145,9 +145,9 @@ fn a_budget_is_kept_where_it_is_kept_at_every_point() {
     };
     // 10 ms up to 8 connections, 40 ms with 32.
     let plan = judged_over(&with("41"), saturating);
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     let plan = judged_over(&with("39"), saturating);
-    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    assert_ended(&plan, Verdict::Fail, Reason::BudgetExceeded.as_str());
     let [budget] = plan.status.budgets.as_slice() else {
         panic!("{:?}", plan.status.budgets);
     };
@@ -172,7 +172,7 @@ fn more_limits_at_more_points_each_ask_for_more() {
     let budget = json!([{"candidate": "rust", "maxMillisecondsPerRequest": "9.76"}]);
     let one = two_with(&[("/budgets", budget.clone())]);
     let plan = judged(&one, swept(&one, |c, block, _, name| of(c, block, name)));
-    assert_ended(&plan, Verdict::Fail, reason::BUDGET_EXCEEDED);
+    assert_ended(&plan, Verdict::Fail, Reason::BudgetExceeded.as_str());
     let plan = judged_over(
         &at(&[1, 2, 4, 8], &[("/budgets", budget)]),
         |connections, block, name| {
@@ -189,7 +189,7 @@ fn more_limits_at_more_points_each_ask_for_more() {
     assert_ended(
         &plan,
         Verdict::Inconclusive,
-        reason::BUDGET_WITHIN_UNCERTAINTY,
+        Reason::BudgetWithinUncertainty.as_str(),
     );
     let message = &plan.status.budgets[0].message;
     assert!(
@@ -213,7 +213,11 @@ fn candidates_that_do_other_work_anywhere_are_compared_nowhere() {
             ..saturating(connections, block, name)
         }
     });
-    assert_ended(&plan, Verdict::Inconclusive, reason::RESPONSES_DIFFER);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::ResponsesDiffer.as_str(),
+    );
     assert!(plan.status.comparisons.is_empty());
     // Said once, not at every point.
     let notes = &plan.status.notes;
@@ -238,7 +242,7 @@ fn not_separated_at_a_noisy_point_is_no_dependence_on_the_load() {
             ..trial
         }
     });
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     assert_eq!(plan.status.winner, None);
     let columns = plan.status.columns.unwrap();
     assert_eq!(columns.winner.as_deref(), Some("not separated"));

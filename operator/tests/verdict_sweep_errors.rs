@@ -8,7 +8,7 @@ use crate::common::{
     two_with,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, Verdict, reason},
+    api::{FrugalityBenchmark, Reason, Verdict},
     plan::{
         ledger::{Ledger, Next, Part},
         settings::Settings,
@@ -59,7 +59,7 @@ fn points_beyond_everybodys_errors_are_not_tried() {
         connections <= 8
     });
     let plan = judged(&benchmark, trials.clone());
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     let status = &plan.status;
     let last = status.results.last().unwrap();
     assert_eq!((last.point.as_str(), status.results.len()), ("c8-max", 8));
@@ -107,7 +107,7 @@ fn each_number_of_replicas_has_an_end_of_its_own() {
     }
     trials.retain(|t| !["c4-max-x1", "c8-max-x1"].contains(&t.spec.point.as_str()));
     let plan = judged(&benchmark, trials.clone());
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     let points: Vec<&str> = plan
         .status
         .results
@@ -146,7 +146,7 @@ fn the_ends_of_eight_numbers_of_replicas_are_told_together() {
     let load = json!({"duration": "20s", "sweep": sweep});
     let benchmark = two_with(&[("/load", load), ("/database", json!(null))]);
     let plan = judged_over(&benchmark, failing(8));
-    assert_ended(&plan, Verdict::Reported, reason::NO_BUDGETS);
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     let of_ends = |note: &&String| note.contains("passed load.sweep.maxErrorRatio");
     let notes: Vec<_> = plan.status.notes.iter().filter(of_ends).collect();
     assert_eq!(notes.len(), 1, "{notes:?}");
@@ -169,14 +169,18 @@ fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
         }
     };
     let plan = judged_over(&at(&[1, 8], &[]), silent);
-    assert_ended(&plan, Verdict::Error, reason::NO_SUCCESSFUL_REQUEST);
+    assert_ended(&plan, Verdict::Error, Reason::NoSuccessfulRequest.as_str());
     let message = plan.status.columns.unwrap().message.unwrap();
     assert!(
         message.contains("candidate python answered no request as expected at c8-max"),
         "{message}"
     );
     let plan = judged_over(&until_errors(&[1, 8]), silent);
-    assert_ended(&plan, Verdict::Inconclusive, reason::FIGURE_WITHHELD);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::FigureWithheld.as_str(),
+    );
     let results = &plan.status.results;
     assert!(results[3].requests_per_second.is_none() && results[2].requests_per_second.is_some());
     // Its best point may be the one without a figure.
@@ -208,7 +212,7 @@ fn where_errors_end_a_sweep_nobody_is_judged() {
             ..trial
         }
     });
-    assert_ended(&plan, Verdict::Pass, reason::BUDGETS_MET);
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     assert_eq!(plan.status.results.len(), 8);
     let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged";
@@ -234,6 +238,6 @@ fn a_candidate_that_is_broken_from_the_first_is_an_error_at_once() {
     assert_ended(
         &judged(&benchmark, trials),
         Verdict::Error,
-        reason::NO_SUCCESSFUL_REQUEST,
+        Reason::NoSuccessfulRequest.as_str(),
     );
 }

@@ -17,12 +17,12 @@ use frugality_measure::energy::WorkloadFigures;
 use frugality_operator::{
     api::{
         CandidateResult, FrugalityBenchmark, FrugalityTrial, LABEL_WORKLOAD, MAX_BACKENDS,
-        MAX_REPLICAS, Outcome, Role, WorkloadResult, reason,
+        MAX_REPLICAS, Outcome, Reason, Role, WorkloadResult,
     },
     plan::{
-        Plan,
+        action::{ChildObject, Plan},
         facts::PodFacts,
-        resources::{Builder, ChildObject},
+        objects::Builder,
         settings::Settings,
     },
 };
@@ -131,7 +131,7 @@ fn the_members_of_a_cluster_find_each_other() {
 
     // Longest names, and two candidates without one another's members.
     let longest =
-        frugality_operator::plan::identity::peers_name(&"b".repeat(30), "trial", &"w".repeat(15));
+        frugality_operator::plan::names::peers_name(&"b".repeat(30), "trial", &"w".repeat(15));
     assert_eq!(longest.len(), 63);
 }
 
@@ -349,7 +349,10 @@ fn pods_of_one_server_with_different_images_make_the_attempt_void() {
         status.candidate_pods.push(uid);
         status.candidate_pods.sort();
     });
-    assert_eq!(record(&plan).reason.as_deref(), Some(reason::IMAGE_CHANGED));
+    assert_eq!(
+        record(&plan).reason.as_deref(),
+        Some(Reason::ImageChanged.as_str())
+    );
     let message = record(&plan).message.as_ref().unwrap();
     assert!(
         message.contains("different images under one name"),
@@ -366,7 +369,10 @@ fn a_backend_that_is_not_ready_is_waited_for_and_told_of() {
     world.advance_to(world.now + 190.0);
     let plan = world.plan(0);
     let told = record(&plan);
-    assert_eq!(told.reason.as_deref(), Some(reason::CANDIDATE_NOT_READY));
+    assert_eq!(
+        told.reason.as_deref(),
+        Some(Reason::CandidateNotReady.as_str())
+    );
     let message = told.message.as_ref().unwrap();
     assert!(message.contains("on port 9000 of its service"), "{message}");
 }
@@ -375,11 +381,7 @@ fn a_backend_that_is_not_ready_is_waited_for_and_told_of() {
 fn a_backend_s_other_image_makes_the_attempt_void() {
     let one_each = json!({"name": "service", "image": "example.org/service:1"});
     let mut world = World::new([behind(&one_each)]);
-    let is_judged = |plan: &Plan| {
-        plan.record
-            .as_ref()
-            .is_some_and(|(_, it)| it.outcome.is_some())
-    };
+    let is_judged = |plan: &Plan| plan.record().is_some_and(|(_, it)| it.outcome.is_some());
     let mut last = None;
     world.run_until("a measured trial of rust", |world| {
         world.slots[0].trials.iter().any(|trial| {
@@ -399,14 +401,17 @@ fn a_backend_s_other_image_makes_the_attempt_void() {
                 }
             }
         });
-        if is_judged(&plan) && plan.record.as_ref().unwrap().0.contains("-rust-") {
+        if is_judged(&plan) && plan.record().unwrap().0.contains("-rust-") {
             last = Some(plan);
             break;
         }
         world.pass(0);
     }
     let plan = last.unwrap();
-    assert_eq!(record(&plan).reason.as_deref(), Some(reason::IMAGE_CHANGED));
+    assert_eq!(
+        record(&plan).reason.as_deref(),
+        Some(Reason::ImageChanged.as_str())
+    );
 }
 
 /// Figures of a server per request.

@@ -9,7 +9,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
+use crate::api::{
     Batch, Candidate, Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load, Resources,
     Scenario,
     candidate::{is_one, one},

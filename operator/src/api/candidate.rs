@@ -9,7 +9,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Costs, HumanDuration, benchmark::string_map};
+use crate::api::{Costs, HumanDuration, benchmark::string_map};
 
 /// The most pods of a server.
 pub const MAX_REPLICAS: i32 = 16;

@@ -8,7 +8,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Decimal, HumanDuration, MAX_REPLICAS};
+use crate::api::{Decimal, HumanDuration, MAX_REPLICAS};
 
 /// Connections where the spec names none; a batch has 1.
 pub const DEFAULT_CONNECTIONS: i32 = 4;

@@ -4,8 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Arrivals, BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, MAX_POINTS, reason,
+use crate::api::{
+    Arrivals, BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, MAX_POINTS, condition,
 };
 
 /// The answer to the benchmark's question.
@@ -127,7 +127,7 @@ impl FrugalityBenchmarkStatus {
     pub fn end(&self) -> Option<&Condition> {
         self.conditions
             .iter()
-            .find(|c| c.type_ == reason::COMPLETE && c.status == "True")
+            .find(|c| c.type_ == condition::COMPLETE && c.status == "True")
     }
 }
 

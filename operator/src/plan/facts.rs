@@ -1,16 +1,23 @@
 //! What a pass knows: plain data, read once by `observe`, from which every decision follows.
 
+pub mod addresses;
+pub mod contents;
+pub mod placement;
+pub mod pods;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 
-use super::{
-    addresses::{Endpoints, ServiceFacts},
-    contents::Contents,
-    nodes::Wish,
+use crate::{
+    api::{FrugalityTrial, Reason},
+    plan::facts::{
+        addresses::{Endpoints, ServiceFacts},
+        contents::Contents,
+        placement::PlacementRequest,
+    },
 };
-use crate::api::{FrugalityTrial, reason};
 
 /// Settings of the operator that decisions depend on. They come from its command line, never from
 /// a benchmark.
@@ -116,7 +123,7 @@ pub struct Peer {
     /// deleted.
     pub rests: bool,
     /// Where it wants to run; `None` where its stored form can't be read.
-    pub wish: Option<Wish>,
+    pub request: Option<PlacementRequest>,
 }
 
 /// The right to use a node: one benchmark at a time.
@@ -319,12 +326,12 @@ pub struct Session {
 impl Session {
     /// Why the newest scrape gave no reading, if it did: reason code and words.
     #[must_use]
-    pub fn no_reading(&self) -> Option<(&'static str, &str)> {
+    pub fn no_reading(&self) -> Option<(Reason, &str)> {
         let error = self.last_error.as_deref()?;
         let reason = if self.without_power.as_deref() == Some(error) {
-            reason::NO_POWER_METRICS
+            Reason::NoPowerMetrics
         } else {
-            reason::METER_MISSING
+            Reason::MeterMissing
         };
         Some((reason, error))
     }
@@ -361,7 +368,7 @@ impl Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason code for the condition.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// Which object, and what the API server said.
     pub message: String,
 }
@@ -370,7 +377,7 @@ impl Refusal {
     /// Whether the object is to be created again until the run's deadline, because it may succeed then.
     #[must_use]
     pub fn may_pass(&self) -> bool {
-        self.reason == reason::QUOTA_EXCEEDED
+        self.reason == Reason::QuotaExceeded
     }
 }
 

@@ -1,12 +1,14 @@
 //! What the ledger says is done, and what comes next.
 
+pub mod record;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome, reason},
+    api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome, Reason},
     plan::settings::{Block, Settings},
 };
 
@@ -315,7 +317,7 @@ pub fn finished_at(trial: &FrugalityTrial) -> Option<Timestamp> {
 
 fn is_suspended(trial: &FrugalityTrial) -> bool {
     let reason = trial.status.as_ref().and_then(|s| s.reason.as_deref());
-    outcome_of(trial) == Some(Outcome::Void) && reason == Some(reason::SUSPENDED)
+    outcome_of(trial) == Some(Outcome::Void) && reason == Some(Reason::Suspended.as_str())
 }
 
 /// Outcome of an entry, if it has one.

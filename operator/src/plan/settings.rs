@@ -2,7 +2,10 @@
 //! after this works on numbers.
 
 mod batch;
+pub mod costs;
 mod error;
+pub mod pods;
+pub mod postgresql;
 mod servers;
 mod units;
 
@@ -16,23 +19,19 @@ use frugality_measure::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-pub use self::{error::SettingsError, units::Units};
-use super::{
-    costs::{Cost, NodeRates, Rates},
-    identity::hex_digest,
-};
-use crate::api::{
-    Arrivals, Boundary, Budget, DEFAULT_CONNECTIONS, DecidingFigure, Decimal,
-    FrugalityBenchmarkSpec, HumanDuration, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS,
-    MIN_BLOCKS, Sweep,
+pub use crate::plan::settings::{error::SettingsError, units::Units};
+use crate::{
+    api::{
+        Arrivals, Boundary, Budget, DEFAULT_CONNECTIONS, DecidingFigure, Decimal,
+        FrugalityBenchmarkSpec, HumanDuration, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS,
+        MIN_BLOCKS, Sweep,
+    },
+    digest::hex_digest,
+    plan::settings::costs::{Cost, NodeRates, Rates},
 };
 
 /// Window where the spec names neither duration nor requests.
 const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
-
-/// Load after the measured window, so that its end lies inside steady load. Longer than the
-/// largest error of the clocks' offset that passes the checks, and than a meter's interval.
-pub const TAIL_SECONDS: f64 = 3.0;
 
 /// Requests at the greatest rate that are taken for an endurance run: ten minutes at 1,667 requests/s. To have each
 /// written down costs the injector some time, which shorter runs shall not have.

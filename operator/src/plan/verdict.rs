@@ -24,22 +24,22 @@ use std::collections::BTreeMap;
 
 use frugality_measure::{model::LinearModel, reading::Provenance};
 
-use super::{
-    identity::hex_digest,
-    ledger::{Ledger, Next, Part},
-    settings::{Counted, ERROR, Look, Quantity, Settings},
+pub use crate::plan::verdict::evidence::joules;
+pub use crate::plan::verdict::work::NotCompared;
+use crate::{
+    api::{
+        self, BoardRange, BudgetOutcome, BudgetResult, CandidateResult, Comparison, CostPerMillion,
+        DecidingFigure, Figure, FrugalityTrial, MIN_BLOCKS, NoiseFloor, Reason, SweepResult,
+        Verdict,
+    },
+    digest::hex_digest,
+    plan::{
+        ledger::{Ledger, Next, Part},
+        settings::{Counted, ERROR, Look, Quantity, Settings},
+        verdict::{budgets::budgets, evidence::Evidence, standing::Standing, sweep::sweep},
+    },
     text,
 };
-use crate::api::{
-    self, BoardRange, BudgetOutcome, BudgetResult, CandidateResult, Comparison, CostPerMillion,
-    DecidingFigure, Figure, FrugalityTrial, MIN_BLOCKS, NoiseFloor, SweepResult, Verdict, reason,
-};
-use budgets::budgets;
-use evidence::Evidence;
-pub use evidence::joules;
-use standing::Standing;
-use sweep::sweep;
-pub use work::NotCompared;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,10 +125,14 @@ impl Figures {
 
 /// An end without figures.
 #[must_use]
-pub fn without_figures(verdict: Verdict, reason: &str, message: impl Into<String>) -> Judgement {
+pub fn without_figures(
+    verdict: Verdict,
+    reason: impl AsRef<str>,
+    message: impl Into<String>,
+) -> Judgement {
     Judgement {
         verdict,
-        reason: reason.to_owned(),
+        reason: reason.as_ref().to_owned(),
         message: message.into(),
         figures: None,
     }
@@ -142,11 +146,11 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
     if let Some(fake) = ledger
         .entries()
         .iter()
-        .find(|e| reason_of(e) == Some(reason::METER_FAKE))
+        .find(|e| reason_of(e) == Some(Reason::MeterFake.as_str()))
     {
         return Some(without_figures(
             Verdict::Invalid,
-            reason::METER_FAKE,
+            Reason::MeterFake,
             message_of(fake),
         ));
     }
@@ -164,7 +168,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
     if let Some(hopeless) = hopeless {
         return Some(without_figures(
             Verdict::Error,
-            reason::NO_SUCCESSFUL_REQUEST,
+            Reason::NoSuccessfulRequest,
             format!(
                 "candidate {} {}{}: {}",
                 hopeless.spec.candidate,
@@ -205,9 +209,9 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
 /// Whether a look decides: with budgets, where it is a Pass or a Fail; without, where there is a winner
 /// or a tie; and where nothing that more blocks could bring would change the end.
 fn is_certain(judgement: &Judgement) -> bool {
-    match judgement.reason.as_str() {
-        reason::BUDGET_WITHIN_UNCERTAINTY | reason::BUDGET_BELOW_NOISE_FLOOR => false,
-        reason::NO_BUDGETS => judgement
+    match judgement.reason.parse() {
+        Ok(Reason::BudgetWithinUncertainty | Reason::BudgetBelowNoiseFloor) => false,
+        Ok(Reason::NoBudgets) => judgement
             .figures
             .as_ref()
             .is_some_and(|figures| figures.tie || figures.winner.is_some()),
@@ -218,7 +222,7 @@ fn is_certain(judgement: &Judgement) -> bool {
 fn exhausted(settings: &Settings, trial: &FrugalityTrial, ledger: &Ledger<'_>) -> Judgement {
     without_figures(
         Verdict::Invalid,
-        reason::TOO_MANY_VOID_ATTEMPTS,
+        Reason::TooManyVoidAttempts,
         format!(
             "block {}{} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
             trial.spec.block,
@@ -242,7 +246,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
     if look.blocks < MIN_BLOCKS as usize {
         return without_figures(
             Verdict::Inconclusive,
-            reason::TOO_FEW_BLOCKS,
+            Reason::TooFewBlocks,
             format!(
                 "{} blocks were measured and {MIN_BLOCKS} are the least that is reported; write spec.trials.blocks: {MIN_BLOCKS} or more (kubectl get fbt shows the single trials)",
                 look.blocks
@@ -282,7 +286,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
     parts.extend(figures.notes.iter().map(|note| format!("Note: {note}")));
     Judgement {
         verdict,
-        reason: reason.to_owned(),
+        reason: reason.as_ref().to_owned(),
         message: parts.join(". "),
         figures: Some(Box::new(figures)),
     }
@@ -326,12 +330,12 @@ fn look_text(settings: &Settings, look: Look, figures: &Figures) -> String {
 pub fn modelled_not_allowed() -> Judgement {
     without_figures(
         Verdict::Invalid,
-        reason::MODELLED_POWER_NOT_ALLOWED,
+        Reason::ModelledPowerNotAllowed,
         "a budget limits joules, and the measured node's power is modelled from CPU use, not measured; connect a meter, drop maxJoulesPerRequest and maxEnergyRatio, or write spec.energy.allowModelled: true to gate on the model",
     )
 }
 
-fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
+fn verdict(figures: &Figures) -> (Verdict, Reason, String) {
     let of = |outcome: BudgetOutcome| -> Vec<&str> {
         figures
             .budgets
@@ -345,12 +349,12 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     let below_floor = of(BudgetOutcome::BelowNoiseFloor);
     let undecided = of(BudgetOutcome::Undecided);
     if !exceeded.is_empty() {
-        (Verdict::Fail, reason::BUDGET_EXCEEDED, exceeded.join("; "))
+        (Verdict::Fail, Reason::BudgetExceeded, exceeded.join("; "))
     } else if let Some(candidate) = figures.undecidable() {
         let reason = if is_limited(candidate) {
-            reason::INJECTOR_LIMITED
+            Reason::InjectorLimited
         } else {
-            reason::FIGURE_WITHHELD
+            Reason::FigureWithheld
         };
         (
             Verdict::Inconclusive,
@@ -372,27 +376,27 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
         let is_by_injector = |b: &BudgetResult| {
             let why = figures.not_compared.as_ref();
             if is_ratio(b) {
-                return why.is_some_and(|why| why.reason == reason::INJECTOR_LIMITED);
+                return why.is_some_and(|why| why.reason == Reason::InjectorLimited);
             }
             let mut results = figures.results.iter();
             results.any(|r| r.candidate == b.candidate && r.point == b.point && is_limited(r))
         };
         let reason = match &figures.not_compared {
             Some(why) if of_withheld().all(is_ratio) => why.reason,
-            _ if of_withheld().all(is_by_injector) => reason::INJECTOR_LIMITED,
-            _ => reason::FIGURE_WITHHELD,
+            _ if of_withheld().all(is_by_injector) => Reason::InjectorLimited,
+            _ => Reason::FigureWithheld,
         };
         (Verdict::Inconclusive, reason, withheld.join("; "))
     } else if !below_floor.is_empty() {
         (
             Verdict::Inconclusive,
-            reason::BUDGET_BELOW_NOISE_FLOOR,
+            Reason::BudgetBelowNoiseFloor,
             below_floor.join("; "),
         )
     } else if !undecided.is_empty() {
         (
             Verdict::Inconclusive,
-            reason::BUDGET_WITHIN_UNCERTAINTY,
+            Reason::BudgetWithinUncertainty,
             undecided.join("; "),
         )
     } else if let (true, Some(why)) = (figures.budgets.is_empty(), &figures.not_compared) {
@@ -400,13 +404,13 @@ fn verdict(figures: &Figures) -> (Verdict, &'static str, String) {
     } else if figures.budgets.is_empty() {
         (
             Verdict::Reported,
-            reason::NO_BUDGETS,
+            Reason::NoBudgets,
             "no budgets: the figures are reported, and no gate opens; write spec.budgets to have them judged".into(),
         )
     } else {
         (
             Verdict::Pass,
-            reason::BUDGETS_MET,
+            Reason::BudgetsMet,
             of(BudgetOutcome::Met).join("; "),
         )
     }

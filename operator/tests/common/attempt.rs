@@ -4,10 +4,9 @@ use frugality_measure::report::InjectionReport;
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrialStatus, LABEL_TRIAL, Outcome, Role},
     plan::{
-        Plan,
+        action::{ChildObject, Plan},
         facts::{Observed, Termination},
         plan,
-        resources::ChildObject,
     },
 };
 use k8s_openapi::api::core::v1::PodSpec;
@@ -76,7 +75,7 @@ pub(crate) fn first_server(world: &mut World) -> PodSpec {
 }
 
 pub(crate) fn record(plan: &Plan) -> &FrugalityTrialStatus {
-    &plan.record.as_ref().unwrap().1
+    plan.record().unwrap().1
 }
 
 #[track_caller]

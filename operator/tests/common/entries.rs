@@ -13,7 +13,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome},
-    plan::{Plan, facts::Observed, identity, plan, settings::Settings},
+    plan::{action::Plan, facts::Observed, names, plan, settings::Settings},
 };
 use kube::ResourceExt;
 
@@ -203,7 +203,7 @@ pub(crate) fn entry(
     candidate: &str,
 ) -> FrugalityTrial {
     let run = run_of(benchmark);
-    let name = identity::trial_name(&benchmark.name_any(), &run, block, candidate, attempt);
+    let name = names::trial_name(&benchmark.name_any(), &run, block, candidate, attempt);
     FrugalityTrial::new(
         &name,
         FrugalityTrialSpec {

@@ -2,7 +2,7 @@
 
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict},
-    plan::Plan,
+    plan::action::Plan,
     summary::summary,
 };
 use serde_json::{Value, json};

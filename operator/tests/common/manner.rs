@@ -3,10 +3,7 @@
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Role},
-    plan::{
-        facts::{Observed, Peer, PodFacts},
-        nodes::Wish,
-    },
+    plan::facts::{Observed, Peer, PodFacts, placement::PlacementRequest},
 };
 use kube::ResourceExt;
 
@@ -66,7 +63,7 @@ pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
         uid: benchmark.uid().unwrap(),
         created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
         rests: benchmark.is_complete() || benchmark.spec.suspend,
-        wish: Some(Wish::of(&benchmark.spec)),
+        request: Some(PlacementRequest::of(&benchmark.spec)),
     }
 }
 

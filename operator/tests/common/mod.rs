@@ -20,12 +20,13 @@ use frugality_operator::{
     api::{Candidate, FrugalityBenchmark, FrugalityBenchmarkStatus},
     crd::bare_definitions,
     plan::{
+        action::ChildObject,
         facts::{Config, PodPolicy},
-        identity,
-        resources::{Builder, ChildObject},
+        names,
+        objects::Builder,
         settings::Settings,
-        time,
     },
+    time,
 };
 use k8s_openapi::{api::core::v1::PodSpec, apimachinery::pkg::apis::meta::v1::Time};
 use kube::ResourceExt;
@@ -140,7 +141,7 @@ pub(crate) fn edited(
 
 /// The ID of a benchmark's run.
 pub(crate) fn run_of(benchmark: &FrugalityBenchmark) -> String {
-    identity::run_id(benchmark)
+    names::run_id(benchmark)
 }
 
 /// Whether two numbers agree to a millionth.

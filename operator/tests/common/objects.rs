@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use frugality_operator::{
     api::{LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD},
     plan::{
-        addresses::ServiceFacts,
-        contents::{Contents, contents_of},
-        facts::{Child, ChildKind, PodFacts, Termination},
-        nodes::HOSTNAME_LABEL,
-        resources::ChildObject,
+        action::ChildObject,
+        facts::{
+            Child, ChildKind, PodFacts, Termination,
+            addresses::ServiceFacts,
+            contents::{Contents, contents_of},
+            placement::HOSTNAME_LABEL,
+        },
     },
 };
 use kube::ResourceExt;

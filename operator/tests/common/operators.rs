@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use frugality_operator::{api::FrugalityBenchmark, plan::Action};
+use frugality_operator::{api::FrugalityBenchmark, plan::action::Action};
 
 use super::world::World;
 

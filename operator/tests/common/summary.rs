@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use frugality_operator::{
     api::{FrugalityBenchmarkStatus, FrugalityTrialStatus},
-    plan::{LockAction, Plan},
+    plan::action::{LockAction, Plan},
 };
 use kube::ResourceExt;
 
@@ -46,7 +46,7 @@ pub(crate) fn of_plan(plan: &Plan) -> String {
             format!("{} on {} at {meter}{seen}", watch.trial, watch.node),
         );
     }
-    if let Some(trial) = &plan.open {
+    if let Some(trial) = plan.opened() {
         let spec = &trial.spec;
         line(
             "open:",
@@ -66,7 +66,7 @@ pub(crate) fn of_plan(plan: &Plan) -> String {
             ),
         );
     }
-    if let Some((name, record)) = &plan.record {
+    if let Some((name, record)) = plan.record() {
         line("record:", format!("{name}: {}", of_record(record)));
     }
     for child in &plan.create {

@@ -1,6 +1,6 @@
 //! Benchmarks over several points, and what was measured at them.
 
-use frugality_operator::{api::FrugalityBenchmark, plan::Plan};
+use frugality_operator::{api::FrugalityBenchmark, plan::action::Plan};
 use serde_json::{Value, json};
 
 use super::{

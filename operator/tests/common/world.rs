@@ -10,18 +10,18 @@ use frugality_operator::{
         LABEL_TRIAL, LABEL_WORKLOAD, Role,
     },
     plan::{
-        Action, EventNote, LockAction, Plan, Watch,
-        addresses::{Endpoint, Endpoints},
+        action::{Action, ChildObject, EventNote, LockAction, Plan, Watch},
         facts::{
             ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Session,
+            addresses::{Endpoint, Endpoints},
             is_preflight,
         },
-        identity::{event_name, lock_name},
         ledger::outcome_of,
+        names::lock_name,
         plan,
-        resources::ChildObject,
-        time,
+        report::events::event_name,
     },
+    time,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -423,10 +423,10 @@ impl World {
             }
             Action::Record {
                 name,
-                resource_version,
-                status,
+                version,
+                record: status,
             } => {
-                let version = resource_version.clone().or(opened.take());
+                let version = version.clone().or(opened.take());
                 let new = self.next_version();
                 let trials = &mut self.slots[slot].trials;
                 let trial = trials.iter_mut().find(|t| t.name_any() == *name).unwrap();

@@ -2,13 +2,14 @@
 //! verdict. Only the attempts themselves are the caller's.
 
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec},
-    api::{FrugalityTrialStatus, LABEL_MEASUREMENT, Outcome},
+    api::{
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec,
+        FrugalityTrialStatus, LABEL_MEASUREMENT, Outcome,
+    },
     plan::{
         facts::{Config, Observed, PodPolicy},
-        identity,
         ledger::{Ledger, Next, Start},
-        plan,
+        names, plan,
         settings::Settings,
         verdict::{Judgement, judge},
     },
@@ -55,7 +56,7 @@ impl Experiment {
         }))?;
         Ok(Self {
             settings: Settings::parse(&benchmark.spec)?,
-            run: identity::run_id(&benchmark),
+            run: names::run_id(&benchmark),
             benchmark,
         })
     }
@@ -111,7 +112,7 @@ impl Experiment {
     /// An entry of the ledger as the operator opens it.
     #[must_use]
     pub fn entry(&self, start: &Start) -> FrugalityTrial {
-        let name = identity::trial_name(
+        let name = names::trial_name(
             "accuracy",
             &self.run,
             start.block,

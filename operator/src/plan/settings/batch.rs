@@ -2,8 +2,10 @@
 
 use frugality_measure::{batch::NumberPattern, fortio::Amount};
 
-use super::{SettingsError, number};
-use crate::api::{Batch, FrugalityBenchmarkSpec};
+use crate::{
+    api::{Batch, FrugalityBenchmarkSpec},
+    plan::settings::{SettingsError, number},
+};
 
 /// A batch without a program, at several points or with figures that can't be read.
 pub(super) fn check(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<(), SettingsError> {

@@ -1,10 +1,13 @@
 //! What admission can't check of the candidates' servers.
 
-use super::{Point, SettingsError, seconds};
 use crate::{
     api::{ALLOWED_PARAMETERS, Candidate, Database, FrugalityBenchmarkSpec},
-    cnpg,
-    plan::resources::{addresses_of, pods_of},
+    plan::settings::{
+        Point, SettingsError,
+        pods::{addresses_of, pods_of},
+        postgresql::parameters,
+        seconds,
+    },
 };
 
 /// Connections that are not the candidates': PostgreSQL's own for superusers, the seed and the checks.
@@ -65,7 +68,7 @@ fn has_connections(
     database: &Database,
     points: &[Point],
 ) -> Result<(), SettingsError> {
-    let parameters = cnpg::parameters(database);
+    let parameters = parameters(database);
     // What is no number PostgreSQL refuses itself.
     let Some(allowed) = parameters
         .get("max_connections")

@@ -2,8 +2,10 @@
 
 use frugality_measure::{batch::Spread, statistics::geometric_mean};
 
-use super::evidence::{Evidence, Measure};
-use crate::api::{BatchResult, Figure, FrugalityTrialStatus, ScoreResult};
+use crate::{
+    api::{BatchResult, Figure, FrugalityTrialStatus, ScoreResult},
+    plan::verdict::evidence::{Evidence, Measure},
+};
 
 impl Evidence<'_> {
     /// Absent without a batch, and where no execution succeeded.

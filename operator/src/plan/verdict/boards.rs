@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    NotCompared,
-    evidence::{Evidence, Measure, meter_uncertainty},
+use crate::{
+    api::{Figure, FrugalityTrial, NodeResult, Reason},
+    plan::verdict::{
+        NotCompared,
+        evidence::{Evidence, Measure, meter_uncertainty},
+    },
 };
-use crate::api::{Figure, FrugalityTrial, NodeResult, reason};
 
 impl Evidence<'_> {
     /// The node that an entrant is measured on.
@@ -65,7 +67,7 @@ impl Evidence<'_> {
         };
         let unknown = [one, other].into_iter().find(is_unknown)?;
         Some(NotCompared {
-            reason: reason::METER_ACCURACY_UNKNOWN,
+            reason: Reason::MeterAccuracyUnknown,
             message: format!(
                 "{one} and {other} were measured by meters of their own, on {} and {}, and that of {} tells no accuracy: what it reads wrong would be in the ratio, so they are not compared; write its relativeUncertainty into the meter's configuration",
                 self.node_of(one).unwrap_or_default(),

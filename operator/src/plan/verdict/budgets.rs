@@ -8,13 +8,13 @@ use frugality_measure::{
     statistics::{control::is_below_floor, multiplicity::holm},
 };
 
-use super::{evidence::Evidence, pace::limit_words, standing::Standing};
 use crate::{
     api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
         settings::{Limit, Quantity},
-        text,
+        verdict::{evidence::Evidence, pace::limit_words, standing::Standing},
     },
+    text,
 };
 
 /// What became of every limit, each at the point that decides it.

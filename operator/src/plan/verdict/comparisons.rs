@@ -11,13 +11,13 @@ use frugality_measure::statistics::{
     uncertainty::expanded,
 };
 
-use super::{
-    evidence::Evidence,
-    modelled::{Ratio, board_notes},
-};
 use crate::{
     api::{CandidateResult, Comparison, DecidingFigure, Expanded, Figure, NoiseFloor},
-    plan::text,
+    plan::verdict::{
+        evidence::Evidence,
+        modelled::{Ratio, board_notes},
+    },
+    text,
 };
 
 /// Chance of a place effect to be reported where there is none.

@@ -1,9 +1,11 @@
 //! What a million requests of a candidate cost.
 
-use super::evidence::{Evidence, Measure};
 use crate::{
     api::{CostPerMillion, CostTerms, DecidingFigure, Figure, FrugalityTrialStatus},
-    plan::costs::Rates,
+    plan::{
+        settings::costs::Rates,
+        verdict::evidence::{Evidence, Measure},
+    },
 };
 
 impl Evidence<'_> {

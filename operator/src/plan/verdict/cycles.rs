@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::k6::{CheckCounts, MOST_NAME_CHARS, OTHER_CHECKS as OTHERS};
 
-use super::evidence::Evidence;
 use crate::{
     api::{CheckResult, CycleResult},
-    plan::{settings::Counted, text},
+    plan::{settings::Counted, verdict::evidence::Evidence},
+    text,
 };
 
 /// Checks that are told by name; the others are told together.

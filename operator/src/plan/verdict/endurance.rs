@@ -2,8 +2,7 @@
 
 use frugality_measure::statistics::arithmetic_mean;
 
-use super::evidence::Evidence;
-use crate::api::Figure;
+use crate::{api::Figure, plan::verdict::evidence::Evidence};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 

@@ -10,22 +10,24 @@ use frugality_measure::{
     },
 };
 
-use super::{
-    costs::cost_of,
-    detection::{Undetected, undetected},
-    modelled::is_modelled,
-};
 use crate::{
     api::{
         Boundary, CandidateResult, CostTerms, DecidingFigure, Expanded, Figure, FrugalityTrial,
         FrugalityTrialStatus, Outcome, seven_digits,
     },
     plan::{
-        costs::{Cost, Rates},
         ledger::{Ledger, Part},
-        settings::{Look, Point, Quantity, Settings, Units},
-        text,
+        settings::{
+            Look, Point, Quantity, Settings, Units,
+            costs::{Cost, Rates},
+        },
+        verdict::{
+            costs::cost_of,
+            detection::{Undetected, undetected},
+            modelled::is_modelled,
+        },
     },
+    text,
 };
 
 /// What is measured in a trial.

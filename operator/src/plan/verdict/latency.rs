@@ -2,8 +2,10 @@
 
 use frugality_measure::latency::{Bucket, merged_percentiles};
 
-use super::evidence::Evidence;
-use crate::api::{Arrivals, FrugalityTrialStatus, LatencyPercentile};
+use crate::{
+    api::{Arrivals, FrugalityTrialStatus, LatencyPercentile},
+    plan::verdict::evidence::Evidence,
+};
 
 /// Percentages of the requests whose latency is told.
 const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];

@@ -8,16 +8,16 @@ use frugality_measure::{
     statistics::{Estimate, paired_ratio, uncertainty::expanded},
 };
 
-use super::{
-    NotCompared,
-    evidence::{Evidence, Measure, meter_uncertainty},
-};
 use crate::{
     api::{
         BoardRange, BoardVerdict, Comparison, DecidingFigure, Expanded, Figure, FrugalityTrial,
-        FrugalityTrialStatus, reason,
+        FrugalityTrialStatus, Reason,
     },
-    plan::text,
+    plan::verdict::{
+        NotCompared,
+        evidence::{Evidence, Measure, meter_uncertainty},
+    },
+    text,
 };
 
 /// A ratio of two candidates on one node.
@@ -218,7 +218,7 @@ impl<'a> Evidence<'a> {
         };
         let is_compared = !self.is_on_one_node(one, other) || (is_known(one) && is_known(other));
         (!is_compared).then(|| NotCompared {
-            reason: reason::METER_ACCURACY_UNKNOWN,
+            reason: Reason::MeterAccuracyUnknown,
             message: format!(
                 "{one} and {other} are not compared: their power is modelled, and the meter tells neither the model's watts nor its accuracy, so that its error could turn the ratio round; connect a meter, use the node meter's own model, or write relativeUncertainty into its configuration"
             ),

@@ -6,8 +6,7 @@ use frugality_measure::statistics::{
     paired_ratio,
 };
 
-use super::evidence::Evidence;
-use crate::{api::FrugalityTrial, plan::text};
+use crate::{api::FrugalityTrial, plan::verdict::evidence::Evidence, text};
 
 /// The series in which a block lies apart: of one entrant, or of the ratio of two.
 struct Found<'s> {

@@ -3,16 +3,16 @@
 
 use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, Pace, Sign, limited};
 
-use super::{
-    NotCompared,
-    evidence::{Evidence, Measure},
-};
 use crate::{
-    api::{DecidingFigure, FrugalityTrialStatus, InjectorLimits, InjectorResult, reason},
+    api::{DecidingFigure, FrugalityTrialStatus, InjectorLimits, InjectorResult, Reason},
     plan::{
         settings::{Counted, Quantity},
-        text,
+        verdict::{
+            NotCompared,
+            evidence::{Evidence, Measure},
+        },
     },
+    text,
 };
 
 impl Evidence<'_> {
@@ -72,7 +72,7 @@ impl Evidence<'_> {
             Some((name, limited))
         })?;
         Some(NotCompared {
-            reason: reason::INJECTOR_LIMITED,
+            reason: Reason::InjectorLimited,
             message: format!(
                 "{one} and {other} are not compared, because {}. To compare them, {}",
                 limit_words(name, limited),

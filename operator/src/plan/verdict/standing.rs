@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{comparisons::told, evidence::Evidence, work::NotCompared};
 use crate::{
     api::{BoardVerdict, CandidateResult, Comparison, NoiseFloor},
-    plan::text,
+    plan::verdict::{comparisons::told, evidence::Evidence, work::NotCompared},
+    text,
 };
 
 /// The most notes that a status tells.

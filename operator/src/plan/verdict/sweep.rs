@@ -5,10 +5,12 @@ use frugality_measure::{
     statistics::{geometric_mean, paired_ratio},
 };
 
-use super::evidence::{Evidence, Measure};
 use crate::{
     api::{FrugalityTrialStatus, Optimum, SweepResult},
-    plan::settings::ERROR,
+    plan::{
+        settings::ERROR,
+        verdict::evidence::{Evidence, Measure},
+    },
 };
 
 /// Where each candidate does best; nothing where there is one point only.

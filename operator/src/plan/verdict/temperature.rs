@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::Evidence;
-use crate::plan::{text, trial::START_BAND_KELVIN};
+use crate::{
+    plan::{protocol::START_BAND_KELVIN, verdict::evidence::Evidence},
+    text,
+};
 
 impl Evidence<'_> {
     /// That trials which are compared with each other did not start alike, although the operator waits for a while

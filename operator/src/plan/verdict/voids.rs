@@ -2,7 +2,10 @@
 
 use frugality_measure::statistics::proportion::fisher;
 
-use crate::plan::{ledger::Ledger, settings::Settings, text};
+use crate::{
+    plan::{ledger::Ledger, settings::Settings},
+    text,
+};
 
 /// The largest share of a candidate's attempts that may be void without a note. A judgement: a check that voids a
 /// tenth of the attempts and depends on the outcome moves the mean by up to a fifth of the standard deviation.

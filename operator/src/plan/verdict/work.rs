@@ -2,13 +2,13 @@
 //! says nothing about which is better, and they are not: at no point, if it is seen at any, for the request is
 //! the same at all.
 
-use super::evidence::Evidence;
 use crate::{
-    api::reason,
+    api::Reason,
     plan::{
         settings::{Counted, Sending},
-        text,
+        verdict::evidence::Evidence,
     },
+    text,
 };
 
 /// Answers whose mean sizes differ by more than this share are not the same work.
@@ -23,7 +23,7 @@ const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCompared {
     /// Reason code.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// For people, with numbers.
     pub message: String,
 }
@@ -50,19 +50,19 @@ impl Evidence<'_> {
     pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {
         let of_answers = || {
             Some(NotCompared {
-                reason: reason::RESPONSES_DIFFER,
+                reason: Reason::ResponsesDiffer,
                 message: self.responses_differ(one, other)?,
             })
         };
         let of_queries = || {
             Some(NotCompared {
-                reason: reason::QUERIES_DIFFER,
+                reason: Reason::QueriesDiffer,
                 message: self.queries_differ(one, other)?,
             })
         };
         let of_cycles = || {
             Some(NotCompared {
-                reason: reason::REQUESTS_DIFFER,
+                reason: Reason::RequestsDiffer,
                 message: self.requests_differ(one, other)?,
             })
         };

@@ -7,8 +7,10 @@ use frugality_measure::{
     statistics::{Estimate, geometric_mean},
 };
 
-use super::evidence::{Evidence, Measure, largest_bytes};
-use crate::api::{DecidingFigure, FrugalityTrialStatus, WorkloadResult};
+use crate::{
+    api::{DecidingFigure, FrugalityTrialStatus, WorkloadResult},
+    plan::verdict::evidence::{Evidence, Measure, largest_bytes},
+};
 
 impl Evidence<'_> {
     /// One of each server, where the candidate has several; what is missing goes to `withheld`. Intervals are

@@ -13,7 +13,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityTrialStatus, Outcome},
-    plan::time,
+    time,
 };
 use serde_json::json;
 

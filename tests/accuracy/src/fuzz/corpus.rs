@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use frugality_operator::plan::identity::hex_digest;
+use frugality_operator::digest::hex_digest;
 
 use super::Parser;
 use crate::Error;

@@ -1,0 +1,493 @@
+//! Does what a plan says, in the plan's order.
+//!
+//! Objects are only ever created, and only under names that nobody else has: an object that exists
+//! and does not bear this benchmark's label is somebody else's, and creating it fails.
+
+use crate::{
+    api::{
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
+        LABEL_BENCHMARK_UID, Reason,
+    },
+    io::{
+        moments::Moments,
+        observe::{LOCK_LABEL, LOCK_OF_NODE},
+        password,
+        reader::Reader,
+    },
+    plan::{
+        action::{Action, ChildObject, EventNote, LockAction, Plan},
+        database::cloud_native_pg,
+        facts::{ChildKind, Refusal, Refused},
+        names::lock_name,
+        report::events::event_name,
+    },
+    text::within_bytes,
+    time::{self, unix_seconds},
+};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        batch::v1::Job,
+        coordination::v1::{Lease, LeaseSpec},
+        core::v1::{Event, Service},
+    },
+    apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+
+/// Name under which the API server records who set a field.
+const FIELD_MANAGER: &str = "frugality-operator";
+/// The API server takes notes of at most so many bytes (`NoteLengthLimit` of its validation of events).
+const NOTE_BYTES: usize = 1024;
+/// A plan that rests on what was seen longer ago is dropped, wherever it is: the process may have been
+/// stopped, and another operator may have gone on. A pass takes a fraction of a second.
+const STALE_AFTER_SECONDS: f64 = 10.0;
+
+/// A plan could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The API server refused or was not reached.
+    #[error("cannot {what}: {source}")]
+    Api {
+        /// What was tried.
+        what: &'static str,
+        /// Cause.
+        source: kube::Error,
+    },
+    /// The system gave no random numbers.
+    #[error("cannot make a password: {0}")]
+    Password(#[source] std::io::Error),
+}
+
+/// What became of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// All of it was done.
+    Done,
+    /// Somebody else wrote first, or the plan is too old; the rest of it was not done.
+    Overtaken,
+    /// An object was refused. Whether trying again helps, the refusal says.
+    Refused(Refusal),
+}
+
+/// The means to carry out plans.
+#[derive(Clone)]
+pub struct Applier {
+    /// Client.
+    pub client: Client,
+    /// Namespace of the lock.
+    pub namespace: String,
+    /// Name of this operator's pod, in the events that it publishes.
+    pub instance: String,
+    /// Reads meters.
+    pub reader: Reader,
+    /// Keeps events in order.
+    pub moments: Moments,
+}
+
+impl Applier {
+    /// Carries out a plan for a benchmark that was made from what was seen at a time.
+    pub async fn apply(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        plan: Plan,
+        seen_unix_seconds: f64,
+    ) -> Result<Applied, ApplyError> {
+        let namespace = benchmark.namespace().unwrap_or_default();
+        let mut opened = None;
+        let mut refused = None;
+        let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
+        for action in plan.actions(benchmark.told()) {
+            let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
+            if age.abs() > STALE_AFTER_SECONDS {
+                tracing::warn!(
+                    benchmark = benchmark.name_any(),
+                    age_seconds = age,
+                    "the plan is too old and is dropped"
+                );
+                return Ok(Applied::Overtaken);
+            }
+            let mut goes_on = true;
+            match action {
+                Action::Lock(action) => goes_on = self.lock(benchmark, action, decided).await?,
+                Action::Watch(watch) => {
+                    let uid = benchmark.uid().unwrap_or_default();
+                    self.reader.watch(&uid, watch);
+                }
+                Action::Open(entry) => {
+                    opened = self.open(&namespace, &entry).await?;
+                    goes_on = opened.is_some();
+                }
+                Action::Record {
+                    name,
+                    version,
+                    record,
+                } => {
+                    let version = version.or(opened.take());
+                    goes_on = self
+                        .record(&namespace, &name, version.as_deref(), &record)
+                        .await?;
+                }
+                Action::Status(status) => self.tell(benchmark, *status).await?,
+                Action::Create(_) if refused.is_some() => {}
+                Action::Create(child) => refused = self.create(benchmark, child).await?,
+                Action::Delete(kind, name) => self.delete(&namespace, kind, &name).await?,
+                Action::Publish(note) => self.publish(benchmark, &note).await,
+                Action::Expire => self.expire(benchmark).await?,
+            }
+            if !goes_on {
+                return Ok(Applied::Overtaken);
+            }
+        }
+        Ok(refused.map_or(Applied::Done, Applied::Refused))
+    }
+
+    /// Takes or gives back a lock; false where somebody else was faster.
+    async fn lock(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        action: LockAction,
+        decided: Timestamp,
+    ) -> Result<bool, ApplyError> {
+        let api = Api::<Lease>::namespaced(self.client.clone(), &self.namespace);
+        let holder = format!(
+            "{} {}/{}",
+            benchmark.uid().unwrap_or_default(),
+            benchmark.namespace().unwrap_or_default(),
+            benchmark.name_any()
+        );
+        let lease = |name: &str, resource_version: Option<String>| Lease {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(self.namespace.clone()),
+                labels: Some([(LOCK_LABEL.to_owned(), LOCK_OF_NODE.to_owned())].into()),
+                resource_version,
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                // By the cluster's clock, against which the deadline is counted.
+                acquire_time: Some(MicroTime(decided)),
+                holder_identity: Some(holder.clone()),
+                ..LeaseSpec::default()
+            }),
+        };
+        let result = match action {
+            LockAction::Take {
+                node,
+                resource_version: None,
+            } => {
+                let new = lease(&lock_name(&node), None);
+                api.create(&post(), &new).await
+            }
+            LockAction::Take {
+                node,
+                resource_version,
+            } => {
+                let name = lock_name(&node);
+                let taken = lease(&name, resource_version);
+                api.replace(&name, &post(), &taken).await
+            }
+            LockAction::Release {
+                name,
+                resource_version,
+            } => {
+                let result = api.delete(&name, &only(resource_version)).await;
+                return overtaken_is_fine(result).map_err(failed("give back a lock"));
+            }
+        };
+        overtaken_is_fine(result).map_err(failed("take a lock"))
+    }
+
+    /// Version of the new entry; `None` where it exists: an earlier pass created it and was ended
+    /// before it could go on, or another operator did.
+    async fn open(
+        &self,
+        namespace: &str,
+        trial: &FrugalityTrial,
+    ) -> Result<Option<String>, ApplyError> {
+        let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
+        match api.create(&post(), trial).await {
+            Ok(created) => Ok(created.resource_version()),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
+            Err(source) => Err(failed("open an entry of the ledger")(source)),
+        }
+    }
+
+    /// Writes a record over that version of the entry, which only grows; false where it has changed
+    /// since: an idle baseline that another operator has recorded must not be replaced by one that
+    /// ends later.
+    async fn record(
+        &self,
+        namespace: &str,
+        name: &str,
+        resource_version: Option<&str>,
+        record: &FrugalityTrialStatus,
+    ) -> Result<bool, ApplyError> {
+        let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
+        let patch = json!({
+            "metadata": { "resourceVersion": resource_version },
+            "status": record,
+        });
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        let result = api.patch_status(name, &params, &Patch::Merge(patch)).await;
+        overtaken_is_fine(result).map_err(failed("record an attempt"))
+    }
+
+    /// Writes the status over that which the plan was made from. Where it has changed since, the next
+    /// pass writes what is true then.
+    async fn tell(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        status: FrugalityBenchmarkStatus,
+    ) -> Result<(), ApplyError> {
+        let namespace = benchmark.namespace().unwrap_or_default();
+        let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
+        let told = FrugalityBenchmark {
+            status: Some(status),
+            ..benchmark.clone()
+        };
+        let result = api
+            .replace_status(&benchmark.name_any(), &post(), &told)
+            .await;
+        overtaken_is_fine(result)
+            .map(|_| ())
+            .map_err(failed("write the status"))
+    }
+
+    async fn create(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        child: ChildObject,
+    ) -> Result<Option<Refusal>, ApplyError> {
+        let namespace = &benchmark.namespace().unwrap_or_default();
+        let kind = child.kind();
+        let name = child.name();
+        let result = match child {
+            ChildObject::Deployment(object) => self.post(namespace, &*object).await,
+            ChildObject::Service(object) => self.post(namespace, &*object).await,
+            ChildObject::Job(object) => self.post(namespace, &*object).await,
+            ChildObject::Secret(object) => {
+                let object = password::filled(*object).map_err(ApplyError::Password)?;
+                self.post(namespace, &object).await
+            }
+            ChildObject::Cluster(object) => {
+                let api = self.clusters(namespace);
+                api.create(&post(), &object).await.map(|_| ())
+            }
+        };
+        match result {
+            Ok(()) => Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                if self.is_ours(benchmark, kind, &name).await? {
+                    return Ok(None);
+                }
+                Ok(Some(Refusal {
+                    reason: Reason::NameConflict,
+                    message: format!(
+                        "{kind:?} {name} exists and is not this benchmark's; delete or rename it, then start another run with another number in spec.rerun"
+                    ),
+                }))
+            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
+                let reason = match Refused::by(&status.message) {
+                    Refused::Quota => Reason::QuotaExceeded,
+                    Refused::Forbidden | Refused::Other => Reason::ChildRefused,
+                };
+                Ok(Some(Refusal {
+                    reason,
+                    message: format!("the API server refused {kind:?} {name}: {}", status.message),
+                }))
+            }
+            Err(source) => Err(failed("create an object")(source)),
+        }
+    }
+
+    /// Whether an object that is in the way is this benchmark's; then an earlier pass made it, and
+    /// this pass had not seen it yet.
+    async fn is_ours(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        kind: ChildKind,
+        name: &str,
+    ) -> Result<bool, ApplyError> {
+        let namespace = &benchmark.namespace().unwrap_or_default();
+        let labels = match kind {
+            ChildKind::Deployment => self.labels::<Deployment>(namespace, name).await,
+            ChildKind::Service => self.labels::<Service>(namespace, name).await,
+            ChildKind::Job => self.labels::<Job>(namespace, name).await,
+            // It can't be looked at. Its name has the run's ID, so an earlier pass made it.
+            ChildKind::Secret => return Ok(true),
+            ChildKind::Cluster => self
+                .clusters(namespace)
+                .get_metadata_opt(name)
+                .await
+                .map(|object| object.map(|object| object.labels().clone())),
+        };
+        let labels = labels.map_err(failed("look at an object that is in the way"))?;
+        Ok(labels.is_none_or(|labels| labels.get(LABEL_BENCHMARK_UID) == benchmark.uid().as_ref()))
+    }
+
+    async fn labels<K>(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<std::collections::BTreeMap<String, String>>, kube::Error>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let api = Api::<K>::namespaced(self.client.clone(), namespace);
+        let object = api.get_metadata_opt(name).await?;
+        Ok(object.map(|object| object.labels().clone()))
+    }
+
+    async fn post<K>(&self, namespace: &str, object: &K) -> Result<(), kube::Error>
+    where
+        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + Serialize
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let api = Api::<K>::namespaced(self.client.clone(), namespace);
+        api.create(&post(), object).await.map(|_| ())
+    }
+
+    /// Foreground: an injector's pod ends before its Job is gone. Background would let Fortio load
+    /// the next candidate.
+    async fn delete(&self, namespace: &str, kind: ChildKind, name: &str) -> Result<(), ApplyError> {
+        let params = DeleteParams::foreground();
+        let client = self.client.clone();
+        let result = match kind {
+            ChildKind::Deployment => Api::<Deployment>::namespaced(client, namespace)
+                .delete(name, &params)
+                .await
+                .map(|_| ()),
+            ChildKind::Service => Api::<Service>::namespaced(client, namespace)
+                .delete(name, &params)
+                .await
+                .map(|_| ()),
+            ChildKind::Job => Api::<Job>::namespaced(client, namespace)
+                .delete(name, &params)
+                .await
+                .map(|_| ()),
+            // It goes with the Service that it belongs to.
+            ChildKind::Secret => Ok(()),
+            ChildKind::Cluster => self
+                .clusters(namespace)
+                .delete(name, &params)
+                .await
+                .map(|_| ()),
+        };
+        gone_is_fine(result).map_err(failed("delete an object"))
+    }
+
+    fn clusters(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(
+            self.client.clone(),
+            namespace,
+            &cloud_native_pg::api_resource(),
+        )
+    }
+
+    /// Deletes the benchmark that was seen, unless somebody has edited it since; what it owns goes with
+    /// it.
+    async fn expire(&self, benchmark: &FrugalityBenchmark) -> Result<(), ApplyError> {
+        let namespace = benchmark.namespace().unwrap_or_default();
+        let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                resource_version: benchmark.resource_version(),
+                uid: benchmark.uid(),
+            }),
+            ..DeleteParams::background()
+        };
+        let result = api.delete(&benchmark.name_any(), &params).await;
+        overtaken_is_fine(result)
+            .map(|_| ())
+            .map_err(failed("delete a benchmark whose time is over"))
+    }
+
+    /// Publishes an event once: its name follows from what it says. One that can't be published is no
+    /// reason to stop measuring.
+    async fn publish(&self, benchmark: &FrugalityBenchmark, note: &EventNote) {
+        let namespace = benchmark.namespace().unwrap_or_default();
+        let now = jiff::Timestamp::now();
+        let shown_at = self.moments.next(&benchmark.uid().unwrap_or_default(), now);
+        let event = Event {
+            metadata: ObjectMeta {
+                name: Some(event_name(benchmark, note)),
+                namespace: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
+            reason: Some(note.reason.clone()),
+            message: Some(within_bytes(&note.note, NOTE_BYTES)),
+            action: Some("Measure".into()),
+            event_time: Some(MicroTime(now)),
+            first_timestamp: Some(Time(shown_at)),
+            last_timestamp: Some(Time(shown_at)),
+            count: Some(1),
+            involved_object: benchmark.object_ref(&()),
+            reporting_component: Some(FIELD_MANAGER.into()),
+            reporting_instance: Some(self.instance.clone()),
+            ..Event::default()
+        };
+        let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
+        match api.create(&post(), &event).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => tracing::warn!(%error, reason = note.reason, "event not published"),
+        }
+    }
+}
+
+/// Deletes that version alone.
+pub(crate) fn only(resource_version: String) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            resource_version: Some(resource_version),
+            uid: None,
+        }),
+        ..DeleteParams::default()
+    }
+}
+
+fn gone_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the write was done: not where the object has changed since it was seen, or is gone.
+fn overtaken_is_fine<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(kube::Error) -> ApplyError {
+    move |source| ApplyError::Api { what, source }
+}
+
+fn post() -> PostParams {
+    PostParams {
+        field_manager: Some(FIELD_MANAGER.into()),
+        ..PostParams::default()
+    }
+}

@@ -1,0 +1,151 @@
+//! The entries of a ledger, a page at a time: a measurement may have a thousand, and is looked at every second.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::{
+    Client, Resource, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::Request,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    api::{FrugalityTrial, LABEL_RUN},
+    plan::facts::Unreadable,
+};
+
+/// Entries of one page, which are about a megabyte.
+const PAGE: u32 = 100;
+
+/// What a ledger holds.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    pub(super) trials: Vec<FrugalityTrial>,
+    /// One entry that can't be read must not hide the others, nor be passed over.
+    pub(super) unreadable: Vec<Unreadable>,
+}
+
+/// Not kube's own list, nor its DeserializeGuard: they read by way of a form in which a map's keys can't be numbers,
+/// and which takes ten times the text's memory.
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+impl Entries {
+    /// Lists the entries that `of` selects.
+    pub(super) async fn list(
+        client: &Client,
+        namespace: &str,
+        of: &ListParams,
+    ) -> Result<Self, kube::Error> {
+        let request = Request::new(FrugalityTrial::url_path(&(), Some(namespace)));
+        let mut params = of.clone().limit(PAGE);
+        let mut entries = Self::default();
+        loop {
+            let list = request.list(&params).map_err(kube::Error::BuildRequest)?;
+            let text = client.request_text(list).await?;
+            let page: Page<'_> = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
+            for item in page.items {
+                entries.add(item.get()).map_err(kube::Error::SerdeError)?;
+            }
+            match page.metadata.continue_ {
+                Some(token) if !token.is_empty() => params.continue_token = Some(token),
+                _ => return Ok(entries),
+            }
+        }
+    }
+
+    fn add(&mut self, item: &str) -> serde_json::Result<()> {
+        match serde_json::from_str::<FrugalityTrial>(item) {
+            Ok(mut trial) => {
+                // Nobody asks for them, and they are larger than all else.
+                trial.metadata.managed_fields = None;
+                self.trials.push(trial);
+            }
+            Err(error) => {
+                let entry: DynamicObject = serde_json::from_str(item)?;
+                self.unreadable.push(Unreadable {
+                    name: entry.name_any(),
+                    run: entry.labels().get(LABEL_RUN).cloned(),
+                    error: error.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use axum::{Router, extract::RawQuery, routing::get};
+    use kube::Config;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn entry(name: &str, block: &Value) -> Value {
+        // Its codes are a map whose keys are numbers.
+        let sample = include_str!("../../../../measure/tests/data/fortio-sample.json");
+        json!({
+            "apiVersion": "frugality.dev/v1alpha1",
+            "kind": "FrugalityTrial",
+            "metadata": {
+                "name": name,
+                "labels": { LABEL_RUN: "r" },
+                "managedFields": [{ "manager": "m", "operation": "Update", "fieldsV1": { "f:spec": {} } }],
+            },
+            "spec": {
+                "benchmark": "b", "run": "r", "point": "c4-max", "block": block, "position": 1, "attempt": 1,
+                "candidate": "rust", "measuredNode": "pi-1", "injectorNode": "injector-1", "seed": 7,
+            },
+            "status": { "fortio": frugality_measure::fortio::parse(sample).unwrap() },
+        })
+    }
+
+    /// Two pages, for an API server's.
+    async fn pages(RawQuery(query): RawQuery) -> String {
+        let query = query.unwrap();
+        let whole = |name: &str| entry(name, &json!(1));
+        let (items, next) = if query.ends_with("continue=more") {
+            (vec![whole("second"), whole("third")], "")
+        } else {
+            (vec![whole("first"), entry("bad", &json!("one"))], "more")
+        };
+        for asked in ["labelSelector=a%3Db", &format!("limit={PAGE}")] {
+            assert!(query.contains(asked), "{query}");
+        }
+        json!({ "metadata": { "continue": next }, "items": items }).to_string()
+    }
+
+    #[tokio::test]
+    async fn every_page_is_read_and_what_cannot_be_is_told_beside_it() {
+        let path = "/apis/frugality.dev/v1alpha1/namespaces/lab/frugalitytrials";
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = axum::serve(listener, Router::new().route(path, get(pages)));
+        let server = tokio::spawn(server.into_future());
+        let client = Client::try_from(Config::new(url.parse().unwrap())).unwrap();
+
+        let of = ListParams::default().labels("a=b");
+        let entries = Entries::list(&client, "lab", &of).await.unwrap();
+        server.abort();
+
+        let names = entries.trials.iter().map(ResourceExt::name_any);
+        assert_eq!(names.collect::<Vec<_>>(), ["first", "second", "third"]);
+        for trial in &entries.trials {
+            let fortio = trial.status.as_ref().unwrap().fortio.as_ref().unwrap();
+            assert!(fortio.codes.contains_key(&200));
+            assert!(trial.metadata.managed_fields.is_none());
+        }
+        assert_eq!(entries.unreadable.len(), 1);
+        let bad = &entries.unreadable[0];
+        assert_eq!((bad.name.as_str(), bad.run.as_deref()), ("bad", Some("r")));
+        assert!(bad.error.contains("one"), "{}", bad.error);
+    }
+}

@@ -1,0 +1,65 @@
+//! Passwords of the databases that the operator runs itself. They are made where the Secret is created and
+//! kept nowhere else.
+
+use std::{fs::File, io, io::Read as _};
+
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::digest::hex_digest;
+
+/// The Secret of a login with a new password, and with the URI that has it.
+///
+/// # Errors
+///
+/// The system gives no random numbers.
+pub fn filled(mut secret: Secret) -> io::Result<Secret> {
+    let password = new()?;
+    let data = secret.string_data.get_or_insert_default();
+    let part = |key: &str| data.get(key).cloned().unwrap_or_default();
+    let uri = format!(
+        "postgresql://{}:{password}@{}:{}/{}",
+        part("username"),
+        part("host"),
+        part("port"),
+        part("dbname")
+    );
+    data.extend([("password".into(), password), ("uri".into(), uri)]);
+    Ok(secret)
+}
+
+/// 128 bits from the system, as 32 hex digits: they need no quoting in a URI.
+fn new() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(hex_digest(&bytes, 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_login_has_a_password_of_its_own_which_its_uri_has_too() {
+        let secret = Secret {
+            string_data: Some(
+                [
+                    ("username", "app"),
+                    ("host", "db-rw"),
+                    ("port", "5432"),
+                    ("dbname", "shop"),
+                ]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ),
+            ..Secret::default()
+        };
+        let [one, other] = [(); 2].map(|()| filled(secret.clone()).unwrap().string_data.unwrap());
+        let password = &one["password"];
+        assert_eq!(password.len(), 32);
+        assert_ne!(*password, other["password"]);
+        assert_eq!(
+            one["uri"],
+            format!("postgresql://app:{password}@db-rw:5432/shop")
+        );
+    }
+}

@@ -1,0 +1,417 @@
+//! Reads meters twice a second, outside reconcile, and keeps the readings of each trial in
+//! memory. They are lost with the process, on purpose: a window that was not read from end to end
+//! is void, and the ledger says so.
+//!
+//! Each meter has one task, which all benchmarks that watch the meter share. So a meter without an answer
+//! delays no other one, and waiting benchmarks put no load on the node that they wait for.
+
+use std::{
+    collections::{BTreeMap, btree_map},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use frugality_measure::reading::{Reading, ReadingError, read};
+use jiff::Timestamp;
+use reqwest::{StatusCode, header::LOCATION, redirect};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior},
+};
+use tracing::{debug, warn};
+
+use crate::{
+    plan::{
+        action::Watch,
+        facts::{Session, is_preflight},
+    },
+    text::authority,
+    time::unix_seconds,
+};
+
+/// Time between two scrapes of a meter. Load that changes within the second around a window's end is
+/// interpolated linearly: at 1 s that cost up to 3 % of a 20 s window on a noisy machine, at half of
+/// that about 1 %.
+pub const SCRAPE_INTERVAL: Duration = Duration::from_millis(500);
+/// Longest time a meter may take to answer.
+const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A session that no pass has asked for in this long is dropped.
+const FORGET_AFTER: Duration = Duration::from_secs(120);
+/// Time between two scrapes for the check before a run, once it has an answer.
+const PREFLIGHT_INTERVAL: Duration = Duration::from_secs(30);
+/// Readings kept for the check before a run, which only needs the newest.
+const PREFLIGHT_READINGS: usize = 5;
+/// The longest page that is read. Stock Kepler serves about 2 kB per process in its three usual zones, so this
+/// is a node of 4,000 processes. The node meter serves less than 1 kB per pod.
+const LARGEST_PAGE_BYTES: usize = 8 << 20;
+
+/// Why a scrape gave no reading.
+#[derive(Debug, thiserror::Error)]
+pub enum ScrapeError {
+    /// The meter did not answer.
+    #[error("no answer from {url}: {source}")]
+    Http {
+        /// Address.
+        url: String,
+        /// Cause.
+        source: reqwest::Error,
+    },
+    /// The meter answered, and not with a page.
+    #[error("{url} answers {status}, which is no page of a meter")]
+    Status {
+        /// Address.
+        url: String,
+        /// Status of the answer.
+        status: StatusCode,
+    },
+    /// The meter named another place. Only what runs on the node can measure it.
+    #[error(
+        "{url} answers {status}, a redirect to {to}: redirects are not followed, because only a meter on the \
+         node can measure it"
+    )]
+    Redirect {
+        /// Address.
+        url: String,
+        /// Status of the answer.
+        status: StatusCode,
+        /// Where it points.
+        to: String,
+    },
+    /// The page goes on and on.
+    #[error("{url} answers with more than {} MiB, which is no page of a meter", LARGEST_PAGE_BYTES >> 20)]
+    TooLong {
+        /// Address.
+        url: String,
+    },
+    /// The page is no text.
+    #[error("{url} answers with what is no UTF-8")]
+    NoText {
+        /// Address.
+        url: String,
+    },
+    /// The meter has no address: no ready pod of it on the node.
+    #[error("no ready meter on node {node}")]
+    NoMeter {
+        /// Node.
+        node: String,
+    },
+    /// The text is no reading.
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
+}
+
+/// The sessions of all benchmarks. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    client: reqwest::Client,
+    meter_port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sessions: BTreeMap<Key, Entry>,
+    meters: BTreeMap<Meter, Scraping>,
+}
+
+/// UID of the benchmark and name of the trial.
+type Key = (String, String);
+
+/// Which meter it is. A meter's pod that is replaced has another address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Meter {
+    node: String,
+    ip: String,
+}
+
+impl Meter {
+    fn of(watch: &Watch) -> Option<Self> {
+        Some(Self {
+            node: watch.node.clone(),
+            ip: watch.meter_ip.clone()?,
+        })
+    }
+}
+
+/// The scrapes of one meter.
+#[derive(Debug)]
+struct Scraping {
+    /// The last one, which may be under way.
+    task: JoinHandle<()>,
+    began: Instant,
+    /// What it gave last.
+    newest: Option<Reading>,
+    /// Whether the last one gave nothing.
+    failed: bool,
+}
+
+impl Scraping {
+    /// Benchmarks that only wait for their turn leave the measured node in peace.
+    fn is_due(&self, watched_by_a_trial: bool) -> bool {
+        self.task.is_finished()
+            && (watched_by_a_trial || self.failed || self.began.elapsed() >= PREFLIGHT_INTERVAL)
+    }
+
+    /// A reading that is as good as one of a scrape now, for the check before a run.
+    fn recent(&self) -> Option<&Reading> {
+        self.newest
+            .as_ref()
+            .filter(|_| !self.failed && self.began.elapsed() < PREFLIGHT_INTERVAL)
+    }
+}
+
+impl Drop for Scraping {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    watch: Watch,
+    session: Session,
+    /// Readings that the session has not yet.
+    newest: Vec<Reading>,
+    asked: Instant,
+}
+
+impl Entry {
+    /// Gives the session what was read since, unless a pass looks at it: hours of readings are not copied for
+    /// that, they may not fit into memory twice.
+    fn settle(&mut self) {
+        let Some(readings) = Arc::get_mut(&mut self.session.readings) else {
+            return;
+        };
+        readings.append(&mut self.newest);
+        if is_preflight(&self.watch.trial) {
+            let surplus = readings.len().saturating_sub(PREFLIGHT_READINGS);
+            readings.drain(..surplus);
+        }
+    }
+
+    fn watches(&self, meter: &Meter) -> bool {
+        self.watch.node == meter.node && self.watch.meter_ip.as_ref() == Some(&meter.ip)
+    }
+
+    fn take(&mut self, reading: Reading) {
+        self.session.last_error = None;
+        self.newest.push(reading);
+        self.settle();
+    }
+
+    fn fail(&mut self, error: &ScrapeError) {
+        let text = error.to_string();
+        if let ScrapeError::Reading(ReadingError::NoNodeSeries { .. }) = error {
+            self.session.without_power = Some(text.clone());
+        }
+        self.session.last_error = Some(text);
+    }
+}
+
+impl State {
+    fn ask(&mut self, benchmark_uid: &str, watch: Watch) {
+        let key = (benchmark_uid.to_owned(), watch.trial.clone());
+        let entry = match self.sessions.entry(key) {
+            btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            btree_map::Entry::Vacant(place) => {
+                let recent = Meter::of(&watch)
+                    .filter(|_| is_preflight(&watch.trial))
+                    .and_then(|meter| self.meters.get(&meter)?.recent().cloned());
+                place.insert(Entry {
+                    watch: watch.clone(),
+                    session: Session {
+                        started_unix_seconds: unix_seconds(Timestamp::now()),
+                        ..Session::default()
+                    },
+                    newest: recent.into_iter().collect(),
+                    asked: Instant::now(),
+                })
+            }
+        };
+        entry.session.injector_seen |= watch.injector_seen;
+        entry.watch = watch;
+        entry.asked = Instant::now();
+    }
+
+    /// The meters that are watched, and whether any trial does, and not only the check before a run.
+    fn wanted(&self) -> BTreeMap<Meter, bool> {
+        let mut wanted = BTreeMap::new();
+        for entry in self.sessions.values() {
+            if let Some(meter) = Meter::of(&entry.watch) {
+                *wanted.entry(meter).or_default() |= !is_preflight(&entry.watch.trial);
+            }
+        }
+        wanted
+    }
+
+    /// Sessions whose node has no meter now are told so.
+    fn miss(&mut self) {
+        for entry in self.sessions.values_mut() {
+            if entry.watch.meter_ip.is_none() {
+                let node = entry.watch.node.clone();
+                let error = ScrapeError::NoMeter { node };
+                warn!(trial = entry.watch.trial, %error, "no reading");
+                entry.fail(&error);
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// A reader that has nothing to read yet.
+    pub fn new(meter_port: u16) -> Result<Self, reqwest::Error> {
+        Ok(Self {
+            client: reqwest::Client::builder()
+                .timeout(SCRAPE_TIMEOUT)
+                .redirect(redirect::Policy::none())
+                .no_proxy()
+                .build()?,
+            meter_port,
+            state: Arc::default(),
+        })
+    }
+
+    /// Reads for these trials from now on, and for no others of the benchmark.
+    pub fn watch(&self, benchmark_uid: &str, watches: Vec<Watch>) {
+        let mut state = self.state();
+        state.sessions.retain(|(uid, trial), _| {
+            uid != benchmark_uid || watches.iter().any(|watch| watch.trial == *trial)
+        });
+        for watch in watches {
+            state.ask(benchmark_uid, watch);
+        }
+    }
+
+    /// The sessions of a benchmark, by trial.
+    #[must_use]
+    pub fn sessions(&self, benchmark_uid: &str) -> BTreeMap<String, Session> {
+        self.state()
+            .sessions
+            .iter_mut()
+            .filter(|((uid, _), _)| uid == benchmark_uid)
+            .map(|((_, trial), entry)| {
+                entry.settle();
+                (trial.clone(), entry.session.clone())
+            })
+            .collect()
+    }
+
+    /// Scrapes for ever.
+    pub async fn run(self) {
+        let mut ticks = tokio::time::interval(SCRAPE_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.begin_scrapes();
+        }
+    }
+
+    /// Begins a scrape of every meter that is due, and waits for none: a meter has one scrape under way at most.
+    fn begin_scrapes(&self) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state
+            .sessions
+            .retain(|_, entry| entry.asked.elapsed() < FORGET_AFTER);
+        state.miss();
+        let wanted = state.wanted();
+        state.meters.retain(|meter, _| wanted.contains_key(meter));
+        for (meter, by_a_trial) in wanted {
+            let scrape = || tokio::spawn(self.clone().scrape_and_keep(meter.clone()));
+            match state.meters.entry(meter.clone()) {
+                btree_map::Entry::Vacant(place) => {
+                    place.insert(Scraping {
+                        task: scrape(),
+                        began: Instant::now(),
+                        newest: None,
+                        failed: false,
+                    });
+                }
+                btree_map::Entry::Occupied(mut scraping) if scraping.get().is_due(by_a_trial) => {
+                    let scraping = scraping.get_mut();
+                    scraping.task = scrape();
+                    scraping.began = Instant::now();
+                }
+                btree_map::Entry::Occupied(_) => {}
+            }
+        }
+    }
+
+    async fn scrape_and_keep(self, meter: Meter) {
+        let result = self.scrape(&meter).await;
+        self.keep(&meter, result);
+    }
+
+    async fn scrape(&self, meter: &Meter) -> Result<Reading, ScrapeError> {
+        let Meter { node, ip } = meter;
+        let url = format!("http://{}/metrics", authority(ip, self.meter_port));
+        let text = self.page(&url).await?;
+        let scraped_at = unix_seconds(Timestamp::now());
+        Ok(read(&text, node, None, scraped_at)?)
+    }
+
+    async fn page(&self, url: &str) -> Result<String, ScrapeError> {
+        let url = || url.to_owned();
+        let failed = |source| ScrapeError::Http { url: url(), source };
+        let mut response = self.client.get(url()).send().await.map_err(failed)?;
+        let status = response.status();
+        if let Some(to) = response.headers().get(LOCATION)
+            && status.is_redirection()
+        {
+            return Err(ScrapeError::Redirect {
+                url: url(),
+                status,
+                to: String::from_utf8_lossy(to.as_bytes()).into_owned(),
+            });
+        }
+        if status != StatusCode::OK {
+            return Err(ScrapeError::Status { url: url(), status });
+        }
+        let mut page = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if page.len() + chunk.len() > LARGEST_PAGE_BYTES {
+                return Err(ScrapeError::TooLong { url: url() });
+            }
+            page.extend_from_slice(&chunk);
+        }
+        String::from_utf8(page).map_err(|_| ScrapeError::NoText { url: url() })
+    }
+
+    /// Gives all that watch the meter what came of its scrape.
+    fn keep(&self, meter: &Meter, result: Result<Reading, ScrapeError>) {
+        let mut state = self.state();
+        let state = &mut *state;
+        let watching = state
+            .sessions
+            .values_mut()
+            .filter(|entry| entry.watches(meter));
+        let scraping = state.meters.get_mut(meter);
+        match result {
+            Ok(mut reading) => {
+                debug!(node = meter.node, joules = reading.node_joules, "reading");
+                if let Some(scraping) = scraping {
+                    if let Some(earlier) = &scraping.newest {
+                        reading.share(earlier);
+                    }
+                    scraping.newest = Some(reading.clone());
+                    scraping.failed = false;
+                }
+                watching.for_each(|entry| entry.take(reading.clone()));
+            }
+            Err(error) => {
+                warn!(node = meter.node, %error, "no reading");
+                if let Some(scraping) = scraping {
+                    scraping.failed = true;
+                }
+                watching.for_each(|entry| entry.fail(&error));
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! What every stage of a pass sees. Its plans are built in [`plans`].
+
+mod plans;
+
+use std::ops::ControlFlow;
+
+use kube::ResourceExt;
+
+pub(in crate::plan) use self::plans::{BUSY_REQUEUE_SECONDS, SOON_SECONDS};
+
+use crate::{
+    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec, Role},
+    plan::{
+        action::{Plan, Watch},
+        facts::{
+            Child, ChildKind, Config, ForeignPod, NodeFacts, Observed, Refusal,
+            placement::PlacementRequest, preflight,
+        },
+        ledger::{Ledger, Start},
+        names,
+        objects::Builder,
+        placement::{nodes::Nodes, queue::Queue},
+        report::estimate::Estimate,
+        settings::Settings,
+    },
+};
+
+/// The garbage collector finds an object without an owner within seconds. A pod that names no existing
+/// benchmark and is older than this was not made by the operator.
+const COLLECTED_WITHIN_SECONDS: f64 = 60.0;
+/// A pod of a deleted benchmark has gone by then, with any grace period. A user can create a pod with our label that
+/// stays.
+const REMOVED_WITHIN_SECONDS: f64 = 180.0;
+
+/// What a stage returns: what the next stage needs, or the plan that the pass stops with.
+pub(in crate::plan) type Stage<T> = ControlFlow<Plan, T>;
+
+/// One pass over one benchmark.
+pub(in crate::plan) struct Context<'a> {
+    pub(in crate::plan) benchmark: &'a FrugalityBenchmark,
+    pub(in crate::plan) observed: &'a Observed,
+    pub(in crate::plan) config: &'a Config,
+    /// The cluster's time.
+    pub(in crate::plan) now_unix_seconds: f64,
+    /// ID of the run that the spec asks for.
+    pub(in crate::plan) run: &'a str,
+    pub(in crate::plan) ledger: &'a Ledger<'a>,
+    pub(in crate::plan) queue: &'a Queue<'a>,
+    /// `None` if the spec can't be read.
+    pub(in crate::plan) settings: Option<&'a Settings>,
+}
+
+impl Context<'_> {
+    /// How long the rest of the run takes.
+    pub(in crate::plan) fn estimate(&self, settings: &Settings) -> Estimate {
+        Estimate::of(
+            settings,
+            self.ledger,
+            self.benchmark.spec.database.is_some(),
+        )
+    }
+
+    pub(in crate::plan) fn builder<'b>(&'b self, settings: &'b Settings) -> Builder<'b> {
+        Builder {
+            benchmark: self.benchmark,
+            settings,
+            config: self.config,
+            run: self.run,
+        }
+    }
+
+    /// A new entry of the ledger, on these nodes or else on the nodes of the run so far.
+    pub(in crate::plan) fn entry(
+        &self,
+        settings: &Settings,
+        nodes: Option<&Nodes>,
+        start: &Start,
+    ) -> FrugalityTrial {
+        let benchmark = self.benchmark.name_any();
+        let name = if start.block == 0 {
+            names::setup_name(&benchmark, self.run)
+        } else {
+            names::trial_name(
+                &benchmark,
+                self.run,
+                start.block,
+                &start.candidate,
+                start.attempt,
+            )
+        };
+        let (measured_node, injector_node) = self.node_names(settings, nodes, &start.candidate);
+        self.builder(settings).trial(
+            &name,
+            FrugalityTrialSpec {
+                benchmark,
+                run: self.run.to_owned(),
+                point: settings.point_name_of(start.block).to_owned(),
+                block: start.block,
+                position: start.position,
+                attempt: start.attempt,
+                candidate: start.candidate.clone(),
+                measured_node,
+                injector_node,
+                seed: self.benchmark.spec.trials.seed,
+            },
+        )
+    }
+
+    /// Names of the entrant's measured node and of the injector's node. They are from these nodes, or else from the
+    /// run's trials. Without an entrant, as for a preparation, the first measured node is taken. A name is empty if no
+    /// trial has recorded it yet.
+    fn node_names(
+        &self,
+        settings: &Settings,
+        nodes: Option<&Nodes>,
+        entrant: &str,
+    ) -> (String, String) {
+        let candidate = settings.candidate_of(entrant);
+        if let Some(nodes) = nodes {
+            let of_candidate = nodes.of(candidate);
+            let measured = of_candidate.or_else(|| nodes.measured().first().copied());
+            return (
+                measured.map(|node| node.name.clone()).unwrap_or_default(),
+                nodes.injector.name.clone(),
+            );
+        }
+        let entries = self.ledger.entries();
+        let request = PlacementRequest::of(&self.benchmark.spec);
+        let is_there = |e: &&&FrugalityTrial| {
+            let there = settings.candidate_of(&e.spec.candidate);
+            candidate.is_empty() || request.alike(candidate).any(|name| name == there)
+        };
+        let name = |of: Option<&&FrugalityTrial>, node: fn(&FrugalityTrialSpec) -> &String| {
+            of.map(|entry| node(&entry.spec).clone())
+                .unwrap_or_default()
+        };
+        (
+            name(entries.iter().find(is_there), |spec| &spec.measured_node),
+            name(entries.first(), |spec| &spec.injector_node),
+        )
+    }
+
+    /// The verdict that the status shows for this spec and run. After a restart the operator keeps it until it has
+    /// readings of its own.
+    pub(in crate::plan) fn current_status(&self) -> Option<&FrugalityBenchmarkStatus> {
+        self.benchmark.told().filter(|status| {
+            status.verdict.is_some()
+                && status.run.as_deref() == Some(self.run)
+                && status.observed_generation == self.benchmark.metadata.generation
+        })
+    }
+
+    fn has_ended_with(&self, reason: &str) -> bool {
+        self.current_status()
+            .and_then(|status| status.columns.as_ref()?.reason.as_deref())
+            == Some(reason)
+    }
+
+    /// An object that the API server refuses, if trying again does not help.
+    pub(in crate::plan) fn refused_for_good(&self) -> Option<&Refusal> {
+        let refusal = self.observed.refused.as_ref();
+        refusal.filter(|refusal| !refusal.may_pass())
+    }
+
+    /// Whether only the ledger is left of the benchmark.
+    pub(in crate::plan) fn is_clean(&self) -> bool {
+        self.observed.children.is_empty() && self.observed.pods.is_empty()
+    }
+
+    /// Pods of other benchmarks on these nodes. Every pod that the operator makes names its node, so a pod
+    /// without a node does not count.
+    pub(in crate::plan) fn foreign_pods(&self, nodes: &Nodes) -> Vec<&str> {
+        let ours = nodes.names();
+        let is_ours = |node: &str| ours.contains(&node);
+        self.observed
+            .foreign_pods
+            .iter()
+            .filter(|pod| pod.node.as_deref().is_some_and(is_ours) && self.is_of_benchmark(pod))
+            .map(|pod| pod.name.as_str())
+            .collect()
+    }
+
+    /// Whether a pod belongs to a benchmark that exists in its namespace, or to a deleted one whose objects
+    /// the cluster still removes.
+    fn is_of_benchmark(&self, pod: &ForeignPod) -> bool {
+        let namespace = |name: &str| name.split('/').next().map(str::to_owned);
+        let exists = self.observed.peers.iter().any(|peer| {
+            peer.uid == pod.benchmark_uid && namespace(&peer.name) == namespace(&pod.name)
+        });
+        let is_within = |since: f64, seconds: f64| self.now_unix_seconds - since < seconds;
+        exists
+            || pod
+                .deleting_since_unix_seconds
+                .is_some_and(|since| is_within(since, REMOVED_WITHIN_SECONDS))
+            || (pod.running && is_within(pod.created_unix_seconds, COLLECTED_WITHIN_SECONDS))
+    }
+
+    /// The meters that are read before a run begins: one per measured node.
+    pub(in crate::plan) fn preflight_watches(&self, nodes: &Nodes) -> Vec<Watch> {
+        let measured = nodes.measured().into_iter();
+        measured
+            .map(|node| self.watch(&preflight(&node.name), node))
+            .collect()
+    }
+
+    /// The meter that is read for a trial: the meter of its measured node.
+    pub(in crate::plan) fn trial_watch(
+        &self,
+        settings: &Settings,
+        nodes: &Nodes,
+        trial: &FrugalityTrial,
+    ) -> Vec<Watch> {
+        let measured = nodes.of(settings.candidate_of(&trial.spec.candidate));
+        measured
+            .map(|node| self.watch(&trial.name_any(), node))
+            .into_iter()
+            .collect()
+    }
+
+    fn watch(&self, trial: &str, node: &NodeFacts) -> Watch {
+        Watch {
+            trial: trial.to_owned(),
+            node: node.name.clone(),
+            meter_ip: node.meter_ip.clone(),
+            injector_seen: self
+                .observed
+                .children
+                .iter()
+                .any(|child| child.kind == ChildKind::Job && child.trial.as_deref() == Some(trial)),
+        }
+    }
+
+    /// Kinds and names of the benchmark's objects that are meant.
+    pub(in crate::plan) fn children_where(
+        &self,
+        is_meant: impl Fn(&Child) -> bool,
+    ) -> Vec<(ChildKind, String)> {
+        self.observed
+            .children
+            .iter()
+            .filter(|child| is_meant(child))
+            .map(|child| (child.kind, child.name.clone()))
+            .collect()
+    }
+
+    pub(in crate::plan) fn all_children(&self) -> Vec<(ChildKind, String)> {
+        self.children_where(|_| true)
+    }
+}
+
+/// Whether the pods of a role belong to one attempt.
+pub(in crate::plan) fn is_of_attempt(role: &str) -> bool {
+    role == Role::Candidate.as_str() || role == Role::Injector.as_str()
+}

@@ -1,0 +1,158 @@
+//! What the containers of a pod run: as the operator makes the pod, and as the API server has it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+
+use crate::digest::hex_digest;
+
+/// What a container runs. Fields that are absent and fields that are empty are equal here, as they are to the kubelet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Image, as the spec names it.
+    pub image: String,
+    /// Digest of its command, its arguments, its variables with their values, and where its volumes are mounted.
+    pub words: String,
+}
+
+/// The contents of all containers of a pod by their names. Those that somebody adds to a running pod
+/// (`kubectl debug`) are among them.
+#[must_use]
+pub fn contents_of(pod: &PodSpec) -> BTreeMap<String, Contents> {
+    let made = pod.init_containers.iter().flatten().chain(&pod.containers);
+    let made = made.map(|container| (container.name.clone(), of(container)));
+    let added = pod.ephemeral_containers.iter().flatten().map(|container| {
+        let image = container.image.clone().unwrap_or_default();
+        let words = String::new();
+        (container.name.clone(), Contents { image, words })
+    });
+    made.chain(added).collect()
+}
+
+fn of(container: &Container) -> Contents {
+    let variables = container.env.iter().flatten();
+    // The API server adds defaults to what a variable is taken from, so only given values are compared.
+    let variables = variables.map(|it| (it.name.as_str(), it.value.as_deref().unwrap_or_default()));
+    // A meter that restarts has another address, and is asked for the time there.
+    let is_compared = |word: &&String| !word.starts_with("--clock-url=");
+    let mounts = container.volume_mounts.iter().flatten();
+    let mounts = mounts.map(|it| {
+        (
+            it.name.as_str(),
+            it.mount_path.as_str(),
+            it.sub_path.as_deref(),
+        )
+    });
+    let words = (
+        container.command.clone().unwrap_or_default(),
+        container
+            .args
+            .iter()
+            .flatten()
+            .filter(is_compared)
+            .collect::<Vec<_>>(),
+        variables.collect::<Vec<_>>(),
+        container.env_from.iter().flatten().count(),
+        mounts.collect::<Vec<_>>(),
+    );
+    Contents {
+        image: container.image.clone().unwrap_or_default(),
+        words: hex_digest(format!("{words:?}").as_bytes(), 16),
+    }
+}
+
+/// The first container in which a pod differs from what was made, in words.
+#[must_use]
+pub fn difference(
+    found: &BTreeMap<String, Contents>,
+    made: &BTreeMap<String, Contents>,
+) -> Option<String> {
+    let lacks = made.keys().find(|name| !found.contains_key(*name));
+    if let Some(name) = lacks {
+        return Some(format!("its container {name} is missing"));
+    }
+    found.iter().find_map(|(name, found)| match made.get(name) {
+        None => Some(format!(
+            "it has another container, {name} with the image {}",
+            found.image
+        )),
+        Some(made) if made.image != found.image => Some(format!(
+            "its container {name} has the image {} instead of {}",
+            found.image, made.image
+        )),
+        Some(made) if made.words != found.words => Some(format!(
+            "its container {name} has another command, or other arguments, variables or mounts"
+        )),
+        Some(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn contents(spec: serde_json::Value) -> BTreeMap<String, Contents> {
+        contents_of(&serde_json::from_value(spec).unwrap())
+    }
+
+    #[test]
+    fn a_pod_is_as_it_was_made_with_the_defaults_of_the_api_server() {
+        let made = contents(json!({ "containers": [{
+            "name": "server", "image": "a:1", "args": ["--x", "--clock-url=http://10.0.0.1/time"],
+            "env": [{ "name": "A", "value": "" }, { "name": "B", "valueFrom": { "fieldRef": { "fieldPath": "status.podIP" } } }],
+        }] }));
+        let found = contents(json!({ "containers": [{
+            "name": "server", "image": "a:1", "command": [], "args": ["--x", "--clock-url=http://10.0.0.2/time"],
+            "imagePullPolicy": "IfNotPresent",
+            "env": [{ "name": "A" }, { "name": "B", "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "status.podIP" } } }],
+        }] }));
+        assert_eq!(difference(&found, &made), None);
+    }
+
+    #[test]
+    fn another_image_word_variable_or_container_is_told() {
+        let server = json!({ "name": "server", "image": "a:1", "args": ["--x"] });
+        let made = contents(json!({ "containers": [server] }));
+        let told = |change: fn(&mut serde_json::Value)| {
+            let mut found = json!({ "containers": [server.clone()] });
+            change(&mut found);
+            difference(&contents(found), &made).unwrap()
+        };
+        for (change, words) in [
+            (
+                (|it| it["containers"][0]["image"] = json!("b:1")) as fn(&mut serde_json::Value),
+                "its container server has the image b:1 instead of a:1",
+            ),
+            (
+                |it| it["containers"][0]["args"] = json!(["--y"]),
+                "its container server has another command, or other arguments, variables or mounts",
+            ),
+            (
+                |it| it["containers"][0]["env"] = json!([{ "name": "A", "value": "1" }]),
+                "its container server has another command, or other arguments, variables or mounts",
+            ),
+            (
+                |it| it["containers"][0]["envFrom"] = json!([{ "configMapRef": { "name": "a" } }]),
+                "its container server has another command, or other arguments, variables or mounts",
+            ),
+            (
+                |it| {
+                    it["containers"][0]["volumeMounts"] =
+                        json!([{ "name": "a", "mountPath": "/usr/bin/server" }]);
+                },
+                "its container server has another command, or other arguments, variables or mounts",
+            ),
+            (
+                |it| it["ephemeralContainers"] = json!([{ "name": "debugger", "image": "c:1" }]),
+                "it has another container, debugger with the image c:1",
+            ),
+            (
+                |it| it["containers"] = json!([{ "name": "other", "image": "a:1" }]),
+                "its container server is missing",
+            ),
+        ] {
+            assert_eq!(told(change), words);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a pod's state means.
+
+use crate::{
+    api::DatabaseFacts,
+    plan::facts::{PodFacts, Termination},
+};
+
+/// An image that is not there by then will not come.
+const IMAGE_PATIENCE_SECONDS: f64 = 30.0;
+
+/// Why a pod's image can't be had, once there is no hope left.
+#[must_use]
+pub fn image_failure(pod: &PodFacts, now_unix_seconds: f64) -> Option<String> {
+    let (reason, message) = pod.waiting.as_ref()?;
+    let hopeless = match reason.as_str() {
+        "InvalidImageName" | "ErrImageNeverPull" => true,
+        "ErrImagePull" | "ImagePullBackOff" | "ImageInspectError" => {
+            now_unix_seconds - pod.created_unix_seconds > IMAGE_PATIENCE_SECONDS
+        }
+        _ => false,
+    };
+    hopeless.then(|| format!("pod {}: {reason}: {message}", pod.name))
+}
+
+/// Rows and digest as the `prepare` and `seed` containers print them, and what else `seed` found, as `kind=digest`.
+#[must_use]
+pub fn database_facts(message: &str) -> Option<DatabaseFacts> {
+    let mut words = message.split_whitespace();
+    Some(DatabaseFacts {
+        rows: words.next()?.parse().ok()?,
+        digest: words.next()?.to_owned(),
+        state: words
+            .filter_map(|word| word.split_once('='))
+            .map(|(kind, digest)| (kind.to_owned(), digest.to_owned()))
+            .collect(),
+    })
+}
+
+/// What a container said at its end.
+#[must_use]
+pub fn last_words(end: &Termination) -> String {
+    let words = end.message.trim();
+    if words.is_empty() {
+        format!("exit code {} {}", end.exit_code, end.reason)
+    } else {
+        // Such as OOMKilled; the others say no more than the code.
+        let why = match end.reason.as_str() {
+            "" | "Error" | "Completed" => String::new(),
+            reason => format!(" {reason}"),
+        };
+        format!("exit code {}{why}: {words}", end.exit_code)
+    }
+}

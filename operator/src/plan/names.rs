@@ -1,0 +1,139 @@
+//! Names: the run's ID and what its objects are called.
+
+use crate::{
+    api::{Candidate, FrugalityBenchmark, Request, Scenario},
+    digest::hex_digest,
+};
+use kube::ResourceExt;
+use serde_json::json;
+
+/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the number of the re-run and the
+/// fields of the spec that affect what is measured. Budgets and the choice of the deciding figure are
+/// judged on the same trials and so are left out, as are suspension, deadline and time to live.
+#[must_use]
+pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
+    id(benchmark, benchmark.spec.rerun)
+}
+
+/// ID of what is measured: as [`run_id`], but the same for all re-runs.
+#[must_use]
+pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
+    id(benchmark, None)
+}
+
+fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
+    let spec = &benchmark.spec;
+    // What is judged on the same trials is left out.
+    let request = spec.request.clone().map(|request| Request {
+        responses_may_differ: false,
+        queries_may_differ: false,
+        ..request
+    });
+    let scenario = spec.scenario.clone().map(|scenario| Scenario {
+        requests_may_differ: false,
+        queries_may_differ: false,
+        ..scenario
+    });
+    let candidates: Vec<Candidate> = spec
+        .candidates
+        .iter()
+        .map(|candidate| Candidate {
+            costs: None,
+            ..candidate.clone()
+        })
+        .collect();
+    let mut identity = json!({
+        "uid": benchmark.uid(),
+        "rerun": rerun,
+        "candidates": candidates,
+        "database": spec.database,
+        "request": request,
+        "load": spec.load,
+        "trials": spec.trials,
+        "placement": spec.placement,
+    });
+    if let Some(scenario) = scenario {
+        identity["scenario"] = json!(scenario);
+    }
+    if let Some(batch) = &spec.batch {
+        identity["batch"] = json!(batch);
+    }
+    hex_digest(identity.to_string().as_bytes(), 4)
+}
+
+/// Name of the benchmark's PostgreSQL in this run; at most 42 characters.
+#[must_use]
+pub fn database_name(benchmark: &str, run: &str) -> String {
+    format!("{benchmark}-{run}-db")
+}
+
+/// Name of the Job that fills the database.
+#[must_use]
+pub fn seed_name(benchmark: &str, run: &str) -> String {
+    format!("{benchmark}-{run}-seed")
+}
+
+/// Name of the ledger entry for the preparation of the run.
+#[must_use]
+pub fn setup_name(benchmark: &str, run: &str) -> String {
+    format!("{benchmark}-{run}-setup")
+}
+
+/// Name of an attempt and of its objects; at most 63 characters, as label values and services need.
+#[must_use]
+pub fn trial_name(benchmark: &str, run: &str, block: i32, candidate: &str, attempt: i32) -> String {
+    format!("{benchmark}-{run}-b{block:02}-{candidate}-{attempt}")
+}
+
+/// Name of a candidate's backend in one attempt; at most 57 characters.
+#[must_use]
+pub fn backend_name(benchmark: &str, trial: &str, backend: &str) -> String {
+    format!("{benchmark}-{}-{backend}", hex_digest(trial.as_bytes(), 5))
+}
+
+/// Name that stands for all pods of one of a candidate's servers in one attempt; at most 63 characters.
+#[must_use]
+pub fn peers_name(benchmark: &str, trial: &str, workload: &str) -> String {
+    format!("{}-peers", backend_name(benchmark, trial, workload))
+}
+
+/// Name of the lock of a node: readable, at most 63 characters, and never that of another node.
+#[must_use]
+pub fn lock_name(node: &str) -> String {
+    let readable: String = node.replace('.', "-").chars().take(30).collect();
+    format!(
+        "frugality-node-{readable}-{}",
+        hex_digest(node.as_bytes(), 8)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::MAX_BLOCKS_OF_SWEEP;
+
+    #[test]
+    fn longest_names_fit_a_label() {
+        let name = trial_name(
+            &"b".repeat(30),
+            "01234567",
+            i32::try_from(MAX_BLOCKS_OF_SWEEP).unwrap(),
+            &"c".repeat(15),
+            20,
+        );
+        assert!(name.len() <= 63, "{} has {}", name, name.len());
+        assert!(database_name(&"b".repeat(30), "01234567").len() <= 50);
+        assert!(backend_name(&"b".repeat(30), &name, &"c".repeat(15)).len() <= 57);
+    }
+
+    #[test]
+    fn every_node_has_a_lock_of_its_own() {
+        let long = "n".repeat(253);
+        let names = ["pi-1", "pi.1", &long, &long[1..]].map(lock_name);
+        for name in &names {
+            assert!(name.len() <= 63 && !name.contains('.'), "{name}");
+            assert_eq!(names.iter().filter(|other| *other == name).count(), 1);
+        }
+        assert!(names[0].starts_with("frugality-node-pi-1-"));
+    }
+}

@@ -1,0 +1,177 @@
+//! What several of a run's objects are made of: an address, one pod, what restricts it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy},
+        core::v1::{
+            Capabilities, Container, EnvVar, PodSecurityContext, PodSpec, PodTemplateSpec,
+            ResourceRequirements, SeccompProfile, SecurityContext, Service, ServicePort,
+            ServiceSpec,
+        },
+    },
+    apimachinery::pkg::{
+        api::resource::Quantity, apis::meta::v1::LabelSelector, util::intstr::IntOrString,
+    },
+};
+use kube::api::ObjectMeta;
+
+use crate::plan::action::ChildObject;
+
+/// The address of the pods with the object's labels.
+pub(in crate::plan) fn service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    address(metadata, port, None)
+}
+
+/// A name that stands for the addresses of all the ready pods with the object's labels.
+pub(in crate::plan) fn headless_service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    address(metadata, port, Some("None".to_owned()))
+}
+
+/// The same with those that are not ready, which become so by finding each other.
+pub(in crate::plan) fn peers_service(metadata: ObjectMeta, port: i32) -> ChildObject {
+    let mut service = headless_service(metadata, port);
+    if let ChildObject::Service(object) = &mut service {
+        let spec = object.spec.get_or_insert_default();
+        spec.publish_not_ready_addresses = Some(true);
+    }
+    service
+}
+
+fn address(metadata: ObjectMeta, port: i32, cluster_ip: Option<String>) -> ChildObject {
+    ChildObject::Service(Box::new(Service {
+        spec: Some(ServiceSpec {
+            cluster_ip,
+            selector: metadata.labels.clone(),
+            ports: Some(vec![ServicePort {
+                port,
+                target_port: Some(IntOrString::Int(port)),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        metadata,
+        status: None,
+    }))
+}
+
+/// Pods with the object's labels, never an old one beside a new one.
+pub(in crate::plan) fn deployment(
+    metadata: ObjectMeta,
+    replicas: i32,
+    pod: PodSpec,
+) -> ChildObject {
+    let labels = metadata.labels.clone();
+    ChildObject::Deployment(Box::new(Deployment {
+        spec: Some(DeploymentSpec {
+            replicas: Some(replicas),
+            selector: LabelSelector {
+                match_labels: labels.clone(),
+                ..LabelSelector::default()
+            },
+            strategy: Some(DeploymentStrategy {
+                type_: Some("Recreate".into()),
+                ..DeploymentStrategy::default()
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels,
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod),
+            },
+            ..DeploymentSpec::default()
+        }),
+        metadata,
+        status: None,
+    }))
+}
+
+/// A text in the form that the kubelet turns back into it. The kubelet expands `$(NAME)` in `command`, `args` and
+/// values of `env`, turns `$$` into `$`, and garbles a `$` before a character outside ASCII
+/// (`third_party/forked/golang/expansion` of Kubernetes). Only a doubled `$` always arrives as one.
+fn verbatim(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
+/// Words of a container's `command` or `args`, each of which arrives as it is here.
+pub(in crate::plan) fn words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Vec<String> {
+    words.into_iter().map(|it| verbatim(it.as_ref())).collect()
+}
+
+/// A variable whose value arrives as it is here.
+pub(in crate::plan) fn literal(name: &str, value: &str) -> EnvVar {
+    composed(name, &verbatim(value))
+}
+
+/// A variable whose value is made by the kubelet from earlier ones, which `$(NAME)` stands for. Nothing that a user
+/// writes may be part of it.
+pub(in crate::plan) fn composed(name: &str, value: &str) -> EnvVar {
+    EnvVar {
+        name: name.into(),
+        value: Some(value.into()),
+        ..EnvVar::default()
+    }
+}
+
+pub(in crate::plan) fn requirements(resources: &crate::api::Resources) -> ResourceRequirements {
+    let amounts = |list: &crate::api::ResourceList| {
+        let amounts: BTreeMap<_, _> = [("cpu", &list.cpu), ("memory", &list.memory)]
+            .into_iter()
+            .filter_map(|(name, amount)| Some((name.to_owned(), Quantity(amount.clone()?))))
+            .collect();
+        (!amounts.is_empty()).then_some(amounts)
+    };
+    ResourceRequirements {
+        requests: amounts(&resources.requests),
+        limits: amounts(&resources.limits),
+        ..ResourceRequirements::default()
+    }
+}
+
+/// What the `restricted` Pod Security Standard asks of a container.
+pub(in crate::plan) fn restricted() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities {
+            drop: Some(vec!["ALL".into()]),
+            ..Capabilities::default()
+        }),
+        run_as_non_root: Some(true),
+        ..SecurityContext::default()
+    }
+}
+
+/// Termination message policy of every container: why it failed is in the last lines that it printed.
+pub(in crate::plan) const LAST_WORDS: &str = "FallbackToLogsOnError";
+
+pub(in crate::plan) fn restricted_container(user: i64) -> Container {
+    Container {
+        image_pull_policy: Some("IfNotPresent".into()),
+        security_context: Some(SecurityContext {
+            run_as_user: Some(user),
+            ..restricted()
+        }),
+        termination_message_policy: Some(LAST_WORDS.into()),
+        ..Container::default()
+    }
+}
+
+/// What the `restricted` Pod Security Standard asks of a pod, and nothing from the cluster that a
+/// benchmark's pod does not need.
+pub(in crate::plan) fn restricted_pod() -> PodSpec {
+    PodSpec {
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".into(),
+                ..SeccompProfile::default()
+            }),
+            ..PodSecurityContext::default()
+        }),
+        ..PodSpec::default()
+    }
+}

@@ -1,0 +1,305 @@
+//! Which node is measured and which one injects.
+
+use crate::{
+    api::{FrugalityTrial, Reason, Role},
+    plan::{
+        facts::{
+            NodeFacts, Observed, PodFacts,
+            placement::{HOSTNAME_LABEL, Labels, PlacementRequest},
+        },
+        ledger::Ledger,
+        placement::reservations::Reservations,
+    },
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Label by which an administrator says what a node is for.
+pub const ROLE_LABEL: &str = "frugality.dev/role";
+const MEASURED: &str = "measured";
+
+/// The nodes of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nodes {
+    /// Node that is measured for each candidate, by its name; for all the same unless they have nodes of
+    /// their own.
+    measured: BTreeMap<String, NodeFacts>,
+    /// Node that injects.
+    pub injector: NodeFacts,
+}
+
+impl Nodes {
+    /// The node that is measured for a candidate.
+    #[must_use]
+    pub fn of(&self, candidate: &str) -> Option<&NodeFacts> {
+        self.measured.get(candidate)
+    }
+
+    /// The measured nodes, each once and by name.
+    #[must_use]
+    pub fn measured(&self) -> Vec<&NodeFacts> {
+        let mut nodes: Vec<_> = self.measured.values().collect();
+        nodes.sort_by_key(|node| &node.name);
+        nodes.dedup_by_key(|node| &node.name);
+        nodes
+    }
+
+    /// Labels that put the database where its candidates are: with one, none has a node of its own.
+    #[must_use]
+    pub fn database(&self) -> Labels {
+        let node = self.measured.values().next();
+        node.map(selector).unwrap_or_default()
+    }
+
+    /// Why the next attempt can't begin, if one of them takes no new pods.
+    #[must_use]
+    pub fn closed(&self) -> Option<Misplaced> {
+        let misplaced = |node: &NodeFacts, reason| Misplaced {
+            reason,
+            message: takes_no_pods(node),
+        };
+        let mut measured = self.measured.values();
+        let closed = measured.find(|node| !node.schedulable);
+        closed
+            .map(|node| misplaced(node, Reason::NoMeasuredNode))
+            .or_else(|| {
+                let injector = Some(&self.injector).filter(|node| !node.schedulable)?;
+                Some(misplaced(injector, Reason::NoInjectorNode))
+            })
+    }
+
+    /// Names of all of them, each once, the measured ones first.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let measured = self.measured();
+        let mut names: Vec<_> = measured.iter().map(|node| node.name.as_str()).collect();
+        if !names.contains(&self.injector.name.as_str()) {
+            names.push(&self.injector.name);
+        }
+        names
+    }
+}
+
+/// Why a run can't be placed, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// Reason code.
+    pub reason: Reason,
+    /// For people.
+    pub message: String,
+}
+
+/// Labels that put a pod on this node.
+#[must_use]
+pub fn selector(node: &NodeFacts) -> Labels {
+    let hostname = node.labels.get(HOSTNAME_LABEL).unwrap_or(&node.name);
+    BTreeMap::from([(HOSTNAME_LABEL.to_owned(), hostname.clone())])
+}
+
+/// Chooses the nodes: the measured ones always the same for the same cluster, and of the injectors
+/// that are as good as each other one that nobody else holds. Who has the locks of its nodes keeps
+/// these, and a run that has begun its own; `is_of` tells whether an entrant is that candidate.
+pub fn choose(
+    request: &PlacementRequest,
+    is_of: impl Fn(&str, &str) -> bool,
+    observed: &Observed,
+    ledger: &Ledger<'_>,
+    holds: impl Fn(&str) -> bool,
+    reservations: &Reservations<'_>,
+) -> Result<Nodes, Misplaced> {
+    let holds = |node: &NodeFacts| holds(&node.name);
+    let is_placed = |e: &&&FrugalityTrial| e.spec.block > 0 && !e.spec.measured_node.is_empty();
+    let begun = || ledger.entries().iter().filter(is_placed);
+    let recorded = |candidate: &str| {
+        begun().find(|e| {
+            request
+                .alike(candidate)
+                .any(|name| is_of(&e.spec.candidate, name))
+        })
+    };
+    let beside_the_database = beside_the_database(observed);
+    let mut measured = BTreeMap::new();
+    for (candidate, labels) in &request.measured {
+        let node = match (recorded(candidate), &beside_the_database) {
+            (Some(trial), _) => recorded_node(observed, &trial.spec.measured_node)?,
+            (None, Some(node)) => node.clone(),
+            (None, None) => measured_node(labels, &observed.nodes, holds)?.clone(),
+        };
+        measured.insert(candidate.clone(), node);
+    }
+    let injector = if let Some(trial) = begun().next() {
+        recorded_node(observed, &trial.spec.injector_node)?
+    } else {
+        let measured: Vec<_> = measured.values().collect();
+        let has_begun = measured.iter().all(|node| holds(node));
+        let keeps = |node: &NodeFacts| has_begun && holds(node);
+        injector_node(request, &observed.nodes, &measured, keeps, reservations)?.clone()
+    };
+    Ok(Nodes { measured, injector })
+}
+
+/// The nodes that a benchmark which holds none would choose behind these reservations; none where it can't
+/// be placed.
+#[must_use]
+pub fn wanted<'a>(
+    request: &PlacementRequest,
+    nodes: &'a [NodeFacts],
+    reservations: &Reservations<'_>,
+) -> Vec<&'a NodeFacts> {
+    let choice = || {
+        let measured = request.measured.iter();
+        let mut chosen = measured
+            .map(|(_, labels)| measured_node(labels, nodes, |_| false))
+            .collect::<Result<Vec<_>, _>>()?;
+        let injector = injector_node(request, nodes, &chosen, |_| false, reservations)?;
+        chosen.push(injector);
+        Ok::<_, Misplaced>(chosen)
+    };
+    choice().unwrap_or_default()
+}
+
+/// The node that the database was put on: the candidates go where it is.
+fn beside_the_database(observed: &Observed) -> Option<NodeFacts> {
+    let is_database = |pod: &&PodFacts| pod.role == Role::Database.as_str();
+    let hostname = match &observed.database {
+        Some(cluster) => &cluster.hostname,
+        None => observed.pods.iter().find(is_database)?.hostname.as_ref()?,
+    };
+    let on_it = |node: &&NodeFacts| selector(node).get(HOSTNAME_LABEL) == Some(hostname);
+    observed.nodes.iter().find(on_it).cloned()
+}
+
+/// A node that the run began on, whether or not it takes new pods now.
+fn recorded_node(observed: &Observed, name: &str) -> Result<NodeFacts, Misplaced> {
+    let mut nodes = observed.nodes.iter();
+    let node = nodes.find(|node| node.name == name).cloned();
+    node.ok_or_else(|| Misplaced {
+        reason: Reason::NodeRemoved,
+        message: format!(
+            "node {name}, which the run began on, was removed from the cluster; add it again under that name, or start another run"
+        ),
+    })
+}
+
+/// Why a node takes no new pods.
+#[must_use]
+pub fn takes_no_pods(node: &NodeFacts) -> String {
+    format!(
+        "node {} takes no new pods: it is not ready, is cordoned, or has a taint",
+        node.name
+    )
+}
+
+fn measured_node<'a>(
+    labels: &Labels,
+    nodes: &'a [NodeFacts],
+    holds: impl Fn(&NodeFacts) -> bool,
+) -> Result<&'a NodeFacts, Misplaced> {
+    let mut selector = labels.clone();
+    // Where a node has the label, no other is meant: another board's joules are no stand-in for its own
+    // while it is not ready, or its meter is not.
+    let is_meant = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
+    if nodes.iter().any(is_meant) {
+        selector.insert(ROLE_LABEL.to_owned(), MEASURED.to_owned());
+    }
+    let matching: Vec<_> = schedulable(nodes, &selector).collect();
+    if matching.is_empty() {
+        return Err(Misplaced {
+            reason: Reason::NoMeasuredNode,
+            message: format!(
+                "no ready, untainted node{}; label one, or change spec.placement.measuredNodeSelector or the candidate's own",
+                words(&selector)
+            ),
+        });
+    }
+    let names: Vec<&str> = matching.iter().map(|node| node.name.as_str()).collect();
+    let names = names.join(", ");
+    matching
+        .into_iter()
+        .filter(|node| node.meter_ip.is_some())
+        .min_by_key(|node| (!holds(node), &node.name))
+        .ok_or_else(|| Misplaced {
+            reason: Reason::MeterMissing,
+            message: format!(
+                "no ready meter on any node that may be measured ({names}); look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter; only those of its DaemonSet count, for a Kepler of the one in energy.kepler.daemonSet), at spec.placement.measuredNodeSelector and at the label {ROLE_LABEL}={MEASURED}"
+            ),
+        })
+}
+
+/// The measured nodes are never empty.
+fn injector_node<'a>(
+    request: &PlacementRequest,
+    nodes: &'a [NodeFacts],
+    measured: &[&'a NodeFacts],
+    holds: impl Fn(&NodeFacts) -> bool,
+    reservations: &Reservations<'_>,
+) -> Result<&'a NodeFacts, Misplaced> {
+    let selector = &request.injector;
+    let names: BTreeSet<&str> = measured.iter().map(|node| node.name.as_str()).collect();
+    let wait_at = |node: &NodeFacts| {
+        let waits = names
+            .iter()
+            .map(|name| reservations.wait_at(&node.name, name));
+        waits.max()
+    };
+    let best = schedulable(nodes, selector)
+        .filter(|node| !names.contains(node.name.as_str()))
+        .min_by_key(|node| {
+            (
+                !holds(node),
+                is_labelled_measured(node),
+                wait_at(node),
+                &node.name,
+            )
+        });
+    let shared = match measured {
+        // Of several, one would be measured with the injector on it and the others without.
+        [node, ..] if names.len() == 1 => Some(*node),
+        _ => None,
+    };
+    let sharing = if shared.is_some() {
+        ", or write spec.placement.allowSharedNode: true, with which attributed joules decide and gross and net ones are withheld"
+    } else {
+        ""
+    };
+    best.or_else(|| shared.filter(|_| request.allow_shared_node))
+        .ok_or_else(|| Misplaced {
+            reason: Reason::NoInjectorNode,
+            message: format!(
+                "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector{sharing}",
+                names.into_iter().collect::<Vec<_>>().join(" and "),
+                words(selector)
+            ),
+        })
+}
+
+fn schedulable<'a>(
+    nodes: &'a [NodeFacts],
+    selector: &BTreeMap<String, String>,
+) -> impl Iterator<Item = &'a NodeFacts> {
+    nodes
+        .iter()
+        .filter(move |node| node.schedulable && has(node, selector))
+}
+
+fn has(node: &NodeFacts, labels: &BTreeMap<String, String>) -> bool {
+    labels
+        .iter()
+        .all(|(key, value)| node.labels.get(key) == Some(value))
+}
+
+fn is_labelled_measured(node: &NodeFacts) -> bool {
+    node.labels
+        .get(ROLE_LABEL)
+        .is_some_and(|role| role == MEASURED)
+}
+
+fn words(selector: &BTreeMap<String, String>) -> String {
+    if selector.is_empty() {
+        return String::new();
+    }
+    let pairs: Vec<_> = selector
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    format!(" has the labels {}", pairs.join(","))
+}

@@ -1,0 +1,438 @@
+//! Whose turn it is: a node works for one run at a time, because two would measure each other.
+//!
+//! A run needs its measured node and its injector's node for itself: an injector that loads for
+//! somebody else is that one's neighbour, and one that is shared starves both. There is a lock for
+//! each node, and a benchmark takes both of its own or none, so that nobody waits while holding
+//! what another one needs. Independent nodes work at the same time.
+//!
+//! The line is one for the whole cluster, by creation and then UID. Who waits has a claim on the
+//! nodes that it wants, and a younger one takes none of them: it is never overtaken on its own nodes,
+//! and it blocks no other node.
+
+use crate::{
+    api::FrugalityBenchmark,
+    plan::{
+        action::LockAction,
+        facts::{Lock, Observed, Peer},
+        names::lock_name,
+        placement::{
+            nodes::{self, Nodes},
+            reservations::{Claimant, Reservations},
+        },
+    },
+};
+
+use kube::ResourceExt;
+
+/// Whether this benchmark may measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It holds the locks of its nodes, and no other.
+    Mine,
+    /// Its nodes are free, and it is the first in line for them: locks to be given back and taken.
+    Take(Vec<LockAction>),
+    /// Another one goes first.
+    WaitFor {
+        /// `namespace/name` of the other benchmark.
+        name: String,
+        /// The node that both want.
+        node: String,
+    },
+}
+
+/// This benchmark's place in line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueuePosition {
+    /// When it was created, in Unix seconds.
+    pub created_unix_seconds: i64,
+    /// UID, to break ties.
+    pub uid: String,
+}
+
+impl QueuePosition {
+    /// The place of a benchmark.
+    #[must_use]
+    pub fn of_benchmark(benchmark: &FrugalityBenchmark) -> Self {
+        Self {
+            created_unix_seconds: benchmark
+                .creation_timestamp()
+                .map_or(0, |created| created.0.as_second()),
+            uid: benchmark.uid().unwrap_or_default(),
+        }
+    }
+
+    fn of(peer: &Peer) -> Self {
+        Self {
+            created_unix_seconds: peer.created_unix_seconds,
+            uid: peer.uid.clone(),
+        }
+    }
+}
+
+/// The nodes as one benchmark finds them: its own, and those that others hold or claim before it.
+#[derive(Clone, Debug)]
+pub struct Queue<'a> {
+    me: &'a QueuePosition,
+    locks: &'a [Lock],
+    own: Vec<&'a Lock>,
+    reservations: Reservations<'a>,
+}
+
+impl<'a> Queue<'a> {
+    /// The line before a benchmark: the nodes that are held, then the claims of the older ones that
+    /// wait, oldest first.
+    #[must_use]
+    pub fn before(me: &'a QueuePosition, observed: &'a Observed) -> Self {
+        let held_by = |uid: &str| held(observed, uid).collect::<Vec<_>>();
+        let mut reservations = Reservations::default();
+        let mine = Claimant {
+            uid: &me.uid,
+            name: "",
+        };
+        for claimant in observed.peers.iter().map(claimant).chain([mine]) {
+            let locks = held_by(claimant.uid);
+            for node in &observed.nodes {
+                let name = lock_name(&node.name);
+                if locks.iter().any(|lock| lock.name == name) {
+                    reservations.claim(node, claimant);
+                }
+            }
+        }
+        let mut waiting: Vec<_> = observed
+            .peers
+            .iter()
+            .filter(|peer| !peer.rests && QueuePosition::of(peer) < *me)
+            .filter(|peer| held_by(&peer.uid).is_empty())
+            .collect();
+        waiting.sort_by_key(|peer| QueuePosition::of(peer));
+        for peer in waiting {
+            let Some(request) = &peer.request else {
+                continue;
+            };
+            for node in nodes::wanted(request, &observed.nodes, &reservations) {
+                reservations.claim(node, claimant(peer));
+            }
+        }
+        Self {
+            me,
+            locks: &observed.locks,
+            own: held_by(&me.uid),
+            reservations,
+        }
+    }
+
+    /// Reservations of all who come before it, and its own.
+    #[must_use]
+    pub fn reservations(&self) -> &Reservations<'a> {
+        &self.reservations
+    }
+
+    /// Whether this benchmark holds the lock of that node.
+    #[must_use]
+    pub fn holds(&self, node: &str) -> bool {
+        let name = lock_name(node);
+        self.own.iter().any(|lock| lock.name == name)
+    }
+
+    /// All that is to be given back at the end.
+    #[must_use]
+    pub fn releases(&self) -> Vec<LockAction> {
+        self.releases_but(&[])
+    }
+
+    /// When it got its turn, in Unix seconds, if it has it.
+    #[must_use]
+    pub fn started_unix_seconds(&self) -> Option<f64> {
+        self.own
+            .iter()
+            .filter_map(|lock| lock.acquired_unix_seconds)
+            .reduce(f64::max)
+    }
+
+    /// Whether a benchmark that wants these nodes may measure.
+    #[must_use]
+    pub fn admission(&self, nodes: &Nodes) -> Admission {
+        let mut wanted = nodes.names();
+        for node in &wanted {
+            if let Some(other) = self.reservations.on(node)
+                && other.uid != self.me.uid
+            {
+                return Admission::WaitFor {
+                    name: other.name.to_owned(),
+                    node: (*node).to_owned(),
+                };
+            }
+        }
+        // Always in the same order, so that of two that take at once one gets all.
+        wanted.sort_unstable();
+        let mut actions = self.releases_but(&wanted);
+        actions.extend(
+            wanted
+                .iter()
+                .filter(|node| !self.holds(node))
+                .map(|node| self.take(node)),
+        );
+        if actions.is_empty() {
+            Admission::Mine
+        } else {
+            Admission::Take(actions)
+        }
+    }
+
+    fn take(&self, node: &str) -> LockAction {
+        let name = lock_name(node);
+        let lock = self.locks.iter().find(|lock| lock.name == name);
+        LockAction::Take {
+            node: node.to_owned(),
+            resource_version: lock.map(|lock| lock.resource_version.clone()),
+        }
+    }
+
+    fn releases_but(&self, wanted: &[&str]) -> Vec<LockAction> {
+        let kept: Vec<_> = wanted.iter().map(|node| lock_name(node)).collect();
+        self.own
+            .iter()
+            .filter(|lock| !kept.contains(&lock.name))
+            .map(|lock| LockAction::Release {
+                name: lock.name.clone(),
+                resource_version: lock.resource_version.clone(),
+            })
+            .collect()
+    }
+}
+
+fn claimant(peer: &Peer) -> Claimant<'_> {
+    Claimant {
+        uid: &peer.uid,
+        name: &peer.name,
+    }
+}
+
+fn held<'a>(observed: &'a Observed, uid: &str) -> impl Iterator<Item = &'a Lock> {
+    observed.locks.iter().filter(move |lock| {
+        lock.holder
+            .as_ref()
+            .is_some_and(|(holder, _)| holder == uid)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use crate::plan::facts::{NodeFacts, placement::PlacementRequest};
+
+    /// Two boards and two injectors.
+    fn cluster() -> Observed {
+        let node = |name: &str, meter_ip: Option<&str>| NodeFacts {
+            name: name.into(),
+            schedulable: true,
+            labels: BTreeMap::from([("node".to_owned(), name.to_owned())]),
+            meter_ip: meter_ip.map(str::to_owned),
+        };
+        Observed {
+            nodes: vec![
+                node("injector-1", None),
+                node("injector-2", None),
+                node("pi-1", Some("10.0.0.1")),
+                node("pi-2", Some("10.0.0.2")),
+            ],
+            ..Observed::default()
+        }
+    }
+
+    fn on(node: &str) -> PlacementRequest {
+        PlacementRequest {
+            measured: vec![(
+                "rust".to_owned(),
+                BTreeMap::from([("node".to_owned(), node.to_owned())]),
+            )],
+            ..PlacementRequest::default()
+        }
+    }
+
+    fn peer(uid: &str, created: i64, request: PlacementRequest) -> Peer {
+        Peer {
+            name: format!("default/{uid}"),
+            uid: uid.into(),
+            created_unix_seconds: created,
+            rests: false,
+            request: Some(request),
+        }
+    }
+
+    fn lock(node: &str, holder: Option<&str>) -> Lock {
+        Lock {
+            name: lock_name(node),
+            holder: holder.map(|uid| (uid.into(), format!("default/{uid}"))),
+            acquired_unix_seconds: holder.map(|_| 5.0),
+            resource_version: "7".into(),
+        }
+    }
+
+    /// The nodes that a benchmark wants, and its turn.
+    fn turn(
+        created: i64,
+        uid: &str,
+        request: &PlacementRequest,
+        observed: &Observed,
+    ) -> (String, Admission) {
+        let me = QueuePosition {
+            created_unix_seconds: created,
+            uid: uid.into(),
+        };
+        let queue = Queue::before(&me, observed);
+        let nodes = nodes::choose(
+            request,
+            |entrant, candidate| entrant == candidate,
+            observed,
+            &crate::plan::ledger::Ledger::of("run", &[]),
+            |node| queue.holds(node),
+            queue.reservations(),
+        )
+        .unwrap();
+        let wanted = format!("{} {}", nodes.measured()[0].name, nodes.injector.name);
+        (wanted, queue.admission(&nodes))
+    }
+
+    fn take(node: &str) -> LockAction {
+        LockAction::Take {
+            node: node.into(),
+            resource_version: None,
+        }
+    }
+
+    fn wait_for(name: &str, node: &str) -> Admission {
+        Admission::WaitFor {
+            name: format!("default/{name}"),
+            node: node.into(),
+        }
+    }
+
+    #[test]
+    fn the_oldest_unfinished_goes_first_on_a_node() {
+        let mut observed = cluster();
+        observed.peers = vec![peer("a", 99, on("pi-1"))];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        assert_eq!(mine, wait_for("a", "pi-1"));
+        let mut ended = peer("z", 50, on("pi-1"));
+        ended.rests = true;
+        observed.peers = vec![peer("a", 101, on("pi-1")), ended];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        assert_eq!(
+            mine,
+            Admission::Take(vec![take("injector-1"), take("pi-1")])
+        );
+    }
+
+    #[test]
+    fn independent_nodes_work_at_the_same_time() {
+        let mut observed = cluster();
+        observed.peers = vec![peer("a", 1, on("pi-1")), peer("b", 2, on("pi-1"))];
+        observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
+        let (wanted, mine) = turn(100, "me", &on("pi-2"), &observed);
+        // Nor does `b`, which waits for pi-1, keep the free injector.
+        assert_eq!(wanted, "pi-2 injector-2");
+        assert_eq!(
+            mine,
+            Admission::Take(vec![take("injector-2"), take("pi-2")])
+        );
+    }
+
+    #[test]
+    fn a_node_that_injects_is_not_measured_and_the_other_way_round() {
+        let mut observed = cluster();
+        observed.peers = vec![peer("a", 1, on("pi-1"))];
+        observed.locks = vec![lock("pi-1", Some("a")), lock("pi-2", Some("a"))];
+        let mine = turn(100, "me", &on("pi-2"), &observed).1;
+        assert_eq!(mine, wait_for("a", "pi-2"));
+        let injecting_from = |node: &str| PlacementRequest {
+            injector: BTreeMap::from([("node".to_owned(), node.to_owned())]),
+            ..on("pi-2")
+        };
+        observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
+        let mine = turn(100, "me", &injecting_from("pi-1"), &observed).1;
+        assert_eq!(mine, wait_for("a", "pi-1"));
+        let mine = turn(100, "me", &injecting_from("injector-1"), &observed).1;
+        assert_eq!(mine, wait_for("a", "injector-1"));
+    }
+
+    #[test]
+    fn a_younger_one_never_overtakes_on_a_node_that_came_free() {
+        let mut observed = cluster();
+        let needs = PlacementRequest {
+            injector: BTreeMap::from([("node".to_owned(), "injector-1".to_owned())]),
+            ..on("pi-1")
+        };
+        // `a` waits for the injector alone; its measured node is free and stays so for it.
+        observed.peers = vec![peer("a", 1, needs), peer("b", 2, on("pi-2"))];
+        observed.locks = vec![lock("pi-2", Some("b")), lock("injector-1", Some("b"))];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        assert_eq!(mine, wait_for("a", "pi-1"));
+    }
+
+    #[test]
+    fn a_holder_keeps_its_turn_even_from_older_ones() {
+        let mut observed = cluster();
+        observed.peers = vec![peer("a", 101, on("pi-1"))];
+        observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        assert_eq!(mine, wait_for("a", "pi-1"));
+        observed.peers = vec![peer("a", 1, on("pi-1"))];
+        // Its own injector is kept though another one comes first by name.
+        observed.locks = vec![lock("pi-1", Some("me")), lock("injector-2", Some("me"))];
+        let (wanted, mine) = turn(100, "me", &on("pi-1"), &observed);
+        assert_eq!(
+            (wanted.as_str(), mine),
+            ("pi-1 injector-2", Admission::Mine)
+        );
+    }
+
+    #[test]
+    fn half_of_a_turn_is_completed_or_given_back() {
+        let mut observed = cluster();
+        observed.locks = vec![lock("pi-1", Some("me")), lock("injector-1", None)];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        let rest = LockAction::Take {
+            node: "injector-1".into(),
+            resource_version: Some("7".into()),
+        };
+        assert_eq!(mine, Admission::Take(vec![rest]));
+        let me = QueuePosition {
+            created_unix_seconds: 100,
+            uid: "me".into(),
+        };
+        let back = LockAction::Release {
+            name: lock_name("pi-1"),
+            resource_version: "7".into(),
+        };
+        let queue = Queue::before(&me, &observed);
+        assert_eq!(queue.releases(), std::slice::from_ref(&back));
+        // After an edit of the placement another node is wanted.
+        let mine = turn(100, "me", &on("pi-2"), &observed).1;
+        let Admission::Take(actions) = mine else {
+            panic!("{mine:?}");
+        };
+        assert_eq!((&actions[0], actions.len()), (&back, 3));
+    }
+
+    #[test]
+    fn a_lock_whose_holder_was_deleted_is_free() {
+        let mut observed = cluster();
+        observed.locks = vec![lock("pi-1", Some("gone")), lock("injector-1", Some("gone"))];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        assert!(matches!(mine, Admission::Take(actions) if actions.len() == 2));
+    }
+
+    #[test]
+    fn of_two_created_in_one_second_exactly_one_goes_first() {
+        let mut observed = cluster();
+        observed.peers = vec![peer("other", 100, on("pi-1"))];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        observed.peers = vec![peer("me", 100, on("pi-1"))];
+        let theirs = turn(100, "other", &on("pi-1"), &observed).1;
+        assert!(matches!(mine, Admission::Take(_)));
+        assert_eq!(theirs, wait_for("me", "pi-1"));
+    }
+}

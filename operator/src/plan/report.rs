@@ -1,0 +1,6 @@
+//! What people read of a run: conditions, columns, messages, events and estimates.
+
+pub mod estimate;
+pub mod events;
+pub mod history;
+pub mod status;

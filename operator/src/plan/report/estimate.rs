@@ -1,0 +1,189 @@
+//! How long a run goes on: from what its attempts took so far, before the first one from its settings.
+
+use frugality_measure::fortio::Amount;
+use jiff::Timestamp;
+
+use crate::{
+    api::{FrugalityTrial, Outcome},
+    plan::{
+        ledger::{Ledger, Part, finished_at, outcome_of},
+        protocol::{SETTLE_SECONDS, TAIL_SECONDS},
+        settings::Settings,
+    },
+    time::unix_seconds,
+};
+
+/// What pods take to start and to end, and the injector to begin, before the first attempt has shown it.
+/// On the cluster in a box it is about 7 s.
+const OVERHEAD_SECONDS: f64 = 10.0;
+/// From an attempt's end to the beginning of the next one: its pods go first.
+const TURNAROUND_SECONDS: f64 = 4.0;
+/// How long it takes to restore the database for an attempt. Most of it is the end of the last Job and the start of the
+/// next one's pod: PostgreSQL took 0.7 s with 10,000 contacts.
+const RESTORING_SECONDS: f64 = 4.0;
+/// A database's start and seed. On the cluster in a box it is about 35 s; a cold image takes minutes.
+const DATABASE_SECONDS: f64 = 60.0;
+
+/// What is left of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Trials that are still to be measured, at most: a look may end the run before.
+    pub trials: usize,
+    /// How long they take, from the beginning of the attempt in hand; `None` where nothing tells.
+    pub seconds: Option<f64>,
+}
+
+impl Estimate {
+    /// Estimates what is left. A void attempt's block is to be measured again as a whole.
+    #[must_use]
+    pub fn of(settings: &Settings, ledger: &Ledger<'_>, has_database: bool) -> Self {
+        let valid = ledger.valid().concat();
+        let trials_of = |point: &str, entrant: &str| {
+            let is_meant =
+                |e: &&&FrugalityTrial| e.spec.candidate == entrant && e.spec.point == point;
+            settings
+                .blocks
+                .saturating_sub(valid.iter().filter(is_meant).count())
+        };
+        let entrants = settings.entrants();
+        let before = if has_database && !ledger.is_begun() {
+            DATABASE_SECONDS
+        } else {
+            0.0
+        };
+        let restoring = if has_database { RESTORING_SECONDS } else { 0.0 };
+        let parts = settings.points.iter().zip(ledger.parts(settings));
+        let tried = parts
+            .filter(|(_, part)| *part != Part::LeftOut)
+            .map(|(point, _)| point);
+        let left: Vec<(usize, Option<f64>)> = tried
+            .flat_map(|point| {
+                entrants
+                    .iter()
+                    .map(move |entrant| (point.name.as_str(), *entrant))
+            })
+            .map(|(point, entrant)| {
+                let trials = trials_of(point, entrant);
+                let each = attempt_seconds(settings, ledger, point, entrant);
+                (
+                    trials,
+                    each.map(|seconds| trials as f64 * (seconds + restoring)),
+                )
+            })
+            .collect();
+        let seconds: Option<f64> = left.iter().map(|(_, seconds)| *seconds).sum();
+        Self {
+            trials: left.iter().map(|(trials, _)| trials).sum(),
+            seconds: seconds.map(|seconds| before + seconds),
+        }
+    }
+
+    /// When the last trial ends, in Unix seconds, for a run that got its turn at a time. It moves with
+    /// the ledger alone, so that a status does not change with every look.
+    #[must_use]
+    pub fn end_unix_seconds(self, ledger: &Ledger<'_>, turn_unix_seconds: f64) -> Option<f64> {
+        let begun = |entry: &&FrugalityTrial| entry.spec.block > 0 && outcome_of(entry).is_none();
+        let entries = || ledger.entries().iter().copied();
+        let from = match entries().find(begun).and_then(created) {
+            Some(opened) => unix_seconds(opened),
+            None => ledger.last_finished().map_or(turn_unix_seconds, |last| {
+                unix_seconds(last).max(turn_unix_seconds)
+            }),
+        };
+        Some(from + self.seconds?)
+    }
+}
+
+impl std::fmt::Display for Estimate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&left(self.trials, self.seconds.map(about).as_deref()))
+    }
+}
+
+/// What is left, as people say it.
+#[must_use]
+pub fn left(trials: usize, time: Option<&str>) -> String {
+    let unit = if trials == 1 { "trial" } else { "trials" };
+    match time {
+        Some(time) => format!("{trials} {unit}, {time}"),
+        None => format!("{trials} {unit}"),
+    }
+}
+
+/// A length of time as people say it.
+#[must_use]
+pub fn about(seconds: f64) -> String {
+    let minutes = seconds / 60.0;
+    if seconds < 90.0 {
+        format!("about {:.0} s", (seconds / 10.0).ceil() * 10.0)
+    } else if minutes < 90.0 {
+        format!("about {minutes:.0} min")
+    } else {
+        format!("about {:.1} h", minutes / 60.0)
+    }
+}
+
+/// An attempt of this entrant with what follows it: the mean of its own so far at this point, else at all,
+/// else of all entrants, else by the settings.
+fn attempt_seconds(
+    settings: &Settings,
+    ledger: &Ledger<'_>,
+    point: &str,
+    entrant: &str,
+) -> Option<f64> {
+    let taken = |is_meant: &dyn Fn(&FrugalityTrial) -> bool| {
+        let entries = ledger.entries().iter().copied();
+        let lengths: Vec<f64> = entries
+            .filter(|entry| outcome_of(entry) == Some(Outcome::Measured) && is_meant(entry))
+            .filter_map(length_seconds)
+            .collect();
+        (!lengths.is_empty()).then(|| lengths.iter().sum::<f64>() / lengths.len() as f64)
+    };
+    taken(&|entry| entry.spec.candidate == entrant && entry.spec.point == point)
+        .or_else(|| taken(&|entry| entry.spec.candidate == entrant))
+        .or_else(|| taken(&|_| true))
+        .map(|length| length + TURNAROUND_SECONDS)
+        .or_else(|| planned_seconds(settings))
+}
+
+fn length_seconds(entry: &FrugalityTrial) -> Option<f64> {
+    // The beginning is by the API server's clock, the end by the operator's.
+    Some((unix_seconds(finished_at(entry)?) - unix_seconds(created(entry)?)).max(0.0))
+}
+
+fn created(entry: &FrugalityTrial) -> Option<Timestamp> {
+    Some(entry.metadata.creation_timestamp.as_ref()?.0)
+}
+
+/// By the settings alone: a number of requests as fast as possible takes nobody knows how long.
+fn planned_seconds(settings: &Settings) -> Option<f64> {
+    let window = match (settings.amount, settings.rate) {
+        (Amount::DurationSeconds(seconds), _) => seconds,
+        (Amount::Requests(requests), Some(rate)) => requests as f64 / rate,
+        (Amount::Requests(_), None) => return None,
+    };
+    let idle = SETTLE_SECONDS + settings.idle_seconds;
+    Some(OVERHEAD_SECONDS + 2.0 * idle + settings.warm_up_seconds + window + TAIL_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_told_as_people_say_them() {
+        for (seconds, text) in [
+            (1.0, "about 10 s"),
+            (61.0, "about 70 s"),
+            (90.0, "about 2 min"),
+            (530.0, "about 9 min"),
+            (5400.0, "about 1.5 h"),
+            (100_000.0, "about 27.8 h"),
+        ] {
+            assert_eq!(about(seconds), text);
+        }
+        let told = |trials, seconds| Estimate { trials, seconds }.to_string();
+        assert_eq!(told(10, Some(530.0)), "10 trials, about 9 min");
+        assert_eq!(told(1, None), "1 trial");
+    }
+}

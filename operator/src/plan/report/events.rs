@@ -1,0 +1,151 @@
+//! Events: the log of the experiment that `kubectl describe` shows. What was told stands in the status,
+//! so that an operator that was restarted repeats nothing.
+
+use crate::{
+    api::{
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
+        Outcome, Reason, TrialColumns, Verdict,
+    },
+    digest::hex_digest,
+    plan::{action::EventNote, names::run_id, report::estimate::left},
+};
+use kube::ResourceExt;
+use serde_json::json;
+
+/// States that are part of every run; any other is waited for because something is wrong.
+const ORDINARY: [Reason; 7] = [
+    Reason::Waiting,
+    Reason::Queued,
+    Reason::CleaningUp,
+    Reason::StartingDatabase,
+    Reason::Seeding,
+    Reason::Measuring,
+    Reason::Suspended,
+];
+
+/// What a status says that the one before did not.
+#[must_use]
+pub fn of_status(
+    before: Option<&FrugalityBenchmarkStatus>,
+    now: &FrugalityBenchmarkStatus,
+) -> Option<EventNote> {
+    match now.verdict {
+        Some(verdict) => of_verdict(before, now, verdict),
+        None => of_state(before, now),
+    }
+}
+
+/// How an attempt ended.
+#[must_use]
+pub fn of_trial(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option<EventNote> {
+    let outcome = record.outcome?;
+    let figures = record.columns.as_ref().map(figures).unwrap_or_default();
+    Some(EventNote {
+        warning: outcome != Outcome::Measured,
+        reason: record.reason.clone().unwrap_or_default(),
+        note: format!(
+            "block {} attempt {} {} at {}: {outcome:?}: {}{figures}",
+            trial.spec.block,
+            trial.spec.attempt,
+            trial.spec.candidate,
+            trial.spec.point,
+            record.message.clone().unwrap_or_default()
+        ),
+    })
+}
+
+fn figures(columns: &TrialColumns) -> String {
+    [
+        ("J/request", &columns.energy),
+        ("requests/s", &columns.rate),
+        ("ms/request", &columns.latency),
+    ]
+    .into_iter()
+    .filter_map(|(unit, figure)| Some(format!("; {unit} {}", figure.as_ref()?)))
+    .collect()
+}
+
+fn of_state(
+    before: Option<&FrugalityBenchmarkStatus>,
+    now: &FrugalityBenchmarkStatus,
+) -> Option<EventNote> {
+    let (reason, message) = told(now)?;
+    let same_run = before.filter(|before| before.run == now.run);
+    let (reason_before, message_before) = same_run.and_then(told).unwrap_or_default();
+    // A queue tells for whom it waits; other messages change with every step.
+    let is_new =
+        reason != reason_before || (reason == Reason::Queued.as_str() && message != message_before);
+    let run = now.run.as_deref().unwrap_or_default();
+    let time = now.columns.as_ref().and_then(|c| c.left.as_deref());
+    let plan = now.progress.as_ref().map(|progress| {
+        let trials = progress.trials_planned - progress.trials_done;
+        left(usize::try_from(trials).unwrap_or_default(), time)
+    });
+    let note = match (plan, reason) {
+        (Some(plan), _) if same_run.is_none() => format!("run {run}: {plan}; {message}"),
+        (Some(plan), reason) if reason == Reason::Measuring.as_str() => format!(
+            "{plan}, on {} with the load from {}; {message}",
+            now.measured_node.as_deref().unwrap_or_default(),
+            now.injector_node.as_deref().unwrap_or_default()
+        ),
+        _ => message.to_owned(),
+    };
+    is_new.then(|| EventNote {
+        warning: !ORDINARY.iter().any(|it| it.as_str() == reason),
+        reason: reason.to_owned(),
+        note,
+    })
+}
+
+fn of_verdict(
+    before: Option<&FrugalityBenchmarkStatus>,
+    now: &FrugalityBenchmarkStatus,
+    verdict: Verdict,
+) -> Option<EventNote> {
+    let (reason, message) = told(now)?;
+    let is_new = before.is_none_or(|before| {
+        before.verdict != now.verdict
+            || before.run != now.run
+            || before.winner != now.winner
+            || before.deciding_figure != now.deciding_figure
+            || told(before).is_none_or(|(reason_before, _)| reason_before != reason)
+    });
+    is_new.then(|| EventNote {
+        warning: !matches!(verdict, Verdict::Pass | Verdict::Reported),
+        reason: reason.to_owned(),
+        note: format!("{verdict:?}: {}{message}", winner(now).unwrap_or_default()),
+    })
+}
+
+/// The ratio with what it is a ratio of, before a message that may be cut short.
+fn winner(now: &FrugalityBenchmarkStatus) -> Option<String> {
+    Some(format!(
+        "winner {}, ratio {} of {} joules, power {}; ",
+        now.winner.as_deref()?,
+        now.columns.as_ref()?.ratio.as_deref()?,
+        now.deciding_figure?.word(),
+        now.provenance.as_deref()?
+    ))
+}
+
+fn told(status: &FrugalityBenchmarkStatus) -> Option<(&str, &str)> {
+    let columns = status.columns.as_ref()?;
+    let message = columns.message.as_deref().unwrap_or_default();
+    Some((columns.reason.as_deref()?, message))
+}
+
+/// Name of an event: the same for the same words about the same run and state of the spec, so that the
+/// API server refuses to have it twice, whoever publishes it. An event of Kubernetes' own recorder would be
+/// counted with any other of its reason, and its words be lost.
+#[must_use]
+pub fn event_name(benchmark: &FrugalityBenchmark, note: &EventNote) -> String {
+    let identity = json!({
+        "uid": benchmark.uid(),
+        "run": run_id(benchmark),
+        "generation": benchmark.metadata.generation,
+        "reason": note.reason,
+        "note": note.note,
+    });
+    let digest = hex_digest(identity.to_string().as_bytes(), 8);
+    format!("{}.{digest}", benchmark.name_any())
+}

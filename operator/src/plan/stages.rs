@@ -1,0 +1,11 @@
+//! The stages of a pass, one per file. None uses another; [`plan`](super::plan) has their order.
+
+pub mod attempt;
+pub(in crate::plan) mod cleanup;
+pub(in crate::plan) mod database;
+pub(in crate::plan) mod judge;
+pub(in crate::plan) mod place;
+pub(in crate::plan) mod preflight;
+pub(in crate::plan) mod refusal;
+pub(in crate::plan) mod rest;
+pub(in crate::plan) mod turn;

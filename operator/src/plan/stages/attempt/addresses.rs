@@ -1,0 +1,210 @@
+//! Whether an attempt's requests reach its own pods and no other: what it made is as it was made, and nothing else is
+//! behind its Services.
+
+use crate::{
+    api::{FrugalityTrialStatus, LABEL_ROLE, LABEL_WORKLOAD, Reason, Role},
+    digest::hex_digest,
+    plan::{
+        action::ChildObject,
+        database,
+        facts::{
+            Child, ChildKind, PodFacts,
+            addresses::{Endpoints, ServiceFacts},
+            contents::{contents_of, difference},
+        },
+        placement::nodes,
+    },
+};
+use std::collections::BTreeSet;
+
+use frugality_measure::energy::Window;
+use kube::ResourceExt;
+
+use super::step::Attempt;
+
+/// By what the generation of CloudNativePG's Cluster is called among what a restored database is.
+pub(super) const CLUSTER_GENERATION: &str = "clusterGeneration";
+
+impl Attempt<'_> {
+    /// Why requests may have reached something else, or pods may be others than the spec asks for: reason code and
+    /// words.
+    pub(super) fn diverted(
+        &self,
+        status: &FrugalityTrialStatus,
+        idle_before: Window,
+    ) -> Option<(Reason, String)> {
+        self.made()
+            .iter()
+            .find_map(|object| self.edited(object))
+            .or_else(|| self.altered())
+            .or_else(|| self.database_edited(status))
+            .or_else(|| self.foreign_endpoint())
+            .or_else(|| self.endpoints_changed(status, idle_before))
+    }
+
+    /// What the attempt's requests and its candidate's queries go through, as it is made.
+    fn made(&self) -> Vec<ChildObject> {
+        let on = nodes::selector(self.measured);
+        let mut made = self
+            .builder
+            .servers(self.candidate, self.name(), self.point.replicas, &on);
+        if let Some(database) = &self.builder.benchmark.spec.database {
+            made.extend(database::of(database).query_path(&self.builder, database, &on));
+        }
+        made
+    }
+
+    fn edited(&self, object: &ChildObject) -> Option<(Reason, String)> {
+        let name = object.name();
+        let mut children = self.observed.children.iter();
+        let is_it = |child: &&Child| child.kind == object.kind() && child.name == name;
+        let child = children.find(is_it);
+        match object {
+            ChildObject::Service(made) => {
+                let difference = match child.map(|child| &child.service) {
+                    Some(Some(now)) => now.difference(&ServiceFacts::of(made))?,
+                    _ => "it was deleted".to_owned(),
+                };
+                let message = format!("the Service {name} was changed from outside: {difference}");
+                Some((Reason::ServiceChanged, message))
+            }
+            ChildObject::Deployment(_) => {
+                let times = child?.generation.filter(|times| *times > 1)?;
+                let message = format!(
+                    "the Deployment {name} was changed from outside: its generation is {times}, and was made as 1"
+                );
+                Some((Reason::DeploymentChanged, message))
+            }
+            _ => None,
+        }
+    }
+
+    /// A pod that runs something else than it was made to run: the image of a pod can be changed, and a ReplicaSet takes
+    /// any pod with its labels for its own.
+    fn altered(&self) -> Option<(Reason, String)> {
+        let objects = self.made().into_iter().chain([self.injector()]);
+        objects.filter_map(ChildObject::into_pod).find_map(|made| {
+            let label = |key: &str| made.metadata.as_ref()?.labels.as_ref()?.get(key).cloned();
+            let (role, workload) = (label(LABEL_ROLE), label(LABEL_WORKLOAD));
+            let contents = contents_of(made.spec.as_ref()?);
+            let mut pods = self.observed.pods.iter().filter(|pod| {
+                let is_of_attempt = pod.trial.as_deref() == Some(self.name());
+                let is_of_run = pod.trial.is_none() && pod.run == self.trial.spec.run;
+                (is_of_attempt || is_of_run)
+                    && Some(&pod.role) == role.as_ref()
+                    && pod.workload == workload
+            });
+            let (pod, what) =
+                pods.find_map(|pod| Some((pod, difference(&pod.contents, &contents)?)))?;
+            let message = format!(
+                "the pod {} is not as the operator made it: {what}; was it edited, or does an admission webhook change pods?",
+                pod.name
+            );
+            Some((Reason::PodChanged, message))
+        })
+    }
+
+    /// Whether the settings of CloudNativePG's database were written since the attempt was opened.
+    fn database_edited(&self, status: &FrugalityTrialStatus) -> Option<(Reason, String)> {
+        let before = status.restored.as_ref()?.state.get(CLUSTER_GENERATION)?;
+        let now = self.cluster_generation();
+        (now.as_ref() != Some(before)).then(|| {
+            let now = now.as_deref().unwrap_or("that of no Cluster");
+            let message = format!(
+                "the database's Cluster was changed from outside: its generation is {now}, and was {before}"
+            );
+            (Reason::DataChanged, message)
+        })
+    }
+
+    /// How often the spec of CloudNativePG's Cluster was written, where there is one. Its operator writes defaults, so
+    /// it need not be 1.
+    pub(super) fn cluster_generation(&self) -> Option<String> {
+        let mut children = self.observed.children.iter();
+        let cluster = children.find(|child| child.kind == ChildKind::Cluster)?;
+        Some(cluster.generation?.to_string())
+    }
+
+    /// Services of the attempt, each with the role of its pods.
+    fn services(&self) -> Vec<(String, Role)> {
+        let made = self.made().into_iter();
+        let services = made.filter_map(|object| match object {
+            ChildObject::Service(service) => Some(service.name_any()),
+            _ => None,
+        });
+        let host = self.builder.database_host();
+        let mut services: Vec<(String, Role)> = services
+            .filter(|name| *name != host)
+            .map(|name| (name, Role::Candidate))
+            .collect();
+        if self.builder.benchmark.spec.database.is_some() {
+            services.push((host, Role::Database));
+        }
+        services
+    }
+
+    fn endpoints(&self) -> impl Iterator<Item = (&Endpoints, Role)> {
+        let services = self.services();
+        self.observed.endpoints.iter().filter_map(move |slice| {
+            let mut services = services.iter();
+            let (_, role) = services.find(|(name, _)| *name == slice.service)?;
+            Some((slice, *role))
+        })
+    }
+
+    fn foreign_endpoint(&self) -> Option<(Reason, String)> {
+        let uids = |role| -> BTreeSet<String> {
+            let pods = self.pods(role).into_iter();
+            pods.map(|pod| pod.uid).collect()
+        };
+        let (candidate, database) = (uids(Role::Candidate), uids(Role::Database));
+        self.endpoints().find_map(|(slice, role)| {
+            let own = match role {
+                Role::Database => &database,
+                _ => &candidate,
+            };
+            let is_own = |uid: &Option<String>| uid.as_ref().is_some_and(|uid| own.contains(uid));
+            let foreign = slice.behind.iter().find(|it| !is_own(&it.pod_uid))?;
+            let message = format!(
+                "{} is behind the Service {}, and is none of the {}'s pods",
+                foreign.name,
+                slice.service,
+                role.as_str()
+            );
+            Some((Reason::ForeignEndpoint, message))
+        })
+    }
+
+    /// A digest of the versions of all slices: another one after any change of an address, even one that was undone.
+    pub(super) fn endpoints_version(&self) -> Option<String> {
+        let mut versions: Vec<&str> = self
+            .endpoints()
+            .map(|(slice, _)| slice.version.as_str())
+            .collect();
+        versions.sort_unstable();
+        (!versions.is_empty()).then(|| hex_digest(versions.join(" ").as_bytes(), 8))
+    }
+
+    /// An address that came and went between two looks: what had connected to it may go on asking it. A pod that is
+    /// restarted, or not ready for a while, changes addresses too; that is the candidate's own doing.
+    fn endpoints_changed(
+        &self,
+        status: &FrugalityTrialStatus,
+        idle_before: Window,
+    ) -> Option<(Reason, String)> {
+        let before = status.endpoints.as_ref()?;
+        let has_changed = |pod: &PodFacts| {
+            let start = idle_before.start_unix_seconds;
+            let ready_since = pod.ready_since_unix_seconds;
+            pod.started_unix_seconds > Some(start) || ready_since.is_none_or(|since| since > start)
+        };
+        let mut own = [self.pods(Role::Candidate), self.pods(Role::Database)]
+            .concat()
+            .into_iter();
+        if self.endpoints_version().as_ref() == Some(before) || own.any(|pod| has_changed(&pod)) {
+            return None;
+        }
+        let message = "the addresses behind the attempt's Services changed since its idle baseline, though none of its pods did";
+        Some((Reason::ForeignEndpoint, message.to_owned()))
+    }
+}

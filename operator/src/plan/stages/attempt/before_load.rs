@@ -1,0 +1,325 @@
+//! An attempt before its load: fresh pods, and the idle baseline.
+
+use crate::{
+    api::{DatabaseFacts, FrugalityTrialStatus, Reason, Role},
+    plan::{
+        action::ChildObject,
+        facts::{
+            Child, ChildKind, PodFacts,
+            pods::{database_facts, image_failure},
+        },
+        objects::SEED_CONTAINER,
+        placement::nodes,
+        protocol::{SETTLE_SECONDS, START_BAND_KELVIN},
+        settings::pods::backend_pods_of,
+        stages::attempt::addresses::CLUSTER_GENERATION,
+    },
+};
+use frugality_measure::energy::Window;
+
+use super::{
+    starting,
+    step::{Attempt, READING_PATIENCE_SECONDS, Step, first_reading, last_reading, uids},
+};
+
+/// How long a trial waits for that, in seconds. A judgement: a board with a heat sink loses half of its excess in about a
+/// minute.
+const COOLING_PATIENCE_SECONDS: f64 = 60.0;
+/// A server that is not ready by then will not be, unless its candidate's `readyWithin` says otherwise.
+const START_PATIENCE_SECONDS: f64 = 180.0;
+
+impl Attempt<'_> {
+    pub(super) fn before_load(&self, status: FrugalityTrialStatus) -> Step {
+        if status.restored.is_none()
+            && self.builder.benchmark.spec.database.is_some()
+            && self.children().next().is_none()
+        {
+            return self.restored_before(status);
+        }
+        let pods = self.pods(Role::Candidate);
+        let missing = self.missing_servers(&pods);
+        let is_server = |child: &&Child| child.kind == ChildKind::Deployment;
+        let newest = self
+            .children()
+            .filter(is_server)
+            .map(|server| server.created_unix_seconds)
+            .reduce(f64::max);
+        let Some(newest) = newest.filter(|_| missing.is_empty()) else {
+            let mut step = Step::wait("starting fresh pods", 1.0);
+            step.create = missing;
+            return step;
+        };
+        if let Some(step) = self.not_coming(&status, &pods) {
+            return step;
+        }
+        // A quota or a cordon may have kept its pods back for any time.
+        let begun = pods.iter().map(|pod| {
+            pod.scheduled_unix_seconds
+                .unwrap_or(pod.created_unix_seconds)
+        });
+        let age = self.now_unix_seconds - begun.fold(newest, f64::max);
+        let is_complete = i32::try_from(pods.len()) == Ok(self.expected_pods());
+        let Some(ready_since) = all_ready_since(&pods).filter(|_| is_complete) else {
+            return self.await_server(status, age, &pods);
+        };
+        let database = self.pods(Role::Database);
+        let database_ready_since = match (
+            &self.builder.benchmark.spec.database,
+            all_ready_since(&database),
+        ) {
+            (None, _) => ready_since,
+            (Some(_), Some(since)) => since,
+            (Some(_), None) if age > START_PATIENCE_SECONDS => {
+                let message =
+                    format!("the database was not ready {age:.0} s after the server's start");
+                return self.void(status, Reason::PodReplaced, &message);
+            }
+            (Some(_), None) => return Step::wait("waiting for the database to be ready", 1.0),
+        };
+        let Some(first) = self.session().and_then(first_reading) else {
+            let Some(session) = self.session() else {
+                return Step::wait("waiting for the meter's first reading", 1.0);
+            };
+            if self.operator_unix_seconds() - session.started_unix_seconds
+                > READING_PATIENCE_SECONDS
+                && let Some((reason, error)) = session.no_reading()
+            {
+                let message = format!("the meter has given no reading: {error}");
+                return self.void(status, reason, &message);
+            }
+            return Step::wait("waiting for the meter's first reading", 1.0);
+        };
+        let settled = (ready_since.max(database_ready_since)
+            + SETTLE_SECONDS
+            + self.readings_ahead_seconds())
+        .max(first);
+        let cooled = self.cooled(settled);
+        let start = *cooled.as_ref().unwrap_or(&settled);
+        let end = start + self.builder.settings.idle_seconds;
+        // By the readings' own clock: by the operator's, were it ahead of the node's, the load would
+        // begin within the baseline.
+        let remaining = end - self.session().and_then(last_reading).unwrap_or(first);
+        if remaining > 0.0 || cooled.is_err() {
+            if self.silent_seconds() > READING_PATIENCE_SECONDS {
+                let message =
+                    format!("the meter has shown nothing new for {READING_PATIENCE_SECONDS} s");
+                return self.without_readings(status, Reason::ReadingsInterrupted, &message);
+            }
+            return match cooled {
+                Ok(_) => Step::wait("measuring the idle baseline", remaining),
+                Err(remaining) => Step::wait(
+                    "waiting for the node to cool to the block's first trial",
+                    remaining,
+                ),
+            };
+        }
+        let record = FrugalityTrialStatus {
+            idle_before: Some(Window {
+                start_unix_seconds: start,
+                end_unix_seconds: end,
+            }),
+            candidate_pods: uids(&pods),
+            database_pods: uids(&database),
+            endpoints: self.endpoints_version(),
+            ..status
+        };
+        let mut step = Step::record(record);
+        step.doing = "starting the load".into();
+        step.create = vec![self.injector()];
+        step
+    }
+
+    /// Records what database the attempt begins with, before it makes anything: its candidate can change the template
+    /// of the next one.
+    fn restored_before(&self, status: FrugalityTrialStatus) -> Step {
+        let status = FrugalityTrialStatus {
+            restored: self.restored(),
+            ..status
+        };
+        if let Some(changed) = self.restored_otherwise(&status) {
+            return self.void(status, Reason::DataChanged, &changed);
+        }
+        let mut step = Step::record(status);
+        step.doing = "recording the state of the database".into();
+        step
+    }
+
+    /// What the Job reports that restored the database for this attempt, and how often its Cluster was written.
+    fn restored(&self) -> Option<DatabaseFacts> {
+        let of_run = |pod: &&PodFacts| {
+            pod.role == Role::Seed.as_str() && pod.run == self.trial.spec.run && !pod.deleting
+        };
+        let pod = self.observed.pods.iter().find(of_run)?;
+        let mut facts = database_facts(&pod.terminated.get(SEED_CONTAINER)?.message)?;
+        let generation = self.cluster_generation();
+        facts
+            .state
+            .extend(generation.map(|it| (CLUSTER_GENERATION.to_owned(), it)));
+        Some(facts)
+    }
+
+    /// The end of an attempt whose server will not come.
+    fn not_coming(&self, status: &FrugalityTrialStatus, pods: &[PodFacts]) -> Option<Step> {
+        if self
+            .children()
+            .any(|it| it.kind == ChildKind::Deployment && it.deleting)
+        {
+            return Some(self.void(
+                status.clone(),
+                Reason::PodReplaced,
+                "the server's Deployment is being deleted",
+            ));
+        }
+        if let Some(failure) = pods
+            .iter()
+            .find_map(|pod| image_failure(pod, self.now_unix_seconds))
+        {
+            return Some(self.fail(status.clone(), Reason::ImagePullFailed, &failure));
+        }
+        if let Some((reason, failure)) = pods.iter().find_map(user_failure) {
+            return Some(self.fail(status.clone(), reason, &failure));
+        }
+        None
+    }
+
+    /// From when on the node is about as cool as at the first trial of the block, in Unix seconds; else how long to wait.
+    /// Trials of a block are compared with each other, so they shall start alike. The time is bounded: a node that does
+    /// not cool so far is measured all the same, and the verdict notes it.
+    fn cooled(&self, settled: f64) -> Result<f64, f64> {
+        let spec = &self.trial.spec;
+        let mut of_block = self.measured_before(|it| {
+            (it.block, it.attempt) == (spec.block, spec.attempt)
+                && it.measured_node == spec.measured_node
+        });
+        let first =
+            of_block.find_map(|status| status.energy.as_ref()?.conditions.idle_before_celsius);
+        let Some(first) = first else {
+            return Ok(settled);
+        };
+        let readings = || {
+            let session = self.session();
+            let readings = session.map_or(&[][..], |session| session.readings.as_slice());
+            readings
+                .iter()
+                .filter(move |reading| reading.at_unix_seconds() >= settled)
+                .filter_map(|reading| {
+                    Some((reading.at_unix_seconds(), reading.temperature_celsius?))
+                })
+        };
+        let cool = readings().find(|(_, celsius)| *celsius <= first + START_BAND_KELVIN);
+        if let Some((at, _)) = cool {
+            return Ok(at.min(settled + COOLING_PATIENCE_SECONDS));
+        }
+        let latest = self.session().and_then(last_reading).unwrap_or(settled);
+        let remaining = settled + COOLING_PATIENCE_SECONDS - latest;
+        if readings().next().is_none() {
+            // A meter that reports no temperature, or no reading after the settling yet.
+            return Ok(settled);
+        }
+        if remaining > 0.0 {
+            Err(remaining.min(1.0))
+        } else {
+            Ok(settled + COOLING_PATIENCE_SECONDS)
+        }
+    }
+
+    fn await_server(
+        &self,
+        status: FrugalityTrialStatus,
+        age_seconds: f64,
+        pods: &[PodFacts],
+    ) -> Step {
+        if let Some(crash) = starting::crash(pods, self.candidate) {
+            return self.fail(status, Reason::CandidateCrashed, &crash);
+        }
+        let refused = self.pods_refused(ChildKind::Deployment);
+        if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+            return step;
+        }
+        if !self.measured.schedulable {
+            let closed = nodes::takes_no_pods(self.measured);
+            if age_seconds > START_PATIENCE_SECONDS {
+                return self.void(status, Reason::NoMeasuredNode, &closed);
+            }
+            return Step::wait(format!("waiting for the server to be ready; {closed}"), 1.0);
+        }
+        let why = starting::awaited(pods, self.candidate, self.point.replicas, refused);
+        let within = self.candidate.ready_within.as_ref();
+        let patience = within.and_then(|within| within.seconds().ok());
+        let patience = patience.unwrap_or(START_PATIENCE_SECONDS);
+        if age_seconds <= patience {
+            let doing = format!("waiting for the server to be ready: {why}");
+            return Step::wait(doing, 1.0);
+        }
+        let message = format!("not ready {patience} s after its start: {why}");
+        // Its own servers come once its backends are ready.
+        let mut servers = self.children();
+        let is_made =
+            servers.any(|child| child.kind == ChildKind::Deployment && child.name == self.name());
+        let expected = if is_made {
+            self.expected_pods()
+        } else {
+            backend_pods_of(self.candidate, self.point.replicas)
+        };
+        if refused.is_none() && i32::try_from(pods.len()) != Ok(expected) {
+            // It is no fault of the candidate's that the cluster makes no pod.
+            return self.void(status, Reason::PodReplaced, &message);
+        }
+        self.fail(status, Reason::CandidateNotReady, &message)
+    }
+
+    /// Those of the candidate's servers and addresses that are to be made now. The one that is asked comes
+    /// once all others are ready: it then finds all of them at its first look, and no name server has an
+    /// answer with fewer to give it.
+    fn missing_servers(&self, pods: &[PodFacts]) -> Vec<ChildObject> {
+        let measured = nodes::selector(self.measured);
+        let swept = self.point.replicas;
+        let mut servers = self
+            .builder
+            .servers(self.candidate, self.name(), swept, &measured);
+        let is_ready_backend = |pod: &&PodFacts| {
+            pod.workload.as_ref() != Some(&self.candidate.name)
+                && pod.ready_since_unix_seconds.is_some()
+        };
+        let ready = pods.iter().filter(is_ready_backend).count();
+        if i32::try_from(ready).unwrap_or(i32::MAX) < backend_pods_of(self.candidate, swept) {
+            servers.retain(|object| object.name() != self.name());
+        }
+        servers.retain(|object| {
+            let is_there =
+                |child: &Child| child.kind == object.kind() && child.name == object.name();
+            !self.children().any(is_there)
+        });
+        servers
+    }
+}
+
+/// Why a kubelet does not start a candidate's container as a user other than root: reason code and
+/// words. It sees that from the image, so waiting does not help.
+fn user_failure(pod: &PodFacts) -> Option<(Reason, String)> {
+    let (_, message) = pod.waiting.as_ref()?;
+    // The kubelet's own words (`verifyRunAsNonRoot` of kuberuntime).
+    let reason = if message.contains("image will run as root") {
+        Reason::ImageRunsAsRoot
+    } else if message.contains("image has non-numeric user") {
+        Reason::ImageUserNotNumeric
+    } else {
+        return None;
+    };
+    Some((
+        reason,
+        format!(
+            "pod {}: {message}; write a number above 0 into its runAsUser in spec.candidates, or build the image with a USER that is one",
+            pod.name
+        ),
+    ))
+}
+
+/// When the last of the pods became ready, if there are any and all are.
+fn all_ready_since(pods: &[PodFacts]) -> Option<f64> {
+    pods.iter()
+        .map(|pod| pod.ready_since_unix_seconds)
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .reduce(f64::max)
+}

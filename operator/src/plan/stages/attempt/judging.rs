@@ -1,0 +1,385 @@
+//! The end of an attempt: from the injector's last words and the readings to figures, or to the
+//! reason why there are none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use frugality_measure::{
+    attempt::{self, Assessment, Windows, assess, same_answers, windows},
+    energy::{EnergyFigures, Limits, Window},
+    k6::SCRIPT_EXCEPTION,
+    load::RequestFigures,
+    report::{InjectionReport, ReportError},
+    void::Void,
+};
+use kube::ResourceExt;
+
+use crate::{
+    api::{
+        DecidingFigure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role,
+        TrialColumns,
+    },
+    plan::{
+        facts::{PodFacts, Termination, pods::database_facts},
+        ledger::outcome_of,
+        objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
+        protocol::SETTLE_SECONDS,
+        settings::Counted,
+        stages::attempt::step::{Attempt, READING_PATIENCE_SECONDS, Step, last_reading},
+    },
+    text,
+};
+
+/// Longest wait, after all readings, for the sidecar that counts the database's transactions.
+const COUNT_PATIENCE_SECONDS: f64 = 20.0;
+
+impl Attempt<'_> {
+    pub(super) fn after_load(
+        &self,
+        mut status: FrugalityTrialStatus,
+        idle_before: Window,
+        injector: &PodFacts,
+        end: &Termination,
+    ) -> Step {
+        let report = match InjectionReport::decode(&end.message) {
+            Ok(report) => report,
+            // Another attempt would end alike.
+            Err(ReportError::InjectorFailed {
+                message,
+                exit_code: Some(SCRIPT_EXCEPTION),
+                ..
+            }) if self.builder.settings.counted == Counted::Cycles => {
+                return self.fail(status, Reason::ScriptFailed, &message);
+            }
+            Err(ReportError::InjectorFailed { message, .. }) => {
+                return self.void(status, Reason::InjectorFailed, &message);
+            }
+            Err(error) => {
+                let message = format!("{error}; exit code {} {}", end.exit_code, end.reason);
+                return self.void(status, Reason::InjectorFailed, &message);
+            }
+        };
+        // Such a pod stays for a moment, with the report of a load that was cut short.
+        if injector.deleting && report.interrupted.is_some() {
+            return self.void(
+                status,
+                Reason::InjectorDeleted,
+                "the injector's pod was deleted during the load",
+            );
+        }
+        let windows = match windows(&report, SETTLE_SECONDS, self.builder.settings.idle_seconds) {
+            Ok(windows) => windows,
+            Err(void) => return self.void(status, void.reason(), &void.to_string()),
+        };
+        let last = self.session().and_then(last_reading).unwrap_or_default();
+        let remaining = windows.idle_after.end_unix_seconds - last;
+        if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
+            return Step::wait("measuring the idle baseline", remaining);
+        }
+        // Kubelet ends it after the injector, which takes a second or two.
+        let is_counting = self.builder.benchmark.spec.database.is_some()
+            && !injector.terminated.contains_key(TRANSACTIONS_CONTAINER)
+            && !(injector.ended || injector.deleting);
+        let waited = last + self.silent_seconds() - windows.idle_after.end_unix_seconds;
+        if is_counting && waited < COUNT_PATIENCE_SECONDS {
+            return Step::wait("waiting for the count of transactions", 1.0);
+        }
+        status.transactions_per_request = transactions_per_request(injector, &report);
+        status.window = Some(windows.measured);
+        status.idle_after = Some(windows.idle_after);
+        status.images = self
+            .pods(Role::Candidate)
+            .iter()
+            .chain(&self.pods(Role::Database))
+            .chain([injector])
+            .flat_map(|pod| pod.images.clone())
+            .collect();
+        status.restarts = Some(
+            self.pods(Role::Candidate)
+                .iter()
+                .map(|pod| pod.restarts)
+                .sum(),
+        );
+        status.database = injector
+            .terminated
+            .get(PREPARE_CONTAINER)
+            .and_then(|prepare| database_facts(&prepare.message));
+        self.judge(status, idle_before, &windows, report)
+    }
+
+    fn judge(
+        &self,
+        mut status: FrugalityTrialStatus,
+        idle_before: Window,
+        windows: &Windows,
+        report: InjectionReport,
+    ) -> Step {
+        if let Some(differ) = self.images_differ() {
+            return self.void(status, Reason::ImageChanged, &differ);
+        }
+        if let Some(changed) = self.image_changed(&status) {
+            return self.void(status, Reason::ImageChanged, &changed);
+        }
+        if let Some(changed) = self.data_changed(&status) {
+            return self.void(status, Reason::DataChanged, &changed);
+        }
+        let restarted_pods: BTreeSet<String> = self
+            .pods(Role::Candidate)
+            .iter()
+            .filter(|pod| pod.restarts > 0)
+            .map(|pod| pod.uid.clone())
+            .collect();
+        let assessed = assess(&attempt::Attempt {
+            report: &report,
+            windows,
+            idle_before,
+            readings: self
+                .session()
+                .map_or(&[], |session| session.readings.as_slice()),
+            candidate_pods: &status.candidate_pods.iter().cloned().collect(),
+            workloads: &self.workloads(),
+            database_pods: &status.database_pods.iter().cloned().collect(),
+            restarted_pods: &restarted_pods,
+            injector_pods: &self
+                .pods(Role::Injector)
+                .into_iter()
+                .map(|pod| pod.uid)
+                .collect(),
+            expected_status: &self.builder.settings.expected_status,
+            limits: Limits::new(self.builder.config.max_node_watts),
+        });
+        status.set_load(report.measured);
+        status.course = report.course;
+        status.warm_up = report.warm_up;
+        status.tail = report.tail;
+        status.clock = report.clock;
+        status.clock_after = report.clock_after;
+        status.injector_cpu = report.cpu;
+        let Assessment { requests, energy } = match assessed {
+            Ok(assessment) => assessment,
+            Err(void @ (Void::MeterMissing {} | Void::ReadingsInterrupted { .. })) => {
+                return self.without_readings(status, void.reason(), &void.to_string());
+            }
+            Err(void) => return self.void(status, void.reason(), &void.to_string()),
+        };
+        if let Some(changed) = self.meter_changed(&energy) {
+            return self.void(status, "MeterChanged", &changed);
+        }
+        if let Some(changed) = self.node_changed(&energy) {
+            return self.void(status, changed.reason(), &changed.to_string());
+        }
+        let of_candidate = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
+        let earlier = self
+            .measured_before(of_candidate)
+            .find_map(|status| status.requests.as_ref());
+        if let Some(Err(void)) = earlier.map(|earlier| same_answers(&requests, earlier)) {
+            return self.void(status, void.reason(), &void.to_string());
+        }
+        status.columns = Some(self.columns(&requests, &energy));
+        let unit = self.builder.settings.units.whole;
+        let message = match requests.errors {
+            0 => format!("{} {unit}s, all as expected", requests.successes),
+            errors => format!("{} {unit}s as expected, {errors} not", requests.successes),
+        };
+        status.requests = Some(requests);
+        status.energy = Some(energy);
+        self.end(status, Outcome::Measured, Reason::Measured, &message)
+    }
+
+    /// UIDs of the candidate's pods by server, where it has several.
+    fn workloads(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut workloads: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        if !self.candidate.backends.is_empty() {
+            for pod in self.pods(Role::Candidate) {
+                let name = pod.workload.unwrap_or_default();
+                workloads.entry(name).or_default().insert(pod.uid);
+            }
+        }
+        workloads
+    }
+
+    /// Pods of one server that run different images under one name: a tag was pushed while they started.
+    fn images_differ(&self) -> Option<String> {
+        let mut first: BTreeMap<&String, &String> = BTreeMap::new();
+        let pods = [self.pods(Role::Candidate), self.pods(Role::Database)].concat();
+        let images = pods.iter().flat_map(|pod| &pod.images);
+        for (container, digest) in images {
+            let before = *first.entry(container).or_insert(digest);
+            if before != digest {
+                return Some(format!(
+                    "the pods of {container} have different images under one name: {before} and {digest}"
+                ));
+            }
+        }
+        None
+    }
+
+    /// Digests of images that differ from those of the run's earlier trials: the candidate's from its
+    /// own, all others from any.
+    fn image_changed(&self, now: &FrugalityTrialStatus) -> Option<String> {
+        let differs = |earlier: &FrugalityTrialStatus, is_compared: &dyn Fn(&str) -> bool| {
+            now.images.iter().find_map(|(container, digest)| {
+                let before = earlier.images.get(container)?;
+                (is_compared(container) && before != digest).then(|| {
+                    format!(
+                        "the image of {container} is {digest}, and was {before} in earlier trials"
+                    )
+                })
+            })
+        };
+        let own = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
+        let of_candidate = self
+            .measured_before(own)
+            .find_map(|earlier| differs(earlier, &is_of_candidate));
+        let of_others = || {
+            self.measured_before(|_| true)
+                .find_map(|earlier| differs(earlier, &|container| !is_of_candidate(container)))
+        };
+        of_candidate.or_else(of_others)
+    }
+
+    /// Whether the restored database differs from that of the run's first attempt, and in what.
+    pub(super) fn restored_otherwise(&self, status: &FrugalityTrialStatus) -> Option<String> {
+        self.builder.benchmark.spec.database.as_ref()?;
+        let Some(now) = &status.restored else {
+            return Some("the state of the restored database is not known: the seed's Job or pod was deleted".into());
+        };
+        // Void attempts count: a candidate can change the template in any of them.
+        let of_run = self.observed.trials.iter();
+        let of_run = of_run.filter(|trial| trial.spec.run == self.trial.spec.run);
+        let restored = of_run.filter_map(|trial| {
+            let restored = trial.status.as_ref()?.restored.as_ref()?;
+            Some((trial.creation_timestamp()?.0, restored))
+        });
+        let (_, first) = restored.min_by_key(|(opened, _)| *opened)?;
+        let kinds: BTreeSet<&String> = now.state.keys().chain(first.state.keys()).collect();
+        let mut differing: Vec<&str> = kinds
+            .into_iter()
+            .filter(|kind| now.state.get(*kind) != first.state.get(*kind))
+            .map(String::as_str)
+            .collect();
+        if (now.rows, &now.digest) != (first.rows, &first.digest) {
+            differing.insert(0, "seeded table");
+        }
+        (!differing.is_empty()).then(|| {
+            format!(
+                "the database of this attempt is not that of the run's first one: {} differ",
+                differing.join(", ")
+            )
+        })
+    }
+
+    /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,
+    /// where requests only read.
+    fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
+        if !self.builder.settings.only_reads {
+            return None;
+        }
+        let database = self.builder.benchmark.spec.database.as_ref()?;
+        let Some(now) = &status.database else {
+            return Some("rows and digest could not be read before the load".into());
+        };
+        let expected = expected_rows(&database.seed);
+        if now.rows != expected {
+            return Some(format!(
+                "the database holds {} rows, and {expected} were seeded",
+                now.rows
+            ));
+        }
+        let earlier = self
+            .measured_before(|_| true)
+            .find_map(|status| status.database.as_ref())?;
+        (now != earlier).then(|| {
+            format!(
+                "the database holds {} rows with digest {}, and held {} rows with digest {} before",
+                now.rows, now.digest, earlier.rows, earlier.digest
+            )
+        })
+    }
+
+    /// Joules of different meters are never averaged; each node has its own.
+    fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
+        let node = &self.trial.spec.measured_node;
+        let earlier = self
+            .measured_before(|spec| spec.measured_node == *node)
+            .find_map(|status| status.energy.as_ref())?;
+        let words = |energy: &EnergyFigures| format!("{} zone {}", energy.meter, energy.zone);
+        let is_same = earlier.meter == now.meter && earlier.zone == now.zone;
+        (!is_same).then(|| {
+            format!(
+                "earlier trials of the run were measured by {}, this one by {}",
+                words(earlier),
+                words(now)
+            )
+        })
+    }
+
+    /// Kernel, governor and firmware are those of the earlier trials on this node.
+    fn node_changed(&self, now: &EnergyFigures) -> Option<Void> {
+        let node = &self.trial.spec.measured_node;
+        self.measured_before(|spec| spec.measured_node == *node)
+            .filter_map(|status| status.energy.as_ref())
+            .find_map(|earlier| {
+                let (earlier, now) = (&earlier.conditions, &now.conditions);
+                earlier.platform.change(&now.platform)
+            })
+            .map(|(what, from, to)| Void::NodeChanged {
+                what: what.to_owned(),
+                from,
+                to,
+            })
+    }
+
+    /// A node that the injector shared has no gross joules per request of the candidate's.
+    fn columns(&self, requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
+        let gross = energy
+            .gross_joules_per_request
+            .filter(|_| !self.trial.spec.is_node_shared());
+        let units = &self.builder.settings.units;
+        let joules = gross.and_then(|joules| {
+            text::joules(
+                &text::number(joules),
+                DecidingFigure::Gross,
+                energy.provenance,
+            )
+        });
+        let number = |amount: Option<f64>| amount.map(text::number);
+        TrialColumns {
+            energy: joules.map(|text| units.each(text)),
+            rate: number(requests.requests_per_second).map(|text| units.rate(text)),
+            latency: number(requests.ms_per_request).map(|text| units.time(text)),
+            errors: Some(requests.errors.to_string()),
+        }
+    }
+
+    /// The run's trials that count so far, those of a kind.
+    pub(super) fn measured_before(
+        &self,
+        is_meant: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> impl Iterator<Item = &FrugalityTrialStatus> {
+        self.observed
+            .trials
+            .iter()
+            .filter(|trial| trial.spec.run == self.trial.spec.run)
+            .filter(move |trial| is_meant(&trial.spec))
+            .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
+            .filter_map(|trial| trial.status.as_ref())
+    }
+}
+
+/// The database's transactions between the two counts, for each request of warm-up, measured run and tail.
+fn transactions_per_request(injector: &PodFacts, report: &InjectionReport) -> Option<f64> {
+    let words = |container| {
+        let end = injector.terminated.get(container)?;
+        Some(end.message.split_whitespace())
+    };
+    let before: u64 = words(PREPARE_CONTAINER)?.nth(2)?.parse().ok()?;
+    let after: u64 = words(TRANSACTIONS_CONTAINER)?.next()?.parse().ok()?;
+    let requests = [&report.warm_up, &report.tail]
+        .into_iter()
+        .flatten()
+        .fold(report.measured.span().requests, |sum, span| {
+            sum.saturating_add(span.requests)
+        });
+    let transactions = after.checked_sub(before)?;
+    (requests > 0).then(|| transactions as f64 / requests as f64)
+}

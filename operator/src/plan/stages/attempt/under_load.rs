@@ -1,0 +1,153 @@
+//! An attempt under load: its pods stay, and the injector ends.
+
+use frugality_measure::{energy::Window, fortio::Amount};
+
+use super::step::{Attempt, Step, first_reading, uids};
+use crate::{
+    api::{FrugalityTrialStatus, Reason, Role},
+    plan::{
+        facts::{
+            Child, ChildKind,
+            pods::{image_failure, last_words},
+        },
+        objects::{INJECTOR_CONTAINER, PREPARE_CONTAINER},
+        placement::nodes,
+        protocol::TAIL_SECONDS,
+    },
+};
+
+/// Longest start of the injector's pod, its check of the database included.
+const INJECTOR_PATIENCE_SECONDS: f64 = 120.0;
+
+impl Attempt<'_> {
+    pub(super) fn under_load(&self, status: FrugalityTrialStatus, idle_before: Window) -> Step {
+        let covered = self
+            .session()
+            .and_then(first_reading)
+            .is_some_and(|first| first <= idle_before.start_unix_seconds);
+        if !covered {
+            // Reading begins when the attempt is opened, long before its baseline.
+            let began_late = self.session().is_none_or(|session| {
+                let began = session.started_unix_seconds - self.observed.operator_ahead_seconds;
+                began > idle_before.start_unix_seconds
+            });
+            let why = if began_late {
+                "the operator was restarted after the attempt had begun"
+            } else {
+                "the meter gave none until then"
+            };
+            let message = format!("the readings do not reach back to the idle baseline: {why}");
+            return self.void(status, Reason::ReadingsInterrupted, &message);
+        }
+        if let Some(step) = self.replaced(&status) {
+            return step;
+        }
+        if let Some((reason, message)) = self.diverted(&status, idle_before) {
+            return self.void(status, reason, &message);
+        }
+        let restarted = self
+            .pods(Role::Database)
+            .into_iter()
+            .find(|pod| pod.started_unix_seconds > Some(idle_before.start_unix_seconds));
+        if let Some(pod) = restarted {
+            let message = format!(
+                "a container of the database's pod {} was restarted",
+                pod.name
+            );
+            return self.void(status, Reason::PodReplaced, &message);
+        }
+        let Some(job) = self.child(ChildKind::Job) else {
+            if self.session().is_some_and(|session| session.injector_seen) {
+                return self.void(
+                    status,
+                    Reason::InjectorDeleted,
+                    "the injector's Job was deleted from outside",
+                );
+            }
+            let mut step = Step::wait("starting the load", 1.0);
+            step.create = vec![self.injector()];
+            return step;
+        };
+        let pods = self.pods(Role::Injector);
+        let Some(pod) = pods.first() else {
+            let age_seconds = self.now_unix_seconds - job.created_unix_seconds;
+            let refused = job.pods_refused.as_deref();
+            if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+                return step;
+            }
+            return self.await_injector(status, job, "waiting for the injector's pod");
+        };
+        if let Some(failure) = image_failure(pod, self.now_unix_seconds) {
+            return self.fail(status, Reason::ImagePullFailed, &failure);
+        }
+        if let Some(end) = pod.terminated.get(PREPARE_CONTAINER)
+            && end.exit_code != 0
+        {
+            let message = format!("the database could not be prepared: {}", last_words(end));
+            return self.void(status, Reason::InjectorFailed, &message);
+        }
+        match pod.terminated.get(INJECTOR_CONTAINER) {
+            None if pod.deleting || pod.ended => self.void(
+                status,
+                Reason::InjectorDeleted,
+                "the injector's pod ended without a result",
+            ),
+            None => self.await_injector(status, job, "load is on"),
+            Some(end) => self.after_load(status, idle_before, pod, end),
+        }
+    }
+
+    /// A measured pod that is not the one whose idle baseline was taken.
+    fn replaced(&self, status: &FrugalityTrialStatus) -> Option<Step> {
+        for (role, recorded) in [
+            (Role::Candidate, &status.candidate_pods),
+            (Role::Database, &status.database_pods),
+        ] {
+            let pods = self.pods(role);
+            if uids(&pods) != *recorded {
+                let message = format!(
+                    "the {}'s pod is not the one that the attempt began with: {} instead of {}",
+                    role.as_str(),
+                    words(&uids(&pods)),
+                    words(recorded)
+                );
+                return Some(self.void(status.clone(), Reason::PodReplaced, &message));
+            }
+        }
+        None
+    }
+
+    fn await_injector(&self, status: FrugalityTrialStatus, job: &Child, doing: &str) -> Step {
+        let settings = self.builder.settings;
+        let load = match settings.amount {
+            Amount::DurationSeconds(seconds) => seconds,
+            // A number of requests takes as long as it takes; the run's deadline is the limit.
+            Amount::Requests(_) => settings.deadline_seconds,
+        };
+        let longest = INJECTOR_PATIENCE_SECONDS
+            + settings.warm_up_seconds
+            + load
+            + TAIL_SECONDS
+            + 3.0 * settings.timeout_seconds;
+        // A quota may have kept its pod back for any time.
+        let pods = self.pods(Role::Injector);
+        let began = pods.first().map_or(job.created_unix_seconds, |pod| {
+            pod.created_unix_seconds.max(job.created_unix_seconds)
+        });
+        if self.now_unix_seconds - began > longest {
+            let mut message = format!("the injector has not ended {longest} s after its start");
+            if !self.injector.schedulable {
+                message = format!("{message}; {}", nodes::takes_no_pods(self.injector));
+            }
+            return self.void(status, Reason::InjectorFailed, &message);
+        }
+        Step::wait(doing, 2.0)
+    }
+}
+
+fn words(uids: &[String]) -> String {
+    match uids {
+        [] => "none".into(),
+        uids => uids.join(", "),
+    }
+}

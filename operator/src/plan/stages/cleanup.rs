@@ -1,0 +1,154 @@
+//! Nothing but the attempt may be on the run's nodes.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use kube::ResourceExt;
+
+use crate::{
+    api::{FrugalityTrial, Reason, Verdict},
+    plan::{
+        action::Plan,
+        context::{BUSY_REQUEUE_SECONDS, Context, Stage, is_of_attempt},
+        ledger::Next,
+        names,
+        placement::nodes::Nodes,
+        settings::Settings,
+    },
+};
+
+/// Stops a run until the objects of other runs, attempts and benchmarks are gone.
+pub(in crate::plan) fn is_done(
+    context: &Context<'_>,
+    settings: &Settings,
+    nodes: &Nodes,
+) -> Stage<()> {
+    let open = match context.ledger.next(settings) {
+        Next::Open(trial) => Some(trial),
+        _ => None,
+    };
+    if let Some(trial) = open
+        && let Some(other) = contamination(context, nodes, trial)
+    {
+        let message = format!("{other} was on the nodes of the attempt");
+        return Break(context.void(Some(nodes), trial, Reason::OtherPods, &message));
+    }
+    stale_objects(context, nodes)?;
+    foreign_pods(context, nodes)?;
+    if open.is_some() {
+        return Continue(());
+    }
+    terminating(context, nodes)?;
+    // Objects of the last attempt could still query the database, which is restored for the next one.
+    last_attempt(context, nodes)?;
+    match nodes.closed() {
+        Some(closed) => Break(context.not_possible(
+            Some(nodes),
+            Verdict::Invalid,
+            closed.reason,
+            closed.message,
+        )),
+        None => Continue(()),
+    }
+}
+
+/// What is on the run's nodes next to an attempt. Only a late write of another operator can make such an object. The
+/// first operator that sees the object ends the attempt before it removes the rest, so that no
+/// figure comes from an operator that did not see it.
+fn contamination(context: &Context<'_>, nodes: &Nodes, trial: &FrugalityTrial) -> Option<String> {
+    let name = trial.name_any();
+    let is_other = |run: &str, other: Option<&String>| {
+        run != context.run || other.is_some_and(|other| *other != name)
+    };
+    let child = || {
+        let mut children = context.observed.children.iter();
+        let found = children.find(|child| is_other(&child.run, child.trial.as_ref()))?;
+        Some(format!("{:?} {}", found.kind, found.name))
+    };
+    let pod = || {
+        let mut pods = context.observed.pods.iter();
+        let found = pods.find(|pod| is_other(&pod.run, pod.trial.as_ref()))?;
+        Some(format!("Pod {}", found.name))
+    };
+    let foreign = || {
+        let found = *context.foreign_pods(nodes).first()?;
+        Some(format!("Pod {found} of another benchmark"))
+    };
+    child().or_else(pod).or_else(foreign)
+}
+
+/// The objects of an earlier spec's run.
+fn stale_objects(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
+    let stale = context.children_where(|child| child.run != context.run);
+    let is_stale = |run: &String| run != context.run;
+    if stale.is_empty() && !context.observed.pods.iter().any(|pod| is_stale(&pod.run)) {
+        return Continue(());
+    }
+    Break(Plan {
+        delete: stale,
+        ..wait(
+            context,
+            nodes,
+            Reason::CleaningUp,
+            "removing the objects of an earlier spec",
+        )
+    })
+}
+
+fn foreign_pods(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
+    let foreign = context.foreign_pods(nodes);
+    if foreign.is_empty() {
+        return Continue(());
+    }
+    let message = format!(
+        "waits until the pods of other benchmarks have ended: {}",
+        foreign.join(", ")
+    );
+    Break(wait(context, nodes, Reason::CleaningUp, &message))
+}
+
+/// The first shared object that is still terminating, as after a suspension. Nothing starts before it is gone.
+fn terminating(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
+    let child = || {
+        let mut children = context.observed.children.iter();
+        let found = children.find(|child| child.deleting && child.trial.is_none())?;
+        Some(format!("{:?} {}", found.kind, found.name))
+    };
+    let pod = || {
+        let mut pods = context.observed.pods.iter();
+        let found = pods.find(|pod| pod.deleting && pod.trial.is_none())?;
+        Some(format!("Pod {}", found.name))
+    };
+    let Some(leaving) = child().or_else(pod) else {
+        return Continue(());
+    };
+    // The Job that restores the database goes after each attempt.
+    let seed = names::seed_name(&context.benchmark.name_any(), context.run);
+    let reason = if context.ledger.is_begun() && leaving.contains(&seed) {
+        Reason::Measuring
+    } else {
+        Reason::CleaningUp
+    };
+    let message = format!("waits until {leaving} is gone");
+    Break(wait(context, nodes, reason, &message))
+}
+
+fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
+    let leftovers = context.children_where(|child| child.trial.is_some());
+    let mut pods = context.observed.pods.iter();
+    if leftovers.is_empty() && !pods.any(|pod| is_of_attempt(&pod.role)) {
+        return Continue(());
+    }
+    Break(Plan {
+        delete: leftovers,
+        ..context.running(
+            Some(nodes),
+            Reason::Measuring,
+            "removing the pods of the last attempt",
+            BUSY_REQUEUE_SECONDS / 2.0,
+        )
+    })
+}
+
+fn wait(context: &Context<'_>, nodes: &Nodes, reason: Reason, message: &str) -> Plan {
+    context.running(Some(nodes), reason, message, BUSY_REQUEUE_SECONDS)
+}

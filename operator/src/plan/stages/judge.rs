@@ -1,0 +1,49 @@
+//! The ends of a run that the ledger or the clock decides.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use crate::{
+    api::{Reason, Verdict},
+    plan::{
+        context::{Context, Stage},
+        settings::Settings,
+        verdict::{Judgement, judge, without_figures},
+    },
+};
+
+/// Stops a run whose ledger allows a verdict.
+pub(in crate::plan) fn is_undecided(context: &Context<'_>, settings: &Settings) -> Stage<()> {
+    match unreadable(context).or_else(|| judge(settings, context.ledger)) {
+        Some(judgement) => Break(context.conclude(None, judgement)),
+        None => Continue(()),
+    }
+}
+
+/// An entry of this run that can't be read. Its contents are unknown, so no verdict may follow from the others.
+fn unreadable(context: &Context<'_>) -> Option<Judgement> {
+    let is_own = |run: &Option<String>| run.as_deref().is_none_or(|run| run == context.run);
+    let mut entries = context.observed.unreadable.iter();
+    let entry = entries.find(|entry| is_own(&entry.run))?;
+    Some(without_figures(
+        Verdict::Error,
+        Reason::LedgerUnreadable,
+        format!(
+            "the ledger's entry {} can't be read: {}; run the version of Frugality that wrote it, or start another run with another number in spec.rerun",
+            entry.name, entry.error
+        ),
+    ))
+}
+
+/// Stops a run that has had its turn for longer than its deadline.
+pub(in crate::plan) fn is_in_time(context: &Context<'_>, settings: &Settings) -> Stage<()> {
+    let started = context.queue.started_unix_seconds();
+    let is_late = |started: f64| context.now_unix_seconds - started > settings.deadline_seconds;
+    if started.is_some_and(is_late) {
+        let message = format!(
+            "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks or points",
+            context.benchmark.spec.deadline
+        );
+        return Break(context.fail(settings, None, Reason::DeadlineExceeded, &message));
+    }
+    Continue(())
+}

@@ -1,0 +1,102 @@
+//! What must be right before a run may begin. The operator does not remember these endings: once the cluster's fault is
+//! removed, the run begins.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use frugality_measure::reading::Provenance;
+
+use crate::{
+    api::{Reason, Verdict},
+    plan::{
+        action::Plan,
+        context::{BUSY_REQUEUE_SECONDS, Context, Stage},
+        database,
+        facts::{NodeFacts, Session, preflight},
+        placement::nodes::Nodes,
+        settings::Settings,
+        verdict::{modelled_not_allowed, without_figures},
+    },
+};
+
+/// Stops a run that may not begin.
+pub(in crate::plan) fn is_passed(
+    context: &Context<'_>,
+    settings: &Settings,
+    nodes: &Nodes,
+) -> Stage<()> {
+    if context.ledger.is_begun() {
+        return Continue(());
+    }
+    if let Some(refusal) = context.refused_for_good() {
+        let judgement = without_figures(Verdict::Error, refusal.reason, refusal.message.clone());
+        return Break(context.conclude(Some(nodes), judgement));
+    }
+    let database = context.benchmark.spec.database.as_ref();
+    if let Some((reason, message)) =
+        database.and_then(|it| database::of(it).missing_in_cluster(context.observed))
+    {
+        return Break(context.not_possible(Some(nodes), Verdict::Error, reason, message.into()));
+    }
+    let mut measured = nodes.measured().into_iter();
+    match measured.find_map(|node| meter(context, settings, nodes, node)) {
+        Some(plan) => Break(plan),
+        None => Continue(()),
+    }
+}
+
+/// What stops the run at the meter of a measured node, if anything does.
+fn meter(
+    context: &Context<'_>,
+    settings: &Settings,
+    nodes: &Nodes,
+    node: &NodeFacts,
+) -> Option<Plan> {
+    let session = context.observed.sessions.get(&preflight(&node.name));
+    let Some(reading) = session.and_then(|session| session.readings.last()) else {
+        return Some(without_reading(context, nodes, node, session));
+    };
+    let judgement = match reading.meter.provenance {
+        Provenance::Fake => without_figures(
+            Verdict::Invalid,
+            Reason::MeterFake,
+            format!(
+                "the meter on node {} invents its numbers ({}); switch its development mode off",
+                node.name, reading.meter.source
+            ),
+        ),
+        Provenance::Modelled if settings.gates_on_joules() && !settings.allow_modelled => {
+            modelled_not_allowed()
+        }
+        _ => return None,
+    };
+    let mut plan = context.conclude(Some(nodes), judgement);
+    plan.watch = context.preflight_watches(nodes);
+    Some(plan)
+}
+
+fn without_reading(
+    context: &Context<'_>,
+    nodes: &Nodes,
+    node: &NodeFacts,
+    session: Option<&Session>,
+) -> Plan {
+    let mut plan = match session.and_then(Session::no_reading) {
+        Some((reason, error)) => context.not_possible(
+            Some(nodes),
+            Verdict::Invalid,
+            reason,
+            format!("the meter on node {} gives no reading: {error}", node.name),
+        ),
+        None => context.running(
+            Some(nodes),
+            Reason::Waiting,
+            "waiting for the meter's first reading",
+            BUSY_REQUEUE_SECONDS,
+        ),
+    };
+    if let (None, Some(current)) = (plan.status.verdict, context.current_status()) {
+        plan.status = current.clone();
+    }
+    plan.watch = context.preflight_watches(nodes);
+    plan
+}

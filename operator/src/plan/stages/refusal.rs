@@ -1,0 +1,46 @@
+//! What the API server refused to create.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use crate::plan::{
+    action::Plan,
+    context::{Context, Stage},
+    placement::nodes::Nodes,
+    report::status::State,
+    settings::Settings,
+};
+
+/// How often an object is tried again that a quota has refused.
+const REFUSED_REQUEUE_SECONDS: f64 = 5.0;
+
+/// Stops a run of which an object was refused for good.
+pub(in crate::plan) fn may_pass(
+    context: &Context<'_>,
+    settings: &Settings,
+    nodes: &Nodes,
+) -> Stage<()> {
+    match context.refused_for_good() {
+        Some(refusal) => {
+            Break(context.fail(settings, Some(nodes), refusal.reason, &refusal.message))
+        }
+        None => Continue(()),
+    }
+}
+
+/// The same plan. If it tries an object again that a quota has refused, its conditions say so.
+pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, plan: Plan) -> Plan {
+    match &context.observed.refused {
+        Some(refusal) if !plan.create.is_empty() && plan.record().is_none() => {
+            let state = State::Running {
+                reason: refusal.reason,
+                message: format!("{}; waiting until it has room", refusal.message),
+            };
+            Plan {
+                status: context.report(Some(nodes), None, &state).status,
+                requeue_seconds: REFUSED_REQUEUE_SECONDS,
+                ..plan
+            }
+        }
+        _ => plan,
+    }
+}

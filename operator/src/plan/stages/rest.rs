@@ -1,0 +1,80 @@
+//! A suspended benchmark.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use crate::{
+    api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Reason},
+    plan::{
+        action::{LedgerWrite, Plan},
+        context::{Context, SOON_SECONDS, Stage},
+        ledger::{Next, record::ended},
+        report::{events, status::State},
+        settings::Settings,
+    },
+};
+
+/// Stops a suspended run: the open attempt ends as void, then all objects go, then the locks. A block of which a
+/// part was measured begins again, because its trials must be neighbours in time.
+pub(in crate::plan) fn is_not_suspended(context: &Context<'_>, settings: &Settings) -> Stage<()> {
+    if !context.benchmark.spec.suspend {
+        return Continue(());
+    }
+    Break(match context.ledger.next(settings) {
+        Next::Open(trial) => {
+            let record = suspended(context, trial.status.clone().unwrap_or_default());
+            suspending(
+                context,
+                trial,
+                &record,
+                LedgerWrite::record(trial, record.clone()),
+            )
+        }
+        Next::Start(start) if start.position > 1 => {
+            let entry = context.entry(settings, None, &start);
+            let record = suspended(context, FrugalityTrialStatus::default());
+            let write = LedgerWrite::open_ended(entry.clone(), record.clone());
+            suspending(context, &entry, &record, write)
+        }
+        _ => at_rest(context, settings),
+    })
+}
+
+fn suspended(context: &Context<'_>, status: FrugalityTrialStatus) -> FrugalityTrialStatus {
+    ended(
+        status,
+        Outcome::Void,
+        Reason::Suspended,
+        "the benchmark was suspended",
+        context.now_unix_seconds,
+    )
+}
+
+fn suspending(
+    context: &Context<'_>,
+    trial: &FrugalityTrial,
+    record: &FrugalityTrialStatus,
+    write: LedgerWrite,
+) -> Plan {
+    let mut plan = context.running(
+        None,
+        Reason::Measuring,
+        "suspending: the block in hand becomes void",
+        SOON_SECONDS,
+    );
+    plan.events.extend(events::of_trial(trial, record));
+    plan.ledger = Some(write);
+    plan
+}
+
+fn at_rest(context: &Context<'_>, settings: &Settings) -> Plan {
+    let go_on = if context.ledger.is_begun() {
+        "measured blocks are kept; set spec.suspend to false to go on"
+    } else {
+        "nothing has been measured; set spec.suspend to false to begin"
+    };
+    let left = context.estimate(settings);
+    let message = format!("suspended with {left} to go: {go_on}");
+    let mut plan = context.report(None, None, &State::Suspended { message });
+    context.clear(&mut plan);
+    plan
+}

@@ -1,0 +1,64 @@
+//! Whether the run may use its nodes now.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use crate::{
+    api::Reason,
+    plan::{
+        action::{LockAction, Plan},
+        context::{BUSY_REQUEUE_SECONDS, Context, Stage},
+        placement::{nodes::Nodes, queue::Admission},
+        settings::Settings,
+    },
+};
+
+/// How often a benchmark is looked at that waits for its turn.
+const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
+
+/// Stops a run that does not hold the locks of its nodes.
+pub(in crate::plan) fn is_here(
+    context: &Context<'_>,
+    settings: &Settings,
+    nodes: &Nodes,
+) -> Stage<()> {
+    match context.queue.admission(nodes) {
+        Admission::Mine => Continue(()),
+        Admission::Take(locks) => Break(take(context, settings, nodes, locks)),
+        Admission::WaitFor { name, node } => Break(wait(context, nodes, &name, &node)),
+    }
+}
+
+fn take(context: &Context<'_>, settings: &Settings, nodes: &Nodes, locks: Vec<LockAction>) -> Plan {
+    let left = context.estimate(settings);
+    let mut plan = context.running(
+        Some(nodes),
+        Reason::Queued,
+        &format!("taking its turn: {left}"),
+        BUSY_REQUEUE_SECONDS,
+    );
+    let moves = locks
+        .iter()
+        .any(|lock| matches!(lock, LockAction::Release { .. }));
+    if moves {
+        plan.delete = context.all_children();
+    }
+    if !moves || context.is_clean() {
+        plan.locks = locks;
+    }
+    plan
+}
+
+fn wait(context: &Context<'_>, nodes: &Nodes, name: &str, node: &str) -> Plan {
+    let message = format!("waits for {name}: node {node} works for one benchmark at a time");
+    let mut plan = context.running(
+        Some(nodes),
+        Reason::Queued,
+        &message,
+        QUEUED_REQUEUE_SECONDS,
+    );
+    plan.delete = context.all_children();
+    if context.is_clean() {
+        plan.locks = context.queue.releases();
+    }
+    plan
+}
