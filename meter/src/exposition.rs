@@ -1,7 +1,7 @@
 //! The Prometheus text format, version 0.0.4.
 //!
-//! Written by hand: OpenMetrics encoders name a counter's family without `_total`, and a reader
-//! of the older format, which Kepler serves, then finds its counters without a type.
+//! The writer is our own: OpenMetrics encoders name a counter's family without `_total`. A reader of the
+//! older format, which Kepler serves, then finds the counters without a type.
 
 use std::fmt::{Display, Write as _};
 
@@ -13,10 +13,10 @@ use crate::sampler::Published;
 use frugality_measure::attribution::{Accounts, seconds};
 use frugality_measure::model::LinearModel;
 
-/// Media type of what [`render`] returns.
+/// Media type of the text that [`render`] returns.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The whole exposition of what is published, as of `now_unix_seconds`.
+/// The whole exposition of the published state, as of `now_unix_seconds`.
 pub(crate) fn render(settings: &Settings, published: &Published, now_unix_seconds: f64) -> String {
     let mut page = Page {
         text: String::with_capacity(room(published)),
@@ -34,7 +34,7 @@ pub(crate) fn render(settings: &Settings, published: &Published, now_unix_second
     page.text
 }
 
-/// Four samples a pod, each of some 200 bytes, and the rest.
+/// Estimated length: four samples per pod of some 200 bytes each, and the rest.
 fn room(published: &Published) -> usize {
     let pods = published.accounts.as_ref().map_or(0, |it| it.pods.len());
     8_192 + pods * 832
@@ -85,7 +85,7 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
     model(page, source.model);
 }
 
-/// The coefficients of the board's model, if the joules are counted by it, and what is known of them.
+/// The coefficients of the board's model, if the model computes the joules, and their uncertainties.
 fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
     let known = model.and_then(|model| model.uncertainty);
     for (name, help, value) in [
@@ -116,7 +116,7 @@ fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
     }
 }
 
-/// Of an instrument whose scale ends somewhere.
+/// Absent if the end of the instrument's scale is unknown.
 fn saturation(page: &mut Page<'_>, published: &Published) {
     if let Some(readings) = published.saturated_readings {
         page.counter(
@@ -342,7 +342,7 @@ fn pods(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
     }
 }
 
-/// The text so far, and the label that every sample has.
+/// The text so far, and the label of every sample.
 struct Page<'a> {
     text: String,
     node: &'a str,
@@ -373,7 +373,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// One metric. Its head is written with its first sample: no samples, no metric.
+/// One metric. Its head is written with its first sample: a metric without samples is absent.
 struct Family<'p, 'a> {
     page: &'p mut Page<'a>,
     name: &'static str,
