@@ -134,7 +134,7 @@ pub(crate) struct NodeArguments {
 /// Form of the log.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
-    /// A line for people.
+    /// One line of text per entry.
     Text,
     /// One JSON object per line.
     Json,
@@ -148,7 +148,7 @@ pub(crate) enum SettingsError {
     UnknownCpus,
     /// The interval is so long that Kepler would see an unchanged counter.
     #[error(
-        "--bridge needs --interval=100ms or less: Kepler must never see an unchanged counter"
+        "--bridge needs --interval=100ms or less: Kepler must never see an unchanged energy counter"
     )]
     BridgeTooSlow,
     /// The power configuration is unusable.

@@ -44,7 +44,7 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
     let source = &published.source;
     page.gauge(
         "frugality_meter_info",
-        "The meter and what it takes power from.",
+        "The meter and the source of its power.",
     )
     .sample(
         &[
@@ -63,12 +63,12 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
     for (name, help, value) in [
         (
             "frugality_meter_max_watts",
-            "The most that the source can report for this node.",
+            "The highest power that the source can report for this node.",
             source.max_watts,
         ),
         (
             "frugality_meter_energy_relative_uncertainty",
-            "Standard uncertainty of the energy of a minute, as a share of it.",
+            "Relative standard uncertainty of one minute's energy.",
             published.relative_uncertainty,
         ),
         (
@@ -91,7 +91,7 @@ fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
     for (name, help, value) in [
         (
             "frugality_meter_model_idle_watts",
-            "Power that the model gives the node with nothing to do.",
+            "Idle power of the node in the model.",
             model.map(|model| model.idle_watts),
         ),
         (
@@ -101,12 +101,12 @@ fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
         ),
         (
             "frugality_meter_model_idle_watts_relative_uncertainty",
-            "Relative standard uncertainty of the model's idle watts; absent where it is unknown.",
+            "Relative standard uncertainty of the model's idle watts; absent if unknown.",
             known.map(|known| known.idle_watts),
         ),
         (
             "frugality_meter_model_watts_per_cpu_relative_uncertainty",
-            "Relative standard uncertainty of the model's watts per CPU; absent where it is unknown.",
+            "Relative standard uncertainty of the model's watts per CPU; absent if unknown.",
             known.map(|known| known.watts_per_cpu),
         ),
     ] {
@@ -121,7 +121,7 @@ fn saturation(page: &mut Page<'_>, published: &Published) {
     if let Some(readings) = published.saturated_readings {
         page.counter(
             "frugality_meter_saturated_readings_total",
-            "Readings at the end of the instrument's scale, beyond which it tells the same of all.",
+            "Readings at the end of the instrument's scale: the true power may be higher.",
         )
         .sample(&[("zone", published.source.zone)], readings);
     }
@@ -270,12 +270,12 @@ fn node(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
             for (name, help, nanoseconds) in [
                 (
                     "frugality_processors_busy_seconds_total",
-                    "CPU time of the node's processors but for interrupts, whoever used it.",
+                    "CPU time of the node's processors without interrupts, of all users.",
                     work.busy_nanoseconds,
                 ),
                 (
                     "frugality_processors_interrupt_seconds_total",
-                    "CPU time of the node's processors that interrupts took.",
+                    "CPU time of the node's processors in interrupts.",
                     work.interrupt_nanoseconds,
                 ),
             ] {

@@ -8,9 +8,7 @@ use std::time::Duration;
 /// Namespace and name of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PodName {
-    /// Namespace.
     pub(crate) namespace: String,
-    /// Name.
     pub(crate) name: String,
 }
 
@@ -74,7 +72,7 @@ impl PodNames {
             Err(error) => {
                 if !self.unreadable {
                     let directory = self.directory.display();
-                    tracing::warn!(%directory, %error, "cannot read the pod log directory, so pods have no names: check --pod-logs");
+                    tracing::warn!(%directory, %error, "cannot read the pod logs, so pods have no names: check --pod-logs");
                     self.unreadable = true;
                 }
                 return;

@@ -165,7 +165,7 @@ impl Sampler {
                     tracing::warn!(reason, "no new reading; the last reading stays published");
                 }
                 Health::Broken(reason) => {
-                    tracing::error!(reason, "the meter has stopped counting; restart it");
+                    tracing::error!(reason, "counting has stopped: restart the meter");
                 }
             }
             published.health = health;

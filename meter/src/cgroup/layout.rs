@@ -46,9 +46,7 @@ pub(crate) struct Tree {
 /// The trees that account for CPU time and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// CPU time.
     pub(crate) cpu: Tree,
-    /// Memory.
     pub(crate) memory: Tree,
 }
 
@@ -108,7 +106,6 @@ pub(crate) struct PodCgroup {
 /// The pods of a node, and the data that reveal a change of pods.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// The pods.
     pub(crate) pods: Vec<PodCgroup>,
     /// Every directory that was read, with its number of links.
     directories: Vec<(PathBuf, u64)>,
