@@ -43,7 +43,7 @@ pub enum MailboxError {
     Closed {
         /// The device.
         device: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The kernel rejects the message.
@@ -51,7 +51,7 @@ pub enum MailboxError {
     Untaken {
         /// The device.
         device: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The firmware doesn't know the command, or can't execute it.
