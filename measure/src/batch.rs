@@ -42,7 +42,7 @@ pub enum PatternError {
     Syntax(String),
     /// The pattern does not have exactly one group.
     #[error(
-        "it has {0} groups, and needs one, around the number, for example `Nodes/second *: ([0-9]+)`; write (?:…) for those that only group"
+        "it has {0} groups, and needs one, around the number, for example `Nodes/second *: ([0-9]+)`; write (?:…) for other groups"
     )]
     Groups(usize),
 }
@@ -181,7 +181,7 @@ pub enum NumberError {
     NotThere,
     /// The group holds a part of a number.
     #[error(
-        "takes {taken} of {printed}, and has to take the whole number, or to say which sign parts it from the next"
+        "takes only {taken} of {printed}: the group must contain the whole number, or the pattern must contain the sign next to the group"
     )]
     Part {
         /// The text in the group.

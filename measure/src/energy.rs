@@ -116,8 +116,8 @@ pub struct AttemptReadings<'a> {
     /// UIDs of the database's pods; empty if the boundary contains no database.
     pub database_pods: &'a BTreeSet<String>,
     /// UIDs of measured pods that still exist, but whose own containers ended during the attempt. The
-    /// candidate causes a crash. A crash is a result and never makes an attempt void: the node's energy stays
-    /// valid, and only the counters of these pods may be lost.
+    /// candidate causes a crash. A crash is an outcome and never makes an attempt void: the node's energy
+    /// stays valid, and only the counters of these pods may be lost.
     pub restarted_pods: &'a BTreeSet<String>,
     /// UIDs of the injector's pods. They count neither as measured pods nor as neighbours. Empty if the
     /// injector runs on another node.
@@ -249,9 +249,9 @@ pub struct EnergyFigures {
     /// longest time between two scrapes.
     pub timestamp_uncertainty_seconds: f64,
     /// Relative standard uncertainty of `node_joules` from the window's ends. It covers times of readings
-    /// that may be wrong, the uncertainty of the clocks' comparison, power that varies between readings, gaps
-    /// in the load, an instrument that is seldom read, and the counter's steps. It excludes the meter's own
-    /// accuracy.
+    /// that may be wrong, the uncertainty of the clocks' comparison, and power that varies between readings.
+    /// It also covers gaps in the load, an instrument that is seldom read, and the counter's steps. It
+    /// excludes the meter's own accuracy.
     pub node_joules_relative_uncertainty: f64,
     /// Relative standard uncertainty of the node's energy, as the meter reports it: from its data sheet, and
     /// from how often its instrument was read. For a linear power model it follows from the uncertainties of

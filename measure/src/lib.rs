@@ -5,13 +5,13 @@
 //!
 //! 1. [`order`] gives the order of the candidates in a block;
 //! 2. [`fortio`] and [`k6`] write the injector's arguments and read its result, [`batch`] reads a program's
-//!   output: each is a [`load`] with its [`latency`];
+//!    output: each is a [`load`] with its [`latency`];
 //! 3. [`report`] carries that result from the injector's pod to the operator;
 //! 4. [`exposition`] and [`reading`] turn Kepler's text into readings;
 //! 5. [`energy`] turns readings and a window into joules, or reports why it cannot;
 //! 6. [`attempt`] combines the steps 2 to 5: from a report and readings to one attempt's figures;
 //! 7. [`statistics`] turns trials into a figure with its interval, and [`pace`] reports whether the injector
-//!   limited them.
+//!    limited them.
 //!
 //! [`attribution`] is the counterpart of step 4: the node meter uses it to share a node's energy among its
 //! pods. [`model`] contains the uncertainty of a power model's joules. [`void`] contains all reasons for void

@@ -122,7 +122,7 @@ impl Sampler {
         for last in (1..items.len()).rev() {
             #[allow(
                 clippy::cast_possible_truncation,
-                reason = "what is below a slice's length fits usize"
+                reason = "an index below a slice's length fits usize"
             )]
             let other = self.below(last as u64 + 1) as usize;
             items.swap(last, other);

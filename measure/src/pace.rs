@@ -14,8 +14,9 @@ use crate::{NUMBERS_END, load::RequestFigures};
 
 pub use crate::statistics::median;
 
-/// From this busy share of its CPU on, the injector can limit the load. In the experiment of `docs/measurement.md`, more of the
-/// injector raised the rate by 12 to 152 % in 12 of the 14 cases above this share, and by 2 % at most in the others.
+/// From this busy share of its CPU on, the injector can limit the load. In the experiment of
+/// `docs/measurement.md`, more CPU for the injector raised the rate by 12 to 152 % in 12 of the 14 cases
+/// above this share, and by at most 2 % in the others.
 pub const BUSY_SHARE: f64 = 0.8;
 
 /// From this busy share of its CPUs on, the measured node sets the pace: at most a tenth of its CPU is left.
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn all_trials_together_decide_and_no_single_one() {
+    fn all_trials_together_decide() {
         let (busy, quiet) = (pace(0.99, 0.4), pace(0.7, 0.4));
         assert_eq!(limited(&[busy, busy, quiet, quiet, quiet]), None);
         assert!(limited(&[busy, quiet, busy, quiet, busy]).is_some());
@@ -273,7 +274,7 @@ mod tests {
         };
         assert_eq!(waited(0.9, None), None);
         assert!(waited(0.89, None).is_some());
-        // A reached rate leaves connections idle. A busy target that misses the rate is a result.
+        // A reached rate leaves connections idle. A busy target that misses the rate is an outcome.
         for (occupancy, shortfall) in [(0.02, 0.0), (0.02, 0.01), (0.9, 0.5)] {
             assert_eq!(waited(occupancy, Some(shortfall)), None);
         }
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_rate_that_is_reached_only_times_are_the_injectors() {
+    fn at_a_reached_rate_the_injector_limits_only_the_times() {
         let at_rate = |shortfall: f64| {
             let trial = Pace {
                 shortfall: Some(shortfall),
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_that_of_the_scarcest() {
+    fn the_share_is_the_largest_of_the_known_shares() {
         let cpu = InjectorCpu {
             cpus: 4,
             limit_cpus: None,

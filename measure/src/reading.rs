@@ -220,7 +220,7 @@ pub enum ReadingError {
         series: String,
     },
     /// A value is negative, not a number, at least 2⁵³, or outside the range of its series.
-    #[error("{series} is {value}, which it cannot be")]
+    #[error("{series} is {value}, which is impossible")]
     InvalidValue {
         /// The series' name and the labels of the lookup.
         series: String,

@@ -122,7 +122,7 @@ pub struct Failure {
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The report exceeds the limit even without its histograms' buckets.
-    #[error("the report takes {0} bytes, and a termination message keeps {LIMIT_BYTES}")]
+    #[error("the report has {0} bytes, and the limit of a termination message is {LIMIT_BYTES}")]
     TooLong(usize),
     /// The message is empty: the injector was killed before it could write one.
     #[error("the injector left no report")]
@@ -140,7 +140,7 @@ pub enum ReportError {
     /// Neither a report nor a failure: possibly the end of a log, from an injector that could not start.
     #[error("not an injector's report ({problem}): {text}")]
     NotAReport {
-        /// What is wrong with the text.
+        /// The error in the text.
         problem: String,
         /// The beginning of the text.
         text: String,
@@ -217,7 +217,9 @@ impl InjectionReport {
         let document: Value =
             serde_json::from_slice(&json).map_err(|error| refuse(error.to_string()))?;
         if let Some(number) = too_large(&document) {
-            return Err(refuse(format!("it has the number {number}")));
+            return Err(refuse(format!(
+                "it contains the number {number}, which is too large"
+            )));
         }
         let mut report: Self =
             serde_json::from_value(document).map_err(|error| refuse(error.to_string()))?;
@@ -225,10 +227,10 @@ impl InjectionReport {
         let checked = report.measured.check();
         checked.map_err(|error| refuse(error.to_string()))?;
         if !report.course.as_ref().is_none_or(Course::is_possible) {
-            return Err(refuse("its course cannot be".to_owned()));
+            return Err(refuse("its course has an impossible value".to_owned()));
         }
         if !report.cpu.as_ref().is_none_or(InjectorCpu::is_possible) {
-            return Err(refuse("its CPU times cannot be".to_owned()));
+            return Err(refuse("its CPU times have an impossible value".to_owned()));
         }
         Ok(report)
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The reason why an attempt is void, with the numbers that show it. All causes lie outside the candidate: an
-/// effect that a candidate has on itself is a result.
+/// effect that a candidate has on itself is an outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum Void {
@@ -26,7 +26,7 @@ pub enum Void {
     /// A clock was stepped during the attempt.
     #[error(
         "the clocks of meter and injector moved by {moved_seconds:.3} s against each other during \
-         the load, and {limit_seconds} s are allowed"
+         the load (limit {limit_seconds} s)"
     )]
     ClockStepped {
         /// The movement, in seconds.
@@ -43,7 +43,7 @@ pub enum Void {
     /// On the node, the load did not end at the time by the injector's clock.
     #[error(
         "by the injector's clock the load ended at {told_unix_seconds:.3}, and {seen_by} fell at \
-         {seen_unix_seconds:.3}: {:.3} s apart, where at most {limit_seconds:.3} s are allowed",
+         {seen_unix_seconds:.3}: {:.3} s apart (limit {limit_seconds:.3} s)",
         (seen_unix_seconds - told_unix_seconds).abs()
     )]
     LoadNotSeen {
@@ -85,9 +85,7 @@ pub enum Void {
         seconds: f64,
     },
     /// Others on the node were busier in the window than in the idle baselines, or the reverse.
-    #[error(
-        "neighbours used {extra:.3} {unit} more {busier}, where {allowed:.3} are allowed: {who}"
-    )]
+    #[error("neighbours used {extra:.3} {unit} more {busier} (limit {allowed:.3}): {who}")]
     NeighbourActive {
         /// The neighbours, the busiest first.
         who: String,
@@ -102,8 +100,8 @@ pub enum Void {
     },
     /// Others took CPU time of the node's processors.
     #[error(
-        "{cpus:.3} CPUs of the node's processors were taken {when} by work outside the node ({stolen_cpus:.3} of them by \
-         the hypervisor), where {allowed_cpus} are allowed"
+        "work outside the node took {cpus:.3} CPUs of the node's processors {when} (the hypervisor took {stolen_cpus:.3} \
+         of them; limit {allowed_cpus})"
     )]
     CpuTaken {
         /// The window.
@@ -118,8 +116,8 @@ pub enum Void {
     /// The two idle baselines differ by more than chance, and the effect exceeds its limit.
     #[error(
         "the node drew {before_watts:.3} W idle before the load and {after_watts:.3} W after it \
-         (± {standard_error_watts:.3} W): that is {effect_joules:.3} J in the window, and \
-         {allowed_joules:.3} J are allowed"
+         (± {standard_error_watts:.3} W): this changes the net energy by up to {effect_joules:.3} J \
+         (limit {allowed_joules:.3} J)"
     )]
     BaselineDrift {
         /// Mean power of the first idle baseline, in watts.
@@ -135,8 +133,8 @@ pub enum Void {
     },
     /// The power of others differs between the window's halves.
     #[error(
-        "others than the measured pods drew {first_watts:.3} W in the first half of the window and \
-         {second_watts:.3} W in the second, and a difference of {allowed_watts:.3} W is allowed"
+        "work outside the measured pods drew {first_watts:.3} W in the first half of the window and \
+         {second_watts:.3} W in the second half (limit of the difference: {allowed_watts:.3} W)"
     )]
     HalfWindowDrift {
         /// Power in the first half, in watts.
@@ -148,8 +146,8 @@ pub enum Void {
     },
     /// The candidate's answers have another length than in the run's earlier trials.
     #[error(
-        "an answer had {mean_bytes:.1} bytes on average, and {earlier_bytes:.1} in earlier trials of \
-         the same candidate; {allowed_bytes:.1} more or less are allowed"
+        "answers had {mean_bytes:.1} bytes on average, and {earlier_bytes:.1} bytes in an earlier trial of \
+         the same candidate (limit of the difference: {allowed_bytes:.1} bytes)"
     )]
     ResponsesDiffer {
         /// Mean length of a body in this trial, in bytes.
@@ -179,8 +177,8 @@ pub enum Void {
     },
     /// Scrapes were answered, but always showed the same values.
     #[error(
-        "the meter stood still: scrapes over {seconds:.3} s showed the same reading, \
-         where at most {limit_seconds:.3} s are allowed"
+        "the meter stood still: scrapes over {seconds:.3} s showed the same reading \
+         (limit {limit_seconds:.3} s)"
     )]
     MeterStale {
         /// How long the scrapes showed the same values, in seconds.
@@ -211,7 +209,7 @@ pub enum Void {
     /// The instrument was at the end of its scale.
     #[error(
         "the meter's sensor was at the end of its scale in {readings} readings of the attempt, so its power is too \
-         low: use a smaller shunt, or a sensor of a larger range"
+         low: use a smaller shunt, or a sensor with a larger range"
     )]
     MeterSaturated {
         /// The number of such readings.
@@ -243,7 +241,7 @@ pub enum Void {
     /// mistaken for a wrapped one.
     #[error(
         "the counter of {counter} rose by {joules:.3} J in {seconds:.3} s, \
-         which is more than the node's {max_watts:.3} W can do"
+         more than the node's limit of {max_watts:.3} W allows"
     )]
     EnergyBeyondNode {
         /// The counter's owner.
@@ -257,7 +255,7 @@ pub enum Void {
     },
     /// The meter gave its pods more energy than the node's active energy.
     #[error(
-        "the pods were given {pods_joules:.3} J of the node's {active_joules:.3} J of active energy"
+        "the meter gave the pods {pods_joules:.3} J, more than the node's active energy of {active_joules:.3} J"
     )]
     PodsBeyondNode {
         /// The energy that the pods received, in joules.
@@ -268,7 +266,7 @@ pub enum Void {
     /// Readings were missing for too long, or around a window's end.
     #[error(
         "the readings were interrupted: none covers the {:.3} s from {from_unix_seconds:.3} to \
-         {to_unix_seconds:.3}, where at most {limit_seconds:.3} s are allowed",
+         {to_unix_seconds:.3} (limit {limit_seconds:.3} s)",
         to_unix_seconds - from_unix_seconds
     )]
     ReadingsInterrupted {
@@ -354,8 +352,8 @@ impl fmt::Display for Busier {
 fn clock_offset_unknown(uncertainty_seconds: Option<f64>, limit_seconds: f64) -> String {
     match uncertainty_seconds {
         Some(uncertainty_seconds) => format!(
-            "the offset between the clocks of meter and injector is known to {uncertainty_seconds:.3} s only, \
-             and {limit_seconds} s are allowed"
+            "the offset between the clocks of meter and injector is known only within {uncertainty_seconds:.3} s \
+             (limit {limit_seconds} s)"
         ),
         None => "the injector could not compare its clock with the meter's".to_owned(),
     }

@@ -83,7 +83,7 @@ pub(super) fn steady(report: &InjectionReport) -> Result<(), Void> {
     let limit = MAX_GAP_SECONDS + report.measured.latency().max_seconds;
     match gaps(report).find(|(_, gap)| *gap > limit) {
         Some((which, gap)) => Err(Void::LoadNotSteady {
-            what: format!("{gap:.3} s without load {which}, where {limit:.3} s are allowed"),
+            what: format!("{gap:.3} s without load {which} (limit {limit:.3} s)"),
         }),
         None => Ok(()),
     }

@@ -12,7 +12,7 @@ use crate::reading::{Platform, Reading};
 /// Temperature, clock, throttling and platform of the node. Values that the meter does not report are
 /// unknown.
 ///
-/// The candidate's own heat causes throttling that begins under load. Such throttling is a result: it is
+/// The candidate's own heat causes throttling that begins under load. Such throttling is an outcome: it is
 /// recorded here and makes no attempt void.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,7 +8,7 @@ use super::noise::IdleNoise;
 const STANDARD_ERRORS: f64 = 3.0;
 /// The rise of a warmer board's power, as a share of its idle power per kelvin. The leakage of silicon about
 /// doubles every 25 to 30 K, which is 2.5 % per kelvin, and is less than 40 % of an idle board's power. The
-/// candidate's heat explains this much, and is a result.
+/// candidate's heat explains this much, and is an outcome.
 const HEAT_PER_KELVIN: f64 = 0.01;
 
 /// The difference of the two idle baselines.

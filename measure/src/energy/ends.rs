@@ -11,12 +11,12 @@ use crate::reading::Reading;
 ///   readings that are L apart, the counter then deviates from the line by √(s²·d·L·f·(1 − f)): a Brownian
 ///   bridge. Power with memory deviates less. s is computed from the readings inside the window;
 /// - **clocks**, compared to ±c, including their movement between the two comparisons: both ends move
-///   together, so the difference of the powers there counts, √2·s. u = c/√3 (JCGM 100:2008, 4.3.7);
+///   together. The difference of the powers there counts, √2·s. u = c/√3 (JCGM 100:2008, 4.3.7);
 /// - **the counter's step** r, if the meter reports it: each of the two readings around an end has the error
 ///   r/√12, with the weights f and 1 − f;
 /// - **gaps in the load**: a gap of g seconds between two readings moves the line between them by at most
-///   P·g·(1 − g/L), with the load's power P, and a longer gap by P·L/4. If the clocks are wrong by c, P·c is
-///   added. The sum never exceeds P·g;
+///   P·g·(1 − g/L), where P is the load's power. A longer gap moves the line by P·L/4. If the clocks are
+///   wrong by c, P·c is added. The sum never exceeds P·g;
 /// - **an instrument that is seldom read.** Readings of the meter then lie on lines between the instrument's
 ///   readings, L apart. Assume that the load begins or ends w seconds from the window, inside such a pair.
 ///   The line between two powers then deviates by at most P·(L − w)²/(2·L), and a counter's line by half of

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_every_time_is_no_chance() {
+    fn a_constant_difference_is_not_noise() {
         let pooled =
             PooledIdle::of(&[vec![0.1, 0.2, 0.3], vec![1.1, 1.2, 1.3], vec![7.0]]).unwrap();
         assert!((pooled.watts() - 0.1).abs() < 1e-12);

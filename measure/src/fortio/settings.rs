@@ -75,7 +75,7 @@ pub enum SettingsError {
     Requests,
     /// Fortio interprets a rate of 0 as the maximum rate.
     #[error(
-        "the rate must be more than 0 requests per second, not {0}; leave it out for the greatest"
+        "the rate must be more than 0 requests per second, not {0}; omit it for the maximum rate"
     )]
     Rate(f64),
     /// A timeout of 0 would fail every request.
@@ -180,7 +180,7 @@ pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) 
     if let Some(path) = access_log {
         flag("-access-log-file", path);
     }
-    // The candidate's answers are a result. Without these two arguments, one early error would end the run
+    // The candidate's answers are an outcome. Without these two arguments, one early error would end the run
     // without a result, and each error would log a line.
     arguments.push("-allow-initial-errors".into());
     arguments.push("-log-errors=false".into());

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_a_request_is_data_and_no_code() {
+    fn every_byte_of_a_request_is_data_and_not_code() {
         let script = request().script();
         let data = "const request = {\"body\":\"'\\\\\\n${x} REQUEST\",\"expectedStatus\":[200,404],\
             \"headers\":{\"Accept\":\"a, b\"},\"method\":\"PUT\",\"timeout\":\"250ms\"};";

@@ -107,7 +107,7 @@ pub struct K6Output {
 #[derive(Debug, Error)]
 pub enum K6Error {
     /// The text has no line of the output `cycles`.
-    #[error("k6 printed no result: no cycle was begun")]
+    #[error("k6 printed no result: no cycle began")]
     NoResult,
     /// A field is missing or has another type.
     #[error("not a result of k6: {0}")]

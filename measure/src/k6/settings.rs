@@ -45,7 +45,7 @@ pub enum CycleSettingsError {
     Agents,
     /// No cycles.
     #[error(
-        "the rate must be at least 1 cycle per second; leave it out for as many as the agents can"
+        "the rate must be at least 1 cycle per second; omit it for as many as the agents can run"
     )]
     Rate,
     /// No load, or an endless load.
@@ -59,7 +59,7 @@ pub enum CycleSettingsError {
         seconds: f64,
     },
     /// The window would not begin in a steady load.
-    #[error("the ramp-up must not be longer than the warm-up, of which it is the beginning")]
+    #[error("the ramp-up must not be longer than the warm-up, because the warm-up includes it")]
     RampUp,
 }
 

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_break_is_found_whatever_the_slopes() {
+    fn the_break_is_found_for_any_slopes() {
         for (before, after) in [(0.9, 0.01), (0.3, 0.0), (5.0, 1.0), (0.0, 2.0)] {
             let line = broken_line(&points(before, after, 0.0)).unwrap();
             assert!((line.at - 3.2).abs() < 0.02, "{line:?}");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_of_a_tenth_of_a_second_moves_it_by_less_than_that() {
+    fn noise_of_a_tenth_of_a_second_moves_the_break_by_less() {
         let line = broken_line(&points(0.9, 0.0, 0.09)).unwrap();
         assert!((line.at - 3.2).abs() < 0.1, "{line:?}");
     }

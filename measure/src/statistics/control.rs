@@ -3,8 +3,9 @@
 use super::Estimate;
 
 /// The noise floor from an A/A control, in logarithms: the larger distance from 1 of the two ends of the
-/// interval. The interval is of a candidate's ratio to itself. A true ratio of 1 may look as far from 1 as
-/// this floor. A ratio closer to 1 cannot be distinguished from 1. `None` if the interval is not above 0.
+/// control's interval. `control` is the interval of a candidate's ratio to itself. A true ratio of 1 may look
+/// as far from 1 as this floor. A ratio closer to 1 cannot be distinguished from 1. `None` if the interval is
+/// not above 0.
 ///
 /// The floor is the upper bound, not the estimate: a control of few blocks that came out at 1 by chance
 /// proves little. Decisions by the ends of an interval: D. J. Schuirmann (1987), as for equivalence.

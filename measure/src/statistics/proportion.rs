@@ -154,7 +154,7 @@ mod tests {
 
     // Computed by sums of logarithms of factorials, separately from this code.
     #[test]
-    fn few_have_the_exact_ends() {
+    fn few_events_have_the_exact_ends() {
         assert_ends(0, 5, (0.0, 5.218_238e-01), 1e-5);
         assert_ends(0, 100_000, (0.0, 3.688_811e-05), 1e-5);
         assert_ends(1, 100_000, (2.531_780e-07, 5.571_516e-05), 1e-5);
@@ -168,7 +168,7 @@ mod tests {
 
     // For this many events the exact ends are close.
     #[test]
-    fn more_have_ends_near_them() {
+    fn more_events_have_ends_near_the_exact_ones() {
         assert_ends(101, 5000, (1.648_260e-02, 2.449_132e-02), 0.01);
         assert_ends(1000, 20_000, (4.702_009e-02, 5.311_157e-02), 0.01);
         assert_ends(2500, 5000, (4.860_444e-01, 5.139_556e-01), 0.01);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_share_has_no_interval() {
+    fn an_impossible_share_has_no_interval() {
         assert_eq!(share_interval(0, 0, 0.05), None);
         assert_eq!(share_interval(6, 5, 0.05), None);
         assert_eq!(share_interval(1, 5, 0.0), None);

@@ -119,7 +119,7 @@ fn turns(n: usize, more: usize, rule: &[(f64, f64)]) -> Vec<(f64, f64)> {
     }
     let (n, m) = (n as f64, more as f64);
     let middle = ((m - 2.0) / (n - 1.0)).sqrt().atan();
-    // The second derivative of the density's logarithm is at least 2·(n + m − 3) there, or n − 1 if m is 2.
+    // There the density's logarithm has a curvature of at least 2·(n + m − 3), or n − 1 if m is 2.
     let width = WIDTHS / (2.0 * (n + m)).sqrt();
     let (from, to) = ((middle - width).max(0.0), (middle + width).min(FRAC_PI_2));
     let density = |angle: f64| {
@@ -167,8 +167,8 @@ impl Swing {
         swing
     }
 
-    /// Chance that r·cos θ + √m·sin θ is within ±`edge`, and that all later looks stay within theirs, for r ≥
-    /// 0.
+    /// Chance that r·cos θ + √m·sin θ is within ±`edge`, and that |r| stays within its limits at the later
+    /// looks, for r ≥ 0.
     fn chance(&self, r: f64, edge: f64, after: &Chances, rule: &[(f64, f64)]) -> f64 {
         // The expression is ρ·sin(θ + φ). It exceeds the upper edge and, after its peak, returns. If the peak
         // is within the edge, the two parts join.
@@ -201,7 +201,7 @@ impl Swing {
     }
 }
 
-/// Chance to stay within the limits at all later looks, by |r| at this look.
+/// Chance that |r| stays within the limits at every later look, by |r| at this look.
 enum Chances {
     /// No more looks.
     Certain,

@@ -1,7 +1,7 @@
 //! Trials that are not independent: each resembles the previous one.
 //!
 //! Student's interval assumes independent trials. If the node's state carries over from trial to trial (heat,
-//! a neighbour, a cache), the spread between trials is too small, and so is the interval.
+//! a neighbour, a cache), the spread between trials is too small. The interval is then too narrow.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_block_has_in_common_is_no_correlation_of_a_series_own_trials() {
+    fn common_effects_of_a_block_do_not_correlate_a_series_own_trials() {
         // The two trials of a block are alike, but the blocks differ.
         let shared: Vec<f64> = [3.0, -1.0, 4.0, -1.0, -5.0, 2.0, -4.0, 1.0, -2.0, 3.0]
             .iter()

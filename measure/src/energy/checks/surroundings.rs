@@ -50,7 +50,7 @@ pub(super) fn voltage_held(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// Checks that the board was not throttled before the load. Under load the candidate causes the heat:
-/// throttling is then a result and is recorded.
+/// throttling is then an outcome and is recorded.
 pub(super) fn cool_before_load(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let times = series.throttled_seconds(attempt.idle_before);
