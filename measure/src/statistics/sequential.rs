@@ -70,13 +70,13 @@ struct Rules {
 /// mean 0.
 ///
 /// Let r = S/√Q for the first n differences, with their sum S and the sum Q of their squares. t is a function
-/// of r alone:
-/// |t| ≤ c exactly if |r| ≤ c·√n/√(n − 1 + c²). The direction of the vector of differences is uniform and independent of
-/// its length √Q. The differences after a look therefore depend only on r.
+/// of r alone: |t| ≤ c exactly if |r| ≤ c·√n/√(n − 1 + c²). The direction of the vector of differences is
+/// uniform and independent of its length √Q. All that follows a look therefore depends only on r.
 ///
-/// After m more differences, with sum a and squares W about their own mean, r becomes (r·√Q + a)/√(Q + W +
-/// a²/m) = r·cos ψ·cos θ + √m·sin θ. Here cos²ψ = Q/(Q + W) and tan²θ = (a²/m)/(Q + W) are independent, with
-/// densities in proportion to cosⁿ⁻¹ψ·sinᵐ⁻²ψ (from 0 to π/2) and cosⁿ⁺ᵐ⁻²θ (from −π/2 to π/2).
+/// After m more differences, with sum a and squares W about their own mean, r becomes
+/// (r·√Q + a)/√(Q + W + a²/m) = r·cos ψ·cos θ + √m·sin θ. Here cos²ψ = Q/(Q + W) and
+/// tan²θ = (a²/m)/(Q + W) are independent, with densities in proportion to cosⁿ⁻¹ψ·sinᵐ⁻²ψ (from 0 to π/2)
+/// and cosⁿ⁺ᵐ⁻²θ (from −π/2 to π/2).
 fn stays_within(level: f64, looks: &[usize], rules: &Rules) -> Option<f64> {
     let edges: Option<Vec<f64>> = looks.iter().map(|&look| edge(level, look)).collect();
     let edges = edges?;

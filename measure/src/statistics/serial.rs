@@ -107,8 +107,8 @@ pub fn correlation(blocks: &[Vec<(usize, f64)>]) -> Option<Correlation> {
 /// [`super::geometric_mean`] of trials with the given correlation: each trial has its place in the order of
 /// measurement and its figure.
 ///
-/// Under a first-order autoregression, n trials at places pᵢ are equivalent to n/V independent trials, with V
-/// = Σᵢⱼ φ^|pᵢ − pⱼ|/n. Their squared deviations from their own mean sum up to σ²·(n − V), not to σ²·(n − 1).
+/// Under a first-order autoregression, n trials at places pᵢ are equivalent to n/V independent trials, with
+/// V = Σᵢⱼ φ^|pᵢ − pⱼ|/n. Their squared deviations from their own mean sum up to σ²·(n − V), not to σ²·(n − 1).
 /// The interval is therefore √(V·(n − 1)/(n − V)) times as wide. Its t has n/V − 1 degrees of freedom, but at
 /// least half of n − 1. By simulation, fewer degrees of freedom double the intervals' width, but only one
 /// more interval in a hundred then contains the true value. `None` with fewer than two trials.

@@ -1,4 +1,4 @@
-//! Check that the load ended at the time that the injector reports.
+//! Checks that the load ended at the time that the injector reports.
 
 use std::collections::BTreeSet;
 

@@ -56,8 +56,8 @@ impl Taken {
     }
 }
 
-/// Whether the node's cgroup also counted the interrupts. One surplus is enough, in the measured window or in
-/// the rest of the attempt: work outside the node's cgroups hides interrupts, and is often in only one of the
+/// Whether the node's cgroup also counted the interrupts. It did if the measured window or the rest of the
+/// attempt shows a surplus. Work outside the node's cgroups hides interrupts, and is often in only one of the
 /// two. Shorter pieces are not tested. Among many pieces, one exceeds any limit by chance.
 fn has_interrupts_in_cgroup(evidence: &Evidence<'_>) -> bool {
     let series = &evidence.series;
