@@ -1,5 +1,4 @@
-//! One attempt, from the injector's report and the readings to its figures, or to the reason why
-//! there are none.
+//! One attempt: the injector's report and the readings become figures, or a reason why no figures exist.
 
 mod load;
 
@@ -12,22 +11,24 @@ use crate::report::{InjectionReport, LoadSpan};
 use crate::void::Void;
 pub use load::MAX_CLOCK_ERROR_SECONDS;
 
-/// Where an attempt's windows lie, all in the meter's clock.
+/// The windows of an attempt, all in the meter's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Windows {
     /// The load before the measured window, if there was one.
     pub warm_up: Option<Window>,
     /// The measured window: the load generator's own start and duration.
     pub measured: Window,
-    /// The load after it, if there was one.
+    /// The load after the measured window, if there was one.
     pub tail: Option<Window>,
     /// The idle baseline after the load.
     pub idle_after: Window,
 }
 
-/// The windows that a report tells of: the idle baseline begins `settle_seconds` after the end of
-/// all load and lasts `idle_seconds`. Void where they cannot be told: Fortio was interrupted, load was
-/// missing around the measured run, or the clocks of meter and injector could not be compared or moved.
+/// Derives the windows from a report. The idle baseline begins `settle_seconds` after the end of all load and
+/// lasts `idle_seconds`.
+///
+/// The attempt is void if Fortio was interrupted, if load was missing around the measured run, or if the
+/// clocks of meter and injector could not be compared or moved against each other.
 pub fn windows(
     report: &InjectionReport,
     settle_seconds: f64,
@@ -58,10 +59,10 @@ pub fn windows(
     })
 }
 
-/// All that one attempt's figures are computed from.
+/// The inputs for one attempt's figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// What the injector left.
+    /// The injector's report.
     pub report: &'a InjectionReport,
     /// The windows of that report.
     pub windows: &'a Windows,
@@ -71,30 +72,30 @@ pub struct Attempt<'a> {
     pub readings: &'a [Reading],
     /// UIDs of the candidate's pods.
     pub candidate_pods: &'a BTreeSet<String>,
-    /// The same by server, where the candidate has several; each has a name.
+    /// UIDs of the candidate's pods by server name, if the candidate has several servers; otherwise empty.
     pub workloads: &'a BTreeMap<String, BTreeSet<String>>,
-    /// UIDs of the database's pods; empty where the boundary has none.
+    /// UIDs of the database's pods; empty if the boundary contains no database.
     pub database_pods: &'a BTreeSet<String>,
-    /// UIDs of measured pods whose own containers ended during the attempt: the candidate's doing.
+    /// UIDs of measured pods whose own containers ended during the attempt. The candidate caused this.
     pub restarted_pods: &'a BTreeSet<String>,
-    /// UIDs of the injector's pods; empty where it has a node of its own.
+    /// UIDs of the injector's pods; empty if the injector runs on another node.
     pub injector_pods: &'a BTreeSet<String>,
     /// Status codes that count as success.
     pub expected_status: &'a [u16],
-    /// What the readings must keep to.
+    /// The limits that the readings must satisfy.
     pub limits: Limits,
 }
 
 /// The figures of an attempt that passed every check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
-    /// Of its requests.
+    /// The figures of its requests.
     pub requests: RequestFigures,
-    /// Of its energy.
+    /// The figures of its energy.
     pub energy: EnergyFigures,
 }
 
-/// The figures of an attempt, or why they cannot be trusted.
+/// Computes the figures of an attempt, or the reason why they cannot be trusted.
 pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
     let requests = attempt.report.measured.figures(attempt.expected_status);
     let energy = evaluate(&AttemptReadings {
@@ -115,8 +116,8 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
     Ok(Assessment { requests, energy })
 }
 
-/// What the injector says of the measured run's ends. An execution of a program is not steady: its beginning may
-/// take other power than its end.
+/// The injector's report about the ends of the measured run. A program's execution has no steady power: its
+/// start may take another power than its end. A batch therefore gets no steady time.
 fn ends(report: &InjectionReport) -> Ends {
     let steady = |span: Option<LoadSpan>| match report.measured {
         LoadResult::Batch(_) => 0.0,
@@ -131,7 +132,7 @@ fn ends(report: &InjectionReport) -> Ends {
     }
 }
 
-/// The load after the measured window, with how much of it there was; absent where that is not known, as of an
+/// The load after the measured window, relative to the measured load. Absent if unknown, for example for an
 /// execution that was cut off.
 fn tail(attempt: &Attempt<'_>) -> Option<Tail> {
     if let LoadResult::Batch(_) = attempt.report.measured {
@@ -145,16 +146,17 @@ fn tail(attempt: &Attempt<'_>) -> Option<Tail> {
     })
 }
 
-/// The largest share by which the mean length of a candidate's answers may differ between its trials:
-/// other data or another program would answer otherwise.
+/// The largest relative difference between the mean answer lengths of a candidate's trials. A larger
+/// difference means that the data or the program changed.
 const MAX_BODY_DIFFERENCE: f64 = 0.01;
 
-/// Beyond that share, by how many standard errors: where each request asks for another row, means over
-/// few of them differ by chance.
+/// Beyond that share, the difference may be this many standard errors. If each request asks for another row,
+/// means over few rows differ by chance.
 const BODY_STANDARD_ERRORS: f64 = 3.0;
 
-/// Whether a candidate answers as it did in an earlier trial of the run; that the data behind it, or
-/// the program, were changed from outside. Not asked where a trial had errors, whose bodies are others.
+/// Checks that a candidate's answers are as long as in an earlier trial of the run. A difference shows that
+/// the data or the program changed from outside. Trials with errors are not compared, because the bodies of
+/// errors differ.
 pub fn same_answers(now: &RequestFigures, earlier: &RequestFigures) -> Result<(), Void> {
     let (Some(mean_bytes), Some(earlier_bytes)) = (now.mean_body_bytes, earlier.mean_body_bytes)
     else {

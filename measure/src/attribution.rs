@@ -1,9 +1,12 @@
-//! Who used the node's energy. Pure: two observations in, joules out.
+//! Attribution of the node's energy to pods. Pure functions: two observations in, joules out.
 //!
-//! The formulas are Kepler's: usage ratio = ΔCPU(node) / (CPUs × Δt), between 0 and 1;
-//! active = ΔE × usage ratio; idle = ΔE − active; a pod's share of active is
-//! ΔCPU(pod) / ΔCPU(node). What no pod used is the system's, so that at any time
-//! Σ pods + ended pods + system = active.
+//! The formulas are Kepler's:
+//!
+//! - usage ratio = ΔCPU(node) / (CPUs × Δt), between 0 and 1;
+//! - active = ΔE × usage ratio; idle = ΔE − active;
+//! - a pod's share of active is ΔCPU(pod) / ΔCPU(node).
+//!
+//! Active energy that no pod used belongs to the system. At any time Σ pods + ended pods + system = active.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +18,11 @@ const NANOSECONDS_PER_SECOND: f64 = 1e9;
 pub struct Observation {
     /// Unix time, on the node's clock, at which the counters were read.
     pub unix_seconds: f64,
-    /// The same moment on the monotonic clock, since the meter began.
+    /// The same moment on the monotonic clock, counted from the meter's start.
     pub elapsed: Duration,
-    /// Identity of the node's cgroup: another number is another cgroup, with other counters.
+    /// Identity of the node's cgroup. A different number means a different cgroup with different counters.
     pub node_cgroup: u64,
-    /// CPU time of the node's cgroup since that began.
+    /// CPU time of the node's cgroup since the cgroup was created.
     pub node_cpu_nanoseconds: u64,
     /// The kernel's count of the node's processors, if it can be read.
     pub processors: Option<ProcessorTimes>,
@@ -27,22 +30,22 @@ pub struct Observation {
     pub pods: BTreeMap<String, PodObservation>,
 }
 
-/// What the node's processors worked since the machine started, whoever for.
+/// Time that the node's processors worked since the machine started, for any user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorWork {
-    /// Processes and the kernel, but for interrupts.
+    /// Processes and the kernel, without interrupts.
     pub busy_nanoseconds: u64,
-    /// Interrupts, those of the network's packets among them.
+    /// Interrupts, which include the network's packets.
     pub interrupt_nanoseconds: u64,
 }
 
-/// CPU time of the node's processors, whoever used it, since the machine started.
+/// CPU time of the node's processors since the machine started, for any user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorTimes {
-    /// Work. Unknown if the node is the whole machine: nothing is outside of its cgroup then, and the kernel samples this
-    /// count, which would differ from the cgroup's by chance.
+    /// Work. Unknown if the node is the whole machine, because the node's cgroup then contains everything.
+    /// The kernel samples this count, so it would differ from the cgroup's count by chance.
     pub work: Option<ProcessorWork>,
-    /// Given to others by the hypervisor.
+    /// Time that the hypervisor gave to other machines.
     pub stolen_nanoseconds: u64,
 }
 
@@ -51,13 +54,13 @@ pub struct ProcessorTimes {
 pub struct PodObservation {
     /// Identity of the pod's cgroup.
     pub cgroup: u64,
-    /// CPU time of the pod's cgroup since that began.
+    /// CPU time of the pod's cgroup since the cgroup was created.
     pub cpu_nanoseconds: u64,
-    /// Memory that the kernel cannot easily take back, unknown where it has no files for it.
+    /// Memory that the kernel cannot easily reclaim. Unknown if the kernel has no files for it.
     pub working_set_bytes: Option<u64>,
 }
 
-/// What happened on the node between two observations.
+/// The change on the node between two observations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Time passed on the monotonic clock, in seconds, above 0.
@@ -66,7 +69,7 @@ pub struct Interval {
     pub node_cpu_seconds: f64,
 }
 
-/// Why an observation cannot follow the one before. No energy is made up across such a break.
+/// Why an observation cannot follow the previous one. No energy is counted across such a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Break {
     /// The node's counter is below its last value.
@@ -77,7 +80,7 @@ pub enum Break {
         /// Value now, in nanoseconds.
         to: u64,
     },
-    /// The node's cgroup was removed and made anew: its counter tells of another time.
+    /// The node's cgroup was removed and created again. Its counter started again.
     #[error("the node's cgroup was replaced by another of the same name")]
     Replaced,
     /// Two observations at the same moment.
@@ -86,32 +89,32 @@ pub enum Break {
 }
 
 impl Break {
-    /// Whether a later observation may follow all the same.
+    /// Whether a later observation may still follow.
     #[must_use]
     pub fn heals(self) -> bool {
         self == Self::NoTime
     }
 }
 
-/// Energy of the node since the meter began, in joules. Nothing here ever decreases.
+/// Energy of the node since the meter began, in joules. None of these values ever decreases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeEnergy {
-    /// All of it: active + idle.
+    /// The sum: active + idle.
     pub total_joules: f64,
-    /// In proportion to use.
+    /// The part in proportion to CPU use.
     pub active_joules: f64,
-    /// The residual; not a baseline.
+    /// The remainder. It is not an idle baseline.
     pub idle_joules: f64,
-    /// Part of active that was used outside pods: kernel, kubelet, container runtime, this meter.
+    /// The part of active that was used outside pods: kernel, kubelet, container runtime, this meter.
     pub system_joules: f64,
-    /// Part of active that pods used which have ended since.
+    /// The part of active that was used by pods that have ended since.
     pub ended_pods_joules: f64,
 }
 
 /// Mean power and use over the last interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
-    /// Node, in watts.
+    /// The node, in watts.
     pub total_watts: f64,
     /// Active part, in watts.
     pub active_watts: f64,
@@ -124,9 +127,10 @@ pub struct Rates {
 /// One pod's account.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodAccount {
-    /// Active energy given to the pod since the meter first saw it, in joules.
+    /// Active energy given to the pod since the meter first saw the pod, in joules.
     pub joules: f64,
-    /// The same over the last interval, in watts; unknown until the pod was seen for one.
+    /// Active power of the pod over the last interval, in watts. Unknown until the pod was observed for one
+    /// interval.
     pub watts: Option<f64>,
     /// CPU time since the pod began, in nanoseconds.
     pub cpu_nanoseconds: u64,
@@ -134,7 +138,7 @@ pub struct PodAccount {
     pub working_set_bytes: Option<u64>,
 }
 
-/// The node's books: what has been counted up to the latest observation.
+/// The node's accounts up to the latest observation.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     cpus: u32,
@@ -143,12 +147,12 @@ pub struct Accounts {
     pub node: NodeEnergy,
     /// Absent until there are two observations.
     pub rates: Option<Rates>,
-    /// The pods that live, by UID.
+    /// The pods that exist, by UID.
     pub pods: BTreeMap<String, PodAccount>,
 }
 
 impl Accounts {
-    /// Begins counting. What pods used before is not counted in joules.
+    /// Begins the count. Energy that pods used earlier is not counted.
     #[must_use]
     pub fn open(first: Observation, cpus: u32) -> Self {
         let pods = first
@@ -173,7 +177,7 @@ impl Accounts {
         }
     }
 
-    /// Unix time at which all of this was true.
+    /// Unix time of the latest observation.
     #[must_use]
     pub fn reading_unix_seconds(&self) -> f64 {
         self.latest.unix_seconds
@@ -191,7 +195,8 @@ impl Accounts {
         self.latest.processors
     }
 
-    /// Counts the interval up to `now`, whose energy `joules` tells. On a break nothing changes.
+    /// Counts the interval up to `now`; `joules` returns the energy of that interval. On a break nothing
+    /// changes.
     pub fn advance(
         &mut self,
         now: Observation,
@@ -211,8 +216,8 @@ impl Accounts {
             .map(|(uid, pod)| (uid.as_str(), self.pod_delta(uid, pod)))
             .collect();
         let pods_cpu: u64 = used.values().sum();
-        // Pods are read microseconds after the node, and the root of a v2 tree counts by the
-        // tick: together they can seem to have used more than the node. They then share all.
+        // Pods are read microseconds after the node, and the root of a v2 tree counts in ticks. Together the
+        // pods can therefore seem to have used more than the node. They then share all of its energy.
         let whole = (now.node_cpu_nanoseconds - self.latest.node_cpu_nanoseconds).max(pods_cpu);
 
         let mut pods = BTreeMap::new();
@@ -234,7 +239,7 @@ impl Accounts {
             };
             pods.insert(uid.clone(), account);
         }
-        // Who is left in the old books has ended.
+        // The pods that remain in the old accounts have ended.
         self.node.ended_pods_joules += self.pods.values().map(|pod| pod.joules).sum::<f64>();
         self.pods = pods;
 
@@ -268,8 +273,8 @@ impl Accounts {
         })
     }
 
-    /// CPU time of a pod since the latest observation. A cgroup that was not there then has
-    /// used all of its CPU time since.
+    /// CPU time of a pod since the latest observation. If the pod's cgroup is new since then, all of its CPU
+    /// time counts.
     fn pod_delta(&self, uid: &str, pod: &PodObservation) -> u64 {
         self.latest
             .pods
@@ -280,7 +285,7 @@ impl Accounts {
     }
 }
 
-/// Nanoseconds as seconds; exact to the nanosecond up to 104 days of CPU time.
+/// Converts nanoseconds to seconds; exact to the nanosecond up to 104 days of CPU time.
 #[must_use]
 pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / NANOSECONDS_PER_SECOND

@@ -1,5 +1,5 @@
-//! A program that runs to completion, again and again: what one execution left, how score and work are read from
-//! what it printed, and what all executions of a measured window came to.
+//! A program that is executed repeatedly to completion: the report of one execution, the score and work in
+//! its output, and the result of all executions in a measured window.
 
 mod result;
 mod spread;
@@ -11,44 +11,44 @@ use thiserror::Error;
 pub use result::{BatchError, BatchResult};
 pub use spread::Spread;
 
-/// Where the runner in the candidate's pod starts the program: a POST is one execution.
+/// The path at which the runner in the candidate's pod starts the program: one POST is one execution.
 pub const EXECUTIONS_PATH: &str = "/executions";
 
-/// What is kept of the end of what a program prints.
+/// How much of the end of a program's output is kept, in bytes.
 pub const OUTPUT_LIMIT_BYTES: usize = 64 << 10;
 
-/// What the runner answers once the program has ended.
+/// The runner's answer after the program has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Execution {
-    /// Exit code; absent where a signal ended it.
+    /// Exit code; absent if a signal ended the program.
     pub exit_code: Option<i32>,
-    /// From its start to its end, by the clock of the candidate's node.
+    /// Time from its start to its end, in seconds by the clock of the candidate's node.
     pub duration_seconds: f64,
-    /// The end of what it printed, standard output and standard error as they came, at most
-    /// [`OUTPUT_LIMIT_BYTES`].
+    /// The end of its output, at most [`OUTPUT_LIMIT_BYTES`]: standard output and standard error in the order
+    /// of printing.
     pub output: String,
 }
 
-/// Finds a number in what a program prints.
+/// A pattern that finds a number in a program's output.
 #[derive(Clone, Debug)]
 pub struct NumberPattern(Regex);
 
 /// Why a pattern finds no number.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PatternError {
-    /// No regular expression.
+    /// The text is not a regular expression.
     #[error("{0}")]
     Syntax(String),
-    /// Not one group.
+    /// The pattern does not have exactly one group.
     #[error(
-        "it has {0} groups, and needs one, around the number, for example `Nodes/second *: ([0-9]+)`; write (?:…) for those that only group"
+        "it has {0} groups, and needs one, around the number, for example `Nodes/second *: ([0-9]+)`; write (?:…) for other groups"
     )]
     Groups(usize),
 }
 
 impl NumberPattern {
-    /// A regular expression as of the crate `regex-lite`, with one group.
+    /// Compiles a regular expression of the crate `regex-lite` with one group.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let regex = Regex::new(pattern).map_err(|error| PatternError::Syntax(error.to_string()))?;
         match regex.captures_len() - 1 {
@@ -57,7 +57,7 @@ impl NumberPattern {
         }
     }
 
-    /// What the group holds where the pattern matches for the last time. A part of a number is none: `([0-9]+)` takes
+    /// The number in the group at the pattern's last match. A part of a number is an error: `([0-9]+)` takes
     /// 390 of 390,786, `([0-9]+) nodes` the 786, and `.*([0-9]+)` the 6.
     pub fn last_in(&self, output: &str) -> Result<f64, NumberError> {
         let found = self.0.captures_iter(output).last();
@@ -86,15 +86,15 @@ impl NumberPattern {
     }
 }
 
-/// Signs within a number, as programs print them.
+/// Characters that programs print within a number.
 const WITHIN: [char; 6] = ['.', ',', '\'', '_', 'e', 'E'];
 
-/// Whether a number began before its group. A sign that parts numbers is one of the number's own unless the pattern
-/// ends with it.
+/// Whether the number began before the group. A separator belongs to the number, unless the pattern ends with
+/// the separator.
 fn begins_in(before: &str, pattern: &str) -> bool {
     let digit_ends = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     let unsigned = before.strip_suffix(['+', '-']).unwrap_or(before);
-    // A sign stands behind the exponent's letter alone.
+    // A sign belongs to the number only after the exponent's letter.
     let unsigned = if unsigned.ends_with(['e', 'E']) {
         unsigned
     } else {
@@ -116,7 +116,7 @@ fn begins_in(before: &str, pattern: &str) -> bool {
     }
 }
 
-/// Whether a number goes on behind its group, likewise.
+/// Whether the number continues after the group; separators count as in [`begins_in`].
 fn goes_on(after: &str, pattern: &str) -> bool {
     let mut following = after.chars();
     match following.next() {
@@ -140,7 +140,7 @@ fn goes_on(after: &str, pattern: &str) -> bool {
     }
 }
 
-/// What a pattern says before its group, and behind it.
+/// The pattern's text before its group and after it.
 fn around_group(pattern: &str) -> (&str, &str) {
     let (mut is_escaped, mut in_class, mut depth) = (false, false, 0);
     let mut group = None;
@@ -173,57 +173,57 @@ fn around_group(pattern: &str) -> (&str, &str) {
     ("", "")
 }
 
-/// Why there is no number.
+/// Why an output contains no number.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NumberError {
-    /// The pattern does not match, or what its group holds is no number above 0.
+    /// The pattern does not match, or its group does not contain a number above 0.
     #[error("is not in what the program printed")]
     NotThere,
     /// The group holds a part of a number.
     #[error(
-        "takes {taken} of {printed}, and has to take the whole number, or to say which sign parts it from the next"
+        "takes only {taken} of {printed}: the group must contain the whole number, or the pattern must contain the sign next to the group"
     )]
     Part {
-        /// What it holds.
+        /// The text in the group.
         taken: String,
-        /// What is there.
+        /// The whole number in the output.
         printed: String,
     },
 }
 
-/// How much work an execution is.
+/// The amount of work of an execution.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Always that much.
+    /// A constant amount.
     Amount(f64),
-    /// As the program says.
+    /// The amount that the program prints.
     Printed(NumberPattern),
 }
 
-/// What is read from the output of an execution.
+/// The patterns for the output of an execution.
 #[derive(Clone, Debug, Default)]
 pub struct Readers {
-    /// Its score, if it has one.
+    /// Finds the score, if the benchmark has one.
     pub score: Option<NumberPattern>,
-    /// Its work, if that is counted.
+    /// Finds the work, if the benchmark counts work.
     pub work: Option<Work>,
 }
 
-/// What an execution came to.
+/// The result of an execution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// From its start to its end.
+    /// Time from its start to its end, in seconds.
     pub duration_seconds: f64,
-    /// Its score.
+    /// Its score, if the benchmark has one.
     pub score: Option<f64>,
-    /// Its work.
+    /// Its work, if the benchmark counts work.
     pub work: Option<f64>,
 }
 
 /// Why an execution has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExecutionError {
-    /// It ended with another code than 0.
+    /// The exit code was not 0.
     #[error("exit code {code}: {said}")]
     ExitCode {
         /// The code.
@@ -231,7 +231,7 @@ pub enum ExecutionError {
         /// The last line that it printed.
         said: String,
     },
-    /// It was killed.
+    /// A signal killed the program.
     #[error("ended by a signal: {said}")]
     Signal {
         /// The last line that it printed.
@@ -242,7 +242,7 @@ pub enum ExecutionError {
     NotPrinted {
         /// `batch.score` or `batch.work`.
         name: &'static str,
-        /// Why not.
+        /// Why the number is missing.
         why: NumberError,
         /// The last line that it printed.
         said: String,
@@ -250,8 +250,8 @@ pub enum ExecutionError {
 }
 
 impl Readers {
-    /// What an execution came to, or why it counts as failed. One without its score or its work has failed: a mean
-    /// over the others would be of those alone that went well.
+    /// Reads the result of an execution, or the reason for its failure. An execution without its score or its
+    /// work counts as failed: a mean over the others would contain the successful executions only.
     pub fn read(&self, execution: &Execution) -> Result<Outcome, ExecutionError> {
         let said = || last_line(&execution.output);
         match execution.exit_code {
@@ -280,7 +280,7 @@ impl Readers {
     }
 }
 
-/// The last line that says something, at most 200 characters of it.
+/// The last line that is not empty, at most 200 characters of it.
 fn last_line(output: &str) -> String {
     let mut lines = output.lines().rev().map(str::trim);
     match lines.find(|line| !line.is_empty()) {

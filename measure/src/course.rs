@@ -1,42 +1,43 @@
-//! How latency goes in the course of a long run.
+//! Latency over the time of a long run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::NUMBERS_END;
 
-/// Slices that a course has at most, so that it stays small however long the run is.
+/// The largest number of slices. It bounds the size of the course for any length of run.
 const MOST_SLICES: usize = 16;
 
-/// Slices without which no drift is told.
+/// The smallest number of slices for a drift.
 const LEAST_SLICES: usize = 6;
 
-/// The shortest slice, and the length of all at first.
+/// The shortest slice, and the initial length of all slices.
 const FIRST_SLICE_SECONDS: f64 = 1.0;
 
-/// Mean latencies of successful requests (of a script, of its cycles; of a program, of its executions) in slices of
-/// equal length, from the first one that was told.
+/// Mean latencies of successful requests in slices of equal length, from the first recorded request. A script
+/// has cycles and a program has executions instead of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Course {
-    /// Length of each slice.
+    /// Length of each slice, in seconds.
     pub slice_seconds: f64,
-    /// For how long all connections were in use. Where a number of requests is shared out, those that were served
-    /// faster end first, and what is left of the load is another one.
+    /// How long all connections were in use, in seconds. If a fixed number of requests is shared out, the
+    /// connections with faster answers end first. The remaining load is then different.
     pub whole_seconds: f64,
-    /// Successful requests of each slice: those that began in it; of a script, the cycles that ended in it.
+    /// Successful requests per slice: the requests that began in the slice, or the cycles of a script that
+    /// ended in it.
     pub requests: Vec<u64>,
-    /// Their mean latency, to seven digits; 0 where there was none.
+    /// Their mean latency in seconds, to seven digits; 0 for a slice without requests.
     pub mean_seconds: Vec<f64>,
 }
 
 impl Course {
-    /// How fast the mean latency rises, in seconds per second: the slope by least squares over the slices that lie
-    /// within `whole_seconds` and have requests, each at its middle, and of equal weight, for it is a function of
-    /// time. `None` with too few of them.
+    /// How fast the mean latency rises, in seconds per second: the slope by least squares. The points are the
+    /// slices that lie within `whole_seconds` and have requests, each at its middle. All slices have equal
+    /// weight, because the drift is a function of time. `None` with fewer than six such slices.
     #[must_use]
     pub fn drift_seconds_per_second(&self) -> Option<f64> {
         let slices = self.requests.iter().zip(&self.mean_seconds).enumerate();
-        // The last one of a script's window ends where that does, but for rounding.
+        // The last slice of a script's window ends with the window, except for rounding.
         let end_seconds = self.whole_seconds * (1.0 + 1e-9);
         let points: Vec<(f64, f64)> = slices
             .take_while(|(index, _)| (index + 1) as f64 * self.slice_seconds <= end_seconds)
@@ -54,7 +55,7 @@ impl Course {
         Some(products.sum::<f64>() / squares.sum::<f64>())
     }
 
-    /// Whether it can be one, whoever wrote it down.
+    /// Whether the values are possible. The course may come from any writer.
     pub(crate) fn is_possible(&self) -> bool {
         let is_number = |value: &f64| (0.0..NUMBERS_END).contains(value);
         self.requests.len() == self.mean_seconds.len()
@@ -66,8 +67,8 @@ impl Course {
     }
 }
 
-/// Makes a [`Course`] of a run whose length is not known, in constant memory: when there are too many slices,
-/// each two become one.
+/// Makes a [`Course`] of a run of unknown length, in constant memory: if there are too many slices, each pair
+/// becomes one slice.
 #[derive(Clone, Debug)]
 pub struct CourseRecorder {
     slice_seconds: f64,
@@ -90,7 +91,8 @@ impl Default for CourseRecorder {
 }
 
 impl CourseRecorder {
-    /// Notes a successful request that began so long after the first one. Before it, is at its beginning.
+    /// Records a successful request that began `at_seconds` after the first one. A negative time counts in
+    /// the first slice.
     pub fn add(&mut self, at_seconds: f64, latency_seconds: f64) {
         if !(at_seconds.is_finite() && latency_seconds.is_finite()) {
             return;
@@ -123,7 +125,7 @@ impl CourseRecorder {
             .collect();
     }
 
-    /// What was noted, of a load that was whole for so long; `None` where that is nothing.
+    /// The recorded course of a load that was whole for `whole_seconds`; `None` if no request was recorded.
     #[must_use]
     pub fn course(&self, whole_seconds: f64) -> Option<Course> {
         let mean = |slice: &Slice| {

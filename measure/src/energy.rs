@@ -1,14 +1,13 @@
-//! From readings and windows to joules, or the reason why there are none.
+//! From readings and windows to joules, or to the reason why no joules exist.
 //!
-//! A wrong joule is worse than no joule: [`evaluate`] first asks every question of `checks`, in
-//! order, and the first one that the readings fail makes the attempt void. Only then does it
-//! compute, by these definitions:
+//! A wrong joule is worse than no joule. [`evaluate`] first runs all of `checks` in order, and the first
+//! check that fails makes the attempt void. Only then does it compute, by these definitions:
 //!
-//! - a counter's value at a time is linear between the two readings around it, at the meter's own
-//!   timestamps; there is no value outside the readings;
+//! - a counter's value at a time is linear between the two readings around it, at the meter's own timestamps;
+//!   there is no value outside the readings;
 //! - **gross** is the node's energy over the measured window;
 //! - **net** is gross minus the window's length times the mean of the two idle baselines;
-//! - **attributed** is what the meter gave to the measured pods over the window.
+//! - **attributed** is the energy that the meter gave to the measured pods over the window.
 
 mod baseline;
 mod checks;
@@ -35,8 +34,8 @@ use idle::IdleUse;
 pub use pooled::{Measured, PooledIdle};
 pub use shared::NetAttributed;
 
-/// An interval of time, in Unix seconds of the readings' clock: the measured node's where the meter
-/// tells its time, else the scraper's.
+/// An interval of time, in Unix seconds of the readings' clock. This is the measured node's clock if the
+/// meter reports its time, else the scraper's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
@@ -53,19 +52,20 @@ impl Window {
         self.end_unix_seconds - self.start_unix_seconds
     }
 
-    /// Whether what shows only in time is told of it. A load at a rate ends with its last request, before its time.
+    /// Whether the window is long enough for slopes over time. A load at a rate ends with its last request,
+    /// slightly before its set time.
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.seconds() >= 0.99 * LONG_WINDOW_SECONDS
     }
 }
 
-/// What readings must keep to for their figures to be trusted.
+/// The limits that readings must satisfy. Otherwise their figures are not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// The most the node can draw, in watts, if known. A meter's own limit counts as well, if it is lower. Where
-    /// neither is known, the other readings of the attempt tell what is too much.
+    /// The most the node can draw, in watts, if known. A meter's own limit also counts, if it is lower. If
+    /// neither is known, the limit follows from the other readings of the attempt.
     pub max_node_watts: Option<f64>,
     /// The longest time without a new reading, in seconds.
     pub max_reading_gap_seconds: f64,
@@ -76,13 +76,14 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Ten readings at the usual two a second: a lost scrape or two is no harm, since counters go
-    /// on and are linear in between, but over five seconds load may have changed unseen.
+    /// Ten readings at the usual two per second. One or two lost scrapes do no harm, because counters
+    /// continue and are linear in between. In more than five seconds the load may have changed unseen.
     pub const MAX_READING_GAP_SECONDS: f64 = 5.0;
-    /// Below this, what happens once in a trial (a checkpoint, a garbage collection) is the figure.
+    /// In a shorter window, events that happen once per trial (a checkpoint, a garbage collection) dominate
+    /// the figure.
     pub const MIN_WINDOW_SECONDS: f64 = 20.0;
-    /// An edge inside a window of length T costs d/(3T) of bias for the meter's interval d: with
-    /// T ≥ 20 d that is at most 1.7 %.
+    /// An edge inside a window of length T costs d/(3T) of bias for the meter's interval d. With T ≥ 20 d the
+    /// bias is at most 1.7 %.
     pub const MIN_INTERVALS: f64 = 20.0;
 
     /// The usual limits for a node that draws at most `max_node_watts`.
@@ -97,10 +98,10 @@ impl Limits {
     }
 }
 
-/// All that one attempt's energy is computed from.
+/// The inputs for one attempt's energy.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptReadings<'a> {
-    /// Readings of the measured node, in any order; those outside the windows are not used.
+    /// Readings of the measured node, in any order. Readings outside the windows are not used.
     pub readings: &'a [Reading],
     /// The idle baseline before the load: candidate up, unloaded.
     pub idle_before: Window,
@@ -110,53 +111,53 @@ pub struct AttemptReadings<'a> {
     pub idle_after: Window,
     /// UIDs of the candidate's pods.
     pub candidate_pods: &'a BTreeSet<String>,
-    /// The same by server, where the candidate has several; each has a name.
+    /// UIDs of the candidate's pods by server name, if the candidate has several servers; otherwise empty.
     pub workloads: &'a BTreeMap<String, BTreeSet<String>>,
-    /// UIDs of the database's pods; empty where the boundary has none.
+    /// UIDs of the database's pods; empty if the boundary contains no database.
     pub database_pods: &'a BTreeSet<String>,
-    /// UIDs of measured pods that are still the same pods but whose own containers ended during the
-    /// attempt. A crash is the candidate's doing, an outcome and never void: the node's energy
-    /// stands, only these pods' counters may be lost.
+    /// UIDs of measured pods that still exist, but whose own containers ended during the attempt. The
+    /// candidate causes a crash. A crash is an outcome and never makes an attempt void: the node's energy
+    /// stays valid, and only the counters of these pods may be lost.
     pub restarted_pods: &'a BTreeSet<String>,
-    /// UIDs of the injector's pods, which count neither to the boundary nor to its neighbours; empty
-    /// where it has a node of its own.
+    /// UIDs of the injector's pods. They count neither as measured pods nor as neighbours. Empty if the
+    /// injector runs on another node.
     pub injector_pods: &'a BTreeSet<String>,
-    /// The load after the measured window, where it is known.
+    /// The load after the measured window, if known.
     pub tail: Option<Tail>,
-    /// What is known of the measured window's ends.
+    /// The known facts about the measured window's ends.
     pub ends: Ends,
-    /// What joules are divided by: requests of the measured window with an expected answer, or what counts in
-    /// their place.
+    /// The divisor of the joules: requests of the measured window with an expected answer, or the units that
+    /// count in their place.
     pub units: f64,
-    /// What the readings must keep to.
+    /// The limits that the readings must satisfy.
     pub limits: Limits,
 }
 
-/// The load between the measured window and the settling before the second idle baseline.
+/// The load between the measured window and the settling time before the second idle baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tail {
-    /// When it was on, in the readings' clock.
+    /// Its interval, in the readings' clock.
     pub window: Window,
-    /// Its requests per second over those of the measured run.
+    /// Its requests per second divided by the measured run's requests per second.
     pub relative_load: f64,
 }
 
-/// What is known of the measured window's ends, in seconds.
+/// The known facts about the measured window's ends, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ends {
-    /// How far the window may lie off: the uncertainty of the clocks' offset.
+    /// The timing error of the window: the uncertainty of the clocks' offset.
     pub clock_uncertainty_seconds: f64,
-    /// Without load right before the window.
+    /// Time without load right before the window.
     pub gap_before_seconds: f64,
-    /// Without load right after it.
+    /// Time without load right after the window.
     pub gap_after_seconds: f64,
-    /// With the window's load before it: the warm-up.
+    /// Time with the window's load before it: the warm-up.
     pub steady_before_seconds: f64,
-    /// With the window's load after it: the tail.
+    /// Time with the window's load after it: the tail.
     pub steady_after_seconds: f64,
 }
 
-/// Room for the rounding of times near 10⁹ s, so that a window of exactly the least length passes.
+/// Allowance for the rounding of times near 10⁹ s: a window of exactly the minimum length passes.
 const ROUNDING_SECONDS: f64 = 1e-6;
 
 impl AttemptReadings<'_> {
@@ -178,7 +179,7 @@ impl AttemptReadings<'_> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnergyFigures {
-    /// Gross energy: the node's, over the measured window, in joules.
+    /// Gross energy of the node over the measured window, in joules.
     pub node_joules: f64,
     /// Gross energy per successful request, in joules; unknown without a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,84 +188,84 @@ pub struct EnergyFigures {
     pub idle_before_watts: f64,
     /// The same after the load.
     pub idle_after_watts: f64,
-    /// Gross minus the idle baseline over the window, in joules, where that can be told from 0.
+    /// Gross minus the idle baseline over the window, in joules. Absent below the detection limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_joules: Option<f64>,
     /// Net energy per successful request, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_joules_per_request: Option<f64>,
-    /// The least net energy that this attempt could have told from 0, in joules. The run's trials together may have
-    /// another one: [`PooledIdle`].
+    /// The detection limit of this attempt's net energy, in joules. The run's trials together may have
+    /// another limit: [`PooledIdle`].
     pub net_detection_limit_joules: f64,
-    /// Why there is no net figure.
+    /// Why the net figure is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_withheld: Option<String>,
-    /// Standard uncertainty of the net energy, in joules, from idle baselines that differ by more than chance and the
-    /// board's heat; absent if they do not.
+    /// Standard uncertainty of the net energy, in joules, from idle baselines that differ by more than chance
+    /// and the board's heat explain. Absent if they do not differ by more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_drift_joules: Option<f64>,
     /// CPU use of the candidate's pods in both idle baselines, in CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_idle_cpus: Option<f64>,
-    /// What the meter gave to the measured pods.
+    /// The energy that the meter gave to the measured pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributed: Option<Attributed>,
-    /// What of the net energy is the measured pods', by CPU time above idle.
+    /// The measured pods' part of the net energy, by CPU time above idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_attributed: Option<NetAttributed>,
-    /// CPU time of the measured pods, where the meter serves it.
+    /// CPU time of the measured pods, if the meter reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuSeconds>,
-    /// The candidate's part of both by server, where it has several.
+    /// Attributed energy and CPU time by server, if the candidate has several servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadFigures>,
-    /// Why figures by pod (attributed, CPU time) are missing though the meter serves pods.
+    /// Why the figures per pod (attributed, CPU time) are absent although the meter reports pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods_withheld: Option<String>,
     /// The candidate's largest working set in any reading of the window, in bytes, all pods together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_peak_working_set_bytes: Option<f64>,
-    /// How fast the candidate's working set grew in the window, all pods together: the slope by least squares,
-    /// in bytes per second. Unknown in windows shorter than [`LONG_WINDOW_SECONDS`], and where a
+    /// How fast the candidate's working set grew in the window, all pods together: the slope by least
+    /// squares, in bytes per second. Absent in windows shorter than [`LONG_WINDOW_SECONDS`], and if a
     /// container was restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_working_set_growth_bytes_per_second: Option<f64>,
-    /// The same of the database.
+    /// The database's largest working set in any reading of the window, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_peak_working_set_bytes: Option<f64>,
-    /// Where the node's power came from.
+    /// The source of the node's power.
     pub provenance: Provenance,
-    /// The meter that was read.
+    /// The meter of the readings.
     pub meter: MeterIdentity,
-    /// The zone that was read.
+    /// The zone of the readings.
     pub zone: String,
-    /// Different readings between the beginning of the first baseline and the end of the second.
+    /// Number of different readings between the beginning of the first baseline and the end of the second.
     pub readings_used: usize,
     /// The longest time between two of them, in seconds.
     pub largest_gap_seconds: f64,
-    /// The meter's interval, or the median time between readings where it tells none, in seconds.
+    /// The meter's interval, in seconds. If the meter reports none: the median time between readings.
     pub interval_seconds: f64,
-    /// By how much a reading's time may be off, in seconds: 0 with the meter's own timestamps,
-    /// else half of the longest time between two scrapes.
+    /// The largest error of a reading's time, in seconds: 0 with the meter's own timestamps, else half of the
+    /// longest time between two scrapes.
     pub timestamp_uncertainty_seconds: f64,
-    /// Standard uncertainty of `node_joules` as a share of it, from the window's ends: times of readings
-    /// that may be off, clocks that are compared to some accuracy only, power that is not steady between
-    /// readings, gaps in the load, an instrument that is read seldom, and the counter's steps. The meter's
-    /// own accuracy is not in it.
+    /// Relative standard uncertainty of `node_joules` from the window's ends. It covers times of readings
+    /// that may be wrong, the uncertainty of the clocks' comparison, and power that varies between readings.
+    /// It also covers gaps in the load, an instrument that is seldom read, and the counter's steps. It
+    /// excludes the meter's own accuracy.
     pub node_joules_relative_uncertainty: f64,
-    /// Relative standard uncertainty of the node's energy, as the meter states it: from its data sheet, and from how often
-    /// its instrument was read. For a linear power model it follows from the uncertainties of the two coefficients, each
-    /// by its part of this energy. Absent where the meter states none.
+    /// Relative standard uncertainty of the node's energy, as the meter reports it: from its data sheet, and
+    /// from how often its instrument was read. For a linear power model it follows from the uncertainties of
+    /// the two coefficients, each weighted by its part of this energy. Absent if the meter reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meter_relative_uncertainty: Option<f64>,
-    /// Temperature, clock and throttling of the node, where the meter tells them.
+    /// Temperature, clock and throttling of the node, if the meter reports them.
     #[serde(default)]
     pub conditions: Conditions,
-    /// The readings that every window's ends were interpolated between, to repeat the arithmetic.
+    /// The readings around the ends of each window. With them the interpolation can be repeated.
     pub brackets: Brackets,
 }
 
-/// What the meter gave to the measured pods over the measured window: a share of the node's active
+/// The energy that the meter gave to the measured pods over the measured window: a share of the node's active
 /// energy by CPU time, not a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -305,15 +306,15 @@ pub struct CpuSeconds {
     pub candidate_and_database_seconds_per_request: Option<f64>,
 }
 
-/// What one of a candidate's several servers took over the measured window.
+/// Energy and resources of one of a candidate's several servers over the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadFigures {
-    /// Which one.
+    /// The server's name.
     pub name: String,
     /// UIDs of its pods.
     pub pods: Vec<String>,
-    /// What the meter gave to them, in joules.
+    /// The energy that the meter gave to them, in joules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
     /// The same per successful request, in joules.
@@ -334,13 +335,14 @@ pub struct WorkloadFigures {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingMark {
-    /// When the counter was true, in Unix seconds.
+    /// The time of the counter's value, in Unix seconds.
     pub at_unix_seconds: f64,
     /// The node's energy counter, in joules.
     pub node_joules: f64,
 }
 
-/// The readings around a window's ends: the last before and the first after each.
+/// The readings around a window's ends: for each end, the last reading before it and the first reading after
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bracket {
@@ -362,7 +364,7 @@ pub struct Brackets {
     pub idle_after: Bracket,
 }
 
-/// The energy of one attempt, or why its readings cannot be trusted.
+/// Computes the energy of one attempt, or the reason why its readings cannot be trusted.
 pub fn evaluate(attempt: &AttemptReadings<'_>) -> Result<EnergyFigures, Void> {
     let evidence = Evidence::gather(attempt)?;
     checks::run(&evidence)?;
@@ -421,7 +423,7 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
     })
 }
 
-/// What the meter states of the window's energy.
+/// The relative standard uncertainty that the meter reports for the window's energy.
 fn meter_relative_uncertainty(evidence: &Evidence<'_>, node_joules: f64) -> Option<f64> {
     let Evidence { attempt, series } = evidence;
     let Some(model) = series.last().meter.model else {
@@ -438,8 +440,9 @@ fn meter_relative_uncertainty(evidence: &Evidence<'_>, node_joules: f64) -> Opti
 }
 
 impl EnergyFigures {
-    /// What idle watts and watts per CPU multiply in the energy of a window of so many seconds, where power is a linear
-    /// model. The node's CPU time follows from the energy where it was lost with the pods' counters.
+    /// The factors of idle watts and of watts per CPU in the energy of a window of `window_seconds`, if the
+    /// power comes from a linear model. If the node's CPU time was lost with the pods' counters, it is
+    /// computed from the energy.
     #[must_use]
     pub fn parts(&self, window_seconds: f64) -> Option<Parts> {
         let model = self.meter.model.as_ref()?;
@@ -451,7 +454,7 @@ impl EnergyFigures {
     }
 }
 
-/// The figures that rest on single pods' counters.
+/// The figures that depend on the counters of single pods.
 #[derive(Default)]
 struct ByPod {
     attributed: Option<Attributed>,
@@ -484,7 +487,7 @@ impl ByPod {
 
         let database_joules = joules(attempt.database_pods);
         let active_joules = series.delta(attempt.measured, |reading| reading.active_joules);
-        // The database's share is unknown unless there is none or its pods are all counted.
+        // The database's share is known only if there is no database, or if all of its pods are counted.
         let database_share = if attempt.database_pods.is_empty() {
             Some(0.0)
         } else {
@@ -493,7 +496,7 @@ impl ByPod {
         let attributed = joules(attempt.candidate_pods).map(|candidate_joules| Attributed {
             candidate_joules,
             database_joules,
-            // Rounding can take the rest below 0 by a little; more than that is void already.
+            // Rounding can make the rest slightly negative. A larger difference is void already.
             system_joules: active_joules
                 .zip(database_share)
                 .map(|(active, database)| (active - candidate_joules - database).max(0.0)),
@@ -528,8 +531,8 @@ impl ByPod {
     }
 }
 
-/// The shortest window that is asked for whose slopes of memory and latency are told, in seconds: a judgement. Before
-/// that, caches fill and allocators warm up, which goes on for nobody's hour.
+/// The shortest configured window for slopes of memory and latency, in seconds: a judgement. Earlier, caches
+/// fill and allocators warm up, and a slope over that time cannot be extrapolated.
 pub const LONG_WINDOW_SECONDS: f64 = 600.0;
 
 fn memory_growth(evidence: &Evidence<'_>) -> Option<f64> {
@@ -540,7 +543,7 @@ fn memory_growth(evidence: &Evidence<'_>) -> Option<f64> {
     series.working_set_growth_bytes_per_second(attempt.measured, attempt.candidate_pods)
 }
 
-/// Joules or seconds per *successful* request. Without a success there is nothing to share among.
+/// Joules or seconds per *successful* request. Without a success there is no divisor.
 fn per_request(amount: f64, units: f64) -> Option<f64> {
     (units > 0.0).then(|| amount / units)
 }

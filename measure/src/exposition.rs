@@ -1,7 +1,7 @@
-//! A reader of the Prometheus text format, in which Kepler and the node meter speak.
+//! A parser of the Prometheus text format, which Kepler and the node meter use.
 //!
-//! Only what a scrape needs: names, labels and values. `# HELP`, `# TYPE` and other comments, a
-//! sample's own timestamp and an exemplar are checked for form, if at all, and left out.
+//! It reads only names, labels and values. `# HELP`, `# TYPE` and other comments are skipped. A sample's own
+//! timestamp and an exemplar are not returned.
 //!
 //! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
@@ -14,25 +14,25 @@ use std::str::CharIndices;
 pub struct Sample {
     /// The metric's name.
     pub name: String,
-    /// The labels, without escapes; empty where the sample has none.
+    /// The labels, without escapes; empty if the sample has none.
     pub labels: BTreeMap<String, String>,
     /// The value; NaN and the infinities are legal in the format.
     pub value: f64,
 }
 
 impl Sample {
-    /// The value of a label, or `None` where the sample does not carry it.
+    /// The value of a label, or `None` if the sample does not have this label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.get(name).map(String::as_str)
     }
 }
 
-/// Why a text is no exposition. Lines count from 1.
+/// Why a text is not a valid exposition. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpositionError {
-    /// The last line has no line feed. The format demands one, and a text that was cut off inside
-    /// a number would else be read as a smaller number.
+    /// The last line has no line feed. The format requires one. Without this rule a text that was cut off
+    /// inside a number would be read as a smaller number.
     #[error("line {line}: the text ends inside this line")]
     Truncated {
         /// The line that was cut off.
@@ -41,45 +41,45 @@ pub enum ExpositionError {
     /// A line that is neither empty nor a comment does not begin with a metric's name.
     #[error("line {line}: a metric name is expected")]
     MetricName {
-        /// The line in question.
+        /// The invalid line.
         line: usize,
     },
     /// The label block is not of the form `{name="value",…}`.
     #[error("line {line}: {expected} is expected among the labels")]
     Labels {
-        /// The line in question.
+        /// The invalid line.
         line: usize,
-        /// What should have stood there.
+        /// The expected text.
         expected: &'static str,
     },
     /// One sample names a label twice.
     #[error("line {line}: the label {label} is given twice")]
     DuplicateLabel {
-        /// The line in question.
+        /// The invalid line.
         line: usize,
         /// The label's name.
         label: String,
     },
-    /// A sample's value is missing, is no number, or is beyond what a double can hold.
+    /// A sample's value is missing, is not a number, or exceeds the range of a double.
     #[error("line {line}: {text:?} is not a value")]
     Value {
-        /// The line in question.
+        /// The invalid line.
         line: usize,
-        /// What stood where the value belongs.
+        /// The text at the place of the value.
         text: String,
     },
     /// Something other than a timestamp or an exemplar follows the value.
     #[error("line {line}: {text:?} is not a timestamp")]
     Timestamp {
-        /// The line in question.
+        /// The invalid line.
         line: usize,
-        /// What stood there.
+        /// The unexpected text.
         text: String,
     },
 }
 
-/// Reads a whole exposition, in order. An empty text has no samples and is no error: whether the
-/// series that are needed are there is for [`crate::reading::read`] to say.
+/// Parses a whole exposition, in order. An empty text has no samples and is not an error:
+/// [`crate::reading::read`] checks that the required series exist.
 pub fn parse(text: &str) -> Result<Vec<Sample>, ExpositionError> {
     let mut samples = Vec::new();
     for (index, raw) in text.split_inclusive('\n').enumerate() {
@@ -103,7 +103,7 @@ fn sample(content: &str, line: usize) -> Result<Sample, ExpositionError> {
         Some(inside) => label_block(inside, line)?,
         None => (BTreeMap::new(), rest),
     };
-    // An exemplar is set off by a lone `#`; no label value can be met any more, so this is safe.
+    // A lone `#` separates an exemplar. No label value can follow any more, so this split is safe.
     let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
     let mut words = rest.split_ascii_whitespace();
     let word = words.next().unwrap_or_default();
@@ -125,7 +125,7 @@ fn sample(content: &str, line: usize) -> Result<Sample, ExpositionError> {
     })
 }
 
-/// Reads labels from behind the opening brace; returns them and what follows the closing one.
+/// Parses labels after the opening brace. Returns them and the text after the closing brace.
 fn label_block(
     inside: &str,
     line: usize,
@@ -160,8 +160,8 @@ fn label_block(
     }
 }
 
-/// Reads a label's value from behind its opening quote; returns it without escapes, and what
-/// follows the closing quote.
+/// Parses a label's value after its opening quote. Returns the value without escapes, and the text after the
+/// closing quote.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters: Peekable<CharIndices<'_>> = text.char_indices().peekable();
@@ -173,7 +173,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
                     value.push(if escaped == 'n' { '\n' } else { escaped });
                     characters.next();
                 }
-                // The format knows three escapes; any other backslash stands for itself.
+                // The format has three escapes; any other backslash is literal.
                 _ => value.push('\\'),
             },
             other => value.push(other),
@@ -182,7 +182,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Splits a metric's name (which may hold colons) or a label's name off the front.
+/// Splits a metric's name (which may contain colons) or a label's name off the front.
 fn split_name(text: &str, colons: bool) -> Option<(&str, &str)> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || (colons && c == ':');
     let end = text.find(|c| !fits(c)).unwrap_or(text.len());
@@ -191,8 +191,8 @@ fn split_name(text: &str, colons: bool) -> Option<(&str, &str)> {
     (!first.is_ascii_digit()).then_some((name, rest))
 }
 
-/// A number as the format writes it. An overflow such as `1e999` is none: it would read as an
-/// infinity that nobody wrote.
+/// A number in the format's notation. An overflow such as `1e999` is refused: it would become an infinity
+/// that the meter did not write.
 fn number(word: &str) -> Option<f64> {
     let value: f64 = word.parse().ok()?;
     let digits = word.contains(|c: char| c.is_ascii_digit());

@@ -1,12 +1,12 @@
-//! Fortio: the arguments that make it put a load on, what its JSON says, and the figures that may be
-//! taken from it. Written against Fortio 1.68.2.
+//! Fortio: its arguments for a load, the parser of its JSON, and the figures of a result. Written for Fortio
+//! 1.68.2.
 //!
-//! What needs care, and is taken care of here:
+//! This module handles these properties of Fortio:
 //!
 //! - Fortio's histogram, mean and rate include the requests that failed;
-//! - what it counts as success is fixed (2xx and 418) and need not be what a benchmark expects;
-//! - a run in which every request fails exits with 0, and so does an interrupted one;
-//! - durations of type `Duration` are whole nanoseconds, histograms are seconds.
+//! - its definition of success is fixed (2xx and 418) and may differ from the benchmark's;
+//! - a run in which every request fails exits with 0, and so does an interrupted run;
+//! - durations of type `Duration` are whole nanoseconds, histograms are in seconds.
 
 mod figures;
 mod result;

@@ -1,9 +1,10 @@
-//! k6: the options that make it run a script as a benchmark asks, and what its output `cycles` says of it
-//! (`injector/k6` in this repository). Written against k6 1.8.1.
+//! k6: the options to run a script as a benchmark requests, and the parser of its output `cycles`
+//! (`injector/k6` in this repository). Written for k6 1.8.1.
 //!
-//! A **cycle** is one run of the script by an **agent**, k6's virtual user. Warm-up, measured window and tail are
-//! one load without a break: a cycle belongs to the part in which it ends. What was under way when the window
-//! began is in it, and what is under way at its end is not, which is the same number of agents each time.
+//! A **cycle** is one run of the script by an **agent**, k6's virtual user. Warm-up, measured window and tail
+//! are one load without a break: a cycle belongs to the part in which it ends. A cycle that is open when the
+//! window begins counts in the window. A cycle that is open when the window ends does not count. Both are the
+//! same number of agents.
 
 mod request;
 mod result;
@@ -16,5 +17,5 @@ pub use result::{
 };
 pub use settings::{CycleSettings, CycleSettingsError};
 
-/// Exit code of k6 where the script could not be read, or threw outside of its cycles (`errext/exitcodes/codes.go`).
+/// Exit code of k6 if the script cannot be read, or throws outside its cycles (`errext/exitcodes/codes.go`).
 pub const SCRIPT_EXCEPTION: i32 = 107;

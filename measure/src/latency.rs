@@ -1,4 +1,4 @@
-//! How long requests took, and how that is distributed over several runs.
+//! Latencies of requests, and their distribution over several runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 pub struct Histogram {
     /// Number of requests.
     pub count: u64,
-    /// The shortest, 0 where there was none.
+    /// The shortest latency; 0 without requests.
     pub min_seconds: f64,
-    /// The longest, 0 where there was none.
+    /// The longest latency; 0 without requests.
     pub max_seconds: f64,
-    /// The exact sum.
+    /// The exact sum of all latencies.
     pub sum_seconds: f64,
     /// Standard deviation over the requests.
     pub standard_deviation_seconds: f64,
-    /// Where they lie; empty where there was none, and where a report left them out.
+    /// The distribution. Empty without requests, and if a report dropped the buckets.
     pub buckets: Vec<Bucket>,
-    /// Interpolated within the buckets by whoever counted; may be empty.
+    /// Interpolated within the buckets by the load generator; may be empty.
     pub percentiles: Vec<Percentile>,
 }
 
@@ -34,21 +34,24 @@ pub struct Bucket {
     pub count: u64,
 }
 
-/// The latency that `percentile` percent of the requests stayed below.
+/// The latency that `percentile` percent of the requests do not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Percentile {
     /// 0 to 100.
     pub percentile: f64,
-    /// The latency.
+    /// The latency, in seconds.
     pub seconds: f64,
 }
 
-/// The latencies in seconds that these percentages (0 to 100) of all requests in `runs` stayed below, each
-/// run given by its buckets. Within a bucket, requests count as evenly spread, as Fortio has it
-/// (`CalcPercentile` of its stats package). Requests are merged, not percentiles: the mean of several 99th
-/// percentiles is none. `None` without any request, with a run whose buckets are missing, and with a
-/// percentage or a bucket out of range.
+/// The percentiles (0 to 100) of the latencies of all requests in `runs`, in seconds. Each run is given by
+/// its buckets.
+///
+/// Within a bucket, requests count as evenly spread, as in Fortio (`CalcPercentile` of its stats package).
+/// The function merges requests, not percentiles: the mean of several 99th percentiles is not a 99th
+/// percentile.
+///
+/// `None` without requests, for a run without buckets, and for a percentage or a bucket out of range.
 #[must_use]
 pub fn merged_percentiles(runs: &[&[Bucket]], percentages: &[f64]) -> Option<Vec<f64>> {
     let is_whole = |bucket: &Bucket| {
@@ -66,7 +69,7 @@ pub fn merged_percentiles(runs: &[&[Bucket]], percentages: &[f64]) -> Option<Vec
         .collect();
     ends.sort_by(f64::total_cmp);
     ends.dedup();
-    // Up to each end without and with the latencies that are just that.
+    // For each end, the number of requests below it, without and with the latencies that equal it.
     let below: Vec<[f64; 2]> = ends.iter().map(|end| counts(&buckets, *end)).collect();
     let all = below
         .last()
@@ -91,7 +94,7 @@ pub fn merged_percentiles(runs: &[&[Bucket]], percentages: &[f64]) -> Option<Vec
         .collect()
 }
 
-/// Requests below a latency, and up to it.
+/// The number of requests below a latency, and up to it.
 fn counts(buckets: &[&Bucket], seconds: f64) -> [f64; 2] {
     let of = |is_counted: fn(f64, f64) -> bool| {
         let shares = buckets.iter().map(|bucket| {

@@ -1,4 +1,4 @@
-//! What a load came to, whoever put it on.
+//! The result of a load, for every load generator.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::{
     report::LoadSpan,
 };
 
-/// What an injector observed in one measured run.
+/// An injector's observations in one measured run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LoadResult {
-    /// Of one request, sent again and again.
+    /// One request, sent repeatedly.
     Fortio(FortioResult),
-    /// Of a script, run again and again.
+    /// A script, run repeatedly.
     K6(K6Result),
-    /// Of a program that runs to completion, again and again.
+    /// A program that runs to completion, executed repeatedly.
     Batch(BatchResult),
 }
 
-/// Why no figures can be made of a result.
+/// Why no figures can be computed from a result.
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
 pub enum LoadError {
@@ -44,8 +44,8 @@ impl From<FortioResult> for LoadResult {
 }
 
 impl LoadResult {
-    /// The figures that may be shown. `expected` are the status codes of a success; a script says itself what
-    /// it expects.
+    /// The figures for the status. `expected` are the status codes of a success. A script defines its own
+    /// success.
     #[must_use]
     pub fn figures(&self, expected: &[u16]) -> RequestFigures {
         match self {
@@ -55,7 +55,7 @@ impl LoadResult {
         }
     }
 
-    /// When the load was on.
+    /// Start, length and counts of the load.
     #[must_use]
     pub fn span(&self) -> LoadSpan {
         match self {
@@ -65,19 +65,19 @@ impl LoadResult {
         }
     }
 
-    /// Whether the run ended before the amount that was asked for.
+    /// Whether the run ended before the requested amount.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         match self {
             Self::Fortio(result) => result.is_interrupted(),
             Self::K6(result) => result.is_interrupted(),
-            // It has whole executions alone; whoever gave the others up says so in the report.
+            // This result contains whole executions only. The report says if the load was interrupted.
             Self::Batch(_) => false,
         }
     }
 
-    /// How long all requests took; of a script, the cycles of which nothing failed; of a program, the executions
-    /// that succeeded.
+    /// Latencies of all requests, of a script's cycles without failure, or of a program's successful
+    /// executions.
     #[must_use]
     pub fn latency(&self) -> &Histogram {
         match self {
@@ -87,7 +87,7 @@ impl LoadResult {
         }
     }
 
-    /// Leaves out where the latencies lie: counts and sums stay.
+    /// Removes the histograms' buckets. Counts and sums stay.
     pub(crate) fn drop_buckets(&mut self) {
         let (all, failed) = match self {
             Self::Fortio(result) => (&mut result.latency, &mut result.error_latency),
@@ -98,7 +98,7 @@ impl LoadResult {
         failed.buckets.clear();
     }
 
-    /// Leaves out what a script named: counts stay.
+    /// Removes the names that a script gave. Counts stay.
     pub(crate) fn drop_names(&mut self) {
         if let Self::K6(result) = self {
             result.drop_names();
@@ -119,7 +119,7 @@ impl LoadResult {
         }
     }
 
-    /// Fortio's, if it is.
+    /// Fortio's result, if Fortio generated the load.
     #[must_use]
     pub fn fortio(&self) -> Option<&FortioResult> {
         match self {
@@ -128,7 +128,7 @@ impl LoadResult {
         }
     }
 
-    /// The same, to be changed.
+    /// The mutable form of [`Self::fortio`].
     pub fn fortio_mut(&mut self) -> Option<&mut FortioResult> {
         match self {
             Self::Fortio(result) => Some(result),
@@ -137,53 +137,54 @@ impl LoadResult {
     }
 }
 
-/// Requests/s, ms/request and their like, of one run. What cannot be known is absent, never 0. Where a script
-/// was run instead of one request sent, each cycle, a run of the script, counts as a request; where a program was
-/// executed, each execution, or where work is counted, each unit of it.
+/// Requests/s, ms/request and related figures of one run. Unknown figures are absent, never 0.
+///
+/// If a script was run instead of a request, each cycle (one run of the script) counts as a request. If a
+/// program was executed, each execution counts, or each unit of its work if work is counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestFigures {
-    /// All requests that ended within the run, with whatever answer.
+    /// All requests that ended within the run, with any answer.
     pub requests: u64,
-    /// N: answers with an expected code; cycles of which nothing failed.
+    /// N: answers with an expected code, or cycles without a failure.
     pub successes: u64,
     /// `requests` − `successes`.
     pub errors: u64,
-    /// N / T, T the duration of the run; with `work` that instead of N. Absent where N = 0.
+    /// N / T, with the duration T of the run. If `work` is present, it replaces N. Absent if N = 0.
     pub requests_per_second: Option<f64>,
-    /// Mean latency of the successes. Absent where N = 0, and where Fortio's successes are not the expected
-    /// answers, for then 1000 · (`Sum_all` − `Sum_errors`) / N is not theirs.
+    /// Mean latency of the successes. Absent if N = 0, and if Fortio's successes differ from the expected
+    /// answers: then 1000 · (`Sum_all` − `Sum_errors`) / N is not the mean of the expected answers.
     pub ms_per_request: Option<f64>,
-    /// Latency percentiles in milliseconds, by name: `p50`, `p75`, `p90`, `p99`, `p99.9`; of the successes.
-    /// Fortio computes them over all requests, so with an error, and where `ms_per_request` is absent, it has
-    /// none.
+    /// Latency percentiles of the successes in milliseconds, by name: `p50`, `p75`, `p90`, `p99`, `p99.9`.
+    /// Fortio computes them over all requests. Fortio's percentiles are therefore absent with errors, and if
+    /// `ms_per_request` is absent.
     pub percentiles_ms: BTreeMap<String, f64>,
-    /// `errors` / `requests`, 0 to 1. Absent where there was no request.
+    /// `errors` / `requests`, 0 to 1. Absent without requests.
     pub error_rate: Option<f64>,
-    /// Share of the time that the connections waited for an answer, 0 to 1: the sum of all requests' latencies
-    /// over T · connections, which is Fortio's ActualQPS × Avg ÷ NumThreads. About 1: the target sets the pace.
-    /// Absent where there was no request, and where late requests were skipped.
+    /// Share of the time that the connections waited for an answer, 0 to 1: the sum of all requests'
+    /// latencies over T · connections, which is Fortio's ActualQPS × Avg ÷ NumThreads. About 1: the target
+    /// sets the pace. Absent without requests, and if late requests were skipped.
     pub occupancy: Option<f64>,
-    /// Share of the asked-for rate that was *not* reached, 0 to 1: 1 − ActualQPS ÷ RequestedQPS; of a uniform load,
-    /// without what its connections' staggered ends take. Absent where the greatest rate was asked for.
+    /// Share of the requested rate that was *not* reached, 0 to 1: 1 − ActualQPS ÷ RequestedQPS. For a
+    /// uniform load, the staggered ends of its connections are subtracted. Absent at the maximum rate.
     pub shortfall: Option<f64>,
-    /// Mean length of the answers' bodies, in bytes. Fortio does not part the sizes of successes and
-    /// errors, so it is absent in a run with errors.
+    /// Mean length of the answers' bodies, in bytes. Fortio does not separate the sizes of successes and
+    /// errors. The figure is therefore absent in a run with errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_body_bytes: Option<f64>,
     /// Its standard error: the lengths' standard deviation over √N.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_body_standard_error_bytes: Option<f64>,
-    /// HTTP requests for each cycle, those that failed in both; absent where no script was run.
+    /// HTTP requests per cycle, including failed requests and failed cycles. Absent without a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_cycle: Option<f64>,
-    /// Units of work of the successful executions together; absent where it is not counted.
+    /// Units of work of all successful executions together. Absent if work is not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<f64>,
 }
 
 impl RequestFigures {
-    /// What joules are divided by: N, or the units of work.
+    /// The divisor of the joules: N, or the units of work.
     #[must_use]
     pub fn units(&self) -> f64 {
         self.work.unwrap_or(self.successes as f64)

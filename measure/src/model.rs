@@ -1,11 +1,11 @@
-//! A power model that is a straight line of CPU use: P = idle watts + watts per CPU × CPUs in use.
+//! A power model that is linear in CPU use: P = idle watts + watts per CPU × CPUs in use.
 //!
-//! Its energy over a time is idle watts × time + watts per CPU × CPU time, with both coefficients at
-//! least 0. Two conclusions need neither coefficient:
+//! Its energy over a time is idle watts × time + watts per CPU × CPU time, with both coefficients at least 0.
+//! Two conclusions need neither coefficient:
 //!
-//! - The energy of one load over that of another lies between the ratio of their times and the ratio of
-//!   their CPU times, because a mediant lies between its two fractions.
-//! - What the load adds to the idle power is proportional to CPU time.
+//! - The ratio of two loads' energies lies between the ratio of their times and the ratio of their CPU times,
+//!   because a mediant lies between its two fractions.
+//! - The power that the load adds to the idle power is proportional to CPU time.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ pub const COVERAGE: f64 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinearModel {
-    /// Power with nothing to do, in watts.
+    /// Power without load, in watts.
     pub idle_watts: f64,
     /// Power that one busy CPU adds, in watts.
     pub watts_per_cpu: f64,
-    /// How well the two are known; absent where this was not stated.
+    /// Uncertainty of the two coefficients. Absent if it was not specified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncertainty: Option<ModelUncertainty>,
 }
@@ -31,18 +31,18 @@ pub struct LinearModel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUncertainty {
-    /// Of the idle watts, as a share of them.
+    /// Relative standard uncertainty of the idle watts.
     pub idle_watts: f64,
-    /// Of the watts per CPU, as a share of them.
+    /// Relative standard uncertainty of the watts per CPU.
     pub watts_per_cpu: f64,
 }
 
-/// An amount of energy as a straight line makes it: in time, and in CPU time.
+/// An amount of energy in the linear model: its time and its CPU time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
-    /// What the idle watts multiply, in seconds.
+    /// The factor of the idle watts, in seconds.
     pub idle_seconds: f64,
-    /// What the watts per CPU multiply, in seconds.
+    /// The factor of the watts per CPU, in CPU-seconds.
     pub cpu_seconds: f64,
 }
 
@@ -53,9 +53,10 @@ impl LinearModel {
         self.idle_watts * parts.idle_seconds + self.watts_per_cpu * parts.cpu_seconds
     }
 
-    /// Relative standard uncertainty of such an energy. The two coefficients may be correlated in any way: they often
-    /// come from one measurement. Their contributions therefore add linearly, which bounds every correlation (JCGM
-    /// 100:2008, 5.2.2). `None` where the coefficients' uncertainty is unknown, or the energy is 0.
+    /// Relative standard uncertainty of such an energy. The two coefficients often come from one measurement
+    /// and may have any correlation. Their contributions therefore add linearly, which bounds every
+    /// correlation (JCGM 100:2008, 5.2.2). `None` if the coefficients' uncertainty is unknown, or if the
+    /// energy is 0.
     #[must_use]
     pub fn relative_uncertainty(&self, parts: Parts) -> Option<f64> {
         let uncertainty = self.uncertainty?;
@@ -65,16 +66,16 @@ impl LinearModel {
         (joules > 0.0).then(|| of_parts / joules)
     }
 
-    /// CPU time that an energy over a time implies, in seconds. `None` if CPU time costs nothing.
+    /// CPU time that follows from an energy over a time, in seconds. `None` if CPU time takes no energy.
     #[must_use]
     pub fn cpu_seconds(&self, joules: f64, seconds: f64) -> Option<f64> {
         let of_cpu = joules - self.idle_watts * seconds;
         (self.watts_per_cpu > 0.0).then(|| (of_cpu / self.watts_per_cpu).max(0.0))
     }
 
-    /// The models at both ends of what the stated uncertainty allows, expanded. First the one that draws most for time and
-    /// least for CPU time, then the reverse: a ratio of two energies has its extremes there. `None` where
-    /// the uncertainty is unknown.
+    /// The models at both ends of the expanded uncertainty. The first draws most for time and least for CPU
+    /// time; the second is the reverse. A ratio of two energies has its extremes there. `None` if the
+    /// uncertainty is unknown.
     #[must_use]
     pub fn extremes(&self) -> Option<[Self; 2]> {
         let uncertainty = self.uncertainty?;
@@ -118,7 +119,7 @@ impl fmt::Display for LinearModel {
     }
 }
 
-/// At most four decimals.
+/// Formats a value with at most four decimals.
 fn short(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,14 +1,14 @@
-//! In which order the candidates of each block are tried.
+//! The order of the candidates in each block.
 //!
-//! A Williams design (E. J. Williams, Australian Journal of Scientific Research A 2 (1949), 149–168):
-//! a Latin square in which every candidate takes every position equally often and follows every other
-//! one equally often, so that neither drift over a block nor what the candidate before left behind can
-//! favour one of them. With 2 candidates it is the pair AB, BA. An even number of candidates needs one
-//! square, an odd number the square and its mirror image.
+//! It is a Williams design (E. J. Williams, Australian Journal of Scientific Research A 2 (1949), 149–168): a
+//! Latin square in which every candidate takes every position equally often and follows every other candidate
+//! equally often. Neither drift over a block nor the effect of the previous candidate can therefore favour a
+//! candidate. With 2 candidates it is the pair AB, BA. An even number of candidates needs one square. An odd
+//! number needs the square and its mirror image.
 //!
-//! The plan depends on nothing but its arguments. The generator is ChaCha with 8 rounds, whose output
-//! is specified, and the sampling from it is written out here, so that a seed recorded today gives the
-//! same plan whatever later versions of the rand crates do.
+//! The plan depends only on its arguments. The generator is ChaCha with 8 rounds, and its output is
+//! specified. This module contains the sampling from that output. A recorded seed therefore gives the same
+//! plan with all later versions of the rand crates.
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -17,10 +17,10 @@ use rand_chacha::{
 
 /// The order of `candidates` (by index) in each of `blocks` blocks, drawn from `seed`.
 ///
-/// Every block is a permutation of 0..candidates. Over any number of first blocks, the numbers of times
-/// that two candidates took the same position differ by at most 1; over a whole number of squares
-/// (`candidates` blocks) they are equal, and over two squares (one, if `candidates` is even) each
-/// candidate follows each other equally often. More blocks with the same seed continue the same plan.
+/// Every block is a permutation of 0..candidates. After any number of blocks, the numbers of times that two
+/// candidates took the same position differ by at most 1. After a whole number of squares (`candidates`
+/// blocks) they are equal. After two squares (one, if `candidates` is even) each candidate has followed each
+/// other one equally often. More blocks with the same seed continue the same plan.
 #[must_use]
 pub fn blocks(candidates: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut random = Sampler::new(seed);
@@ -46,7 +46,7 @@ pub fn blocks(candidates: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
     plan
 }
 
-/// 0, 1, k−1, 2, k−2, …: each two neighbours differ by another amount (modulo k).
+/// 0, 1, k−1, 2, k−2, …: every two adjacent entries have a different difference (modulo k).
 fn first_row(k: usize) -> Vec<usize> {
     (0..k)
         .map(|place| {
@@ -66,8 +66,8 @@ fn row(k: usize, shift: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The square for even k, in which row i + k/2 is row i backwards. Such two rows stay together, in
-/// random order, so that a steady drift cancels even where the plan ends within the square.
+/// The square for even k, in which row i + k/2 is the reverse of row i. Two such rows stay together, in
+/// random order. A steady drift therefore cancels even if the plan ends within the square.
 fn even_square(k: usize, random: &mut Sampler) -> Vec<Vec<usize>> {
     let mut shifts: Vec<usize> = (0..k / 2).collect();
     random.shuffle(&mut shifts);
@@ -98,15 +98,15 @@ fn odd_squares(k: usize, random: &mut Sampler) -> Vec<Vec<usize>> {
 struct Sampler(ChaCha8Rng);
 
 impl Sampler {
-    /// The seed's eight bytes, least first, then zeros, are the generator's key.
+    /// The generator's key: the seed's eight bytes in little-endian order, then zeros.
     fn new(seed: u64) -> Self {
         let mut key = [0_u8; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         Self(ChaCha8Rng::from_seed(key))
     }
 
-    /// A number below `bound` (> 0), each equally likely: a draw from the incomplete last stretch of
-    /// 2^64 is thrown away.
+    /// A uniformly distributed number below `bound` (> 0). Draws from the incomplete last part of 2^64 are
+    /// discarded.
     fn below(&mut self, bound: u64) -> u64 {
         let incomplete = (u64::MAX % bound + 1) % bound;
         loop {
@@ -117,12 +117,12 @@ impl Sampler {
         }
     }
 
-    /// Fisher and Yates, from the last place down.
+    /// Fisher–Yates shuffle, from the last element down.
     fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             #[allow(
                 clippy::cast_possible_truncation,
-                reason = "what is below a slice's length fits usize"
+                reason = "an index below a slice's length fits usize"
             )]
             let other = self.below(last as u64 + 1) as usize;
             items.swap(last, other);

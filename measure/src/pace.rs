@@ -1,10 +1,12 @@
-//! What set the pace of the load: the candidate, or the injector.
+//! Which side set the pace of the load: the candidate or the injector.
 //!
-//! A closed loop sends the next request after the answer. If the injector has no CPU left, requests wait inside the
-//! injector, within the time that it measures. Requests/s and ms/request are then the injector's figures.
+//! A closed loop sends the next request after the answer. If the injector has no CPU left, requests wait
+//! inside the injector, within the time that it measures. Requests/s and ms/request are then the injector's
+//! figures.
 //!
-//! A trial alone decides nothing. A fast candidate needs more of the injector's CPU, so a check per trial would discard
-//! the fastest trials and keep the slow ones. The medians over all trials of one candidate at one point decide.
+//! A single trial decides nothing. A fast candidate needs more of the injector's CPU, so a check per trial
+//! would discard the fastest trials and keep the slow ones. The medians over all trials of one candidate at
+//! one point decide.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,24 +14,25 @@ use crate::{NUMBERS_END, load::RequestFigures};
 
 pub use crate::statistics::median;
 
-/// From this busy share of its CPU on, the injector can limit the load. In the experiment of `docs/measurement.md`, more of the
-/// injector raised the rate by 12 to 152 % in 12 of the 14 cases above this share, and by 2 % at most in the others.
+/// From this busy share of its CPU on, the injector can limit the load. In the experiment of
+/// `docs/measurement.md`, more CPU for the injector raised the rate by 12 to 152 % in 12 of the 14 cases
+/// above this share, and by at most 2 % in the others.
 pub const BUSY_SHARE: f64 = 0.8;
 
-/// From this busy share of its CPUs on, the measured node sets the pace: a tenth of its CPU is left at most. In the same
-/// experiment, more CPU for the injector changed the rate by 2 % at most there.
+/// From this busy share of its CPUs on, the measured node sets the pace: at most a tenth of its CPU is left.
+/// In the same experiment, more CPU for the injector changed the rate by at most 2 % there.
 pub const NODE_BUSY_SHARE: f64 = 0.9;
 
-/// The most of the measured run's time that the injector's CPU may be throttled. So large a share of the requests it may
-/// have sent late.
+/// The largest share of the measured run in which the injector's CPU may be throttled. The injector may have
+/// sent this share of the requests late.
 pub const MAX_THROTTLED_SHARE: f64 = 0.01;
 
-/// From this share of the connections' time on that they wait for answers, the target sets the pace. Fortio's own work
-/// took 1 to 3 % of 0.1 to 0.7 ms per request on one machine (see `tests/data/fortio`). A tenth leaves room for smaller
-/// machines.
+/// From this share of the connections' time on that they wait for answers, the target sets the pace. Fortio's
+/// own work took 1 to 3 % of 0.1 to 0.7 ms per request on one machine (see `tests/data/fortio`). A tenth
+/// allows for smaller machines.
 pub const LEAST_OCCUPANCY: f64 = 0.9;
 
-/// Share of a fixed rate that may be missing: Fortio's clock and its last requests.
+/// The largest share of a fixed rate that may be missing, due to Fortio's clock and its last requests.
 pub const MAX_SHORTFALL: f64 = 0.01;
 
 /// How busy the injector's CPUs were in the measured window.
@@ -41,24 +44,25 @@ pub struct InjectorCpu {
     /// CPU limit of its container, in CPUs; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_cpus: Option<f64>,
-    /// CPU time that its container used, in seconds; absent if its cgroup does not say.
+    /// CPU time that its container used, in seconds; absent if its cgroup does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_seconds: Option<f64>,
-    /// Time for which its container was throttled, in seconds, the sum over its CPUs; absent if its cgroup does not say.
+    /// Time for which its container was throttled, in seconds, summed over its CPUs; absent if its cgroup
+    /// does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_seconds: Option<f64>,
-    /// Share of the time of `cpus` in which they worked for anything: the injector, interrupts, other programs, or another
-    /// virtual machine (stolen time). From 0 to 1.
+    /// Share of the time of `cpus` in which these CPUs were busy with the injector, interrupts, other
+    /// programs, or another virtual machine (stolen time). From 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
-    /// The same of the busiest of these CPUs. One CPU may serve all interrupts of the network.
+    /// The busy share of the busiest of these CPUs. One CPU may serve all interrupts of the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_share: Option<f64>,
 }
 
 impl InjectorCpu {
-    /// Share of what the injector can have that was in use in a window of this length: of its CPUs, of the busiest of
-    /// them, or of its limit, whichever is the largest. From 0; absent if nothing is known.
+    /// The used share of the injector's CPU in a window of this length: the largest of the shares of its
+    /// CPUs, of the busiest CPU, and of its limit. At least 0; absent if nothing is known.
     #[must_use]
     pub fn share(&self, window_seconds: f64) -> Option<f64> {
         let of_limit = self
@@ -72,7 +76,7 @@ impl InjectorCpu {
             .reduce(f64::max)
     }
 
-    /// Whether these can be times and shares.
+    /// Whether these values are possible times and shares.
     pub(crate) fn is_possible(&self) -> bool {
         [
             self.limit_cpus,
@@ -87,7 +91,7 @@ impl InjectorCpu {
     }
 }
 
-/// What one trial shows of who set the pace. What is not known is absent.
+/// One trial's evidence of who set the pace. Unknown values are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pace {
     /// Share of the injector's CPU in use ([`InjectorCpu::share`]).
@@ -98,12 +102,13 @@ pub struct Pace {
     pub node_share: Option<f64>,
     /// Share of the connections' time that they waited for an answer.
     pub occupancy: Option<f64>,
-    /// Share of the asked-for rate that was not reached; absent at the greatest rate.
+    /// Share of the requested rate that was not reached; absent at the maximum rate.
     pub shortfall: Option<f64>,
 }
 
 impl Pace {
-    /// What a trial shows, from its figures, its injector's CPU and the busy share of the measured node.
+    /// The evidence of one trial, from its figures, its injector's CPU and the busy share of the measured
+    /// node.
     #[must_use]
     pub fn new(
         requests: &RequestFigures,
@@ -124,10 +129,10 @@ impl Pace {
     }
 }
 
-/// What shows that the injector limited the load: medians over a candidate's trials.
+/// The evidence that the injector limited the load: medians over a candidate's trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sign {
-    /// The injector used its CPU up, and the measured node did not.
+    /// The injector used all of its CPU, and the measured node did not.
     Busy {
         /// Share of the injector's CPU in use.
         injector_share: f64,
@@ -136,14 +141,14 @@ pub enum Sign {
     },
     /// A CPU limit held the injector back, and the measured node had CPU left.
     Throttled {
-        /// Share of the window.
+        /// Share of the window in which the injector was throttled.
         throttled_share: f64,
         /// Share of the measured node's CPUs in use, if known.
         node_share: Option<f64>,
     },
     /// The connections did not wait for answers.
     Idle {
-        /// Share of their time that they did.
+        /// Share of the connections' time that they waited for answers.
         occupancy: f64,
     },
 }
@@ -151,10 +156,10 @@ pub enum Sign {
 /// How the injector limited a candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limited {
-    /// What shows it.
+    /// The evidence.
     pub sign: Sign,
-    /// Whether the rate is the injector's. If not, a fixed rate was reached, and only the times of the requests include
-    /// waiting in the injector.
+    /// Whether the injector limited the rate. If not, a fixed rate was reached, and only the times of the
+    /// requests include waiting in the injector.
     pub is_rate: bool,
 }
 
@@ -180,7 +185,7 @@ pub fn limited(trials: &[Pace]) -> Option<Limited> {
                 node_share,
             })
     };
-    // At a fixed rate that is reached, connections that wait for their next request are normal.
+    // At a fixed rate that is reached, connections normally wait for their next request.
     let idle = || {
         median_of(|trial| trial.occupancy)
             .filter(|share| *share < LEAST_OCCUPANCY && is_rate)
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn all_trials_together_decide_and_no_single_one() {
+    fn all_trials_together_decide() {
         let (busy, quiet) = (pace(0.99, 0.4), pace(0.7, 0.4));
         assert_eq!(limited(&[busy, busy, quiet, quiet, quiet]), None);
         assert!(limited(&[busy, quiet, busy, quiet, busy]).is_some());
@@ -269,7 +274,7 @@ mod tests {
         };
         assert_eq!(waited(0.9, None), None);
         assert!(waited(0.89, None).is_some());
-        // A rate that is reached leaves connections idle; a busy target that misses it is an outcome.
+        // A reached rate leaves connections idle. A busy target that misses the rate is an outcome.
         for (occupancy, shortfall) in [(0.02, 0.0), (0.02, 0.01), (0.9, 0.5)] {
             assert_eq!(waited(occupancy, Some(shortfall)), None);
         }
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_rate_that_is_reached_only_times_are_the_injectors() {
+    fn at_a_reached_rate_the_injector_limits_only_the_times() {
         let at_rate = |shortfall: f64| {
             let trial = Pace {
                 shortfall: Some(shortfall),
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_that_of_the_scarcest() {
+    fn the_share_is_the_largest_of_the_known_shares() {
         let cpu = InjectorCpu {
             cpus: 4,
             limit_cpus: None,

@@ -1,9 +1,9 @@
-//! One reading: a node's meter and its pods' counters at one time, taken from the text that stock
-//! Kepler or the node meter serves.
+//! One reading: a node's meter and its pods' counters at one time, from the text of stock Kepler or the node
+//! meter.
 //!
-//! A scrape that was answered proves nothing: Kepler answers without its power metrics when it
-//! could not read them. So a text without the node's own series is an error, and so is every
-//! number that no counter can have.
+//! A successful scrape proves nothing: Kepler answers without its power metrics if it could not read them.
+//! Therefore a text without the node's own series is an error. A number that no counter can have is also an
+//! error.
 
 mod pods;
 mod series;
@@ -20,15 +20,14 @@ use series::Scrape;
 
 pub use pods::{PodIdentity, PodReading, Pods};
 
-/// Where a node's power comes from. Ordered from best to worst, so that the worst of several is
-/// their maximum.
+/// The source of a node's power. Ordered from best to worst: the worst of several is their maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Provenance {
     /// A physical instrument: RAPL, a sensor, a plug.
     Metered,
     /// Computed from CPU use by a power model.
     Modelled,
-    /// Invented numbers, as of Kepler's development meter.
+    /// Invented numbers, for example from Kepler's development meter.
     Fake,
 }
 
@@ -42,23 +41,23 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// Which meter a reading comes from. Two readings of one attempt must agree in all of it.
+/// The meter of a reading. All fields must be equal in two readings of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MeterIdentity {
     /// `kepler` or `frugality-meter`.
     pub name: String,
-    /// The meter's own version; `unknown` where it does not tell.
+    /// The meter's own version; `unknown` if the meter does not report it.
     pub version: String,
-    /// Where its power comes from: for Kepler the zone's path, for the node meter the source's name.
+    /// The source of its power: for Kepler the zone's path, for the node meter the source's name.
     pub source: String,
-    /// The board that a power model stands for.
+    /// The board that a power model represents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub board: Option<String>,
-    /// How the node's power came about.
+    /// How the node's power was obtained.
     pub provenance: Provenance,
-    /// The coefficients of a power model that is a straight line of CPU use. Absent for an instrument, and for a model of
-    /// another or of unknown shape.
+    /// The coefficients of a power model that is linear in CPU use. Absent for an instrument, and for a model
+    /// with another or an unknown shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<LinearModel>,
 }
@@ -75,8 +74,8 @@ impl fmt::Display for MeterIdentity {
     }
 }
 
-/// What a node runs on. A change of any of them changes what the same work costs; what the meter does not report is
-/// unknown.
+/// The software of a node. A change in any field changes the cost of the same work. Values that the meter
+/// does not report are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Platform {
@@ -92,7 +91,8 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// What differs in a later observation, and from what to what. What either does not know is no difference.
+    /// The first field that differs in a later observation, with both values. A field that is unknown on
+    /// either side does not differ.
     #[must_use]
     pub fn change(&self, later: &Self) -> Option<(&'static str, String, String)> {
         [
@@ -108,70 +108,70 @@ impl Platform {
     }
 }
 
-/// One observation of a node's meter and its pods' counters. Made by [`read`], every number in it
-/// is finite and, but for the temperature, not negative.
+/// One observation of a node's meter and its pods' counters. In a reading from [`read`] every number is
+/// finite and, except for the temperature, not negative.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// When the text was scraped, by the scraper's clock, in Unix seconds.
+    /// Time of the scrape by the scraper's clock, in Unix seconds.
     pub scraped_at_unix_seconds: f64,
-    /// When the counters were true, by the node's clock, in Unix seconds; stock Kepler does not say.
+    /// Time of the counters by the node's clock, in Unix seconds. Stock Kepler does not report it.
     pub meter_unix_seconds: Option<f64>,
     /// The meter that was read.
     pub meter: Arc<MeterIdentity>,
     /// Kernel, governor and firmware.
     pub platform: Arc<Platform>,
-    /// When the meter began to count, in Unix seconds.
+    /// Start of the meter's counters, in Unix seconds.
     pub meter_start_unix_seconds: Option<f64>,
-    /// How often the meter observes its source, in seconds.
+    /// The interval at which the meter observes its source, in seconds.
     pub interval_seconds: Option<f64>,
-    /// The most that the meter's source can report for this node, in watts.
+    /// The largest power that the meter's source can report for this node, in watts.
     pub max_watts: Option<f64>,
-    /// The one zone that was read. Zones overlap, so they are never added up.
+    /// The zone of this reading. Zones overlap, so they are never added up.
     pub zone: String,
     /// The node's energy counter of that zone, in joules.
     pub node_joules: f64,
-    /// The part of it that the meter shares among pods, in joules.
+    /// The part of that energy that the meter shares among pods, in joules.
     pub active_joules: Option<f64>,
-    /// The rest of it, in joules.
+    /// The rest of that energy, in joules.
     pub idle_joules: Option<f64>,
     /// CPU time of the whole node so far, in seconds.
     pub node_cpu_seconds: Option<f64>,
-    /// CPU time of the node's processors but for interrupts, in seconds, whoever used it.
+    /// CPU time of the node's processors without interrupts, in seconds, for any user.
     pub processors_busy_seconds: Option<f64>,
-    /// CPU time of the node's processors that interrupts took, in seconds.
+    /// CPU time of the node's processors for interrupts, in seconds.
     pub processors_interrupt_seconds: Option<f64>,
     /// CPU time of the node's processors that the hypervisor gave to others, in seconds.
     pub processors_stolen_seconds: Option<f64>,
-    /// For how long the node was seen in a state that slows it down, in seconds by cause:
-    /// `under_voltage`, `frequency_capped`, `throttled`, `soft_temperature_limit`. Empty where the
-    /// meter does not tell.
+    /// How long the node was throttled, in seconds by cause: `under_voltage`, `frequency_capped`,
+    /// `throttled`, `soft_temperature_limit`. Empty if the meter does not report it.
     pub throttled_seconds: Arc<BTreeMap<String, f64>>,
     /// Temperature of the node's processor, in degrees Celsius.
     pub temperature_celsius: Option<f64>,
     /// Clock of the node's processor, in hertz.
     pub frequency_hertz: Option<f64>,
-    /// Standard uncertainty of the node's energy as a share of it, of the instrument or the model.
+    /// Relative standard uncertainty of the node's energy, from the instrument or the model.
     pub relative_uncertainty: Option<f64>,
-    /// Step of the instrument's counter, in joules; unknown where it integrates power.
+    /// Step of the instrument's counter, in joules; unknown if the instrument integrates power.
     pub resolution_joules: Option<f64>,
     /// Age of the last reading of the instrument itself, in seconds.
     pub source_age_seconds: Option<f64>,
-    /// Readings of the instrument so far at the end of its scale, where it tells the same of all that is beyond.
+    /// Number of the instrument's readings so far at the end of its scale. There it reports the same value
+    /// for all larger ones.
     pub saturated_readings: Option<f64>,
-    /// The running pods. Those that have ended are not among them.
+    /// The running pods. Pods that have ended are excluded.
     pub pods: Pods,
 }
 
 impl Reading {
-    /// When the counters were true, in Unix seconds: the meter's own word, else the scrape's.
+    /// Time of the counters, in Unix seconds: the meter's own time, else the scrape's.
     #[must_use]
     pub fn at_unix_seconds(&self) -> f64 {
         self.meter_unix_seconds
             .unwrap_or(self.scraped_at_unix_seconds)
     }
 
-    /// Shares with an earlier reading what is the same in both, so that the thousands of a long window take little
-    /// memory. Nothing that can be read of it changes.
+    /// Shares equal parts with an earlier reading, because a long window has thousands of readings. The
+    /// reading's values do not change.
     pub fn share(&mut self, earlier: &Self) {
         share(&mut self.meter, &earlier.meter);
         share(&mut self.platform, &earlier.platform);
@@ -186,69 +186,69 @@ fn share<T: PartialEq>(own: &mut Arc<T>, earlier: &Arc<T>) {
     }
 }
 
-/// Why a text is no reading.
+/// Why a text is not a valid reading.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReadingError {
     /// The text is not in the Prometheus format.
     #[error("the meter's text cannot be read: {0}")]
     Exposition(#[from] ExpositionError),
-    /// The node's energy is not served, though the scrape was answered.
+    /// The answer does not contain the node's energy.
     #[error("the meter serves no kepler_node_cpu_joules_total for the node {node_name}")]
     NoNodeSeries {
-        /// The node whose energy was looked for.
+        /// The requested node.
         node_name: String,
     },
-    /// The zone that was asked for is not served.
+    /// The answer does not contain the requested zone.
     #[error("the meter serves no zone {zone}; it serves {available}")]
     NoSuchZone {
-        /// The zone that was asked for.
+        /// The requested zone.
         zone: String,
-        /// The zones that are served, comma-separated.
+        /// The available zones, comma-separated.
         available: String,
     },
-    /// No zone was asked for, and none of those served is known to contain the others.
+    /// No zone was requested, and no available zone is known to contain the others.
     #[error("the zone must be named: none of {available} is known to contain the others")]
     ZoneUndecided {
-        /// The zones that are served, comma-separated.
+        /// The available zones, comma-separated.
         available: String,
     },
-    /// One counter is served more than once. Kepler itself adds up the sockets of one zone, so
-    /// these may be two views of the same joules, and a sum could count them twice.
+    /// One counter occurs more than once. Kepler itself adds up the sockets of one zone. These may therefore
+    /// be two views of the same joules, and a sum could count them twice.
     #[error("the meter serves {series} more than once")]
     Ambiguous {
-        /// The series' name and what it was looked up by.
+        /// The series' name and the labels of the lookup.
         series: String,
     },
-    /// A number is negative, not a number, 2⁵³ and more, or else beyond what its series can mean.
-    #[error("{series} is {value}, which it cannot be")]
+    /// A value is negative, not a number, at least 2⁵³, or outside the range of its series.
+    #[error("{series} is {value}, which is impossible")]
     InvalidValue {
-        /// The series' name and what it was looked up by.
+        /// The series' name and the labels of the lookup.
         series: String,
-        /// The number in question.
+        /// The invalid value.
         value: f64,
     },
-    /// The node meter does not say where its power comes from.
+    /// The node meter does not report its power's source.
     #[error("the node meter serves no frugality_meter_info for the node {node_name}")]
     NoMeterInfo {
-        /// The node in question.
+        /// The requested node.
         node_name: String,
     },
-    /// The node meter names a provenance that this version does not know.
+    /// The node meter reports a provenance that this version does not know.
     #[error("the node meter's provenance {text:?} is unknown")]
     UnknownProvenance {
-        /// What it said.
+        /// The reported provenance.
         text: String,
     },
 }
 
-/// Zones that contain one another, the widest first (the board, the socket, its cores, its memory,
-/// the rest of the socket).
+/// Zones that contain one another, the widest first (the board, the socket, its cores, its memory, the rest
+/// of the socket).
 const ZONES_BY_REACH: [&str; 5] = ["psys", "package", "core", "dram", "uncore"];
 
-/// Reads what a meter served.
+/// Parses a meter's answer.
 ///
-/// `zone` is the one to read; without it the widest one is taken. A meter on its own, of a name
-/// that is not known, is taken as well; of several such the user must choose.
+/// `zone` is the zone to read. Without it, the function takes the widest zone. It also takes a single zone
+/// with an unknown name. The user must choose among several such zones.
 pub fn read(
     text: &str,
     node_name: &str,
@@ -339,7 +339,7 @@ fn choose_zone(scrape: &Scrape<'_>, asked: Option<&str>) -> Result<String, Readi
     }
 }
 
-/// Whose numbers these are. The node meter says so itself; what says nothing is stock Kepler.
+/// The meter of these values. The node meter identifies itself; any other meter counts as stock Kepler.
 fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingError> {
     let from_path = provenance_of_path(path);
     if !scrape.has_node_meter() {
@@ -378,8 +378,8 @@ fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingErr
     })
 }
 
-/// The coefficients of the node meter's own power model, if that is what it counts by. Both must be served, and of their
-/// uncertainties both or none: one alone says nothing about an energy.
+/// The coefficients of the node meter's own power model, if the meter uses it. Both must be present. Their
+/// uncertainties count only if both are present, because one alone gives no uncertainty of an energy.
 fn linear_model(scrape: &Scrape<'_>) -> Result<Option<LinearModel>, ReadingError> {
     let watts = |name| scrape.number(name, &[]);
     let share = |name| scrape.number_within(name, &[], &series::RELATIVE_UNCERTAINTY);
@@ -409,9 +409,9 @@ fn platform(scrape: &Scrape<'_>) -> Result<Platform, ReadingError> {
     })
 }
 
-/// What a zone's path gives away: Kepler's development meter invents paths that no kernel has, and
-/// the node meter marks those of a model, in its own `path` and in that of the zone which it writes
-/// for stock Kepler. Everything else that Kepler reads is an instrument.
+/// The provenance that follows from a zone's path. Kepler's development meter invents paths that no kernel
+/// has. The node meter marks the path of a model, in its own `path` and in the zone that it writes for stock
+/// Kepler. All other sources of Kepler are instruments.
 fn provenance_of_path(path: &str) -> Provenance {
     if path.contains("/intel-rapl/energy_") {
         Provenance::Fake
@@ -422,7 +422,7 @@ fn provenance_of_path(path: &str) -> Provenance {
     }
 }
 
-/// The times in each state that slows the node down.
+/// The times in each throttled state.
 fn throttled_seconds(scrape: &Scrape<'_>) -> Result<BTreeMap<String, f64>, ReadingError> {
     let mut seconds = BTreeMap::new();
     for sample in scrape.all(series::THROTTLED_SECONDS) {
@@ -437,7 +437,7 @@ fn throttled_seconds(scrape: &Scrape<'_>) -> Result<BTreeMap<String, f64>, Readi
     Ok(seconds)
 }
 
-/// The running pods with every counter that is served for them.
+/// The running pods with all of their counters.
 fn pods(scrape: &Scrape<'_>, zone: &str) -> Result<Pods, ReadingError> {
     type Field = fn(&mut PodReading) -> &mut Option<f64>;
     type Source<'a> = (&'a str, &'a [(&'a str, &'a str)], Field);

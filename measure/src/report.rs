@@ -1,9 +1,9 @@
-//! The report that the injector leaves as its container's termination message, and how the operator
-//! reads it. The message is cut at 4096 bytes, so the report is JSON, gzipped, in base64: reading it
-//! needs no right to read a pod's log.
+//! The report that the injector writes as its container's termination message, and the operator's parser of
+//! it. Kubernetes cuts the message at 4096 bytes. The report is therefore JSON, gzipped, in base64. The
+//! operator needs no right to read a pod's log.
 //!
-//! An injector that has no measured run to report leaves a small plain JSON object instead
-//! ([`Failure`]), which a person can read with kubectl; [`InjectionReport::decode`] tells the two apart.
+//! An injector without a measured run writes a small plain JSON object instead ([`Failure`]), which a person
+//! can read with kubectl. [`InjectionReport::decode`] distinguishes the two.
 
 use std::io::{Read, Write};
 
@@ -15,66 +15,66 @@ use thiserror::Error;
 
 use crate::{NUMBERS_END, course::Course, load::LoadResult, pace::InjectorCpu};
 
-/// Most bytes that Kubernetes keeps of a termination message.
+/// The most bytes that Kubernetes keeps of a termination message.
 pub const LIMIT_BYTES: usize = 4096;
 
-/// The form of the report that this version writes and reads.
+/// The version of the report that this program writes and reads.
 pub const REPORT_VERSION: u32 = 4;
 
-/// More than any report unpacks to: a message that claims more is not ours.
+/// The largest size of an unpacked report. A message that unpacks to more is not from an injector.
 const UNPACKED_LIMIT_BYTES: u64 = 1 << 20;
 
-/// What one injector did: warm-up, measured run and tail, back to back.
+/// The loads of one injector: warm-up, measured run and tail, back to back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InjectionReport {
-    /// [`REPORT_VERSION`] of the injector that wrote it.
+    /// [`REPORT_VERSION`] of the injector.
     pub version: u32,
     /// The measured run. Its times are by the clock of the injector's node.
     pub measured: LoadResult,
-    /// Whether the buckets of `measured`'s two histograms were left out to keep within the limit. Counts,
-    /// sums and percentiles are always whole.
+    /// Whether the buckets of `measured`'s two histograms were dropped because of the size limit. Counts,
+    /// sums and percentiles are always complete.
     pub histogram_dropped: bool,
-    /// The load that was asked for before the measured run, in seconds; 0 for none.
+    /// The requested load before the measured run, in seconds; 0 for none.
     pub asked_warm_up_seconds: f64,
-    /// Likewise after it.
+    /// The requested load after the measured run, in seconds; 0 for none.
     pub asked_tail_seconds: f64,
-    /// The load before the measured run; absent where none was asked for, or it left no result.
+    /// The load before the measured run. Absent if none was requested, or if it left no result.
     pub warm_up: Option<LoadSpan>,
-    /// The load after the measured run; absent likewise.
+    /// The load after the measured run. Absent if none was requested, or if it left no result.
     pub tail: Option<LoadSpan>,
     /// Seconds without load between the end of the warm-up and the start of the measured run, by the load
-    /// generator's own times. An end of the window lies in steady load only if this is short.
+    /// generator's own times. An end of the window lies in steady load only if this time is short.
     pub gap_before_measured_seconds: Option<f64>,
-    /// Likewise between the end of the measured run and the start of the tail.
+    /// Seconds without load between the end of the measured run and the start of the tail.
     pub gap_after_measured_seconds: Option<f64>,
-    /// Why the load ended early, if it did: which run, and by what.
+    /// Why the load ended early, if it did: the run and the cause.
     pub interrupted: Option<String>,
-    /// The meter's clock compared with the injector's, shortly before the warm-up; absent where no meter
+    /// The meter's clock compared with the injector's, shortly before the warm-up. Absent if no meter
     /// answered.
     pub clock: Option<ClockOffset>,
-    /// The same right after the tail.
+    /// The same comparison right after the tail.
     pub clock_after: Option<ClockOffset>,
-    /// How latency went in the measured run; absent where nobody asked for it, where it is not known, and where there
-    /// is no room for it.
+    /// Latency over the time of the measured run. Absent if it was not requested, if it is unknown, and if
+    /// the message has no room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
-    /// How busy the injector's CPUs were in the measured run; absent if the kernel does not say.
+    /// How busy the injector's CPUs were in the measured run; absent if the kernel does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<InjectorCpu>,
 }
 
-/// When load was on, by the clock of the injector's node.
+/// One load: its time by the clock of the injector's node, and its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSpan {
     /// Start, Unix seconds.
     pub start_unix_seconds: f64,
-    /// Length.
+    /// Length, in seconds.
     pub duration_seconds: f64,
-    /// All requests in it; of a script, cycles.
+    /// The number of all requests, or of a script's cycles.
     pub requests: u64,
-    /// Those that failed: by Fortio's own rule ([`crate::fortio::is_success`]), or by the script.
+    /// The number of failed ones: by Fortio's definition ([`crate::fortio::is_success`]), or by the script.
     pub errors: u64,
 }
 
@@ -85,7 +85,7 @@ impl LoadSpan {
         self.start_unix_seconds + self.duration_seconds
     }
 
-    /// All requests over the length; absent where there was none.
+    /// All requests divided by the length; absent without requests.
     #[must_use]
     pub fn requests_per_second(&self) -> Option<f64> {
         (self.requests > 0 && self.duration_seconds > 0.0)
@@ -93,65 +93,67 @@ impl LoadSpan {
     }
 }
 
-/// How far two clocks are apart.
+/// The difference of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClockOffset {
-    /// The meter's clock minus the injector's: add it to a time of the injector to have the meter's.
+    /// The meter's clock minus the injector's clock. Added to a time of the injector, it gives the meter's
+    /// time.
     pub offset_seconds: f64,
-    /// Half the round trip of the exchange: the true offset is at most this far from `offset_seconds`.
+    /// Half the round trip of the exchange: the true offset differs from `offset_seconds` by at most this.
     pub uncertainty_seconds: f64,
 }
 
-/// What an injector without a measured run leaves.
+/// The message of an injector without a measured run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// What went wrong, for a person.
+    /// The error, for a person.
     pub error: String,
     /// The load generator's exit code, if it ran and ended by itself.
     #[serde(default)]
     pub exit_code: Option<i32>,
-    /// The end of what it said on its standard error.
+    /// The end of its standard error.
     #[serde(default)]
     pub stderr_tail: String,
 }
 
-/// Why there is no report.
+/// Why no report exists.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// It does not fit, even without its histograms' buckets.
-    #[error("the report takes {0} bytes, and a termination message keeps {LIMIT_BYTES}")]
+    /// The report exceeds the limit even without its histograms' buckets.
+    #[error("the report has {0} bytes, and the limit of a termination message is {LIMIT_BYTES}")]
     TooLong(usize),
-    /// No message: the injector was killed before it could leave one.
+    /// The message is empty: the injector was killed before it could write one.
     #[error("the injector left no report")]
     Empty,
-    /// The injector says that it has nothing to report.
+    /// The injector reports a failure.
     #[error("the injector has no measured run: {message}")]
     InjectorFailed {
         /// Its reason.
         message: String,
         /// The load generator's exit code, if it ran and ended by itself.
         exit_code: Option<i32>,
-        /// The end of what it said.
+        /// The end of its standard error.
         stderr_tail: String,
     },
-    /// Neither a report nor a failure: a log's end, perhaps, from an injector that could not start.
+    /// Neither a report nor a failure: possibly the end of a log, from an injector that could not start.
     #[error("not an injector's report ({problem}): {text}")]
     NotAReport {
-        /// What is wrong with it.
+        /// The error in the text.
         problem: String,
-        /// How it begins.
+        /// The beginning of the text.
         text: String,
     },
-    /// Written by an injector of another version.
+    /// An injector of another version wrote the report.
     #[error("the report has version {0}, and this operator reads {REPORT_VERSION}")]
     Version(u32),
 }
 
 impl InjectionReport {
-    /// The report as a termination message of at most [`LIMIT_BYTES`]. Where it would be longer, the course goes,
-    /// and then the buckets of the histograms, and `histogram_dropped` says so. At last the names of a script's checks go.
+    /// The report as a termination message of at most [`LIMIT_BYTES`]. If it is too long, the function drops
+    /// the course first, then the buckets of the histograms (and sets `histogram_dropped`), and last the
+    /// names of a script's checks.
     pub fn encode(&self) -> Result<String, ReportError> {
         let whole = pack(self);
         if whole.len() <= LIMIT_BYTES {
@@ -178,7 +180,7 @@ impl InjectionReport {
         }
     }
 
-    /// Reads a termination message.
+    /// Parses a termination message.
     pub fn decode(message: &str) -> Result<Self, ReportError> {
         let text = message.trim();
         if text.is_empty() {
@@ -206,7 +208,7 @@ impl InjectionReport {
             .take(UNPACKED_LIMIT_BYTES)
             .read_to_end(&mut json)
             .map_err(|error| refuse(error.to_string()))?;
-        // The version is read first, so that another form is not taken for a damaged one.
+        // The version is parsed first. Another version is then not mistaken for a damaged report.
         let header: Header =
             serde_json::from_slice(&json).map_err(|error| refuse(error.to_string()))?;
         if header.version != REPORT_VERSION {
@@ -215,7 +217,9 @@ impl InjectionReport {
         let document: Value =
             serde_json::from_slice(&json).map_err(|error| refuse(error.to_string()))?;
         if let Some(number) = too_large(&document) {
-            return Err(refuse(format!("it has the number {number}")));
+            return Err(refuse(format!(
+                "it contains the number {number}, which is too large"
+            )));
         }
         let mut report: Self =
             serde_json::from_value(document).map_err(|error| refuse(error.to_string()))?;
@@ -223,16 +227,16 @@ impl InjectionReport {
         let checked = report.measured.check();
         checked.map_err(|error| refuse(error.to_string()))?;
         if !report.course.as_ref().is_none_or(Course::is_possible) {
-            return Err(refuse("its course cannot be".to_owned()));
+            return Err(refuse("its course has an impossible value".to_owned()));
         }
         if !report.cpu.as_ref().is_none_or(InjectorCpu::is_possible) {
-            return Err(refuse("its CPU times cannot be".to_owned()));
+            return Err(refuse("its CPU times have an impossible value".to_owned()));
         }
         Ok(report)
     }
 }
 
-/// A number that no time, count or amount of a report can have.
+/// The first number that no time, count or amount of a report can have.
 fn too_large(document: &Value) -> Option<&Number> {
     match document {
         Value::Number(number) => {
@@ -250,8 +254,8 @@ struct Header {
     version: u32,
 }
 
-/// JSON, gzip, base64. All three write to memory, where only a bug of theirs could fail; an empty text
-/// would then be refused by [`InjectionReport::decode`].
+/// JSON, gzip, base64. All three write to memory and could fail only because of a bug in them.
+/// [`InjectionReport::decode`] would then refuse the empty text.
 fn pack(report: &InjectionReport) -> String {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     serde_json::to_vec(report)
@@ -263,7 +267,7 @@ fn pack(report: &InjectionReport) -> String {
 }
 
 impl Failure {
-    /// A failure in which the load generator had no part.
+    /// A failure that is not the load generator's.
     #[must_use]
     pub fn of(error: &dyn std::fmt::Display) -> Self {
         Self {
@@ -273,8 +277,8 @@ impl Failure {
         }
     }
 
-    /// The failure as a termination message of at most [`LIMIT_BYTES`]: the error is kept from its
-    /// beginning, what the load generator said from its end.
+    /// The failure as a termination message of at most [`LIMIT_BYTES`]. It keeps the beginning of the error
+    /// and the end of the load generator's standard error.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut failure = self.clone();

@@ -1,63 +1,62 @@
-//! Why an attempt cannot be trusted.
+//! Reasons for void attempts.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The reason why an attempt is void, with the numbers that show it. All causes lie outside the
-/// candidate: what a candidate does to itself is an outcome.
+/// The reason why an attempt is void, with the numbers that show it. All causes lie outside the candidate: an
+/// effect that a candidate has on itself is an outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum Void {
     /// Fortio did not run to its end.
     #[error("{how}")]
     FortioInterrupted {
-        /// Which run, and by what.
+        /// The run and the cause.
         how: String,
     },
     /// The clocks of meter and injector could not be compared closely enough.
     #[error("{}", clock_offset_unknown(*.uncertainty_seconds, *.limit_seconds))]
     ClockOffsetUnknown {
-        /// How far the offset may be off, in seconds; absent where there was no answer.
+        /// The uncertainty of the offset, in seconds; absent if no meter answered.
         uncertainty_seconds: Option<f64>,
-        /// How far it may.
+        /// The limit of the uncertainty, in seconds.
         limit_seconds: f64,
     },
     /// A clock was stepped during the attempt.
     #[error(
         "the clocks of meter and injector moved by {moved_seconds:.3} s against each other during \
-         the load, and {limit_seconds} s are allowed"
+         the load (limit {limit_seconds} s)"
     )]
     ClockStepped {
-        /// By how much, in seconds.
+        /// The movement, in seconds.
         moved_seconds: f64,
-        /// By how much they may.
+        /// The limit of the movement, in seconds.
         limit_seconds: f64,
     },
-    /// Load was missing before or after the measured run, so an end of the window is not in steady
-    /// load.
+    /// Load was missing before or after the measured run. An end of the window is then not in steady load.
     #[error("the load was not steady: {what}")]
     LoadNotSteady {
-        /// What was missing.
+        /// The missing load.
         what: String,
     },
-    /// The load did not end where the injector's clock says, as the node saw it.
+    /// On the node, the load did not end at the time by the injector's clock.
     #[error(
         "by the injector's clock the load ended at {told_unix_seconds:.3}, and {seen_by} fell at \
-         {seen_unix_seconds:.3}: {:.3} s apart, where at most {limit_seconds:.3} s are allowed",
+         {seen_unix_seconds:.3}: {:.3} s apart (limit {limit_seconds:.3} s)",
         (seen_unix_seconds - told_unix_seconds).abs()
     )]
     LoadNotSeen {
         /// The end of the tail, in Unix seconds of the meter's clock.
         told_unix_seconds: f64,
-        /// When the load's step was seen, likewise.
+        /// The time of the load's step on the node, in Unix seconds of the meter's clock.
         seen_unix_seconds: f64,
-        /// How far these may be apart.
+        /// The largest allowed difference, in seconds.
         limit_seconds: f64,
-        /// What the step was seen in.
+        /// The counter that shows the step.
         seen_by: String,
     },
-    /// The meter's counter moves in steps too large for the energy in question.
+    /// The meter's counter moves in steps that are too large for the measured energy.
     #[error(
         "the meter counts in steps of {resolution_joules:.6} J, which is more than {:.1} % of \
          {joules:.3} J",
@@ -66,98 +65,96 @@ pub enum Void {
     MeterTooCoarse {
         /// The counter's step, in joules.
         resolution_joules: f64,
-        /// The energy that it measured: net where that is known, else gross.
+        /// The measured energy, in joules: net if known, else gross.
         joules: f64,
-        /// The largest share of it that a step may be.
+        /// The largest share of that energy that a step may be.
         limit_share: f64,
     },
     /// The board's supply was too weak.
     #[error("the node was under-voltage for {seconds:.3} s of the attempt")]
     UnderVoltage {
-        /// For how long, in seconds.
+        /// Duration, in seconds.
         seconds: f64,
     },
-    /// The board was throttled before there was any load.
+    /// The board was throttled before the load.
     #[error("the node was throttled ({cause}) for {seconds:.3} s before the load")]
     NodeThrottled {
-        /// The meter's word for it.
+        /// The meter's name of the cause.
         cause: String,
-        /// For how long, in seconds.
+        /// Duration, in seconds.
         seconds: f64,
     },
-    /// Others on the node were busier in the window than in the idle baselines, or the other way round.
-    #[error(
-        "neighbours used {extra:.3} {unit} more {busier}, where {allowed:.3} are allowed: {who}"
-    )]
+    /// Others on the node were busier in the window than in the idle baselines, or the reverse.
+    #[error("neighbours used {extra:.3} {unit} more {busier} (limit {allowed:.3}): {who}")]
     NeighbourActive {
-        /// Who it was, the busiest first.
+        /// The neighbours, the busiest first.
         who: String,
-        /// How much more they used.
+        /// Their additional use.
         extra: f64,
-        /// How much more they may.
+        /// The limit of the additional use.
         allowed: f64,
-        /// In what: CPUs, or shares of the node where the meter serves no CPU time.
+        /// The unit: CPUs, or shares of the node if the meter reports no CPU time.
         unit: String,
-        /// When.
+        /// The windows in which they were busier.
         busier: Busier,
     },
-    /// CPU time of the node's processors went to others.
+    /// Others took CPU time of the node's processors.
     #[error(
-        "{cpus:.3} CPUs of the node's processors were taken {when} by work outside the node ({stolen_cpus:.3} of them by \
-         the hypervisor), where {allowed_cpus} are allowed"
+        "work outside the node took {cpus:.3} CPUs of the node's processors {when} (the hypervisor took {stolen_cpus:.3} \
+         of them; limit {allowed_cpus})"
     )]
     CpuTaken {
-        /// In which window.
+        /// The window.
         when: String,
-        /// How much was used outside of the node's cgroups or stolen.
+        /// CPU use outside the node's cgroups plus stolen time, in CPUs.
         cpus: f64,
-        /// How much of it was stolen.
+        /// The stolen part, in CPUs.
         stolen_cpus: f64,
-        /// How much may.
+        /// The limit, in CPUs.
         allowed_cpus: f64,
     },
-    /// The two idle baselines differ by more than chance, and it matters.
+    /// The two idle baselines differ by more than chance, and the effect exceeds its limit.
     #[error(
         "the node drew {before_watts:.3} W idle before the load and {after_watts:.3} W after it \
-         (± {standard_error_watts:.3} W): that is {effect_joules:.3} J in the window, and \
-         {allowed_joules:.3} J are allowed"
+         (± {standard_error_watts:.3} W): this changes the net energy by up to {effect_joules:.3} J \
+         (limit {allowed_joules:.3} J)"
     )]
     BaselineDrift {
-        /// Mean power of the first idle baseline.
+        /// Mean power of the first idle baseline, in watts.
         before_watts: f64,
-        /// Mean power of the second.
+        /// Mean power of the second idle baseline, in watts.
         after_watts: f64,
-        /// Standard error of their difference.
+        /// Standard error of their difference, in watts.
         standard_error_watts: f64,
-        /// What the difference may do to the net energy, in joules.
+        /// The largest effect of the difference on the net energy, in joules.
         effect_joules: f64,
-        /// How much of that is allowed.
+        /// The limit of the effect, in joules.
         allowed_joules: f64,
     },
-    /// What the node spent on others differs between the window's halves.
+    /// The power of others differs between the window's halves.
     #[error(
-        "others than the measured pods drew {first_watts:.3} W in the first half of the window and \
-         {second_watts:.3} W in the second, and a difference of {allowed_watts:.3} W is allowed"
+        "work outside the measured pods drew {first_watts:.3} W in the first half of the window and \
+         {second_watts:.3} W in the second half (limit of the difference: {allowed_watts:.3} W)"
     )]
     HalfWindowDrift {
-        /// In the first half.
+        /// Power in the first half, in watts.
         first_watts: f64,
-        /// In the second half.
+        /// Power in the second half, in watts.
         second_watts: f64,
-        /// How far these may be apart.
+        /// The largest allowed difference, in watts.
         allowed_watts: f64,
     },
-    /// The candidate's answers are not as long as in the run's earlier trials.
+    /// The candidate's answers have another length than in the run's earlier trials.
     #[error(
-        "an answer had {mean_bytes:.1} bytes on average, and {earlier_bytes:.1} in earlier trials of \
-         the same candidate; {allowed_bytes:.1} more or less are allowed"
+        "answers had {mean_bytes:.1} bytes on average, and {earlier_bytes:.1} bytes in an earlier trial of \
+         the same candidate (limit of the difference: {allowed_bytes:.1} bytes)"
     )]
     ResponsesDiffer {
-        /// Mean length of a body in this trial.
+        /// Mean length of a body in this trial, in bytes.
         mean_bytes: f64,
-        /// The same in an earlier trial.
+        /// Mean length of a body in an earlier trial, in bytes.
         earlier_bytes: f64,
-        /// How far these may be apart.
+        /// The largest allowed difference, in bytes.
         allowed_bytes: f64,
     },
     /// The windows are empty, reversed or overlap: a clock or a record is wrong.
@@ -169,137 +166,137 @@ pub enum Void {
         /// The six times, in Unix seconds.
         windows: String,
     },
-    /// There is no reading at all.
+    /// No reading exists.
     #[error("there is no reading of the node's meter")]
     MeterMissing {},
-    /// The meter invents its numbers.
+    /// The meter invents its values.
     #[error("the meter is fake: its power comes from {source_name}")]
     MeterFake {
         /// The meter's source.
         source_name: String,
     },
-    /// Scrapes were answered, but what they showed did not move on.
+    /// Scrapes were answered, but always showed the same values.
     #[error(
-        "the meter stood still: scrapes over {seconds:.3} s showed the same reading, \
-         where at most {limit_seconds:.3} s are allowed"
+        "the meter stood still: scrapes over {seconds:.3} s showed the same reading \
+         (limit {limit_seconds:.3} s)"
     )]
     MeterStale {
-        /// For how long the scrapes showed the same.
+        /// How long the scrapes showed the same values, in seconds.
         seconds: f64,
-        /// For how long they may.
+        /// The limit, in seconds.
         limit_seconds: f64,
     },
-    /// The meter began to count anew.
+    /// The meter restarted its counters.
     #[error(
         "the meter restarted: it counted since {from_unix_seconds:.3}, then since {to_unix_seconds:.3}"
     )]
     MeterRestarted {
-        /// When it had begun at first, in Unix seconds.
+        /// Start of the meter's count before the restart, in Unix seconds.
         from_unix_seconds: f64,
-        /// When it began again, in Unix seconds.
+        /// Start of the meter's count after the restart, in Unix seconds.
         to_unix_seconds: f64,
     },
-    /// Another meter, source or zone was read at the end than at the beginning.
+    /// The meter, its source or its zone changed during the attempt.
     #[error("the meter's {what} changed from {from} to {to}")]
     MeterChanged {
-        /// What changed.
+        /// The changed property.
         what: String,
-        /// What it was.
+        /// The value before.
         from: String,
-        /// What it became.
+        /// The value after.
         to: String,
     },
     /// The instrument was at the end of its scale.
     #[error(
         "the meter's sensor was at the end of its scale in {readings} readings of the attempt, so its power is too \
-         low: use a smaller shunt, or a sensor of a larger range"
+         low: use a smaller shunt, or a sensor with a larger range"
     )]
     MeterSaturated {
-        /// In how many readings.
+        /// The number of such readings.
         readings: f64,
     },
     /// The node's kernel, frequency governor or firmware changed.
     #[error("the node's {what} changed from {from} to {to}")]
     NodeChanged {
-        /// What changed.
+        /// The changed property.
         what: String,
-        /// What it was.
+        /// The value before.
         from: String,
-        /// What it became.
+        /// The value after.
         to: String,
     },
-    /// A counter that figures rest on went backwards: a reset, a wrap or a restart.
+    /// A counter behind the figures decreased: a reset, a wrap or a restart.
     #[error("the counter of {counter} went from {from:.6} down to {to:.6} at {at_unix_seconds:.3}")]
     CounterDecreased {
-        /// Whose counter it is, and of what.
+        /// The counter's quantity and owner.
         counter: String,
-        /// What it was.
+        /// The value before.
         from: f64,
-        /// What it became.
+        /// The value after.
         to: f64,
         /// The later reading's time, in Unix seconds.
         at_unix_seconds: f64,
     },
-    /// More energy than the node can draw, as when a counter that lost a little is taken for one
-    /// that wrapped.
+    /// The counter shows more energy than the node can draw. One cause is a counter that lost a little and is
+    /// mistaken for a wrapped one.
     #[error(
         "the counter of {counter} rose by {joules:.3} J in {seconds:.3} s, \
-         which is more than the node's {max_watts:.3} W can do"
+         more than the node's limit of {max_watts:.3} W allows"
     )]
     EnergyBeyondNode {
-        /// Whose counter it is.
+        /// The counter's owner.
         counter: String,
-        /// By how much it rose.
+        /// The rise, in joules.
         joules: f64,
-        /// In what time.
+        /// The time of the rise, in seconds.
         seconds: f64,
         /// The most that the node can draw, in watts.
         max_watts: f64,
     },
-    /// The meter gave its pods more than it had.
+    /// The meter gave its pods more energy than the node's active energy.
     #[error(
-        "the pods were given {pods_joules:.3} J of the node's {active_joules:.3} J of active energy"
+        "the meter gave the pods {pods_joules:.3} J, more than the node's active energy of {active_joules:.3} J"
     )]
     PodsBeyondNode {
-        /// What the pods were given, in joules.
+        /// The energy that the pods received, in joules.
         pods_joules: f64,
-        /// What there was to give, in joules.
+        /// The node's active energy, in joules.
         active_joules: f64,
     },
-    /// There was no reading for too long, or none around a window's end.
+    /// Readings were missing for too long, or around a window's end.
     #[error(
         "the readings were interrupted: none covers the {:.3} s from {from_unix_seconds:.3} to \
-         {to_unix_seconds:.3}, where at most {limit_seconds:.3} s are allowed",
+         {to_unix_seconds:.3} (limit {limit_seconds:.3} s)",
         to_unix_seconds - from_unix_seconds
     )]
     ReadingsInterrupted {
         /// The last reading before the gap, in Unix seconds.
         from_unix_seconds: f64,
-        /// The first reading after it, in Unix seconds.
+        /// The first reading after the gap, in Unix seconds.
         to_unix_seconds: f64,
-        /// The longest gap allowed, in seconds; 0 outside of the readings.
+        /// The longest allowed gap, in seconds; 0 outside the readings.
         limit_seconds: f64,
     },
-    /// A measured pod was not there all the time.
+    /// A measured pod is missing from a reading.
     #[error("the measured pod {pod} is not in the reading at {at_unix_seconds:.3}")]
     PodReplaced {
-        /// The pod: its UID, and its name where known.
+        /// The pod: its UID, and its name if known.
         pod: String,
-        /// The reading that lacks it, in Unix seconds.
+        /// The time of the reading without the pod, in Unix seconds.
         at_unix_seconds: f64,
     },
     /// The measured window is too short for its meter.
     #[error("the measured window lasted {seconds:.3} s, and {required_seconds:.3} s are needed")]
     WindowTooShort {
-        /// How long it lasted.
+        /// Length of the window, in seconds.
         seconds: f64,
-        /// How long it must last.
+        /// The required length, in seconds.
         required_seconds: f64,
     },
 }
 
 impl Void {
-    /// The stable code of the reason, as it stands in conditions, metrics and the ledger.
+    /// The stable code of the reason in conditions, metrics and the ledger.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -334,7 +331,7 @@ impl Void {
     }
 }
 
-/// When others on the node were busier.
+/// The windows in which others on the node were busier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Busier {
     /// In the measured window.
@@ -355,8 +352,8 @@ impl fmt::Display for Busier {
 fn clock_offset_unknown(uncertainty_seconds: Option<f64>, limit_seconds: f64) -> String {
     match uncertainty_seconds {
         Some(uncertainty_seconds) => format!(
-            "the offset between the clocks of meter and injector is known to {uncertainty_seconds:.3} s only, \
-             and {limit_seconds} s are allowed"
+            "the offset between the clocks of meter and injector is known only within {uncertainty_seconds:.3} s \
+             (limit {limit_seconds} s)"
         ),
         None => "the injector could not compare its clock with the meter's".to_owned(),
     }
@@ -364,7 +361,7 @@ fn clock_offset_unknown(uncertainty_seconds: Option<f64>, limit_seconds: f64) ->
 
 #[cfg(test)]
 mod tests {
-    /// Every reason, as [`super::Void::reason`] spells it.
+    /// Every reason, in the spelling of [`super::Void::reason`].
     fn reasons() -> Vec<&'static str> {
         let own = include_str!("void.rs");
         let (_, of_variants) = own.split_once("match self {").unwrap_or_default();

@@ -1,4 +1,5 @@
-//! From the injector's report to windows and figures, and what of the report makes an attempt void.
+//! From the injector's report to windows and figures, and the properties of the report that make an attempt
+//! void.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -49,7 +50,7 @@ fn report() -> InjectionReport {
     }
 }
 
-/// The reason for which a changed report has no windows, or none.
+/// The void reason for a changed report, or `None` if it has windows.
 fn reason(change: impl Fn(&mut InjectionReport)) -> Option<(&'static str, String)> {
     let mut report = report();
     change(&mut report);
@@ -70,7 +71,7 @@ fn assert_near(value: f64, expected: f64) {
 }
 
 #[test]
-fn the_windows_are_in_the_meters_clock_however_far_that_is() {
+fn the_windows_are_in_the_meters_clock_for_any_offset() {
     let report = report();
     let windows = windows(&report, SETTLE_SECONDS, IDLE_SECONDS).unwrap();
     let start = report.measured.span().start_unix_seconds - 1200.5;
@@ -88,7 +89,7 @@ fn the_windows_are_in_the_meters_clock_however_far_that_is() {
 }
 
 #[test]
-fn load_that_was_asked_for_must_have_been_there() {
+fn requested_load_must_have_run() {
     let without_warm_up = |report: &mut InjectionReport| {
         report.warm_up = None;
         report.gap_before_measured_seconds = None;
@@ -111,7 +112,7 @@ fn load_that_was_asked_for_must_have_been_there() {
 }
 
 #[test]
-fn a_gap_in_the_load_is_void_and_a_slow_answer_is_none() {
+fn a_gap_in_the_load_is_void_but_a_slow_answer_is_no_gap() {
     for at in [0, 1] {
         let with_gap = |gap: f64, slowest: f64| {
             reason(|report| {
@@ -126,7 +127,7 @@ fn a_gap_in_the_load_is_void_and_a_slow_answer_is_none() {
         assert_eq!(with_gap(0.5, 0.0), None);
         assert_void(with_gap(0.51, 0.0), "LoadNotSteady", "0.510 s without load");
         assert_eq!(with_gap(2.4, 2.0), None);
-        assert_void(with_gap(2.6, 2.0), "LoadNotSteady", "2.500 s are allowed");
+        assert_void(with_gap(2.6, 2.0), "LoadNotSteady", "limit 2.500 s");
     }
 }
 
@@ -144,7 +145,7 @@ fn a_clock_that_was_stepped_is_void() {
     for seconds in [0.101, -0.101, 3600.0] {
         assert_void(moved(seconds), "ClockStepped", "moved by");
     }
-    // One that was set back between two runs, and forth again before the last comparison.
+    // A clock that was set back between two runs, and forward again before the last comparison.
     let overlap =
         |seconds: f64| reason(|report| report.gap_after_measured_seconds = Some(-seconds));
     assert_eq!(overlap(0.09), None);
@@ -160,7 +161,7 @@ fn clocks_must_be_known_before_and_after() {
             reason(|report| clock(report).as_mut().unwrap().uncertainty_seconds = seconds)
         };
         assert_eq!(known_to(0.1), None);
-        assert_void(known_to(0.11), "ClockOffsetUnknown", "0.110 s only");
+        assert_void(known_to(0.11), "ClockOffsetUnknown", "only within 0.110 s");
         let unknown = reason(|report| *clock(report) = None);
         assert_void(unknown, "ClockOffsetUnknown", "could not compare");
     }
@@ -172,7 +173,7 @@ fn fortio_that_was_interrupted_has_no_windows() {
     assert_void(interrupted, "FortioInterrupted", "tail: SIGTERM");
 }
 
-/// The reason for which a changed report has no figures; there are no readings, so it has one.
+/// The void reason for the figures of a changed report. Without readings there always is one.
 fn reason_of_figures(change: impl Fn(&mut InjectionReport)) -> &'static str {
     let mut report = report();
     change(&mut report);
@@ -198,7 +199,7 @@ fn reason_of_figures(change: impl Fn(&mut InjectionReport)) -> &'static str {
     void.unwrap_err().reason()
 }
 
-/// The same of a script, whose k6 used so much of its two CPUs' time.
+/// The load of a script. k6 used `cpu_share` of its two CPUs.
 fn scripted(cpu_share: f64) -> LoadResult {
     let settings = CycleSettings {
         url: "http://server".into(),
@@ -218,7 +219,8 @@ fn scripted(cpu_share: f64) -> LoadResult {
 
 #[test]
 fn a_slow_injector_is_no_reason_to_discard_a_trial() {
-    // The fastest trials need most of the injector's CPU: what is limited is decided from all trials together.
+    // The fastest trials need most of the injector's CPU. All trials together decide whether the injector
+    // limited them.
     let starve = |report: &mut InjectionReport| {
         report.measured.fortio_mut().unwrap().latency.sum_seconds /= 2.0;
     };
@@ -230,19 +232,19 @@ fn a_slow_injector_is_no_reason_to_discard_a_trial() {
         });
     };
     let busy = |report: &mut InjectionReport| report.measured = scripted(0.99);
-    // There are no readings, which is the next check.
+    // Without readings, the next check fails.
     assert_eq!(reason_of_figures(starve), "MeterMissing");
     assert_eq!(reason_of_figures(throttle), "MeterMissing");
     assert_eq!(reason_of_figures(busy), "MeterMissing");
 }
 
 #[test]
-fn the_body_of_an_answer_is_what_its_headers_leave() {
+fn the_size_of_a_body_excludes_the_headers() {
     let of = |text: &str| figures(&parse(text).unwrap(), &[200]);
     // The echo server answers without a body.
     let empty = of(include_str!("data/fortio-sample.json"));
     assert_eq!(empty.mean_body_bytes, Some(0.0));
-    // Sizes of errors are among the sizes.
+    // The sizes include the errors' sizes.
     let failing = of(include_str!("data/fortio/one-in-five-fails.json"));
     assert_eq!(failing.mean_body_bytes, None);
 }
@@ -266,11 +268,11 @@ fn answers_of_another_length_are_void() {
         let void = same_answers(&answers(mean, 0.0), &earlier).unwrap_err();
         assert_eq!(void.reason(), "ResponsesDiffer");
     }
-    // Few answers that each have another length: 3·√(10² + 10²) = 42.4.
+    // Few answers with different lengths: 3·√(10² + 10²) = 42.4.
     let (few, other) = (answers(1000.0, 10.0), answers(1042.0, 10.0));
     assert_eq!(same_answers(&other, &few), Ok(()));
     assert!(same_answers(&answers(1043.0, 10.0), &few).is_err());
-    // Where one is unknown there is nothing to compare.
+    // An unknown length cannot be compared.
     let unknown = RequestFigures {
         mean_body_bytes: None,
         ..answers(0.0, 0.0)

@@ -1,4 +1,4 @@
-//! Programs that run to completion: what is read from their output, and what their executions come to.
+//! Programs that run to completion: the parsed output, and the result of the executions.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -44,7 +44,7 @@ fn scored(pattern: &str) -> Readers {
 #[case(IPERF, r#""bits_per_second":\s*([0-9.e+]+)"#, 9_145_825_980.618_023)]
 #[case(IPERF, r#""bytes":\s*([0-9]+)"#, 2_295_070_720.0)]
 #[case(BONNIE, r"(?:^|\n)(?:[^,\n]*,){11}([0-9]+),", 287_464.0)]
-fn what_real_programs_print_is_read(
+fn the_output_of_real_programs_is_parsed(
     #[case] output: &str,
     #[case] pattern: &str,
     #[case] expected: f64,
@@ -54,7 +54,7 @@ fn what_real_programs_print_is_read(
 }
 
 #[test]
-fn the_example_asks_for_what_these_programs_print() {
+fn the_examples_patterns_match_the_output_of_these_programs() {
     let example = include_str!("../../examples/boards-cpu.yaml");
     for pattern in [
         "Nodes/second *: ([0-9]+)",
@@ -98,7 +98,7 @@ fn the_last_match_counts_and_only_a_number_above_zero() {
 #[case("([0-9.]+) MB/s", "1,234.5 MB/s", "234.5", "1,234.5")]
 #[case("([0-9]+) s", "0.5 s", "5", "0.5")]
 #[case("([0-9]+) ops", "1.5e+09 ops", "09", "1.5e+09")]
-fn a_part_of_a_number_is_none(
+fn a_part_of_a_number_is_refused(
     #[case] pattern: &str,
     #[case] output: &str,
     #[case] taken: &str,
@@ -121,7 +121,7 @@ fn a_part_of_a_number_is_none(
 #[case(r"[0-9]+\.([0-9]+)(?:,.*)?", "5.6,7", 6.0)]
 #[case("(?:n|[(]m) ([0-9]+) s", "1, n 12 s", 12.0)]
 #[case("took ([0-9]+)", "3-took 12", 12.0)]
-fn what_ends_a_number_is_no_part_of_it(
+fn the_end_of_a_number_is_not_a_part_of_it(
     #[case] pattern: &str,
     #[case] output: &str,
     #[case] expected: f64,
@@ -144,7 +144,7 @@ fn a_pattern_has_one_group() {
 }
 
 #[test]
-fn an_execution_that_went_wrong_is_told_by_its_last_words() {
+fn a_failed_execution_is_reported_with_its_last_line() {
     let readers = scored("score ([0-9]+)");
     let error = |execution: &Execution| readers.read(execution).unwrap_err();
     assert_eq!(
@@ -184,7 +184,7 @@ fn work_is_printed_or_given() {
     assert_eq!(printed.work, Some(858_555.0));
 }
 
-/// Three of 2, 3 and 4 s, with a score and work each, and one that failed after 1 s; in a window of 10 s.
+/// Executions of 2, 3 and 4 s, with a score and work each, and a failed one of 1 s, in a window of 10 s.
 fn four(with_work: bool) -> BatchResult {
     let mut result = BatchResult::starting(1_700_000_000.0);
     for seconds in [3.0, 2.0, 4.0] {
@@ -200,7 +200,7 @@ fn four(with_work: bool) -> BatchResult {
 }
 
 #[test]
-fn executions_are_counted_where_requests_are() {
+fn executions_count_as_requests() {
     let figures = LoadResult::Batch(four(false)).figures(&[200]);
     assert_eq!(
         (figures.requests, figures.successes, figures.errors),
@@ -216,12 +216,12 @@ fn executions_are_counted_where_requests_are() {
 }
 
 #[test]
-fn with_work_its_units_are_what_counts() {
+fn with_work_the_units_count() {
     let figures = LoadResult::Batch(four(true)).figures(&[]);
     assert!(near(figures.work.unwrap(), 900.0));
     assert!(near(figures.units(), 900.0));
     assert!(near(figures.requests_per_second.unwrap(), 90.0));
-    // An execution takes its time as a whole.
+    // An execution's time counts as a whole.
     assert!(near(figures.ms_per_request.unwrap(), 3000.0));
 }
 
@@ -232,7 +232,7 @@ fn scores_have_a_mean_and_a_standard_deviation_of_a_sample() {
     assert!(near(score.standard_deviation().unwrap(), 10.0));
     assert!(near(score.least, 20.0) && near(score.most, 40.0));
     assert_eq!(Spread::of(1.0).standard_deviation(), None);
-    // Of the executions themselves, as in any histogram: 2, 3 and 4 s.
+    // Over the executions themselves, as in any histogram: 2, 3 and 4 s.
     let histogram = four(false).executions;
     assert!(near(
         histogram.standard_deviation_seconds,
@@ -261,7 +261,7 @@ fn report(measured: BatchResult) -> InjectionReport {
 }
 
 #[test]
-fn a_report_carries_them_and_fits_however_many_they_are() {
+fn a_report_carries_any_number_of_executions_and_fits() {
     let few = report(four(true));
     let read = InjectionReport::decode(&few.encode().unwrap()).unwrap();
     assert_eq!(read, few);
@@ -297,7 +297,7 @@ fn bytes_of_a_network_fit_a_report() {
 }
 
 #[test]
-fn a_report_that_cannot_be_is_refused() {
+fn an_impossible_report_is_refused() {
     let refused = |change: fn(&mut BatchResult)| {
         let mut result = four(true);
         change(&mut result);
@@ -326,7 +326,7 @@ fn a_report_that_cannot_be_is_refused() {
 
 proptest! {
     #[test]
-    fn lots_together_are_as_the_numbers_themselves(
+    fn groups_together_equal_the_numbers_themselves(
         numbers in prop::collection::vec(1e-3..1e6f64, 2..40),
         cut in 0usize..40,
     ) {

@@ -1,4 +1,4 @@
-//! Latency in the course of a run: slices that stay few, and the drift they tell.
+//! Latency over the time of a run: a bounded number of slices, and their drift.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 #![allow(clippy::float_cmp, reason = "means are rounded to seven digits")]
@@ -6,7 +6,7 @@
 use frugality_measure::course::{Course, CourseRecorder};
 use proptest::prelude::*;
 
-/// A request each tenth of a second.
+/// One request every tenth of a second.
 fn course(seconds: u32, latency_seconds: impl Fn(f64) -> f64) -> Course {
     let mut recorder = CourseRecorder::default();
     for tenth in 0..10 * seconds {
@@ -17,7 +17,7 @@ fn course(seconds: u32, latency_seconds: impl Fn(f64) -> f64) -> Course {
 }
 
 #[test]
-fn a_run_has_slices_of_equal_length_however_long_it_is() {
+fn a_run_of_any_length_has_slices_of_equal_length() {
     for (seconds, slice_seconds, slices) in [
         (10, 1.0, 10),
         (16, 1.0, 16),
@@ -36,7 +36,7 @@ fn a_run_has_slices_of_equal_length_however_long_it_is() {
 }
 
 #[test]
-fn a_steady_rise_is_told_and_none_is_none() {
+fn a_steady_rise_is_reported_and_constant_latency_has_no_drift() {
     let rising = course(3600, |at| 0.01 + 1e-6 * at);
     let drift = rising.drift_seconds_per_second().unwrap();
     assert!((drift / 1e-6 - 1.0).abs() < 0.01, "{drift}");
@@ -47,12 +47,12 @@ fn a_steady_rise_is_told_and_none_is_none() {
 }
 
 #[test]
-fn slices_in_which_the_load_was_not_whole_have_no_part_in_the_drift() {
-    // Slices of 64 s, of which the tenth has 24 s.
+fn slices_without_the_whole_load_do_not_affect_the_drift() {
+    // Slices of 64 s; the tenth has 24 s.
     let mut cut_off = course(600, |at| if at < 576.0 { 0.01 } else { 5.0 });
     assert_eq!(cut_off.requests.len(), 10);
     assert_eq!(cut_off.drift_seconds_per_second(), Some(0.0));
-    // Connections that are done leave the others faster.
+    // When connections end, the others become faster.
     cut_off = course(600, |at| if at < 500.0 { 0.01 } else { 0.001 });
     assert!(cut_off.drift_seconds_per_second().unwrap() < 0.0);
     cut_off.whole_seconds = 500.0;
@@ -60,7 +60,7 @@ fn slices_in_which_the_load_was_not_whole_have_no_part_in_the_drift() {
 }
 
 #[test]
-fn a_time_without_a_request_says_nothing_of_latency() {
+fn a_slice_without_requests_does_not_affect_the_drift() {
     let mut recorder = CourseRecorder::default();
     for second in (0..4).chain(8..14) {
         let at = f64::from(second);
@@ -74,14 +74,14 @@ fn a_time_without_a_request_says_nothing_of_latency() {
 }
 
 #[test]
-fn too_few_slices_tell_no_drift() {
+fn too_few_slices_have_no_drift() {
     assert_eq!(course(5, |at| at).drift_seconds_per_second(), None);
     assert!(course(6, |at| at).drift_seconds_per_second().is_some());
 }
 
 proptest! {
     #[test]
-    fn whatever_the_clock_says_it_stays_small_and_counts_all(
+    fn for_any_times_the_course_stays_small_and_counts_all(
         requests in prop::collection::vec((-1e6..1e18f64, 0.0..10.0f64), 1..200)
     ) {
         let mut recorder = CourseRecorder::default();

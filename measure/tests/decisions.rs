@@ -1,5 +1,5 @@
-//! What is concluded from intervals, against SciPy's and statsmodels' results (tests/reference/decisions.py)
-//! and against published tables.
+//! Conclusions from intervals, compared with the results of SciPy and statsmodels
+//! (tests/reference/decisions.py) and with published tables.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -98,8 +98,8 @@ fn levels_are_the_published_ones() {
     // The three looks of the documentation.
     let three = nominal_level(&[10, 15, 20], 0.05).unwrap();
     assert!((three - 0.0234).abs() < 0.000_05, "{three}");
-    // C. Jennison and B. W. Turnbull, Group Sequential Methods (2000), table 2.1, as levels: equal
-    // distances and a known spread, to which so many blocks come close.
+    // C. Jennison and B. W. Turnbull, Group Sequential Methods (2000), table 2.1, as levels: equal distances
+    // and a known spread. Many blocks come close to a known spread.
     for (overall, levels) in [
         (0.05, [0.0294, 0.0221, 0.0182, 0.0158]),
         (0.01, [0.0056, 0.0041, 0.0033, 0.0028]),
@@ -113,7 +113,7 @@ fn levels_are_the_published_ones() {
 }
 
 #[test]
-fn one_look_costs_nothing_and_nonsense_has_no_level() {
+fn one_look_costs_nothing_and_invalid_arguments_have_no_level() {
     assert_eq!(nominal_level(&[10], 0.05), Some(0.05));
     for looks in [&[][..], &[1, 5], &[10, 10], &[10, 5]] {
         assert_eq!(nominal_level(looks, 0.05), None, "{looks:?}");
@@ -181,7 +181,7 @@ fn places_agree_with_nested_models_of_statsmodels() {
 }
 
 #[test]
-fn places_that_cannot_be_tested_are_not() {
+fn impossible_tests_of_places_give_none() {
     let block = |first: f64, second: f64| vec![(0, first), (1, second)];
     let turned = |first: f64, second: f64| vec![(1, first), (0, second)];
     let usual = [
@@ -220,7 +220,7 @@ fn both_types_of_uncertainty_add_as_squares() {
 }
 
 #[test]
-fn a_meter_that_is_never_wrong_adds_nothing_and_a_strange_one_gives_no_bounds() {
+fn an_exact_meter_adds_nothing_and_an_invalid_uncertainty_gives_no_bounds() {
     let estimate = geometric_mean(&[1.0, 1.1, 1.2], 0.95).unwrap();
     let bounds = expanded(&estimate, 0.0).unwrap();
     assert_close(bounds.lower, estimate.lower, 1e-12);
@@ -248,7 +248,7 @@ fn the_noise_floor_is_the_end_farther_from_one() {
         1.05_f64.ln(),
         1e-12,
     );
-    // A control that differs from itself has a floor too: its far end.
+    // A control that differs from itself also has a floor: its far end.
     assert_close(
         noise_floor(&control(1.01, 1.03)).unwrap(),
         1.03_f64.ln(),

@@ -1,4 +1,4 @@
-//! What is read from Fortio's JSON: real results (tests/data/fortio/README.md), and damaged ones.
+//! The parser of Fortio's JSON: real results (tests/data/fortio/README.md), and damaged ones.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -68,7 +68,7 @@ fn a_run_without_errors_gives_all_its_figures() {
 }
 
 #[test]
-fn errors_are_taken_out_of_rate_and_latency_and_leave_no_percentiles() {
+fn rate_and_latency_exclude_errors_and_percentiles_are_absent() {
     let figures = figures(&real!("one-in-five-fails"), &[200]);
     assert_eq!(
         (figures.requests, figures.successes, figures.errors),
@@ -86,7 +86,7 @@ fn errors_are_taken_out_of_rate_and_latency_and_leave_no_percentiles() {
 #[rstest]
 #[case::status_500(real!("every-request-fails"), 3000)]
 #[case::refused(real!("connection-refused"), 5381)]
-fn without_a_success_there_is_no_figure_and_never_a_zero(
+fn without_a_success_figures_are_absent_and_never_zero(
     #[case] result: FortioResult,
     #[case] errors: u64,
 ) {
@@ -99,7 +99,7 @@ fn without_a_success_there_is_no_figure_and_never_a_zero(
 }
 
 #[test]
-fn a_success_of_fortio_that_is_not_expected_is_an_error_with_no_latency_to_tell() {
+fn an_unexpected_success_of_fortio_is_an_error_without_latency() {
     let result = real!("unexpected-success");
     let only_200 = figures(&result, &[200]);
     assert_eq!((only_200.successes, only_200.errors), (1518, 482));
@@ -140,7 +140,7 @@ fn shortfall_and_occupancy_tell_a_slow_target_from_an_idle_injector() {
 #[case::whole_count(real!("one-in-five-fails"), Amount::Requests(4000), false)]
 #[case::whole_at_a_rate(real!("rate-reached"), Amount::DurationSeconds(2.0), false)]
 #[case::whole_below_its_rate(real!("rate-not-reached"), Amount::DurationSeconds(2.0), false)]
-fn an_interrupted_run_is_known_although_exit_codes_with_0(
+fn an_interrupted_run_is_detected(
     #[case] result: FortioResult,
     #[case] requested: Amount,
     #[case] interrupted: bool,
@@ -163,7 +163,7 @@ fn durations_are_read_as_go_writes_them(#[case] text: &str, #[case] seconds: f64
 }
 
 #[test]
-fn absent_percentiles_and_null_data_are_no_error() {
+fn absent_percentiles_and_null_data_are_accepted() {
     let json = damaged("/DurationHistogram/Percentiles", None);
     assert!(
         figures(&parse(&json).unwrap(), &[200])
@@ -236,7 +236,7 @@ fn counts_that_do_not_add_up_are_refused(#[case] pointer: &str, #[case] value: V
 }
 
 #[test]
-fn a_run_that_fortio_says_failed_is_refused_with_its_message() {
+fn a_run_that_fortio_reports_as_failed_is_refused_with_its_message() {
     let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
     document["error"] = json!(true);
     document["message"] = json!("Aborted before even starting");
@@ -299,13 +299,14 @@ fn a_fixed_rate_is_spread_over_the_connections_and_caught_up_unless_that_is_unwa
     };
     assert_eq!(of(Some(50.0), true), [true, false]);
     assert_eq!(of(Some(50.0), false), [true, true]);
-    // Without a rate nothing is due.
+    // Without a rate no request is due.
     assert_eq!(of(None, false), [false, false]);
 }
 
 #[test]
-fn what_a_uniform_load_ends_later_is_no_shortfall() {
-    // 64 connections at 100/s for 30 s: the last one begins 0.63 s after the first, and ends as much later.
+fn the_staggered_ends_of_a_uniform_load_are_not_a_shortfall() {
+    // 64 connections at 100/s for 30 s: the last connection begins 0.63 s after the first, and ends as much
+    // later.
     let uniform = |requests: u64, uniform: bool| {
         let mut result = real!("rate-reached");
         result.uniform = uniform;
@@ -321,7 +322,7 @@ fn what_a_uniform_load_ends_later_is_no_shortfall() {
 }
 
 #[test]
-fn connections_that_skip_what_they_are_late_for_do_not_say_who_is_slow() {
+fn without_catch_up_there_is_no_occupancy() {
     let mut result = real!("rate-not-reached");
     assert!(figures(&result, &[200]).occupancy.is_some());
     result.skips_late = true;
@@ -398,9 +399,9 @@ fn a_result_survives_the_ledger_unchanged() {
     assert_eq!(serde_json::from_str::<FortioResult>(&text).unwrap(), result);
 }
 
-/// What Fortio says of its own histograms, which it takes the shortest latency out of first.
+/// Fortio's percentiles of its own histograms, from which Fortio first removes the shortest latency.
 #[test]
-fn the_percentiles_of_one_run_are_fortio_s_own() {
+fn the_percentiles_of_one_run_equal_fortios() {
     for result in [parse(SAMPLE).unwrap(), real!("rate-reached")] {
         let latency = &result.latency;
         let percentages: Vec<f64> = latency.percentiles.iter().map(|p| p.percentile).collect();
@@ -437,7 +438,7 @@ fn requests_are_merged_and_not_percentiles() {
     let narrow = [bucket(1.0, 2.0, 100)];
     let median = merged_percentiles(&[&wide, &narrow], &[50.0]).unwrap()[0];
     assert!((median - 1.6).abs() < 1e-9, "{median}");
-    // Beside latencies that are all the same, none lies between.
+    // Next to equal latencies there is no latency in between.
     let same = [bucket(3.0, 3.0, 5)];
     let near = [bucket(1.0, 2.0, 10)];
     let found = merged_percentiles(&[&near, &same], &[60.0, 80.0]).unwrap();
@@ -445,7 +446,7 @@ fn requests_are_merged_and_not_percentiles() {
         (found[0] - 1.9).abs() < 1e-9 && (found[1] - 3.0).abs() < 1e-9,
         "{found:?}"
     );
-    // Latencies that are all the same.
+    // Equal latencies.
     assert_eq!(
         merged_percentiles(&[&[bucket(3.0, 3.0, 5)]], &[50.0]),
         Some(vec![3.0])
@@ -453,7 +454,7 @@ fn requests_are_merged_and_not_percentiles() {
 }
 
 #[test]
-fn no_percentile_of_what_is_missing() {
+fn missing_latencies_have_no_percentiles() {
     let bucket = |start_seconds, end_seconds, count| Bucket {
         start_seconds,
         end_seconds,

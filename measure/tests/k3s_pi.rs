@@ -1,9 +1,9 @@
-//! The checks against plausible nodes: a quiet k3s Raspberry Pi must give figures every time, a noisy
-//! one the right reason.
+//! The checks on plausible nodes: a quiet k3s Raspberry Pi must always give figures, a noisy one the right
+//! reason.
 //!
-//! The node is made up: four CPUs, 2.7 W at rest and 0.9 W for each busy CPU with 1 % of noise, read
-//! twice a second. What k3s does at rest is bursts at random phases: k3s itself some 0.15 of a CPU,
-//! kubelet's housekeeping every 10 s, a scrape by the metrics server every 15 s, and its other pods.
+//! The node is simulated: four CPUs, 2.7 W at rest and 0.9 W per busy CPU with 1 % of noise, read twice per
+//! second. k3s at rest works in bursts at random phases: k3s itself some 0.15 of a CPU, kubelet's
+//! housekeeping every 10 s, a scrape by the metrics server every 15 s, and its other pods.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 #![allow(
@@ -31,7 +31,7 @@ const IDLE_WATTS: f64 = 2.7;
 const WATTS_PER_CPU: f64 = 0.9;
 const CPUS: f64 = 4.0;
 
-/// Numbers without pattern, evenly from 0 to 1.
+/// Pseudo-random numbers, uniform from 0 to 1.
 struct Chance(u64);
 
 impl Chance {
@@ -44,7 +44,7 @@ impl Chance {
     }
 }
 
-/// Work that comes again and again: a part of a CPU for a while, now and then.
+/// Periodic work: a part of a CPU for some time.
 #[derive(Clone, Copy)]
 struct Burst {
     pod: Option<&'static str>,
@@ -62,7 +62,7 @@ const fn burst(pod: Option<&'static str>, every_seconds: f64, seconds: f64, cpus
     }
 }
 
-/// k3s at rest: some 0.25 of a CPU in all.
+/// k3s at rest: some 0.25 of a CPU in total.
 const K3S: [Burst; 8] = [
     burst(None, 1.0, 0.2, 0.4),
     burst(None, 10.0, 0.5, 0.8),
@@ -81,12 +81,12 @@ struct Scene {
     baseline_seconds: f64,
     /// CPU use of the server and of the database under load.
     load_cpus: [f64; 2],
-    /// CPU use beside the pods for each CPU of load: packets and interrupts.
+    /// CPU use outside the pods per CPU of load: packets and interrupts.
     packets: f64,
     trouble: Trouble,
 }
 
-/// What is wrong with a noisy node.
+/// The fault of a noisy node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Trouble {
     None,
@@ -96,13 +96,13 @@ enum Trouble {
     HostProcess,
     /// A host process begins in the middle of the window and ends with it.
     HalfWay,
-    /// A process begins with the load and stays.
+    /// A process begins with the load and continues after it.
     Stays,
     /// The injector's clock is wrong by three seconds.
     WrongClock,
     /// The supply is weak under load.
     WeakSupply,
-    /// The board is still too hot from before.
+    /// The board is still too hot before the load.
     HotBefore,
     /// The board gets warm under load, throttles, and draws more afterwards.
     OwnHeat,
@@ -132,7 +132,7 @@ impl Scene {
         }
     }
 
-    /// What runs beside the load at a time, in CPUs, by pod.
+    /// Additional work at a time, in CPUs, by pod.
     fn trouble(&self, times: &Times, at: f64) -> (Option<&'static str>, f64) {
         let in_window = within(times.measured, at);
         let middle = f64::midpoint(
@@ -174,7 +174,7 @@ impl Scene {
                 let is_on = (at - T0 + phase) % burst.every_seconds < burst.seconds;
                 use_of(burst.pod, if is_on { burst.cpus } else { 0.0 });
             }
-            // The database looks around every second, also at rest.
+            // The database is active every second, also at rest.
             use_of(Some("database"), 0.01);
             if within(times.load, at) {
                 let level = 0.9 + 0.2 * chance.next();
@@ -192,7 +192,7 @@ impl Scene {
         readings
     }
 
-    /// What the board's firmware says at a time, and how warm it is.
+    /// The state that the board's firmware reports at a time, and the board's temperature.
     fn states(&self, times: &Times, at: f64) -> (Option<&'static str>, f64) {
         let loaded = within(times.load, at);
         match self.trouble {
@@ -297,7 +297,7 @@ impl Scene {
         .err()
     }
 
-    /// How often the attempt is void, by reason, of [`ATTEMPTS`].
+    /// The number of void attempts of [`ATTEMPTS`], by reason.
     fn voids(&self) -> BTreeMap<&'static str, u32> {
         let mut counts = BTreeMap::new();
         for seed in 1..=ATTEMPTS {
@@ -411,8 +411,8 @@ impl Meter {
     }
 }
 
-/// The default window and baselines, the shortest ones; a database under full load, a server alone
-/// that answers from memory, and a fixed rate that leaves the board almost idle.
+/// The default and the shortest window and baselines. A database under full load, a server alone that answers
+/// from memory, and a fixed rate that leaves the board almost idle.
 fn scenes(trouble: Trouble) -> Vec<(String, Scene)> {
     let mut scenes = Vec::new();
     for (window_seconds, baseline_seconds) in [(60.0, 15.0), (20.0, 5.0)] {
@@ -449,12 +449,12 @@ fn a_candidate_that_heats_its_board_is_never_void() {
 }
 
 #[test]
-fn a_noisy_pi_is_void_for_what_is_wrong_with_it() {
+fn a_noisy_pi_is_void_for_the_right_reason() {
     let cases: [(Trouble, &[&str]); 5] = [
         (Trouble::Neighbour, &["NeighbourActive"]),
         (Trouble::WeakSupply, &["UnderVoltage"]),
         (Trouble::HotBefore, &["NodeThrottled"]),
-        // Beside much work for packets, its sum may be too much as well.
+        // With much work for packets, the sum may also exceed the limit.
         (Trouble::HalfWay, &["HalfWindowDrift", "NeighbourActive"]),
         (Trouble::Stays, &["BaselineDrift", "NeighbourActive"]),
     ];
@@ -469,7 +469,7 @@ fn a_noisy_pi_is_void_for_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_host_process_is_seen_on_a_full_node_too() {
+fn a_host_process_is_also_detected_on_a_fully_used_node() {
     for (name, scene) in scenes(Trouble::HostProcess) {
         let voids = scene.voids();
         println!("HostProcess, {name}: {voids:?} of {ATTEMPTS}");
@@ -479,7 +479,7 @@ fn a_host_process_is_seen_on_a_full_node_too() {
 }
 
 #[test]
-fn a_wrong_clock_is_seen_where_the_load_can_be_told_from_rest() {
+fn a_wrong_clock_is_detected_if_load_and_rest_differ() {
     for (name, scene) in scenes(Trouble::WrongClock) {
         let voids = scene.voids();
         println!("WrongClock, {name}: {voids:?} of {ATTEMPTS}");

@@ -1,4 +1,4 @@
-//! k6: what its output says, the figures that may be made of it, and the options that ask for a load.
+//! k6: the parser of its output, the figures of a result, and the options for a load.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -53,7 +53,7 @@ fn damaged(path: &str, value: Value) -> String {
 }
 
 #[test]
-fn a_cycle_counts_where_a_request_does() {
+fn a_cycle_counts_as_a_request() {
     let raw: Value = serde_json::from_str(AGENTS).unwrap();
     let number = |path: &str| raw.pointer(path).unwrap().as_f64().unwrap();
     let (count, sum) = (number("/cycles/count"), number("/cycles/sumSeconds"));
@@ -78,14 +78,14 @@ fn a_cycle_counts_where_a_request_does() {
 }
 
 #[test]
-fn at_a_rate_what_was_not_reached_is_told() {
+fn at_a_rate_the_shortfall_is_reported() {
     let figures = figures(RATE, Some(100));
     assert_near(figures.shortfall, 1.0 - figures.requests as f64 / 200.0);
     assert!(figures.occupancy.unwrap() < 0.5);
 }
 
 #[test]
-fn where_cycles_were_dropped_nobody_knows_how_long_they_take() {
+fn with_dropped_cycles_the_times_are_absent() {
     let mut measured = output(RATE, Some(100)).measured;
     measured.dropped_cycles = 1;
     let figures = LoadResult::K6(measured).figures(&[]);
@@ -95,13 +95,13 @@ fn where_cycles_were_dropped_nobody_knows_how_long_they_take() {
 }
 
 #[test]
-fn failed_cycles_are_errors_and_have_no_part_in_the_times() {
+fn failed_cycles_are_errors_and_do_not_affect_the_times() {
     let output = output(FAILING, None);
     let figures = figures(FAILING, None);
     let measured = &output.measured;
     assert_eq!(figures.errors, measured.failed_cycles.count);
     assert_eq!(figures.requests, figures.successes + figures.errors);
-    // Of 70 cycles 7 + 10 − 1.
+    // Of 70 cycles, 7 + 10 − 1 fail.
     let share = figures.error_rate.unwrap();
     assert!((share - 16.0 / 70.0).abs() < 0.003, "{share}");
     let mean = measured.cycles.sum_seconds / measured.cycles.count as f64;
@@ -128,7 +128,7 @@ fn warm_up_window_and_tail_follow_one_another() {
 }
 
 #[test]
-fn a_window_that_ended_early_is_told() {
+fn a_window_that_ended_early_is_reported() {
     let text = damaged("/durationSeconds", json!(1.99));
     let output = parse(&text, &settings(None)).unwrap();
     assert!(output.measured.is_interrupted());
@@ -184,13 +184,13 @@ fn the_course_of_the_window_is_read() {
 #[rstest]
 #[case::nothing("")]
 #[case::words_only("time=\"…\" level=error msg=\"no\"")]
-fn without_a_line_of_its_own_there_is_no_result(#[case] text: &str) {
+fn without_a_line_of_the_output_there_is_no_result(#[case] text: &str) {
     let error = parse(text, &settings(None)).unwrap_err();
     assert!(matches!(error, K6Error::NoResult), "{error}");
 }
 
 #[test]
-fn other_lines_beside_the_result_do_no_harm() {
+fn other_lines_around_the_result_are_ignored() {
     let text = format!("Flag --x has been deprecated\n{AGENTS}");
     assert_eq!(parse(&text, &settings(None)).unwrap(), output(AGENTS, None));
 }
@@ -209,7 +209,7 @@ fn other_lines_beside_the_result_do_no_harm() {
 #[case::check("/checks/is 200/passed", json!(u64::MAX))]
 #[case::cpus("/cpus", json!(0))]
 #[case::cpu("/cpuSeconds", json!(-1.0))]
-fn a_result_that_cannot_be_is_refused(#[case] path: &str, #[case] value: Value) {
+fn an_impossible_result_is_refused(#[case] path: &str, #[case] value: Value) {
     let text = damaged(path, value);
     assert!(parse(&text, &settings(None)).is_err(), "{path}");
 }
@@ -248,7 +248,10 @@ fn the_load_is_one_scenario_as_long_as_all_its_parts() {
 #[case::endless(|s: &mut CycleSettings| s.warm_up_seconds = 86_400.0, "less than a day")]
 #[case::no_time(|s: &mut CycleSettings| s.timeout_seconds = 0.0, "the timeout must be more than 0")]
 #[case::steep(|s: &mut CycleSettings| s.ramp_up_seconds = 1.5, "not be longer than the warm-up")]
-fn what_cannot_be_run_is_said_before(#[case] change: fn(&mut CycleSettings), #[case] words: &str) {
+fn settings_that_k6_cannot_run_are_refused(
+    #[case] change: fn(&mut CycleSettings),
+    #[case] words: &str,
+) {
     let mut settings = settings(None);
     assert_eq!(settings.check(), Ok(()));
     change(&mut settings);
@@ -256,7 +259,7 @@ fn what_cannot_be_run_is_said_before(#[case] change: fn(&mut CycleSettings), #[c
     assert!(error.to_string().contains(words), "{error}");
 }
 
-/// A report of that load whose script has checks of these names.
+/// A report of this load. Its script has checks with these names.
 fn report_with(names: impl Iterator<Item = String>) -> InjectionReport {
     let mut measured = output(AGENTS, None).measured;
     let counts = CheckCounts {
@@ -284,7 +287,7 @@ fn report_with(names: impl Iterator<Item = String>) -> InjectionReport {
 }
 
 #[test]
-fn a_report_brings_short_names_only_and_not_too_many() {
+fn a_report_contains_only_short_names_and_not_too_many() {
     let names = (0..40).map(|number| format!("{number:02} {}", "a".repeat(3000)));
     let message = report_with(names).encode().unwrap();
     let LoadResult::K6(read) = InjectionReport::decode(&message).unwrap().measured else {
@@ -304,7 +307,7 @@ fn a_report_brings_short_names_only_and_not_too_many() {
 
 #[test]
 fn a_report_without_room_for_names_has_the_checks_together() {
-    // Nothing that could be packed.
+    // Incompressible text.
     let mut state: u32 = 1;
     let mut character = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,4 +1,4 @@
-//! Joules from the texts of a real Kepler, judged against the known truth.
+//! Joules from the texts of a real Kepler, compared with the known truth.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -13,7 +13,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/kepler-v0.
 const SERVER: &str = "bed27566-8352-495a-8672-08132c7957e6";
 const INJECTOR: &str = "8bcd67cf-5338-4db6-a3e3-0512ae806712";
 
-/// What was true when a file was read.
+/// The truth at the time of a file's reading.
 struct Truth {
     at_unix_seconds: f64,
     joules: f64,
@@ -40,13 +40,13 @@ fn read(file: &str) -> Reading {
     reading::read(&text, "pi-1", None, truth(file).at_unix_seconds).unwrap()
 }
 
-/// Files 1 to 4: the first second of the first is the baseline before, the last of the last the
-/// one after; in between is what is measured.
+/// Files 1 to 4. The first second of the first file is the baseline before, and the last second of the last
+/// file is the baseline after. The time in between is measured.
 fn measure(files: &[&str], measured: Window) -> Result<EnergyFigures, Void> {
     measure_beside(&[INJECTOR], files, measured)
 }
 
-/// The same with these pods as the injector's.
+/// As [`measure`], with these pods as the injector's.
 fn measure_beside(
     injector_pods: &[&str],
     files: &[&str],
@@ -83,7 +83,7 @@ fn measure_beside(
     })
 }
 
-/// All but the ends, which the baselines take.
+/// The whole time except the ends, which the baselines take.
 fn between(first: &str, last: &str) -> Window {
     Window {
         start_unix_seconds: truth(first).at_unix_seconds + 0.001,
@@ -112,7 +112,7 @@ fn node_energy_between_readings_is_the_truth_within_a_hundredth() {
         let (from, to) = (truth(pair[0]), truth(pair[1]));
         let figures = measure(&ORDINARY, between(pair[0], pair[1])).unwrap();
         assert_within(figures.node_joules, to.joules - from.joules, 0.01);
-        // The zone was fed with 2 W and 3 J for each second of CPU time.
+        // The zone received 2 W plus 3 J per second of CPU time.
         let seconds = to.at_unix_seconds - from.at_unix_seconds;
         let modelled = 2.0 * seconds + 3.0 * (to.node_cpu_seconds - from.node_cpu_seconds);
         assert_within(figures.node_joules, modelled, 0.01);
@@ -131,7 +131,7 @@ fn an_end_between_two_readings_takes_its_share() {
 }
 
 #[test]
-fn what_kepler_gave_the_server_is_itemised() {
+fn keplers_energy_for_the_server_is_itemised() {
     let figures = measure(&ORDINARY, between("2-under-load", "3-under-load")).unwrap();
     let attributed = figures.attributed.unwrap();
     assert_within(attributed.candidate_joules, 50.838_035 - 21.586_827, 0.001);
@@ -143,7 +143,7 @@ fn what_kepler_gave_the_server_is_itemised() {
         attributed.candidate_joules / 5e5,
         1e-9,
     );
-    // Kepler serves neither CPU time nor memory of pods.
+    // Kepler reports neither CPU time nor memory of pods.
     assert_eq!(
         (figures.cpu, figures.candidate_peak_working_set_bytes),
         (None, None)
@@ -151,12 +151,12 @@ fn what_kepler_gave_the_server_is_itemised() {
 }
 
 #[test]
-fn without_timestamps_of_its_own_kepler_is_uncertain_by_half_a_scrape() {
+fn without_own_timestamps_kepler_is_uncertain_by_half_a_scrape() {
     let figures = measure(&ORDINARY, between("2-under-load", "3-under-load")).unwrap();
     let longest = truth("4-job-ended").at_unix_seconds - truth("3-under-load").at_unix_seconds;
     assert_within(figures.timestamp_uncertainty_seconds, longest / 2.0, 1e-9);
-    // Each of the window's ends is late by up to the time since the scrape before it. Of the power in a window between
-    // two readings nothing is known, which is as much again as its energy.
+    // Each end of the window is late by at most the time since the previous scrape. In a window between two
+    // readings the power is unknown: this uncertainty is as large as the energy.
     let at = |index: usize| truth(ORDINARY[index]).at_unix_seconds;
     let late = ((at(1) - at(0)) / 2.0).hypot((at(2) - at(1)) / 2.0);
     assert_within(
@@ -178,7 +178,7 @@ fn a_second_read_of_the_same_snapshot_is_not_a_second_reading() {
         "5-job-ended-second-read",
     ];
     let void = measure(&files, between("2-under-load", "3-under-load")).unwrap_err();
-    // The last snapshot is file 4's; nothing is known of the 23 ms after it.
+    // The last snapshot is file 4's. No reading covers the 23 ms after it.
     assert_eq!(void.reason(), "ReadingsInterrupted");
     assert!(void.to_string().contains("0.023 s"), "{void}");
 }
@@ -207,13 +207,13 @@ fn a_meter_that_goes_on_after_a_standstill_is_whole_again() {
     let figures = measure(&files, between(files[0], files[1])).unwrap();
     let joules = truth(files[1]).joules - truth(files[0]).joules;
     assert_within(figures.node_joules, joules, 0.01);
-    // The server counts from 0 again, and what it was given is the rise alone.
+    // The server counts from 0 again, and its share is the rise alone.
     assert_within(figures.attributed.unwrap().candidate_joules, 0.017_85, 0.01);
 }
 
 #[test]
 fn an_injector_on_the_measured_node_is_a_neighbour_unless_it_is_known() {
-    // At rest in the first baseline it is not yet there, in the second not any more.
+    // The injector is absent in the first baseline and in the second.
     let whole = between(ORDINARY[0], ORDINARY[2]);
     assert!(measure(&ORDINARY, whole).is_ok());
     let void = measure_beside(&[], &ORDINARY, whole).unwrap_err();

@@ -1,4 +1,4 @@
-//! What is read from the texts of a real Kepler, whose truth is known.
+//! The parser of a real Kepler's texts, with known truth.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
@@ -73,7 +73,7 @@ fn every_file_is_read_whole() {
             ("package", &rapl),
             "{file}"
         );
-        // Stock Kepler tells none of these; what it does not tell is unknown.
+        // Stock Kepler reports none of these values; they are unknown.
         assert_eq!(reading.meter_unix_seconds, None, "{file}");
         assert_eq!(reading.meter_start_unix_seconds, None, "{file}");
         assert_eq!(reading.node_cpu_seconds, None, "{file}");
@@ -85,7 +85,7 @@ fn every_file_is_read_whole() {
 }
 
 #[test]
-fn every_line_that_is_no_comment_is_a_sample() {
+fn every_line_except_comments_is_a_sample() {
     for file in ["1-idle", "4-job-ended", "9-fake-meter"] {
         let text = text(file);
         let lines = text

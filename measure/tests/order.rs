@@ -1,4 +1,4 @@
-//! The order of trials: balanced, random from the seed, and the same for ever.
+//! The order of trials: balanced, random from the seed, and always the same.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -23,7 +23,7 @@ fn positions(plan: &[Vec<usize>], k: usize) -> Vec<usize> {
     counts
 }
 
-/// How often each candidate came right after each other within a block.
+/// How often each candidate followed each other candidate within a block.
 fn successions(plan: &[Vec<usize>], k: usize) -> BTreeMap<(usize, usize), usize> {
     let mut counts = BTreeMap::new();
     for first in 0..k {
@@ -51,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn positions_differ_by_at_most_one_whatever_the_number_of_blocks(
+    fn positions_differ_by_at_most_one_for_any_number_of_blocks(
         k in 1_usize..=16, n in 1_usize..70, seed: u64,
     ) {
         let plan = blocks(k, n, seed);
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_designs_balance_what_comes_after_what(k in 2_usize..=16, times in 1_usize..4, seed: u64) {
+    fn whole_designs_balance_the_order_of_succession(k in 2_usize..=16, times in 1_usize..4, seed: u64) {
         let design = if k.is_multiple_of(2) { k } else { 2 * k };
         let counts = successions(&blocks(k, design * times, seed), k);
         prop_assert_eq!(spread(counts.into_values()), 0);
@@ -103,14 +103,14 @@ fn seeds_reach_every_order_about_equally_often() {
         *seen.entry(blocks(3, 1, seed).remove(0)).or_default() += 1;
     }
     assert_eq!(seen.len(), 6);
-    // 1000 expected each, standard deviation 29.
+    // 1000 expected for each, standard deviation 29.
     assert!(
         seen.values().all(|count| (850..1150).contains(count)),
         "{seen:?}"
     );
 }
 
-/// Recorded seeds must give the same plan for ever: a change here breaks every ledger.
+/// Recorded seeds must always give the same plan: a change breaks every ledger.
 #[test]
 fn plans_of_recorded_seeds_never_change() {
     let flat = |plan: Vec<Vec<usize>>| {

@@ -1,4 +1,4 @@
-//! Blocks that were disturbed, told from blocks that differ by chance.
+//! Disturbed blocks, distinguished from random differences.
 
 use frugality_measure::statistics::outliers::outliers;
 
@@ -8,8 +8,8 @@ fn logarithms(values: &[f64]) -> Vec<f64> {
 
 #[test]
 fn a_block_during_which_the_machine_compiled_is_named() {
-    // Requests per second and joules per request of a candidate against itself: in the fifth block programs were compiled
-    // on the machine.
+    // Requests per second and joules per request of a candidate against itself. During the fifth block the
+    // machine compiled programs.
     let rates = [28_412.0, 28_655.0, 28_530.0, 28_301.0, 15_064.0];
     let joules = [
         0.000_170_4,
@@ -29,7 +29,7 @@ fn a_block_during_which_the_machine_compiled_is_named() {
 }
 
 #[test]
-fn of_series_without_a_disturbance_one_in_a_hundred_names_a_block() {
+fn one_in_a_hundred_undisturbed_series_names_a_block() {
     let mut state: u64 = 20_261_124;
     let mut uniform = || {
         state = state
@@ -46,13 +46,13 @@ fn of_series_without_a_disturbance_one_in_a_hundred_names_a_block() {
                 !outliers(&series).is_empty()
             })
             .count();
-        // 50 are expected at most, and more than 80 come by chance once in 30,000 times.
+        // The expected number is at most 50. More than 80 come by chance once in 30,000 times.
         assert!((10..=80).contains(&named), "{named} of 5000 series of {n}");
     }
 }
 
 #[test]
-fn what_has_no_spread_has_no_outlier() {
+fn a_series_without_spread_has_no_outlier() {
     assert_eq!(outliers(&[1.0, 1.0, 1.0, 1.0, 2.0]), []);
     assert_eq!(outliers(&[1.0, 2.0, f64::NAN, 1.5, 1.2, 900.0]), []);
     assert_eq!(outliers(&[1.0, 1.1, 0.9, 500.0]), []);

@@ -1,5 +1,5 @@
-//! The injector's report: whole through the termination message, within its limit, and told from
-//! everything else that may stand there.
+//! The injector's report: complete in the termination message, within its limit, and distinguished from every
+//! other text.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -60,7 +60,7 @@ fn report(measured: FortioResult) -> InjectionReport {
     }
 }
 
-/// A digit sequence without pattern, so that compression cannot help.
+/// Pseudo-random digits, which cannot be compressed.
 fn noise() -> impl FnMut() -> u64 {
     let mut state = 20_261_121_u64;
     move || {
@@ -71,8 +71,8 @@ fn noise() -> impl FnMut() -> u64 {
     }
 }
 
-/// All 64 buckets that Fortio can have, in both histograms, each with a count of its own, as after hours
-/// of a target whose latencies reach from 20 µs to the timeout.
+/// All 64 buckets that Fortio can have, in both histograms, each with its own count: hours of a target whose
+/// latencies range from 20 µs to the timeout.
 fn long_tailed() -> InjectionReport {
     let mut report = report(parse(include_str!("data/fortio-sample.json")).unwrap());
     let mut noise = noise();
@@ -107,7 +107,7 @@ fn long_tailed() -> InjectionReport {
     report
 }
 
-/// The same with a URL of so many hexadecimal digits, as a long signed query could be.
+/// As [`long_tailed`], with a URL of this many hexadecimal digits, as in a long signed query.
 fn long_tailed_with_url_of(digits: usize) -> InjectionReport {
     let mut report = long_tailed();
     let mut noise = noise();
@@ -156,7 +156,7 @@ fn the_course_goes_before_any_bucket_does() {
 }
 
 #[test]
-fn a_course_that_cannot_be_is_refused() {
+fn an_impossible_course_is_refused() {
     for damage in [
         |course: &mut Course| course.requests.truncate(15),
         |course: &mut Course| course.slice_seconds = 0.0,
@@ -171,7 +171,7 @@ fn a_course_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_report_that_is_too_long_loses_its_buckets_says_so_and_keeps_all_else() {
+fn a_report_that_is_too_long_drops_its_buckets_and_records_this() {
     let report = long_tailed_with_url_of(2000);
     let message = report.encode().unwrap();
     assert!(message.len() <= LIMIT_BYTES, "{}", message.len());
@@ -197,13 +197,13 @@ fn a_report_that_is_too_long_loses_its_buckets_says_so_and_keeps_all_else() {
 }
 
 #[test]
-fn a_report_that_cannot_fit_is_an_error_and_not_a_cut_one() {
+fn a_report_that_cannot_fit_is_an_error() {
     let result = long_tailed_with_url_of(6000).encode();
     assert!(matches!(result, Err(ReportError::TooLong(bytes)) if bytes > LIMIT_BYTES));
 }
 
 #[test]
-fn an_injectors_failure_is_told_from_a_report() {
+fn an_injectors_failure_is_distinguished_from_a_report() {
     let failure = Failure {
         error: "Fortio ended without a result".into(),
         exit_code: Some(1),
@@ -224,7 +224,7 @@ fn an_injectors_failure_is_told_from_a_report() {
 }
 
 #[test]
-fn a_failure_keeps_within_the_limit_and_keeps_the_end_of_what_fortio_said() {
+fn a_failure_fits_the_limit_and_keeps_the_end_of_fortios_output() {
     for stderr_tail in [
         "\u{1b}[0m\"é".repeat(4000) + "the end",
         "x".repeat(9000) + "the end",
@@ -291,9 +291,9 @@ fn a_report_of_another_version_is_refused_as_such() {
     ));
 }
 
-/// A report as no injector writes one, though it has every field: figures would divide by 0 or overflow.
+/// A report with every field that no injector writes: figures would divide by 0 or overflow.
 #[test]
-fn a_report_that_no_figure_can_be_made_of_is_refused() {
+fn a_report_without_possible_figures_is_refused() {
     let whole = report(parse(include_str!("data/fortio-sample.json")).unwrap());
     let damaged: [fn(&mut InjectionReport); 6] = [
         |report| report.measured.fortio_mut().unwrap().threads = 0,

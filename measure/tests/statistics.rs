@@ -1,4 +1,4 @@
-//! The statistics against reference values that SciPy computed (tests/reference/statistics.py).
+//! The statistics compared with reference values from SciPy (tests/reference/statistics.py).
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -91,7 +91,7 @@ fn means_and_ratios_agree_with_scipy() {
 }
 
 #[test]
-fn no_quantile_where_there_is_none() {
+fn no_quantile_outside_the_valid_ranges() {
     for probability in [0.0, 1.0, -0.1, 1.1, f64::NAN] {
         assert_eq!(t_quantile(probability, 5.0), None, "{probability}");
     }
@@ -127,7 +127,7 @@ fn one_trial_or_an_impossible_value_gives_no_estimate() {
 }
 
 #[test]
-fn a_mean_of_zero_or_below_is_a_mean_all_the_same() {
+fn a_mean_of_zero_or_below_is_valid() {
     let growth = arithmetic_mean(&[-1.0, 1.0], 0.95).unwrap();
     assert_close(growth.value, 0.0);
     assert!(growth.lower < -12.0 && growth.upper > 12.0);
@@ -141,7 +141,7 @@ fn trials_that_agree_exactly_have_an_interval_without_width() {
 }
 
 #[test]
-fn what_a_block_has_in_common_cancels_in_the_ratio() {
+fn common_effects_of_a_block_cancel_in_the_ratio() {
     // The afternoon doubles both candidates' joules; the ratio is 1/2 in every block.
     let ratio = paired_ratio(&[(1.0, 2.0), (2.0, 4.0), (1.5, 3.0)], 0.95).unwrap();
     assert_close(ratio.value, 0.5);

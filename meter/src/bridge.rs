@@ -1,9 +1,9 @@
-//! Lets stock Kepler read this node's energy: a powercap tree that it takes for RAPL.
+//! Lets stock Kepler read this node's energy: a powercap tree that Kepler takes for RAPL.
 //!
-//! Kepler's `host.sysfs` must be the directory that is given. It then finds one zone, `psys`. The
-//! counter is replaced as a whole, by a rename, so that a reader never sees it empty or half
-//! written; it never falls, not even over a restart of the meter, and its range is so large that
-//! it never wraps, because Kepler takes a counter that falls for one that has wrapped.
+//! Kepler's `host.sysfs` must be this tree's directory. Kepler then finds one zone, `psys`. The bridge
+//! replaces the counter file by a rename: a reader never sees the file empty or half written. The counter
+//! never falls, not even when the meter restarts. Its range is so large that it never wraps: Kepler takes a
+//! falling counter for a wrapped one.
 
 use std::fs;
 use std::io;
@@ -18,45 +18,45 @@ const MICROJOULES_PER_JOULE: f64 = 1e6;
 const RANGE_MICROJOULES: u64 = 1_000_000_000_000_000_000;
 const COUNTER: &str = "energy_uj";
 
-/// Kepler tells no time, so its readers take what it says for true now. What is known late shifts
-/// their windows by as much; the operator's settling of 3 s covers this and the age of a snapshot.
+/// Kepler reports no timestamp. Its readers therefore take its values for current. Late energy shifts their
+/// windows by the same time. The operator's settling time of 3 s covers this lag and the age of a snapshot.
 const MOST_LAG: Duration = Duration::from_secs(2);
 
 /// Why there is no bridge.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BridgeError {
-    /// The tree cannot be written.
+    /// The bridge can't write the tree.
     #[error("cannot write Kepler's powercap tree at {}: {source}", .path.display())]
     Unwritable {
-        /// What could not be written.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The instrument is asked too seldom.
+    /// The meter polls the instrument too seldom.
     #[error(
-        "--bridge: energy of this source is known {:.1} s late, and Kepler cannot say so: write polling.intervalSeconds: 1 or less",
+        "--bridge: the energy of this source is known {:.1} s late, and Kepler cannot report a delay: write polling.intervalSeconds: 1 or less",
         .lag.as_secs_f64()
     )]
     Late {
-        /// How late.
+        /// How late the energy is known.
         lag: Duration,
     },
 }
 
-/// The tree's one writer.
+/// The only writer of the tree.
 #[derive(Debug)]
 pub(crate) struct Bridge {
     zone: PathBuf,
-    /// Where the counter stood when the meter began.
+    /// The counter's value when the meter began.
     base_microjoules: u64,
     written_microjoules: u64,
 }
 
 impl Bridge {
-    /// Makes the tree in `directory`, or goes on with the one that is there. The zone's directory
-    /// says how far its joules can be trusted, for whoever reads Kepler's `path` label. `lag` is how
-    /// late energy is usually known.
+    /// Makes the tree in `directory`, or continues an existing tree. The name of the zone's directory states
+    /// the provenance of the joules, for readers of Kepler's `path` label. `lag` is the usual delay until
+    /// energy is known.
     pub(crate) fn open(
         directory: &Path,
         provenance: Provenance,
@@ -77,7 +77,7 @@ impl Bridge {
             })
         };
         make(&class)?;
-        // A zone of the other provenance would be read beside this one.
+        // Kepler would read a zone of the other provenance as a second counter.
         for other in crate::power::sysfs::entries(&class) {
             if other != zone {
                 fs::remove_dir_all(&other).map_err(|source| BridgeError::Unwritable {
@@ -97,12 +97,12 @@ impl Bridge {
         };
         bridge.replace("max_energy_range_uj", RANGE_MICROJOULES)?;
         bridge.replace(COUNTER, base_microjoules)?;
-        // Kepler takes a directory for a zone once it has a name.
+        // Kepler takes a directory for a zone once the directory has a name.
         bridge.replace("name", "psys")?;
         Ok(bridge)
     }
 
-    /// The node's energy since the meter began, in joules.
+    /// Writes the node's energy since the meter began, in joules.
     pub(crate) fn write(&mut self, joules: f64) -> Result<(), BridgeError> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -110,8 +110,8 @@ impl Bridge {
             reason = "joules are not negative, and far below the range"
         )]
         let microjoules = self.base_microjoules + (joules * MICROJOULES_PER_JOULE) as u64;
-        // Kepler sets the pods' counters to 0 when the zone stands still, so there is nothing to
-        // gain from writing the same again.
+        // Kepler sets the pods' counters to 0 if the zone stands still. Writing the same value again would
+        // not help.
         if microjoules > self.written_microjoules {
             self.replace(COUNTER, microjoules)?;
             self.written_microjoules = microjoules;

@@ -1,9 +1,9 @@
-//! Fits the two numbers of a board's model to an instrument that is attached to it.
+//! Fits the two numbers of a board's model to an attached instrument.
 //!
-//! While the user lets the node idle and loads it, the instrument's power is noted beside the CPU
-//! time in use. Ordinary least squares gives the line P = idle watts + watts per CPU × CPUs in use
-//! (Draper and Smith, Applied Regression Analysis, ch. 1). The fit, the scatter about it and the instrument say how
-//! uncertain the two numbers are on this board.
+//! The user alternately loads the node and lets it idle. The meter records the instrument's power and the CPU
+//! time in use. Ordinary least squares gives the line P = idle watts + watts per CPU × CPUs in use (Draper
+//! and Smith, Applied Regression Analysis, ch. 1). The uncertainty of the two numbers on this board follows
+//! from the fit, the scatter about the line and the instrument's own uncertainty.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::feed::Feed;
 use frugality_measure::attribution::{Observation, seconds};
 use frugality_measure::model::ModelUncertainty;
 
-/// One point spans at least this, so that a plug's own delay and the kernel's ticks do not matter.
+/// Least duration of one point: a plug's own delay and the kernel's ticks then do not matter.
 const POINT: Duration = Duration::from_secs(5);
-/// Fewer points make no fit.
+/// Least number of points for a fit.
 const LEAST_POINTS: usize = 12;
-/// CPUs in use must differ by this at least, else there is no slope to see.
+/// Least range of CPUs in use: a smaller range shows no slope.
 const LEAST_RANGE_CPUS: f64 = 0.5;
 
 /// CPUs in use and power over one span of time.
@@ -33,23 +33,23 @@ pub(crate) struct Point {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CalibrateError {
     /// Energy was lost.
-    #[error("the measurement broke off: {0}")]
+    #[error("the measurement was interrupted: {0}")]
     Broken(String),
-    /// CPU time could not be read.
+    /// The meter can't read CPU time.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// A model cannot calibrate itself.
+    /// There is only a model, and a model cannot calibrate itself.
     #[error("calibrate needs an instrument: name one with --power-config")]
     NoInstrument,
-    /// Too short.
+    /// The measurement was too short.
     #[error(
-        "only {0} points of 5 s came, of which {LEAST_POINTS} are needed: is the instrument answering?"
+        "only {0} points of 5 s, but the fit needs {LEAST_POINTS}: check that the instrument answers, or measure for longer"
     )]
     TooFew(usize),
     /// The node was not loaded.
     #[error(
-        "between {least:.2} and {most:.2} CPUs were in use: let the node idle for half of the time \
-         and load all of its CPUs for the other, in turns"
+        "between {least:.2} and {most:.2} CPUs were in use, a range below {LEAST_RANGE_CPUS}: alternately let the \
+         node idle and load all of its CPUs, each for half of the time"
     )]
     NoRange {
         /// Least CPUs in use.
@@ -62,23 +62,23 @@ pub(crate) enum CalibrateError {
 /// The line, and how well it fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fit {
-    /// Power with nothing to do, in watts.
+    /// Idle power, in watts.
     pub(crate) idle_watts: f64,
-    /// What one busy CPU adds, in watts.
+    /// Power that one busy CPU adds, in watts.
     pub(crate) watts_per_cpu: f64,
-    /// Standard uncertainty of `idle_watts`.
+    /// Standard uncertainty of `idle_watts`, in watts.
     pub(crate) idle_uncertainty: f64,
-    /// Standard uncertainty of `watts_per_cpu`.
+    /// Standard uncertainty of `watts_per_cpu`, in watts.
     pub(crate) slope_uncertainty: f64,
     /// Standard deviation of the points about the line, in watts.
     pub(crate) residual_watts: f64,
     /// Mean power of the points, in watts.
     pub(crate) mean_watts: f64,
-    /// How many points.
+    /// Number of points.
     pub(crate) points: usize,
 }
 
-/// Notes points for as long as is asked.
+/// Records points for `duration`.
 pub(crate) async fn measure(
     mut feed: Feed,
     interval: Duration,
@@ -102,7 +102,7 @@ pub(crate) async fn measure(
     Ok(points.done)
 }
 
-/// The points so far, and where the next one began.
+/// The finished points, and where the next point began.
 #[derive(Debug, Default)]
 struct Points {
     done: Vec<Point>,
@@ -129,7 +129,7 @@ impl Points {
     }
 }
 
-/// The line of least squares.
+/// The least-squares line.
 pub(crate) fn fit(points: &[Point]) -> Result<Fit, CalibrateError> {
     let count = points.len();
     if count < LEAST_POINTS {
@@ -157,7 +157,7 @@ pub(crate) fn fit(points: &[Point]) -> Result<Fit, CalibrateError> {
         .iter()
         .map(|it| (it.watts - idle_watts - watts_per_cpu * it.cpus).powi(2))
         .sum();
-    // Two numbers were fitted.
+    // The fit has two parameters.
     let residual_watts = (squares / (n - 2.0)).sqrt();
     Ok(Fit {
         idle_watts,
@@ -171,8 +171,9 @@ pub(crate) fn fit(points: &[Point]) -> Result<Fit, CalibrateError> {
 }
 
 impl Fit {
-    /// Relative standard uncertainties of the two watts on this board: of the fit itself, the scatter about the line, because
-    /// power is not a straight line, and the instrument's own, as independent.
+    /// Relative standard uncertainties of the two watts on this board. Three independent parts: the fit
+    /// itself, the scatter about the line, because power is not exactly linear, and the instrument's own
+    /// uncertainty.
     fn uncertainty(&self, instrument: f64) -> ModelUncertainty {
         let scatter = (self.residual_watts / self.mean_watts).hypot(instrument);
         ModelUncertainty {
@@ -212,7 +213,7 @@ impl Fit {
                 "      # the fit is too uncertain to state an accuracy: measure for longer, idle and loaded\n",
             ),
             None => text.push_str(
-                "      # the accuracy of these watts is unknown, because the instrument's own is unknown\n",
+                "      # the accuracy of these watts is unknown, because the instrument's accuracy is unknown\n",
             ),
         }
         text

@@ -14,47 +14,47 @@ use self::layout::{Layout, Listing, PodCgroup, Tree};
 use crate::processors::Processors;
 use frugality_measure::attribution::{Observation, PodObservation};
 
-/// A reading of clock and counter that took longer was interrupted, and is tried again.
+/// A longer reading of clock and counter was interrupted, and is tried again.
 const LONGEST_READ: Duration = Duration::from_micros(200);
-/// Memory is read no more often than this. It costs several times what CPU time does, a working
-/// set changes slowly, and nobody scrapes more often.
+/// Least time between two readings of memory. Reading memory costs several times as much as reading CPU time.
+/// A working set changes slowly, and no client scrapes more often.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(900);
-/// Tries before a slow reading is taken as it is.
+/// Tries before the meter accepts a slow reading.
 const READ_TRIES: u32 = 3;
 
 /// Why there is no reading.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CgroupError {
-    /// Nothing under the given paths tells CPU time.
+    /// No file below the given paths holds CPU time.
     #[error(
         "no CPU accounting found for the node's cgroup; tried {}. Check --cgroup-fs (where the \
          host's /sys/fs/cgroup is mounted) and --cgroup-root (the node's cgroup)",
         .tried.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     NotFound {
-        /// Files looked for.
+        /// The files that the meter looked for.
         tried: Vec<PathBuf>,
     },
-    /// A file or directory that should be readable is not.
+    /// A file or directory is unreadable.
     #[error("cannot read {}: {source}", .path.display())]
     Unreadable {
-        /// What was read.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file does not hold what the kernel writes there.
+    /// The content of a file is not in the kernel's format.
     #[error("{} holds no CPU time", .path.display())]
     Malformed {
-        /// What was read.
+        /// The file.
         path: PathBuf,
     },
 }
 
 impl CgroupError {
-    /// Whether the cgroup was removed between being listed and being read.
+    /// Whether the cgroup was removed between its listing and its reading.
     fn is_gone(&self) -> bool {
-        // The kernel answers ENODEV to a read of an open file whose cgroup has been removed.
+        // For a file whose cgroup was removed, the kernel answers a read with ENODEV.
         const ENODEV: i32 = 19;
         matches!(self, Self::Unreadable { source, .. }
             if source.kind() == io::ErrorKind::NotFound || source.raw_os_error() == Some(ENODEV))
@@ -66,10 +66,10 @@ impl CgroupError {
 pub(crate) struct Reader {
     layout: Layout,
     began: Instant,
-    /// Stays open, as those of the pods.
+    /// Stays open, like the pods' counters.
     node: Option<CpuCounter>,
     listing: Option<Listing>,
-    /// By identity of the cgroup.
+    /// By the cgroup's identity.
     pods: HashMap<u64, OpenPod>,
     memory_read: Instant,
     processors: Option<Processors>,
@@ -78,11 +78,10 @@ pub(crate) struct Reader {
 /// A pod between two readings.
 #[derive(Debug)]
 struct OpenPod {
-    /// Stays open: the less time between the node's counter and the last pod's, the better they
-    /// fit together.
+    /// Stays open: the less time between the node's counter and the last pod's, the better they fit together.
     cpu: CpuCounter,
     memory: Option<MemoryFiles>,
-    /// As last read.
+    /// The last value.
     working_set_bytes: Option<u64>,
 }
 
@@ -107,13 +106,13 @@ impl Reader {
         })
     }
 
-    /// Reads the kernel's count of the processors as well, from `procfs`, if it is there.
+    /// Also reads the kernel's count per processor from `procfs`, if the file exists.
     pub(crate) fn with_processors(self, procfs: &Path, is_whole_machine: bool) -> Self {
         let processors = Processors::find(procfs, is_whole_machine);
         if processors.is_none() {
             tracing::warn!(
                 procfs = %procfs.display(),
-                "no CPU time of processors found: work outside the node's cgroups is not seen"
+                "no CPU time per processor found: the meter does not see work outside the node's cgroups"
             );
         }
         Self { processors, ..self }
@@ -124,9 +123,9 @@ impl Reader {
         self.began
     }
 
-    /// Reads everything once. Only a pod that has just ended may be missing: if any other file
-    /// can't be read there is no observation, as a pod that came and went in the meter's eyes
-    /// would be given CPU time that it used long before.
+    /// Reads everything once. Only a pod that has just ended may be missing. If any other file is unreadable,
+    /// there is no observation. Otherwise a pod would seem to end and to begin, and would get CPU time that
+    /// it used long before.
     pub(crate) fn read(&mut self) -> Result<Observation, CgroupError> {
         let Tree { version, root } = &self.layout.cpu;
         let listing = match self.listing.take() {
@@ -152,7 +151,8 @@ impl Reader {
             };
             match pod.cpu.read_nanoseconds() {
                 Ok(cpu_nanoseconds) => {
-                    // A driver change can leave an empty cgroup of the same pod: the first wins.
+                    // A change of kubelet's driver can leave an empty cgroup of the same pod: the first one
+                    // counts.
                     pods.entry(cgroup.uid.clone()).or_insert(PodObservation {
                         cgroup: cgroup.identity,
                         cpu_nanoseconds,
@@ -172,7 +172,7 @@ impl Reader {
         }
         let node_cgroup = node.identity();
         self.node = Some(node);
-        // Another may have come for one that has gone.
+        // Another pod may have replaced a pod that has gone.
         self.listing = Some(listing).filter(|_| all_there);
         Ok(Observation {
             unix_seconds,
@@ -184,7 +184,7 @@ impl Reader {
         })
     }
 
-    /// Reads the memory of all pods if that is due.
+    /// Reads the memory of all pods if the interval has passed.
     fn read_memory(&mut self, cgroups: &[PodCgroup], now: Instant) {
         if now - self.memory_read < MEMORY_INTERVAL {
             return;
@@ -198,7 +198,7 @@ impl Reader {
     }
 }
 
-/// Opens the counters of pods that are new and closes those of pods that are gone.
+/// Opens the counters of new pods and closes the counters of pods that are gone.
 fn follow(
     pods: &mut HashMap<u64, OpenPod>,
     layout: &Layout,
@@ -228,7 +228,7 @@ fn follow(
 }
 
 impl OpenPod {
-    /// Files that are not there may come later.
+    /// Missing files may appear later.
     fn read_memory(&mut self, layout: &Layout, cgroup: &PodCgroup) {
         let Tree { version, root } = &layout.memory;
         if self.memory.is_none() {
@@ -244,7 +244,7 @@ impl OpenPod {
     }
 }
 
-/// The counter together with the Unix time and the monotonic time at which it was read.
+/// The counter, with the Unix time and the monotonic time of its reading.
 fn read_beside_the_clock(counter: &CpuCounter) -> Result<(f64, Instant, u64), CgroupError> {
     let mut tries = 1;
     loop {
@@ -260,7 +260,7 @@ fn read_beside_the_clock(counter: &CpuCounter) -> Result<(f64, Instant, u64), Cg
     }
 }
 
-/// Seconds since 1970; a clock before that counts as 1970.
+/// Seconds since 1970. An earlier time counts as 1970.
 pub(crate) fn unix_seconds(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH)
         .unwrap_or_default()

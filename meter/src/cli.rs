@@ -1,4 +1,4 @@
-//! The command line, and what it comes to.
+//! The command line, and the settings that follow from it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::power::config::{ConfigError, NodePower, PowerConfig, SourceConfig};
 
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(50);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// Kepler refreshes every few seconds or with a scrape, and must find the counter moved on.
+/// Kepler refreshes every few seconds or with a scrape. The counter must have moved on at each refresh.
 const LONGEST_BRIDGE_INTERVAL: Duration = Duration::from_millis(100);
 const PROCFS: &str = "/proc";
 const ONLINE_CPUS: &str = "/sys/devices/system/cpu/online";
@@ -26,20 +26,20 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The command to execute.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure this node and serve its metrics until SIGTERM.
     Run(RunArguments),
-    /// Tell what this node can measure, and the chart's values for it.
+    /// Report what this node can measure, and the chart's values for it.
     Probe(NodeArguments),
-    /// Fit a board's watts to the instrument that is attached, while you load and idle the node.
+    /// Fit a board's watts to the attached instrument, while you load the node and let it idle.
     Calibrate(CalibrateArguments),
     /// Print the boards whose power is known, with the source of every number.
     Boards,
 }
 
-/// Flags of `run`; each can be an environment variable as well.
+/// Flags of `run`. Each flag can be an environment variable as well.
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct RunArguments {
     /// Address and port to serve on; 28282 is Kepler's port.
     #[arg(long, env = "FRUGALITY_METER_LISTEN", default_value = "[::]:28282")]
     listen: SocketAddr,
-    /// Directory to write a powercap tree in, which stock Kepler reads as RAPL when its
+    /// Directory in which to write a powercap tree. Stock Kepler reads the tree as RAPL if Kepler's
     /// host.sysfs is this directory. Needs an interval of 100ms or less.
     #[arg(long, env = "FRUGALITY_METER_BRIDGE")]
     bridge: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub(crate) struct CalibrateArguments {
     pub(crate) duration: Duration,
 }
 
-/// Flags about the node; each can be an environment variable as well.
+/// Flags about the node. Each flag can be an environment variable as well.
 #[derive(Args, Debug)]
 pub(crate) struct NodeArguments {
     /// Name of the Kubernetes node: the `node_name` of every series.
@@ -90,10 +90,10 @@ pub(crate) struct NodeArguments {
         default_value = "/sys/fs/cgroup"
     )]
     cgroup_fs: PathBuf,
-    /// The node's cgroup: `/` where the node is the whole machine. `{node}` stands for its name.
+    /// The node's cgroup: `/` if the node is the whole machine. `{node}` is replaced by the node's name.
     #[arg(long, env = "FRUGALITY_METER_CGROUP_ROOT", default_value = "/")]
     cgroup_root: String,
-    /// Kubelet's pod log directory, which the names of pods are read from.
+    /// Kubelet's pod log directory. The meter reads the names of pods from it.
     #[arg(
         long,
         env = "FRUGALITY_METER_POD_LOGS",
@@ -106,27 +106,27 @@ pub(crate) struct NodeArguments {
     /// Where the devices are, such as /dev/vcio_gencmd of a Raspberry Pi 5.
     #[arg(long, env = "FRUGALITY_METER_DEV", default_value = "/dev")]
     dev: PathBuf,
-    /// CPUs of the node [default: those that are online].
+    /// CPUs of the node [default: the number of online CPUs].
     #[arg(long, env = "FRUGALITY_METER_CPUS", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Option<u32>,
-    /// JSON file that says where each node's power is read from; see docs/power-on-a-pi.md. A node
-    /// that it does not name uses the board's model.
+    /// JSON file with each node's power source; see docs/power-on-a-pi.md. If the file does not name a node,
+    /// the node uses the board's model.
     #[arg(long, env = "FRUGALITY_METER_POWER_CONFIG")]
     power_config: Option<PathBuf>,
     /// Board whose power model to use: `generic`, or one that `frugality-meter boards` lists.
     #[arg(long, env = "FRUGALITY_METER_BOARD", default_value = GENERIC)]
     board: String,
-    /// Power of a generic board with nothing to do, in watts.
+    /// Idle power of a generic board, in watts.
     #[arg(long, env = "FRUGALITY_METER_IDLE_WATTS", value_parser = parse_watts)]
     idle_watts: Option<f64>,
-    /// What one busy CPU of a generic board adds, in watts.
+    /// Power that one busy CPU of a generic board adds, in watts.
     #[arg(long, env = "FRUGALITY_METER_WATTS_PER_CPU", value_parser = parse_watts)]
     watts_per_cpu: Option<f64>,
-    /// Relative standard uncertainty of the board's idle watts, such as 0.1 [default: that of a board
-    /// of the table; unknown for `generic`].
+    /// Relative standard uncertainty of the board's idle watts, such as 0.1 [default: the value in the table
+    /// of boards; unknown for `generic`].
     #[arg(long, env = "FRUGALITY_METER_IDLE_WATTS_RELATIVE_UNCERTAINTY", value_parser = parse_share)]
     idle_watts_relative_uncertainty: Option<f64>,
-    /// The same of its watts per CPU. Write both or neither.
+    /// Relative standard uncertainty of the board's watts per CPU. Write both uncertainties or neither.
     #[arg(long, env = "FRUGALITY_METER_WATTS_PER_CPU_RELATIVE_UNCERTAINTY", value_parser = parse_share)]
     watts_per_cpu_relative_uncertainty: Option<f64>,
 }
@@ -134,29 +134,29 @@ pub(crate) struct NodeArguments {
 /// Form of the log.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
-    /// A line for people.
+    /// One line of text per entry.
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Flags that do not go together.
+/// Why flags do not fit together.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
-    /// The kernel does not tell.
-    #[error("cannot tell how many CPUs are online: write --cpus=<number>")]
+    /// The kernel does not report the number of CPUs.
+    #[error("the number of online CPUs is unknown: write --cpus=<number>")]
     UnknownCpus,
-    /// Kepler would see a counter that stands still.
+    /// The interval is so long that Kepler would see an unchanged counter.
     #[error(
-        "--bridge needs --interval=100ms or less: Kepler must never see the counter stand still"
+        "--bridge needs --interval=100ms or less: Kepler must never see an unchanged energy counter"
     )]
     BridgeTooSlow,
-    /// What is said about power cannot be used.
+    /// The power configuration is unusable.
     #[error("--power-config: {0}")]
     Power(#[from] ConfigError),
 }
 
-/// What the meter runs with.
+/// The settings that the meter runs with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) node_name: String,
@@ -171,7 +171,7 @@ pub(crate) struct Settings {
 }
 
 impl RunArguments {
-    /// Checks what one flag alone cannot tell.
+    /// Checks the flags together.
     pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
         if self.bridge.is_some() && self.node.interval > LONGEST_BRIDGE_INTERVAL {
             return Err(SettingsError::BridgeTooSlow);
@@ -185,14 +185,14 @@ impl RunArguments {
 }
 
 impl CalibrateArguments {
-    /// The same.
+    /// Checks the flags together.
     pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
         self.node.into_settings()
     }
 }
 
 impl NodeArguments {
-    /// Checks what one flag alone cannot tell.
+    /// Checks the flags together.
     pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
         let cpus = match self.cpus {
             Some(cpus) => cpus,
@@ -216,7 +216,7 @@ impl NodeArguments {
         Ok(Settings {
             cgroup_root: self.cgroup_root.replace("{node}", &self.node_name),
             node_name: self.node_name,
-            // Nobody but `run` listens.
+            // Only `run` listens.
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             bridge: None,
             interval: self.interval,
@@ -279,8 +279,8 @@ fn parse_share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a share from 0 to 1, such as 0.1".into())
 }
 
-/// Not [`std::thread::available_parallelism`]: that tells what this process may use, and its
-/// container may be allowed less than the node has.
+/// Not [`std::thread::available_parallelism`]: it counts the CPUs that this process may use, and the meter's
+/// container may be allowed fewer CPUs than the node has.
 fn online_cpus() -> Option<u32> {
     count_cpus(&std::fs::read_to_string(ONLINE_CPUS).ok()?)
 }
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_models_accuracy_is_stated_for_both_of_its_watts_or_not_at_all() {
+    fn a_models_accuracy_is_stated_for_both_watts_or_for_neither() {
         let watts = ["--idle-watts=2", "--watts-per-cpu=3"];
         let stating = |flags: &[&str]| source(&[&watts, flags].concat());
         let both = [
@@ -353,7 +353,7 @@ mod tests {
             let error = stating(&[one]).unwrap_err().to_string();
             assert!(error.contains("wattsPerCpuRelativeUncertainty"), "{error}");
         }
-        // A board of the table has its own; the user may know better.
+        // A board of the table has its own uncertainty. The user's value replaces it.
         let pi = |flags: &[&str]| source(flags).unwrap().model.unwrap().uncertainty.unwrap();
         assert!((pi(&["--board=pi-4b"]).idle_watts - 0.15).abs() < 1e-12);
         let flags = [&["--board=pi-4b"], both.as_slice()].concat();

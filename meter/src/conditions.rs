@@ -1,5 +1,6 @@
-//! What a node does to itself while it is measured: throttling, under-voltage, temperature,
-//! frequency; and what must stay the same: kernel, governor, firmware. Each is absent where the node does not tell it.
+//! Throttling, under-voltage, temperature and frequency of a node while it is measured. Also the node's
+//! kernel, governor and firmware, which must stay the same. If the node does not report a value, the value is
+//! absent.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,24 +9,24 @@ use crate::power::sysfs::{NumberFile, entries, file_name, read_text};
 
 /// Conditions change over seconds, and reading them wakes processors.
 const INTERVAL: Duration = Duration::from_millis(900);
-/// Steps between two observations further apart are not known to have been throttled.
+/// After a longer time between two observations, the time in between does not count as throttled.
 const LONGEST_STEP: Duration = Duration::from_secs(10);
 
-/// Why a processor is slower than it could be.
+/// Why a processor runs slower than it could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The supply gives too little voltage.
     UnderVoltage,
-    /// The firmware holds the frequency down.
+    /// The firmware limits the frequency.
     FrequencyCapped,
-    /// The processor is being throttled.
+    /// The processor is throttled.
     Throttled,
     /// The soft temperature limit is reached.
     SoftTemperatureLimit,
 }
 
 impl Cause {
-    /// All of them, in the order of the firmware's bits.
+    /// All causes, in the order of the firmware's bits.
     pub(crate) const ALL: [Self; 4] = [
         Self::UnderVoltage,
         Self::FrequencyCapped,
@@ -44,7 +45,7 @@ impl Cause {
     }
 }
 
-/// What a node runs on. A change of any of them changes what the same work costs.
+/// The platform of a node. A change of one field changes the energy of the same work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Platform {
     /// Release of the kernel, as `uname -r` prints it.
@@ -56,7 +57,7 @@ pub(crate) struct Platform {
 }
 
 impl Platform {
-    /// Label and value of each that is known.
+    /// Label and value of each known field.
     pub(crate) fn labels(&self) -> Vec<(&'static str, &str)> {
         [
             ("firmware", &self.firmware),
@@ -89,8 +90,8 @@ pub(crate) struct Conditions {
     pub(crate) frequency_hertz: Option<f64>,
 }
 
-/// The file `get_throttled` of the Raspberry Pi's firmware driver: a hexadecimal number whose bits
-/// 0 to 3 are what is now and 16 to 19 what has been.
+/// The file `get_throttled` of the Raspberry Pi's firmware driver: a hexadecimal number. Bits 0 to 3 are the
+/// present state, and bits 16 to 19 are the states that have occurred.
 #[derive(Debug)]
 struct Firmware {
     path: PathBuf,
@@ -98,7 +99,7 @@ struct Firmware {
 }
 
 impl Conditions {
-    /// Looks for what this node tells.
+    /// Finds the files that this node has.
     pub(crate) fn find(sysfs: &Path, procfs: &Path) -> Self {
         let numbers = |paths: Vec<PathBuf>| -> Vec<NumberFile> {
             paths
@@ -140,7 +141,7 @@ impl Conditions {
         }
     }
 
-    /// What was found, for people.
+    /// Paths of the found files, for people.
     pub(crate) fn found(&self) -> Vec<String> {
         let path = |file: &NumberFile| file.path().display().to_string();
         let firmware = self.firmware.iter().map(|it| it.path.display().to_string());
@@ -152,12 +153,12 @@ impl Conditions {
             .collect()
     }
 
-    /// How long a condition was observed so far, in seconds; `None` where the node does not tell.
+    /// How long a condition was observed so far, in seconds; `None` if the node does not report it.
     pub(crate) fn seconds(&self, cause: Cause) -> Option<f64> {
         self.seconds[cause as usize]
     }
 
-    /// Observes, if it is time to, at `now` since the meter began.
+    /// Observes the conditions if the interval has passed. `now` is the time since the meter began.
     pub(crate) fn observe(&mut self, now: Duration) {
         let since = self.observed.map(|before| now.saturating_sub(before));
         let step = match since {
@@ -183,7 +184,8 @@ impl Conditions {
             (!hertz.is_empty()).then(|| hertz.iter().sum::<f64>() / hertz.len() as f64);
     }
 
-    /// A condition counts for the whole step if it is there at its end, or came and went within.
+    /// A condition counts for the whole step if it holds at the step's end, or began and ended within the
+    /// step.
     fn observe_firmware(&mut self, step_seconds: f64) {
         if let Some(firmware) = &mut self.firmware
             && let Some(bits) = firmware.read()
@@ -199,7 +201,7 @@ impl Conditions {
         }
     }
 
-    /// The processor that was throttled longest counts: one alone holds its work up.
+    /// The processor with the most throttled time counts: a single throttled processor delays its work.
     fn observe_processors(&mut self) {
         let mut longest = None;
         for (file, before) in self
@@ -228,7 +230,7 @@ impl Conditions {
 }
 
 impl Firmware {
-    /// Bits 0 to 3: what is now, or was at some time since the last reading.
+    /// Bits 0 to 3: the states that hold now, or held at some time since the last reading.
     fn read(&mut self) -> Option<u32> {
         let bits = parse_throttled(&read_text(&self.path)?)?;
         let been = bits >> 16;
@@ -252,12 +254,12 @@ fn firmware(sysfs: &Path) -> Option<Firmware> {
         .filter(|device| file_name(device).ends_with(":firmware"))
         .map(|device| device.join("get_throttled"))
         .find(|path| path.is_file())?;
-    // What has been before the meter began is not its to count.
+    // The meter does not count states from before it began.
     let been = parse_throttled(&read_text(&path)?)? >> 16;
     Some(Firmware { path, been })
 }
 
-/// The text of a file that has one.
+/// The text of a file; `None` if the file is missing or empty.
 fn known(path: &Path) -> Option<String> {
     read_text(path).filter(|text| !text.is_empty())
 }
@@ -270,15 +272,16 @@ fn governor(files: &[PathBuf]) -> Option<String> {
     (!governors.is_empty()).then(|| governors.join(","))
 }
 
-/// A Raspberry Pi's bootloader writes its version into the device tree (Raspberry Pi documentation, config.txt, device
-/// trees: `/proc/device-tree/chosen/bootloader/version`); a PC's BIOS has one in DMI.
+/// A Raspberry Pi's bootloader writes its version into the device tree (Raspberry Pi documentation,
+/// config.txt, device trees: `/proc/device-tree/chosen/bootloader/version`). DMI holds the version of a PC's
+/// BIOS.
 fn firmware_version(sysfs: &Path, procfs: &Path) -> Option<String> {
     known(&sysfs.join("firmware/devicetree/base/chosen/bootloader/version"))
         .or_else(|| known(&procfs.join("device-tree/chosen/bootloader/version")))
         .or_else(|| known(&sysfs.join("class/dmi/id/bios_version")))
 }
 
-/// The alarm of the mainline driver `raspberrypi-hwmon`, which tells under-voltage alone.
+/// The alarm of the mainline driver `raspberrypi-hwmon`, which reports only under-voltage.
 fn under_voltage(sysfs: &Path) -> Option<PathBuf> {
     entries(&sysfs.join("class/hwmon"))
         .into_iter()
@@ -287,7 +290,7 @@ fn under_voltage(sysfs: &Path) -> Option<PathBuf> {
         .filter(|path| path.is_file())
 }
 
-/// Those of the processor, else all.
+/// The zones of the processor. If there are none, all zones.
 fn thermal_zones(sysfs: &Path) -> Vec<PathBuf> {
     let zones: Vec<PathBuf> = entries(&sysfs.join("class/thermal"))
         .into_iter()

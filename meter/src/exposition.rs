@@ -1,7 +1,7 @@
 //! The Prometheus text format, version 0.0.4.
 //!
-//! Written by hand: OpenMetrics encoders name a counter's family without `_total`, and a reader
-//! of the older format, which Kepler serves, then finds its counters without a type.
+//! The writer is our own: OpenMetrics encoders name a counter's family without `_total`. A reader of the
+//! older format, which Kepler serves, then finds the counters without a type.
 
 use std::fmt::{Display, Write as _};
 
@@ -13,10 +13,10 @@ use crate::sampler::Published;
 use frugality_measure::attribution::{Accounts, seconds};
 use frugality_measure::model::LinearModel;
 
-/// Media type of what [`render`] returns.
+/// Media type of the text that [`render`] returns.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The whole exposition of what is published, as of `now_unix_seconds`.
+/// The whole exposition of the published state, as of `now_unix_seconds`.
 pub(crate) fn render(settings: &Settings, published: &Published, now_unix_seconds: f64) -> String {
     let mut page = Page {
         text: String::with_capacity(room(published)),
@@ -34,7 +34,7 @@ pub(crate) fn render(settings: &Settings, published: &Published, now_unix_second
     page.text
 }
 
-/// Four samples a pod, each of some 200 bytes, and the rest.
+/// Estimated length: four samples per pod of some 200 bytes each, and the rest.
 fn room(published: &Published) -> usize {
     let pods = published.accounts.as_ref().map_or(0, |it| it.pods.len());
     8_192 + pods * 832
@@ -44,7 +44,7 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
     let source = &published.source;
     page.gauge(
         "frugality_meter_info",
-        "The meter and what it takes power from.",
+        "The meter and the source of its power.",
     )
     .sample(
         &[
@@ -63,12 +63,12 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
     for (name, help, value) in [
         (
             "frugality_meter_max_watts",
-            "The most that the source can report for this node.",
+            "The highest power that the source can report for this node.",
             source.max_watts,
         ),
         (
             "frugality_meter_energy_relative_uncertainty",
-            "Standard uncertainty of the energy of a minute, as a share of it.",
+            "Relative standard uncertainty of one minute's energy.",
             published.relative_uncertainty,
         ),
         (
@@ -85,13 +85,13 @@ fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
     model(page, source.model);
 }
 
-/// The coefficients of the board's model, if the joules are counted by it, and what is known of them.
+/// The coefficients of the board's model, if the model computes the joules, and their uncertainties.
 fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
     let known = model.and_then(|model| model.uncertainty);
     for (name, help, value) in [
         (
             "frugality_meter_model_idle_watts",
-            "Power that the model gives the node with nothing to do.",
+            "Idle power of the node in the model.",
             model.map(|model| model.idle_watts),
         ),
         (
@@ -101,12 +101,12 @@ fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
         ),
         (
             "frugality_meter_model_idle_watts_relative_uncertainty",
-            "Relative standard uncertainty of the model's idle watts; absent where it is unknown.",
+            "Relative standard uncertainty of the model's idle watts; absent if unknown.",
             known.map(|known| known.idle_watts),
         ),
         (
             "frugality_meter_model_watts_per_cpu_relative_uncertainty",
-            "Relative standard uncertainty of the model's watts per CPU; absent where it is unknown.",
+            "Relative standard uncertainty of the model's watts per CPU; absent if unknown.",
             known.map(|known| known.watts_per_cpu),
         ),
     ] {
@@ -116,12 +116,12 @@ fn model(page: &mut Page<'_>, model: Option<LinearModel>) {
     }
 }
 
-/// Of an instrument whose scale ends somewhere.
+/// Absent if the end of the instrument's scale is unknown.
 fn saturation(page: &mut Page<'_>, published: &Published) {
     if let Some(readings) = published.saturated_readings {
         page.counter(
             "frugality_meter_saturated_readings_total",
-            "Readings at the end of the instrument's scale, beyond which it tells the same of all.",
+            "Readings at the end of the instrument's scale: the true power may be higher.",
         )
         .sample(&[("zone", published.source.zone)], readings);
     }
@@ -270,12 +270,12 @@ fn node(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
             for (name, help, nanoseconds) in [
                 (
                     "frugality_processors_busy_seconds_total",
-                    "CPU time of the node's processors but for interrupts, whoever used it.",
+                    "CPU time of the node's processors without interrupts, of all users.",
                     work.busy_nanoseconds,
                 ),
                 (
                     "frugality_processors_interrupt_seconds_total",
-                    "CPU time of the node's processors that interrupts took.",
+                    "CPU time of the node's processors in interrupts.",
                     work.interrupt_nanoseconds,
                 ),
             ] {
@@ -342,7 +342,7 @@ fn pods(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
     }
 }
 
-/// The text so far, and the label that every sample has.
+/// The text so far, and the label of every sample.
 struct Page<'a> {
     text: String,
     node: &'a str,
@@ -373,7 +373,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// One metric. Its head is written with its first sample: no samples, no metric.
+/// One metric. Its head is written with its first sample: a metric without samples is absent.
 struct Family<'p, 'a> {
     page: &'p mut Page<'a>,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! The readings of CPU time and of the power source, as they come, brought together.
+//! Reads CPU time and the power source as the readings come, and joins them.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::power::supply::{Settled, Supply};
 use crate::power::timeline::Interruption;
 use crate::power::{InstrumentError, LocalInstrument, TrueReading};
 
-/// What is wrong with the instrument.
+/// Why the instrument gives no energy.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
-    /// It gives no reading.
+    /// The instrument gives no reading.
     #[error(transparent)]
     Instrument(#[from] InstrumentError),
-    /// Energy was lost between two of its readings.
+    /// Energy was lost between two readings of the instrument.
     #[error(transparent)]
     Interruption(#[from] Interruption),
 }
@@ -33,7 +33,7 @@ impl Trouble {
     }
 }
 
-/// Where the instrument's readings come from.
+/// The origin of the instrument's readings.
 #[derive(Debug)]
 enum Readings {
     None,
@@ -52,7 +52,7 @@ impl Drop for Readings {
     }
 }
 
-/// Reads both.
+/// Reads CPU time and the power source.
 #[derive(Debug)]
 pub(crate) struct Feed {
     reader: Reader,
@@ -62,7 +62,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Begins to read. Must be called within a runtime.
+    /// Starts reading. Must be called within a runtime.
     pub(crate) fn start(reader: Reader, chosen: Chosen) -> Self {
         let Chosen { supply, instrument } = chosen;
         let readings = match instrument {
@@ -83,23 +83,23 @@ impl Feed {
             readings,
             trouble: None,
         };
-        // An instrument that is read beside the CPU time must have been read once before it, so
-        // that the first reading of CPU time lies between two of its own.
+        // A local instrument must be read once before the first reading of CPU time. The first reading of CPU
+        // time then lies between two readings of the instrument.
         feed.learn();
         feed
     }
 
-    /// The source.
+    /// The power source, with the readings that wait for its energy.
     pub(crate) fn supply(&self) -> &Supply {
         &self.supply
     }
 
-    /// Whether there is an instrument, and not a model alone.
+    /// Whether there is an instrument; false for a model alone.
     pub(crate) fn has_instrument(&self) -> bool {
         !matches!(self.readings, Readings::None)
     }
 
-    /// Readings of the instrument so far that were at the end of its scale, where that is known.
+    /// Readings so far at the end of the instrument's scale; `None` if the end is unknown.
     pub(crate) fn saturated_readings(&self) -> Option<u64> {
         match &self.readings {
             Readings::Local(instrument) => instrument.saturated_readings(),
@@ -112,7 +112,7 @@ impl Feed {
         self.reader.began().elapsed()
     }
 
-    /// Reads CPU time and what there is of the instrument.
+    /// Reads CPU time, and the instrument's new readings.
     pub(crate) fn read(&mut self) -> Result<(), CgroupError> {
         let observed = self.reader.read().map(|it| self.supply.observe(it));
         self.learn();
@@ -133,12 +133,11 @@ impl Feed {
         )
     }
 
-    /// Whether what is late can still come.
+    /// Whether the late energy can never come.
     pub(crate) fn is_broken(&self) -> bool {
         self.trouble.as_ref().is_some_and(|it| !it.heals())
     }
 
-    /// Hands the instrument's new readings on.
     fn learn(&mut self) {
         match &mut self.readings {
             Readings::None => {}
@@ -156,7 +155,7 @@ impl Feed {
         }
     }
 
-    /// Nothing may follow an interruption: what was lost would be missing in silence.
+    /// Takes no reading after an interruption: the lost energy would be missing without notice.
     fn take(&mut self, reading: News) {
         if self.is_broken() {
             return;

@@ -1,12 +1,17 @@
 //! `frugality-meter`: the node meter.
 //!
-//! Once an interval it reads the node's and its pods' CPU time from the cgroups (`cgroup`) and
-//! learns from a power source how much energy the node drew (`power`, brought together with CPU
-//! time in `feed`), shares that energy among the pods (`frugality_measure::attribution`), gives the pods their
-//! names (`pods`), notes what the node does to itself (`conditions`) and publishes the whole
-//! (`sampler`), which the HTTP server (`server`) writes in Kepler's format (`exposition`).
-//! `bridge` lets stock Kepler read the same energy, `calibrate` fits a board's model to an
-//! instrument, and `probe` tells what a node can measure. [`program`] is the command line around it.
+//! Once per interval the meter does this:
+//!
+//! - It reads the CPU time of the node and its pods from the cgroups (`cgroup`).
+//! - It gets the node's energy from a power source (`power`). `feed` joins this energy with the CPU time.
+//! - It shares the energy among the pods (`frugality_measure::attribution`) and adds the pods' names
+//!   (`pods`).
+//! - It records throttling, temperature and frequency of the node (`conditions`).
+//! - It publishes the result (`sampler`). The HTTP server (`server`) writes it in Kepler's format
+//!   (`exposition`).
+//!
+//! `bridge` lets stock Kepler read the same energy. `calibrate` fits a board's model to an instrument.
+//! `probe` reports what a node can measure. [`program`] is the command line for all of these.
 
 mod bridge;
 mod calibrate;

@@ -1,4 +1,4 @@
-//! `frugality-meter`: see the library, which holds all of it.
+//! `frugality-meter`: the library holds the whole program.
 
 use std::process::ExitCode;
 

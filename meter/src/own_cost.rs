@@ -1,9 +1,8 @@
-//! What the meter itself uses.
+//! CPU time and memory of the meter itself.
 
 use std::fs;
 
-/// The kernel tells processes their time in hundredths of a second, on every architecture
-/// (USER_HZ).
+/// The kernel reports a process's time in hundredths of a second, on every architecture (USER_HZ).
 const TICKS_PER_SECOND: f64 = 100.0;
 const BYTES_PER_KIBIBYTE: u64 = 1024;
 
@@ -12,12 +11,12 @@ pub(crate) fn cpu_seconds() -> Option<f64> {
     cpu_seconds_in(&fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// Memory of this process that is in RAM, in bytes.
+/// Resident memory of this process, in bytes.
 pub(crate) fn resident_bytes() -> Option<u64> {
     resident_bytes_in(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// `utime` and `stime` are the 14th and 15th field; the name before them may hold anything.
+/// `utime` and `stime` are the 14th and 15th field. The name before them may contain any character.
 fn cpu_seconds_in(stat: &str) -> Option<f64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (u64, u64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_s_lines_are_understood_whatever_the_process_is_called() {
+    fn the_kernel_s_lines_are_understood_with_any_process_name() {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 90 0 0 0 125 50 0 0 20 0 1 0 3 9 9";
         assert_eq!(cpu_seconds_in(stat), Some(1.75));
         let status = "Name:\tmeter\nVmPeak:\t  9000 kB\nVmRSS:\t    4096 kB\nThreads:\t1\n";

@@ -1,4 +1,4 @@
-//! Names of pods, from kubelet's log directories: no request to the API, so no rights in it.
+//! Names of pods, from kubelet's log directories. This needs no request to the API, and no rights in it.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -8,16 +8,14 @@ use std::time::Duration;
 /// Namespace and name of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PodName {
-    /// Namespace.
     pub(crate) namespace: String,
-    /// Name.
     pub(crate) name: String,
 }
 
-/// The directory is looked into no more often than this for pods without a name.
+/// Least time between two looks into the directory for pods without a name.
 const LOOK_INTERVAL: Duration = Duration::from_millis(400);
 
-/// Remembers the names of the pods that live.
+/// Remembers the names of the living pods.
 #[derive(Debug)]
 pub(crate) struct PodNames {
     directory: PathBuf,
@@ -27,7 +25,7 @@ pub(crate) struct PodNames {
 }
 
 impl PodNames {
-    /// Names come from the directories `<namespace>_<name>_<uid>` in `directory`.
+    /// The names come from the directories `<namespace>_<name>_<uid>` in `directory`.
     pub(crate) fn new(directory: PathBuf) -> Self {
         Self {
             directory,
@@ -42,9 +40,9 @@ impl PodNames {
         self.known.get(uid)
     }
 
-    /// Looks for the names of these pods and forgets those of others, at `now` since the meter
-    /// began. Kubelet makes the log directory a moment after the cgroup, so a new pod may get its
-    /// name a little later.
+    /// Looks for the names of these pods and forgets all other pods. `now` is the time since the meter began.
+    /// Kubelet makes the log directory a moment after the cgroup, so a new pod may get its name a little
+    /// later.
     pub(crate) fn keep<'a>(
         &mut self,
         live: impl ExactSizeIterator<Item = &'a String> + Clone,
@@ -74,7 +72,7 @@ impl PodNames {
             Err(error) => {
                 if !self.unreadable {
                     let directory = self.directory.display();
-                    tracing::warn!(%directory, %error, "pods stay without names: check --pod-logs");
+                    tracing::warn!(%directory, %error, "cannot read the pod logs, so pods have no names: check --pod-logs");
                     self.unreadable = true;
                 }
                 return;
@@ -89,7 +87,7 @@ impl PodNames {
     }
 }
 
-/// `<namespace>_<name>_<uid>`; neither a namespace nor a pod's name can hold `_`.
+/// `<namespace>_<name>_<uid>`; neither a namespace nor a pod's name can contain `_`.
 fn parse(directory_name: &str) -> Option<(String, PodName)> {
     let (namespace, rest) = directory_name.split_once('_')?;
     let (name, uid) = rest.split_once('_')?;
@@ -122,7 +120,7 @@ mod tests {
 
         let directory = logs.path().join(format!("shop_echo-6bcc_{echo}"));
         fs::create_dir(&directory).unwrap();
-        // A static pod's UID is a hash; other things may lie about.
+        // A static pod's UID is a hash. The directory may contain unrelated files.
         fs::create_dir(logs.path().join("kube-system_etcd-pi-1_0b5c2e4f")).unwrap();
         fs::write(logs.path().join("readme"), "").unwrap();
         let expected = PodName {

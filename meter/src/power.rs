@@ -1,12 +1,14 @@
-//! Where the node's power comes from.
+//! The source of the node's power.
 //!
-//! There are two kinds of source. A **model** ([`board`]) computes energy from CPU time. An
-//! **instrument** measures: it gives either an energy counter or power samples ([`Quantity`]),
-//! from files of this node that are read beside the CPU time ([`hwmon`], [`rapl`]), or from what
-//! is asked now and then ([`polled`]): the network ([`remote`]) or a Pi 5's own chip ([`pmic`]). A [`timeline`] makes of an instrument's readings the node's energy at any moment
-//! between them, and at none after the last; a [`supply`] brings them together with the readings
-//! of CPU time, and with a model that tells how power varied between two slow readings.
-//! [`choice`] finds out which source a node has, [`config`] is what a user says about it.
+//! There are two kinds of source. A **model** ([`board`]) computes energy from CPU time. An **instrument**
+//! measures. It gives either an energy counter or power samples ([`Quantity`]). Local instruments are files
+//! of this node that the meter reads together with the CPU time ([`hwmon`], [`rapl`]). Other instruments are
+//! polled ([`polled`]): over the network ([`remote`]), or a Pi 5's own chip ([`pmic`]).
+//!
+//! A [`timeline`] computes the node's energy at any moment between an instrument's readings. After the last
+//! reading it gives no energy. A [`supply`] joins the readings of the instrument with the readings of CPU
+//! time. It may use a model to estimate how power varied between two slow readings. [`choice`] chooses a
+//! node's source, and [`config`] holds the user's settings.
 
 pub(crate) mod board;
 pub(crate) mod choice;
@@ -28,7 +30,7 @@ use std::time::Duration;
 use frugality_measure::model::LinearModel;
 use serde::Deserialize;
 
-/// How far a source's joules can be trusted: the provenance of the node's power.
+/// Whether a source's joules are measured or computed: the provenance of the node's power.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) enum Provenance {
     /// Measured by a physical instrument.
@@ -38,7 +40,7 @@ pub(crate) enum Provenance {
 }
 
 impl Provenance {
-    /// The word that readers of the exposition look for.
+    /// The word for readers of the exposition.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Metered => "Metered",
@@ -52,38 +54,38 @@ pub(crate) const BOARD_ZONE: &str = "psys";
 /// Kepler's name for the energy zone that covers the processors alone.
 pub(crate) const PACKAGE_ZONE: &str = "package";
 
-/// What joules come from, for the reader of the exposition.
+/// The source of joules, for readers of the exposition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Source {
     /// Kind of source.
     pub(crate) name: &'static str,
     /// Provenance of the joules.
     pub(crate) provenance: Provenance,
-    /// Board that a model stands for; empty where none is known.
+    /// The model's board; empty if none is known.
     pub(crate) board: String,
-    /// Kepler's `path` label: what the energy is read from.
+    /// Kepler's `path` label: the file, URL or model that gives the energy.
     pub(crate) path: String,
-    /// Kepler's `zone` label: what the energy covers.
+    /// Kepler's `zone` label: the part of the node that the energy covers.
     pub(crate) zone: &'static str,
-    /// The most that the source can report for the node over time, in watts.
+    /// The highest power that the source can report for the node over time, in watts.
     pub(crate) max_watts: Option<f64>,
-    /// Standard uncertainty of the energy as a share of it, but for what lies between two
-    /// readings; unknown where nobody has said.
+    /// Relative standard uncertainty of the energy, without the uncertainty between two readings. `None` if
+    /// neither the data sheet nor the user states it.
     pub(crate) relative_uncertainty: Option<f64>,
-    /// Standard uncertainty of power that does not grow with power, in watts: an offset, and steps.
+    /// Standard uncertainty of power that does not grow with power (an offset, and steps), in watts.
     pub(crate) fixed_uncertainty_watts: f64,
     /// Step of the instrument's counter, in joules.
     pub(crate) resolution_joules: Option<f64>,
-    /// The coefficients of the board's model, if the joules are counted by it.
+    /// The coefficients of the board's model, if the model computes the joules.
     pub(crate) model: Option<LinearModel>,
 }
 
-/// What a reader of the exposition takes for a share; an energy that is less certain is none.
+/// The largest share that readers of the exposition accept. An energy with a larger uncertainty is worthless.
 const LARGEST_UNCERTAINTY: f64 = 1.0;
 
 impl Source {
-    /// Standard uncertainty of the source at some power, in watts, as a share of it: what grows with power and what
-    /// does not, as independent. The power may be unknown where nothing is fixed.
+    /// Relative standard uncertainty of the source at some power, in watts. It combines a share that grows
+    /// with power and a fixed part, as independent. The power may be unknown if there is no fixed part.
     pub(crate) fn relative_uncertainty_at(&self, watts: Option<f64>) -> Option<f64> {
         let share = self.relative_uncertainty?;
         if self.fixed_uncertainty_watts > 0.0 {
@@ -95,7 +97,7 @@ impl Source {
     }
 }
 
-/// What an instrument tells.
+/// One value of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Quantity {
     /// Power at the moment of the reading, in watts, not negative.
@@ -107,35 +109,35 @@ pub(crate) enum Quantity {
 /// A reading of the instrument itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrueReading {
-    /// When it was taken, since the meter began.
+    /// When the reading was taken, since the meter began.
     pub(crate) at: Duration,
-    /// What it told.
+    /// The instrument's value.
     pub(crate) quantity: Quantity,
 }
 
-/// Why an instrument gave no reading. The next one may.
+/// Why an instrument gave no reading. The next attempt may succeed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstrumentError {
-    /// A file cannot be read.
+    /// A file is unreadable.
     #[error("cannot read {path}: {source}")]
     Unreadable {
-        /// What was read.
+        /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// What was read is not what such an instrument says.
-    #[error("{from} says {text:?}, which is no {expected}")]
+    /// The instrument's text does not have the expected format.
+    #[error("{from} answers {text:?}, which is no {expected}")]
     Malformed {
-        /// What was read.
+        /// The file, command or URL.
         from: String,
-        /// What it said, cut short.
+        /// The text, cut short.
         text: String,
-        /// What should have been there.
+        /// The expected content.
         expected: &'static str,
     },
-    /// A counter fell though it does not wrap there.
-    #[error("the counter {path} went back from {from} to {to} µJ, and not by a wrap")]
+    /// A counter fell, and a wrap can't explain it.
+    #[error("the counter {path} went back from {from} to {to} µJ, which no wrap explains")]
     WentBack {
         /// The counter.
         path: String,
@@ -144,7 +146,7 @@ pub(crate) enum InstrumentError {
         /// Its value now, in microjoules.
         to: u64,
     },
-    /// What is refreshed by somebody else has not been.
+    /// The host has not refreshed the file in time.
     #[error("{path} was last written {seconds:.0} s ago")]
     Old {
         /// The file.
@@ -152,16 +154,16 @@ pub(crate) enum InstrumentError {
         /// Its age, in seconds.
         seconds: f64,
     },
-    /// The firmware could not be asked.
+    /// The meter got no answer from the firmware.
     #[error(transparent)]
     Mailbox(#[from] frugality_mailbox::MailboxError),
-    /// The device could not be asked.
+    /// The meter got no answer from the device.
     #[error(transparent)]
     Remote(#[from] remote::RemoteError),
 }
 
 impl InstrumentError {
-    /// What `from` said is not understood.
+    /// `from` gave a text that does not have the expected format.
     pub(crate) fn malformed(from: impl Into<String>, text: &str, expected: &'static str) -> Self {
         const LONGEST: usize = 80;
         Self::Malformed {
@@ -172,18 +174,18 @@ impl InstrumentError {
     }
 }
 
-/// An instrument that is read from files of this node, at the same moment as the CPU time.
+/// An instrument that the meter reads from files of this node, at the same moment as the CPU time.
 pub(crate) trait LocalInstrument: std::fmt::Debug + Send {
-    /// Reads it once.
+    /// Reads the instrument once.
     fn read(&mut self) -> Result<Quantity, InstrumentError>;
 
-    /// Readings so far at which it was at the end of its scale; `None` where that is not known.
+    /// Readings so far at the end of the instrument's scale; `None` if the end is unknown.
     fn saturated_readings(&self) -> Option<u64> {
         None
     }
 }
 
-/// A power or an energy must be a number, and no node gives any back.
+/// A power or an energy must be finite and not negative: no node returns energy.
 pub(crate) fn valid(value: f64) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value)
 }

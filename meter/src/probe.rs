@@ -1,4 +1,4 @@
-//! Tells what a node can measure.
+//! Reports what a node can measure.
 
 mod load_steps;
 
@@ -15,7 +15,7 @@ use crate::power::pmic;
 use crate::power::rapl;
 use crate::power::{InstrumentError, Quantity};
 
-/// What was found, and the chart's values for it.
+/// The sources that were found, and the chart's values for them.
 pub(crate) async fn report(settings: &Settings) -> String {
     let mut text = String::new();
     let at = &settings.surroundings;
@@ -23,7 +23,7 @@ pub(crate) async fn report(settings: &Settings) -> String {
         let _ = writeln!(text, "# {what:<16} {found}");
     };
     let model = device_tree_model(at);
-    line("board", &model.as_deref().unwrap_or("not told"));
+    line("board", &model.as_deref().unwrap_or("unknown"));
     line("CPUs", &at.cpus);
 
     let sensors = hwmon::find(&at.sysfs);
@@ -44,7 +44,7 @@ pub(crate) async fn report(settings: &Settings) -> String {
         );
     }
     if sensors.is_empty() {
-        line("hwmon", &"no sensor with power");
+        line("hwmon", &"no power sensor");
     }
     match rapl::find(&at.sysfs) {
         Some(zones) => line("RAPL", &format!("zone {}", zones.zone)),
@@ -133,7 +133,7 @@ async fn first_reading(chosen: Chosen) -> Option<Result<Quantity, InstrumentErro
 fn values(source: &str, board: Option<&str>) -> String {
     let mut text = match source {
         "board-model" => String::from("meter:\n"),
-        // A container has no vcgencmd: let the host write what it prints, once a second.
+        // A container has no vcgencmd: the host must write the output of vcgencmd to a file, once per second.
         "pmic" => String::from(
             "meter:\n  power:\n    default:\n      source: {type: pmic, file: /run/frugality-pmic/adc}\n",
         ),

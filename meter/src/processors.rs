@@ -1,5 +1,6 @@
-//! CPU time by the kernel's own count of the processors. It includes work that is in no cgroup of the node: of other
-//! containers beside a node that is a container itself, and what the hypervisor gave to others.
+//! CPU time by the kernel's own count per processor. The count includes work outside the node's cgroups:
+//! other containers next to a node that is a container itself, and the time that the hypervisor gave to
+//! others.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,22 +12,22 @@ use crate::power::sysfs::read_text;
 
 /// Unit of `/proc/stat`: `USER_HZ` is 100 on every architecture that Linux runs Kubernetes on.
 const NANOSECONDS_PER_TICK: u64 = 10_000_000;
-/// The processors' lines come first and have under 120 characters each; so many hold 256 processors.
+/// The processors' lines come first and have under 120 characters each. This length holds 256 processors.
 const LONGEST_HEAD: usize = 32_768;
 
 /// Reads `/proc/stat`.
 #[derive(Debug)]
 pub(crate) struct Processors {
     stat: File,
-    /// Those that the node may use, by number.
+    /// Numbers of the processors that the node may use.
     allowed: Vec<u32>,
     is_whole_machine: bool,
     buffer: Vec<u8>,
 }
 
 impl Processors {
-    /// Opens the count below `procfs`. `None` if it is not there. The node's processors are those that this process may
-    /// use: kubelet puts the meter where it puts the node's other pods.
+    /// Opens the file below `procfs`; `None` if the file is missing. The node's processors are the ones that
+    /// this process may use: kubelet puts the meter where it puts the node's other pods.
     pub(crate) fn find(procfs: &Path, is_whole_machine: bool) -> Option<Self> {
         let status = read_text(&procfs.join("self/status"))?;
         let list = status
@@ -41,7 +42,7 @@ impl Processors {
         processors.read().map(|_| processors)
     }
 
-    /// The sums over the node's processors. `None` if one of them is not in the file.
+    /// The sums over the node's processors; `None` if one of them is not in the file.
     pub(crate) fn read(&mut self) -> Option<ProcessorTimes> {
         let length = self.stat.read_at(&mut self.buffer, 0).ok()?;
         let text = String::from_utf8_lossy(&self.buffer[..length]);
@@ -57,8 +58,8 @@ impl Processors {
     }
 }
 
-/// Ticks of work, of interrupts and of stolen time. The fields of a line are user, nice, system, idle, iowait, irq, softirq
-/// and steal (proc_stat(5)); guest time is in user already.
+/// Ticks of work, of interrupts and of stolen time. The fields of a line are user, nice, system, idle,
+/// iowait, irq, softirq and steal (proc_stat(5)). The field user already includes guest time.
 fn sum(text: &str, allowed: &[u32]) -> Option<[u64; 3]> {
     let (mut busy, mut interrupts, mut stolen, mut seen) = (0, 0, 0, 0);
     for line in text.lines() {
@@ -75,7 +76,7 @@ fn sum(text: &str, allowed: &[u32]) -> Option<[u64; 3]> {
         let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
         let (user, nice, system) = (ticks.first()?, ticks.get(1)?, ticks.get(2)?);
         busy += user + nice + system;
-        // Kernels before 2.6 have no interrupts, and kernels before 2.6.11 no stolen time.
+        // Kernels before 2.6 report no interrupts, and kernels before 2.6.11 no stolen time.
         let later = |field: usize| ticks.get(field).copied().unwrap_or(0);
         interrupts += later(5) + later(6);
         stolen += later(7);

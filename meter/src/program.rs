@@ -1,4 +1,4 @@
-//! The program: what its command line asks for.
+//! Runs the command that the command line names.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
@@ -23,22 +23,22 @@ use crate::{probe, server};
 /// Why the meter could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 enum MeterError {
-    /// The flags contradict each other or leave something out.
+    /// The flags contradict each other, or a flag is missing.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// There is nothing to take power from.
+    /// The node has no usable power source.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    /// CPU time could not be read.
+    /// The first reading of CPU time failed.
     #[error(transparent)]
     FirstReading(#[from] CgroupError),
-    /// Kepler's tree could not be made.
+    /// The bridge can't create Kepler's tree.
     #[error(transparent)]
     Bridge(#[from] BridgeError),
-    /// There is nothing to fit.
+    /// The calibration has nothing to fit.
     #[error(transparent)]
     Calibrate(#[from] CalibrateError),
-    /// The listen address is not to be had.
+    /// The meter can't listen on this address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         address: std::net::SocketAddr,
@@ -49,7 +49,7 @@ enum MeterError {
     Server(#[from] std::io::Error),
 }
 
-/// Does what the command line of this process asks for.
+/// Executes the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -85,8 +85,8 @@ fn run(arguments: RunArguments) -> Result<(), MeterError> {
     on_one_thread(measure_and_serve(settings))
 }
 
-/// One thread does everything: a sample takes well under a millisecond, and one stack keeps the
-/// meter small on a board of 1 GB.
+/// One thread does all work: a sample takes well under a millisecond, and one stack keeps the meter small on
+/// a board of 1 GB.
 fn on_one_thread(work: impl Future<Output = Result<(), MeterError>>) -> Result<(), MeterError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -124,8 +124,8 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
         "serving"
     );
     let (publish, published) = watch::channel(first);
-    // Ending this future ends the process: open keep-alive connections are not waited for, as a
-    // scrape that is cut off is a scrape that is not used.
+    // The end of this future ends the process. The process does not wait for open keep-alive connections: a
+    // scraper discards a scrape that is cut off.
     tokio::select! {
         () = sampler.run(publish) => {}
         outcome = server::serve(listener, settings, published) => outcome?,
@@ -138,7 +138,7 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
 async fn listen(settings: &Settings) -> Result<TcpListener, MeterError> {
     let address = settings.listen;
     let bound = match TcpListener::bind(address).await {
-        // All addresses are those of IPv4 alone where there is no IPv6.
+        // If there is no IPv6, the unspecified address must be IPv4's.
         Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
         }

@@ -1,4 +1,4 @@
-//! The one task that reads, and what it publishes.
+//! The one task that reads, and the data that it publishes.
 
 use std::time::Duration;
 
@@ -14,34 +14,34 @@ use crate::power::Source;
 use crate::power::supply::Settled;
 use frugality_measure::attribution::{Accounts, Break};
 
-/// Energy that is later than this many intervals beyond its usual lag is missing.
+/// Energy that is more than this many intervals later than its usual lag counts as missing.
 const LATE_INTERVALS: u32 = 2;
-/// Shorter than this, lateness is the machine's and not the instrument's.
+/// A shorter delay comes from the machine, not from the instrument.
 const LEAST_LATE: Duration = Duration::from_secs(1);
 
 /// How the last attempt to read ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    /// What is published is of the last interval.
+    /// The published reading is from the last interval.
     Fresh,
-    /// It ages, and will be followed by something newer once the reason is gone.
+    /// The published reading ages. A newer reading follows once the reason is gone.
     Aging(String),
-    /// Nothing can follow: the meter must be started anew.
+    /// No reading can follow: the meter must be restarted.
     Broken(String),
 }
 
-/// What the server sees: everything that was true at one reading.
+/// Everything that was true at one reading, for the server.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// Counters; none until the power source has been read.
+    /// The counters; `None` until the meter has read the power source.
     pub(crate) accounts: Option<Accounts>,
-    /// What the joules come from.
+    /// The source of the joules.
     pub(crate) source: Source,
-    /// Standard uncertainty of a minute's energy as a share of it.
+    /// Relative standard uncertainty of one minute's energy.
     pub(crate) relative_uncertainty: Option<f64>,
-    /// Unix time of the instrument's last reading; none for a model.
+    /// Unix time of the instrument's last reading; `None` for a model.
     pub(crate) last_true_reading_unix_seconds: Option<f64>,
-    /// Readings so far at the end of the instrument's scale, where that is known.
+    /// Readings so far at the end of the instrument's scale; `None` if the scale is unknown.
     pub(crate) saturated_readings: Option<u64>,
     /// Names of the pods, as far as known.
     pub(crate) names: PodNames,
@@ -49,11 +49,11 @@ pub(crate) struct Published {
     pub(crate) conditions: Conditions,
     /// Unix time at which the meter began to count.
     pub(crate) start_unix_seconds: f64,
-    /// Whether it is fresh.
+    /// How the last attempt to read ended.
     pub(crate) health: Health,
 }
 
-/// Why an attempt gave nothing new.
+/// Why an attempt gave no new reading.
 #[derive(Debug, thiserror::Error)]
 enum SampleError {
     #[error(transparent)]
@@ -96,7 +96,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Takes the first reading. An instrument that is elsewhere may not have answered then.
+    /// Takes the first reading. A remote instrument may not have answered yet.
     pub(crate) fn start(
         mut feed: Feed,
         bridge: Option<Bridge>,
@@ -132,10 +132,10 @@ impl Sampler {
         Ok((sampler, published))
     }
 
-    /// Publishes what is new every interval, until nobody listens.
+    /// Publishes the new state every interval, until the receiver is dropped.
     pub(crate) async fn run(&mut self, publish: watch::Sender<Published>) {
         let mut ticks = tokio::time::interval(self.interval);
-        // A tick that comes late is one longer interval, not two in a row.
+        // A late tick makes one longer interval, not two ticks in a row.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
         while !publish.is_closed() {
@@ -160,19 +160,19 @@ impl Sampler {
         };
         if health != published.health {
             match &health {
-                Health::Fresh => tracing::info!("reading again"),
+                Health::Fresh => tracing::info!("the meter has new readings again"),
                 Health::Aging(reason) => {
-                    tracing::warn!(reason, "no reading; the last one ages");
+                    tracing::warn!(reason, "no new reading; the last reading stays published");
                 }
                 Health::Broken(reason) => {
-                    tracing::error!(reason, "counting has ended; start the meter anew");
+                    tracing::error!(reason, "counting has stopped: restart the meter");
                 }
             }
             published.health = health;
         }
     }
 
-    /// Counts everything whose energy is known by now.
+    /// Counts every reading of CPU time whose energy is known by now.
     fn attribute(&mut self, published: &mut Published) -> Result<(), SampleError> {
         while let Some(Settled {
             observation,

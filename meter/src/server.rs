@@ -28,7 +28,7 @@ impl Shared {
     }
 }
 
-/// Answers until it is dropped.
+/// Answers requests until the future is dropped.
 pub(crate) async fn serve(
     listener: TcpListener,
     settings: Settings,
@@ -46,14 +46,14 @@ pub(crate) async fn serve(
     axum::serve(listener, router).await
 }
 
-/// The last good reading, however old: its own timestamp tells.
+/// The last good reading, however old. The page contains its timestamp.
 async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
     let now = cgroup::unix_seconds(SystemTime::now());
     let page = exposition::render(&shared.settings, &shared.published.borrow(), now);
     ([(header::CONTENT_TYPE, exposition::CONTENT_TYPE)], page)
 }
 
-/// The node's clock, for whoever must compare it with another.
+/// The node's clock, for clients that compare it with another clock.
 async fn time() -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -61,7 +61,7 @@ async fn time() -> String {
     format!("{}.{:06}\n", now.as_secs(), now.subsec_micros())
 }
 
-/// Fails only where a restart helps.
+/// Fails only if a restart helps.
 async fn healthz(State(shared): State<Shared>) -> (StatusCode, String) {
     match shared.health() {
         Health::Broken(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),

@@ -1,7 +1,7 @@
-/* A stand-in for the mailbox device of a Raspberry Pi's kernel, which no other machine has: loaded in front
- * of the C library, it answers the one request that such a device knows, on any file. The firmware's answer
- * is the text in $MAILBOX_TEXT; "error N" is an error instead, "busy" a firmware that does not answer.
- * Whoever sends anything but what vcgencmd sends gets EINVAL. */
+/* A stand-in for the mailbox device of a Raspberry Pi's kernel, because no other machine has one. It is loaded
+ * before the C library, and answers the one request that such a device knows, on any file. The firmware's answer
+ * is the text in the file $MAILBOX_TEXT. "error N" stands for an error, "busy" for a firmware that does not
+ * answer. Any message that differs from vcgencmd's message gets EINVAL. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,20 +1,22 @@
-//! What the injector's report must answer: that the load was whole and steady, and that the clocks stood still against
-//! each other.
+//! The conditions on the injector's report: the load was whole and steady, and the clocks did not move
+//! against each other.
 
 use crate::report::{ClockOffset, InjectionReport};
 use crate::void::Void;
 
-/// Largest uncertainty of the clocks' offset, and the most that it may change while load is on: at a
-/// window of 20 s, half a percent. The offset itself may be as large as it likes, for it is corrected.
+/// The largest uncertainty of the clocks' offset, and the largest change of the offset during the load, in
+/// seconds. In a window of 20 s this is half a percent. The offset itself has no limit, because it is
+/// corrected.
 pub const MAX_CLOCK_ERROR_SECONDS: f64 = 0.1;
 
-/// Longest time without load between two of Fortio's runs, beside the candidate's own slowness. A gap
-/// g next to an end of the window moves no more than g, nor a quarter of the meter's interval, of
-/// loaded power over that end: here at most 2.5 % of the shortest window. Starting Fortio took 19 to
-/// 48 ms on a busy machine with two fast cores; a small board is given ten times that.
+/// The longest time without load between two of Fortio's runs, in addition to the candidate's own latency, in
+/// seconds. A gap g next to an end of the window changes the energy by at most the loaded power times g, and
+/// by at most the loaded power times a quarter of the meter's interval. Here this is at most 2.5 % of the
+/// shortest window. Starting Fortio took 19 to 48 ms on a busy machine with two fast cores. The limit allows
+/// a small board ten times as long.
 const MAX_GAP_SECONDS: f64 = 0.5;
 
-/// Fortio ran to its end, and so did the runs around the measured one.
+/// Checks that Fortio ran to its end, and that the runs around the measured run did too.
 pub(super) fn whole(report: &InjectionReport) -> Result<(), Void> {
     if let Some(how) = &report.interrupted {
         return Err(Void::FortioInterrupted { how: how.clone() });
@@ -32,8 +34,8 @@ pub(super) fn whole(report: &InjectionReport) -> Result<(), Void> {
     Ok(())
 }
 
-/// The clocks of meter and injector could be compared, before the load and after it, and did not move
-/// against each other; says how far they are apart.
+/// Checks that the clocks of meter and injector could be compared before and after the load, and did not move
+/// against each other. Returns their offset before the load.
 pub(super) fn clocks(report: &InjectionReport) -> Result<ClockOffset, Void> {
     let known = |clock: Option<ClockOffset>| match clock {
         Some(clock) if (0.0..=MAX_CLOCK_ERROR_SECONDS).contains(&clock.uncertainty_seconds) => {
@@ -46,7 +48,7 @@ pub(super) fn clocks(report: &InjectionReport) -> Result<ClockOffset, Void> {
     };
     let (before, after) = (known(report.clock)?, known(report.clock_after)?);
     let moved_seconds = moved_seconds(before, after);
-    // A clock that was set back also lets one run seem to begin before the end of the other.
+    // If a clock was set back, one run can also seem to begin before the previous run ended.
     let overlap = gaps(report).map(|(_, gap)| -gap).reduce(f64::max);
     let moved_seconds = moved_seconds.max(overlap.unwrap_or(0.0));
     if moved_seconds > MAX_CLOCK_ERROR_SECONDS {
@@ -58,8 +60,9 @@ pub(super) fn clocks(report: &InjectionReport) -> Result<ClockOffset, Void> {
     Ok(before)
 }
 
-/// How far the window may lie off by the clocks, in seconds: by the worse of the two comparisons, and by
-/// as much as the offset moved between them. Without both, as far as the checks allow.
+/// The largest timing error of the window due to the clocks, in seconds: the larger uncertainty of the two
+/// comparisons, plus the change of the offset between them. If a comparison is missing: the limit of the
+/// checks.
 pub(super) fn clock_uncertainty_seconds(report: &InjectionReport) -> f64 {
     match (report.clock, report.clock_after) {
         (Some(before), Some(after)) => {
@@ -73,13 +76,14 @@ fn moved_seconds(before: ClockOffset, after: ClockOffset) -> f64 {
     (after.offset_seconds - before.offset_seconds).abs()
 }
 
-/// The load went on from the warm-up to the measured run to the tail. Fortio first sends one uncounted
-/// request on each connection, so a slow candidate's latency is in the gap, and load all the same.
+/// Checks that the load continued from the warm-up to the measured run to the tail. Fortio first sends one
+/// uncounted request on each connection. The gap therefore contains a slow candidate's latency, which is load
+/// too.
 pub(super) fn steady(report: &InjectionReport) -> Result<(), Void> {
     let limit = MAX_GAP_SECONDS + report.measured.latency().max_seconds;
     match gaps(report).find(|(_, gap)| *gap > limit) {
         Some((which, gap)) => Err(Void::LoadNotSteady {
-            what: format!("{gap:.3} s without load {which}, where {limit:.3} s are allowed"),
+            what: format!("{gap:.3} s without load {which} (limit {limit:.3} s)"),
         }),
         None => Ok(()),
     }

@@ -27,7 +27,7 @@ fn observation(at_milliseconds: u64, node_cpu: u64, pods: &[(&str, u64, u64)]) -
     }
 }
 
-/// A node whose power is a straight line of its CPU use.
+/// The energy of a node whose power is linear in its CPU use.
 fn drawn(interval: Interval, idle_watts: f64, watts_per_cpu: f64) -> f64 {
     idle_watts * interval.elapsed_seconds + watts_per_cpu * interval.node_cpu_seconds
 }
@@ -45,7 +45,7 @@ fn assert_near(actual: f64, expected: f64) {
 }
 
 #[test]
-fn energy_is_shared_by_kepler_s_formulas() {
+fn energy_is_shared_by_keplers_formulas() {
     let mut accounts = Accounts::open(
         observation(0, 70 * SECOND, &[("a", 1, 5 * SECOND), ("b", 2, 0)]),
         2,
@@ -68,8 +68,8 @@ fn energy_is_shared_by_kepler_s_formulas() {
 }
 
 #[test]
-fn the_model_s_energy_is_that_of_a_real_node_that_followed_it() {
-    // Real readings of a node whose meter was fed with 2 W + 3 J per CPU-second, at 10 Hz.
+fn the_models_energy_equals_the_energy_of_a_real_node_that_followed_it() {
+    // Real readings of a node whose meter followed 2 W + 3 J per CPU-second, at 10 Hz.
     let truth = include_str!("../../../measure/tests/data/kepler-v0.11.4/truth.txt");
     let readings: HashMap<&str, (f64, f64, u64)> = truth
         .lines()
@@ -109,7 +109,7 @@ fn a_pod_seen_for_the_first_time_counts_from_its_beginning_only_if_the_meter_was
 }
 
 #[test]
-fn a_pod_whose_cgroup_is_made_anew_goes_on_counting() {
+fn a_pod_whose_cgroup_is_created_again_continues_to_count() {
     let mut accounts = Accounts::open(observation(0, 0, &[("a", 1, 8 * SECOND)]), 2);
     advance(
         &mut accounts,
@@ -117,7 +117,7 @@ fn a_pod_whose_cgroup_is_made_anew_goes_on_counting() {
     )
     .unwrap();
     let before = accounts.pods["a"].joules;
-    // The new cgroup's counter is above the old one's: only its identity tells them apart.
+    // The new cgroup's counter exceeds the old one's: only the identity distinguishes them.
     let anew = [("a", 7, 10 * SECOND)];
     advance(&mut accounts, observation(9_000, 11 * SECOND, &anew)).unwrap();
     assert_near(seconds(accounts.pods["a"].cpu_nanoseconds), 19.0);
@@ -126,7 +126,7 @@ fn a_pod_whose_cgroup_is_made_anew_goes_on_counting() {
 }
 
 #[test]
-fn an_ended_pod_s_energy_stays_in_the_sum() {
+fn an_ended_pods_energy_stays_in_the_sum() {
     let mut accounts = Accounts::open(observation(0, 0, &[("a", 1, 0)]), 2);
     advance(
         &mut accounts,
@@ -151,7 +151,7 @@ fn pods_that_seem_to_have_used_more_than_the_node_share_all_of_it() {
 }
 
 #[test]
-fn no_energy_is_made_up_across_a_break() {
+fn no_energy_is_counted_across_a_break() {
     let mut accounts = Accounts::open(observation(0, 0, &[("a", 1, 0)]), 2);
     advance(
         &mut accounts,
@@ -177,7 +177,7 @@ fn no_energy_is_made_up_across_a_break() {
     assert_near(accounts.reading_unix_seconds(), 1_001.0);
 }
 
-/// What one pod does in an interval: not there, there, or there with a new cgroup.
+/// One pod in an interval: absent, present, or present with a new cgroup.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     present: bool,

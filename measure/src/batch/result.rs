@@ -1,4 +1,4 @@
-//! What all executions of a measured window came to.
+//! The result of all executions in a measured window.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -11,48 +11,48 @@ use crate::{
     report::LoadSpan,
 };
 
-/// The percentiles that are told of a run, as Fortio's.
+/// The percentiles that a report contains; the same as Fortio's.
 const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
 
-/// How many failures are kept in words.
+/// How many failures are kept as text.
 const FAILURES_KEPT: usize = 3;
 
-/// Executions of a measured window, one after another: it begins with the first one and ends with the last, so
-/// all of them are whole.
+/// Executions of a measured window, one after another. The window begins with the first execution and ends
+/// with the last one, so all executions are whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchResult {
-    /// When the first one began: Unix seconds by the clock of the injector's node.
+    /// Start of the first execution, in Unix seconds by the clock of the injector's node.
     pub start_unix_seconds: f64,
-    /// Until the last one had ended.
+    /// Time from that start to the end of the last execution, in seconds.
     pub duration_seconds: f64,
-    /// How long those took that succeeded.
+    /// Durations of the successful executions.
     pub executions: Histogram,
-    /// How long those took that failed, without buckets.
+    /// Durations of the failed executions, without buckets.
     pub failed_executions: Histogram,
-    /// Scores of those that succeeded; absent where none is read.
+    /// Scores of the successful executions; absent if the benchmark has no score.
     pub score: Option<Spread>,
-    /// Their work; absent where it is not counted.
+    /// Work of the successful executions; absent if the benchmark does not count work.
     pub work: Option<Spread>,
-    /// Why executions failed: the first few, in words.
+    /// Why executions failed: the first few reasons as text.
     pub first_failures: Vec<String>,
 }
 
-/// Why a result is none to build on.
+/// Why a result cannot be used.
 #[derive(Debug, Error)]
 pub enum BatchError {
-    /// A field has a value that cannot be.
+    /// A field has an impossible value.
     #[error("the result of the executions has {field} = {value}")]
     Value {
-        /// Its name.
+        /// The field's name.
         field: &'static str,
-        /// What it says.
+        /// The field's value.
         value: f64,
     },
 }
 
 impl BatchResult {
-    /// Without any execution.
+    /// A result without any execution.
     #[must_use]
     pub fn starting(start_unix_seconds: f64) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl BatchResult {
         }
     }
 
-    /// Adds one that succeeded.
+    /// Adds a successful execution.
     pub fn add(&mut self, outcome: &Outcome) {
         let seconds = outcome.duration_seconds;
         note(&mut self.executions, seconds);
@@ -89,7 +89,7 @@ impl BatchResult {
         self.work = with(self.work, outcome.work);
     }
 
-    /// Adds one that failed after that time.
+    /// Adds an execution that failed after `duration_seconds`.
     pub fn add_failure(&mut self, duration_seconds: f64, why: String) {
         note(&mut self.failed_executions, duration_seconds);
         if self.first_failures.len() < FAILURES_KEPT && !self.first_failures.contains(&why) {
@@ -97,14 +97,14 @@ impl BatchResult {
         }
     }
 
-    /// All executions, those that failed too.
+    /// The number of all executions, including the failed ones.
     #[must_use]
     pub fn all_executions(&self) -> u64 {
         let (good, failed) = (&self.executions, &self.failed_executions);
         good.count.saturating_add(failed.count)
     }
 
-    /// When the window was.
+    /// Start, length and counts of the window.
     #[must_use]
     pub fn span(&self) -> LoadSpan {
         LoadSpan {
@@ -115,8 +115,8 @@ impl BatchResult {
         }
     }
 
-    /// The figures that may be shown. An execution is a request; where work is counted, requests/s and joules are
-    /// those of its unit.
+    /// The figures for the status. An execution counts as a request. If work is counted, requests/s and
+    /// joules are per unit of work.
     #[must_use]
     pub fn figures(&self) -> RequestFigures {
         let (all, successes) = (self.all_executions(), self.executions.count);
@@ -140,7 +140,7 @@ impl BatchResult {
                 .map(named)
                 .collect(),
             error_rate: (all > 0).then(|| self.failed_executions.count as f64 / all as f64),
-            // Whoever fails at once is not executed again at once.
+            // After a failure, the injector does not execute the program again at once.
             occupancy: (successes > 0 && ran).then(|| taken / seconds),
             shortfall: None,
             mean_body_bytes: None,
@@ -150,7 +150,7 @@ impl BatchResult {
         }
     }
 
-    /// Whether figures can be made of it, whoever wrote it down.
+    /// Checks that figures can be computed from this result. It may come from any writer.
     pub(crate) fn check(&self) -> Result<(), BatchError> {
         let refuse = |field, value| Err(BatchError::Value { field, value });
         let of_window = [
@@ -201,10 +201,11 @@ fn empty() -> Histogram {
     }
 }
 
-/// One more that took that long.
+/// Adds one duration to the histogram.
 fn note(histogram: &mut Histogram, seconds: f64) {
     let n = histogram.count as f64;
-    // Over the executions themselves, as Fortio has it over requests.
+    // Fortio's standard deviation is over the requests themselves (n, not n − 1); this one is over the
+    // executions.
     let of_all = histogram.standard_deviation_seconds;
     let before = (histogram.count > 0).then(|| Spread {
         count: histogram.count,

@@ -1,26 +1,26 @@
-//! Mean and standard deviation of numbers that come one by one, or in several lots.
+//! Mean and standard deviation of numbers that arrive one by one or in several groups.
 
 use serde::{Deserialize, Serialize};
 
-/// How numbers spread.
+/// Count, mean and spread of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
-    /// How many there are.
+    /// The number of values.
     pub count: u64,
     /// Their arithmetic mean.
     pub mean: f64,
-    /// Standard deviation of the population that they are a sample of (n − 1); 0 of one alone. Not its square, which
-    /// of bytes is a number too large for a report.
+    /// Standard deviation of the sampled population (n − 1); 0 for a single value. Its square is not stored:
+    /// for bytes, the square is too large for a report.
     pub deviation: f64,
-    /// The least.
+    /// The smallest value.
     pub least: f64,
-    /// The greatest.
+    /// The largest value.
     pub most: f64,
 }
 
 impl Spread {
-    /// Of one number.
+    /// The spread of one number.
     #[must_use]
     pub fn of(number: f64) -> Self {
         Self {
@@ -32,8 +32,8 @@ impl Spread {
         }
     }
 
-    /// Of two lots together (Chan, Golub and LeVeque, *Updating Formulae and a Pairwise Algorithm for Computing
-    /// Sample Variances*, 1979, formulae 1.5).
+    /// The spread of two groups together (Chan, Golub and LeVeque, *Updating Formulae and a Pairwise
+    /// Algorithm for Computing Sample Variances*, 1979, formulae 1.5).
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let count = self.count.saturating_add(other.count);
@@ -49,29 +49,29 @@ impl Spread {
         }
     }
 
-    /// Of all of them; absent where there is none.
+    /// The spread of all groups together; absent without groups.
     pub fn over(lots: impl IntoIterator<Item = Self>) -> Option<Self> {
         lots.into_iter().reduce(Self::and)
     }
 
-    /// Mean times count.
+    /// The sum of all values: mean times count.
     #[must_use]
     pub fn sum(&self) -> f64 {
         self.mean * self.count as f64
     }
 
-    /// Of the population that they are a sample of. Absent for one alone.
+    /// Standard deviation of the sampled population. Absent for a single value.
     #[must_use]
     pub fn standard_deviation(&self) -> Option<f64> {
         (self.count > 1).then_some(self.deviation)
     }
 
-    /// Sum of the squares of what they differ from the mean by.
+    /// Sum of the squared deviations from the mean.
     pub(super) fn squares(&self) -> f64 {
         self.deviation.powi(2) * self.count.saturating_sub(1) as f64
     }
 
-    /// Whether it can be of numbers above 0.
+    /// Whether this can be a spread of numbers above 0.
     pub(super) fn is_possible(&self) -> bool {
         self.count > 0
             && (0.0..crate::NUMBERS_END).contains(&self.deviation)

@@ -1,4 +1,4 @@
-//! The idle baseline, what is left above it, and whether that can be told from nothing.
+//! The idle baseline, the net energy above it, and the detection limit of the net energy.
 
 use super::checks::Evidence;
 use super::drift::Drift;
@@ -7,7 +7,7 @@ use super::noise::IdleNoise;
 use super::{ROUNDING_SECONDS, Void};
 use crate::statistics::t_quantile;
 
-/// What net energy is computed from.
+/// The inputs for the net energy.
 pub(super) struct Gross {
     pub(super) node_joules: f64,
     pub(super) window_seconds: f64,
@@ -17,16 +17,17 @@ pub(super) struct Gross {
     pub(super) idle_after_seconds: f64,
     pub(super) interval_seconds: f64,
     pub(super) timestamp_uncertainty_seconds: f64,
-    /// How much idle power varies by itself; unknown if the baselines hold too few readings.
+    /// How much idle power varies by itself; unknown if the baselines contain too few readings.
     pub(super) idle_noise: Option<IdleNoise>,
-    /// Standard uncertainty of the net energy from baselines that differ by more than chance and heat, in joules.
+    /// Standard uncertainty of the net energy from baselines that differ by more than chance and heat
+    /// explain, in joules.
     pub(super) drift_joules: Option<f64>,
-    /// Standard uncertainty of `node_joules` relative to it: of its times, and of what happens between
-    /// readings at its ends. The meter's accuracy is not in it: it is common to all trials.
+    /// Relative standard uncertainty of `node_joules`: from the times of its readings, and from the power
+    /// between readings at its ends. It excludes the meter's accuracy, which is common to all trials.
     pub(super) relative_uncertainty: f64,
 }
 
-/// Net energy with what it had to exceed.
+/// The net energy with its detection limit.
 pub(super) struct Net {
     pub(super) joules: Option<f64>,
     pub(super) detection_limit_joules: f64,
@@ -39,11 +40,11 @@ pub(super) struct Net {
 const DETECTION_FACTOR: f64 = 3.29;
 /// The share of attempts without any load whose net energy stays below the limit.
 const DETECTION_PROBABILITY: f64 = 0.9995;
-/// With more degrees of freedom, Student's t is the normal distribution.
+/// From this number of degrees of freedom on, the normal distribution replaces Student's t.
 const MANY_DEGREES: f64 = 1e4;
 
-/// Detection limit over standard uncertainty: Student's t for an uncertainty of so many degrees of freedom.
-/// An uncertainty that rests on nothing allows no figure.
+/// Detection limit over standard uncertainty: Student's t for an uncertainty with `degrees_of_freedom`. If
+/// the uncertainty has no degrees of freedom, the limit is infinite.
 pub(super) fn detection_factor(degrees_of_freedom: f64) -> f64 {
     if degrees_of_freedom > MANY_DEGREES {
         return DETECTION_FACTOR;
@@ -52,8 +53,8 @@ pub(super) fn detection_factor(degrees_of_freedom: f64) -> f64 {
         .map_or(f64::INFINITY, |t| t.max(DETECTION_FACTOR))
 }
 
-/// A baseline over less than this many of the meter's intervals is mostly the readings around it,
-/// which belong to other load.
+/// A baseline over less than this many of the meter's intervals depends mostly on the readings around it,
+/// which contain other load.
 const MIN_IDLE_INTERVALS: f64 = 2.0;
 
 impl Gross {
@@ -65,7 +66,7 @@ impl Gross {
             series.node_joules(attempt.idle_before)? / attempt.idle_before.seconds();
         let idle_after_watts =
             series.node_joules(attempt.idle_after)? / attempt.idle_after.seconds();
-        // Above the idle baselines; 0 where it is below them.
+        // The power above the idle baselines; 0 if the power is below them.
         let idle_watts = f64::midpoint(idle_before_watts, idle_after_watts);
         let load_watts = (node_joules / window_seconds - idle_watts).max(0.0);
         let timestamp_uncertainty_seconds = series.timestamp_uncertainty_seconds();
@@ -95,17 +96,18 @@ impl Gross {
         })
     }
 
-    /// The least net energy that can be told from 0, in joules: the net energy's standard uncertainty u times
+    /// The detection limit of the net energy, in joules: the net energy's standard uncertainty u times
     /// Student's t. u has these parts:
     ///
-    /// - the baseline, a mean of two: what the readings' noise leaves of it, or half of the two means' difference
-    ///   if that is larger, so that a drift which readings do not show counts in full;
+    /// - the baseline, a mean of two baselines: the readings' noise in this mean, or half of the difference
+    ///   of the two baselines if that is larger. A drift that the readings do not show then counts in full;
     /// - the noise of idle power in the window, which is in the gross energy;
     /// - the window's ends;
     /// - the times of the baselines' readings, if the meter reports none.
     ///
-    /// The degrees of freedom are those of the noise (Welch and Satterthwaite, JCGM 100:2008, G.4.1). If the noise is
-    /// unknown, only the two means tell how far a mean varies, and a difference of two has one degree of freedom.
+    /// The degrees of freedom are the noise's (Welch and Satterthwaite, JCGM 100:2008, G.4.1). If the noise
+    /// is unknown, only the two baselines show how far a mean varies, and a difference of two has one degree
+    /// of freedom.
     fn detection_limit_joules(&self) -> f64 {
         let noise_watts2 = |seconds: f64| self.idle_noise.map_or(0.0, |it| it.variance_of(seconds));
         let of_baselines =
@@ -135,20 +137,20 @@ impl Gross {
     }
 }
 
-/// Standard uncertainty of an energy over `seconds` relative to it, from not knowing the exact times of its
-/// two ends. Each time lies anywhere within ±δ: u = δ/√3 (JCGM 100:2008, 4.3.7), and the ends are
-/// independent, at the window's mean power: u(E)/E = √2·u/T.
+/// Relative standard uncertainty of an energy over `seconds`, because the exact times of its two ends are
+/// unknown. Each time lies anywhere within ±δ: u = δ/√3 (JCGM 100:2008, 4.3.7). The ends are independent, at
+/// the window's mean power: u(E)/E = √2·u/T.
 fn of_times(delta_seconds: f64, seconds: f64) -> f64 {
     of_ends(delta_seconds, delta_seconds, seconds)
 }
 
-/// The same with a δ for each end.
+/// As [`of_times`], with a δ for each end.
 fn of_ends(start_seconds: f64, end_seconds: f64, seconds: f64) -> f64 {
     start_seconds.hypot(end_seconds) / 3.0_f64.sqrt() / seconds
 }
 
 impl Net {
-    /// The same, unless there is a reason why it would be too small.
+    /// Withholds the net energy if there is a reason why it would be too small.
     pub(super) fn unless(self, withheld: Option<String>) -> Self {
         match withheld {
             Some(_) => Self {
@@ -160,7 +162,7 @@ impl Net {
         }
     }
 
-    /// net = E − T·(B⁻ + B⁺)/2, where it is positive and not below its detection limit.
+    /// net = E − T·(B⁻ + B⁺)/2. Absent if it is not positive or is below its detection limit.
     pub(super) fn of(gross: &Gross) -> Self {
         let baseline_watts = f64::midpoint(gross.idle_before_watts, gross.idle_after_watts);
         let joules = gross.node_joules - gross.window_seconds * baseline_watts;

@@ -1,4 +1,4 @@
-//! The questions that readings must answer before anything is computed from them, in order.
+//! The checks that readings must pass before figures are computed from them, in order.
 
 mod load_end;
 mod surroundings;
@@ -19,7 +19,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// Void where there is nothing to gather.
+    /// Void if there are no readings.
     pub(super) fn gather(attempt: &'a AttemptReadings<'a>) -> Result<Self, Void> {
         let series = Series::over(attempt.readings, attempt.span());
         Ok(Self {
@@ -28,7 +28,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Namespace, name and UID of a pod, as far as any reading knows it.
+    /// Namespace, name and UID of a pod, if a reading contains them.
     fn pod_name(&self, uid: &str) -> String {
         let mut readings = self.series.readings().iter();
         let known = readings.find_map(|reading| reading.pods.get(uid));
@@ -41,8 +41,8 @@ impl<'a> Evidence<'a> {
 
 type Check = fn(&Evidence<'_>) -> Result<(), Void>;
 
-/// Causes come before their effects: a meter that restarted is named as such, and not by the
-/// counters that fell with it; clocks that are wrong, and not by the idle baseline that they moved
+/// Causes come before their effects. The check for a restarted meter comes before the check for its fallen
+/// counters. The check for wrong clocks comes before the check for an idle baseline that the clocks moved
 /// into the load.
 const CHECKS: [Check; 21] = [
     windows_in_order,
@@ -68,49 +68,50 @@ const CHECKS: [Check; 21] = [
     surroundings::baselines_alike,
 ];
 
-/// Asks every question; the first that fails is the reason.
+/// Runs all checks in order; the first failure is the reason.
 pub(super) fn run(evidence: &Evidence<'_>) -> Result<(), Void> {
     CHECKS.iter().try_for_each(|check| check(evidence))
 }
 
-/// How far a counter may seem to exceed the node's power: its limit is a round number, and CPU time
-/// is accounted in ticks.
+/// How far a counter may seem to exceed the node's power: the limit is a round number, and CPU time is
+/// accounted in ticks.
 const POWER_MARGIN: f64 = 1.1;
 
-/// What no node draws, in watts, where neither the chart nor the meter says how much it can.
+/// The limit of a node's power, in watts, if neither the chart nor the meter reports one.
 const MOST_WATTS: f64 = 2000.0;
 
-/// How many times the power between any two other readings a counter may rise, where neither the chart nor the
-/// meter says how much the node can draw. A counter that Kepler takes for a wrapped one rises once, by thousands
-/// of joules. Load and its baselines hold many readings each.
+/// The limit of a counter's power between two readings, relative to the largest power between any two other
+/// readings. It applies if neither the chart nor the meter reports how much the node can draw. A counter that
+/// Kepler mistakes for a wrapped one rises once, by thousands of joules. Load and its baselines contain many
+/// readings each.
 const LEAP: f64 = 4.0;
 
-/// Fewer readings than these do not say what is usual.
+/// With fewer readings than these, the usual power is unknown.
 const LEAST_STEPS: usize = 10;
 
-/// By how much the time between two readings may be wrong, in seconds, with the meter's own
-/// timestamps: the counters of one reading are read one after the other.
+/// The largest error of the time between two readings, in seconds, with the meter's own timestamps: the
+/// counters of one reading are read one after the other.
 const READING_SECONDS: f64 = 0.05;
 
-/// The same for stock Kepler, which may answer from a snapshot as old as its staleness.
+/// As [`READING_SECONDS`], for stock Kepler, which may answer from a snapshot as old as its staleness.
 const KEPLER_STALENESS_SECONDS: f64 = 0.5;
 
-/// How far the pods' sum may exceed the node's active energy, for counters read one after the
-/// other: a share of it and an amount in joules.
+/// How far the pods' sum may exceed the node's active energy, because the counters are read one after the
+/// other: a factor and an amount in joules.
 const PODS_MARGIN: f64 = 1.02;
 const PODS_SLACK_JOULES: f64 = 0.1;
 
-/// The largest share of the net energy that one step of the meter's counter may be. A counter is up
-/// to a step behind at either end, evenly distributed: u = step·√(2/12) (JCGM 100:2008, 4.3.7), so
-/// this keeps it below a thousandth for a meter that tells its step.
+/// The largest share of the net energy that one step of the meter's counter may be. A counter is up to a step
+/// behind at either end, evenly distributed: u = step·√(2/12) (JCGM 100:2008, 4.3.7). The limit therefore
+/// keeps u below a thousandth for a meter that reports its step.
 const MAX_STEP_SHARE: f64 = 0.002;
 
-/// A counter that stood still between more than this share of the readings is one of large steps, and
-/// not one whose source was late now and then.
+/// If a counter stood still between more than this share of the readings, its steps are large. Otherwise its
+/// source was only late at times.
 const STILL_SHARE: f64 = 0.05;
 
-/// No node draws less, so a counter that has not moved for longer than this takes for one step is
-/// dead.
+/// No node draws less, in watts. If a counter has stood still for longer than this power needs for one step,
+/// the counter is dead.
 const LEAST_WATTS: f64 = 0.1;
 
 /// How much longer than the meter's true interval the median time between scrapes may be.
@@ -140,7 +141,7 @@ fn windows_in_order(evidence: &Evidence<'_>) -> Result<(), Void> {
     })
 }
 
-/// The meter does not invent its numbers.
+/// The meter does not invent its values.
 fn meter_is_genuine(evidence: &Evidence<'_>) -> Result<(), Void> {
     let mut readings = evidence
         .series
@@ -155,9 +156,9 @@ fn meter_is_genuine(evidence: &Evidence<'_>) -> Result<(), Void> {
     }
 }
 
-/// The meter takes new readings while it is scraped, and its source gives it new ones. No node draws
-/// nothing, so a counter that stands still is as dead as a timestamp that does; only one of known,
-/// large steps may stand for a while.
+/// The meter takes new readings while it is scraped, and its source gives it new values. Every node draws
+/// power. A counter that stands still is therefore as dead as a timestamp that stands still. Only a counter
+/// of known, large steps may stand still for a while.
 fn meter_moves_on(evidence: &Evidence<'_>) -> Result<(), Void> {
     let limit_seconds = evidence.attempt.limits.max_reading_gap_seconds;
     let stands_still = |a: &Reading, b: &Reading| {
@@ -192,7 +193,7 @@ fn meter_moves_on(evidence: &Evidence<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// The meter did not begin to count anew.
+/// The meter did not restart its counters.
 fn meter_did_not_restart(evidence: &Evidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
         match (a.meter_start_unix_seconds, b.meter_start_unix_seconds) {
@@ -209,7 +210,7 @@ fn meter_did_not_restart(evidence: &Evidence<'_>) -> Result<(), Void> {
     })
 }
 
-/// Meter, source, provenance, zone and the model's watts are the same all the time.
+/// Meter, source, provenance, zone and the model's watts never change.
 fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
     let traits = |reading: &Reading| {
         let meter = &reading.meter;
@@ -244,7 +245,7 @@ fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
     })
 }
 
-/// All digits of a model, so that two models that differ have different texts.
+/// All digits of a model. Two different models therefore have different texts.
 fn coefficients(model: Option<LinearModel>) -> String {
     let Some(model) = model else {
         return "none".to_owned();
@@ -257,7 +258,7 @@ fn coefficients(model: Option<LinearModel>) -> String {
     format!("{idle_watts} W + {watts_per_cpu} W per CPU, {uncertainty}")
 }
 
-/// The instrument was never at the end of its scale, where it would tell too little, and not by how much.
+/// The instrument was never at the end of its scale. There it would report too little, by an unknown amount.
 fn meter_within_its_scale(evidence: &Evidence<'_>) -> Result<(), Void> {
     let readings: f64 = evidence
         .series
@@ -270,7 +271,7 @@ fn meter_within_its_scale(evidence: &Evidence<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// Kernel, governor and firmware are the same all the time.
+/// Kernel, governor and firmware never change.
 fn node_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
         a.platform
@@ -285,7 +286,7 @@ fn node_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
     })
 }
 
-/// No counter that a figure or a check rests on goes backwards.
+/// No counter behind a figure or a check decreases.
 fn counters_never_fall(evidence: &Evidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
         let of_node = [
@@ -335,7 +336,7 @@ fn never_falls(
     }
 }
 
-/// By how much the time between two readings may be wrong.
+/// The largest error of the time between two readings, in seconds.
 fn slack_seconds(a: &Reading, b: &Reading) -> f64 {
     match (a.meter_unix_seconds, b.meter_unix_seconds) {
         (Some(_), Some(_)) => READING_SECONDS,
@@ -343,7 +344,7 @@ fn slack_seconds(a: &Reading, b: &Reading) -> f64 {
     }
 }
 
-/// The node's counters, and by how many joules they rose.
+/// The node's counters, and the joules by which they rose.
 fn risen(a: &Reading, b: &Reading) -> [(&'static str, Option<f64>); 3] {
     let rise = |from: Option<f64>, to: Option<f64>| Some(to? - from?);
     [
@@ -356,7 +357,7 @@ fn risen(a: &Reading, b: &Reading) -> [(&'static str, Option<f64>); 3] {
     ]
 }
 
-/// The greatest power between two readings, and the greatest anywhere else.
+/// The largest power between two readings, and the largest power between all others.
 struct Leaps {
     steps: usize,
     at: usize,
@@ -388,7 +389,7 @@ impl Leaps {
         leaps
     }
 
-    /// The most watts that are believed between these two readings, by all others of the attempt.
+    /// The limit of the power between these two readings, from all other readings of the attempt, in watts.
     fn most_watts_at(&self, index: usize) -> f64 {
         if self.steps < LEAST_STEPS {
             return MOST_WATTS;
@@ -402,8 +403,8 @@ impl Leaps {
     }
 }
 
-/// No counter rises faster than the node can draw power. Active and idle energy are asked too: a
-/// lost joule that Kepler takes for a wrapped counter shows there alone.
+/// No counter rises faster than the node can draw power. The check includes active and idle energy: a lost
+/// joule that Kepler mistakes for a wrapped counter shows only there.
 fn energy_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
     let told = evidence.attempt.limits.max_node_watts;
     let leaps = Leaps::of(&evidence.series);
@@ -435,8 +436,8 @@ fn energy_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
         })
 }
 
-/// The pods were not given more than there was. Pods that came or went are left out, so the sum is
-/// never too large for their sake.
+/// The pods did not receive more energy than the node's active energy. Pods that came or went are left out,
+/// so they cannot make the sum too large.
 fn pods_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let window = attempt.measured;
@@ -461,7 +462,7 @@ fn pods_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// There are readings from before the first baseline to after the second, without a long gap.
+/// Readings exist from before the first baseline to after the second, without a long gap.
 fn readings_uninterrupted(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let span = attempt.span();
@@ -483,8 +484,8 @@ fn readings_uninterrupted(evidence: &Evidence<'_>) -> Result<(), Void> {
     })
 }
 
-/// Every measured pod is in every reading of the attempt. The readings just outside of it are not
-/// asked: the pods may have been born after the one and ended before the other.
+/// Every reading within the attempt contains every measured pod. The readings just outside are not checked:
+/// pods may start after the one and end before the other.
 fn pods_all_the_time(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let span = attempt.span();
@@ -508,7 +509,7 @@ fn pods_all_the_time(evidence: &Evidence<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// The measured window holds enough of the meter's intervals, and of time.
+/// The measured window is long enough in the meter's intervals and in seconds.
 fn window_long_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let jitter = if series.last().interval_seconds.is_some() {
@@ -528,8 +529,9 @@ fn window_long_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// The meter's counter moves in small enough steps: those that it tells, else the smallest seen
-/// where it often stood still between two readings, as a counter of fine steps does not.
+/// The meter's counter moves in small enough steps. If the meter reports no step, the smallest observed step
+/// counts, but only if the counter often stood still between two readings. A counter of fine steps does not
+/// stand still.
 fn counter_fine_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
     let series = &evidence.series;
     let seen = || {
@@ -547,7 +549,7 @@ fn counter_fine_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
         return Ok(());
     };
     let gross = Gross::of(evidence)?;
-    // Where net energy can't be told from 0, it stands in no figure.
+    // Below its detection limit, the net energy appears in no figure.
     let joules = Net::of(&gross).joules.unwrap_or(gross.node_joules);
     if resolution_joules > MAX_STEP_SHARE * joules {
         return Err(Void::MeterTooCoarse {

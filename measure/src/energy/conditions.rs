@@ -1,4 +1,4 @@
-//! Under which conditions the node worked: for the record, and for people who compare runs.
+//! The node's conditions during an attempt: for the record, and for users who compare runs.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,11 @@ use super::checks::{Evidence, Taken};
 use super::counters::Series;
 use crate::reading::{Platform, Reading};
 
-/// Temperature, clock, throttling and platform of the node. What the meter does not tell is unknown.
+/// Temperature, clock, throttling and platform of the node. Values that the meter does not report are
+/// unknown.
 ///
-/// Throttling that begins under load is the candidate's own heat: an outcome, which stands here and
-/// voids nothing.
+/// The candidate's own heat causes throttling that begins under load. Such throttling is an outcome: it is
+/// recorded here and makes no attempt void.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Conditions {
@@ -35,10 +36,10 @@ pub struct Conditions {
     /// another virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_cpus: Option<f64>,
-    /// For how long of the measured window the node was slowed down, in seconds by cause.
+    /// How long the node was throttled in the measured window, in seconds by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub throttled_seconds: BTreeMap<String, f64>,
-    /// Kernel, governor and firmware: the same all the time, else the attempt is void.
+    /// Kernel, governor and firmware. If one of them changes, the attempt is void.
     #[serde(default)]
     pub platform: Platform,
 }
@@ -61,7 +62,7 @@ impl Conditions {
     }
 }
 
-/// What the readings inside a window say of something.
+/// The values of one quantity in the readings within a window.
 fn values(
     series: &Series<'_>,
     window: Window,

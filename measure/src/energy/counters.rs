@@ -1,4 +1,4 @@
-//! Counters over time: which readings count, and what a counter was between two of them.
+//! Counters over time: the readings that count, and a counter's value between two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use super::{Bracket, ReadingMark, Void, Window};
 use crate::reading::{PodReading, Reading};
 use crate::statistics::median;
 
-/// The different readings of a span of time, in order, with one on either side of it if there is.
+/// The different readings of a span of time, in order, with one reading on either side of it if there is one.
 pub(super) struct Series<'a> {
     readings: Vec<&'a Reading>,
-    /// Every scrape of the span, those that showed an old reading again included.
+    /// Every scrape of the span, including repeated scrapes of the same reading.
     scrapes: Vec<&'a Reading>,
     /// Never empty.
     last: &'a Reading,
 }
 
 impl<'a> Series<'a> {
-    /// `None` where there is no reading at all.
+    /// `None` without readings.
     pub(super) fn over(readings: &'a [Reading], span: Window) -> Option<Self> {
         let mut scrapes: Vec<&Reading> = readings.iter().collect();
         scrapes.sort_by(|a, b| {
@@ -62,12 +62,13 @@ impl<'a> Series<'a> {
         self.readings.len()
     }
 
-    /// Every two readings that follow one another.
+    /// Every pair of consecutive readings.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&'a Reading, &'a Reading)> {
         self.readings.windows(2).map(|pair| (pair[0], pair[1]))
     }
 
-    /// The readings around a time: the last not after it, the first not before it. Never outside.
+    /// The readings around a time: the last reading not after it, and the first reading not before it. `None`
+    /// outside the readings.
     pub(super) fn around(&self, at_unix_seconds: f64) -> Option<(&'a Reading, &'a Reading)> {
         let after = self
             .readings
@@ -79,8 +80,8 @@ impl<'a> Series<'a> {
         Some((*self.readings.get(after.checked_sub(1)?)?, later))
     }
 
-    /// By how much a counter rose over a window, linear between readings; `None` where a window's
-    /// end has no reading on both sides, or one of these lacks the counter.
+    /// The rise of a counter over a window, linear between readings. `None` if an end of the window has no
+    /// reading on both sides, or if one of these readings lacks the counter.
     pub(super) fn delta(
         &self,
         window: Window,
@@ -106,7 +107,7 @@ impl<'a> Series<'a> {
             .ok_or_else(|| self.outside(window))
     }
 
-    /// The readings that a window's ends lie between.
+    /// The readings around the ends of a window.
     pub(super) fn bracket(&self, window: Window) -> Result<Bracket, Void> {
         let marks = |at| {
             self.around(at)
@@ -118,7 +119,7 @@ impl<'a> Series<'a> {
             .ok_or_else(|| self.outside(window))
     }
 
-    /// The void of a window that reaches beyond the readings.
+    /// The void reason for a window that reaches beyond the readings.
     pub(super) fn outside(&self, window: Window) -> Void {
         let first = self
             .readings
@@ -136,8 +137,8 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// By how much a counter of all these pods together rose over a window; `None` for no pods, and
-    /// where the counter of one is unknown.
+    /// The rise of a counter of all these pods together over a window. `None` without pods, and if the
+    /// counter of one of them is unknown.
     pub(super) fn pods_delta(
         &self,
         window: Window,
@@ -152,9 +153,9 @@ impl<'a> Series<'a> {
             .sum()
     }
 
-    /// By how much a counter of every pod rose over a window, linear between readings. Unlike
-    /// [`Series::pods_delta`] it knows pods that came or went: one that appears counts from its
-    /// beginning, one that has ended up to its last reading, one that fell from 0 again.
+    /// The rise of a counter of every pod over a window, linear between readings. Unlike
+    /// [`Series::pods_delta`] it includes pods that came or went: a new pod counts from its start, an ended
+    /// pod up to its last reading, and a counter that fell counts from 0 again.
     pub(super) fn pods_used(
         &self,
         window: Window,
@@ -184,7 +185,7 @@ impl<'a> Series<'a> {
         used
     }
 
-    /// For how long the node was slowed down in a window, in seconds by cause.
+    /// How long the node was throttled in a window, in seconds by cause.
     pub(super) fn throttled_seconds(&self, window: Window) -> BTreeMap<String, f64> {
         self.last
             .throttled_seconds
@@ -196,7 +197,7 @@ impl<'a> Series<'a> {
             .collect()
     }
 
-    /// The largest of what the readings say of something.
+    /// The largest value of one quantity in all readings.
     pub(super) fn max_of(&self, value: impl Fn(&Reading) -> Option<f64>) -> Option<f64> {
         self.readings
             .iter()
@@ -204,8 +205,8 @@ impl<'a> Series<'a> {
             .reduce(f64::max)
     }
 
-    /// Whether a pod's counters do not run through the whole window: it is missing from a reading
-    /// in or around it, or a counter falls.
+    /// Whether a pod's counters do not cover the whole window: the pod is missing from a reading in or around
+    /// the window, or a counter falls.
     pub(super) fn lost_count_of(&self, window: Window, uid: &str) -> bool {
         let ends = self
             .around(window.start_unix_seconds)
@@ -257,8 +258,8 @@ impl<'a> Series<'a> {
         (spread > 0.0).then(|| together / spread)
     }
 
-    /// When each reading inside a window was taken, and the sum of these pods' working sets in it, in bytes.
-    /// Readings that lack one of the pods are left out.
+    /// The time of each reading within a window, and the sum of these pods' working sets, in bytes. Readings
+    /// that lack one of the pods are left out.
     fn working_sets(
         &self,
         window: Window,
@@ -294,9 +295,9 @@ impl<'a> Series<'a> {
             .unwrap_or_default()
     }
 
-    /// By how much a reading's time may be off, in seconds. Without the meter's own timestamps the
-    /// counters may have been true anywhere between two scrapes: half of the longest time between
-    /// two, to either side.
+    /// The largest error of a reading's time, in seconds. Without the meter's own timestamps the counters may
+    /// belong to any time between two scrapes: half of the longest time between two scrapes, in either
+    /// direction.
     pub(super) fn timestamp_uncertainty_seconds(&self) -> f64 {
         if self
             .readings
@@ -309,10 +310,11 @@ impl<'a> Series<'a> {
         }
     }
 
-    /// By how much the counter at a time may be late, in seconds: 0 with the meter's own timestamps. A reading without
-    /// one was observed after the scrape before it, which showed another one, and not after its own; so it is late by up
-    /// to the time between these two scrapes, half of which to either side is stated. The two readings around the time
-    /// count by their shares; they may be late alike.
+    /// How late the counter may be at a time, in seconds; 0 with the meter's own timestamps. A reading
+    /// without a timestamp was taken after the previous scrape, which showed another reading, and not after
+    /// its own scrape. It is therefore late by at most the time between these two scrapes. Half of that is
+    /// returned, for either direction. The two readings around the time are weighted by their distance. Their
+    /// delays may be correlated, so the delays add up.
     pub(super) fn lateness_seconds(&self, at_unix_seconds: f64) -> f64 {
         let Some((earlier, later)) = self.around(at_unix_seconds) else {
             return self.timestamp_uncertainty_seconds();
@@ -326,7 +328,8 @@ impl<'a> Series<'a> {
         (1.0 - share) * self.late_by(earlier) + share * self.late_by(later)
     }
 
-    /// Half of the time since the scrape before a reading; of the first, half of the longest time between two.
+    /// Half of the time since the scrape before a reading. For the first reading: half of the longest time
+    /// between two.
     fn late_by(&self, reading: &Reading) -> f64 {
         if reading.meter_unix_seconds.is_some() {
             return 0.0;
@@ -348,9 +351,9 @@ impl<'a> Series<'a> {
     }
 }
 
-/// Whether a later scrape showed the same reading as an earlier one. A meter that tells its time
-/// tells it by that; stock Kepler answers within its staleness from the same snapshot, and of such
-/// scrapes the first is nearest to the time when the snapshot was taken.
+/// Whether a later scrape showed the same reading as an earlier one. If the meter reports its time, equal
+/// times mean the same reading. Stock Kepler answers from the same snapshot within its staleness. The first
+/// of such scrapes is nearest to the time of the snapshot.
 fn shows_same(earlier: &Reading, later: &Reading) -> bool {
     match (earlier.meter_unix_seconds, later.meter_unix_seconds) {
         (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),

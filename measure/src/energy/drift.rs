@@ -1,4 +1,4 @@
-//! Idle power that is not the same after the load as before it.
+//! Idle power that differs before and after the load.
 
 use super::Conditions;
 use super::checks::Evidence;
@@ -6,16 +6,16 @@ use super::noise::IdleNoise;
 
 /// A difference within this many of its standard errors is chance (for normal errors, 99.7 %).
 const STANDARD_ERRORS: f64 = 3.0;
-/// By how much a warmer board draws more, as a share of its idle power for each kelvin: the leakage of
-/// silicon about doubles with every 25 to 30 K, 2.5 % a kelvin, and is less than 40 % of an idle
-/// board's power. So much is the candidate's own heat, which is an outcome.
+/// The rise of a warmer board's power, as a share of its idle power per kelvin. The leakage of silicon about
+/// doubles every 25 to 30 K, which is 2.5 % per kelvin, and is less than 40 % of an idle board's power. The
+/// candidate's heat explains this much, and is an outcome.
 const HEAT_PER_KELVIN: f64 = 0.01;
 
-/// How far the two idle baselines differ.
+/// The difference of the two idle baselines.
 pub(super) struct Drift {
-    /// Beyond what the board's heat explains, in watts.
+    /// The part that the board's heat does not explain, in watts.
     unexplained_watts: f64,
-    /// Standard error of the difference, in watts; unknown if the baselines hold too few readings.
+    /// Standard error of the difference, in watts. Unknown if the baselines contain too few readings.
     pub(super) standard_error_watts: Option<f64>,
 }
 
@@ -49,19 +49,19 @@ impl Drift {
         }
     }
 
-    /// Whether chance does not explain it. If the noise is unknown, chance explains nothing.
+    /// Whether chance does not explain the difference. If the noise is unknown, chance explains nothing.
     pub(super) fn is_real(&self) -> bool {
         self.unexplained_watts > STANDARD_ERRORS * self.standard_error_watts.unwrap_or(0.0)
     }
 
-    /// What it may do to the net energy of a window, in joules: idle power in the window lies between the two, and half of
-    /// their difference from their mean at worst.
+    /// The largest effect on the net energy of a window, in joules. Idle power in the window lies between the
+    /// two baselines, so it differs from their mean by at most half of their difference.
     pub(super) fn effect_joules(&self, window_seconds: f64) -> f64 {
         self.unexplained_watts / 2.0 * window_seconds
     }
 
-    /// The same as a standard uncertainty, anywhere within these bounds (JCGM 100:2008, 4.3.7); absent if chance or heat
-    /// explain it.
+    /// The effect as a standard uncertainty, uniform within these bounds (JCGM 100:2008, 4.3.7). Absent if
+    /// chance or heat explains the difference.
     pub(super) fn joules(&self, window_seconds: f64) -> Option<f64> {
         self.is_real()
             .then(|| self.effect_joules(window_seconds) / 3.0_f64.sqrt())

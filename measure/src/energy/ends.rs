@@ -1,31 +1,32 @@
-//! What the two ends of a window cost in accuracy: each lies between two readings, at a time that is
-//! known no better than the clocks were compared, and beside a short gap in the load.
+//! The uncertainty due to the two ends of a window. Each end lies between two readings, next to a short gap
+//! in the load, at a time that is known only as well as the clocks were compared.
 
 use super::checks::Evidence;
 use crate::reading::Reading;
 
-/// Standard uncertainty of the measured window's energy as a share of it, from its two ends:
+/// Relative standard uncertainty of the measured window's energy, from its two ends:
 ///
-/// - **power that is not steady.** Of the power between two readings only the mean is known. If it has the
-///   standard deviation s over steps of length d, without memory, the counter leaves the line between two
-///   readings that are L apart by √(s²·d·L·f·(1 − f)) at the share f of the way: a Brownian bridge.
-///   Power with memory leaves it by less. s is that of the readings inside the window;
-/// - **clocks**, compared to ±c, what they moved between the two comparisons included: both ends move
-///   together, which matters by the difference of the powers there, √2·s. u = c/√3 (JCGM 100:2008, 4.3.7);
-/// - **the counter's step** r, where the meter tells it: each of the two readings around an end is off by
-///   r/√12, and they count by f and 1 − f;
-/// - **gaps in the load**: a gap of g seconds between two readings moves the line between them by
-///   P·g·(1 − g/L) at most, P the load's power, and a longer one by P·L/4; where the clocks are off by c,
-///   by P·c more, and never by more than P·g;
-/// - **an instrument that is read seldom.** Readings of the meter are then themselves on lines between the
-///   instrument's, L apart. Where the load begins or ends w seconds from the window, inside such a pair, the
-///   line between two powers leaves it by P·(L − w)²/(2·L) at most, and a counter's by half of that. L is the
-///   oldest that the instrument's last reading was seen, and the longest time between two scrapes more.
+/// - **power that is not steady.** Between two readings only the mean power is known. Assume power without
+///   memory, with the standard deviation s over steps of length d. At the share f of the way between two
+///   readings that are L apart, the counter then deviates from the line by √(s²·d·L·f·(1 − f)): a Brownian
+///   bridge. Power with memory deviates less. s is computed from the readings inside the window;
+/// - **clocks**, compared to ±c, including their movement between the two comparisons: both ends move
+///   together. The difference of the powers there counts, √2·s. u = c/√3 (JCGM 100:2008, 4.3.7);
+/// - **the counter's step** r, if the meter reports it: each of the two readings around an end has the error
+///   r/√12, with the weights f and 1 − f;
+/// - **gaps in the load**: a gap of g seconds between two readings moves the line between them by at most
+///   P·g·(1 − g/L), where P is the load's power. A longer gap moves the line by P·L/4. If the clocks are
+///   wrong by c, P·c is added. The sum never exceeds P·g;
+/// - **an instrument that is seldom read.** Readings of the meter then lie on lines between the instrument's
+///   readings, L apart. Assume that the load begins or ends w seconds from the window, inside such a pair.
+///   The line between two powers then deviates by at most P·(L − w)²/(2·L), and a counter's line by half of
+///   that. L is the largest observed age of the instrument's last reading, plus the longest time between two
+///   scrapes.
 ///
-/// The last two err to the same side at both ends, so these bounds add up: u = bound/√3.
+/// The last two have the same sign at both ends. Their bounds therefore add up: u = bound/√3.
 ///
-/// 1, as much as the energy itself, where fewer than three readings are inside the window, so that nothing
-/// is known of its power, or where it has no energy.
+/// The result is 1, as large as the energy itself, if the window has no energy or fewer than three readings
+/// are inside the window. In the second case its power is unknown.
 pub(super) fn relative_uncertainty(
     evidence: &Evidence<'_>,
     node_joules: f64,
@@ -56,8 +57,8 @@ pub(super) fn relative_uncertainty(
     variance.sqrt() / node_joules
 }
 
-/// How much of the load's time an instrument that is read every `between_seconds` may move over an end of
-/// the window beside `steady_seconds` of the same load, in seconds.
+/// The load's time that an instrument, which is read every `between_seconds`, may move across an end of the
+/// window, in seconds. `steady_seconds` of the same load are next to that end.
 fn blurred_seconds(between_seconds: f64, steady_seconds: f64) -> f64 {
     let beyond = between_seconds - steady_seconds.max(0.0);
     if between_seconds > 0.0 && beyond > 0.0 {
@@ -67,11 +68,11 @@ fn blurred_seconds(between_seconds: f64, steady_seconds: f64) -> f64 {
     }
 }
 
-/// The steps from reading to reading inside the measured window.
+/// The steps between consecutive readings inside the measured window.
 struct Steps {
-    /// Of their powers, in square watts.
+    /// Variance of their powers, in square watts.
     watts_variance: f64,
-    /// Their mean length.
+    /// Their mean length, in seconds.
     seconds: f64,
 }
 
@@ -97,20 +98,20 @@ impl Steps {
         })
     }
 
-    /// Of the counter at an end, in square joules.
+    /// Variance of the counter at an end, in square joules.
     fn variance_at(&self, end: &End) -> f64 {
         self.watts_variance * self.seconds * end.length_seconds * end.share * (1.0 - end.share)
     }
 }
 
-/// Where an end of the window lies between the readings around it.
+/// The position of a window's end between the readings around it.
 #[derive(Default)]
 struct End {
-    /// Time between the two; 0 where the end is at a reading.
+    /// Time between the two readings, in seconds; 0 if the end is at a reading.
     length_seconds: f64,
-    /// The end's share of the way from the one to the other.
+    /// The end's position between them: 0 at the earlier reading, 1 at the later.
     share: f64,
-    /// Step of the counter, 0 where it is unknown.
+    /// Step of the counter, in joules; 0 if unknown.
     resolution_joules: f64,
 }
 
@@ -134,7 +135,7 @@ impl End {
         self.resolution_joules.powi(2) / 12.0 * of_both
     }
 
-    /// How much of the load's time a gap beside the end may move over it, in seconds.
+    /// The load's time that a gap next to the end may move across the end, in seconds.
     fn moved_seconds(&self, gap_seconds: f64, clock_seconds: f64) -> f64 {
         let by_the_line = if 2.0 * gap_seconds < self.length_seconds {
             gap_seconds * (1.0 - gap_seconds / self.length_seconds)

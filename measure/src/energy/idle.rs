@@ -1,5 +1,5 @@
-//! What the measured pods do while nobody asks them anything. Such work is in the idle baselines, is subtracted, and so
-//! makes net energy smaller than what the candidate costs.
+//! Work of the measured pods without requests. The idle baselines contain such work, and net energy subtracts
+//! it. Net energy is then less than the candidate's cost.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,22 @@ use super::Window;
 use super::checks::Evidence;
 use crate::reading::PodReading;
 
-/// The most that the candidate's pods may use in the idle baselines, in CPUs: runtimes that tick use less than a hundredth
-/// of a CPU of a small board, and three hundredths are 3 % of the net energy of a load of one CPU.
+/// The largest CPU use of the candidate's pods in the idle baselines, in CPUs. Runtimes with a timer use less
+/// than a hundredth of a CPU of a small board. Three hundredths are 3 % of the net energy of a load of one
+/// CPU.
 const MAX_CANDIDATE_CPUS: f64 = 0.03;
-/// The same for the database's pods together: `CloudNativePG`'s instance manager answers probes all the time, on a slow
-/// board with some hundredths of a CPU, and does so for every candidate.
+/// The same limit for the database's pods together. `CloudNativePG`'s instance manager answers probes all the
+/// time. On a slow board this takes some hundredths of a CPU, equally for every candidate.
 const MAX_DATABASE_CPUS: f64 = 0.1;
-/// If the meter reports no CPU time, shares of the node stand for CPUs: by the meters' formula a pod's joules are the
-/// node's times the pod's part of all CPUs, and small boards have four.
+/// If the meter reports no CPU time, shares of the node replace CPUs. By the meters' formula a pod's joules
+/// are the node's joules times the pod's part of all CPUs, and small boards have four.
 const CPUS: f64 = 4.0;
 
 /// CPU use in the two idle baselines together.
 pub(super) struct IdleUse {
-    /// Of the candidate's pods, in CPUs, if the meter reports CPU time.
+    /// The candidate's pods, in CPUs, if the meter reports CPU time.
     pub(super) candidate_cpus: Option<f64>,
-    /// Why there is no net figure, if the pods used too much.
+    /// Why the net figure is absent, if the pods used too much.
     pub(super) withheld: Option<String>,
 }
 
@@ -48,14 +49,15 @@ impl IdleUse {
     }
 }
 
-/// Mean CPU use of these pods over both baselines. `None` for no pods, and if a reading lacks their CPU time.
+/// Mean CPU use of these pods over both baselines. `None` without pods, and if a reading lacks their CPU
+/// time.
 fn cpus(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
     let used = used(evidence, pods, |pod| pod.cpu_seconds)?;
     let seconds: f64 = baselines(evidence).iter().map(Window::seconds).sum();
     Some(used / seconds)
 }
 
-/// The same from joules.
+/// Mean CPU use of these pods over both baselines, computed from joules.
 fn cpus_by_joules(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
     let used = used(evidence, pods, |pod| pod.joules)?;
     let of_node = baselines(evidence)
@@ -65,7 +67,8 @@ fn cpus_by_joules(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f6
     (of_node > 0.0).then(|| CPUS * used / of_node)
 }
 
-/// What these pods used of a counter over both baselines. Unknown if a pod was born or its counters fell meanwhile.
+/// The rise of these pods' counter over both baselines. Unknown if a pod started or its counters fell in
+/// between.
 fn used(
     evidence: &Evidence<'_>,
     pods: &BTreeSet<String>,

@@ -1,40 +1,43 @@
-//! How much idle power varies by itself, from the readings of the two idle baselines.
+//! The variation of idle power without load, from the readings of the two idle baselines.
 
 use super::Window;
 use super::checks::Evidence;
 use super::counters::Series;
 
-/// Noise of idle power: what a mean over some seconds is off by chance.
+/// Noise of idle power: the random error of a mean over some seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct IdleNoise {
-    /// Variance of a mean over one second, in square watts; over L seconds it is an Lth of this.
+    /// Variance of a mean over one second, in square watts times seconds. Over L seconds the variance is this
+    /// divided by L.
     watts2_seconds: f64,
-    /// How well it is known.
+    /// Degrees of freedom of this variance.
     pub(super) degrees_of_freedom: f64,
 }
 
-/// The largest correlation of one step with the next that is estimated from a few dozen steps. Slower noise than
-/// that shows in the difference of the two baselines.
+/// The largest correlation of consecutive steps that can be estimated from a few dozen steps. Slower noise
+/// appears in the difference of the two baselines.
 const MAX_CORRELATION: f64 = 0.8;
 
-/// The least part of the noise of single steps that is taken to remain in a mean of many, with times that are not reported.
+/// The smallest part of the single steps' noise that is assumed to remain in a mean of many steps, if the
+/// meter reports no times.
 const LEAST_MEMORY: f64 = 0.1;
 
 impl IdleNoise {
-    /// From the mean powers between readings in both baselines, each around its own mean. `None` if no baseline has
-    /// two of them.
+    /// From the mean powers between readings in both baselines, each around its own mean. `None` if each
+    /// baseline has fewer than two of them.
     ///
-    /// An instrument that is read less often than the meter is scraped shows straight lines in between, so steps are
-    /// at least as long as its readings are apart. If one step resembles the next (correlation r), a mean of many
-    /// varies (1 + r)/(1 − r) times as much as without memory (G. V. Bayley and J. M. Hammersley, Journal of the
-    /// Royal Statistical Society Supplement 8 (1946) 184), and rests on as many times fewer degrees of freedom.
+    /// An instrument that is read less often than the meter is scraped shows straight lines in between. Steps
+    /// are therefore at least as long as the time between its readings. If one step resembles the next
+    /// (correlation r), a mean of many varies (1 + r)/(1 − r) times as much as without memory (G. V. Bayley
+    /// and J. M. Hammersley, Journal of the Royal Statistical Society Supplement 8 (1946) 184), and has that
+    /// many times fewer degrees of freedom.
     pub(super) fn of(evidence: &Evidence<'_>) -> Option<Self> {
         let attempt = evidence.attempt;
         let step_seconds = evidence
             .series
             .max_of(|reading| reading.source_age_seconds)
             .unwrap_or_default();
-        // A reading whose time may be off may be of what was before or after.
+        // If a reading's time is uncertain, the reading may belong to the time before or after the baseline.
         let margin_seconds = evidence.series.timestamp_uncertainty_seconds();
         let baselines = [attempt.idle_before, attempt.idle_after].map(|it| {
             let certainly_inside = Window {
@@ -59,18 +62,19 @@ impl IdleNoise {
         if degrees_of_freedom <= 0.0 {
             return None;
         }
-        // Around a mean of n steps the correlation comes out lower, by (1 + 3 r)/n (F. H. C. Marriott and J. A. Pope,
-        // Biometrika 41 (1954) 390).
+        // Around a mean of n steps the estimated correlation is lower, by (1 + 3 r)/n (F. H. C. Marriott and
+        // J. A. Pope, Biometrika 41 (1954) 390).
         let seen = if squares > 0.0 {
             products / squares
         } else {
             0.0
         };
         let correlation = (seen + (1.0 + 3.0 * seen) * segments / count).min(MAX_CORRELATION);
-        // Times that the meter does not report make one step longer and the next one shorter: a moving average, of which a
-        // mean varies 1 + 2 r times as much (M. S. Bartlett, Journal of the Royal Statistical Society Supplement 8 (1946)
-        // 27). What the times cost a baseline is counted on its own. Noise without memory also comes out with a negative r
-        // by chance, so r counts only as far as it exceeds its standard error, 1/√n.
+        // If the meter reports no times, one step is too long and the next too short: a moving average. Its
+        // mean varies 1 + 2 r times as much (M. S. Bartlett, Journal of the Royal Statistical Society
+        // Supplement 8 (1946) 27). The error of a baseline due to the times is counted separately. Noise
+        // without memory also gives a negative r by chance. Therefore r counts only as far as it exceeds its
+        // standard error, 1/√n.
         let memory = if correlation >= 0.0 {
             (1.0 + correlation) / (1.0 - correlation)
         } else if evidence.series.timestamp_uncertainty_seconds() > 0.0 {
@@ -84,19 +88,19 @@ impl IdleNoise {
         })
     }
 
-    /// Variance of the mean power over so many seconds, in square watts.
+    /// Variance of the mean power over `seconds`, in square watts.
     pub(super) fn variance_of(&self, seconds: f64) -> f64 {
         self.watts2_seconds / seconds
     }
 }
 
-/// Mean power over a piece of time.
+/// Mean power over one step.
 struct Step {
     watts: f64,
     seconds: f64,
 }
 
-/// The pieces of a window from reading to reading, none shorter than `least_seconds`.
+/// The steps of a window from reading to reading, none shorter than `least_seconds`.
 fn steps(series: &Series<'_>, window: Window, least_seconds: f64) -> Vec<Step> {
     let inside = window.start_unix_seconds..=window.end_unix_seconds;
     let mut steps = Vec::new();

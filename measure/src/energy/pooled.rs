@@ -1,14 +1,15 @@
-//! The detection limit of net energy from all trials of a run. One attempt knows slow changes of idle power only from
-//! the difference of its two baselines: one number. The run's trials together know how such differences scatter.
+//! The detection limit of net energy from all trials of a run. In one attempt, slow changes of idle power
+//! appear only in the difference of its two baselines: one number. The run's trials together show the
+//! variance of such differences.
 
 use super::baseline::detection_factor;
 
-/// How far idle power moves between a trial's two baselines.
+/// The movement of idle power between a trial's two baselines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PooledIdle {
     /// Variance of half the difference, in square watts.
     watts2: f64,
-    /// How well it is known.
+    /// Degrees of freedom of this variance.
     degrees_of_freedom: f64,
 }
 
@@ -17,7 +18,7 @@ pub struct PooledIdle {
 pub struct Measured {
     /// Gross energy, in joules.
     pub node_joules: f64,
-    /// Its standard uncertainty as a share of it, from the window's ends.
+    /// Its relative standard uncertainty, from the window's ends.
     pub relative_uncertainty: f64,
     /// Length of the measured window, in seconds.
     pub window_seconds: f64,
@@ -26,9 +27,9 @@ pub struct Measured {
 }
 
 impl PooledIdle {
-    /// From groups of trials under equal load, each with (B⁺ − B⁻)/2 of its trials in watts. Around the group's own mean:
-    /// what a load does to the second baseline every time (heat) is no chance, and stands in each trial's own limit.
-    /// `None` if no group has two trials.
+    /// From groups of trials under equal load: each group holds (B⁺ − B⁻)/2 of its trials in watts. The
+    /// variance is around each group's own mean, because a load's constant effect on the second baseline
+    /// (heat) is not random. That effect is in each trial's own limit. `None` if no group has two trials.
     #[must_use]
     pub fn of(groups: &[Vec<f64>]) -> Option<Self> {
         let (mut squares, mut degrees_of_freedom) = (0.0, 0.0);
@@ -50,9 +51,10 @@ impl PooledIdle {
         self.watts2.sqrt()
     }
 
-    /// The least net energy of a trial that can be told from 0, in joules: Student's t of the pooled degrees of freedom
-    /// (Welch and Satterthwaite) times the standard uncertainty. Half the difference of two independent means varies as
-    /// their mean does. Idle power in the window varies as one baseline, which is twice that, or less if the window is longer.
+    /// The detection limit of a trial's net energy, in joules: Student's t of the pooled degrees of freedom
+    /// (Welch and Satterthwaite) times the standard uncertainty. Half the difference of two independent means
+    /// varies as their mean does. Idle power in the window varies as one baseline. Its variance is twice that
+    /// of the mean, or less if the window is longer.
     #[must_use]
     pub fn detection_limit_joules(&self, trial: &Measured) -> f64 {
         let of_window = 2.0 * (trial.idle_seconds / trial.window_seconds).min(1.0);
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_every_time_is_no_chance() {
+    fn a_constant_difference_is_not_noise() {
         let pooled =
             PooledIdle::of(&[vec![0.1, 0.2, 0.3], vec![1.1, 1.2, 1.3], vec![7.0]]).unwrap();
         assert!((pooled.watts() - 0.1).abs() < 1e-12);
@@ -92,7 +94,7 @@ mod tests {
         let u = 30.0 * (0.00025_f64 * 2.0).sqrt();
         let limit = pooled.detection_limit_joules(&trial);
         assert!((limit / u - 5.0413).abs() < 1e-3, "{}", limit / u);
-        // The window's ends are known better than to eight degrees of freedom.
+        // The window's ends have more than eight degrees of freedom.
         let ends = Measured {
             relative_uncertainty: 0.1,
             ..trial

@@ -1,8 +1,8 @@
-//! Net energy, shared among pods by the CPU time that they used beyond idling.
+//! Net energy, shared among pods by their CPU time above idle.
 //!
-//! Kepler's "active" energy is node energy × CPU utilisation, so a pod's part grows with the square of the node's use: a
-//! candidate that takes 15 % less CPU time for a request comes out dearer if it drives the node to 100 % and its rival does
-//! not. What the node drew above its idle baseline does not have that error.
+//! Kepler's "active" energy is node energy × CPU utilisation. A pod's part therefore grows with the square of
+//! the node's use. A candidate with 15 % less CPU time per request then looks more expensive if only this
+//! candidate drives the node to 100 %. The node's energy above its idle baseline does not have this error.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub struct NetAttributed {
 }
 
 impl NetAttributed {
-    /// `None` without net energy, and if the use of pods or node is unknown.
+    /// `None` without net energy, and if the use of the pods or of the node is unknown.
     pub(super) fn of(evidence: &Evidence<'_>, net_joules: Option<f64>) -> Option<Self> {
         let attempt = evidence.attempt;
         let net_joules = net_joules?;
@@ -43,8 +43,8 @@ impl NetAttributed {
             let of_pods = above_idle(evidence, |evidence, window| {
                 pods_use(evidence, window, pods)
             })?;
-            // More than all of it is right too: where others rest under load, the pods also did what these no longer
-            // do, and the node's net energy is less by that.
+            // More than the whole is also correct. If others rest under load, the pods replaced the others'
+            // work, and the node's net energy is smaller by that work.
             Some(net_joules * (of_pods / of_node).max(0.0))
         };
         let candidate_joules = joules(attempt.candidate_pods)?;
@@ -60,7 +60,7 @@ impl NetAttributed {
     }
 }
 
-/// A use of the CPUs in the measured window less that in the idle baselines.
+/// CPU use in the measured window minus CPU use in the idle baselines.
 fn above_idle(
     evidence: &Evidence<'_>,
     of_window: impl Fn(&Evidence<'_>, Window) -> Option<f64>,
@@ -71,8 +71,8 @@ fn above_idle(
     Some(of(attempt.measured)? - idle)
 }
 
-/// The node's use: in CPUs, or if the meter reports no CPU time, as a share of all. Active energy is node energy × that
-/// share, interval by interval.
+/// The node's CPU use, in CPUs. If the meter reports no CPU time: as a share of all CPUs. Active energy is
+/// node energy × this share, interval by interval.
 fn node_use(evidence: &Evidence<'_>, window: Window) -> Option<f64> {
     let series = &evidence.series;
     if has_cpu_time(evidence) {
@@ -83,7 +83,7 @@ fn node_use(evidence: &Evidence<'_>, window: Window) -> Option<f64> {
     share(active_joules, series.node_joules(window).ok()?)
 }
 
-/// The same of some pods.
+/// The CPU use of some pods, in the unit of [`node_use`].
 fn pods_use(evidence: &Evidence<'_>, window: Window, pods: &BTreeSet<String>) -> Option<f64> {
     let series = &evidence.series;
     if has_cpu_time(evidence) {

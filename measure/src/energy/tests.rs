@@ -1,4 +1,4 @@
-//! Synthetic meters whose truth is known exactly.
+//! Synthetic meters with exactly known truth.
 
 mod detection;
 mod properties;
@@ -30,8 +30,8 @@ fn pods(uids: &[&str]) -> BTreeSet<String> {
     uids.iter().map(|uid| (*uid).to_owned()).collect()
 }
 
-/// A node that draws 3 W idle and 5 W more under load, from 80 s to 340 s; of the 5 W the candidate
-/// is given 60 %, the database 30 % and a neighbour 2 %. One watt of load is half a CPU.
+/// A node that draws 3 W idle and 5 W more under load, from 80 s to 340 s. Of the 5 W the candidate receives
+/// 60 %, the database 30 % and a neighbour 2 %. One watt of load is half a CPU.
 struct Lab {
     readings: Vec<Reading>,
     idle_before: Window,
@@ -95,7 +95,7 @@ impl Lab {
         evaluate(&self.attempt())
     }
 
-    /// The figures alone, whatever the checks would say.
+    /// The figures alone, without the checks.
     fn unchecked(&self) -> Result<EnergyFigures, Void> {
         figures(&Evidence::gather(&self.attempt())?)
     }
@@ -115,7 +115,7 @@ impl Lab {
         assert!(changed > 0, "no reading from {from} to {to}");
     }
 
-    /// Takes the meter's own words away, as stock Kepler has none.
+    /// Removes the values that stock Kepler does not report.
     fn into_stock_kepler(mut self) -> Self {
         for reading in &mut self.readings {
             reading.scraped_at_unix_seconds = reading.at_unix_seconds();
@@ -128,7 +128,7 @@ impl Lab {
     }
 }
 
-/// What the meter shows at a time, scraped 0.3 s later.
+/// The meter's values at a time, scraped 0.3 s later.
 fn truth(at: f64, interval_seconds: f64) -> Reading {
     let idle_joules = 1000.0 + 3.0 * at;
     let active_joules = 500.0 + 5.0 * (at - 80.0).clamp(0.0, 260.0);
@@ -251,7 +251,7 @@ fn stating(lab: &mut Lab, idle_watts: f64, watts_per_cpu: f64) {
 }
 
 #[test]
-fn a_models_accuracy_is_that_of_its_watts_by_their_part_of_the_energy() {
+fn a_models_uncertainty_weights_its_coefficients_by_their_part_of_the_energy() {
     let mut lab = Lab::read_every(1.0);
     let unknown = lab.unchecked().unwrap();
     assert_eq!(unknown.meter_relative_uncertainty, None);
@@ -260,7 +260,7 @@ fn a_models_accuracy_is_that_of_its_watts_by_their_part_of_the_energy() {
     // 220 s of 3 W, and 550 CPU-seconds of 2 J each.
     let expected = (0.1 * 660.0 + 0.2 * 1100.0) / 1760.0;
     assert_near_some(figures.meter_relative_uncertainty, expected);
-    // The model's word for it counts, and not the meter's bound.
+    // The model's own uncertainty counts, not the meter's bound.
     lab.change(-10.0, 500.0, |reading| {
         reading.relative_uncertainty = Some(0.2);
     });
@@ -271,7 +271,7 @@ fn a_models_accuracy_is_that_of_its_watts_by_their_part_of_the_energy() {
 }
 
 #[test]
-fn what_a_models_watts_multiply_is_known_without_any_pods_counters() {
+fn the_parts_of_a_models_energy_are_known_without_the_pods_counters() {
     let lab = Lab::read_every(1.0);
     let figures = lab.unchecked().unwrap();
     let lost = EnergyFigures {
@@ -294,7 +294,7 @@ fn what_a_models_watts_multiply_is_known_without_any_pods_counters() {
 }
 
 #[test]
-fn each_of_several_servers_is_told_its_part() {
+fn each_of_several_servers_has_its_own_figures() {
     let mut lab = Lab::read_every(1.0);
     lab.candidate_pods = pods(&[CANDIDATE, NEIGHBOUR]);
     lab.workloads = BTreeMap::from([
@@ -306,7 +306,7 @@ fn each_of_several_servers_is_told_its_part() {
         panic!("{:?}", figures.workloads);
     };
     assert_eq!((back.name.as_str(), front.name.as_str()), ("back", "front"));
-    // 220 s of 5 W, of which 60 % and 2 %; a watt is half a CPU.
+    // 220 s of 5 W, with shares of 60 % and 2 %; a watt is half a CPU.
     assert_near_some(front.joules, 660.0);
     assert_near_some(back.joules, 22.0);
     assert_near_some(back.joules_per_request, 0.022);
@@ -322,7 +322,7 @@ fn each_of_several_servers_is_told_its_part() {
 
 /// The window's ends lie 0.37 s and 0.63 s from the readings around them.
 #[test]
-fn what_the_windows_ends_cost_is_stated() {
+fn the_uncertainty_covers_the_windows_ends() {
     let stated_joules = |lab: &Lab| {
         let figures = lab.unchecked().unwrap();
         figures.node_joules_relative_uncertainty * figures.node_joules
@@ -334,7 +334,7 @@ fn what_the_windows_ends_cost_is_stated() {
     let of_steps = 0.25 * (2.0 / 12.0 * (0.37_f64.powi(2) + 0.63_f64.powi(2))).sqrt();
     assert_near(stated_joules(&coarse), of_steps);
 
-    // Power of 8.5 W and 7.5 W by turns, in the window's 219 steps from reading to reading.
+    // Alternating powers of 8.5 W and 7.5 W, in the window's 219 steps from reading to reading.
     let mut unsteady = Lab::read_every(1.0);
     for reading in unsteady.readings.iter_mut().step_by(2) {
         reading.node_joules += 0.5;
@@ -352,11 +352,11 @@ fn what_the_windows_ends_cost_is_stated() {
     gaps.ends.gap_after_seconds = 0.02;
     let of_gaps = 5.0 * (0.05 * 0.95 + 0.02 * 0.98) / 3.0_f64.sqrt();
     assert_near(stated_joules(&gaps), of_gaps);
-    // What the window's joules are uncertain by, its net joules are too.
+    // The uncertainty of the window's joules is also in its net joules.
     let limit = gaps.unchecked().unwrap().net_detection_limit_joules;
     assert_near(limit, 3.29 * of_gaps);
 
-    // Nothing is known of the power in a window of two readings.
+    // In a window of two readings the power is unknown.
     let mut short = Lab::read_every(1.0);
     short.measured = window(200.2, 201.4);
     assert_near(
@@ -381,7 +381,7 @@ fn peak_memory_is_the_largest_sum_inside_the_window() {
     assert_near_some(figures.database_peak_working_set_bytes, 2.0 * grown);
 }
 
-/// Eleven minutes of load, in which each of the candidate's pods grows by 2,000 bytes a second.
+/// Eleven minutes of load, in which each of the candidate's pods grows by 2,000 bytes per second.
 fn long_lab() -> Lab {
     let mut lab = Lab::read_every(1.0);
     lab.readings
@@ -413,7 +413,11 @@ fn memory_that_grows_has_a_slope_in_windows_that_are_long_enough() {
     assert_eq!(growth(&lab), None, "caches still fill");
     let mut crashed = long_lab();
     crashed.restarted_pods = pods(&[CANDIDATE]);
-    assert_eq!(growth(&crashed), None, "a new process begins from below");
+    assert_eq!(
+        growth(&crashed),
+        None,
+        "a new process starts with less memory"
+    );
     crashed.restarted_pods = pods(&[DATABASE]);
     assert_near_some(growth(&crashed), 2000.0);
 }
@@ -455,7 +459,7 @@ fn without_a_success_nothing_is_per_request() {
 }
 
 #[test]
-fn what_the_meter_does_not_serve_is_unknown_and_not_zero() {
+fn values_that_the_meter_does_not_report_are_unknown_and_not_zero() {
     let mut lab = Lab::read_every(1.0);
     lab.change(-2.0, 430.0, |reading| {
         reading.active_joules = None;
@@ -523,7 +527,7 @@ fn net_is_withheld_below_its_detection_limit() {
 }
 
 #[test]
-fn net_is_withheld_where_the_load_draws_no_more_than_idle() {
+fn net_is_withheld_if_the_load_draws_no_more_than_idle() {
     let mut lab = Lab::read_every(1.0);
     for reading in &mut lab.readings {
         reading.node_joules = 1000.0 + 3.0 * (reading.at_unix_seconds() - T0);
@@ -535,7 +539,7 @@ fn net_is_withheld_where_the_load_draws_no_more_than_idle() {
 }
 
 #[test]
-fn net_is_withheld_where_a_baseline_is_shorter_than_two_intervals() {
+fn net_is_withheld_if_a_baseline_is_shorter_than_two_intervals() {
     let mut lab = Lab::read_every(1.0);
     lab.idle_after = window(360.0, 362.0);
     assert_near_some(lab.evaluate().unwrap().net_joules, 1100.0);
@@ -548,8 +552,8 @@ fn net_is_withheld_where_a_baseline_is_shorter_than_two_intervals() {
     );
 }
 
-/// What a meter shows of the lab's node through a plug that is read every `between` seconds, first at
-/// `phase`: straight lines between its powers. The age is that of the plug's last reading.
+/// The values of the lab's meter through a plug that is read every `between` seconds, first at `phase`:
+/// straight lines between the plug's powers. The age is the age of the plug's last reading.
 fn through_a_plug(lab: &mut Lab, between: f64, phase: f64) {
     let watts = |at: f64| {
         if (80.0..340.0).contains(&at) {
@@ -576,7 +580,7 @@ fn through_a_plug(lab: &mut Lab, between: f64, phase: f64) {
 }
 
 #[test]
-fn a_plug_that_is_read_seldom_states_what_it_blurs() {
+fn a_seldom_read_plug_increases_the_uncertainty() {
     let (between, steady) = (4.0, 2.0);
     let mut lab = Lab::read_every(0.5);
     lab.measured = window(80.0 + steady, 340.0 - steady);
@@ -592,9 +596,12 @@ fn a_plug_that_is_read_seldom_states_what_it_blurs() {
         assert!(off <= bound, "phase {step}: {off} beyond {bound}");
         worst = worst.max(off / bound);
     }
-    assert!(worst > 0.25, "the bound is {worst} of what happens");
+    assert!(
+        worst > 0.25,
+        "the largest error is only {worst} of the bound"
+    );
 
-    // Steady load for longer than between two readings of the plug: nothing is blurred.
+    // The load is steady for longer than the plug's interval: no error.
     lab.measured = window(80.0 + 5.0, 340.0 - 5.0);
     lab.ends.steady_before_seconds = 5.0;
     lab.ends.steady_after_seconds = 5.0;
@@ -640,7 +647,7 @@ fn a_snapshot_that_stock_kepler_shows_twice_counts_once_at_its_first_time() {
     let before = lab.evaluate().unwrap();
     lab.readings.extend(repeats);
     let after = lab.evaluate().unwrap();
-    // A scrape that still showed the old snapshot 0.6 s before leaves less time in which the new one was taken.
+    // A scrape 0.6 s earlier still showed the old snapshot. The new one was then taken in a shorter time.
     let of_times = |u: f64| u * (2.0_f64 / 3.0).sqrt() / 220.0;
     assert_near(before.node_joules_relative_uncertainty, of_times(0.5));
     assert_near(after.node_joules_relative_uncertainty, of_times(0.3));
@@ -655,7 +662,7 @@ fn a_snapshot_that_stock_kepler_shows_twice_counts_once_at_its_first_time() {
 #[test]
 fn a_crash_of_the_candidate_keeps_the_nodes_figures() {
     let mut lab = Lab::read_every(1.0);
-    // The meter lost sight of the pod and counted it anew, as Kepler does.
+    // The meter lost the pod and restarted its counters, as Kepler does.
     lab.change(200.0, 210.0, |reading| {
         reading.pods.remove(CANDIDATE);
     });
@@ -699,7 +706,7 @@ fn rounding_never_makes_the_rest_negative() {
     let mut lab = Lab::read_every(1.0);
     lab.change(-2.0, 430.0, |reading| {
         reading.pods.remove(NEIGHBOUR);
-        // 71 % and the database's 30 % are more than there is, but within the check's margin.
+        // 71 % and the database's 30 % exceed the whole, but are within the check's margin.
         let joules = reading.active_joules.map(|active| active * 0.71);
         reading.pods.get_mut(CANDIDATE).unwrap().joules = joules;
     });
@@ -709,7 +716,7 @@ fn rounding_never_makes_the_rest_negative() {
 }
 
 #[test]
-fn a_crash_that_the_meter_counted_through_costs_nothing() {
+fn a_crash_without_a_loss_of_counters_changes_nothing() {
     let mut lab = Lab::read_every(1.0);
     lab.restarted_pods = pods(&[CANDIDATE]);
     assert_true_figures(&lab.evaluate().unwrap());

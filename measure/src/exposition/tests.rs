@@ -52,7 +52,7 @@ fn resolves_escapes_in_labels() {
 }
 
 #[test]
-fn reads_the_numbers_that_are_none() {
+fn reads_nan_and_infinities() {
     let values: Vec<f64> = parse("a NaN\na +Inf\na -Inf\na Inf\n")
         .unwrap()
         .iter()
@@ -66,7 +66,7 @@ fn reads_the_numbers_that_are_none() {
 }
 
 #[test]
-fn says_on_which_line_what_is_wrong() {
+fn an_error_names_the_line_and_the_problem() {
     let cases = [
         ("a 1\nb 12", "line 2: the text ends inside this line"),
         ("# x\n9a 1\n", "line 2: a metric name is expected"),
@@ -108,7 +108,7 @@ fn says_on_which_line_what_is_wrong() {
     }
 }
 
-/// A sample as a meter writes it.
+/// A sample in the format of a meter.
 fn write(sample: &Sample) -> String {
     let mut text = sample.name.clone();
     for (index, (name, value)) in sample.labels.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! The figures of one run of Fortio that may be shown.
+//! The figures of one run of Fortio for the status.
 
 use std::collections::BTreeMap;
 
 use super::{FortioResult, is_success};
 use crate::{latency::Percentile, load::RequestFigures};
 
-/// The figures of `result`, where answers with a code of `expected` are successes.
+/// The figures of `result`. Answers with a code of `expected` are successes.
 #[must_use]
 pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
     let is_expected = |code: i32| expected.iter().any(|expected| i32::from(*expected) == code);
@@ -43,7 +43,7 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
         }),
         percentiles_ms,
         error_rate: (requests > 0).then(|| errors as f64 / requests as f64),
-        // A connection that skips what it is late for may be idle though the target is slow.
+        // A connection that skips late requests may be idle although the target is slow.
         occupancy: (requests > 0 && seconds > 0.0 && !result.skips_late)
             .then(|| result.latency.sum_seconds / (seconds * f64::from(result.threads))),
         shortfall: result
@@ -57,8 +57,9 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
     }
 }
 
-/// Requests per second that a uniform load lacks without being late: connection k of n begins k intervals of the whole
-/// rate after the first, and ends as much later, so that the run is n − 1 intervals longer than its requests take.
+/// Requests per second that a uniform load lacks without being late. Connection k of n begins k intervals of
+/// the whole rate after the first, and ends as much later. The run is therefore n − 1 intervals longer than
+/// its requests take.
 fn staggered(result: &FortioResult) -> f64 {
     if result.uniform && result.duration_seconds > 0.0 {
         f64::from(result.threads.saturating_sub(1)) / result.duration_seconds

@@ -1,4 +1,4 @@
-//! Fortio's JSON, parsed once into what the product uses.
+//! The parser of Fortio's JSON.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::latency::{Bucket, Histogram, Percentile};
 use crate::report::LoadSpan;
 use crate::{LEAST_SECONDS, NUMBERS_END};
 
-/// What Fortio observed in one run, in one unit for one thing. Only [`parse`] makes it from Fortio's
-/// JSON; its own serialised form is what the ledger keeps.
+/// Fortio's observations in one run, with one unit per quantity. Only [`parse`] creates it from Fortio's
+/// JSON. The ledger stores its own serialised form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FortioResult {
@@ -20,40 +20,42 @@ pub struct FortioResult {
     pub version: String,
     /// The URL under load.
     pub url: String,
-    /// The labels it was given.
+    /// The labels from the command line.
     pub labels: String,
     /// When the first counted request was sent: Unix seconds by the clock of the injector's node.
     pub start_unix_seconds: f64,
-    /// From there to the last answer. 0 only in a run interrupted before it began.
+    /// Time from there to the last answer, in seconds. 0 only in a run that was interrupted before it began.
     pub duration_seconds: f64,
-    /// The amount of load asked for.
+    /// The requested amount of load.
     pub requested: Amount,
-    /// The rate asked for, requests per second; absent: the greatest.
+    /// The requested rate, in requests per second; absent for the maximum rate.
     pub requested_rate: Option<f64>,
-    /// Whether the connections' requests were spread evenly over the time between two of a connection's requests.
+    /// Whether the connections' requests were spread evenly over the time between two requests of one
+    /// connection.
     #[serde(default)]
     pub uniform: bool,
-    /// Whether a connection that was late skipped requests, instead of sending them as soon as it could.
+    /// Whether a late connection skipped requests. Otherwise it sent them as soon as it could.
     #[serde(default)]
     pub skips_late: bool,
-    /// Requests per second over all requests, the failed ones too.
+    /// Requests per second over all requests, including the failed ones.
     pub actual_rate: f64,
-    /// Connections in use: fewer than asked for where there are fewer than two requests for each.
+    /// Connections in use. Fortio uses fewer than requested if there are fewer than two requests per
+    /// connection.
     pub threads: u32,
-    /// Latencies of all requests, the failed ones too.
+    /// Latencies of all requests, including the failed ones.
     pub latency: Histogram,
-    /// Latencies of the requests that failed by Fortio's own rule ([`is_success`]).
+    /// Latencies of the requests that failed by Fortio's definition ([`is_success`]).
     pub error_latency: Histogram,
-    /// Number of answers by status code; −1 is a request without one (refused, reset, timed out).
+    /// Number of answers by status code; −1 is a request without an answer (refused, reset, timed out).
     pub codes: BTreeMap<i32, u64>,
-    /// Connections opened. More than `threads`: some were closed under way.
+    /// Number of connections opened. If it exceeds `threads`, some connections were closed during the run.
     pub sockets: u64,
-    /// Sizes of the answers with their headers; absent where there was no request.
+    /// Sizes of the answers with their headers; absent without requests.
     pub response_sizes: Option<ResponseSizes>,
 }
 
-/// Sizes of the answers in bytes, headers included. An answer cut short counts as a success to Fortio:
-/// where all answers should be equally long, it shows here.
+/// Sizes of the answers in bytes, headers included. Fortio counts a truncated answer as a success. If all
+/// answers should have the same length, a truncated answer shows here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResponseSizes {
@@ -66,26 +68,27 @@ pub struct ResponseSizes {
     /// The standard deviation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_deviation_bytes: Option<f64>,
-    /// The mean of the headers alone. Fortio counts none for an answer that failed.
+    /// The mean of the headers alone. Fortio counts no headers for an answer that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_header_bytes: Option<f64>,
 }
 
-/// Why a text is no result to build on.
+/// Why a text is not a usable result.
 #[derive(Debug, Error)]
 pub enum FortioError {
-    /// No JSON, or a field is missing or of another type. A count below 0 is reported so too.
+    /// The text is not JSON, or a field is missing or has another type. A negative count is also reported as
+    /// this error.
     #[error("not a result of Fortio: {0}")]
     Json(#[from] serde_json::Error),
-    /// Fortio says that the run did not take place.
+    /// Fortio reports that the run did not take place.
     #[error("Fortio did not run: {0}")]
     Failed(String),
-    /// A field has a value that cannot be.
+    /// A field has an impossible value.
     #[error("Fortio's result has {field} = {value}")]
     Value {
-        /// Fortio's name of it.
+        /// Fortio's name of the field.
         field: &'static str,
-        /// What it says.
+        /// The field's value.
         value: String,
     },
     /// Two counts of the same thing differ.
@@ -97,7 +100,7 @@ pub enum FortioError {
         what: &'static str,
         /// Its value.
         count: u64,
-        /// The other.
+        /// The other count.
         other_what: &'static str,
         /// Its value.
         other_count: u64,
@@ -105,7 +108,7 @@ pub enum FortioError {
 }
 
 impl FortioResult {
-    /// Whether the run ended before the amount that was asked for. Fortio's exit code does not say so.
+    /// Whether the run ended before the requested amount. Fortio's exit code does not show this.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         match self.requested {
@@ -120,7 +123,7 @@ impl FortioResult {
         }
     }
 
-    /// When the load was on.
+    /// The load's interval and counts.
     #[must_use]
     pub fn span(&self) -> LoadSpan {
         LoadSpan {
@@ -131,21 +134,21 @@ impl FortioResult {
         }
     }
 
-    /// When the last answer came: Unix seconds by the clock of the injector's node.
+    /// Time of the last answer, in Unix seconds by the clock of the injector's node.
     #[must_use]
     pub fn end_unix_seconds(&self) -> f64 {
         self.start_unix_seconds + self.duration_seconds
     }
 }
 
-/// What Fortio counts as a success, whatever a benchmark expects: 2xx, and 418. On any other code it
-/// also closes the connection, so a load whose expected code is another measures connecting.
+/// Fortio's definition of success, independent of the benchmark's: 2xx and 418. On any other code it also
+/// closes the connection. If the expected code is another one, the load therefore measures connecting.
 #[must_use]
 pub fn is_success(code: i32) -> bool {
     (200..300).contains(&code) || code == 418
 }
 
-/// Reads the JSON that Fortio wrote for an HTTP run.
+/// Parses the JSON that Fortio wrote for an HTTP run.
 pub fn parse(json: &str) -> Result<FortioResult, FortioError> {
     let raw: Raw = serde_json::from_str(json)?;
     if raw.error {
@@ -191,7 +194,7 @@ pub fn parse(json: &str) -> Result<FortioResult, FortioError> {
     Ok(result)
 }
 
-/// Fortio's own names and types, those in use.
+/// Fortio's own names and types of the fields that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Raw {
@@ -281,7 +284,7 @@ fn not_negative(field: &'static str, number: f64) -> Result<f64, FortioError> {
     }
 }
 
-/// "exactly 20000 calls", with ", interrupted after 17" behind it where that is so, or a Go duration.
+/// "exactly 20000 calls", possibly followed by ", interrupted after 17"; or a Go duration.
 fn requested_amount(raw: &Raw) -> Result<Amount, FortioError> {
     if raw.exactly > 0 {
         return Ok(Amount::Requests(raw.exactly));
@@ -357,14 +360,14 @@ fn response_sizes(
     }))
 }
 
-/// The sum of counts, which nothing keeps from being larger than any count can be.
+/// The sum of counts. It saturates, because any counts can be in the JSON.
 fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
 impl FortioResult {
-    /// Whether figures can be made of it, whoever wrote it down: counts of the same requests agree, and
-    /// what is divided by is above 0.
+    /// Checks that figures can be computed from this result, which may come from any writer. Counts of the
+    /// same requests must agree, and divisors must be above 0.
     pub(crate) fn check(&self) -> Result<(), FortioError> {
         let requested = match self.requested {
             Amount::Requests(requests) => requests,
@@ -399,7 +402,8 @@ impl FortioResult {
             });
         }
         let (all, errors) = (self.latency.sum_seconds, self.error_latency.sum_seconds);
-        // Both are sums of the same numbers in another order: equal but for rounding where all failed.
+        // Both are sums of the same numbers in another order. If all requests failed, they are equal except
+        // for rounding.
         if errors > all * (1.0 + 1e-9) {
             return Err(value("ErrorsDurationHistogram.Sum", &errors));
         }

@@ -1,20 +1,20 @@
-//! The load as it is asked for, and Fortio's arguments for it.
+//! The requested load, and Fortio's arguments for it.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Width of the histogram's finest buckets, in seconds. With Fortio's own 1 ms the median of a service
-/// that answers in 0.13 ms reads 0.51 ms.
+/// Width of the histogram's finest buckets, in seconds. With Fortio's default of 1 ms the median of a service
+/// that answers in 0.13 ms is reported as 0.51 ms.
 const RESOLUTION_SECONDS: &str = "0.0001";
 
 /// The percentiles that Fortio computes.
 const PERCENTILES: &str = "50,75,90,99,99.9";
 
-/// How much load.
+/// The amount of load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Amount {
-    /// For this many seconds (> 0). Fortio first sends one uncounted request on each connection.
+    /// This many seconds (> 0). Fortio first sends one uncounted request on each connection.
     DurationSeconds(f64),
     /// Exactly this many requests (≥ 1). Fortio opens its connections within the first of them.
     Requests(u64),
@@ -26,7 +26,7 @@ pub enum Amount {
 pub enum Body {
     /// This text.
     Text(String),
-    /// What is in the file at this path, on the injector's file system.
+    /// The content of the file at this path, on the injector's file system.
     File(String),
 }
 
@@ -34,19 +34,21 @@ pub enum Body {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSettings {
-    /// `http://` or `https://`; each `{uuid}` in it is fresh for every request.
+    /// `http://` or `https://`; each `{uuid}` in it is replaced by a new UUID for every request.
     pub url: String,
     /// Connections, each with one request at a time (closed loop). At least 1.
     pub connections: u32,
-    /// How much load.
+    /// The amount of load.
     pub amount: Amount,
-    /// Requests per second over all connections (> 0); absent: as fast as the answers come.
+    /// Requests per second over all connections (> 0). Absent: each connection sends as soon as it has the
+    /// answer.
     pub rate: Option<f64>,
-    /// Whether a connection that is late at a rate sends the missed requests as soon as it can. If not, it skips them.
+    /// Whether a late connection sends the missed requests as soon as it can, at a fixed rate. If not, it
+    /// skips them.
     pub catch_up: bool,
-    /// For connecting and, again, for each answer; seconds (> 0).
+    /// Timeout for connecting and, again, for each answer; seconds (> 0).
     pub timeout_seconds: f64,
-    /// HTTP method. Not `HEAD`: Fortio waits for the body that a `HEAD` answer announces but never has.
+    /// HTTP method. Not `HEAD`: Fortio waits for the body that a `HEAD` answer announces but never sends.
     pub method: String,
     /// Header names and values.
     pub headers: Vec<(String, String)>,
@@ -56,42 +58,42 @@ pub struct LoadSettings {
     pub labels: String,
 }
 
-/// Why Fortio cannot be run so.
+/// Why Fortio cannot run with these settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SettingsError {
-    /// No scheme that Fortio loads by HTTP, or no host.
+    /// The scheme is not HTTP or HTTPS, or the host is missing.
     #[error("the URL must start with http:// or https:// and name a host, not {0:?}")]
     Url(String),
-    /// No connection.
+    /// No connections.
     #[error("connections must be at least 1")]
     Connections,
-    /// Nothing to do, or something endless.
+    /// No load, or an endless load.
     #[error("the duration must be more than 0 seconds and less than a day, not {0}")]
     Duration(f64),
-    /// Nothing to do.
+    /// No requests.
     #[error("requests must be at least 1")]
     Requests,
-    /// A rate of 0 would mean the greatest rate to Fortio.
+    /// Fortio interprets a rate of 0 as the maximum rate.
     #[error(
-        "the rate must be more than 0 requests per second, not {0}; leave it out for the greatest"
+        "the rate must be more than 0 requests per second, not {0}; omit it for the maximum rate"
     )]
     Rate(f64),
     /// A timeout of 0 would fail every request.
     #[error("the timeout must be more than 0 seconds and less than a day, not {0}")]
     Timeout(f64),
-    /// Not a method.
+    /// Not a valid method.
     #[error("the method must be letters and dashes only, such as GET, not {0:?}")]
     Method(String),
-    /// `HEAD` never ends in Fortio.
+    /// Fortio never ends with `HEAD`.
     #[error("Fortio cannot send HEAD: it waits for the body until the timeout; use GET")]
     Head,
-    /// Not a header.
+    /// Not a valid header.
     #[error("a header must be a name and a value without line breaks, not {0:?}")]
     Header(String),
 }
 
 impl LoadSettings {
-    /// Says what is wrong with the settings before any load is made.
+    /// Checks the settings before any load is generated.
     pub fn check(&self) -> Result<(), SettingsError> {
         let host = self
             .url
@@ -135,14 +137,14 @@ impl LoadSettings {
     }
 }
 
-/// Above 0 and below a day, as every time in a trial is.
+/// Above 0 and below a day, as every time in a trial.
 fn is_span(seconds: f64) -> bool {
     seconds > 0.0 && seconds < 86_400.0
 }
 
-/// Fortio's arguments (without the program) for `settings`. The result goes to the file `json_path`,
-/// or for `-` to the standard output, which then holds nothing else. With `access_log` each request is a line
-/// in that file.
+/// Fortio's arguments (without the program) for `settings`. Fortio writes the result to the file `json_path`,
+/// or for `-` to the standard output, which then contains nothing more. With `access_log` Fortio writes one
+/// line per request to that file.
 #[must_use]
 pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) -> Vec<String> {
     let mut arguments: Vec<String> = vec!["load".into()];
@@ -151,18 +153,18 @@ pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) 
         arguments.push(value.into());
     };
     flag("-json", json_path);
-    // A target that refuses connections would otherwise fill the log with a line for each request.
+    // If a target refuses connections, each request would otherwise log a line.
     flag("-loglevel", "critical");
     flag("-c", &settings.connections.to_string());
     match settings.amount {
         Amount::DurationSeconds(seconds) => flag("-t", &format!("{seconds}s")),
         Amount::Requests(requests) => flag("-n", &requests.to_string()),
     }
-    // 0 is the greatest rate on Fortio's command line.
+    // On Fortio's command line, 0 is the maximum rate.
     flag("-qps", &settings.rate.unwrap_or(0.0).to_string());
     flag("-r", RESOLUTION_SECONDS);
     flag("-p", PERCENTILES);
-    // By itself Fortio looks for IPv4 alone.
+    // By default Fortio looks for IPv4 only.
     flag("-resolve-ip-type", "ip");
     flag("-timeout", &format!("{}s", settings.timeout_seconds));
     flag("-X", &settings.method);
@@ -178,15 +180,16 @@ pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) 
     if let Some(path) = access_log {
         flag("-access-log-file", path);
     }
-    // What the candidate answers is an outcome: without these two, one early error would end the run
-    // without a result, and each error would be a line in the log.
+    // The candidate's answers are an outcome. Without these two arguments, one early error would end the run
+    // without a result, and each error would log a line.
     arguments.push("-allow-initial-errors".into());
     arguments.push("-log-errors=false".into());
     // Fortio resolves the name again for each new connection (`FastClient.connect` in fhttp/http_client.go). A server that
     // closes each connection would then load the cluster's DNS, which may share the injector's CPUs.
     arguments.push("-no-reresolve".into());
     if settings.rate.is_some() {
-        // Else all connections send at the same moment (`runOne` in periodic/periodic.go), a burst per interval.
+        // Otherwise all connections send at the same moment (`runOne` in periodic/periodic.go): a burst per
+        // interval.
         arguments.push("-uniform".into());
         if !settings.catch_up {
             arguments.push("-nocatchup".into());

@@ -1,8 +1,8 @@
-//! One request as a script of k6, so that it can be sent at a rate whether or not earlier ones are answered.
+//! One request as a k6 script, which can be sent at a rate before earlier requests are answered.
 
 use serde_json::json;
 
-/// One request, sent again and again.
+/// One request that is sent repeatedly.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenRequest {
     /// HTTP method.
@@ -17,8 +17,8 @@ pub struct OpenRequest {
     pub timeout_seconds: f64,
 }
 
-/// What sends one request. As in Fortio, each {uuid} in URL and body is fresh for every request, redirects are answers, and a
-/// body is read and not kept.
+/// The script that sends one request. As in Fortio, each {uuid} in URL and body is replaced by a new UUID for
+/// every request, redirects count as answers, and a body is read and discarded.
 const TEMPLATE: &str = "import http from 'k6/http';
 
 const request = REQUEST;
@@ -39,7 +39,7 @@ export default function () {
 ";
 
 impl OpenRequest {
-    /// The script, which finds scheme, host, port and path in `__ENV.URL`.
+    /// The script. It takes scheme, host, port and path from `__ENV.URL`.
     #[must_use]
     pub fn script(&self) -> String {
         let mut headers = serde_json::Map::new();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_a_request_is_data_and_no_code() {
+    fn every_byte_of_a_request_is_data_and_not_code() {
         let script = request().script();
         let data = "const request = {\"body\":\"'\\\\\\n${x} REQUEST\",\"expectedStatus\":[200,404],\
             \"headers\":{\"Accept\":\"a, b\"},\"method\":\"PUT\",\"timeout\":\"250ms\"};";

@@ -1,4 +1,4 @@
-//! The line that the output `cycles` prints, read once into what the product uses.
+//! The parser of the line that the output `cycles` prints.
 
 use std::collections::BTreeMap;
 
@@ -14,53 +14,53 @@ use crate::{
     report::LoadSpan,
 };
 
-/// Checks that are told by name; the others are told together.
+/// The number of checks that are reported by name. The others are reported together.
 const MOST_CHECKS: usize = 16;
-/// Under this name checks beyond the first ones are counted together (`injector/k6/cycles.go`).
+/// The name under which further checks are counted together (`injector/k6/cycles.go`).
 pub const OTHER_CHECKS: &str = "(others)";
-/// The most characters of a check's name; a longer one is cut (`injector/k6/cycles.go`). A status of an unbounded size
-/// could not be stored, and the run would never end.
+/// The most characters of a check's name; a longer name is cut (`injector/k6/cycles.go`). A status of
+/// unbounded size could not be stored, and the run would never end.
 pub const MOST_NAME_CHARS: usize = 128;
-/// The most texts that a script threw, and characters of each.
+/// The largest number of error texts that a script threw, and of characters in each.
 const MOST_FAILURES: usize = 8;
 const MOST_FAILURE_CHARS: usize = 200;
 
-/// The percentiles that are told of a run, as Fortio's.
+/// The percentiles that a report contains; the same as Fortio's.
 const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
 
-/// What k6 observed in one measured window.
+/// k6's observations in one measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct K6Result {
     /// k6's version.
     pub version: String,
-    /// When the window began: Unix seconds by the clock of the injector's node.
+    /// Start of the window, in Unix seconds by the clock of the injector's node.
     pub start_unix_seconds: f64,
-    /// Its length; less than was asked for only where the load was interrupted.
+    /// Length of the window, in seconds. Less than requested only if the load was interrupted.
     pub duration_seconds: f64,
-    /// The length that was asked for.
+    /// The requested length, in seconds.
     pub asked_seconds: f64,
-    /// Agents that each run the script, one cycle after another. At a rate: the most of them.
+    /// Number of agents that each run the script, one cycle after another. At a rate: the maximum number.
     pub agents: u32,
-    /// Cycles that were to begin each second, whether or not earlier ones had ended; absent: as many as the
-    /// agents can.
+    /// Cycles that should begin each second, even if earlier ones have not ended. Absent: as many as the
+    /// agents can run.
     pub rate: Option<f64>,
-    /// Cycles of which nothing failed.
+    /// Durations of the cycles without a failure.
     pub cycles: Histogram,
-    /// How long those took that failed, without buckets: those that took longer than the timeout, in which the
-    /// script threw, a check did not hold, or a request had no expected answer.
+    /// Durations of the failed cycles, without buckets. A cycle fails if it takes longer than the timeout, if
+    /// the script throws, if a check fails, or if a request has no expected answer.
     pub failed_cycles: Histogram,
-    /// Cycles that were due and did not begin, because no agent was free.
+    /// Cycles that were due and did not begin, because all agents were busy.
     pub dropped_cycles: u64,
     /// HTTP requests of all cycles.
     pub requests: HttpRequests,
     /// The script's checks by name.
     pub checks: BTreeMap<String, CheckCounts>,
-    /// What the script threw at first, in its own words; of the whole load.
+    /// The first errors that the script threw in the whole load, verbatim.
     pub first_failures: Vec<String>,
-    /// CPU time that k6 used in the window.
+    /// CPU time that k6 used in the window, in seconds.
     pub cpu_seconds: f64,
-    /// CPUs that it could use.
+    /// Number of CPUs that k6 could use.
     pub cpus: u32,
 }
 
@@ -68,66 +68,67 @@ pub struct K6Result {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRequests {
-    /// All of them.
+    /// The number of all requests.
     pub count: u64,
-    /// Those without an expected answer: any code from 200 to 399, where the script does not say otherwise.
+    /// The number of requests without an expected answer. Unless the script says otherwise, codes from 200 to
+    /// 399 are expected.
     pub failed: u64,
-    /// For how long agents waited within the window, to connect and for answers, added up: those too that came
-    /// after its end, or never.
+    /// Sum of the agents' waiting times within the window, to connect and for answers. It includes answers
+    /// that came after the window's end, or never.
     pub waited_seconds: f64,
     /// By status code; 0 is a request without an answer.
     pub codes: BTreeMap<String, u64>,
 }
 
-/// How often a check of the script held.
+/// Results of one check of the script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckCounts {
-    /// Held.
+    /// How often the check passed.
     pub passed: u64,
-    /// Did not.
+    /// How often the check failed.
     pub failed: u64,
 }
 
-/// What k6 left of one load.
+/// k6's output for one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct K6Output {
-    /// Of the measured window.
+    /// The result of the measured window.
     pub measured: K6Result,
-    /// The load before it.
+    /// The load before the window.
     pub warm_up: LoadSpan,
-    /// The load after it.
+    /// The load after the window.
     pub tail: LoadSpan,
-    /// How long cycles took in the course of the window.
+    /// Durations of the cycles over the time of the window.
     pub course: Option<Course>,
 }
 
-/// Why a text is no result to build on.
+/// Why a text is not a usable result.
 #[derive(Debug, Error)]
 pub enum K6Error {
-    /// No line of the output `cycles`.
-    #[error("k6 printed no result: no cycle was begun")]
+    /// The text has no line of the output `cycles`.
+    #[error("k6 printed no result: no cycle began")]
     NoResult,
-    /// A field is missing or of another type.
+    /// A field is missing or has another type.
     #[error("not a result of k6: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field has a value that cannot be.
+    /// A field has an impossible value.
     #[error("k6's result has {field} = {value}")]
     Value {
-        /// Its name.
+        /// The field's name.
         field: &'static str,
-        /// What it says.
+        /// The field's value.
         value: String,
     },
 }
 
-/// The line of the output `cycles` in what k6 printed.
+/// The line of the output `cycles` in k6's output.
 #[must_use]
 pub fn result_line(text: &str) -> Option<&str> {
     text.lines().rev().find(|line| line.starts_with('{'))
 }
 
-/// Reads what k6 printed for a load with these settings.
+/// Parses k6's output for a load with these settings.
 pub fn parse(text: &str, settings: &CycleSettings) -> Result<K6Output, K6Error> {
     let raw: Raw = serde_json::from_str(result_line(text).ok_or(K6Error::NoResult)?)?;
     let measured = K6Result {
@@ -202,13 +203,13 @@ impl RawHistogram {
 }
 
 impl K6Result {
-    /// Cycles that ended in the window, those that failed too.
+    /// The number of cycles that ended in the window, including the failed ones.
     #[must_use]
     pub fn all_cycles(&self) -> u64 {
         self.cycles.count.saturating_add(self.failed_cycles.count)
     }
 
-    /// When the window was.
+    /// Start, length and counts of the window.
     #[must_use]
     pub fn span(&self) -> LoadSpan {
         LoadSpan {
@@ -219,15 +220,15 @@ impl K6Result {
         }
     }
 
-    /// Whether the load ended before the window did.
+    /// Whether the load ended before the window.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         // Seconds become whole nanoseconds on the way to k6 and back.
         self.duration_seconds < self.asked_seconds - 1e-6
     }
 
-    /// The figures that may be shown, a cycle being a request. Where cycles were dropped, how long they take is
-    /// not known: those that were due while the others were slow would have been slow as well.
+    /// The figures for the status. A cycle counts as a request. If cycles were dropped, the cycles' duration
+    /// is unknown: a cycle that was due while the others were slow would also have been slow.
     #[must_use]
     pub fn figures(&self) -> RequestFigures {
         let (all, successes) = (self.all_cycles(), self.cycles.count);
@@ -265,8 +266,8 @@ impl K6Result {
         }
     }
 
-    /// Cuts names and texts to the size that the output `cycles` keeps to as well, so that no report makes a record
-    /// that can't be stored. Counts of names that are the same then are added up.
+    /// Cuts names and texts to the limits of the output `cycles`. Otherwise a report could lead to a record
+    /// that cannot be stored. Counts of equal names are then added up.
     pub(crate) fn keep_to_limits(&mut self) {
         let mut checks: BTreeMap<String, CheckCounts> = BTreeMap::new();
         for (name, counts) in std::mem::take(&mut self.checks) {
@@ -282,7 +283,7 @@ impl K6Result {
         }
     }
 
-    /// Leaves out which checks there were and what the script threw: their sums stay.
+    /// Removes the names of the checks and the script's errors. The sums stay.
     pub(crate) fn drop_names(&mut self) {
         let checks = std::mem::take(&mut self.checks);
         if !checks.is_empty() {
@@ -294,7 +295,7 @@ impl K6Result {
         self.first_failures.clear();
     }
 
-    /// Whether figures can be made of it, whoever wrote it down.
+    /// Checks that figures can be computed from this result, which may come from any writer.
     pub(crate) fn check(&self) -> Result<(), K6Error> {
         let histograms = [&self.cycles, &self.failed_cycles];
         let of_histograms = histograms.into_iter().flat_map(|it| {
@@ -356,7 +357,7 @@ impl K6Result {
     }
 }
 
-/// A text of at most so many characters; a longer one ends with an ellipsis.
+/// A text of at most `most` characters; a longer text is cut and ends with an ellipsis.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,66 +1,70 @@
-//! The load as it is asked for, and k6's options and arguments for it.
+//! The requested load, and k6's options and arguments for it.
 
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// k6's scenario whose cycles count; its output looks for that name.
+/// The name of k6's scenario whose cycles count. The output `cycles` looks for this name.
 const SCENARIO: &str = "cycles";
 
-/// Load beyond what was asked for: the window begins with the first answer, and not with the first request.
+/// Load in addition to the request, in seconds: the window begins with the first answer, not with the first
+/// request.
 const SPARE_SECONDS: f64 = 1.0;
 
 /// One load of cycles: warm-up, measured window and tail, without a break.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CycleSettings {
-    /// Scheme, host and port of the target; scripts find it as `__ENV.URL`.
+    /// Scheme, host and port of the target. A script finds them as `__ENV.URL`.
     pub url: String,
-    /// Agents that each run the script, one cycle after another. At a rate: the most of them. At least 1.
+    /// Number of agents that each run the script, one cycle after another. At a rate: the maximum number. At
+    /// least 1.
     pub agents: u32,
-    /// Cycles to begin each second, whether or not earlier ones have ended; absent: as many as the agents can.
+    /// Cycles to begin each second, even if earlier ones have not ended. Absent: as many as the agents can
+    /// run.
     pub rate: Option<u32>,
-    /// Length of the load before the window.
+    /// Length of the load before the window, in seconds.
     pub warm_up_seconds: f64,
-    /// At its beginning, for how long the agents (or the rate) are made more, one after another.
+    /// Length of the ramp-up at the start of the warm-up, in seconds: the number of agents (or the rate)
+    /// grows to its full value.
     pub ramp_up_seconds: f64,
-    /// Length of the window.
+    /// Length of the window, in seconds.
     pub duration_seconds: f64,
-    /// Length of the load after it.
+    /// Length of the load after the window, in seconds.
     pub tail_seconds: f64,
-    /// A cycle that takes longer has failed.
+    /// A longer cycle counts as failed, in seconds.
     pub timeout_seconds: f64,
 }
 
-/// Why k6 cannot be run so.
+/// Why k6 cannot run with these settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CycleSettingsError {
-    /// No scheme, or no host.
+    /// The scheme is not HTTP or HTTPS, or the host is missing.
     #[error("the URL must start with http:// or https:// and name a host, not {0:?}")]
     Url(String),
-    /// Nobody to run the script.
+    /// No agent would run the script.
     #[error("there must be at least 1 agent")]
     Agents,
-    /// Nothing to do.
+    /// No cycles.
     #[error(
-        "the rate must be at least 1 cycle per second; leave it out for as many as the agents can"
+        "the rate must be at least 1 cycle per second; omit it for as many as the agents can run"
     )]
     Rate,
-    /// Nothing to do, or something endless.
+    /// No load, or an endless load.
     #[error("the {name} must be {least} seconds or more and less than a day, not {seconds}")]
     Span {
-        /// Which.
+        /// The setting's name.
         name: &'static str,
-        /// More than 0, or 0.
+        /// The smallest allowed value: more than 0, or 0.
         least: &'static str,
-        /// What was asked for.
+        /// The configured value.
         seconds: f64,
     },
     /// The window would not begin in a steady load.
-    #[error("the ramp-up must not be longer than the warm-up, of which it is the beginning")]
+    #[error("the ramp-up must not be longer than the warm-up, because the warm-up includes it")]
     RampUp,
 }
 
 impl CycleSettings {
-    /// Says what is wrong with the settings before any load is made.
+    /// Checks the settings before any load is generated.
     pub fn check(&self) -> Result<(), CycleSettingsError> {
         let host = self
             .url
@@ -97,7 +101,7 @@ impl CycleSettings {
         Ok(())
     }
 
-    /// Length of the whole load.
+    /// Length of the whole load, in seconds.
     #[must_use]
     pub fn load_seconds(&self) -> f64 {
         self.warm_up_seconds + self.duration_seconds + self.tail_seconds + SPARE_SECONDS
@@ -132,7 +136,7 @@ impl CycleSettings {
                 "stages": stages(rate), "preAllocatedVUs": agents, "maxVUs": agents,
             }),
         };
-        // What is under way at the end of the load counts nowhere.
+        // Cycles that are open at the end of the load do not count.
         scenario["gracefulStop"] = json!("0s");
         json!({ "scenarios": { SCENARIO: scenario } })
     }
@@ -148,12 +152,12 @@ impl CycleSettings {
             "run",
             "--quiet",
             "--no-color",
-            // Its words alone, for people.
+            // The messages alone, for people.
             "--log-format=raw",
             "--no-usage-report",
             "--summary-mode=disabled",
             "--no-thresholds",
-            // No server that others could stop it by.
+            // No HTTP server, because others could stop k6 with it.
             "--address=",
             "--include-system-env-vars=false",
         ]

@@ -19,11 +19,12 @@ fn parts(idle_seconds: f64, cpu_seconds: f64) -> Parts {
 }
 
 #[test]
-fn the_uncertainty_of_an_energy_is_that_of_its_parts_by_their_size() {
+fn an_energys_uncertainty_weights_its_parts_by_their_size() {
     assert!((PI.joules(parts(10.0, 20.0)) - 45.5).abs() < 1e-12);
     let found = PI.relative_uncertainty(parts(10.0, 20.0)).unwrap();
     assert!((found - (27.0 * 0.15 + 18.5 * 0.3) / 45.5).abs() < 1e-12);
-    // At rest it is that of the idle watts, and of CPU time alone that of the slope.
+    // At rest it equals the uncertainty of the idle watts, and for CPU time alone the uncertainty of the
+    // slope.
     assert!((PI.relative_uncertainty(parts(10.0, 0.0)).unwrap() - 0.15).abs() < 1e-12);
     assert!((PI.relative_uncertainty(parts(0.0, 1.0)).unwrap() - 0.3).abs() < 1e-12);
     assert_eq!(PI.relative_uncertainty(parts(0.0, 0.0)), None);
@@ -46,7 +47,7 @@ fn the_cpu_time_follows_from_an_energy_unless_it_costs_nothing() {
 }
 
 #[test]
-fn a_model_says_its_watts_and_what_is_known_of_them() {
+fn a_model_is_shown_with_its_watts_and_their_uncertainty() {
     assert_eq!(
         PI.to_string(),
         "2.7 W idle (u = 15 %) + 0.925 W per CPU (u = 30 %)"
@@ -63,10 +64,9 @@ fn a_model_says_its_watts_and_what_is_known_of_them() {
 }
 
 proptest! {
-    /// The mediant inequality, for boards of every kind: those that always draw the same and those that draw nothing
-    /// at rest among them.
+    /// The mediant inequality, for all boards: constant power and zero idle power are included.
     #[test]
-    fn a_ratio_on_any_board_lies_between_those_of_times_and_of_cpu_times(
+    fn an_energy_ratio_lies_between_the_ratios_of_time_and_cpu_time(
         idle_watts in prop_oneof![Just(0.0), 0.01..100.0_f64],
         watts_per_cpu in prop_oneof![Just(0.0), 0.01..100.0_f64],
         seconds in prop::array::uniform2(1e-6..10.0_f64),
@@ -92,8 +92,8 @@ proptest! {
         prop_assert!(least <= lower * (1.0 + 1e-8) && upper <= most * (1.0 + 1e-8));
     }
 
-    /// Any correlation of the coefficients is bounded: an energy at any corner of their expanded uncertainty is within
-    /// the energy's own.
+    /// Any correlation of the coefficients is bounded: an energy at any corner of their expanded uncertainty
+    /// is within the energy's own expanded uncertainty.
     #[test]
     fn the_uncertainty_bounds_every_correlation(
         idle_watts in 0.0..10.0_f64,

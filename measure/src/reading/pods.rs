@@ -1,9 +1,9 @@
-//! The pods of one reading. A window has thousands of readings of the same pods, so their names are shared and
-//! their counters packed.
+//! The pods of one reading. A window has thousands of readings of the same pods. Their names are therefore
+//! shared and their counters packed.
 
 use std::sync::Arc;
 
-/// Which pod it is.
+/// The identity of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodIdentity {
     /// The pod's UID.
@@ -14,12 +14,12 @@ pub struct PodIdentity {
     pub name: String,
 }
 
-/// A running pod's counters. What the meter does not serve is `None`, never 0.
+/// A running pod's counters. A counter that the meter does not report is `None`, never 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodReading {
-    /// Which pod it is.
+    /// The identity of the pod.
     pub identity: Arc<PodIdentity>,
-    /// Energy that the meter gave to the pod so far, in joules: a share of the node's by CPU time.
+    /// Energy that the meter gave to the pod so far, in joules: a share of the node's energy by CPU time.
     pub joules: Option<f64>,
     /// CPU time of the pod's cgroup so far, in seconds.
     pub cpu_seconds: Option<f64>,
@@ -28,7 +28,7 @@ pub struct PodReading {
 }
 
 impl PodReading {
-    /// A pod of which no counter is known yet.
+    /// A pod without known counters.
     #[must_use]
     pub fn of(uid: &str, namespace: &str, name: &str) -> Self {
         Self {
@@ -50,23 +50,23 @@ impl PodReading {
     }
 }
 
-/// Pods, each of another UID, in the order of these.
+/// Pods with distinct UIDs, sorted by UID.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pods(Vec<PodReading>);
 
 impl Pods {
-    /// The pod of that UID.
+    /// The pod with this UID.
     #[must_use]
     pub fn get(&self, uid: &str) -> Option<&PodReading> {
         self.place(uid).ok().map(|at| &self.0[at])
     }
 
-    /// The pod of that UID, to be changed.
+    /// The pod with this UID, mutable.
     pub fn get_mut(&mut self, uid: &str) -> Option<&mut PodReading> {
         self.place(uid).ok().map(|at| &mut self.0[at])
     }
 
-    /// Adds a pod, in the place of one with its UID.
+    /// Adds a pod. It replaces a pod with the same UID.
     pub fn insert(&mut self, pod: PodReading) {
         match self.place(pod.uid()) {
             Ok(at) => self.0[at] = pod,
@@ -74,34 +74,34 @@ impl Pods {
         }
     }
 
-    /// Takes out the pod of that UID.
+    /// Removes the pod with this UID.
     pub fn remove(&mut self, uid: &str) -> Option<PodReading> {
         self.place(uid).ok().map(|at| self.0.remove(at))
     }
 
-    /// All pods, in the order of their UIDs.
+    /// All pods, sorted by UID.
     pub fn iter(&self) -> std::slice::Iter<'_, PodReading> {
         self.0.iter()
     }
 
-    /// All pods, to be changed, in the order of their UIDs.
+    /// All pods, mutable, sorted by UID.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, PodReading> {
         self.0.iter_mut()
     }
 
-    /// How many they are.
+    /// The number of pods.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the identities of an earlier reading's pods where they are the same, and no more room than it needs.
+    /// Shares equal identities with an earlier reading's pods, and releases unused memory.
     pub(super) fn share(&mut self, earlier: &Self) {
         self.0.shrink_to_fit();
         for pod in &mut self.0 {

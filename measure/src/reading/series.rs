@@ -1,4 +1,4 @@
-//! The series that a reading is made of, and how one of them is found in a scrape.
+//! The series of a reading, and the lookup of one of them in a scrape.
 
 use std::ops::RangeInclusive;
 
@@ -17,11 +17,11 @@ pub(super) const METER_INTERVAL: &str = "frugality_meter_interval_seconds";
 pub(super) const METER_MAX_WATTS: &str = "frugality_meter_max_watts";
 pub(super) const THROTTLED_SECONDS: &str = "frugality_meter_throttled_seconds_total";
 pub(super) const NODE_TEMPERATURE: &str = "frugality_meter_node_temperature_celsius";
-/// From absolute zero to where no board works any more, in degrees Celsius.
+/// From absolute zero to a temperature at which no board works any more, in degrees Celsius.
 pub(super) const CELSIUS: RangeInclusive<f64> = -273.15..=1000.0;
 pub(super) const NODE_FREQUENCY: &str = "frugality_meter_node_frequency_hertz";
 pub(super) const ENERGY_RELATIVE_UNCERTAINTY: &str = "frugality_meter_energy_relative_uncertainty";
-/// An energy whose standard uncertainty is larger than itself is none.
+/// If the standard uncertainty of an energy exceeds the energy, the energy is useless.
 pub(super) const RELATIVE_UNCERTAINTY: RangeInclusive<f64> = 0.0..=1.0;
 pub(super) const MODEL_IDLE_WATTS: &str = "frugality_meter_model_idle_watts";
 pub(super) const MODEL_WATTS_PER_CPU: &str = "frugality_meter_model_watts_per_cpu";
@@ -39,7 +39,7 @@ pub(super) const NODE_CPU_SECONDS: &str = "frugality_node_cpu_seconds_total";
 pub(super) const POD_CPU_SECONDS: &str = "frugality_pod_cpu_seconds_total";
 pub(super) const POD_WORKING_SET: &str = "frugality_pod_memory_working_set_bytes";
 
-/// The samples of one scrape, seen from one node.
+/// The samples of one scrape, filtered by one node.
 pub(super) struct Scrape<'a> {
     pub(super) samples: Vec<Sample>,
     pub(super) node_name: &'a str,
@@ -78,7 +78,7 @@ impl Scrape<'_> {
         self.one(name, wanted)?.map(valid_sample).transpose()
     }
 
-    /// The same of a value that lies in a range of its own.
+    /// As [`Scrape::number`], for a value with its own range.
     pub(super) fn number_within(
         &self,
         name: &str,
@@ -98,14 +98,14 @@ impl Scrape<'_> {
         }
     }
 
-    /// Whether anything in the text is the node meter's own.
+    /// Whether the text contains a series of the node meter.
     pub(super) fn has_node_meter(&self) -> bool {
         self.samples
             .iter()
             .any(|sample| sample.name.starts_with("frugality_"))
     }
 
-    /// Kepler's version; the series carries no node name.
+    /// Kepler's version; the series has no node name.
     pub(super) fn kepler_version(&self) -> Option<&str> {
         let info = self
             .samples
@@ -121,7 +121,7 @@ pub(super) fn carries(sample: &Sample, wanted: &[(&str, &str)]) -> bool {
         .all(|(name, value)| sample.label(name) == Some(value))
 }
 
-/// The sample's name with the labels that tell it from its like.
+/// The sample's name with the labels that distinguish it from other samples of that name.
 pub(super) fn describe(sample: &Sample) -> String {
     let telling = ["node_name", "pod_id", "zone"]
         .into_iter()
@@ -137,7 +137,7 @@ pub(super) fn valid_sample(sample: &Sample) -> Result<f64, ReadingError> {
     valid(sample.value, || describe(sample))
 }
 
-/// No counter, time or amount of this product is negative, not a number, or as large as that.
+/// No counter, time or amount of this product is negative, not a number, or 2⁵³ and more.
 pub(super) fn valid(value: f64, series: impl FnOnce() -> String) -> Result<f64, ReadingError> {
     if (0.0..NUMBERS_END).contains(&value) {
         Ok(value)

@@ -2,7 +2,7 @@ use super::*;
 
 const NODE: &str = "pi-1";
 
-/// What the node meter serves, one pod running.
+/// An answer of the node meter with one running pod.
 const NODE_METER: &str = r#"
 kepler_node_cpu_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 100.5
 kepler_node_cpu_active_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 40.25
@@ -106,7 +106,7 @@ fn reads_all_that_the_node_meter_serves() {
 }
 
 #[test]
-fn what_is_shared_with_an_earlier_reading_is_as_it_was_read() {
+fn sharing_with_an_earlier_reading_changes_no_value() {
     let earlier = read_text(NODE_METER).unwrap();
     for text in [
         NODE_METER.to_owned(),
@@ -128,7 +128,7 @@ fn what_is_shared_with_an_earlier_reading_is_as_it_was_read() {
 }
 
 #[test]
-fn without_the_meters_own_time_the_scrapes_counts() {
+fn without_the_meters_own_time_the_scrapes_time_counts() {
     let reading = read_text(&node_series("package", "/sys/rapl", "1")).unwrap();
     assert_eq!(reading.meter_unix_seconds, None);
     assert_eq!(
@@ -156,7 +156,7 @@ fn takes_the_widest_zone_and_never_a_sum() {
 }
 
 #[test]
-fn a_sensor_on_its_own_needs_no_known_name_but_two_need_a_choice() {
+fn a_single_sensor_needs_no_known_name_but_two_need_a_choice() {
     let one = node_series("ina226_power1", "/sys/class/hwmon/hwmon3/power1_input", "5");
     assert_eq!(read_text(&one).unwrap().zone, "ina226_power1");
     let two = one + &node_series("ina226_power2", "/sys/class/hwmon/hwmon3/power2_input", "5");
@@ -172,7 +172,7 @@ fn a_sensor_on_its_own_needs_no_known_name_but_two_need_a_choice() {
 }
 
 #[test]
-fn one_zone_served_twice_is_refused() {
+fn a_zone_that_occurs_twice_is_refused() {
     let text = node_series("package", "/p/intel-rapl:0", "1")
         + &node_series("package", "/p/intel-rapl:1", "2");
     assert_eq!(
@@ -182,7 +182,7 @@ fn one_zone_served_twice_is_refused() {
 }
 
 #[test]
-fn one_pod_served_twice_is_refused() {
+fn a_pod_that_occurs_twice_is_refused() {
     let line = NODE_METER
         .lines()
         .find(|line| line.starts_with("kepler_pod"))
@@ -215,7 +215,7 @@ fn an_answer_without_power_is_no_reading() {
 }
 
 #[test]
-fn numbers_that_no_counter_has_are_refused() {
+fn impossible_counter_values_are_refused() {
     for bad in ["NaN", "+Inf", "-0.001", "1e16", "1e308"] {
         for good in [
             "100.5",
@@ -289,14 +289,14 @@ fn pods_that_have_ended_are_left_out() {
 }
 
 #[test]
-fn what_a_pod_lacks_is_unknown_and_not_zero() {
+fn a_pods_missing_counter_is_unknown_and_not_zero() {
     let text = without("frugality_pod_memory", NODE_METER);
     let pods = read_text(&text).unwrap().pods;
     assert_eq!(pods.get("u1").unwrap().working_set_bytes, None);
 }
 
 #[test]
-fn the_worse_of_what_meter_and_path_say_is_the_provenance() {
+fn the_worse_provenance_of_meter_and_path_counts() {
     let provenance = |text: &str| read_text(text).map(|reading| reading.meter.provenance);
     assert_eq!(
         provenance(&node_series("psys", "model:pi-2b", "1")),
@@ -331,7 +331,7 @@ fn the_worse_of_what_meter_and_path_say_is_the_provenance() {
 }
 
 #[test]
-fn a_text_that_is_none_is_refused_with_its_line() {
+fn an_invalid_text_is_refused_with_its_line() {
     let error = read_text("kepler_node_cpu_joules_total{zone=psys} 1\n").unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -1,26 +1,27 @@
-//! A line that changes its slope at one place that is not known.
+//! A line that changes its slope at one unknown place.
 //!
 //! Segmented regression with one breakpoint (D. J. Hudson, Journal of the American Statistical Association 61
-//! (1966), 1097–1129): for every place of the break the two slopes are those of least squares, and the place is
-//! the one with the least residual.
+//! (1966), 1097–1129): for every place of the break, least squares gives the two slopes. The result is the
+//! place with the smallest residual.
 
-/// The line of least squares that bends once.
+/// The least-squares line with one bend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BrokenLine {
-    /// Where it bends.
+    /// The x of the bend.
     pub at: f64,
-    /// Slope before that.
+    /// Slope before the bend.
     pub slope_before: f64,
-    /// Slope from there on.
+    /// Slope after the bend.
     pub slope_after: f64,
 }
 
-/// Points on either side of the break, at least: with fewer, a slope follows any single point.
+/// The minimum number of points on either side of the break. With fewer, a slope follows any single point.
 const LEAST_POINTS: usize = 2;
-/// Places that are tried between every two points.
+/// The number of places tried between every two points.
 const PLACES: u32 = 20;
 
-/// The line through points (x, y) whose x ascend; none for fewer than two on either side of a break.
+/// The line through points (x, y) with ascending x. `None` with fewer than two points on either side of a
+/// break.
 #[must_use]
 pub fn broken_line(points: &[(f64, f64)]) -> Option<BrokenLine> {
     let last = points.len().checked_sub(LEAST_POINTS)?;
@@ -37,7 +38,7 @@ pub fn broken_line(points: &[(f64, f64)]) -> Option<BrokenLine> {
         .map(|(_, line)| line)
 }
 
-/// The line that bends at a place, with the sum of its squared residuals.
+/// The line that bends at `at`, with the sum of its squared residuals.
 fn fitted(points: &[(f64, f64)], at: f64) -> Option<(f64, BrokenLine)> {
     let parts = |x: f64| [1.0, (x - at).min(0.0), (x - at).max(0.0)];
     let mut rows = [[0.0; 4]; 3];
@@ -62,7 +63,8 @@ fn fitted(points: &[(f64, f64)], at: f64) -> Option<(f64, BrokenLine)> {
     Some((points.iter().map(residual).sum(), line))
 }
 
-/// Three equations in three unknowns, by elimination with pivots; none where they do not decide.
+/// Solves three equations in three unknowns, by elimination with pivots. `None` if the solution is not
+/// unique.
 fn solved(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     for column in 0..3 {
         let pivot = (column..3).max_by(|a, b| {
@@ -94,7 +96,8 @@ fn solved(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
 mod tests {
     use super::*;
 
-    /// Every half second from 0 to 6 s, with slope `before` up to 3.2 s and `after` from then on.
+    /// Points every half second from 0 to 6 s, with slope `before` up to 3.2 s and slope `after` from then
+    /// on.
     fn points(before: f64, after: f64, noise: f64) -> Vec<(f64, f64)> {
         (0..13)
             .map(|index| {
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_break_is_found_whatever_the_slopes() {
+    fn the_break_is_found_for_any_slopes() {
         for (before, after) in [(0.9, 0.01), (0.3, 0.0), (5.0, 1.0), (0.0, 2.0)] {
             let line = broken_line(&points(before, after, 0.0)).unwrap();
             assert!((line.at - 3.2).abs() < 0.02, "{line:?}");
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_of_a_tenth_of_a_second_moves_it_by_less_than_that() {
+    fn noise_of_a_tenth_of_a_second_moves_the_break_by_less() {
         let line = broken_line(&points(0.9, 0.0, 0.09)).unwrap();
         assert!((line.at - 3.2).abs() < 0.1, "{line:?}");
     }

@@ -1,13 +1,14 @@
-//! What a candidate differs from itself by.
+//! The difference between a candidate and itself.
 
 use super::Estimate;
 
-/// The noise floor from an A/A control: the larger distance of the two ends of the interval of a
-/// candidate's ratio to itself from 1, in logarithms. A true ratio of 1 may look as far off as this; what
-/// is closer to 1 can't be told from it. `None` where the interval is not above 0.
+/// The noise floor from an A/A control, in logarithms: the larger distance from 1 of the two ends of the
+/// control's interval. `control` is the interval of a candidate's ratio to itself. A true ratio of 1 may look
+/// as far from 1 as this floor. A ratio closer to 1 cannot be distinguished from 1. `None` if the interval is
+/// not above 0.
 ///
-/// It is the upper bound, not the estimate: a control of few blocks that happened to come out at 1 has
-/// shown little. Deciding by the ends of an interval: D. J. Schuirmann (1987), as for equivalence.
+/// The floor is the upper bound, not the estimate: a control of few blocks that came out at 1 by chance
+/// proves little. Decisions by the ends of an interval: D. J. Schuirmann (1987), as for equivalence.
 #[must_use]
 pub fn noise_floor(control: &Estimate) -> Option<f64> {
     let floor = control.lower.ln().abs().max(control.upper.ln().abs());

@@ -1,14 +1,15 @@
-//! Values that lie far from the rest of their series, by measures that such a value does not move: the median, and the
-//! median absolute deviation from it (MAD). F. R. Hampel, Journal of the American Statistical Association 69 (1974) 383.
+//! Outliers of a series, by measures that an outlier does not move: the median, and the median absolute
+//! deviation from it (MAD). F. R. Hampel, Journal of the American Statistical Association 69 (1974) 383.
 
 use super::median;
 
 /// The MAD of a normal distribution is its standard deviation divided by this.
 const MAD_TO_DEVIATION: f64 = 1.4826;
 
-/// What the largest |x − median|/(1.4826·MAD) of n normal values exceeds in 1 % of series, from this n on. The MAD of few
-/// values is known badly, so the limit is far above the 3.5 that is usual for many. By simulation: 400,000 series for each n
-/// of 5 to 12, 15, 20, 30 and 50; of the n between two entries the largest.
+/// The limit that the largest |x − median|/(1.4826·MAD) of n normal values exceeds in 1 % of series, from
+/// this n on. The MAD of few values is uncertain, so the limit is far above the usual 3.5 for many values. By
+/// simulation: 400,000 series for each n of 5 to 12, 15, 20, 30 and 50; between two entries, the largest
+/// limit of the n there.
 const LIMITS: [(usize, f64); 9] = [
     (5, 18.4),
     (6, 10.8),
@@ -21,24 +22,24 @@ const LIMITS: [(usize, f64); 9] = [
     (50, 4.5),
 ];
 
-/// Less spread than this, in logarithms, is rounding.
+/// A smaller spread than this, in logarithms, is rounding.
 const LEAST_DEVIATION: f64 = 1e-9;
 
-/// A value that lies too far from the rest for chance.
+/// A value that lies farther from the rest than chance explains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlier {
     /// Its index in the series.
     pub index: usize,
-    /// Its distance from the median, with its sign.
+    /// Its signed distance from the median.
     pub distance: f64,
-    /// That distance in robust standard deviations.
+    /// Its absolute distance in robust standard deviations.
     pub score: f64,
-    /// What the largest score of a series exceeds by chance in 1 % of series.
+    /// The limit that the largest score of a series exceeds by chance in 1 % of series.
     pub limit: f64,
 }
 
-/// The outliers of a series of logarithms, the farthest first. None of fewer than 5 values, of values that are not finite, or if more
-/// than half of the values are equal, so that their spread is unknown.
+/// The outliers of a series of logarithms, the farthest first. Empty for fewer than 5 values, for values that
+/// are not finite, and if more than half of the values are equal. In the last case the spread is unknown.
 #[must_use]
 pub fn outliers(values: &[f64]) -> Vec<Outlier> {
     let limit = LIMITS.iter().rev().find(|(n, _)| values.len() >= *n);

@@ -1,36 +1,40 @@
-//! Whether it mattered which place a trial had in its block.
+//! The effect of a trial's place in its block.
 //!
-//! The orders are balanced, so that a place that costs more costs every candidate alike; this is the
-//! check that there is nothing to balance.
+//! The orders are balanced, so an expensive place affects every candidate equally. This test checks whether
+//! places have an effect.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 /// A test of the places within the blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PositionEffect {
-    /// F: the places' mean square over the rest's.
+    /// F: the places' mean square divided by the residual mean square.
     pub f: f64,
     /// Its degrees of freedom: places − 1, and (blocks − 2)·(places − 1).
     pub degrees_of_freedom: (usize, usize),
-    /// Chance of such an F where places do not matter, 0 to 1.
+    /// Probability of such an F if places have no effect, 0 to 1.
     pub p: f64,
-    /// Dearest place over the cheapest, as a ratio of the figures: at least 1.
+    /// The most expensive place divided by the cheapest, as a ratio of the figures: at least 1.
     pub ratio: f64,
 }
 
 /// Sums of squares of logarithms below this are rounding, not spread.
 const ROUNDING: f64 = 1e-20;
 
-/// Tests whether places matter to the logarithms of the figures, once blocks and candidates are
-/// accounted for: the F test of two nested linear models, block + candidate and block + candidate +
-/// place (G. W. Snedecor and W. G. Cochran, Statistical Methods (8th ed. 1989), chapter 14, for Latin
-/// squares; adjusted for candidates, since the blocks need not be whole squares). With 2 candidates it is
-/// the t test of the differences in blocks AB against those in blocks BA, squared (M. Hills and P.
-/// Armitage, British Journal of Clinical Pharmacology 8 (1979), 7–20).
+/// Tests whether places affect the logarithms of the figures, after blocks and candidates are accounted for.
 ///
-/// Each block has, by place, the candidate (by index) and its figure (> 0). `None` where blocks do not
-/// hold the same candidates once each, with fewer than 3 blocks or 2 candidates, where the order was the
-/// same in every block (then places and candidates can't be told apart), or where there is no spread.
+/// It is the F test of two nested linear models, block + candidate and block + candidate + place (G. W.
+/// Snedecor and W. G. Cochran, Statistical Methods (8th ed. 1989), chapter 14, for Latin squares; adjusted
+/// for candidates, because the blocks may form an incomplete square). With 2 candidates it is the squared t
+/// test of the differences in blocks AB against the differences in blocks BA (M. Hills and P. Armitage,
+/// British Journal of Clinical Pharmacology 8 (1979), 7–20).
+///
+/// Each block contains, by place, the candidate (by index) and its figure (> 0). `None` in these cases:
+///
+/// - the blocks do not contain the same candidates once each;
+/// - fewer than 3 blocks or 2 candidates;
+/// - the order was the same in every block: places and candidates are then indistinguishable;
+/// - the figures have no spread.
 #[must_use]
 pub fn position_effect(blocks: &[Vec<(usize, f64)>]) -> Option<PositionEffect> {
     let places = blocks.first()?.len();
@@ -38,7 +42,8 @@ pub fn position_effect(blocks: &[Vec<(usize, f64)>]) -> Option<PositionEffect> {
     if places < 2 || count < 3 || !blocks.iter().all(|block| is_whole(block, places)) {
         return None;
     }
-    // Less the mean of their block, figures know blocks no more: each block holds everything once.
+    // Subtracting the mean of their block removes the block effect: each block contains every place and
+    // candidate once.
     let mut figures = Vec::with_capacity(count * places);
     for block in blocks {
         let logarithms: Vec<f64> = block.iter().map(|(_, figure)| figure.ln()).collect();
@@ -61,8 +66,8 @@ pub fn position_effect(blocks: &[Vec<(usize, f64)>]) -> Option<PositionEffect> {
         without_places += rest * rest;
         of_place[place] += rest;
     }
-    // The normal equations of the places, candidates taken out; the last place is the one that the
-    // others are told against.
+    // The normal equations of the places, with the candidates eliminated. The last place is the reference for
+    // the others.
     let free = places - 1;
     let matrix: Vec<Vec<f64>> = (0..free)
         .map(|row| {
@@ -102,7 +107,7 @@ pub fn position_effect(blocks: &[Vec<(usize, f64)>]) -> Option<PositionEffect> {
     })
 }
 
-/// Whether a block holds the candidates 0 to `places` − 1 once each, with figures above 0.
+/// Whether a block contains the candidates 0 to `places` − 1 once each, with figures above 0.
 fn is_whole(block: &[(usize, f64)], places: usize) -> bool {
     let mut candidates: Vec<usize> = block.iter().map(|(candidate, _)| *candidate).collect();
     candidates.sort_unstable();
@@ -112,7 +117,7 @@ fn is_whole(block: &[(usize, f64)], places: usize) -> bool {
             .all(|(_, figure)| *figure > 0.0 && figure.is_finite())
 }
 
-/// Gaussian elimination with partial pivoting; `None` where the matrix is singular.
+/// Gaussian elimination with partial pivoting; `None` if the matrix is singular.
 fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let size = right.len();
     for step in 0..size {

@@ -1,20 +1,21 @@
-//! A share of many events, of which few or none happened.
+//! The share of rare events among many.
 
 use statrs::{
     distribution::{ContinuousCDF, Normal},
     function::factorial::ln_binomial,
 };
 
-/// Up to so many, the binomial sums are taken themselves.
+/// Up to this count, the binomial sums are computed exactly.
 const FEW: u64 = 100;
 
-/// Halvings of an interval, after which a share of one in 10¹⁸ has five digits.
+/// Halvings of an interval. Afterwards a share of one in 10¹⁸ has five digits.
 const HALVINGS: u32 = 80;
 
-/// Ends of the interval of the share that `count` of `all` are, two-sided with error `level` (0 to 1, exclusive),
-/// which holds where there are few or none as well. Few have the exact one (C. J. Clopper and E. S. Pearson, Biometrika 26
-/// (1934), 404–413), more the score interval with its correction for continuity (R. G. Newcombe, Statistics in Medicine 17
-/// (1998), 857–872, method 4). `None` without events, with more counted than there are, or with another level.
+/// The two-sided interval of the share `count` / `all`, with error `level` (0 to 1, exclusive). It is also
+/// valid for few or no events. Few events have the exact interval (C. J. Clopper and E. S. Pearson,
+/// Biometrika 26 (1934), 404–413). More events have the score interval with its continuity correction (R. G.
+/// Newcombe, Statistics in Medicine 17 (1998), 857–872, method 4). `None` if `all` is 0, if `count` exceeds
+/// `all`, or with another level.
 #[must_use]
 pub fn share_interval(count: u64, all: u64, level: f64) -> Option<(f64, f64)> {
     if all == 0 || count > all || !(level > 0.0 && level < 1.0) {
@@ -43,7 +44,7 @@ fn of_few(count: u64, all: u64, level: f64) -> (f64, f64) {
     (lower, upper)
 }
 
-/// The share up to which something is so.
+/// The largest share at which `is_so` holds, by bisection.
 fn share_where(is_so: impl Fn(f64) -> bool) -> f64 {
     let (mut from, mut to) = (0.0, 1.0);
     for _ in 0..HALVINGS {
@@ -57,7 +58,7 @@ fn share_where(is_so: impl Fn(f64) -> bool) -> f64 {
     f64::midpoint(from, to)
 }
 
-/// Chance of at most `most` of `all`, each with the chance `share` (0 to 1, exclusive).
+/// Probability of at most `most` of `all` events, each with the probability `share` (0 to 1, exclusive).
 fn at_most(most: u64, all: u64, share: f64) -> f64 {
     let of_none = (-share).ln_1p();
     let odds = share.ln() - of_none;
@@ -82,13 +83,13 @@ fn of_many(count: f64, all: f64, level: f64) -> Option<(f64, f64)> {
     (lower.is_finite() && upper.is_finite()).then(|| (lower.max(0.0), upper.min(1.0)))
 }
 
-/// Probabilities that differ by less than this share of each other are equal but for rounding.
+/// Probabilities with a smaller relative difference than this are equal except for rounding.
 const ROUNDING: f64 = 1e-7;
 
-/// R. A. Fisher's exact test (Statistical Methods for Research Workers (1934), § 21.02), two-sided: the chance that
-/// `count` of `all` and `others_count` of `others` differ as much as this or more if both have the same chance. It is the
-/// sum of all tables with the same margins that are no more probable than this one. `None` without events on either
-/// side, or with more counted than there are.
+/// R. A. Fisher's exact test (Statistical Methods for Research Workers (1934), § 21.02), two-sided. It
+/// returns the probability that `count` of `all` and `others_count` of `others` differ at least as much as
+/// observed, if both have the same chance. It sums all tables with the same margins that are at most as
+/// probable as this one. `None` if `all` or `others` is 0, or if a count exceeds its total.
 #[must_use]
 pub fn fisher(count: u64, all: u64, others_count: u64, others: u64) -> Option<f64> {
     if all == 0 || others == 0 || count > all || others_count > others {
@@ -99,7 +100,7 @@ pub fn fisher(count: u64, all: u64, others_count: u64, others: u64) -> Option<f6
     let seen = ln_chance(count);
     let tables = counted.saturating_sub(others)..=counted.min(all);
     let logarithms: Vec<f64> = tables.map(ln_chance).collect();
-    // Relative to the table that was seen, so that nothing overflows.
+    // Relative to the observed table: nothing can then overflow.
     let whole: f64 = logarithms.iter().map(|ln| (ln - seen).exp()).sum();
     let as_rare: f64 = logarithms
         .iter()
@@ -113,7 +114,7 @@ pub fn fisher(count: u64, all: u64, others_count: u64, others: u64) -> Option<f6
 mod tests {
     use super::*;
 
-    // R's fisher.test: the tea tasting of Fisher's own (3 of 4 against 1 of 4), and others.
+    // R's fisher.test: Fisher's own tea tasting (3 of 4 against 1 of 4), and others.
     #[test]
     fn fishers_test_has_the_known_chances() {
         for (table, chance) in [
@@ -151,9 +152,9 @@ mod tests {
         assert!((upper - most).abs() <= within * most, "{of}");
     }
 
-    // By sums of logarithms of factorials, apart from the code here.
+    // Computed by sums of logarithms of factorials, separately from this code.
     #[test]
-    fn few_have_the_exact_ends() {
+    fn few_events_have_the_exact_ends() {
         assert_ends(0, 5, (0.0, 5.218_238e-01), 1e-5);
         assert_ends(0, 100_000, (0.0, 3.688_811e-05), 1e-5);
         assert_ends(1, 100_000, (2.531_780e-07, 5.571_516e-05), 1e-5);
@@ -165,9 +166,9 @@ mod tests {
         assert_ends(4950, 5000, (9.868_373e-01, 9.925_690e-01), 1e-5);
     }
 
-    // Of so many the exact ones are near.
+    // For this many events the exact ends are close.
     #[test]
-    fn more_have_ends_near_them() {
+    fn more_events_have_ends_near_the_exact_ones() {
         assert_ends(101, 5000, (1.648_260e-02, 2.449_132e-02), 0.01);
         assert_ends(1000, 20_000, (4.702_009e-02, 5.311_157e-02), 0.01);
         assert_ends(2500, 5000, (4.860_444e-01, 5.139_556e-01), 0.01);
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_share_has_no_interval() {
+    fn an_impossible_share_has_no_interval() {
         assert_eq!(share_interval(0, 0, 0.05), None);
         assert_eq!(share_interval(6, 5, 0.05), None);
         assert_eq!(share_interval(1, 5, 0.0), None);

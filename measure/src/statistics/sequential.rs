@@ -1,31 +1,31 @@
-//! Repeated looks at growing data. Whoever looks again and again and stops at the first interval that
-//! pleases is wrong more often than each interval says; each look must therefore be made at a stricter
-//! level than the whole.
+//! Repeated looks at growing data. An analysis that stops at the first favourable interval is wrong more
+//! often than each interval states. Each look therefore needs a stricter level than the whole analysis.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
 use super::t_quantile;
 
-/// Nodes of the quadrature over θ, of that over ψ, and of the interpolation over r (see
-/// [`stays_within`]). Three times as many change the chance by less than a thousandth of it.
+/// Nodes of the quadratures over θ and over ψ, and of the interpolation over r (see [`stays_within`]). Three
+/// times as many nodes change the chance by less than a thousandth of its value.
 const USUAL: [usize; 3] = [24, 12, 16];
-/// The same where looks are a block or two apart: the chance has kinks then.
+/// The same numbers for looks that are a block or two apart: the chance then has kinks.
 const CLOSE: [usize; 3] = [48, 12, 40];
-/// What lies farther from a density's middle than this many of its widths is not counted.
+/// Values farther from a density's middle than this many of its widths are not counted.
 const WIDTHS: f64 = 7.0;
-/// Steps of the search for the level; it ends sooner, once a step changes next to nothing.
+/// Steps of the search for the level. It ends earlier if a step changes almost nothing.
 const STEPS: usize = 12;
 
-/// The two-sided level of each of several t-intervals, at `looks` blocks (ascending, from 2), such that,
-/// where nothing is to be found, the chance that any of them finds something is `overall` (between 0 and
-/// 1). The level is the same at every look (S. J. Pocock, Biometrika 64 (1977), 191–199), for looks at
-/// any distance from each other. For looks at 10, 15 and 20 and 0.05 it is 0.0234; one look has
-/// `overall` itself. `None` where the arguments are not as said.
+/// The two-sided level of each of several t-intervals, at `looks` blocks (ascending, from 2). With this
+/// level, the chance that any of them finds an effect is `overall` (between 0 and 1) if there is no effect.
 ///
-/// The chance is found by integration from look to look, as in P. Armitage, C. K. McPherson and B. C.
-/// Rowe (Journal of the Royal Statistical Society A 132 (1969), 235–244), but of the t statistic itself,
-/// whose spread is estimated anew at each look. With the levels for a known spread (0.0245 in the
-/// example) the chance would be 5.2 %, and more for looks at fewer blocks. See `stays_within`.
+/// The level is the same at every look (S. J. Pocock, Biometrika 64 (1977), 191–199), for looks at any
+/// distance from each other. For looks at 10, 15 and 20 and 0.05 it is 0.0234. A single look has `overall`
+/// itself. `None` if the arguments are outside these ranges.
+///
+/// The chance is found by integration from look to look, as in P. Armitage, C. K. McPherson and B. C. Rowe
+/// (Journal of the Royal Statistical Society A 132 (1969), 235–244), but for the t statistic itself: its
+/// spread is estimated again at each look. With the levels for a known spread (0.0245 in the example) the
+/// chance would be 5.2 %, and more for looks at fewer blocks. See `stays_within`.
 #[must_use]
 pub fn nominal_level(looks: &[usize], overall: f64) -> Option<f64> {
     let is_ascending = looks.windows(2).all(|pair| pair[0] < pair[1]);
@@ -43,8 +43,8 @@ pub fn nominal_level(looks: &[usize], overall: f64) -> Option<f64> {
         r_nodes,
     };
     let excess = |level: f64| Some(1.0 - stays_within(level, looks, &rules)? - overall);
-    // Secants from the least strict level, that of one look, and from one that is too strict, the level
-    // divided among the looks (Bonferroni).
+    // Secants from the least strict level (for one look) and from a level that is too strict (Bonferroni: the
+    // level divided by the number of looks).
     let (mut before, mut level) = (overall, overall / looks.len() as f64);
     let (mut excess_before, mut excess_now) = (excess(before)?, excess(level)?);
     for _ in 0..STEPS {
@@ -66,20 +66,21 @@ struct Rules {
     r_nodes: usize,
 }
 
-/// Chance that |t| stays within its two-sided `level` at every look, for independent normal differences
-/// of mean 0.
+/// Chance that |t| stays within its two-sided `level` at every look, for independent normal differences of
+/// mean 0.
 ///
-/// Let r = S/√Q of the first n differences, S their sum and Q the sum of their squares; t is a function
-/// of r alone: |t| ≤ c exactly where |r| ≤ c·√n/√(n − 1 + c²). The direction of the vector of
-/// differences is uniform and independent of its length √Q, so that what comes after a look depends on
-/// nothing but r. After m more differences, with sum a and squares about their own mean W, r becomes
-/// (r·√Q + a)/√(Q + W + a²/m) = r·cos ψ·cos θ + √m·sin θ, where cos²ψ = Q/(Q + W) and tan²θ =
-/// (a²/m)/(Q + W) are independent, with densities in proportion to cosⁿ⁻¹ψ·sinᵐ⁻²ψ (from 0 to π/2) and
-/// cosⁿ⁺ᵐ⁻²θ (from −π/2 to π/2).
+/// Let r = S/√Q for the first n differences, with their sum S and the sum Q of their squares. t is a function
+/// of r alone: |t| ≤ c exactly if |r| ≤ c·√n/√(n − 1 + c²). The direction of the vector of differences is
+/// uniform and independent of its length √Q. All that follows a look therefore depends only on r.
+///
+/// After m more differences, with sum a and squares W about their own mean, r becomes
+/// (r·√Q + a)/√(Q + W + a²/m) = r·cos ψ·cos θ + √m·sin θ. Here cos²ψ = Q/(Q + W) and
+/// tan²θ = (a²/m)/(Q + W) are independent, with densities in proportion to cosⁿ⁻¹ψ·sinᵐ⁻²ψ (from 0 to π/2)
+/// and cosⁿ⁺ᵐ⁻²θ (from −π/2 to π/2).
 fn stays_within(level: f64, looks: &[usize], rules: &Rules) -> Option<f64> {
     let edges: Option<Vec<f64>> = looks.iter().map(|&look| edge(level, look)).collect();
     let edges = edges?;
-    // From the last look to the first: the chance to stay within from a look on, by r.
+    // From the last look to the first: the chance to stay within the limits from a look on, by r.
     let mut after = Chances::Certain;
     for (index, pair) in looks.windows(2).enumerate().rev() {
         let (now, next) = (edges[index], edges[index + 1]);
@@ -99,7 +100,7 @@ fn stays_within(level: f64, looks: &[usize], rules: &Rules) -> Option<f64> {
             .collect();
         after = Chances::ByR(by_r);
     }
-    // The first look is a step like the others, from nothing: r = √n·sin θ.
+    // The first look is a step like the others, without earlier differences: r = √n·sin θ.
     Some(Swing::of(0, looks[0], &rules.swing).chance(0.0, edges[0], &after, &rules.swing))
 }
 
@@ -113,12 +114,12 @@ fn edge(level: f64, n: usize) -> Option<f64> {
 /// cos ψ with its weights (their sum is 1), after `n` differences and `more`.
 fn turns(n: usize, more: usize, rule: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if more == 1 {
-        // One difference has no squares about its own mean.
+        // A single difference has no squares about its own mean.
         return vec![(1.0, 1.0)];
     }
     let (n, m) = (n as f64, more as f64);
     let middle = ((m - 2.0) / (n - 1.0)).sqrt().atan();
-    // The logarithm of the density bends by at least 2·(n + m − 3) there, or by n − 1 if m is 2.
+    // There the density's logarithm has a curvature of at least 2·(n + m − 3), or n − 1 if m is 2.
     let width = WIDTHS / (2.0 * (n + m)).sqrt();
     let (from, to) = ((middle - width).max(0.0), (middle + width).min(FRAC_PI_2));
     let density = |angle: f64| {
@@ -145,9 +146,9 @@ struct Swing {
     exponent: f64,
     /// √m.
     reach: f64,
-    /// Beyond this there is nothing to count.
+    /// Angles beyond this are not counted.
     farthest: f64,
-    /// What the density comes to, from end to end.
+    /// The integral of the density, from end to end.
     whole: f64,
 }
 
@@ -166,10 +167,11 @@ impl Swing {
         swing
     }
 
-    /// Chance that r·cos θ + √m·sin θ is within ±`edge` and all goes well after, for r ≥ 0.
+    /// Chance that r·cos θ + √m·sin θ is within ±`edge`, and that |r| stays within its limits at the later
+    /// looks, for r ≥ 0.
     fn chance(&self, r: f64, edge: f64, after: &Chances, rule: &[(f64, f64)]) -> f64 {
-        // It is ρ·sin(θ + φ), which leaves through the upper edge and, past its peak, comes back; where
-        // the peak is within the edge, the two parts join.
+        // The expression is ρ·sin(θ + φ). It exceeds the upper edge and, after its peak, returns. If the peak
+        // is within the edge, the two parts join.
         let (peak, phase) = (r.hypot(self.reach), r.atan2(self.reach));
         let leaves = (edge / peak).min(1.0).asin();
         let stays: f64 = [
@@ -199,11 +201,11 @@ impl Swing {
     }
 }
 
-/// Chance to stay within at all looks after one, by |r| at that one.
+/// Chance that |r| stays within the limits at every later look, by |r| at this look.
 enum Chances {
-    /// There are no more looks.
+    /// No more looks.
     Certain,
-    /// Nodes and weights of [`chebyshev`], and the chance there.
+    /// Nodes and weights of [`chebyshev`], and the chance at each node.
     ByR(Vec<(f64, f64, f64)>),
 }
 
@@ -225,7 +227,7 @@ impl Chances {
     }
 }
 
-/// Chebyshev's nodes of the first kind from 0 to `edge`, with their weights in an interpolation.
+/// Chebyshev nodes of the first kind from 0 to `edge`, with their interpolation weights.
 fn chebyshev(edge: f64, count: usize) -> Vec<(f64, f64)> {
     (0..count)
         .map(|index| {
@@ -243,8 +245,8 @@ fn over(from: f64, to: f64, rule: &[(f64, f64)]) -> impl Iterator<Item = (f64, f
         .map(move |(node, weight)| (middle + half * node, half * weight))
 }
 
-/// Nodes and weights of the Gauss-Legendre quadrature on [−1, 1] (M. Abramowitz and I. A. Stegun,
-/// Handbook of Mathematical Functions (1964), 25.4.29), the nodes by Newton's method.
+/// Nodes and weights of the Gauss–Legendre quadrature on [−1, 1] (M. Abramowitz and I. A. Stegun, Handbook of
+/// Mathematical Functions (1964), 25.4.29). Newton's method finds the nodes.
 fn legendre(count: usize) -> Vec<(f64, f64)> {
     let n = count as f64;
     (1..=count)

@@ -1,41 +1,45 @@
-//! Trials that are not independent: each resembles the one that was measured before it.
+//! Trials that are not independent: each resembles the previous one.
 //!
-//! Student's interval assumes independent trials. If the node's state carries over from trial to trial (heat, a
-//! neighbour, a cache), the spread between trials shows too little of it, and the interval is too narrow.
+//! Student's interval assumes independent trials. If the node's state carries over from trial to trial (heat,
+//! a neighbour, a cache), the spread between trials is too small. The interval is then too narrow.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{Estimate, logarithms, of_spread, t_quantile};
 
-/// Chance that [`correlation`] reports a correlation between independent trials. A judgement: a run has few trials, and
-/// with 5 % a correlation of 0.6 would be missed in one of four runs of ten blocks.
+/// Probability that [`correlation`] reports a correlation between independent trials. This is a judgement: a
+/// run has few trials, and with 5 % a correlation of 0.6 would be missed in one of four runs of ten blocks.
 pub const LEVEL: f64 = 0.1;
-/// The largest correlation that an interval is widened for. Beyond it the trials of a run say nothing about their mean.
+/// The largest correlation for which an interval is widened. Above it, the trials of a run contain no
+/// information about their mean.
 const MOST: f64 = 0.95;
-/// Fewest trials beyond one per series for a test.
+/// The minimum number of trials for a test, in addition to one per series.
 const FEWEST: usize = 4;
 
-/// Correlation of each trial with the one that was measured before it.
+/// Correlation of each trial with the previous one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correlation {
     /// Coefficient φ of a first-order autoregression, from 0 to 0.95.
     pub coefficient: f64,
-    /// Chance of such a von Neumann ratio, or of a smaller one, between independent trials.
+    /// Probability of such a von Neumann ratio, or of a smaller one, between independent trials.
     pub p: f64,
 }
 
-/// Tests whether neighbouring trials resemble one another: J. von Neumann's ratio of the mean square successive
-/// difference to the variance (Annals of Mathematical Statistics 12 (1941), 367–395), one-sided at [`LEVEL`].
+/// Tests whether consecutive trials resemble one another: J. von Neumann's ratio of the mean square
+/// successive difference to the variance (Annals of Mathematical Statistics 12 (1941), 367–395), one-sided at
+/// [`LEVEL`].
 ///
-/// Each block has its trials in the order in which they were measured, each with the index of its series and its figure
-/// (> 0). The test is of the logarithms less the mean of their series. The ratio's expectation takes account of these
-/// means; its variance is that of independent normal values, 4·(N − 2)/(N² − 1).
+/// Each block contains its trials in the order of measurement, each with the index of its series and its
+/// figure (> 0). The test uses the logarithms minus the mean of their series. The ratio's expectation
+/// accounts for these means. Its variance is the variance for independent normal values, 4·(N − 2)/(N² − 1).
 ///
-/// The coefficient is the mean of two lag-one correlations: of all neighbours, and of the neighbours in different blocks.
-/// What the trials of a block have in common, and the next block has not, is in the first alone, and does not make a
-/// series' own trials alike. Both are corrected for their bias, of −(m + 3φ)/N with m means (F. H. C. Marriott and J. A.
-/// Pope, Biometrika 41 (1954), 390–402), and the second with the blocks for N and one mean. `None` if the trials are too
-/// few or equal, or if independence is not rejected.
+/// The coefficient is the mean of two lag-one correlations: of all neighbours, and of the neighbours in
+/// different blocks. An effect that is common to a block's trials, but not to the next block, is in the first
+/// correlation only. Such an effect does not make a series' own trials similar. Both are corrected for their
+/// bias, −(m + 3φ)/N with m means (F. H. C. Marriott and J. A. Pope, Biometrika 41 (1954), 390–402). For the
+/// second, N is the number of blocks, with one mean.
+///
+/// `None` if the trials are too few or equal, or if independence is not rejected.
 #[must_use]
 pub fn correlation(blocks: &[Vec<(usize, f64)>]) -> Option<Correlation> {
     // Blocks without a trial have no neighbours.
@@ -100,14 +104,14 @@ pub fn correlation(blocks: &[Vec<(usize, f64)>]) -> Option<Correlation> {
     })
 }
 
-/// [`super::geometric_mean`] of trials that are correlated as told: each with its place in the order of measuring and
-/// its figure.
+/// [`super::geometric_mean`] of trials with the given correlation: each trial has its place in the order of
+/// measurement and its figure.
 ///
-/// Under a first-order autoregression, n trials at places pᵢ are worth n/V independent ones, V = Σᵢⱼ φ^|pᵢ − pⱼ|/n, and
-/// the squared deviations from their own mean sum up to σ²·(n − V), not to σ²·(n − 1). So the interval is
-/// √(V·(n − 1)/(n − V)) times as wide. Its t has n/V − 1 degrees of freedom, but at least half of n − 1: by simulation,
-/// fewer make intervals twice as wide for one more in a hundred that holds the truth. `None` with fewer than two
-/// trials.
+/// Under a first-order autoregression, n trials at places pᵢ are equivalent to n/V independent trials, with
+/// V = Σᵢⱼ φ^|pᵢ − pⱼ|/n. Their squared deviations from their own mean sum up to σ²·(n − V), not to σ²·(n − 1).
+/// The interval is therefore √(V·(n − 1)/(n − V)) times as wide. Its t has n/V − 1 degrees of freedom, but at
+/// least half of n − 1. By simulation, fewer degrees of freedom double the intervals' width, but only one
+/// more interval in a hundred then contains the true value. `None` with fewer than two trials.
 #[must_use]
 pub fn geometric_mean(
     trials: &[(usize, f64)],
@@ -124,7 +128,7 @@ pub fn geometric_mean(
         .flat_map(|a| places().map(move |b| (a - b).abs()))
         .map(|apart| coefficient.powf(apart))
         .sum();
-    // Never as if there were less than one trial in ten.
+    // The effective number of trials is at least n / (0.9·n), slightly more than one.
     let worth = (together / n).clamp(1.0, 0.9 * n);
     let freedom = (n / worth - 1.0).max((n - 1.0) / 2.0);
     let wider = (worth * (n - 1.0) / (n - worth)).sqrt();
@@ -138,15 +142,15 @@ pub fn geometric_mean(
 mod tests {
     use super::*;
 
-    /// Blocks of two series in turn with these logarithms.
+    /// Blocks of two alternating series with these logarithms.
     fn in_turn(logarithms: &[f64]) -> Vec<Vec<(usize, f64)>> {
         let of_block = |pair: &[f64]| pair.iter().map(|ln| ln.exp()).enumerate().collect();
         logarithms.chunks(2).map(of_block).collect()
     }
 
     #[test]
-    fn what_a_block_has_in_common_is_no_correlation_of_a_series_own_trials() {
-        // The two trials of a block are alike, and blocks are not.
+    fn common_effects_of_a_block_do_not_correlate_a_series_own_trials() {
+        // The two trials of a block are alike, but the blocks differ.
         let shared: Vec<f64> = [3.0, -1.0, 4.0, -1.0, -5.0, 2.0, -4.0, 1.0, -2.0, 3.0]
             .iter()
             .flat_map(|block| [0.01 * block, 0.01 * block + 0.001])

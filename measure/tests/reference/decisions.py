@@ -1,5 +1,5 @@
-"""Writes decisions.json: reference values for what is concluded from intervals, computed by SciPy and
-statsmodels, in other ways than the product's where there are any.
+"""Writes decisions.json: reference values for conclusions from intervals, computed by SciPy and statsmodels. If a
+method other than the product's exists, the script uses that method.
 
     python3 -m venv venv && venv/bin/pip install scipy==1.17.1 statsmodels==0.14.6 numpy==2.4.6
     venv/bin/python decisions.py
@@ -27,8 +27,8 @@ def rounded(values):
 
 
 def known_spread(looks, overall):
-    """With so many blocks that the spread is as good as known, the looks' statistics are jointly normal,
-    correlated by √(nᵢ/nⱼ): a multivariate normal integral (Genz's, in SciPy)."""
+    """With many blocks the spread is almost known. The looks' statistics are then jointly normal, with the
+    correlation √(nᵢ/nⱼ): a multivariate normal integral (Genz's, in SciPy)."""
     n = numpy.array(looks, float)
     covariance = numpy.sqrt(numpy.minimum.outer(n, n) / numpy.maximum.outer(n, n))
 
@@ -46,7 +46,7 @@ def known_spread(looks, overall):
 
 
 def simulated(looks, overall, runs=4_000_000):
-    """The share of runs whose least p-value of a t test at any look is below the level: a quantile."""
+    """The level below which the least p-value of the t tests at all looks lies in a share `overall` of the runs."""
     total = numpy.zeros(runs)
     squares = numpy.zeros(runs)
     least = numpy.ones(runs)
@@ -100,7 +100,7 @@ for size in (1, 2, 3, 4, 8, 20):
 
 
 def position(blocks, candidates, effect, spread):
-    """The nested models themselves, with a column for each block, candidate and place."""
+    """Fits the nested models directly, with a column for each block, candidate and place."""
     orders = [list(generator.permutation(candidates)) for _ in range(blocks)]
     level = generator.normal(-5, 0.3, candidates)
     drift = generator.normal(0, 0.1, blocks)
@@ -116,7 +116,7 @@ def position(blocks, candidates, effect, spread):
     small = formulas.ols("y ~ C(block) + C(candidate)", data).fit()
     large = formulas.ols("y ~ C(block) + C(candidate) + C(place)", data).fit()
     if large.df_model - small.df_model != candidates - 1:
-        return None  # places and candidates can't be told apart in these orders
+        return None  # places and candidates are indistinguishable in these orders
     row = anova_lm(small, large).iloc[1]
     places = [0.0] + [large.params[f"C(place)[T.{place}]"] for place in range(1, candidates)]
     return {

@@ -1,12 +1,12 @@
-"""How the reference values are written."""
+"""Writes the reference values."""
 
 import json
 import pathlib
 
 
 def write(script, document):
-    """Writes a document beside the script that computed it: one case a line, so that a change of a value is one
-    line of a diff."""
+    """Writes a document next to the script that computed it: one case per line. A changed value is then one line of
+    a diff."""
     lines = []
     for key, value in document.items():
         if isinstance(value, list):

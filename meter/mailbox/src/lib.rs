@@ -1,24 +1,24 @@
-//! Questions to the firmware of a Raspberry Pi, as `vcgencmd` asks them: a property message through the
-//! `ioctl` of a mailbox device. The message's form and its numbers are those of the makers' own program
+//! Requests to the firmware of a Raspberry Pi, as `vcgencmd` sends them: a property message through the
+//! `ioctl` of a mailbox device. The message's form and its numbers are from Raspberry Pi's own program
 //! (raspberrypi/utils, vcgencmd/vcgencmd.c) and driver (raspberrypi/linux, drivers/char/broadcom/vcio.c).
 //!
-//! A crate of its own, because an `ioctl` can't be called without unsafe code, which the rest of the
-//! workspace forbids.
+//! This is a separate crate, because an `ioctl` needs unsafe code and the rest of the workspace forbids
+//! unsafe code.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// The devices of a Raspberry Pi, below `/dev`: the first can ask nothing but this, and older kernels
-/// have the second alone.
+/// The mailbox devices of a Raspberry Pi, below `/dev`. The first accepts only this request. Older kernels
+/// have only the second.
 pub const DEVICES: [&str; 2] = ["vcio_gencmd", "vcio"];
 
 /// `_IOWR(100, 0, char *)`, the driver's `IOCTL_MBOX_PROPERTY`.
 const PROPERTY: libc::Ioctl = libc::_IOWR::<*const libc::c_char>(100, 0);
-/// The tag `GET_GENCMD_RESULT`: a command as text, and the answer in its place.
+/// The tag `GET_GENCMD_RESULT`: a command as text. The firmware writes the answer over the command.
 const COMMAND_RESULT: u32 = 0x0003_0080;
-/// What the firmware writes over the message's code once it has answered.
+/// The firmware writes this over the message's code once it has answered.
 const ANSWERED: u32 = 0x8000_0000;
 
 /// Bytes for the command and for the answer.
@@ -28,11 +28,11 @@ const LONGEST: u32 = 4096;
 const HEAD: usize = 6;
 const CODE: usize = 1;
 const ERROR: usize = 5;
-/// Words of the whole message, which one word ends.
+/// Words of the whole message. One word ends the message.
 const WORDS: usize = HEAD + LONGEST as usize / 4 + 1;
-/// Its length in bytes.
+/// Length of the whole message in bytes.
 const BYTES: u32 = LONGEST + 4 * (6 + 1);
-// The driver writes as many: no more than there are.
+// The driver writes `BYTES` bytes: the array must have exactly this size.
 const _: () = assert!(BYTES as usize == size_of::<[u32; WORDS]>());
 
 /// Why there is no answer.
@@ -43,32 +43,32 @@ pub enum MailboxError {
     Closed {
         /// The device.
         device: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel didn't pass the message on.
+    /// The kernel rejects the message.
     #[error("{} takes no messages: {source}", .device.display())]
     Untaken {
         /// The device.
         device: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The firmware doesn't know what was asked, or can't do it.
+    /// The firmware doesn't know the command, or can't execute it.
     #[error("the firmware refuses {command} with error {error}")]
     Refused {
-        /// What was asked.
+        /// The command.
         command: String,
-        /// The firmware's number for why.
+        /// The firmware's error number.
         error: u32,
     },
-    /// More than fits a message.
-    #[error("{0} is too long a command")]
+    /// The command does not fit into a message.
+    #[error("the command {0} is longer than 4095 bytes")]
     Long(String),
 }
 
-/// Asks the firmware, as `vcgencmd COMMAND` does, and gives its answer. Waits for it, some milliseconds as a
-/// rule; the kernel gives up after a second.
+/// Sends a command to the firmware, as `vcgencmd COMMAND` does, and returns the answer. Blocks until the
+/// firmware answers, usually for some milliseconds. The kernel gives up after one second.
 pub fn ask(device: &Path, command: &str) -> Result<String, MailboxError> {
     let mut message = message(command)?;
     let file = File::open(device).map_err(|source| MailboxError::Closed {
@@ -89,7 +89,7 @@ pub fn ask(device: &Path, command: &str) -> Result<String, MailboxError> {
 }
 
 fn message(command: &str) -> Result<[u32; WORDS], MailboxError> {
-    // A NUL ends it.
+    // A NUL byte must fit after the command.
     if command.len() >= LONGEST as usize {
         return Err(MailboxError::Long(command.to_owned()));
     }
@@ -117,10 +117,10 @@ fn text(message: &[u32; WORDS]) -> String {
 
 #[allow(unsafe_code)]
 fn exchange(device: &File, message: &mut [u32; WORDS]) -> io::Result<()> {
-    // SAFETY: with this request the mailbox's driver reads the message's length from its first word, which is
-    // that of the whole array, and reads and writes no more than that. A driver of another kind that knew a
-    // request of this number would, by its form, take 8 bytes, of which the array has more. The array
-    // outlives the call, and nothing else refers to it meanwhile.
+    // SAFETY: for this request the mailbox's driver reads the message's length from its first word, which
+    // holds the length of the whole array. The driver reads and writes only within this length. Another
+    // driver with a request of this number would take 8 bytes by the request's encoding, and the array is
+    // longer. The array outlives the call, and no other reference to the array exists during the call.
     let outcome = unsafe { libc::ioctl(device.as_raw_fd(), PROPERTY, message.as_mut_ptr()) };
     if outcome < 0 {
         return Err(io::Error::last_os_error());
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_what_the_makers_program_sends() {
+    fn a_message_equals_the_one_that_vcgencmd_sends() {
         let message = message("pmic_read_adc").unwrap();
         assert_eq!(message.len(), 1031);
         assert_eq!(message[..HEAD], [4124, 0, 0x30080, 4096, 0, 0]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mailbox_is_told() {
+    fn an_error_names_the_device_that_is_no_mailbox() {
         let told = |device| {
             ask(Path::new(device), "pmic_read_adc")
                 .unwrap_err()

@@ -37,7 +37,7 @@ fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
 }
 
 #[test]
-fn the_zone_s_path_tells_what_the_joules_are() {
+fn the_zone_s_path_states_the_provenance() {
     let directory = tempfile::tempdir().unwrap();
     Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO).unwrap();
     Bridge::open(directory.path(), Provenance::Modelled, Duration::ZERO).unwrap();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Points of a board of 2.7 W + 0.9 W a CPU with ±0.05 W of scatter.
+/// Points of a board with 2.7 W + 0.9 W per CPU and ±0.05 W of scatter.
 fn points(count: u32, most_cpus: f64) -> Vec<Point> {
     (0..count)
         .map(|index| {
@@ -15,7 +15,7 @@ fn points(count: u32, most_cpus: f64) -> Vec<Point> {
 }
 
 #[test]
-fn the_line_and_its_uncertainty_are_those_of_least_squares() {
+fn the_line_and_its_uncertainty_follow_least_squares() {
     let fit = fit(&points(200, 4.0)).unwrap();
     assert!(
         (fit.idle_watts - 2.7).abs() < 2.0 * fit.idle_uncertainty,
@@ -31,7 +31,7 @@ fn the_line_and_its_uncertainty_are_those_of_least_squares() {
 }
 
 #[test]
-fn the_values_can_be_used_as_they_are() {
+fn the_report_contains_values_for_the_chart() {
     let fit = fit(&points(200, 4.0)).unwrap();
     let report = fit.report(Some(0.01));
     let scatter = (fit.residual_watts / fit.mean_watts).hypot(0.01);

@@ -46,7 +46,7 @@ impl CpuCounter {
 
     /// CPU time since the cgroup began, in nanoseconds.
     pub(crate) fn read_nanoseconds(&self) -> Result<u64, CgroupError> {
-        // `usage_usec` is within the first lines of `cpu.stat`, wherever the kernel puts it.
+        // In every kernel, `usage_usec` is among the first lines of `cpu.stat`.
         let mut buffer = [0; 512];
         let length =
             self.file
@@ -75,11 +75,11 @@ pub(crate) struct MemoryFiles {
     inactive: &'static str,
 }
 
-/// The largest `memory.stat` that is looked into; the kernel's are under half of it.
+/// Bytes of `memory.stat` that are read. The kernel's files have under half of this.
 const LARGEST_STAT: usize = 8192;
 
 impl MemoryFiles {
-    /// Opens them; `None` where the cgroup has none.
+    /// Opens the files; `None` if the cgroup has none.
     pub(crate) fn open(directory: &Path, version: Version) -> Option<Self> {
         let (usage, inactive) = match version {
             Version::V1 => ("memory.usage_in_bytes", "total_inactive_file"),
@@ -93,8 +93,8 @@ impl MemoryFiles {
         })
     }
 
-    /// Usage − inactive file cache, as kubelet computes the working set: what would be missing if
-    /// it were taken away. `None` where the cgroup does not tell: unknown is not 0.
+    /// Usage − inactive file cache, as kubelet computes the working set: the memory that the pod would miss
+    /// if it were taken away. `None` if the cgroup does not report it: unknown is not 0.
     pub(crate) fn working_set_bytes(&self) -> Option<u64> {
         let mut buffer = [0; LARGEST_STAT];
         let usage: u64 = read(&self.usage, &mut buffer)?.trim().parse().ok()?;

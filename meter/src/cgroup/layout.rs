@@ -1,4 +1,4 @@
-//! Where a node's cgroups are: v1, v2 or both, with either of kubelet's cgroup drivers.
+//! Finds a node's cgroups: v1, v2 or both, with either of kubelet's cgroup drivers.
 
 use std::fs;
 use std::io;
@@ -12,15 +12,15 @@ use super::CgroupError;
 const V1_CPU: [&str; 2] = ["cpuacct", "cpu,cpuacct"];
 /// Name under which v1 memory accounting is mounted.
 const V1_MEMORY: &str = "memory";
-/// Where a machine that is mostly v1 mounts v2.
+/// Where a machine that mostly uses v1 mounts v2.
 const V2_BESIDE_V1: &str = "unified";
 
-/// Which of the kernel's two cgroup interfaces a tree speaks.
+/// The kernel's two cgroup interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// One tree a controller.
+    /// One tree per controller.
     V1,
-    /// One tree.
+    /// One tree for all controllers.
     V2,
 }
 
@@ -37,24 +37,22 @@ impl Version {
 /// The node's cgroup in one hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// Interface of the files in it.
+    /// Interface of the tree's files.
     pub(crate) version: Version,
     /// Directory of the node's cgroup.
     pub(crate) root: PathBuf,
 }
 
-/// Where CPU time and memory are accounted for.
+/// The trees that account for CPU time and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// CPU time.
     pub(crate) cpu: Tree,
-    /// Memory.
     pub(crate) memory: Tree,
 }
 
 impl Layout {
-    /// Looks for the node's cgroup `root` below `fs`: v1 first, because on a machine with both
-    /// the controllers, and so the pods' counters, are in v1.
+    /// Looks for the node's cgroup `root` below `fs`. v1 comes first: on a machine with both, the controllers
+    /// are in v1, and therefore the pods' counters too.
     pub(crate) fn detect(fs: &Path, root: &str) -> Result<Self, CgroupError> {
         let root = root.trim_matches('/');
         let tree = |version, base: PathBuf| Tree {
@@ -79,7 +77,7 @@ impl Layout {
                 tried: candidates.iter().map(cpu_file).collect(),
             });
         };
-        // Where the chosen tree has no memory files, pods simply have no working set.
+        // If the chosen tree has no memory files, pods have no working set.
         let memory = [
             tree(Version::V1, fs.join(V1_MEMORY)),
             tree(Version::V2, fs.join(V2_BESIDE_V1)),
@@ -99,25 +97,24 @@ impl Layout {
 pub(crate) struct PodCgroup {
     /// The pod's UID, as the API writes it.
     pub(crate) uid: String,
-    /// Path from the node's cgroup, the same in every hierarchy.
+    /// Path from the node's cgroup. It is the same in every hierarchy.
     pub(crate) path: PathBuf,
-    /// Inode of the directory: a pod's cgroup that is made anew has another.
+    /// Inode of the directory. A pod's cgroup that is created again has another inode.
     pub(crate) identity: u64,
 }
 
-/// The pods of a node, and how to tell that there are others now.
+/// The pods of a node, and the data that reveal a change of pods.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// The pods.
     pub(crate) pods: Vec<PodCgroup>,
-    /// Every directory that was looked into, with the number of its links.
+    /// Every directory that was read, with its number of links.
     directories: Vec<(PathBuf, u64)>,
     listed: Instant,
 }
 
-/// A listing is never older than this.
+/// The greatest age of a listing.
 const LONGEST_LISTING: Duration = Duration::from_secs(1);
-/// The least links of a directory whose file system counts its subdirectories in them.
+/// Least number of links of a directory, if its file system counts subdirectories as links.
 const LEAST_LINKS: u64 = 2;
 
 impl Listing {
@@ -128,9 +125,9 @@ impl Listing {
     /// | cgroupfs | `kubepods/{,burstable/,besteffort/}pod<UID>` |
     /// | systemd | `kubepods.slice/{,kubepods-<qos>.slice/}kubepods-{,<qos>-}pod<UID with _>.slice` |
     ///
-    /// Static pods are among them; their UID is the hash that kubelet made of their manifest. A
-    /// kubelet with a cgroup root of its own, as in nodes that are containers, has all of this
-    /// below `kubelet` or `kubelet.slice`, where systemd's names begin with `kubelet-`.
+    /// Static pods are among them. Their UID is the hash of their manifest, which kubelet computes. In nodes
+    /// that are containers, kubelet has its own cgroup root. The paths above are then below `kubelet` or
+    /// `kubelet.slice`, and systemd's names begin with `kubelet-`.
     pub(crate) fn of(node: &Path) -> Result<Self, CgroupError> {
         let mut listing = Self {
             pods: Vec::new(),
@@ -152,9 +149,9 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Whether the pods are still the same: a cgroup file system counts the subdirectories of a
-    /// directory in its links, which costs less to ask than to read the directories. Where one pod
-    /// has come and another gone, the open counter of the one that went tells.
+    /// Whether the pods are still the same. A cgroup file system counts the subdirectories of a directory as
+    /// links. Checking the number of links costs less than reading the directories. If one pod has come and
+    /// another has gone, the open counter of the pod that has gone reveals this.
     pub(crate) fn is_current(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.listed) < LONGEST_LISTING
             && self.directories.iter().all(|(path, links)| {
@@ -183,7 +180,7 @@ impl Listing {
         Ok(())
     }
 
-    /// The directories in a directory; none if it was removed since its parent was listed.
+    /// The subdirectories of a directory; empty if the directory was removed after its parent was listed.
     fn look_into_or_nothing(
         &mut self,
         node: &Path,
@@ -197,7 +194,7 @@ impl Listing {
 
     fn look_into(&mut self, node: &Path, below: &Path) -> Result<Vec<(String, u64)>, CgroupError> {
         let path = node.join(below);
-        // Before it is read: what comes in between makes the listing old.
+        // Before the directory is read: a later change then makes the listing outdated.
         let links = fs::metadata(&path).map_or(0, |it| it.nlink());
         let found = directories(&path)?;
         self.directories.push((path, links));
@@ -205,7 +202,7 @@ impl Listing {
     }
 }
 
-/// Kubelet's `--cgroup-root`, where it is not the node's own root.
+/// Kubelet's `--cgroup-root`, if it is not the node's own root.
 const KUBELET_ROOTS: [&str; 2] = ["kubelet", "kubelet.slice"];
 
 fn is_kubepods(name: &str) -> bool {
@@ -220,14 +217,14 @@ fn is_qos_class(name: &str) -> bool {
 /// The UID in the name of a pod's cgroup.
 fn pod_uid(name: &str) -> Option<String> {
     let uid = match name.strip_suffix(".slice") {
-        // systemd reads `-` as a level, so kubelet writes `_` for it.
+        // systemd takes `-` for a level, so kubelet writes `_` instead.
         Some(slice) => slice.rsplit_once("-pod")?.1.replace('_', "-"),
         None => name.strip_prefix("pod")?.to_owned(),
     };
     (!uid.is_empty()).then_some(uid)
 }
 
-/// The directories in a directory, with their inodes.
+/// The subdirectories of a directory, with their inodes.
 fn directories(path: &Path) -> Result<Vec<(String, u64)>, CgroupError> {
     let unreadable = |source: io::Error| CgroupError::Unreadable {
         path: path.to_owned(),

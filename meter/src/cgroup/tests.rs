@@ -8,7 +8,7 @@ use super::*;
 const BURSTABLE: &str = "bed27566-8352-495a-8672-08132c7957e6";
 const BEST_EFFORT: &str = "8bcd67cf-5338-4db6-a3e3-0512ae806712";
 const GUARANTEED: &str = "ef242d7d-0f35-43c3-b2f2-8362f3f6e16d";
-/// Kubelet gives a pod from a manifest file a hash for a UID.
+/// Kubelet gives a pod from a manifest file a hash as its UID.
 const STATIC: &str = "0b5c2e4fd1a84b0f9d0c3b7a55e0c1d2";
 
 /// Paths of the four pods, by UID.
@@ -106,7 +106,7 @@ fn node_and_pods_are_found_with_their_cpu_time_and_memory(
         }
     };
     put("", 70_000_000_000);
-    // Neighbours that are no pods.
+    // Neighbouring cgroups that are not pods.
     put("system.slice", 9);
     put("podman", 9);
     put("kubelet/kubelet", 9);
@@ -131,7 +131,7 @@ fn node_and_pods_are_found_with_their_cpu_time_and_memory(
 }
 
 #[test]
-fn unknown_memory_is_unknown_and_not_nothing() {
+fn unknown_memory_is_unknown_and_not_0() {
     let fs = TempDir::new().unwrap();
     let pod = format!("kubepods/pod{GUARANTEED}");
     v1(fs.path(), "cpuacct", "", 1);
@@ -157,7 +157,7 @@ fn pods_come_and_go_between_readings() {
     let before = reader.read().unwrap();
     assert_eq!(before.pods[GUARANTEED].cpu_nanoseconds, 5_000);
 
-    // The old directory is kept elsewhere so that the new one can't have its inode.
+    // The old directory is kept elsewhere, because the new one must not get its inode.
     fs::rename(fs.path().join(&pod), fs.path().join("gone")).unwrap();
     assert!(reader.read().unwrap().pods.is_empty());
     v2(fs.path(), &pod, 7_000);

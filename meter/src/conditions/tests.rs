@@ -30,7 +30,7 @@ fn assert_near(told: Option<f64>, expected: f64) {
 #[test]
 fn the_firmware_s_bits_are_counted_while_they_are_set_or_were_between_two_looks() {
     let node = node();
-    // Under-voltage has been, long before the meter began.
+    // Under-voltage occurred long before the meter began.
     let file = "devices/platform/soc/soc:firmware/get_throttled";
     node.write(file, "10000");
     let mut conditions = node.conditions();
@@ -44,7 +44,7 @@ fn the_firmware_s_bits_are_counted_while_they_are_set_or_were_between_two_looks(
         look(1, "10000"),
         // Throttled, and at the soft limit.
         look(2, "d000c"),
-        // Back to normal, but the frequency was capped for a moment.
+        // Normal again, but the frequency was capped for a moment.
         look(4, "f0000"),
         look(5, "f0000"),
     ];
@@ -63,7 +63,7 @@ fn the_firmware_s_bits_are_counted_while_they_are_set_or_were_between_two_looks(
 }
 
 #[test]
-fn under_voltage_is_told_by_the_mainline_driver_too_and_newer_kernels_have_another_path() {
+fn the_mainline_driver_reports_under_voltage_too_and_newer_kernels_have_another_path() {
     let node = node();
     node.write("class/hwmon/hwmon0/name", "cpu_thermal");
     node.write("class/hwmon/hwmon1/name", "rpi_volt");
@@ -123,7 +123,7 @@ fn temperature_is_the_processor_s_highest_and_frequency_the_mean() {
 }
 
 #[test]
-fn a_node_that_tells_nothing_has_no_conditions_and_silence_counts_for_nothing() {
+fn a_node_that_reports_nothing_has_no_conditions_and_silence_does_not_count() {
     let empty = node();
     let mut conditions = empty.conditions();
     conditions.observe(Duration::ZERO);

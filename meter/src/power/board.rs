@@ -6,7 +6,7 @@ use super::{BOARD_ZONE, Provenance, Source};
 use frugality_measure::attribution::Interval;
 use frugality_measure::model::{LinearModel, ModelUncertainty, Parts};
 
-/// Name of the board whose two numbers the user gives.
+/// Name of the board whose two watts the user states.
 pub(crate) const GENERIC: &str = "generic";
 
 /// A board whose power was measured idle and with all cores busy.
@@ -14,11 +14,11 @@ pub(crate) const GENERIC: &str = "generic";
 pub(crate) struct Board {
     /// Value of `--board`.
     pub(crate) name: &'static str,
-    /// What it is.
+    /// Full name.
     pub(crate) title: &'static str,
-    /// How the kernel's device tree begins to name it.
+    /// Beginning of the board's name in the kernel's device tree.
     pub(crate) device_tree: &'static str,
-    /// Power with nothing to do, in watts.
+    /// Idle power, in watts.
     pub(crate) idle_watts: f64,
     /// Power with every core busy, in watts.
     pub(crate) full_watts: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Board {
     pub(crate) cores: u32,
     /// Relative standard uncertainties of the two watts.
     pub(crate) uncertainty: ModelUncertainty,
-    /// Who measured it.
+    /// Publication of the measurement.
     pub(crate) source: &'static str,
 }
 
@@ -36,7 +36,6 @@ impl Board {
         (self.full_watts - self.idle_watts) / f64::from(self.cores)
     }
 
-    /// The model.
     pub(crate) fn line(&self) -> LinearModel {
         LinearModel {
             idle_watts: self.idle_watts,
@@ -46,7 +45,7 @@ impl Board {
     }
 }
 
-/// The same share of both watts.
+/// The same share for both watts.
 pub(crate) const fn both(share: f64) -> ModelUncertainty {
     ModelUncertainty {
         idle_watts: share,
@@ -56,13 +55,14 @@ pub(crate) const fn both(share: f64) -> ModelUncertainty {
 
 const PI_DRAMBLE: &str = "J. Geerling, Raspberry Pi Dramble, \"Power Consumption Benchmarks\": idle, and 4 busy cores (stress --cpu 4)";
 
-/// The boards known by name. Two boards of one model differ by tens of percent with their
-/// supply, their peripherals and their revision: the table is for lack of a meter.
+/// The boards known by name. Two boards of the same model differ by tens of percent, depending on supply,
+/// peripherals and revision. The table is for nodes without an instrument.
 ///
-/// The uncertainties are judgements, not calibrations: half of what two publications differ by in idle watts
-/// and in watts per CPU, over their mean (Joular power models, github.com/joular/powermodels, give for idle to full
-/// load 1.4–2.4 W for a 2B, 1.5–4.6 W for a 3B, 2.5–5.3 W for a 3B+ and 3.0–6.4 or 3.4–6.8 W for a 4B),
-/// and never below 15 %. Where there is one publication only, 20 %.
+/// The uncertainties are judgements, not calibrations. Each is half of the difference between two
+/// publications in idle watts and in watts per CPU, over their mean, and never below 15 %. The other
+/// publication is Joular power models (github.com/joular/powermodels). It gives for idle to full load 1.4–2.4
+/// W for a 2B, 1.5–4.6 W for a 3B, 2.5–5.3 W for a 3B+ and 3.0–6.4 or 3.4–6.8 W for a 4B. If there is only
+/// one publication, the uncertainty is 20 %.
 pub(crate) const BOARDS: &[Board] = &[
     Board {
         name: "pi-zero-2w",
@@ -129,7 +129,7 @@ pub(crate) const BOARDS: &[Board] = &[
     },
 ];
 
-/// The board that a kernel's device tree names, such as `Raspberry Pi 4 Model B Rev 1.2`.
+/// The board with this name in the kernel's device tree, such as `Raspberry Pi 4 Model B Rev 1.2`.
 pub(crate) fn by_device_tree(model: &str) -> Option<&'static Board> {
     BOARDS.iter().find(|board| {
         model
@@ -138,7 +138,7 @@ pub(crate) fn by_device_tree(model: &str) -> Option<&'static Board> {
     })
 }
 
-/// Their names, for people.
+/// The boards' names, for people.
 pub(crate) fn known_boards() -> String {
     BOARDS
         .iter()
@@ -186,9 +186,9 @@ pub(crate) fn boards_table() -> String {
     table
 }
 
-/// P = `idle_watts` + `watts_per_cpu` × (ΔCPU / Δt), integrated exactly: the energy of an
-/// interval follows from its length and its CPU time alone, so no load between two snapshots
-/// is missed and the length of the interval does not matter.
+/// P = `idle_watts` + `watts_per_cpu` × (ΔCPU / Δt), integrated exactly. The energy of an interval depends
+/// only on its length and its CPU time. The model therefore misses no load between two readings, at any
+/// length of the interval.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BoardModel {
     board: String,
@@ -208,7 +208,7 @@ impl BoardModel {
 }
 
 impl BoardModel {
-    /// What the joules of this model are, where nothing better is known of the board.
+    /// The source of this model's joules, without the node's own settings.
     pub(crate) fn source(&self) -> Source {
         let line = self.line;
         Source {
@@ -250,7 +250,7 @@ mod tests {
         assert!((model.joules(second_with(4.0)) - 4.8).abs() < 1e-12);
         let source = model.source();
         assert!((source.max_watts.unwrap() - 4.8).abs() < 1e-12);
-        // No energy of the model is less certain than the worse of its two watts.
+        // The energy is at least as certain as the less certain of the model's two watts.
         assert_eq!(source.relative_uncertainty, Some(0.41));
     }
 
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_is_known_by_what_its_kernel_calls_it_and_not_by_half_of_it() {
+    fn a_board_is_known_by_the_whole_name_in_its_device_tree() {
         let name = |model| by_device_tree(model).map(|board| board.name);
         assert_eq!(name("Raspberry Pi 3 Model B Rev 1.2"), Some("pi-3b"));
         assert_eq!(

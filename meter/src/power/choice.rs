@@ -1,4 +1,4 @@
-//! From what a user says, and what the node has, to the source that is used.
+//! Chooses the power source, from the user's settings and the node's hardware.
 
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use super::timeline::Timeline;
 use super::{BOARD_ZONE, LocalInstrument, Provenance, Source};
 use frugality_measure::model::LinearModel;
 
-/// What the choice depends on beside the user.
+/// The node's properties that the choice depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Surroundings {
     /// Where the host's sysfs is.
     pub(crate) sysfs: PathBuf,
     /// Where the devices are.
     pub(crate) dev: PathBuf,
-    /// Where the kernel's files on processes and processors are.
+    /// Where the kernel's files about processes and processors are.
     pub(crate) procfs: PathBuf,
     /// CPUs of the node.
     pub(crate) cpus: u32,
@@ -36,23 +36,23 @@ pub(crate) struct Surroundings {
 /// An instrument, ready to be read.
 #[derive(Debug)]
 pub(crate) enum Instrument {
-    /// With every reading of CPU time.
+    /// Read with every reading of CPU time.
     Local(Box<dyn LocalInstrument>),
-    /// Every so often.
+    /// Polled at an interval.
     Polled {
-        /// What is asked.
+        /// The instrument.
         instrument: Box<Polled>,
-        /// How often.
+        /// Time between two polls.
         interval: Duration,
     },
 }
 
-/// A source that was chosen; without an instrument it is a model.
+/// The chosen source. Without an instrument it is a model.
 #[derive(Debug)]
 pub(crate) struct Chosen {
-    /// What the joules are computed by.
+    /// Computes the joules.
     pub(crate) supply: Supply,
-    /// What is read.
+    /// Gives the readings; `None` for a model.
     pub(crate) instrument: Option<Instrument>,
 }
 
@@ -62,56 +62,56 @@ pub(crate) enum ChoiceError {
     /// The configuration contradicts itself.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The device cannot be asked.
+    /// The meter can't poll the device.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The generic board has no numbers of its own.
+    /// The generic board has no watts of its own.
     #[error(
-        "the board `generic` needs its two numbers: write --idle-watts=<watts with nothing to do> \
+        "the board `generic` needs two numbers: write --idle-watts=<idle watts> \
          and --watts-per-cpu=<(watts with all CPUs busy - idle watts) / CPUs>, or choose a board \
          from `frugality-meter boards` with --board, or an instrument with --power-config"
     )]
     GenericNeedsWatts,
-    /// A board of the table has its own numbers.
+    /// A board of the table has its own watts.
     #[error(
         "the board `{0}` has its own watts: leave out --idle-watts and --watts-per-cpu, or write \
          --board=generic to use yours"
     )]
     BoardHasWatts(String),
-    /// Not in the table.
+    /// The board is not in the table.
     #[error("no board `{0}`: write generic or one of {known}", known = known_boards())]
     UnknownBoard(String),
-    /// No such sensor, or too many.
+    /// No sensor fits, or more than one.
     #[error("{0}")]
     Hwmon(String),
-    /// No RAPL.
+    /// The node has no RAPL counter.
     #[error("no energy counter of a processor below {}", .0.display())]
     NoRapl(PathBuf),
-    /// The text can come from one place only.
-    #[error("write device, command or file for the source pmic, and only one of them")]
+    /// The PMIC's text can come from only one place.
+    #[error("the source pmic takes device, command or file: write only one of them")]
     PmicFrom,
-    /// No device to ask.
+    /// The node has no mailbox device that can be opened.
     #[error(
         "neither vcio_gencmd nor vcio in {} can be opened: give the container that device, or let the host \
          write a file (docs/power-on-a-pi.md, The PMIC of a Pi 5)",
         .0.display()
     )]
     NoMailbox(PathBuf),
-    /// No such unit.
+    /// The unit is unknown.
     #[error("no unit `{0}`: write one of {known}", known = Unit::KNOWN)]
     UnknownUnit(String),
-    /// Nothing was found.
+    /// The automatic choice found no source.
     #[error(
-        "nothing to take this node's power from: no hwmon sensor that is made for boards, no RAPL, \
-         and {board}; wire a sensor, name a plug in --power-config, or give the board's watts"
+        "no source for this node's power: no hwmon sensor made for boards, no RAPL, and {board}; \
+         wire a sensor, name a plug in --power-config, or write the board's watts"
     )]
     Nothing {
-        /// What is known of the board.
+        /// Why the board's model is unusable.
         board: String,
     },
 }
 
-/// Sets up the source that is asked for.
+/// Sets up the source that the user asks for.
 pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, ChoiceError> {
     power.check()?;
     let plan = Plan { power, at };
@@ -159,19 +159,20 @@ pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, Cho
     }
 }
 
-/// The order of the automatic choice: what measures the whole board comes first, what measures
-/// most of it next, and a model last. A plug is never found by itself.
-pub(crate) const ORDER: &str = "hwmon sensor made for boards, RAPL, PMIC of a Pi 5 by its mailbox, model of a board that is known";
+/// The order of the automatic choice: first instruments for the whole board, then instruments for most of it,
+/// a model last. A plug is never found automatically.
+pub(crate) const ORDER: &str =
+    "hwmon sensor made for boards, RAPL, PMIC of a Pi 5 by its mailbox, model of a known board";
 
 const PMIC_INTERVAL: Duration = Duration::from_secs(1);
-/// No maker states an accuracy for a load of a few watts; tests of such plugs find 1 to 5 %, and
-/// what they measure includes the losses of the board's supply. A judgement.
+/// No maker states an accuracy for a load of a few watts. Tests of such plugs find 1 to 5 %. The plug's value
+/// includes the losses of the board's supply. A judgement.
 const PLUG_RELATIVE_UNCERTAINTY: f64 = 0.03;
-/// RAPL follows power at the plug closely but for an offset: K. N. Khan et al., "RAPL in Action",
-/// ACM TOMPECS 3(2), 2018. A judgement from its figures.
+/// RAPL follows power at the plug closely, with an offset: K. N. Khan et al., "RAPL in Action", ACM TOMPECS
+/// 3(2), 2018. A judgement from its figures.
 const RAPL_RELATIVE_UNCERTAINTY: f64 = 0.03;
 
-/// The name that a kernel gives the board it runs on.
+/// The kernel's name for the board.
 pub(crate) fn device_tree_model(at: &Surroundings) -> Option<String> {
     read_text(&at.sysfs.join("firmware/devicetree/base/model"))
         .or_else(|| read_text(&at.procfs.join("device-tree/model")))
@@ -183,7 +184,7 @@ pub(crate) fn device_tree_model(at: &Surroundings) -> Option<String> {
         .filter(|model| !model.is_empty())
 }
 
-/// Both sides of the choice.
+/// The user's settings and the node's properties.
 struct Plan<'a> {
     power: &'a NodePower,
     at: &'a Surroundings,
@@ -195,7 +196,7 @@ impl Plan<'_> {
             .iter()
             .any(Sensor::is_for_boards)
         {
-            // Of several, none is taken at a guess, and a model does not stand in for them.
+            // If there are several sensors, the meter does not guess, and no model replaces them.
             let sensor = hwmon::choose(&self.at.sysfs, None, None).map_err(ChoiceError::Hwmon)?;
             return self.hwmon(&sensor);
         }
@@ -214,8 +215,8 @@ impl Plan<'_> {
         }
         let Some(board) = board else {
             let board = model.map_or_else(
-                || "no name of the board".to_owned(),
-                |model| format!("no numbers for a {model}"),
+                || "the board's name is unknown".to_owned(),
+                |model| format!("the watts of a {model} are unknown"),
             );
             return Err(ChoiceError::Nothing { board });
         };
@@ -227,7 +228,7 @@ impl Plan<'_> {
         Plan { power: &found, at }.model_alone()
     }
 
-    /// The board's model, where enough is said for one.
+    /// The board's model; `None` if the settings do not suffice for a model.
     fn model(&self) -> Result<Option<BoardModel>, ChoiceError> {
         let power = self.power;
         let given = power.idle_watts.zip(power.watts_per_cpu);
@@ -400,7 +401,7 @@ impl Plan<'_> {
             zone: measured.zone,
             max_watts: power.max_watts,
             relative_uncertainty: power.relative_uncertainty.or(measured.relative_uncertainty),
-            // What the user states is of all that the instrument does wrong.
+            // The user's uncertainty covers all errors of the instrument.
             fixed_uncertainty_watts: power
                 .relative_uncertainty
                 .map_or(measured.fixed_uncertainty_watts, |_| 0.0),
@@ -409,8 +410,8 @@ impl Plan<'_> {
         }
     }
 
-    /// What is read with every reading of CPU time is known at once. What is asked every so often
-    /// is known one question later, and half a question more evens out what answers take.
+    /// The energy of a local instrument is known at once. The energy of a polled instrument is known one poll
+    /// later. Another half of a poll evens out the time that answers take.
     fn metered(
         &self,
         source: Source,
@@ -434,7 +435,7 @@ impl Plan<'_> {
     }
 }
 
-/// What is particular to an instrument.
+/// The properties that differ between instruments.
 struct Measured {
     name: &'static str,
     path: String,
@@ -444,7 +445,7 @@ struct Measured {
     resolution_joules: Option<f64>,
 }
 
-/// A device on the network, and where its number is.
+/// A device on the network, and the place of its number.
 struct Asked {
     name: &'static str,
     url: String,
@@ -457,7 +458,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// `None` where the configuration is not of this kind.
+    /// `None` if the configuration is not for a device on the network.
     fn of(config: &SourceConfig) -> Result<Option<Self>, ConfigError> {
         let plug = |name, url: String, path: String, polling: &Polling| {
             Ok::<_, ConfigError>(Self {
@@ -534,7 +535,7 @@ impl Asked {
     }
 }
 
-/// A host as it stands in a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
+/// A host in the form for a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
 fn in_url(host: &str) -> String {
     match host.parse::<Ipv6Addr>() {
         Ok(address) => format!("[{address}]"),
@@ -542,7 +543,7 @@ fn in_url(host: &str) -> String {
     }
 }
 
-/// Shelly's second generation asks for nothing else.
+/// Shelly's second generation accepts only a digest.
 fn by_digest_only(credentials: Credentials) -> Credentials {
     match credentials {
         Credentials::Password {

@@ -1,5 +1,5 @@
-//! What a user says about the power sources of the nodes: a JSON file, the same for all nodes,
-//! from which each takes its own part by its name.
+//! The user's settings for the power sources of the nodes: a JSON file, the same for all nodes. Each node
+//! takes its own part by its name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::remote::Credentials;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PowerConfig {
-    /// Nodes that are not named below.
+    /// For nodes that `nodes` does not name.
     #[serde(default)]
     default: Option<NodePower>,
     /// By the node's name.
@@ -28,24 +28,24 @@ pub(crate) struct PowerConfig {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NodePower {
-    /// What power is read from.
+    /// Where power is read from.
     pub(crate) source: SourceConfig,
-    /// The board, for the source `model`, and for how power varied between two readings.
+    /// The board: for the source `model`, and to estimate how power varied between two readings.
     pub(crate) board: Option<String>,
-    /// Watts of a generic board with nothing to do.
+    /// Idle power of a generic board, in watts.
     pub(crate) idle_watts: Option<f64>,
-    /// What one busy CPU of a generic board adds, in watts.
+    /// Power that one busy CPU of a generic board adds, in watts.
     pub(crate) watts_per_cpu: Option<f64>,
     /// Relative standard uncertainty of the board's idle watts, for the source `model`.
     pub(crate) idle_watts_relative_uncertainty: Option<f64>,
-    /// The same of its watts per CPU.
+    /// Relative standard uncertainty of the board's watts per CPU, for the source `model`.
     pub(crate) watts_per_cpu_relative_uncertainty: Option<f64>,
-    /// The most that this node can draw, in watts.
+    /// The highest power that this node can draw, in watts.
     pub(crate) max_watts: Option<f64>,
-    /// Standard uncertainty of the source as a share of the energy, if it is known better than
-    /// from the data sheet. For the source `model`, of both of the board's watts.
+    /// Relative standard uncertainty of the source's energy, if the user knows it better than the data sheet.
+    /// For the source `model`, it applies to both of the board's watts.
     pub(crate) relative_uncertainty: Option<f64>,
-    /// `Modelled` where an exporter serves what a model computes.
+    /// `Modelled` if an exporter serves the results of a model.
     pub(crate) provenance: Option<Provenance>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct NodePower {
     deny_unknown_fields
 )]
 pub(crate) enum SourceConfig {
-    /// What the node has, in a documented order.
+    /// The best source that the node has, in a documented order.
     Auto {},
     /// The board's power model.
     Model {},
@@ -73,15 +73,15 @@ pub(crate) enum SourceConfig {
     Rapl {},
     /// The power management chip of a Raspberry Pi 5.
     Pmic {
-        /// Device of the firmware's mailbox, if it is another than those in `/dev`.
+        /// Device of the firmware's mailbox, if it is not one of the devices in `/dev`.
         device: Option<PathBuf>,
-        /// Command that prints what `vcgencmd pmic_read_adc` does.
+        /// Command that prints the text of `vcgencmd pmic_read_adc`.
         command: Option<Vec<String>>,
-        /// File in which the host keeps that.
+        /// File in which the host keeps that text.
         file: Option<PathBuf>,
-        /// Your own correction: factor.
+        /// Factor of the user's own correction.
         slope: Option<f64>,
-        /// Your own correction: watts.
+        /// Offset of the user's own correction, in watts.
         offset_watts: Option<f64>,
         /// Seconds between two readings.
         interval_seconds: Option<f64>,
@@ -90,10 +90,10 @@ pub(crate) enum SourceConfig {
     ShellyGen1 {
         /// Name or address, with a port if it is not 80.
         host: String,
-        /// Which of its meters.
+        /// Index of the meter in the plug.
         #[serde(default)]
         channel: u32,
-        /// How it is asked.
+        /// How the plug is polled.
         #[serde(default)]
         polling: Polling,
     },
@@ -101,10 +101,10 @@ pub(crate) enum SourceConfig {
     ShellyGen2 {
         /// Name or address, with a port if it is not 80.
         host: String,
-        /// Which of its switches.
+        /// Index of the switch in the plug.
         #[serde(default)]
         channel: u32,
-        /// How it is asked.
+        /// How the plug is polled.
         #[serde(default)]
         polling: Polling,
     },
@@ -112,99 +112,99 @@ pub(crate) enum SourceConfig {
     Tasmota {
         /// Name or address, with a port if it is not 80.
         host: String,
-        /// How it is asked.
+        /// How the plug is polled.
         #[serde(default)]
         polling: Polling,
     },
     /// Any JSON document.
     Json {
-        /// Where it is: an `http://` or `https://` URL.
+        /// An `http://` or `https://` URL.
         url: String,
         /// Names and indices that lead to the number, joined by dots.
         path: String,
-        /// Unit of the number; tells power from energy.
+        /// Unit of the number: a unit of power or of energy.
         unit: String,
         /// Step of an energy counter, in joules.
         resolution_joules: Option<f64>,
-        /// How it is asked.
+        /// How the document is polled.
         #[serde(default)]
         polling: Polling,
     },
     /// Any Prometheus exporter.
     Prometheus {
-        /// Its page: an `http://` or `https://` URL.
+        /// The exporter's page: an `http://` or `https://` URL.
         url: String,
         /// The metric's name.
         metric: String,
-        /// Labels that tell the one sample from others of the metric.
+        /// Labels that identify the one sample of the metric.
         #[serde(default)]
         labels: BTreeMap<String, String>,
-        /// Unit of its value; tells power from energy.
+        /// Unit of the sample's value: a unit of power or of energy.
         unit: String,
         /// Step of an energy counter, in joules.
         resolution_joules: Option<f64>,
-        /// How it is asked.
+        /// How the exporter is polled.
         #[serde(default)]
         polling: Polling,
     },
 }
 
-/// How a device is asked.
+/// How a device is polled.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Polling {
-    /// Seconds between two questions.
+    /// Seconds between two polls.
     pub(crate) interval_seconds: Option<f64>,
-    /// Seconds between two of the device's own measurements, where they are known.
+    /// Seconds between two of the device's own measurements, if known.
     pub(crate) refresh_seconds: Option<f64>,
-    /// Seconds that an answer may take.
+    /// Time limit of an answer, in seconds.
     pub(crate) timeout_seconds: Option<f64>,
-    /// User name; the password is in a file.
+    /// User name. The password is in a file.
     pub(crate) username: Option<String>,
     /// File with the password, mounted from a Secret.
     pub(crate) password_file: Option<PathBuf>,
     /// File with a bearer token, mounted from a Secret.
     pub(crate) token_file: Option<PathBuf>,
-    /// File with the authority of an `https://` device's certificate, in PEM.
+    /// File with the authority that signed an `https://` device's certificate, in PEM.
     pub(crate) ca_file: Option<PathBuf>,
 }
 
-/// Why a configuration cannot be used.
+/// Why a configuration is unusable.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// The file cannot be read.
+    /// The file is unreadable.
     #[error("cannot read {}: {source}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file does not say what it should.
+    /// The file's content does not have the expected form.
     #[error("{}: {source}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// The place in the file, and the error.
         source: serde_json::Error,
     },
     /// A number is out of range.
     #[error("{field} is {value}: write a number {expected}")]
     OutOfRange {
-        /// Where it stands.
+        /// Name of the field.
         field: &'static str,
-        /// What it is.
+        /// The user's value.
         value: f64,
-        /// What it should be.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// An energy needs the uncertainty of both watts.
+    /// The energy of a model needs the uncertainty of both watts.
     #[error(
-        "the accuracy of a model is not stated once and whole: write idleWattsRelativeUncertainty and \
+        "a model's accuracy is stated in part or twice: write idleWattsRelativeUncertainty and \
          wattsPerCpuRelativeUncertainty, or relativeUncertainty for both"
     )]
     ModelUncertainty,
-    /// The ways to prove who asks exclude each other.
+    /// The authentication methods exclude each other.
     #[error("write username with passwordFile, or tokenFile alone")]
     Credentials,
 }
@@ -214,7 +214,6 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
 const INTERVALS_SECONDS: std::ops::RangeInclusive<f64> = 0.1..=600.0;
 
 impl PowerConfig {
-    /// Reads the file.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
             path: path.to_owned(),
@@ -226,14 +225,14 @@ impl PowerConfig {
         })
     }
 
-    /// What is said about a node: by its name, else the default.
+    /// The settings for a node: by the node's name, else the default.
     pub(crate) fn of(&self, node: &str) -> Option<&NodePower> {
         self.nodes.get(node).or(self.default.as_ref())
     }
 }
 
 impl NodePower {
-    /// A source about which nothing else is said.
+    /// A source without further settings.
     pub(crate) fn only(source: SourceConfig) -> Self {
         Self {
             source,
@@ -248,7 +247,7 @@ impl NodePower {
         }
     }
 
-    /// Checks what the types alone cannot.
+    /// Checks the values that the types do not check.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let numbers = [
             ("idleWatts", self.idle_watts, 0.0, "of watts"),
@@ -281,7 +280,7 @@ impl NodePower {
             ),
         ];
         for (field, value) in shares {
-            // The operator takes no reading of an energy whose uncertainty is larger than itself.
+            // The operator rejects readings of an energy whose uncertainty is larger than the energy.
             if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
                 return Err(ConfigError::OutOfRange {
                     field,
@@ -300,8 +299,8 @@ impl NodePower {
         }
     }
 
-    /// How well the watts of the board's model are known, if the user says so. One share for the energy holds for
-    /// both.
+    /// Relative standard uncertainties of the model's watts, if the user states them. One share for the
+    /// energy applies to both watts.
     pub(crate) fn model_uncertainty(&self) -> Option<ModelUncertainty> {
         self.idle_watts_relative_uncertainty
             .zip(self.watts_per_cpu_relative_uncertainty)
@@ -314,24 +313,24 @@ impl NodePower {
 }
 
 impl Polling {
-    /// Time between two questions.
+    /// Time between two polls.
     pub(crate) fn interval(&self) -> Result<Duration, ConfigError> {
         seconds("intervalSeconds", self.interval_seconds, DEFAULT_INTERVAL)
     }
 
-    /// Time between two of the device's own measurements, where somebody has said it.
+    /// Time between two of the device's own measurements, if the user states it.
     pub(crate) fn refresh(&self) -> Result<Option<Duration>, ConfigError> {
         self.refresh_seconds
             .map(|value| seconds("refreshSeconds", Some(value), DEFAULT_INTERVAL))
             .transpose()
     }
 
-    /// Time that an answer may take.
+    /// Time limit of an answer.
     pub(crate) fn timeout(&self) -> Result<Duration, ConfigError> {
         seconds("timeoutSeconds", self.timeout_seconds, DEFAULT_TIMEOUT)
     }
 
-    /// How to prove who asks.
+    /// How the meter authenticates.
     pub(crate) fn credentials(&self) -> Result<Option<Credentials>, ConfigError> {
         match (&self.username, &self.password_file, &self.token_file) {
             (None, None, None) => Ok(None),
@@ -348,7 +347,7 @@ impl Polling {
     }
 }
 
-/// A time between a tenth of a second and ten minutes.
+/// A time from 0.1 s to 600 s.
 pub(crate) fn seconds(
     field: &'static str,
     value: Option<f64>,

@@ -14,60 +14,61 @@ const MILLI: f64 = 1e-3;
 /// One microjoule, the unit of `energyN_input`.
 const ENERGY_STEP_JOULES: f64 = MICRO;
 
-/// A chip that is made to measure the power of what it feeds, with the standard uncertainty of
-/// its power as a share of it. A data sheet's limit ±a counts as a/√3 (GUM 4.3.7). Where the
-/// shunt is apart it is taken for one of 1 %, which is what the common boards carry.
+/// A chip that is made to measure the power of its load, with the relative standard uncertainty of its power.
+/// A data sheet's limit ±a counts as a/√3 (GUM 4.3.7). For a separate shunt, 1 % is assumed, which the common
+/// boards carry.
 #[derive(Debug)]
 struct Chip {
-    /// As in the file `name`, which drivers extend by digits and letters.
+    /// Beginning of the name in the file `name`. Drivers append digits and letters.
     prefix: &'static str,
     relative_uncertainty: f64,
     scale: Scale,
 }
 
-/// Where a chip's measurement of current ends, and what is wrong with it at any power.
+/// The end of a chip's current scale, and the chip's error at any power.
 #[derive(Debug)]
 enum Scale {
-    /// A voltage at a shunt is measured.
+    /// The chip measures a voltage at a shunt.
     Shunt(Shunt),
-    /// Offset and steps are taken for less than a third of a percent of what an idle board draws, and the scale ends
-    /// far above what any board draws, by a shunt within the chip.
+    /// Offset and steps are assumed to be less than a third of a percent of an idle board's power. The shunt
+    /// is within the chip, and the scale ends far above any board's power.
     Negligible,
-    /// The kernel does not tell the shunt: offset or steps may matter, and a reading may be one at the end of the
-    /// scale.
+    /// The kernel does not report the shunt. Offset or steps may matter, and a reading may be at the end of
+    /// the scale.
     Unknown,
 }
 
-/// How a chip measures the voltage at its shunt, as its driver sets it up, in microvolts.
+/// How a chip measures the voltage at its shunt, with the driver's setup, in microvolts.
 #[derive(Debug)]
 struct Shunt {
     /// The largest voltage.
     full_scale: f64,
     /// Limit of the offset.
     offset: f64,
-    /// Step.
     step: f64,
-    /// Volts by which the step of current makes the step of power; none without a register of power, where current is
-    /// told in steps of 1 mA.
+    /// The step of power is this many volts times the step of current. `None` if there is no register of
+    /// power: the driver then reports current in steps of 1 mA.
     power_step_volts: Option<f64>,
-    /// The shunt in microohms, if it is within the chip.
+    /// The shunt in microohms, if it is inside the chip.
     within: Option<f64>,
 }
 
-/// The chips' own errors are from Texas Instruments' and Analog Devices' data sheets: up to 1 % of
-/// current for the INA219 and INA220, 0.5 % of power for the INA260 with its shunt within, a few
-/// tenths of a percent for the others (INA226: 0.1 % of gain for each of current and voltage,
-/// SBOS547; INA230: 0.5 % for each, and 30 mV of 5 V, SBOS601; INA3221: 0.25 % for each, and 16 mV, SBOS576). The
-/// shunt then dominates.
+/// The chips' own errors are from Texas Instruments' and Analog Devices' data sheets: up to 1 % of current
+/// for the INA219 and INA220, 0.5 % of power for the INA260 with its internal shunt, and a few tenths of a
+/// percent for the others. In the others the shunt dominates. INA226: 0.1 % of gain for each of current and
+/// voltage, SBOS547. INA230: 0.5 % for each, and 30 mV of 5 V, SBOS601. INA3221: 0.25 % for each, and 16 mV,
+/// SBOS576.
 ///
-/// Scales are from the same (INA219 SBOS448, INA226 SBOS547, INA260 SBOS656, INA3221 SBOS576) and from the
-/// kernel's drivers, which set range and calibration themselves:
-/// - `drivers/hwmon/ina2xx.c`: the INA219 with PGA /8, so ±320 mV in steps of 10 µV; the INA226 and its like ±81.92 mV
-///   in steps of 2.5 µV. Calibrated so that the register of current counts those steps, and that of power 20 or 25
-///   (INA260: 8) times the step of current. The INA260 has 2 mΩ within.
+/// Scales are from the same data sheets (INA219 SBOS448, INA226 SBOS547, INA260 SBOS656, INA3221 SBOS576) and
+/// from the kernel's drivers. The drivers set range and calibration themselves:
+///
+/// - `drivers/hwmon/ina2xx.c`: The INA219 has PGA /8, which gives ±320 mV in steps of 10 µV. The INA226 and
+///   similar chips have ±81.92 mV in steps of 2.5 µV. The driver calibrates the register of current to count
+///   those steps. The step of the register of power is 20 or 25 (INA260: 8) times the step of current. The
+///   INA260 has an internal shunt of 2 mΩ.
 /// - `drivers/hwmon/ina3221.c`: ±163.8 mV in steps of 40 µV, and no register of power.
-/// - `drivers/hwmon/ina238.c` (INA228, INA237, INA238) tells no shunt. Offsets are 1, 50 and 5 µV. The full scale of
-///   163.84 or 40.96 mV may be less than a board draws, and is not known in amperes.
+/// - `drivers/hwmon/ina238.c` (INA228, INA237, INA238) reports no shunt. Offsets are 1, 50 and 5 µV. The full
+///   scale of 163.84 or 40.96 mV may be less than a board draws, and is not known in amperes.
 const CHIPS: &[Chip] = &[
     chip("ina219", 0.009, INA219),
     chip("ina220", 0.009, INA219),
@@ -118,7 +119,8 @@ const INA3221_SCALE: Scale = Scale::Shunt(Shunt {
     power_step_volts: None,
     within: None,
 });
-/// The INA3221 measures three channels. Its `curr4` is their sum, and its `in4` to `in6` are voltages at shunts.
+/// The INA3221 measures three channels. Its `curr4` is their sum, and its `in4` to `in6` are voltages at
+/// shunts.
 const INA3221_CHANNELS: u32 = 3;
 /// Step of `currN_input`.
 const CURRENT_STEP_AMPERES: f64 = MILLI;
@@ -131,10 +133,11 @@ const fn chip(prefix: &'static str, relative_uncertainty: f64, scale: Scale) -> 
     }
 }
 
-/// A reading of this share of the full scale is taken for one beyond it: the chip says the same of all that is.
+/// A reading at this share of the full scale may be beyond it: the chip reports the same value for all
+/// currents beyond.
 const SATURATED_SHARE: f64 = 0.99;
 
-/// What follows from a chip's scale and its shunt.
+/// The limits that follow from a chip's scale and its shunt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limits {
     full_scale_amperes: f64,
@@ -142,7 +145,7 @@ struct Limits {
 }
 
 impl Shunt {
-    /// Of a channel with this shunt, on a line of so many volts.
+    /// The limits of a channel with this shunt, on a line with this voltage.
     fn limits(&self, microohms: f64, volts: Option<f64>) -> Limits {
         let step_amperes = self.step / microohms;
         Limits {
@@ -160,7 +163,7 @@ impl Shunt {
     }
 }
 
-/// What a channel of a chip is read from, the best first.
+/// The files of a channel, the best first.
 #[derive(Clone, Debug, PartialEq)]
 enum Files {
     Energy(PathBuf),
@@ -175,7 +178,7 @@ pub(crate) struct Sensor {
     pub(crate) chip: String,
     /// The channel's label, else its number.
     pub(crate) label: String,
-    /// Whether somebody has given it the label.
+    /// Whether the kernel has a label for the channel.
     is_labelled: bool,
     files: Files,
     current: Option<PathBuf>,
@@ -183,20 +186,21 @@ pub(crate) struct Sensor {
 }
 
 impl Sensor {
-    /// File that is read, for people.
+    /// The file that is read, for people.
     pub(crate) fn path(&self) -> &Path {
         match &self.files {
             Files::Energy(path) | Files::Power(path) | Files::VoltsAndAmperes(path, _) => path,
         }
     }
 
-    /// Whether it is made to measure what a board draws. Other chips with a power file measure a
-    /// part of it, such as a graphics card.
+    /// Whether the chip is made to measure a whole board. Other chips with a power file measure a part, such
+    /// as a graphics card.
     pub(crate) fn is_for_boards(&self) -> bool {
         self.known().is_some()
     }
 
-    /// By its data sheet; `None` where its offset and steps matter and are not known, or where its scale ends.
+    /// From the chip's data sheet. `None` if offset and steps matter but are unknown, or if the end of the
+    /// scale is unknown.
     pub(crate) fn relative_uncertainty(&self) -> Option<f64> {
         let chip = self.known()?;
         match chip.scale {
@@ -209,17 +213,17 @@ impl Sensor {
         Some(chip.relative_uncertainty)
     }
 
-    /// Standard uncertainty of power that does not grow with it, in watts.
+    /// Standard uncertainty of power that does not grow with power, in watts.
     pub(crate) fn fixed_uncertainty_watts(&self) -> Option<f64> {
         self.limits?.fixed_uncertainty_watts
     }
 
-    /// The most that it can tell, in amperes.
+    /// The highest current that the sensor can report, in amperes.
     pub(crate) fn full_scale_amperes(&self) -> Option<f64> {
         Some(self.limits?.full_scale_amperes)
     }
 
-    /// Step of its counter, if it has one.
+    /// Step of the sensor's counter, in joules; `None` without a counter.
     pub(crate) fn resolution_joules(&self) -> Option<f64> {
         matches!(self.files, Files::Energy(_)).then_some(ENERGY_STEP_JOULES)
     }
@@ -233,7 +237,7 @@ fn known(name: &str) -> Option<&'static Chip> {
     CHIPS.iter().find(|chip| name.starts_with(chip.prefix))
 }
 
-/// Every channel of every chip that tells power or energy, in the order of their names.
+/// Every channel of every chip that reports power or energy, in the order of the devices' names.
 pub(crate) fn find(sysfs: &Path) -> Vec<Sensor> {
     entries(&sysfs.join(CLASS))
         .iter()
@@ -241,8 +245,8 @@ pub(crate) fn find(sysfs: &Path) -> Vec<Sensor> {
         .collect()
 }
 
-/// The one sensor with this chip and label; without them, the one that is made for boards. Of several, the one that
-/// somebody has labelled.
+/// The one sensor with this chip and label. Without chip and label, the one sensor that is made for boards.
+/// If several sensors fit, the only one that has a label.
 pub(crate) fn choose(
     sysfs: &Path,
     chip: Option<&str>,
@@ -276,11 +280,11 @@ pub(crate) fn choose(
     Err(if !fitting.is_empty() {
         let names = names(&fitting);
         format!(
-            "more than one power sensor fits in {directory}: {names}; write chip and label of the one that the \
-             board is fed through"
+            "more than one power sensor fits in {directory}: {names}; write chip and label of the sensor in \
+             the board's supply"
         )
     } else if all.is_empty() {
-        format!("no power sensor fits in {directory}: there is none")
+        format!("no power sensor in {directory}")
     } else {
         let names = names(&all.iter().collect::<Vec<_>>());
         format!("no power sensor fits in {directory}: {names}; write chip and label of one of them")
@@ -299,7 +303,7 @@ fn channels(device: &Path) -> Vec<Sensor> {
         MOST_CHANNELS
     };
     (1..=channels)
-        // A channel that is switched off has files all the same.
+        // A disabled channel still has files.
         .filter(|channel| number(format!("in{channel}_enable")) != Some(0.0))
         .filter_map(|channel| {
             let current = there(format!("curr{channel}_input"));
@@ -339,7 +343,7 @@ fn channels(device: &Path) -> Vec<Sensor> {
         .collect()
 }
 
-/// No chip of this kind has more.
+/// No chip of this kind has more channels.
 const MOST_CHANNELS: u32 = 8;
 
 /// An open sensor.
@@ -369,7 +373,6 @@ struct EndOfScale {
 }
 
 impl Hwmon {
-    /// Opens a sensor.
     pub(crate) fn open(sensor: &Sensor) -> Self {
         let file = |path: &PathBuf| NumberFile::new(path.clone());
         Self {
@@ -410,7 +413,7 @@ impl LocalInstrument for Hwmon {
                 Quantity::Watts(volts * amperes.read_unsigned()? as f64 * MILLI)
             }
         };
-        // Energy whose truth is not known is not told: a reading fails if its current can't be read.
+        // If the current is unreadable, the whole reading fails: a saturated reading could pass unnoticed.
         if let Some(end) = &mut self.end_of_scale {
             end.look()?;
         }
@@ -422,7 +425,7 @@ impl LocalInstrument for Hwmon {
     }
 }
 
-/// The hwmon device that a sensor belongs to, such as `hwmon2`.
+/// The hwmon device of a sensor, such as `hwmon2`.
 pub(crate) fn device(sensor: &Sensor) -> &str {
     sensor.path().parent().map(file_name).unwrap_or_default()
 }

@@ -1,12 +1,11 @@
-//! The power management chip of a Raspberry Pi 5, through the text of `vcgencmd pmic_read_adc`: from the
-//! firmware's own mailbox, as that command asks it; from a command; or from a file that the host keeps
-//! writing, which needs no right to a device.
+//! The power management chip of a Raspberry Pi 5. The meter reads the text of `vcgencmd pmic_read_adc`. The
+//! text comes from the firmware's mailbox, like the command's own text, or from a command. It can also come
+//! from a file that the host keeps writing, which needs no right to a device.
 //!
-//! The chip tells voltage and current of twelve rails behind it. What feeds USB devices, HATs and
-//! NVMe drives from 5 V does not pass it and is not seen, and neither are the losses of the
-//! converters. The correction is a line that was fitted to a USB-C power meter on one board
-//! (jfikar/RPi5-power, README: watts = 1.1451 × sum + 0.5879), for which no residual was
-//! published.
+//! The chip reports voltage and current of twelve rails behind it. The 5 V supply of USB devices, HATs and
+//! NVMe drives bypasses the chip, and the chip does not see it. The chip does not see the losses of the
+//! converters either. The correction is a line that was fitted to a USB-C power meter on one board
+//! (jfikar/RPi5-power, README: watts = 1.1451 × sum + 0.5879). No residual was published for it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,27 +13,28 @@ use std::time::{Duration, SystemTime};
 
 use super::{InstrumentError, Quantity};
 
-/// What the firmware is asked.
+/// The command for the firmware.
 pub(crate) const QUESTION: &str = "pmic_read_adc";
 /// Slope of the published correction, without a unit.
 pub(crate) const SLOPE: f64 = 1.1451;
 /// Offset of the published correction, in watts.
 pub(crate) const OFFSET_WATTS: f64 = 0.5879;
-/// Rails that the published correction was fitted for.
+/// Number of rails for which the published correction was fitted.
 const RAILS: usize = 12;
 /// One board's fit without a residual, applied to another board: a judgement, not a measurement.
 pub(crate) const RELATIVE_UNCERTAINTY: f64 = 0.05;
-/// The host should write once a second; a file this old is of a writer that has ended.
+/// The host should write once per second. If the file is older than this, its writer has ended.
 const OLDEST: Duration = Duration::from_secs(5);
 
-/// The line that makes the board's power of the sum over the rails.
+/// The line that maps the sum over the rails to the board's power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
-    /// Factor.
+    /// Factor, without a unit.
     pub(crate) slope: f64,
-    /// In watts.
+    /// Offset, in watts.
     pub(crate) offset_watts: f64,
-    /// For how many rails the line was fitted; `None` where that is not known, and any number will do.
+    /// Number of rails for which the line was fitted; `None` if it is unknown, and then any number is
+    /// accepted.
     pub(crate) rails: Option<usize>,
 }
 
@@ -48,9 +48,9 @@ impl Default for Correction {
     }
 }
 
-/// The board's power from the command's text: Σ volts × amperes over the rails that have both,
-/// corrected. Rails with a voltage alone are the input and the clock's battery. `None` where a voltage is
-/// missing, or there are other rails than the correction is for: a part would pass for the whole.
+/// The board's power from the command's text: Σ volts × amperes over the rails that have both, corrected.
+/// Rails with only a voltage are the input and the clock's battery. `None` if a voltage is missing, or if the
+/// number of rails differs from the correction's: a part must not pass for the whole.
 pub(crate) fn watts(text: &str, correction: Correction) -> Option<f64> {
     let values = |suffix: &'static str| {
         text.lines().filter_map(move |line| {
@@ -88,7 +88,7 @@ pub(crate) struct PmicFile {
 }
 
 impl PmicFile {
-    /// The file is not looked at before the first reading.
+    /// The file is not read before the first reading.
     pub(crate) fn new(path: PathBuf, correction: Correction) -> Self {
         Self {
             path,
@@ -99,7 +99,7 @@ impl PmicFile {
 }
 
 impl PmicFile {
-    /// What the host wrote last and how old that is; `None` where it was read before.
+    /// The host's last text and its age; `None` if that text was read before.
     pub(crate) fn read(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
         let path = self.path.display().to_string();
         let unreadable = |source| InstrumentError::Unreadable {
@@ -126,7 +126,7 @@ impl PmicFile {
     }
 }
 
-/// The same as [`watts`], with an error that says what came instead.
+/// Like [`watts`], with an error that contains the unexpected text.
 pub(crate) fn quantity(
     from: &str,
     text: &str,

@@ -1,5 +1,4 @@
-//! Instruments that are asked now and then: they are elsewhere, or cost too much to be read with
-//! every sample.
+//! Instruments that the meter polls: they are remote, or a reading costs too much for every sample.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,21 +17,22 @@ use super::{InstrumentError, Quantity, TrueReading, valid};
 
 /// Tries before a reading is given up: radio links lose a packet now and then.
 const TRIES: u32 = 2;
-/// The kernel itself gives up after a second.
+/// The kernel itself gives up after one second.
 const MAILBOX_PATIENCE: Duration = Duration::from_secs(2);
-/// Readings that wait to be fetched; there is one a second at most, and they are fetched more often.
+/// Readings that can wait for the sampler. At most one arrives per second, and the sampler takes them more
+/// often.
 const QUEUE: usize = 64;
 
-/// What a number means.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Unit {
-    /// Watts or joules for one of it.
+    /// Watts or joules per unit.
     factor: f64,
     is_energy: bool,
 }
 
 impl Unit {
-    /// By its symbol.
+    /// The unit with this symbol; `None` if the symbol is unknown.
     pub(crate) fn parse(symbol: &str) -> Option<Self> {
         let (factor, is_energy) = match symbol {
             "mW" => (1e-3, false),
@@ -65,43 +65,43 @@ impl Unit {
     }
 }
 
-/// What is asked.
+/// An instrument that is polled.
 #[derive(Debug)]
 pub(crate) enum Polled {
-    /// A number somewhere in a JSON document.
+    /// A number in a JSON document.
     Json {
-        /// Where the document is.
+        /// URL of the document.
         endpoint: Endpoint,
         /// Names and indices that lead to the number.
         path: Vec<String>,
-        /// What it means.
+        /// Unit of the number.
         unit: Unit,
     },
     /// A sample of a Prometheus exposition.
     Prometheus {
-        /// Where the exposition is.
+        /// URL of the exposition.
         endpoint: Endpoint,
         /// The metric.
         metric: String,
-        /// Labels that the one sample must have.
+        /// Labels that identify the one sample.
         labels: BTreeMap<String, String>,
-        /// What its value means.
+        /// Unit of the sample's value.
         unit: Unit,
     },
     /// The firmware of a Raspberry Pi 5.
     PmicMailbox {
-        /// Its device.
+        /// The mailbox device.
         device: PathBuf,
-        /// To the board's power.
+        /// Maps the sum over the rails to the board's power.
         correction: Correction,
     },
-    /// A command that prints what `vcgencmd pmic_read_adc` does.
+    /// A command that prints the text of `vcgencmd pmic_read_adc`.
     PmicCommand {
         /// Program and arguments.
         command: Vec<String>,
-        /// To the board's power.
+        /// Maps the sum over the rails to the board's power.
         correction: Correction,
-        /// How long it may take.
+        /// Time limit of the command.
         timeout: Duration,
     },
     /// A file in which the host keeps that text.
@@ -109,12 +109,13 @@ pub(crate) enum Polled {
 }
 
 impl Polled {
-    /// Whether it may answer with what it has told before, and not with a new measurement.
+    /// Whether the instrument may repeat an old value instead of a new measurement.
     pub(crate) fn may_repeat(&self) -> bool {
         matches!(self, Self::Json { .. } | Self::Prometheus { .. })
     }
 
-    /// Asks once more if the first answer was none. `None`: nothing new since the last time.
+    /// Polls the instrument, and tries once more if the first try fails. `None`: no new value since the last
+    /// poll.
     pub(crate) async fn ask(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
         let mut tries = 1;
         loop {
@@ -127,7 +128,7 @@ impl Polled {
         }
     }
 
-    /// What it tells, and how old that is. An answer was true in the middle between question and answer.
+    /// The value and its age. An answer counts as true in the middle between request and answer.
     async fn ask_once(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
         let asked = Instant::now();
         let quantity = match self {
@@ -162,10 +163,11 @@ impl Polled {
     }
 }
 
-/// What comes of a question.
+/// The outcome of one poll.
 pub(crate) type News = Result<TrueReading, InstrumentError>;
 
-/// Asks every `interval` and sends what comes. Times count from `began`. It ends with its reader.
+/// Polls every `interval` and sends the outcomes. Times count from `began`. Ends when the receiver is
+/// dropped.
 pub(crate) async fn poll(
     mut instrument: Polled,
     interval: Duration,
@@ -195,7 +197,7 @@ pub(crate) fn queue() -> (mpsc::Sender<News>, mpsc::Receiver<News>) {
     mpsc::channel(QUEUE)
 }
 
-/// The number at a path such as `meters.0.power`; devices write numbers as text now and then.
+/// The number at a path such as `meters.0.power`. Some devices write numbers as text.
 fn in_json(
     text: &str,
     url: &str,
@@ -223,8 +225,8 @@ fn in_json(
         })
 }
 
-/// The one sample of the metric that has the labels. Only the metric's own lines are parsed: a
-/// page of an exporter is large.
+/// The one sample of the metric that has the labels. Only the metric's own lines are parsed, because an
+/// exporter's page is large.
 fn in_exposition(
     text: &str,
     url: &str,
@@ -258,7 +260,7 @@ fn in_exposition(
     }
 }
 
-/// On a thread beside: a meter that waits for the firmware would miss its next reading of CPU time.
+/// Uses another thread: if the meter waited for the firmware, it would miss its next reading of CPU time.
 async fn pmic_mailbox(device: &Path, correction: Correction) -> Result<Quantity, InstrumentError> {
     let from = device.display().to_string();
     let device = device.to_owned();

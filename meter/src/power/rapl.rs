@@ -9,11 +9,11 @@ use super::{BOARD_ZONE, InstrumentError, LocalInstrument, PACKAGE_ZONE, Quantity
 
 const CLASS: &str = "class/powercap";
 const MICRO: f64 = 1e-6;
-/// The processor's own unit of energy, which its counter is a multiple of: 2⁻¹⁴ J unless the
-/// processor says otherwise (Intel SDM, vol. 3, MSR_RAPL_POWER_UNIT).
+/// The processor's unit of energy. Its counter is a multiple of this unit: 2⁻¹⁴ J unless the processor states
+/// another unit (Intel SDM, vol. 3, MSR_RAPL_POWER_UNIT).
 pub(crate) const STEP_JOULES: f64 = 1.0 / 16384.0;
-/// A counter that seems to have wrapped by more than this between two readings has been set back
-/// instead: no machine draws so much between two of them.
+/// If a counter seems to have wrapped by more than this between two readings, it was set back instead: no
+/// machine draws so much between two readings.
 const MOST_JOULES_BETWEEN_READINGS: f64 = 20_000.0;
 
 /// The zones that are read together: the platform, else every processor package.
@@ -21,13 +21,12 @@ const MOST_JOULES_BETWEEN_READINGS: f64 = 20_000.0;
 pub(crate) struct Zones {
     /// `psys` or `package`.
     pub(crate) zone: &'static str,
-    /// Their directories.
+    /// The zones' directories.
     pub(crate) directories: Vec<PathBuf>,
 }
 
-/// Finds the counter that covers most: `psys` where there is one, else all packages. The same
-/// counter can be there twice, through the processor's registers and through memory
-/// (`intel-rapl-mmio`): it is taken once.
+/// Finds the counter that covers most: `psys` if there is one, else all packages. The same counter can appear
+/// twice, through the processor's registers and through memory (`intel-rapl-mmio`). It counts once.
 pub(crate) fn find(sysfs: &Path) -> Option<Zones> {
     let mut zones: Vec<(String, PathBuf)> = entries(&sysfs.join(CLASS))
         .into_iter()
@@ -59,7 +58,7 @@ pub(crate) struct Rapl {
     counters: Vec<Counter>,
 }
 
-/// A counter that begins again at 0 when it reaches its range.
+/// A counter that starts again at 0 when it reaches its range.
 #[derive(Debug)]
 struct Counter {
     file: NumberFile,
@@ -69,7 +68,6 @@ struct Counter {
 }
 
 impl Rapl {
-    /// Opens the counters of these zones.
     pub(crate) fn open(zones: &Zones) -> Self {
         let counters = zones
             .directories
@@ -112,8 +110,8 @@ impl Counter {
 }
 
 impl LocalInstrument for Rapl {
-    /// The energy since the first reading. A counter that cannot be read keeps its last value, so
-    /// that the next reading has all of it.
+    /// The energy since the first reading. If a counter is unreadable, its last value is kept, and the next
+    /// reading includes all of the energy.
     fn read(&mut self) -> Result<Quantity, InstrumentError> {
         for counter in &mut self.counters {
             counter.advance()?;

@@ -1,56 +1,58 @@
-//! How often an instrument's value is a new one, seen from how long it stays the same. Pure.
+//! Estimates how often an instrument refreshes its value, from how long the value stays the same. Pure.
 //!
-//! A plug that is asked every second may measure every few seconds only, and answers with its last value in
-//! between. What it says is then older than the question.
+//! A plug that is polled every second may measure only every few seconds. In between it repeats its last
+//! value. The value is then older than the poll.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Runs of equal values that are remembered.
+/// Number of runs of equal values that are remembered.
 const MOST_RUNS: usize = 32;
-/// Fewer regular runs say nothing: by chance, two that differ little are seen soon.
+/// Least number of regular runs. With fewer runs, two similar lengths can occur by chance.
 const LEAST_REGULAR: u32 = 3;
-/// A question may fall just before or just after a refresh, so that runs of one length differ by a question. A
-/// quarter more is for questions that come late.
+/// A poll may fall just before or just after a refresh, so runs of one length differ by one poll. The
+/// additional quarter covers late polls.
 const JITTER: f64 = 1.25;
-/// A device that refreshes regularly has at least this share of its runs near the shortest one. Runs that end by
-/// chance, as those of steady power in coarse steps, have any length.
+/// Least share of a regular device's runs that are near the shortest run. Runs that end by chance, such as
+/// the runs of steady power in coarse steps, have any length.
 const LEAST_SHARE: f64 = 0.5;
-/// A device that refreshes by chance shows power that varies by more than its step: at least this share of the changes
-/// are more than [`MORE_THAN_A_STEP`] times the smallest. Steady power goes up and down by one step.
+/// A device that refreshes at irregular times shows power that varies by more than its step. At least this
+/// share of the changes is more than [`MORE_THAN_A_STEP`] times the smallest change. Steady power goes up and
+/// down by one step.
 const LEAST_CHANGES: f64 = 0.5;
 const MORE_THAN_A_STEP: f64 = 1.5;
-/// Longer than this on average, it is rather the load that is steady: as long as the shortest usual phases of a
-/// benchmark. A judgement.
+/// If runs are longer than this on average, the load is probably steady. The value is the length of the
+/// shortest usual phases of a benchmark. A judgement.
 const LONGEST_IRREGULAR: Duration = Duration::from_secs(15);
 
 /// A value that stayed for a while.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     length: Duration,
-    /// How far the next value was from it.
+    /// Difference between this value and the next value.
     change: f64,
 }
 
-/// What is known of an instrument's refreshes.
+/// The observations about an instrument's refreshes.
 #[derive(Debug)]
 pub(crate) struct Refresh {
     asked_every: Duration,
     is_told: bool,
     interval: Duration,
-    /// The interval that counts while refreshes follow no rule.
+    /// The interval that counts while refreshes are irregular.
     irregular: Option<Duration>,
     value: Option<f64>,
     /// When the value was first seen.
     since: Duration,
-    /// Whether it was seen to begin, and not there from the first question on.
+    /// Whether the value's beginning was seen; false for the value of the first poll.
     begun: bool,
     /// Earlier values, the oldest first.
     runs: VecDeque<Run>,
 }
 
 impl Refresh {
-    /// Of an instrument that is asked `asked_every`. `told` is what somebody says that it refreshes, if anybody does.
+    /// For an instrument that is polled `asked_every`. `told` is the refresh interval that the user states,
+    /// if any.
     pub(crate) fn new(asked_every: Duration, told: Option<Duration>) -> Self {
         Self {
             asked_every,
@@ -64,7 +66,7 @@ impl Refresh {
         }
     }
 
-    /// Takes what the instrument said at a time that is after all before.
+    /// Takes the instrument's value at a time after all earlier times.
     pub(crate) fn see(&mut self, at: Duration, value: f64) {
         if self
             .value
@@ -98,27 +100,27 @@ impl Refresh {
         }
     }
 
-    /// Time between two refreshes: as told, else as seen last, else the time between two questions. Of refreshes that
-    /// follow no rule, [`Refresh::irregular_run`].
+    /// Time between two refreshes: the stated interval, else the interval observed last, else the time
+    /// between two polls. For irregular refreshes, [`Refresh::irregular_run`].
     pub(crate) fn interval(&self) -> Duration {
         self.irregular
             .map_or(self.interval, |irregular| irregular.max(self.interval))
     }
 
-    /// How often it was seen to refresh.
+    /// Number of observed refreshes.
     pub(crate) fn runs(&self) -> usize {
         self.runs.len()
     }
 
-    /// By how much the value may be older than the question at `at`, less what lies between two questions anyhow. A
-    /// value that stays for longer than a refresh is a new one that is equal.
+    /// How much older the value may be than the poll at `at`, less the usual time between two polls. If a
+    /// value stays for longer than a refresh, a new value was equal to it.
     pub(crate) fn age(&self, at: Duration) -> Duration {
         let oldest = self.interval().saturating_sub(self.asked_every);
         at.saturating_sub(self.since).min(oldest)
     }
 
-    /// The mean of the runs near the shortest one, where there are enough of them. It is right for refreshes that are
-    /// no whole number of questions apart: runs are then shorter and longer by turns.
+    /// The mean of the runs near the shortest run, if there are enough of them. The mean is also right if the
+    /// refresh interval is no whole number of polls: runs are then alternately shorter and longer.
     pub(crate) fn regular_run(&self) -> Option<Duration> {
         let lengths = || self.runs.iter().map(|run| run.length);
         let longest = lengths().min()? + self.asked_every.mul_f64(JITTER);
@@ -129,13 +131,13 @@ impl Refresh {
             .then(|| regular.into_iter().sum::<Duration>() / count)
     }
 
-    /// The mean run, each weighted by its length: ΣL²/ΣL. `None` of too few runs, of runs that are mostly no longer
-    /// than a question, and of those that steady power may have made.
+    /// The mean run, each weighted by its length: ΣL²/ΣL. `None` if there are too few runs, if most runs are
+    /// as short as the time between two polls, or if steady power may have caused the runs.
     ///
-    /// A moment is in a run of length L with a chance in proportion to L, so this is how long the value of any moment
-    /// stays on average. It is also what the uncertainty of a mean over many runs follows: with values of variance σ²,
-    /// the mean over a time T has a variance of σ²·ΣL²/T², as if there were T/(ΣL²/ΣL) independent values. The plain
-    /// mean of the runs would state too little of both.
+    /// A moment falls into a run of length L with a probability in proportion to L. ΣL²/ΣL is therefore how
+    /// long the value of any moment stays on average. The uncertainty of a mean over many runs follows it
+    /// too: with values of variance σ², the mean over a time T has a variance of σ²·ΣL²/T². This equals the
+    /// variance of T/(ΣL²/ΣL) independent values. The plain mean of the runs would understate both.
     fn irregular_run(&self) -> Option<Duration> {
         let count = self.runs.len() as f64;
         if count < f64::from(LEAST_REGULAR) {
@@ -164,7 +166,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Asks a device every second for as long as `values` last; each is shown for `interval` seconds.
+    /// Polls a device every second while `values` last. The device shows each value for `interval` seconds.
     fn asked(interval: f64, values: &[f64]) -> Refresh {
         let mut refresh = Refresh::new(SECOND, None);
         for second in 0_u32.. {
@@ -199,15 +201,15 @@ mod tests {
     }
 
     #[test]
-    fn every_second_value_that_is_equal_to_the_last_hides_no_refresh() {
+    fn equal_values_in_a_row_hide_no_refresh() {
         let values: Vec<f64> = (0..60).map(|index| f64::from(index * 2 / 3)).collect();
         let interval = asked(3.0, &values).interval().as_secs_f64();
         assert!((interval - 3.0).abs() < 0.1, "{interval}");
     }
 
     #[test]
-    fn steady_power_in_coarse_steps_is_no_slow_device() {
-        // It changes by a step now and then, after times of any length.
+    fn steady_power_in_coarse_steps_is_not_a_slow_device() {
+        // The value changes by one step now and then, after times of any length.
         let mut values = Vec::new();
         for (index, seconds) in [7, 31, 12, 55, 19, 3, 42, 26, 64, 38]
             .into_iter()
@@ -221,8 +223,8 @@ mod tests {
         assert_eq!(asked(1.0, &[2.7; 500]).interval(), SECOND);
     }
 
-    /// Asks a device every second for ten minutes. It shows another power after each of these times, in seconds, that
-    /// `interval` makes of a number between 0 and 1.
+    /// Polls a device every second for ten minutes. `interval` maps a number between 0 and 1 to the seconds
+    /// until the device shows another power.
     fn asked_irregularly(seed: u64, interval: impl Fn(f64) -> f64) -> Refresh {
         let mut state = seed;
         let mut uniform = || {
@@ -244,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn of_irregular_refreshes_long_ones_weigh_more() {
+    fn long_irregular_refreshes_weigh_more() {
         for seed in 1..=40 {
             // Between 2 and 8 s: E[L²]/E[L] = 28/5 s.
             let evenly = asked_irregularly(seed, |share| 2.0 + 6.0 * share);
             let seconds = evenly.interval().as_secs_f64();
             assert!((4.5..8.0).contains(&seconds), "{seed}: {seconds} s");
-            // 1 s and more, 6 s on average: 61/6 s.
+            // At least 1 s, 6 s on average: 61/6 s.
             let by_chance = asked_irregularly(seed, |share| 1.0 - 5.0 * (1.0 - share).ln());
             let seconds = by_chance.interval().as_secs_f64();
             assert!((5.0..=15.0).contains(&seconds), "{seed}: {seconds} s");
@@ -258,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn steady_load_in_coarse_steps_after_irregular_times_is_no_slow_device() {
-        // One step up and down, after a few seconds each; and phases of a benchmark, of any power.
+    fn steady_load_in_coarse_steps_after_irregular_times_is_not_a_slow_device() {
+        // First one step up and down, after a few seconds each. Then phases of a benchmark with any power.
         let seen = |runs: &[(usize, f64)]| {
             let values: Vec<f64> = runs
                 .iter()
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_ages_from_its_refresh_on_and_not_from_the_question() {
+    fn a_value_ages_from_its_refresh_and_not_from_the_poll() {
         let values: Vec<f64> = (0..10).map(f64::from).collect();
         let refresh = asked(5.0, &values);
         // The last value came at 45 s.
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_counts_and_is_never_shorter_than_a_question() {
+    fn the_user_s_interval_counts_and_is_never_shorter_than_the_time_between_polls() {
         let mut slow = Refresh::new(SECOND, Some(SECOND * 4));
         let mut fast = Refresh::new(SECOND, Some(SECOND / 2));
         for second in 0..20 {

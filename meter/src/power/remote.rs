@@ -1,4 +1,4 @@
-//! One GET of a device or an exporter.
+//! One GET request to a device or an exporter.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,38 +18,38 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-/// Larger than the page of any exporter that is asked once a second.
+/// Larger than the page of any exporter that is polled once per second.
 const LARGEST_BODY: usize = 2 << 20;
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
-/// A password that was refused is not tried again sooner: devices lock those out who try on.
+/// Least time before a refused password is tried again: devices lock out clients that keep trying.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RemoteError {
-    /// The URL is not one that can be asked.
-    #[error("{url} cannot be asked: {reason}")]
+    /// The meter can't use this URL.
+    #[error("the meter cannot poll {url}: {reason}")]
     Url {
-        /// The URL, without what is secret in it.
+        /// The URL, without secrets.
         url: String,
-        /// What to write instead.
+        /// What is wrong, and what to write instead.
         reason: &'static str,
     },
-    /// The secret's file cannot be read.
+    /// The secret's file is unreadable.
     #[error("cannot read the secret in {}: {source}", .path.display())]
     Secret {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file has no certificates in it.
+    /// The file contains no usable certificate.
     #[error("no certificate authority in {}: {reason}", .path.display())]
     Authority {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why the file is unusable.
         reason: String,
     },
     /// TLS can't be set up.
@@ -58,23 +58,23 @@ pub(crate) enum RemoteError {
     /// The connection or the exchange failed.
     #[error("{url}: {reason}")]
     Failed {
-        /// The URL, without what is secret in it.
+        /// The URL, without secrets.
         url: String,
-        /// What happened.
+        /// The error.
         reason: String,
     },
     /// No answer in time.
     #[error("{url} has not answered within {seconds} s")]
     Slow {
-        /// The URL, without what is secret in it.
+        /// The URL, without secrets.
         url: String,
-        /// How long it had, in seconds.
+        /// The time limit, in seconds.
         seconds: f64,
     },
-    /// An answer that is none.
+    /// The device answers with an error status.
     #[error("{url} answers {status}{}", hint(*.status))]
     Refused {
-        /// The URL, without what is secret in it.
+        /// The URL, without secrets.
         url: String,
         /// The status of the answer.
         status: StatusCode,
@@ -82,7 +82,7 @@ pub(crate) enum RemoteError {
 }
 
 impl RemoteError {
-    /// Whether the same question may be answered the next moment: not where the device has refused it.
+    /// Whether the same request may succeed the next moment: false if the device has refused it.
     pub(crate) fn may_pass(&self) -> bool {
         !matches!(self, Self::Refused { status, .. } if status.is_client_error())
     }
@@ -90,19 +90,20 @@ impl RemoteError {
 
 fn hint(status: StatusCode) -> &'static str {
     if status == StatusCode::UNAUTHORIZED {
-        ": it wants another username with passwordFile, or tokenFile (basic, digest, bearer and Tasmota's \
-         own authentication are known; the user of a Shelly is admin)"
+        ": the device needs another username with passwordFile, or tokenFile (the meter knows basic, digest, \
+         bearer and Tasmota's own authentication; the user of a Shelly is admin)"
     } else {
         ""
     }
 }
 
-/// How to prove who asks. Secrets are in files, and are read anew for every request.
+/// How the meter authenticates. Secrets are in files, which the meter reads again for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// Basic or digest authentication, as the device asks for.
+    /// Basic or digest authentication, as the device demands.
     Password {
-        /// Whether the device is known to ask for a digest: whoever asks for the password itself is another.
+        /// Whether the device is known to demand a digest. A demand for the plain password then comes from an
+        /// impostor.
         digest_only: bool,
         /// User name.
         username: String,
@@ -114,7 +115,7 @@ pub(crate) enum Credentials {
         /// File with the token.
         token_file: PathBuf,
     },
-    /// User and password in the URL, as Tasmota wants them.
+    /// User and password in the URL, as Tasmota demands.
     Query {
         /// User name.
         username: String,
@@ -123,14 +124,14 @@ pub(crate) enum Credentials {
     },
 }
 
-/// What is asked, and how long an answer may take.
+/// A URL to poll, with its credentials and its timeout.
 pub(crate) struct Endpoint {
     url: String,
     host: String,
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     credentials: Option<Credentials>,
-    /// What the device wants a password wrapped in. Kept, because a digest's nonce serves many questions.
+    /// The device's last challenge. It is kept because a digest's nonce serves many requests.
     challenge: Option<PasswordClient>,
     /// The password that the device refused last, and when.
     refused: Option<(String, Instant)>,
@@ -144,8 +145,8 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// An `http://` or `https://` URL. The device's certificate must be of an authority in `ca_file`, else of
-    /// one of those that browsers trust.
+    /// Takes an `http://` or `https://` URL. An authority in `ca_file` must have signed the device's
+    /// certificate. Without `ca_file`, one of the authorities that browsers trust must have signed it.
     pub(crate) fn new(
         url: &str,
         credentials: Option<Credentials>,
@@ -158,11 +159,11 @@ impl Endpoint {
         };
         let uri: Uri = url
             .parse()
-            .map_err(|_| wrong("it is not a URL: write it with http:// in front"))?;
+            .map_err(|_| wrong("not a URL: write it with http:// in front"))?;
         if url.contains('@') {
-            return Err(wrong("give user and password apart from it, in a Secret"));
+            return Err(wrong("write user and password into a Secret instead"));
         }
-        let host = uri.host().ok_or_else(|| wrong("it names no host"))?;
+        let host = uri.host().ok_or_else(|| wrong("the URL names no host"))?;
         let host = host.trim_matches(['[', ']']).to_owned();
         let (tls, port) = match (uri.scheme_str(), ca_file) {
             (Some("http"), None) => (None, HTTP_PORT),
@@ -171,7 +172,7 @@ impl Endpoint {
             }
             (Some("https"), _) => {
                 let name = ServerName::try_from(host.clone())
-                    .map_err(|_| wrong("no certificate can be for such a host"))?;
+                    .map_err(|_| wrong("no certificate is possible for this host name"))?;
                 (Some((connector(ca_file)?, name)), HTTPS_PORT)
             }
             _ => return Err(wrong("write it with http:// or https:// in front")),
@@ -188,7 +189,7 @@ impl Endpoint {
         })
     }
 
-    /// The URL, without what is secret in it.
+    /// The URL, without secrets.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -204,9 +205,9 @@ impl Endpoint {
         }
     }
 
-    /// A password goes to a device that has asked for one, in the form that it asked for; again, where what
-    /// it asked for and took before has expired. One that it refuses is tried again when it has changed, or
-    /// after a minute: devices lock those out who try on.
+    /// Sends a password only to a device that has asked for one, in the form that the device asked for. If a
+    /// challenge has expired, the meter answers the new challenge. A refused password is tried again once it
+    /// has changed, or after one minute: devices lock out clients that keep trying.
     async fn ask(&mut self) -> Result<(String, Duration), RemoteError> {
         let password = self.password()?;
         if let (Some(password), Some((refused, at))) = (&password, &self.refused)
@@ -237,7 +238,8 @@ impl Endpoint {
         Ok((text, answer.took))
     }
 
-    /// Whether a password may be sent so. Never in the clear to a device that is known to want a digest.
+    /// Whether the meter may send the password in answer to this challenge. The meter never sends a plain
+    /// password to a device that is known to demand a digest.
     fn may_answer(&self, challenge: &PasswordClient) -> bool {
         let wants_digest = matches!(self.challenge, Some(PasswordClient::Digest(_)))
             || matches!(
@@ -257,7 +259,7 @@ impl Endpoint {
         }
     }
 
-    /// The password as it is now, where the device may ask for one.
+    /// The current password, if the device may ask for one.
     fn password(&self) -> Result<Option<String>, RemoteError> {
         match &self.credentials {
             Some(Credentials::Password { password_file, .. }) => secret(password_file).map(Some),
@@ -347,8 +349,8 @@ impl Endpoint {
             })
         };
         tokio::pin!(connection, exchange);
-        // The connection does the exchange's input and output. Where it ends first, the exchange
-        // still has the rest of the answer to take, or an error to tell.
+        // The connection transfers the exchange's data. If the connection ends first, the exchange still has
+        // to take the rest of the answer, or has an error to return.
         tokio::select! {
             biased;
             outcome = &mut exchange => return outcome,
@@ -365,16 +367,16 @@ impl Endpoint {
     }
 }
 
-/// What a device said.
+/// A device's answer.
 struct Answer {
     status: StatusCode,
     head: HeaderMap,
     body: Bytes,
-    /// From the question, on a connection that was there, to the answer's end.
+    /// From the request on an open connection to the end of the answer.
     took: Duration,
 }
 
-/// A secret's file, read anew each time.
+/// The content of a secret's file, read again each time.
 fn secret(path: &Path) -> Result<String, RemoteError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
@@ -401,7 +403,7 @@ fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, RemoteError> {
                 roots.add(certificate).map_err(|error| wrong(&error))?;
             }
             if roots.is_empty() {
-                return Err(wrong(&"it has no CERTIFICATE in PEM"));
+                return Err(wrong(&"the file has no CERTIFICATE in PEM"));
             }
         }
     }
@@ -412,7 +414,7 @@ fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, RemoteError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Everything but letters, digits and `-._~`, as RFC 3986 wants it in a query.
+/// Encodes everything but letters, digits and `-._~`, as RFC 3986 requires in a query.
 fn percent_encoded(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut encoded, byte| {

@@ -8,16 +8,16 @@ use super::supply::Supply;
 use super::{InstrumentError, TrueReading};
 use frugality_measure::attribution::Observation;
 
-/// Watts of the node with nothing to do, and what a busy CPU adds.
+/// Idle power of the node in watts, and the watts that one busy CPU adds.
 pub(crate) const IDLE_WATTS: f64 = 2.7;
 pub(crate) const WATTS_PER_CPU: f64 = 0.9;
 /// Time between two readings of CPU time.
 pub(crate) const TICK: f64 = 0.1;
 const STEP: f64 = 0.01;
-/// Ten minutes, and some more for what is read late.
+/// Ten minutes, and some more for late readings.
 const SECONDS: f64 = 640.0;
 
-/// What a node does, at every hundredth of a second.
+/// The node's behaviour, at every hundredth of a second.
 pub(crate) struct Truth {
     watts: Vec<f64>,
     joules: Vec<f64>,
@@ -25,8 +25,8 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// A node whose `cpus` in use vary with time, and whose power depends on more than that: on
-    /// temperature, which follows, and on something that hums.
+    /// A node with `cpus` CPUs in use at each time. Its power also depends on a temperature that follows the
+    /// load, and on a periodic hum.
     pub(crate) fn new(cpus: impl Fn(f64) -> f64) -> Self {
         let (mut watts, mut joules, mut cpu_seconds) = (vec![], vec![0.0], vec![0.0]);
         let mut heat = 0.0;
@@ -50,12 +50,12 @@ impl Truth {
         }
     }
 
-    /// A benchmark: idle, then load that hardly varies, a minute each.
+    /// A benchmark: one minute idle, then one minute under nearly constant load.
     pub(crate) fn benchmark() -> Self {
         Self::new(|at| if at % 120.0 < 60.0 { 0.1 } else { 3.6 })
     }
 
-    /// Anything but steady: bursts of a half to eight seconds that follow no period.
+    /// Varying load: bursts of 0.5 to 8 seconds without a period.
     pub(crate) fn bursts() -> Self {
         let mut state = 7_u32;
         let mut random = move || {
@@ -108,14 +108,14 @@ impl Truth {
     }
 }
 
-/// What came of a simulated run.
+/// The result of a simulated run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Energy that the source tells of the ten minutes, as a share of the truth.
+    /// Energy that the source reports for the ten minutes, as a share of the truth.
     pub(crate) ratio: f64,
-    /// The stated standard uncertainty at the end, as a share.
+    /// The stated relative standard uncertainty at the end.
     pub(crate) relative_uncertainty: Option<f64>,
-    /// The furthest that any single second was off, in watts.
+    /// The largest error of any single second, in watts.
     pub(crate) worst_watts: f64,
     /// Why readings failed, in order.
     pub(crate) errors: Vec<String>,
@@ -132,7 +132,7 @@ pub(crate) fn surroundings(root: &std::path::Path) -> Surroundings {
     }
 }
 
-/// Runs a source for ten minutes of virtual time. `set` makes the device show a moment.
+/// Runs a source for ten minutes of virtual time. `set` sets the device to the state at a moment.
 pub(crate) fn run(
     power: &NodePower,
     surroundings: &Surroundings,
@@ -218,7 +218,8 @@ fn told(error: &InstrumentError) -> String {
 }
 
 impl Outcome {
-    /// Within a share of the truth, and within what the source itself says.
+    /// Asserts that the error is within a share of the truth, and within twice the uncertainty that the
+    /// source states.
     pub(crate) fn assert_within(&self, share: f64) {
         let off = (self.ratio - 1.0).abs();
         assert!(off <= share, "{self:?}");

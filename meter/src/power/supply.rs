@@ -1,8 +1,8 @@
-//! Brings together the readings of CPU time and those of a power source. Pure.
+//! Joins the readings of CPU time with the readings of a power source. Pure.
 //!
-//! A reading of CPU time waits here until the node's energy at that moment is known, and for as
-//! long as the instrument's readings usually take to come (the lag), so that what is published
-//! moves on evenly although the instrument is slow.
+//! A reading of CPU time waits here until the node's energy at that moment is known. It also waits for the
+//! lag: the usual delay of the instrument's readings. The published values therefore advance evenly, although
+//! the instrument is slow.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,20 +12,19 @@ use super::timeline::{Interruption, Shape, Timeline};
 use super::{LARGEST_UNCERTAINTY, Source, TrueReading};
 use frugality_measure::attribution::{Interval, Observation, seconds};
 
-/// The most readings of CPU time that wait; when more come, those in between are given up: the
-/// counters in the next one have all that theirs had.
+/// The most readings of CPU time that wait. If more arrive, the readings in between are dropped: the counters
+/// of the next reading include theirs.
 const MOST_WAITING: usize = 512;
 
 /// A reading of CPU time whose energy is known.
 #[derive(Debug)]
 pub(crate) struct Settled {
-    /// The reading.
     pub(crate) observation: Observation,
-    /// The node's energy from some moment on up to it, in joules; never falls.
+    /// The node's energy from a fixed moment up to the reading, in joules; never falls.
     pub(crate) joules: f64,
 }
 
-/// A power source and what waits for it.
+/// A power source, and the readings of CPU time that wait for its energy.
 #[derive(Debug)]
 pub(crate) struct Supply {
     source: Source,
@@ -39,13 +38,13 @@ pub(crate) struct Supply {
 }
 
 impl Supply {
-    /// Energy from a model alone, known at once.
+    /// Energy from a model alone. It is known at once.
     pub(crate) fn modelled(source: Source, model: BoardModel) -> Self {
         Self::new(source, Some(model), None, Duration::ZERO)
     }
 
-    /// Energy from an instrument whose readings come up to `lag` late; a model, where there is
-    /// one, tells how power varied between them.
+    /// Energy from an instrument whose readings are up to `lag` late. An optional model estimates how power
+    /// varied between the readings.
     pub(crate) fn metered(
         source: Source,
         timeline: Timeline,
@@ -73,25 +72,25 @@ impl Supply {
         }
     }
 
-    /// What the joules come from.
+    /// The source of the joules.
     pub(crate) fn source(&self) -> &Source {
         &self.source
     }
 
-    /// How late what is published usually is.
+    /// The usual delay of the published values.
     pub(crate) fn lag(&self) -> Duration {
         self.lag
     }
 
-    /// When the instrument last measured; `None` for a model, and before the first reading. An instrument that
-    /// tells an old power again has not measured again.
+    /// When the instrument last measured; `None` for a model, and before the first reading. An instrument
+    /// that repeats an old power has not measured again.
     pub(crate) fn last_true_reading(&self) -> Option<Duration> {
         self.instrument.as_ref()?.measured_at()
     }
 
-    /// Standard uncertainty of the energy of a minute as a share of it: the source's own, what may have
-    /// happened between two readings, and what does not grow with power as a share of the power now, all as
-    /// independent. `None` where the source tells none, or power is not known yet.
+    /// Relative standard uncertainty of one minute's energy. It combines three independent parts: the
+    /// source's own uncertainty, the sampling between two readings, and the fixed part as a share of the
+    /// present power. `None` if the source states no uncertainty, or if the power is not known yet.
     pub(crate) fn relative_uncertainty(&self) -> Option<f64> {
         let Some(timeline) = &self.instrument else {
             return self.source.relative_uncertainty_at(None);
@@ -107,8 +106,7 @@ impl Supply {
     pub(crate) fn observe(&mut self, observation: Observation) {
         let (at, cpu) = (observation.elapsed, observation.node_cpu_nanoseconds);
         if let Some(model) = &self.model {
-            // A counter that went back ends the counting further on; here it must only not
-            // count as energy.
+            // A counter that went back ends the counting elsewhere. Here it must only not count as energy.
             if let Some((last_at, last_cpu)) = self.last_cpu {
                 self.modelled_joules += model.joules(Interval {
                     elapsed_seconds: at.saturating_sub(last_at).as_secs_f64(),
@@ -132,7 +130,7 @@ impl Supply {
         }
     }
 
-    /// The next reading of CPU time whose energy is known, and whose time has come at `now`.
+    /// The next reading of CPU time whose energy is known and whose lag has passed at `now`.
     pub(crate) fn settle(&mut self, now: Duration) -> Option<Settled> {
         loop {
             let at = self.waiting.front()?.elapsed;
@@ -142,7 +140,7 @@ impl Supply {
             let joules = match &self.instrument {
                 None => self.shape.joules_at(at),
                 Some(timeline) if timeline.begins()? > at => {
-                    // Before the first reading nothing is known, and never will be.
+                    // Before the first reading the energy is unknown forever.
                     self.waiting.pop_front();
                     continue;
                 }
@@ -163,7 +161,7 @@ impl Supply {
         }
     }
 
-    /// The shape is needed from the reading of the instrument before `at`.
+    /// The shape is needed from the instrument's last reading before `at`.
     fn needed_from(&self, at: Duration) -> Duration {
         self.instrument
             .as_ref()

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::InstrumentError;
 
-/// A file that holds one whole number. It stays open: the kernel computes its content anew for
-/// every read from its beginning.
+/// A file that holds one whole number. The file stays open: the kernel computes its content again for every
+/// read from its beginning.
 #[derive(Debug)]
 pub(crate) struct NumberFile {
     path: PathBuf,
@@ -15,17 +15,18 @@ pub(crate) struct NumberFile {
 }
 
 impl NumberFile {
-    /// The number in the file `path`, which is opened by the first reading.
+    /// The number in the file `path`. The first reading opens the file.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, file: None }
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the number. After an error the file is opened anew: the device may have come back.
+    /// Reads the number. After an error, the next reading opens the file again: the device may have come
+    /// back.
     pub(crate) fn read(&mut self) -> Result<i64, InstrumentError> {
         let outcome = self.read_open();
         if outcome.is_err() {
@@ -34,7 +35,7 @@ impl NumberFile {
         outcome
     }
 
-    /// The same for a number that cannot be negative.
+    /// Reads a number that must not be negative.
     pub(crate) fn read_unsigned(&mut self) -> Result<u64, InstrumentError> {
         let number = self.read()?;
         u64::try_from(number).map_err(|_| {
@@ -67,7 +68,7 @@ impl NumberFile {
     }
 }
 
-/// The content of a file without its white space; `None` where there is none to be had.
+/// The content of a file without its white space; `None` if the file is unreadable.
 pub(crate) fn read_text(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(
@@ -76,7 +77,7 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
     )
 }
 
-/// The entries of a directory in the order of their names; none where it cannot be read.
+/// The entries of a directory in the order of their names; empty if the directory is unreadable.
 pub(crate) fn entries(directory: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = fs::read_dir(directory)
         .into_iter()

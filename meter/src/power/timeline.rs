@@ -1,8 +1,8 @@
-//! From an instrument's readings to the node's energy at any moment between them. Pure.
+//! Computes the node's energy at any moment between an instrument's readings. Pure.
 //!
-//! Between two readings energy is interpolated, never made up: what an energy counter rose by is
-//! what is shared out between its two readings, and power samples are joined by straight lines
-//! (the trapezoidal rule). After the last reading there is no energy yet.
+//! Between two readings energy is interpolated, never invented. The rise of an energy counter is distributed
+//! between its two readings. Power samples are joined by straight lines (the trapezoidal rule). After the
+//! last reading there is no energy yet.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use std::time::Duration;
 use super::refresh::Refresh;
 use super::{Quantity, TrueReading};
 
-/// The time that the stated uncertainty is for, in seconds: a measured window is about as long.
+/// The time that the stated uncertainty applies to, in seconds. A measured window is about as long.
 const REFERENCE_SECONDS: f64 = 60.0;
-/// Power samples further apart than this many of the instrument's intervals, and than
-/// [`LEAST_GAP`], say nothing about what was drawn between them.
+/// If power samples are further apart than this many of the instrument's intervals, and than [`LEAST_GAP`],
+/// the energy between them is unknown.
 const MOST_INTERVALS: u32 = 3;
 const LEAST_GAP: Duration = Duration::from_secs(5);
-/// Nobody fetches energy that has been known for this many readings; those in between are then
-/// given up, which loses how power varied and not a joule.
+/// The most readings that are kept. If the sampler does not fetch the energy, readings in between are
+/// dropped. This loses how power varied, but no energy.
 const MOST_KEPT: usize = 1024;
-/// What no node that a cluster measures this way draws; a counter that rises faster has leapt.
+/// More power than any node measured this way draws. A counter that rises faster has leapt.
 const MOST_WATTS: f64 = 5_000.0;
 
-/// Why no energy can be told from here on: what lies between two readings is lost.
+/// Why no energy is known from here on: the energy between two readings is lost.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Interruption {
-    /// The instrument began to count anew.
+    /// The instrument's counter restarted.
     #[error("the instrument's counter went back from {from_joules} to {to_joules} J")]
     WentBack {
         /// Last value, in joules.
@@ -38,19 +38,19 @@ pub(crate) enum Interruption {
         "the instrument's counter rose by {joules} J in {seconds} s, more than the node can draw"
     )]
     Leapt {
-        /// By how much, in joules.
+        /// The rise, in joules.
         joules: f64,
-        /// In how long, in seconds.
+        /// The time of the rise, in seconds.
         seconds: f64,
     },
-    /// Too long without a power sample.
+    /// There was no power sample for too long.
     #[error("{seconds:.1} s without a power sample, and the instrument does not count energy")]
     Gap {
-        /// How long, in seconds.
+        /// The gap, in seconds.
         seconds: f64,
     },
-    /// Energy and power took turns.
-    #[error("the instrument changed between telling power and energy")]
+    /// The instrument gave energy after power, or power after energy.
+    #[error("the instrument changed between power and energy")]
     ChangedKind,
 }
 
@@ -58,7 +58,7 @@ fn seconds_between(from: Duration, to: Duration) -> f64 {
     to.saturating_sub(from).as_secs_f64()
 }
 
-/// A reading, with the energy from the first one up to it.
+/// A reading, with the energy from the first reading up to it.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     at: Duration,
@@ -66,14 +66,14 @@ struct Anchor {
     quantity: Quantity,
 }
 
-/// The readings that are still of use, oldest first.
+/// The readings that are still needed, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     anchors: VecDeque<Anchor>,
     longest_gap: Duration,
     most_watts: f64,
     spread: Spread,
-    /// Of an instrument that may tell an old power again; none where every question measures.
+    /// For an instrument that may repeat an old power; `None` if every poll measures.
     refresh: Option<Refresh>,
 }
 
@@ -89,7 +89,7 @@ impl Timeline {
         }
     }
 
-    /// The same, where the instrument may answer with a power that it has told before.
+    /// The same timeline for an instrument that may repeat an old power.
     pub(crate) fn refreshed(self, refresh: Refresh) -> Self {
         Self {
             refresh: Some(refresh),
@@ -97,8 +97,9 @@ impl Timeline {
         }
     }
 
-    /// Takes a reading. One that is not after the last is of no use, and a counter that stands
-    /// still has only not made its next step yet: neither changes anything.
+    /// Takes a reading. Two kinds of readings change nothing. The first kind is not later than the last
+    /// reading. The second kind is a counter's unchanged value, because the counter has not made its next
+    /// step yet.
     pub(crate) fn push(&mut self, reading: TrueReading) -> Result<(), Interruption> {
         let TrueReading { at, quantity } = reading;
         if let (Some(refresh), Quantity::Watts(watts)) = (&mut self.refresh, quantity) {
@@ -164,7 +165,7 @@ impl Timeline {
         self.anchors.back().map(|anchor| anchor.at)
     }
 
-    /// When the instrument last measured what its last reading told, at the earliest.
+    /// The earliest time at which the instrument may have measured the value of its last reading.
     pub(crate) fn measured_at(&self) -> Option<Duration> {
         let last = self.ends()?;
         let age = self
@@ -179,8 +180,9 @@ impl Timeline {
         self.spread.last_watts
     }
 
-    /// Energy from the first reading of all up to `at`; `None` outside the readings. `shape` tells
-    /// how the energy of a model grew: where it did between two readings, theirs grew likewise.
+    /// Energy from the very first reading up to `at`; `None` outside the readings. `shape` is how the energy
+    /// of a model grew. If the model's energy grew between two readings, the instrument's energy is
+    /// distributed in the same way.
     pub(crate) fn joules_at(&self, at: Duration, shape: Option<&Shape>) -> Option<f64> {
         let after = self.anchors.partition_point(|anchor| anchor.at < at);
         let b = self.anchors.get(after)?;
@@ -213,15 +215,14 @@ impl Timeline {
         Some(self.anchors.get(after.checked_sub(1)?)?.at)
     }
 
-    /// Forgets what no time from `at` on needs.
+    /// Drops the readings that no time from `at` on needs.
     pub(crate) fn forget_before(&mut self, at: Duration) {
         while self.anchors.get(1).is_some_and(|second| second.at <= at) {
             self.anchors.pop_front();
         }
     }
 
-    /// Standard uncertainty of the energy of a minute for its being read only now and then, as a
-    /// share of it.
+    /// Relative standard uncertainty of one minute's energy that comes from sampling at intervals.
     pub(crate) fn sampling_uncertainty(&self) -> f64 {
         let is_counter = self
             .anchors
@@ -235,8 +236,8 @@ impl Timeline {
     }
 }
 
-/// How power has varied from one reading to the next over the last minute or so: running means,
-/// older readings counting less and less.
+/// How power has varied from one reading to the next over about the last minute: running means in which older
+/// readings count less and less.
 #[derive(Debug, Default)]
 struct Spread {
     last_watts: Option<f64>,
@@ -258,15 +259,15 @@ impl Spread {
         towards(&mut self.mean_square_step, (watts - last).powi(2));
     }
 
-    /// With σ² half of the mean square of the steps (von Neumann 1941) and n readings a minute:
+    /// With σ² half of the mean square of the steps (von Neumann 1941) and n readings per minute:
     ///
-    /// - the mean of n samples is uncertain by σ/√n;
-    /// - a counter's total is exact at its readings, and only the two ends of a window lie between
-    ///   two of them: there power may be off by σ for up to one interval, evenly distributed, so
-    ///   each end is uncertain by σ × interval/√12 and both by σ/(n·√6) of the window;
-    /// - of power that the instrument refreshes every h seconds only, readings d seconds apart repeat each value
-    ///   h/d times. A step is then seen in one of h/d readings, and there are 60 s/h values: σ and 1/√n are
-    ///   both √(h/d) times larger.
+    /// - The mean of n samples is uncertain by σ/√n.
+    /// - A counter's total is exact at its readings, and only the two ends of a window lie between two
+    ///   readings. There, power may be off by σ for up to one interval, evenly distributed. Each end is
+    ///   therefore uncertain by σ × interval/√12, and both ends by σ/(n·√6) of the window.
+    /// - If the instrument refreshes its power only every h seconds, readings d seconds apart repeat each
+    ///   value h/d times. A step is then seen in one of h/d readings, and there are 60 s/h values: σ and 1/√n
+    ///   are both √(h/d) times larger.
     fn uncertainty(&self, is_counter: bool, refresh_seconds: f64) -> f64 {
         if self.mean_watts <= 0.0 || self.mean_seconds <= 0.0 {
             return 0.0;
@@ -289,7 +290,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The model's energy up to `at`, which is after all times before.
+    /// Adds the model's energy up to `at`, which must be after all earlier times.
     pub(crate) fn push(&mut self, at: Duration, joules: f64) {
         if self.points.len() >= MOST_KEPT {
             self.points.pop_back();
@@ -309,7 +310,7 @@ impl Shape {
         Some(a_joules + (b_joules - a_joules) * share)
     }
 
-    /// Forgets what no time from `at` on needs.
+    /// Drops the points that no time from `at` on needs.
     pub(crate) fn forget_before(&mut self, at: Duration) {
         while self.points.get(1).is_some_and(|(second, _)| *second <= at) {
             self.points.pop_front();

@@ -1,4 +1,4 @@
-//! How often a device measures, seen while the node's load goes up and down.
+//! Measures how often a device refreshes its value, by loading the node in steps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,18 +10,18 @@ use crate::power::Quantity;
 use crate::power::polled::Polled;
 use crate::power::refresh::Refresh;
 
-/// Time between two questions.
+/// Time between two polls.
 const ASKED_EVERY: Duration = Duration::from_millis(500);
-/// So often the power must have changed for the time between to be told.
+/// Changes of power after which the refresh interval counts as known.
 const ENOUGH_RUNS: usize = 6;
-/// The longest that the node is loaded for this.
+/// The longest time for which the node is loaded.
 const LONGEST: Duration = Duration::from_secs(90);
-/// A device whose power has not changed once after this long does not see the load.
+/// A device whose power has not changed once within this time does not see the load.
 const FIRST_CHANGE: Duration = Duration::from_secs(30);
-/// How long load and idleness last, in seconds, one after the other: of no period that a device may have.
+/// Alternating times of load and idleness, in seconds. They match no period that a device may have.
 const STEPS: [f64; 7] = [1.3, 0.7, 2.3, 1.1, 0.9, 1.7, 2.9];
 
-/// Threads that use all CPUs while it is set.
+/// Threads that use all CPUs while the switch is set.
 struct Load(Arc<[AtomicBool; 2]>);
 
 const BUSY: usize = 0;
@@ -56,7 +56,7 @@ impl Drop for Load {
     }
 }
 
-/// What was seen of the time between two measurements of the device, for people.
+/// The observed time between two measurements of the device, for people.
 pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
     let load = Load::start(cpus);
     let mut refresh = Refresh::new(ASKED_EVERY, None);
@@ -82,7 +82,7 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
                 refresh.see(began.elapsed(), watts);
             }
             Ok(Some((Quantity::Joules(_), _))) => {
-                return "a counter, exact however often".to_owned();
+                return "an energy counter, exact at any refresh interval".to_owned();
             }
             Err(error) if !has_answered => return error.to_string(),
             // Radio links lose a packet now and then.
@@ -116,7 +116,7 @@ fn told(refresh: &Refresh, elapsed: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// What is told of a device that shows another power after each of these times, in halves of a second.
+    /// The report about a device that shows another power after each of these times, in halves of a second.
     fn told_of(runs: &[u32]) -> String {
         let mut refresh = Refresh::new(ASKED_EVERY, None);
         let mut at = 0;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refresh_interval_is_told_as_far_as_it_was_seen() {
+    fn the_refresh_interval_is_reported_as_far_as_it_was_seen() {
         let every = told_of(&[3, 6, 6, 6, 6, 6, 6, 6]);
         assert_eq!(every, "every 3.0 s (6 times in 22 s of load steps)");
         let steady = told_of(&[60]);

@@ -1,4 +1,4 @@
-//! What bears one of Kepler's names is what Kepler has under that name.
+//! A series with one of Kepler's names has Kepler's meaning of that name.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use crate::harness::{Meter, Node, Page};
 const POD: &str = "bed27566-8352-495a-8672-08132c7957e6";
 const README: &str = include_str!("../../README.md");
 
-/// All that was recorded of a real Kepler: at rest, under load, a Job that ended, meters that fail.
+/// All recordings of a real Kepler: at rest, under load, a Job that ended, meters that fail.
 const KEPLER: [&str; 9] = [
     include_str!("../../../measure/tests/data/kepler-v0.11.4/1-idle.prom"),
     UNDER_LOAD,
@@ -25,8 +25,8 @@ const KEPLER: [&str; 9] = [
 const UNDER_LOAD: &str =
     include_str!("../../../measure/tests/data/kepler-v0.11.4/2-under-load.prom");
 
-/// What the meter serves of a node with a pod, once it has rates: by a board's model, and by RAPL,
-/// which most nodes that Kepler runs on have.
+/// The meter's pages for a node with a pod, once they have rates. The first page is for a board's model. The
+/// second is for RAPL, which most nodes with Kepler have.
 fn pages_with_a_pod() -> [Page; 2] {
     let zone = "class/powercap/intel-rapl:0";
     let node = Node::new();
@@ -75,14 +75,14 @@ fn series_with_kepler_s_names_have_the_types_and_labels_of_a_real_kepler() {
     }
 }
 
-/// Of Kepler's names: what the node meter can tell.
+/// Whether the node meter can report this series of Kepler.
 fn served_by_us(name: &str) -> bool {
     name.starts_with("kepler_pod_")
         || (name.starts_with("kepler_node_cpu_") && name != "kepler_node_cpu_info")
 }
 
 #[test]
-fn what_kepler_serves_and_the_meter_does_not_is_documented() {
+fn series_that_only_kepler_serves_are_documented() {
     let (_, differences) = README.split_once("Differences from Kepler:").unwrap();
     let (differences, _) = differences.split_once("\n## ").unwrap();
     let documented: Vec<&str> = differences
@@ -109,7 +109,7 @@ fn what_kepler_serves_and_the_meter_does_not_is_documented() {
 }
 
 #[test]
-fn values_of_kepler_s_labels_are_such_as_a_real_kepler_has() {
+fn values_of_kepler_s_labels_equal_a_real_kepler_s() {
     let real = Page::parse(UNDER_LOAD);
     let [_, ours] = pages_with_a_pod();
     let (pod, node) = (
@@ -128,7 +128,7 @@ fn values_of_kepler_s_labels_are_such_as_a_real_kepler_has() {
         real.label_values(pod, "pod_id").contains(POD),
         "the UID as Kepler writes it"
     );
-    // The zone's directory, below where each has mounted sysfs.
+    // The zone's directory, relative to each meter's sysfs mount.
     let below_sysfs = |paths: BTreeSet<String>| -> Vec<String> {
         let paths = paths.iter().filter_map(|path| path.split_once("/class/"));
         paths.map(|(_, rest)| rest.to_owned()).collect()
@@ -140,7 +140,7 @@ fn values_of_kepler_s_labels_are_such_as_a_real_kepler_has() {
 }
 
 #[test]
-fn the_meter_s_own_series_say_what_the_joules_are() {
+fn the_meter_s_own_series_describe_the_joules() {
     let node = Node::new();
     let meter = Meter::start(&node, &["--board=pi-2b"]);
     let page = meter.scrape();
@@ -217,7 +217,7 @@ fn the_operator_s_reader_understands_all_of_it() {
 }
 
 #[test]
-fn kepler_fed_by_the_bridge_tells_what_its_joules_are() {
+fn kepler_fed_by_the_bridge_reports_the_provenance_of_its_joules() {
     let of_zone = |zone: &str| {
         let text = UNDER_LOAD.replace("powercap/intel-rapl:0", &format!("powercap/{zone}"));
         read(&text, "pi-1", None, 1.0).unwrap().meter.provenance

@@ -1,5 +1,5 @@
-//! Processes that live for milliseconds, on the kernel's own cgroups: a meter that looks at processes
-//! misses them and gives their energy to whoever is left; cgroups count them all.
+//! Processes that live for milliseconds, in the kernel's real cgroups. A meter that samples processes misses
+//! them and gives their energy to the remaining processes. Cgroups count all processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,17 @@ use crate::harness::{Meter, Node};
 
 const FORKING: &str = "bed27566-8352-495a-8672-08132c7957e6";
 const STEADY: &str = "8bcd67cf-5338-4db6-a3e3-0512ae806712";
-/// 400 processes of some milliseconds, one after the other; then what the shell and they used.
+/// 400 processes of some milliseconds, one after the other. Then `times` prints the CPU time of the shell and
+/// of them.
 const FORKS: &str = "i=0; while [ $i -lt 400 ]; do
     sh -c 'j=0; while [ $j -lt 2500 ]; do j=$((j+1)); done'; i=$((i+1)); done; times";
-/// One process for about as long.
+/// One process for about the same time.
 const LOOP: &str = "j=0; while [ $j -lt 1000000 ]; do j=$((j+1)); done; times";
-/// What `times` leaves out at most: each of its four figures is cut to the kernel's tick of 10 ms
-/// (`man 2 times`, `sysconf(_SC_CLK_TCK)` = 100).
+/// The most CPU time that `times` omits: each of its four figures is cut to the kernel's tick of 10 ms (`man
+/// 2 times`, `sysconf(_SC_CLK_TCK)` = 100).
 const GRAIN_SECONDS: f64 = 0.04;
 
-/// A node of the kernel's cgroups with two pods; gone when dropped.
+/// A node of the kernel's cgroups with two pods. Its cgroups are removed when it is dropped.
 struct Cgroups {
     root: PathBuf,
 }
@@ -49,7 +50,7 @@ impl Cgroups {
         self.root.join(format!("kubepods/pod{uid}"))
     }
 
-    /// As a flag of the meter.
+    /// The node's cgroup as a flag of the meter.
     fn flag(&self) -> String {
         let name = self.root.file_name().unwrap().to_str().unwrap();
         format!("--cgroup-root=/{name}")
@@ -67,7 +68,7 @@ impl Cgroups {
     }
 }
 
-/// CPU seconds that a script and its children used, by its own account at its end.
+/// CPU seconds that a script and its children used, by the script's own report at its end.
 fn used_by(script: Child) -> f64 {
     let output = script.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -91,7 +92,7 @@ impl Drop for Cgroups {
             self.root.clone(),
         ];
         for directory in directories {
-            // The kernel lets go of processes a moment after they have ended.
+            // The kernel releases processes a moment after they have ended.
             while directory.exists()
                 && fs::remove_dir(&directory).is_err()
                 && began.elapsed() < Duration::from_secs(5)
@@ -107,7 +108,7 @@ impl Drop for Cgroups {
 fn a_pod_that_forks_many_short_processes_is_given_what_they_used() {
     let cgroups = Cgroups::make();
     let node = Node::new();
-    // Without a price for CPU time, a board of as many watts as CPUs costs 1 J a CPU-second.
+    // With 0 W per CPU and as many idle watts as CPUs, a CPU-second costs 1 J.
     let flag = cgroups.flag();
     let flags = ["--idle-watts=2", "--watts-per-cpu=0", flag.as_str()];
     let meter = Meter::start_on(Path::new("/sys/fs/cgroup"), &node, &flags);
@@ -125,7 +126,7 @@ fn a_pod_that_forks_many_short_processes_is_given_what_they_used() {
         assert!(used > 0.05, "{uid} used {used} s");
         let told = of("frugality_pod_cpu_seconds_total", uid);
         let joules = of("kepler_pod_cpu_joules_total", uid);
-        // The shell's own account lacks its last moment too.
+        // The shell's own report lacks its last moment too.
         let as_used = 0.85 * used..1.15 * used + GRAIN_SECONDS;
         assert!(as_used.contains(&told), "{uid}: {told} s of {used} s");
         assert!(as_used.contains(&joules), "{uid}: {joules} J for {used} s");
@@ -134,6 +135,6 @@ fn a_pod_that_forks_many_short_processes_is_given_what_they_used() {
     let system = page.value("frugality_system_cpu_joules_total", &[]);
     assert!(
         system < 0.1 * active,
-        "{system} of {active} J went to nobody"
+        "{system} of {active} J went to the system"
     );
 }

@@ -1,4 +1,4 @@
-//! A cgroup tree whose counters a test sets, a meter that reads it, and a reader of its pages.
+//! A cgroup tree whose counters a test sets, a meter that reads it, and a reader of the meter's pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -42,8 +42,8 @@ impl Node {
         self.write_cpu(cgroup, &format!("{nanoseconds:020}\n"));
     }
 
-    /// Makes the node's counter unreadable until it is set again, so that a test can change
-    /// several counters at one time.
+    /// Makes the node's counter unreadable until a test sets it again. Meanwhile the test can change several
+    /// counters as if at one time.
     pub(crate) fn hide_node_cpu(&self) {
         self.write_cpu("", &format!("{:>20}\n", "not to be read"));
     }
@@ -72,7 +72,7 @@ impl Node {
         write("memory.usage_in_bytes", format!("{usage}\n"));
     }
 
-    /// A file of the node's sysfs.
+    /// Writes a file of the node's sysfs.
     pub(crate) fn set_sysfs(&self, path: &str, text: &str) {
         let path = self.sysfs().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -83,14 +83,14 @@ impl Node {
         self.directory.path().join("sys")
     }
 
-    /// A configuration of the node's power, as a flag.
+    /// Writes a configuration of the node's power, and returns the flag for it.
     pub(crate) fn power(&self, config: &str) -> String {
         let path = self.directory.path().join("power.json");
         fs::write(&path, config).unwrap();
         format!("--power-config={}", path.display())
     }
 
-    /// A place for what the meter writes.
+    /// A directory for files that the meter writes.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.directory.path().join("scratch")
     }
@@ -104,7 +104,7 @@ impl Node {
     }
 }
 
-/// A running meter; killed when dropped.
+/// A running meter. It is killed when dropped.
 pub(crate) struct Meter {
     child: Child,
     address: String,
@@ -116,7 +116,7 @@ impl Meter {
         Self::start_on(&node.cgroup_fs(), node, flags)
     }
 
-    /// The same with cgroups from elsewhere.
+    /// Like [`Meter::start`], with cgroups from another directory.
     pub(crate) fn start_on(cgroup_fs: &Path, node: &Node, flags: &[&str]) -> Self {
         let mut child = run(cgroup_fs)
             .args(["--interval=50ms", "--listen=127.0.0.1:0"])
@@ -160,7 +160,7 @@ impl Meter {
         (status, head.to_lowercase(), body.to_owned())
     }
 
-    /// A connection on which nothing is asked.
+    /// An open connection without a request.
     pub(crate) fn connect(&self) -> TcpStream {
         TcpStream::connect(&self.address).unwrap()
     }
@@ -171,7 +171,7 @@ impl Meter {
         Page::parse(&body)
     }
 
-    /// Scrapes until the page is as wanted.
+    /// Scrapes until `wanted` accepts the page.
     pub(crate) fn scrape_until(&self, what: &str, wanted: impl Fn(&Page) -> bool) -> Page {
         let began = Instant::now();
         loop {
@@ -211,7 +211,7 @@ impl Meter {
         self.scrape_until("a fresh reading", |page| page.timestamp() > before)
     }
 
-    /// Sends SIGTERM and tells how it ended and how long that took.
+    /// Sends SIGTERM. Returns the exit status and the time until the meter's end.
     pub(crate) fn terminate(mut self) -> (ExitStatus, Duration) {
         let began = Instant::now();
         let pid = self.child.id().to_string();
@@ -223,7 +223,7 @@ impl Meter {
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The meter may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -276,7 +276,7 @@ pub(crate) fn run(cgroup_fs: &Path) -> Command {
     command
 }
 
-/// A page in the plain Prometheus format: every sample under a TYPE line of its own name.
+/// A page in the plain Prometheus format. Every sample follows a TYPE line with the sample's name.
 pub(crate) struct Page {
     pub(crate) types: BTreeMap<String, String>,
     samples: Vec<Sample>,

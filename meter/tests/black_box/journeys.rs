@@ -1,4 +1,4 @@
-//! What an operator and a kubelet see of a meter, from its start to its end.
+//! The behaviour of a meter for an operator and for kubelet, from its start to its end.
 
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -46,7 +46,7 @@ fn joules_follow_time_and_cpu_and_are_shared_among_pods() {
     let working_set = "frugality_pod_memory_working_set_bytes";
     assert_near(before.value(working_set, &echo_labels), 8_000.0, 0.0);
 
-    // The node uses 50 ms of CPU, 30 ms of it in echo, 15 ms in a Job's pod that is new.
+    // The node uses 50 ms of CPU: 30 ms in echo and 15 ms in a Job's new pod.
     let after = meter.at_one_time(&node, 100 * SECOND + 50_000_000, |node| {
         node.set_cpu(&echo, 40 * SECOND + 30_000_000);
         node.set_cpu(&job, 15_000_000);
@@ -81,7 +81,7 @@ fn joules_follow_time_and_cpu_and_are_shared_among_pods() {
         page.values(working_set, &echo_labels) == [11_000.0]
     });
 
-    // Its name comes, then the pod goes.
+    // First the pod's name appears, then the pod ends.
     node.name_pod("shop", "seed-x7", JOB);
     meter.scrape_until("the Job's name", |page| {
         !page
@@ -102,7 +102,7 @@ fn joules_follow_time_and_cpu_and_are_shared_among_pods() {
 }
 
 #[test]
-fn a_reading_that_cannot_be_taken_ages_and_is_made_up_for_later() {
+fn a_missing_reading_ages_and_its_energy_is_counted_later() {
     let node = Node::new();
     let meter = Meter::start(&node, &GENERIC);
     meter.wait_for_status("/readyz", 200);
@@ -136,7 +136,7 @@ fn a_counter_that_went_back_ends_the_counting() {
     let reason = meter.wait_for_status("/readyz", 503);
     assert!(reason.contains("went back"), "{reason}");
     let broken = meter.scrape();
-    // Far above the old value: what happened between is still not known.
+    // Far above the old value: the CPU time of the gap is still unknown.
     node.set_cpu("", 900 * SECOND);
     sleep(Duration::from_millis(200));
 
@@ -150,7 +150,7 @@ fn a_counter_that_went_back_ends_the_counting() {
         0.0,
     );
     assert_eq!(meter.get("/readyz").0, 503);
-    assert_eq!(meter.get("/healthz").0, 503, "kubelet should start it anew");
+    assert_eq!(meter.get("/healthz").0, 503, "the meter needs a restart");
 }
 
 #[test]

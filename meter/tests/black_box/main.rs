@@ -1,4 +1,4 @@
-//! The real binary, over a cgroup tree of files, through its port.
+//! The real binary, with a cgroup tree of files, through its port.
 #![expect(
     clippy::unwrap_used,
     reason = "a harness that cannot go on is a failed test"

@@ -1,4 +1,4 @@
-//! Where the joules come from, as a scraper and stock Kepler see it.
+//! The source of the joules, for a scraper and for stock Kepler.
 
 use std::fs;
 use std::process::Command;
@@ -93,7 +93,7 @@ fn a_plug_is_metered_and_ages_when_it_is_unplugged_and_goes_on_when_it_is_back()
     assert_eq!(reading.meter.provenance, Provenance::Metered);
     assert_eq!(reading.meter.source, "shelly-gen2");
     let page = Page::parse(&text);
-    // Never beyond the plug's own last reading.
+    // The age shows that no counter is ahead of the plug's last reading.
     assert!(page.value(AGE, &[]) < 2.0);
 
     plug.set(None);
@@ -115,7 +115,7 @@ fn a_plug_is_metered_and_ages_when_it_is_unplugged_and_goes_on_when_it_is_back()
 }
 
 #[test]
-fn a_plug_that_begins_to_count_anew_ends_the_counting() {
+fn a_plug_whose_counter_restarts_ends_the_counting() {
     let node = Node::new();
     let plug = Plug::new(r#"{"total": 900.0}"#);
     let power = node.power(&format!(
@@ -165,7 +165,7 @@ fn stock_kepler_finds_a_counter_that_follows_the_meter_s() {
 }
 
 #[test]
-fn a_plug_that_is_asked_too_seldom_is_not_handed_on_to_kepler() {
+fn a_plug_that_is_polled_too_seldom_is_not_bridged_to_kepler() {
     let node = Node::new();
     let bridge = format!("--bridge={}", node.scratch().display());
     let plug = Plug::new(r#"{"apower": 5.0}"#);
@@ -187,7 +187,7 @@ fn a_plug_that_is_asked_too_seldom_is_not_handed_on_to_kepler() {
 }
 
 #[test]
-fn probe_tells_what_the_node_has_and_the_values_for_it() {
+fn probe_reports_the_node_s_sources_and_the_values_for_them() {
     let node = Node::new();
     node.set_sysfs("class/hwmon/hwmon1/name", "ina219");
     node.set_sysfs("class/hwmon/hwmon1/power1_input", "3250000");

@@ -1,4 +1,4 @@
-//! Whether the load's end is seen where the injector's clock puts it.
+//! Checks that the load ended at the time that the injector reports.
 
 use std::collections::BTreeSet;
 
@@ -9,34 +9,36 @@ use crate::{
     statistics::broken_line::broken_line,
 };
 
-/// How far the end of the load may seem to be from where the injector's clock puts it: the offset is
-/// known to 0.1 s, and readings are half a second apart.
+/// The largest difference between the observed and the reported end of the load, in seconds. The clocks'
+/// offset is known to 0.1 s, and readings are half a second apart.
 const MAX_STEP_DISTANCE_SECONDS: f64 = 0.5;
-/// The same in the meter's intervals, between whose readings a step is not seen.
+/// The same limit in the meter's intervals. A step between two readings cannot be located better.
 const MAX_STEP_DISTANCE_INTERVALS: f64 = 2.0;
-/// A step from less than a third is seen even where the load varies by a tenth.
+/// The load must exceed the idle value by this factor. Such a step is visible even if the load varies by a
+/// tenth.
 const STEP_RATIO: f64 = 3.0;
-/// A step of CPU use below this is not told from the database's own bursts: one of 50 ms would seem
-/// to be half a second of load.
+/// A smaller step of CPU use cannot be distinguished from the database's own bursts: a burst of 50 ms would
+/// look like half a second of load.
 const LEAST_STEP_CPUS: f64 = 0.1;
-/// A tail with less than this of the window's load is no step either: the candidate failed.
+/// If the tail has less than this share of the window's load, it ends in no visible step: the candidate
+/// failed.
 const LEAST_RELATIVE_LOAD: f64 = 0.5;
-/// Readings on either side of a break, at least, for the lines before and after it.
+/// The minimum number of the meter's intervals on either side of a break, for the lines before and after it.
 const LEAST_READINGS: f64 = 3.0;
-/// A break is the load's end if the counter's slope falls there by this share of the step at least.
+/// A break is the load's end if the counter's slope falls there by at least this share of the step.
 const LEAST_BREAK: f64 = 0.5;
 
-/// What shows the load: a counter that rises with it.
+/// A counter that rises with the load.
 struct Shown<'a> {
     counter: Box<dyn Fn(Window) -> Option<f64> + 'a>,
-    /// In its unit for each second.
+    /// The counter's rise per second under load.
     loaded: f64,
     idle: f64,
     named: &'static str,
 }
 
-/// The CPU use of the measured pods falls where the injector's clock says that the load ended; the
-/// node's power, where the meter serves no CPU time. Asked only where there is a step to be seen.
+/// Checks that the CPU use of the measured pods falls at the reported end of the load. If the meter reports
+/// no CPU time, the node's power is used instead. Without a visible step there is no check.
 pub(super) fn load_seen_where_told(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let Some(tail) = attempt.tail.filter(|tail| {
@@ -55,8 +57,8 @@ pub(super) fn load_seen_where_told(evidence: &Evidence<'_>) -> Result<(), Void> 
     let Some(by_amount) = seen_by_amount(evidence, tail, &shown) else {
         return Ok(());
     };
-    // The amount is exact where the tail is as the window. Where it is not, as on a node whose speed
-    // changes, the break shows when it ended all the same.
+    // The amount is exact if the tail's load equals the window's. On a node whose speed changes they differ.
+    // The break still shows when the load ended.
     let by_break = || seen_by_break(evidence, tail, &shown);
     if is_near(&by_amount) || by_break().as_ref().is_some_and(is_near) {
         return Ok(());
@@ -69,7 +71,7 @@ pub(super) fn load_seen_where_told(evidence: &Evidence<'_>) -> Result<(), Void> 
     })
 }
 
-/// None where there is no step to be seen.
+/// Returns `None` if there is no visible step.
 fn shown<'a>(evidence: &'a Evidence<'_>, pods: &'a BTreeSet<String>) -> Option<Shown<'a>> {
     let Evidence { attempt, series } = evidence;
     let cpu = |window| series.pods_delta(window, pods, |pod: &PodReading| pod.cpu_seconds);
@@ -100,8 +102,8 @@ fn shown<'a>(evidence: &'a Evidence<'_>, pods: &'a BTreeSet<String>) -> Option<S
     is_step.then_some(shown)
 }
 
-/// When the load ended if the tail's was the window's, or that part of it which the injector saw: load for
-/// x seconds and rest for the others, amount = idle·all + step·x.
+/// The end of the load, computed from the amount that the counter rose. It assumes the window's load times
+/// the tail's relative load for x seconds and rest afterwards: amount = idle·all + step·x.
 fn seen_by_amount(evidence: &Evidence<'_>, tail: Tail, shown: &Shown<'_>) -> Option<f64> {
     let after = Window {
         start_unix_seconds: tail.window.start_unix_seconds,
@@ -112,8 +114,8 @@ fn seen_by_amount(evidence: &Evidence<'_>, tail: Tail, shown: &Shown<'_>) -> Opt
     Some(after.start_unix_seconds + (amount - shown.idle * after.seconds()) / step)
 }
 
-/// When the counter's slope fell, whatever it was before: the break of the line through the readings around
-/// the end. None where no break falls by enough to be the load's.
+/// The time at which the counter's slope fell, for any slope before it: the break of the line through the
+/// readings around the end. `None` if no break falls by enough to be the load's end.
 fn seen_by_break(evidence: &Evidence<'_>, tail: Tail, shown: &Shown<'_>) -> Option<f64> {
     let Evidence { attempt, series } = evidence;
     let least = LEAST_READINGS * series.interval_seconds();
@@ -135,7 +137,7 @@ fn seen_by_break(evidence: &Evidence<'_>, tail: Tail, shown: &Shown<'_>) -> Opti
     (found.slope_before - found.slope_after >= LEAST_BREAK * step).then_some(found.at)
 }
 
-/// The counter at every reading inside a span.
+/// The counter at every reading within `span`.
 fn points(series: &Series<'_>, span: Window, shown: &Shown<'_>) -> Option<Vec<(f64, f64)>> {
     let times = series.readings().iter().map(|r| r.at_unix_seconds());
     let inside = |at: &f64| span.start_unix_seconds <= *at && *at <= span.end_unix_seconds;

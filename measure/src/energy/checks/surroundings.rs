@@ -1,7 +1,7 @@
-//! What else went on around the load: the board and its neighbours.
+//! Checks of the surroundings of the load: the board and its neighbours.
 //!
-//! The thresholds must let a real board pass on which k3s, kubelet and a metrics server work in
-//! bursts every ten or fifteen seconds: `tests/k3s_pi.rs` tries them against a quiet and a noisy one.
+//! The thresholds must let a real board pass on which k3s, kubelet and a metrics server work in bursts every
+//! ten or fifteen seconds. `tests/k3s_pi.rs` tests them with a quiet and a noisy board.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use crate::energy::{Void, Window};
 use crate::reading::PodReading;
 use crate::void::Busier;
 
-/// How much busier other pods may be in the window than in the idle baselines, or in these than in the window, in CPUs:
-/// ten times what the pods of k3s use at rest, since one burst of theirs may fall into a baseline of 5 s or beside it. At
-/// about a watt a core it is a tenth of a watt. It does not depend on what the candidate uses: a frugal one is not void
-/// more often.
+/// The largest difference of other pods' CPU use between the window and the idle baselines, in CPUs, in
+/// either direction. It is ten times what the pods of k3s use at rest, because one of their bursts may fall
+/// into a baseline of 5 s or next to it. At about a watt per core it is a tenth of a watt. It does not depend
+/// on the candidate's use: the attempts of a frugal candidate are not void more often.
 const MAX_NEIGHBOUR_CPUS: f64 = 0.1;
-/// The same as a share of the node's CPUs, where the meter serves no CPU time: a tenth of a CPU of four.
+/// The same limit as a share of the node's CPUs, if the meter reports no CPU time: a tenth of a CPU of four.
 const MAX_NEIGHBOUR_NODE_SHARE: f64 = 0.025;
-/// What the node does beside its pods grows with the load: interrupts, packets, kubelet's and
-/// containerd's work. Half of the measured pods' CPU use on top of half a CPU is more than a board
-/// needs that takes packets by USB; a host process beyond that did not come with the load.
+/// The node's work outside pods grows with the load: interrupts, packets, kubelet, containerd. The limit is
+/// half of the measured pods' CPU use plus half a CPU. A board that receives packets by USB needs less. A
+/// host process beyond the limit did not come with the load.
 const MAX_SYSTEM_SHARE: f64 = 0.5;
-/// See [`MAX_SYSTEM_SHARE`], in CPUs.
+/// The constant part of the limit of [`MAX_SYSTEM_SHARE`], in CPUs.
 const MAX_SYSTEM_CPUS: f64 = 0.5;
 
-/// How much active power of others may differ between the window's halves, as a share of the node's
-/// mean power: at half of the window, 5 % of the gross energy. A burst of k3s of one CPU-second in
-/// one half of the shortest window is 2.5 % on four CPUs.
+/// The largest difference of the others' active power between the window's halves, as a share of the node's
+/// mean power. At half of the window this is 5 % of the gross energy. A burst of k3s of one CPU-second in one
+/// half of the shortest window is 2.5 % on four CPUs.
 const MAX_HALVES_SHARE: f64 = 0.1;
 
-/// How much idle power may differ between a baseline and the mean of the two, as a share of that mean. So it moves no
-/// gross energy by more than 5 %, and does not depend on how much energy the candidate took. Net energy has what is left
-/// of a drift in its uncertainty.
+/// The largest difference between a baseline and the mean of both, as a share of that mean. A drift therefore
+/// changes the gross energy by at most 5 %, and the limit does not depend on the candidate's energy. The
+/// uncertainty of the net energy contains the remaining drift.
 const MAX_DRIFT_SHARE: f64 = 0.05;
 
-/// The meter's word for a supply that is too weak.
+/// The meter's name for a supply that is too weak.
 const UNDER_VOLTAGE: &str = "under_voltage";
 
-/// The supply held. A weak one is nothing that a candidate could do anything about, and the board
-/// throttles for it.
+/// Checks that the supply's voltage held. If the supply is too weak, the board throttles. The candidate
+/// cannot change this.
 pub(super) fn voltage_held(evidence: &Evidence<'_>) -> Result<(), Void> {
     let times = evidence.series.throttled_seconds(evidence.attempt.span());
     match times.get(UNDER_VOLTAGE).copied() {
@@ -49,8 +49,8 @@ pub(super) fn voltage_held(evidence: &Evidence<'_>) -> Result<(), Void> {
     }
 }
 
-/// The board was not throttled before the load. Under load, heat is the candidate's own doing: an
-/// outcome, which the record has.
+/// Checks that the board was not throttled before the load. Under load the candidate causes the heat:
+/// throttling is then an outcome and is recorded.
 pub(super) fn cool_before_load(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let times = series.throttled_seconds(attempt.idle_before);
@@ -60,18 +60,18 @@ pub(super) fn cool_before_load(evidence: &Evidence<'_>) -> Result<(), Void> {
     }
 }
 
-/// Who used how much of the node's CPUs.
+/// CPU use per user of the node's CPUs.
 struct Uses<'a> {
-    /// By pod; the injector's are left out.
+    /// Use per pod, without the measured pods and the injector's.
     others: BTreeMap<&'a str, f64>,
     measured: f64,
-    /// What no pod used, where known.
+    /// Use outside all pods, if known.
     system: Option<f64>,
 }
 
 impl<'a> Uses<'a> {
-    /// Over some windows together, in CPUs; where the meter serves no CPU time, as shares of the node:
-    /// by the meters' formula a pod's joules are the node's times that share.
+    /// Use over several windows together, in CPUs. If the meter reports no CPU time: as shares of the node.
+    /// By the meters' formula a pod's joules are the node's joules times this share.
     fn over(evidence: &Evidence<'a>, windows: &[Window], in_cpus: bool) -> Option<Self> {
         let Evidence { attempt, series } = evidence;
         let counter = |pod: &PodReading| if in_cpus { pod.cpu_seconds } else { pod.joules };
@@ -107,9 +107,10 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// Other pods, and the node beside its pods, were neither busier in the measured window than in the idle baselines nor
-/// less busy. What is there all the time is in the baselines as well, and k3s itself is. A burst in a baseline lowers net
-/// energy as much as one in the window raises it, so both are asked for alike.
+/// Checks that other pods, and the node's work outside pods, used about the same CPU time in the measured
+/// window as in the idle baselines. Constant use is in the baselines too; k3s itself is such use. A burst in
+/// a baseline lowers net energy as much as a burst in the window raises it. Both directions are therefore
+/// checked.
 pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let mut pods = series.last().pods.iter();
@@ -147,7 +148,7 @@ pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
             })
             .collect();
         extra.sort_by(|a, b| b.1.total_cmp(&a.1));
-        // One that rested does not make up for another that did not.
+        // A pod that used less does not compensate for a pod that used more.
         let sum: f64 = extra.iter().map(|(_, more)| more.max(0.0)).sum();
         if sum > allowed {
             let named = extra
@@ -158,7 +159,7 @@ pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
             return Err(active(busier, named.join(", "), sum, allowed));
         }
     }
-    // What a pod used before it crashed may be counted as nobody's.
+    // CPU time that a pod used before a crash may be counted outside all pods.
     let system = window.system.zip(idle.system);
     let Some((now, at_rest)) = system.filter(|_| attempt.restarted_pods.is_empty()) else {
         return Ok(());
@@ -180,9 +181,9 @@ pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// Others drew as much in the first half of the window as in the second. Asked of the *active* power
-/// of all but the measured pods: of the whole remaining power it would also see the candidate's own
-/// doings, for by the meters' formula idle power falls where the load rises.
+/// Checks that others drew as much in the first half of the window as in the second. The check uses the
+/// *active* power outside the measured pods. The whole remaining power would also contain an effect of the
+/// candidate: by the meters' formula idle power falls when the load rises.
 pub(super) fn halves_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
     let Evidence { attempt, series } = evidence;
     let Window {
@@ -228,10 +229,11 @@ pub(super) fn halves_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// The idle baselines agree within chance, or their difference does not matter.
+/// Checks that the idle baselines agree within chance, or that their difference is small.
 pub(super) fn baselines_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
     let gross = Gross::of(evidence)?;
-    // Baselines of a reading or two are mostly what is between them. Without net energy they are in no figure.
+    // Baselines of one or two readings depend mostly on the power between them. Without net energy they are
+    // in no figure.
     if gross.idle_noise.is_none() && Net::of(&gross).joules.is_none() {
         return Ok(());
     }

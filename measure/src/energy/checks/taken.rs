@@ -1,28 +1,30 @@
-//! CPU time that the node did not get: another virtual machine's, or of processes beside a node that is a container.
+//! CPU time that the node did not get: a hypervisor gave it to another machine, or processes outside a node
+//! that is a container used it.
 
 use super::Evidence;
 use crate::energy::{Void, Window};
 
-/// How much of the node's processors others may take, in CPUs: what a neighbour on the node may use more than at rest, 0.1,
-/// and 0.05 for the kernel's own threads and its counting in ticks: 0.01 to 0.04 were seen beside a node of one processor
-/// under load, and 0.2 to 1.0 while programs were compiled beside it. Of a node with one processor this is 15 %.
+/// The limit of the processors' time that others take from the node, in CPUs. It is 0.1, a neighbour's limit
+/// above rest, plus 0.05 for the kernel's own threads and its counting in ticks. Next to a node of one
+/// processor under load, 0.01 to 0.04 were observed, and 0.2 to 1.0 while programs were compiled there. For a
+/// node with one processor the limit is 15 %.
 const MAX_TAKEN_CPUS: f64 = 0.15;
 
-/// Some kernels count interrupts for the process that they interrupt, and so in its cgroup, others for nobody
-/// (`CONFIG_IRQ_TIME_ACCOUNTING`). The node's cgroup then has more than the processors did without interrupts by all of
-/// the interrupts' time, or by nothing: the middle between the two decides.
+/// Some kernels count interrupts for the interrupted process, and therefore in its cgroup. Other kernels
+/// count them for no process (`CONFIG_IRQ_TIME_ACCOUNTING`). The node's cgroup then exceeds the processors'
+/// time without interrupts by all of the interrupts' time, or by nothing. The middle between the two decides.
 const IN_CGROUP_SHARE: f64 = 0.5;
-/// A tick, in seconds: the unit in which the kernel counts what processors did.
+/// A tick, in seconds: the unit in which the kernel counts processors' time.
 const TICK_SECONDS: f64 = 0.01;
-/// A surplus of less than so many standard deviations may be due to the ticks (for normal errors, 0.13 %).
+/// A surplus below this number of standard deviations may be due to the ticks (for normal errors, 0.13 %).
 const TICK_DEVIATIONS: f64 = 3.0;
 
-/// CPU time that others took of the node's processors in a window.
+/// CPU time of the node's processors that others took in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::energy) struct Taken {
-    /// Together, in CPUs.
+    /// The sum, in CPUs.
     pub(in crate::energy) cpus: f64,
-    /// By the hypervisor.
+    /// The hypervisor's part, in CPUs.
     stolen_cpus: f64,
 }
 
@@ -54,9 +56,9 @@ impl Taken {
     }
 }
 
-/// Whether the node's cgroup counted the interrupts too. The measured window decides, or all the rest of the attempt:
-/// work outside the node's cgroups hides interrupts, and often is in one of the two only. Shorter pieces do not decide:
-/// of many, one is beyond any limit by chance.
+/// Whether the node's cgroup also counted the interrupts. It did if the measured window or the rest of the
+/// attempt shows a surplus. Work outside the node's cgroups hides interrupts, and is often in only one of the
+/// two. Shorter pieces are not tested. Among many pieces, one exceeds any limit by chance.
 fn has_interrupts_in_cgroup(evidence: &Evidence<'_>) -> bool {
     let series = &evidence.series;
     let counted = |window: Window| {
@@ -74,16 +76,16 @@ fn has_interrupts_in_cgroup(evidence: &Evidence<'_>) -> bool {
     [measured, rest]
         .into_iter()
         .any(|[of_node, busy, interrupts]| {
-            // The number of ticks at which a processor is found busy has at most the variance of Poisson's
-            // distribution, which is its mean.
+            // The number of ticks at which a processor is busy has at most a Poisson distribution's variance,
+            // which equals its mean.
             let of_ticks = (TICK_SECONDS * busy.max(0.0)).sqrt();
             let least = (IN_CGROUP_SHARE * interrupts).max(TICK_DEVIATIONS * of_ticks);
             of_node - busy > least
         })
 }
 
-/// The node had its processors for itself. Asked of the baselines as of the window, and with a limit that no candidate
-/// moves.
+/// Checks that others did not take the node's processors, in the baselines and in the window. No candidate
+/// affects this limit.
 pub(super) fn cpu_not_taken(evidence: &Evidence<'_>) -> Result<(), Void> {
     let attempt = evidence.attempt;
     for (when, window) in [

@@ -1,9 +1,9 @@
-//! How often an attempt without any load reports net energy, and what it finds of a small load.
+//! How often an attempt without load reports net energy, and how often an attempt with a small load does.
 
 use super::*;
 use crate::energy::noise::IdleNoise;
 
-/// Normal numbers without pattern.
+/// Pseudo-random numbers.
 pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
@@ -15,22 +15,23 @@ impl Chance {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// By Box and Muller.
+    /// A normal number, by Box and Muller.
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
 
-/// A node of 3 W that is read twice a second, with default baselines.
+/// A node of 3 W that is read twice per second, with default baselines.
 #[derive(Clone, Copy)]
 struct Quiet {
     /// Standard deviation of the power between two readings, in watts.
     noise_watts: f64,
-    /// Correlation of one such power with the next.
+    /// Correlation of consecutive powers.
     correlation: f64,
     load_watts: f64,
-    /// How old the counter is at most when it is read, in seconds, if the meter reports no times; each reading by chance.
+    /// The largest age of the counter at a reading, in seconds, if the meter reports no times. Each reading's
+    /// age is random.
     late_seconds: Option<f64>,
 }
 
@@ -76,7 +77,7 @@ impl Quiet {
         lab.unchecked().unwrap()
     }
 
-    /// Attempts with net energy, of so many.
+    /// The number of attempts with net energy.
     fn found(self, attempts: u32) -> u32 {
         let mut chance = Chance(20_261_124);
         let count = (0..attempts).filter(|_| self.attempt(&mut chance).net_joules.is_some());
@@ -86,7 +87,7 @@ impl Quiet {
 
 #[test]
 fn without_load_one_attempt_in_two_thousand_reports_net_energy() {
-    // 10 are expected of 20,000, and 20 or more come by chance once in 300 times.
+    // The expected number is 10 of 20,000. By chance it is 20 or more once in 300 times.
     let found = |noise_watts, correlation| {
         let quiet = Quiet {
             noise_watts,
@@ -98,13 +99,14 @@ fn without_load_one_attempt_in_two_thousand_reports_net_energy() {
     };
     let white = found(0.05, 0.0);
     assert!(white < 20, "{white} of 20000");
-    // How far one step resembles the next is known worse from one attempt: the run's trials together mend that.
+    // One attempt shows the correlation of steps with little certainty. The run's trials together correct
+    // this.
     let with_memory = found(0.05, 0.5);
     assert!(with_memory < 40, "{with_memory} of 20000");
 }
 
 #[test]
-fn without_load_a_meter_that_reports_no_times_finds_no_more() {
+fn without_load_a_meter_without_times_reports_net_energy_no_more_often() {
     for noise_watts in [0.02, 0.1, 0.3, 1.0] {
         for late_seconds in [0.0, 0.1, 0.25, 0.5] {
             let quiet = Quiet {
@@ -123,9 +125,9 @@ fn without_load_a_meter_that_reports_no_times_finds_no_more() {
 }
 
 #[test]
-fn two_baselines_alone_know_the_noise_of_idle_power_badly() {
-    // Baselines of 5 s have one step each of a meter that is read every 2.4 s: the noise within them is not known, and
-    // two means may lie near to one another by chance. The load takes 1100 J.
+fn two_baselines_alone_estimate_the_noise_badly() {
+    // A meter that is read every 2.4 s has one step in a baseline of 5 s. The noise within a baseline is then
+    // unknown, and two means may be close by chance. The load takes 1100 J.
     let figures = |watts: f64| {
         let mut lab = Lab::read_every(2.4);
         lab.change(340.0, 430.0, |reading| {
@@ -138,7 +140,7 @@ fn two_baselines_alone_know_the_noise_of_idle_power_badly() {
         assert!(IdleNoise::of(&Evidence::gather(&attempt).unwrap()).is_none());
         lab.unchecked().unwrap()
     };
-    // Student's t of one degree of freedom is 636.6 for 0.05 % of attempts.
+    // Student's t with one degree of freedom is 636.6 for 0.05 % of attempts.
     let far = figures(0.3);
     assert!(far.net_detection_limit_joules > 600.0 * 0.15 * 220.0);
     assert_eq!(far.net_joules, None);
@@ -148,8 +150,9 @@ fn two_baselines_alone_know_the_noise_of_idle_power_badly() {
 }
 
 #[test]
-fn work_right_before_a_baseline_is_no_noise_of_idle_power() {
-    // Stock Kepler's counters are up to half a scrape older than the scrape: here 0.4 s, beside a neighbour of 29 W.
+fn work_right_before_a_baseline_is_not_noise_of_idle_power() {
+    // Stock Kepler's counters are up to half a scrape older than the scrape: here 0.4 s, next to a neighbour
+    // of 29 W.
     let mut lab = Lab::read_every(1.0).into_stock_kepler();
     lab.idle_before = window(0.5, 60.0);
     lab.change(-2.0, 430.0, |reading| {
@@ -173,12 +176,12 @@ fn a_load_of_a_hundredth_of_the_idle_power_is_found() {
     let half = quiet(0.03).found(500);
     assert!((50..450).contains(&half), "{half} of 500 near the limit");
     let most = quiet(0.06).found(500);
-    // About 97 % are expected, and 470 is four standard deviations of 500 draws below that.
+    // The expected share is 97 %, and 470 is four standard deviations of 500 draws below it.
     assert!(most > 470, "{most} of 500 at twice the limit");
 }
 
 #[test]
-fn the_trials_of_a_run_together_see_noise_that_one_attempt_does_not() {
+fn the_trials_of_a_run_together_show_noise_that_one_attempt_does_not() {
     // Noise that lasts for five seconds, in 1000 runs of two candidates and ten blocks.
     let quiet = Quiet {
         noise_watts: 0.05,
@@ -212,7 +215,7 @@ fn the_trials_of_a_run_together_see_noise_that_one_attempt_does_not() {
             by_run += u32::from(found.is_some_and(|joules| joules >= limit_joules));
         }
     }
-    // 10 are expected of 20,000 at most.
+    // The expected number is at most 10 of 20,000.
     assert!(
         by_attempt > 40,
         "{by_attempt} of 20000 by the attempts alone"

@@ -1,19 +1,19 @@
-//! What holds for every node, whatever it draws and whenever it is read.
+//! Properties of every node, for any power and any times of readings.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
 
-/// Times on this grid are exact in a double, so that shifting them changes nothing.
+/// Times on this grid are exact in a double. Shifting them changes nothing.
 const TICKS_PER_SECOND: f64 = 1024.0;
 
 fn seconds(ticks: u32) -> f64 {
     f64::from(ticks) / TICKS_PER_SECOND
 }
 
-/// A node that is read at uneven times and draws another power after each reading, and windows
-/// anywhere in between.
+/// A node that is read at irregular times and draws another power after each reading, and windows anywhere in
+/// between.
 #[derive(Clone, Debug)]
 struct Node {
     steps: Vec<(u32, f64)>,
@@ -86,7 +86,7 @@ fn shift(lab: &mut Lab, by: f64) {
     }
 }
 
-/// JSON has no numbers that are none: they are written as null, as no absent figure is.
+/// JSON has no infinities and no NaN: serde writes them as null. An absent figure is never written as null.
 fn is_finite(figures: &EnergyFigures) -> bool {
     !serde_json::to_string(figures).unwrap().contains("null")
 }
@@ -120,7 +120,7 @@ proptest! {
             figures.idle_before_watts,
             figures.idle_after_watts,
         ];
-        // A window of one tick leaves ten digits of a counter's difference.
+        // A window of one tick keeps ten digits of a counter's difference.
         prop_assert!(watts.iter().all(|w| (least - 1e-6..=most + 1e-6).contains(w)), "{watts:?}");
         prop_assert!(figures.net_joules.is_none_or(|net| net > 0.0 && net <= figures.node_joules));
         prop_assert_eq!(figures.net_joules.is_none(), figures.net_withheld.is_some());
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_read_ends_in_finite_figures_or_a_reason(
+    fn any_readings_give_finite_figures_or_a_reason(
         node in any_node(),
         stock in any::<bool>(),
         restarted in any::<bool>(),

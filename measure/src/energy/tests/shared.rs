@@ -1,4 +1,4 @@
-//! What pods are given on a node that the injector shares, by the node meter's own accounts.
+//! The pods' shares on a node that the injector shares, by the node meter's own accounts.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::attribution::{Accounts, Observation, PodObservation};
 
 const INJECTOR: &str = "injector-uid";
 
-/// A node of four CPUs whose power is linear in their use, and what a candidate does to it.
+/// A node of four CPUs whose power is linear in their use, with a candidate.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     idle_watts: f64,
     watts_per_cpu: f64,
-    /// Of the candidate, of the database and of the injector under load, in CPUs.
+    /// Use by the candidate, the database and the injector under load, in CPUs.
     load: [f64; 3],
-    /// What the node does all the time, in CPUs.
+    /// The node's constant use, in CPUs.
     always: f64,
-    /// What the candidate takes for a request, in seconds.
+    /// The candidate's CPU time per request, in seconds.
     cpu_per_request: f64,
 }
 
@@ -123,7 +123,8 @@ fn per_request(figures: &EnergyFigures) -> [f64; 2] {
 
 #[test]
 fn a_candidate_that_takes_less_cpu_time_is_cheaper_at_full_use_too() {
-    // 2.7 W and 0.9 W a CPU, as a small board: 6.3 W at full use, and 4.477 W beside the candidate that waits more.
+    // 2.7 W and 0.9 W per CPU, as a small board: 6.3 W at full use, and 4.477 W with the candidate that waits
+    // more.
     let waits = Shared {
         idle_watts: 2.7,
         watts_per_cpu: 0.9,
@@ -152,7 +153,7 @@ fn a_candidate_that_takes_less_cpu_time_is_cheaper_at_full_use_too() {
 fn without_net_energy_there_is_nothing_to_share() {
     let mut lab = Lab::read_every(1.0);
     let shared = lab.unchecked().unwrap().net_attributed.unwrap();
-    // 1100 J, of whose CPU time the candidate has 60 % and the database 30 %.
+    // 1100 J. The candidate has 60 % of the CPU time and the database 30 %.
     assert_near(shared.candidate_joules, 660.0);
     assert_near_some(shared.database_joules, 330.0);
     assert_near_some(shared.candidate_and_database_joules_per_request, 0.99);
@@ -164,7 +165,7 @@ fn without_net_energy_there_is_nothing_to_share() {
 
 #[test]
 fn pods_that_work_while_others_rest_are_given_all_of_their_own_work() {
-    // The candidate uses 0.15 CPUs and the database 0.05, and what else there is stops for that time: 0.09.
+    // The candidate uses 0.15 CPUs and the database 0.05. The other work, 0.09, stops for that time.
     let mut lab = Lab::read_every(1.0);
     lab.change(-2.0, 430.0, |reading| {
         let at = reading.at_unix_seconds() - T0;
@@ -213,13 +214,13 @@ fn any_shared() -> impl Strategy<Value = Shared> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever else runs on the node, and however busy it is.
+    /// For any other work on the node, and for any load of the node.
     #[test]
-    fn on_a_linear_node_the_figure_is_the_cpu_time_times_what_a_cpu_draws(shared in any_shared()) {
+    fn on_a_linear_node_the_figure_is_cpu_time_times_watts_per_cpu(shared in any_shared()) {
         let by_cpu_time = per_request(&shared.figures(true))[1];
         let by_joules = per_request(&shared.figures(false))[1];
         let truth = shared.watts_per_cpu * shared.cpu_per_request;
-        // Requests are whole.
+        // The number of requests is a whole number.
         prop_assert!((by_cpu_time / truth - 1.0).abs() < 2e-3, "{by_cpu_time} {truth}");
         prop_assert!((by_joules / truth - 1.0).abs() < 2e-3, "{by_joules} {truth}");
     }

@@ -1,10 +1,10 @@
-//! What else goes on around the load: what is void for it, and what falls just short.
+//! The surroundings of the load: void attempts, and attempts that just pass.
 
 use super::detection::Chance;
 use super::voids::{assert_counted, assert_void};
 use super::*;
 
-/// CPU seconds, and the joules of the lab's formula with them, that a pod uses more in a span.
+/// Adds a pod's CPU seconds in a span, and their joules by the lab's formula.
 fn busier(lab: &mut Lab, uid: &'static str, from: f64, to: f64, cpus: f64) {
     lab.change(-2.0, 430.0, |reading| {
         let seconds = (reading.at_unix_seconds() - T0).clamp(from, to) - from;
@@ -27,7 +27,7 @@ fn busier(lab: &mut Lab, uid: &'static str, from: f64, to: f64, cpus: f64) {
     });
 }
 
-/// More power than the counters of active energy and pods know of.
+/// Adds power that is not in the counters of active energy and pods.
 fn draws_more(lab: &mut Lab, from: f64, to: f64, watts: impl Fn(f64) -> f64) {
     lab.change(from, to, |reading| {
         reading.node_joules += watts(reading.at_unix_seconds() - T0 - from);
@@ -40,7 +40,7 @@ fn draws_more(lab: &mut Lab, from: f64, to: f64, watts: impl Fn(f64) -> f64) {
 
 #[test]
 fn a_neighbour_that_works_in_the_window_is_named() {
-    // 0.1 are allowed, and the neighbour of the lab already uses 0.05 of them.
+    // 0.1 are allowed, and the lab's neighbour already uses 0.05.
     let lab = |cpus: f64| {
         let mut lab = Lab::read_every(1.0);
         busier(&mut lab, "backup-uid", 100.0, 320.0, cpus);
@@ -49,14 +49,14 @@ fn a_neighbour_that_works_in_the_window_is_named() {
     assert_counted(&lab(0.049));
     assert_eq!(
         assert_void(&lab(0.051), "NeighbourActive"),
-        "neighbours used 0.101 CPUs more in the measured window than in the idle baselines, where \
-         0.100 are allowed: kube-system/backup-uid (backup-uid) 0.051, shop/neighbour (neighbour-uid) 0.050"
+        "neighbours used 0.101 CPUs more in the measured window than in the idle baselines \
+         (limit 0.100): kube-system/backup-uid (backup-uid) 0.051, shop/neighbour (neighbour-uid) 0.050"
     );
 }
 
 #[test]
 fn a_neighbour_that_works_in_the_baselines_only_is_named_too() {
-    // It lowers the net energy as much as one that works in the window only raises it.
+    // It lowers the net energy as much as a neighbour in the window alone raises it.
     let lab = |cpus: f64| {
         let mut lab = Lab::read_every(1.0);
         for (from, to) in [(-1.0, 61.0), (359.0, 421.0)] {
@@ -67,13 +67,13 @@ fn a_neighbour_that_works_in_the_baselines_only_is_named_too() {
     assert_counted(&lab(0.099));
     assert_eq!(
         assert_void(&lab(0.101), "NeighbourActive"),
-        "neighbours used 0.101 CPUs more in the idle baselines than in the measured window, where \
-         0.100 are allowed: kube-system/backup-uid (backup-uid) 0.101"
+        "neighbours used 0.101 CPUs more in the idle baselines than in the measured window \
+         (limit 0.100): kube-system/backup-uid (backup-uid) 0.101"
     );
 }
 
 #[test]
-fn neighbours_are_as_little_allowed_beside_a_heavy_load_as_beside_a_light_one() {
+fn the_limit_for_neighbours_does_not_depend_on_the_load() {
     let lab = |load: f64, cpus: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.change(-2.0, 430.0, |reading| {
@@ -105,7 +105,7 @@ fn work_outside_of_pods_that_is_in_the_baselines_only_is_seen() {
         });
         lab
     };
-    // The lab's window has 0.2 CPUs of its own beside the pods.
+    // The lab's window itself has 0.2 CPUs outside the pods.
     assert_counted(&lab(0.69));
     let message = assert_void(&lab(0.71), "NeighbourActive");
     assert!(message.contains("more in the idle baselines"), "{message}");
@@ -159,7 +159,7 @@ fn an_injector_on_the_measured_node_is_no_neighbour() {
 
 #[test]
 fn work_outside_of_pods_may_grow_with_the_load() {
-    // Interrupts and packets: half a CPU, and half of the boundary's 2.25. The lab itself leaves 0.2.
+    // Interrupts and packets: half a CPU, and half of the boundary's 2.25. The lab itself uses 0.2.
     let lab = |cpus: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.change(-2.0, 430.0, |reading| {
@@ -174,8 +174,8 @@ fn work_outside_of_pods_may_grow_with_the_load() {
 }
 
 #[test]
-fn a_neighbour_is_seen_where_only_joules_are_served() {
-    // By joules: a neighbour's share of the node's energy, of which the boundary has 56 %.
+fn a_neighbour_is_detected_if_the_meter_reports_only_joules() {
+    // By joules: a neighbour's share of the node's energy. The boundary has 56 %.
     let lab = |cpus: f64| {
         let mut lab = Lab::read_every(1.0);
         busier(&mut lab, "backup-uid", 100.0, 320.0, cpus);
@@ -195,7 +195,7 @@ fn a_neighbour_is_seen_where_only_joules_are_served() {
 
 #[test]
 fn others_that_work_in_one_half_only_are_seen() {
-    // Active energy that no pod has, in the second half; the node draws 8 W, so 0.8 W may differ.
+    // Active energy that belongs to no pod, in the second half. The node draws 8 W, so 0.8 W may differ.
     let lab = |watts: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.change(210.0, 430.0, |reading| {
@@ -207,11 +207,11 @@ fn others_that_work_in_one_half_only_are_seen() {
     assert_counted(&lab(0.79));
     let message = assert_void(&lab(0.81), "HalfWindowDrift");
     assert!(
-        message.starts_with("others than the measured pods drew 0.50")
-            && message.ends_with("and a difference of 0.800 W is allowed"),
+        message.starts_with("work outside the measured pods drew 0.50")
+            && message.ends_with("(limit of the difference: 0.800 W)"),
         "{message}"
     );
-    // What a pod used before it crashed may be counted as nobody's.
+    // CPU time that a pod used before a crash may be counted outside all pods.
     let mut crashed = lab(0.81);
     crashed.restarted_pods = pods(&[CANDIDATE]);
     assert_counted(&crashed);
@@ -226,7 +226,7 @@ fn a_candidate_that_works_in_one_half_only_is_an_outcome() {
 
 #[test]
 fn idle_baselines_that_differ_by_more_than_chance_widen_net_energy_and_then_are_void() {
-    // w/2 is 5 % of 3 W + w/2 at w = 0.316 W, whatever the load takes.
+    // w/2 is 5 % of 3 W + w/2 at w = 0.316 W, for any load.
     let lab = |watts: f64, load: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.change(-2.0, 430.0, |reading| {
@@ -243,7 +243,7 @@ fn idle_baselines_that_differ_by_more_than_chance_widen_net_energy_and_then_are_
     for load in [0.2, 1.0] {
         let figures = assert_counted(&lab(0.31, load));
         assert_near_some(figures.net_joules, 1100.0 * load - 110.0 * 0.31);
-        // Anywhere between the two baselines: 110 s of their difference at most.
+        // Anywhere between the two baselines: at most 110 s of their difference.
         assert_near_some(figures.net_drift_joules, 110.0 * 0.31 / 3.0_f64.sqrt());
         let message = assert_void(&lab(0.32, load), "BaselineDrift");
         assert!(
@@ -258,7 +258,7 @@ fn idle_baselines_that_differ_by_more_than_chance_widen_net_energy_and_then_are_
 }
 
 #[test]
-fn of_two_readings_chance_is_not_known_and_no_figure_needs_their_baselines() {
+fn with_two_readings_the_noise_is_unknown_and_no_figure_needs_the_baselines() {
     let lab = |watts: f64| {
         let mut lab = Lab::read_every(2.4);
         draws_more(&mut lab, 340.0, 430.0, |seconds| watts * seconds);
@@ -276,8 +276,8 @@ fn of_two_readings_chance_is_not_known_and_no_figure_needs_their_baselines() {
 
 #[test]
 fn idle_baselines_that_differ_by_chance_count() {
-    // Bursts of 30 W in one of ten seconds: the mean of a baseline of 60 s is known to 1.2 W, and a
-    // difference of less than three times 1.66 W may be chance.
+    // Bursts of 30 W in one of ten seconds: the mean of a baseline of 60 s is known to 1.2 W. A difference of
+    // less than three times 1.66 W may be chance.
     let lab = |watts: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.limits.max_node_watts = Some(50.0);
@@ -312,7 +312,7 @@ fn heat_that_the_candidate_made_is_an_outcome() {
     assert_near_some(figures.conditions.idle_after_celsius, 65.0);
     assert_void(&lab(1.2, 20.0), "BaselineDrift");
     assert_void(&lab(0.9, 0.0), "BaselineDrift");
-    // A board that got warmer does not draw less for it.
+    // A warmer board does not draw less because of its heat.
     assert_void(&lab(-0.9, 20.0), "BaselineDrift");
 }
 
@@ -362,8 +362,8 @@ fn a_node_that_was_throttled_before_the_load_is_void_and_under_load_is_an_outcom
 }
 
 #[test]
-fn the_load_must_end_where_the_injectors_clock_says() {
-    // It ends at 340 s. By a clock that is wrong by some seconds, all windows lie elsewhere.
+fn the_load_must_end_at_the_time_by_the_injectors_clock() {
+    // The load ends at 340 s. If the clock is wrong by some seconds, all windows are shifted.
     let lab = |wrong: f64| {
         let mut lab = Lab::read_every(0.25);
         lab.tail = Some(Tail {
@@ -384,8 +384,8 @@ fn the_load_must_end_where_the_injectors_clock_says() {
             "{message}"
         );
     }
-    // A tail of half the load ends where it ends as well, be it that the injector saw that half or that the node
-    // did the same work in another time.
+    // A tail of half the load also ends at its reported end. The injector may have seen the half, or the node
+    // may have done the same work in another time.
     let halved = |relative_load: f64| {
         let mut lab = lab(0.0);
         for uid in [CANDIDATE, DATABASE] {
@@ -404,7 +404,7 @@ fn the_load_must_end_where_the_injectors_clock_says() {
     };
     assert_counted(&halved(0.6));
     assert_counted(&halved(1.0));
-    // Nor does that hide a clock that is wrong.
+    // A wrong clock is still detected.
     let told = |wrong: f64| {
         let mut lab = halved(1.0);
         lab.tail = Some(Tail {
@@ -419,12 +419,12 @@ fn the_load_must_end_where_the_injectors_clock_says() {
     for wrong in [0.6, -0.6, 2.0, -2.0, 15.0] {
         assert_void(&told(wrong), "LoadNotSeen");
     }
-    // A candidate that failed in the tail shows no step: that is its own doing.
+    // A candidate that failed in the tail shows no step. The candidate caused this.
     assert_counted(&halved(0.4));
 }
 
 #[test]
-fn the_nodes_power_shows_the_load_where_no_cpu_time_is_served() {
+fn the_nodes_power_shows_the_load_if_the_meter_reports_no_cpu_time() {
     let lab = |idle_watts: f64, wrong: f64| {
         let mut lab = Lab::read_every(0.25);
         lab.change(-2.0, 430.0, |reading| {
@@ -444,7 +444,7 @@ fn the_nodes_power_shows_the_load_where_no_cpu_time_is_served() {
     assert_counted(&lab(1.0, 0.4));
     let message = assert_void(&lab(1.0, 0.6), "LoadNotSeen");
     assert!(message.contains("the node's power fell"), "{message}");
-    // A step from 3 W to 8 W is not three times.
+    // A step from 3 W to 8 W is less than a factor of three.
     assert_counted(&lab(3.0, 0.6));
 }
 
@@ -468,7 +468,7 @@ fn net_energy_of_a_candidate_that_works_at_rest_is_withheld() {
         "the candidate's pods used 0.031 CPUs in the idle baselines, more than 0.03: the baselines subtract that \
          work from net energy"
     );
-    // A database works at rest for every candidate alike.
+    // A database uses CPU at rest for every candidate equally.
     assert!(assert_counted(&lab(DATABASE, 0.09)).net_joules.is_some());
     let busy = assert_counted(&lab(DATABASE, 0.11)).net_withheld.unwrap();
     assert!(
@@ -476,7 +476,7 @@ fn net_energy_of_a_candidate_that_works_at_rest_is_withheld() {
         "{busy}"
     );
 
-    // Joules stand for CPU time if the meter reports none: 0.02 of 3.04 W are 0.0263 of four CPUs.
+    // Joules replace CPU time if the meter reports none: 0.02 of 3.04 W are 0.0263 of four CPUs.
     let mut kepler = lab(CANDIDATE, 0.02);
     kepler.change(-2.0, 430.0, |reading| {
         reading.node_cpu_seconds = None;
@@ -489,15 +489,15 @@ fn net_energy_of_a_candidate_that_works_at_rest_is_withheld() {
     assert!(figures.net_withheld.unwrap().contains("0.053 CPUs"));
 }
 
-/// Whose CPU time interrupts are, by the kernel.
+/// How the kernel counts the CPU time of interrupts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Interrupts {
     OfTheProcess,
     OfNobody,
 }
 
-/// The lab's meter with the kernel's count of the processors: they work for the node, with interrupts of 0.3 CPUs under load,
-/// and `cpus` for others in a span, `stolen` by the hypervisor or not.
+/// The lab's meter with the kernel's count of the processors. They work for the node, with interrupts of 0.3
+/// CPUs under load. In a span they also work `cpus` for others, `stolen` by the hypervisor or not.
 fn with_processors(from: f64, to: f64, cpus: f64, stolen: bool, interrupts: Interrupts) -> Lab {
     let mut lab = Lab::read_every(1.0);
     lab.change(-2.0, 430.0, |reading| {
@@ -530,8 +530,8 @@ fn cpu_time_that_the_node_did_not_get_is_void_in_baselines_and_window_alike() {
                 assert_counted(&lab(0.149));
                 let message = assert_void(&lab(0.151), "CpuTaken");
                 let expected = format!(
-                    "0.151 CPUs of the node's processors were taken {when} by work outside the node ({} of them by the \
-                     hypervisor), where 0.15 are allowed",
+                    "work outside the node took 0.151 CPUs of the node's processors {when} (the hypervisor took {} of \
+                     them; limit 0.15)",
                     if stolen { "0.151" } else { "0.000" }
                 );
                 assert_eq!(message, expected, "{interrupts:?}");
@@ -556,7 +556,8 @@ fn cpu_time_that_the_node_did_not_get_is_void_in_baselines_and_window_alike() {
     );
 }
 
-/// The same on eight processors that the kernel looks at a hundred times a second each: what they did is what it found.
+/// The same node on eight processors. The kernel samples each of them a hundred times per second: its count
+/// is the number of busy samples.
 fn with_ticks(cpus: f64, interrupts: Interrupts, chance: &mut Chance) -> Lab {
     const PROCESSORS: u32 = 8;
     let mut lab = with_processors(99.0, 321.0, cpus, false, interrupts);
@@ -574,21 +575,21 @@ fn with_ticks(cpus: f64, interrupts: Interrupts, chance: &mut Chance) -> Lab {
 }
 
 #[test]
-fn ticks_that_fall_by_chance_do_not_decide_whose_time_interrupts_are() {
+fn random_ticks_do_not_decide_how_interrupts_are_counted() {
     let mut chance = Chance(20_261_126);
     for _ in 0..10 {
-        // Interrupts of 0.3 CPUs are nobody's, and nobody else works.
+        // The kernel counts interrupts of 0.3 CPUs for no process, and no other work runs.
         let figures = assert_counted(&with_ticks(0.0, Interrupts::OfNobody, &mut chance));
         let taken = figures.conditions.taken_cpus.unwrap();
         assert!(taken < 0.05, "{taken}");
-        // If they are the process's, work of others in the window is told from them.
+        // If the kernel counts them for the process, other work in the window is distinguished from them.
         let others = with_ticks(0.25, Interrupts::OfTheProcess, &mut chance);
         assert_void(&others, "CpuTaken");
     }
 }
 
 #[test]
-fn a_node_that_is_the_machine_is_asked_for_stolen_time_alone() {
+fn for_a_node_that_is_the_machine_only_stolen_time_is_checked() {
     let mut lab = with_processors(99.0, 321.0, 0.14, true, Interrupts::OfNobody);
     lab.change(-2.0, 430.0, |reading| {
         reading.processors_busy_seconds = None;

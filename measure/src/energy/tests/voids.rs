@@ -1,4 +1,4 @@
-//! Every reason for which an attempt is void, and what falls just short of it.
+//! Every reason for void attempts, and attempts that just pass.
 
 use super::*;
 use crate::reading::Platform;
@@ -33,14 +33,14 @@ fn meter_fake() {
     let fake = |reading: &mut Reading| {
         Arc::make_mut(&mut reading.meter).provenance = Provenance::Fake;
     };
-    // Outside of the attempt it does not matter.
+    // Outside the attempt it has no effect.
     lab.change(421.0, 430.0, fake);
     assert_counted(&lab);
     lab.change(200.0, 200.9, fake);
     assert!(assert_void(&lab, "MeterFake").contains("board-model"));
 }
 
-/// Scrapes from 200 s on show, for a while, what the first of them showed.
+/// For some time, scrapes from 200 s on repeat the first of them.
 fn freeze(lab: &mut Lab, seconds: f64) {
     let first = lab
         .readings
@@ -70,10 +70,10 @@ fn meter_stale() {
         };
         let message = assert_void(&lab(6.1), "MeterStale");
         assert!(
-            message.contains("over 6.000 s") && message.contains("at most 5.000 s"),
+            message.contains("over 6.000 s") && message.contains("limit 5.000 s"),
             "{message}"
         );
-        // The next true reading then comes within the longest gap.
+        // The next new reading then comes within the longest allowed gap.
         assert_true_figures(&assert_counted(&lab(4.1)));
     }
 }
@@ -108,7 +108,7 @@ fn meter_stale_with_a_timestamp_that_moves_on() {
 
 #[test]
 fn meter_stale_by_the_age_of_its_source() {
-    // The timestamps move on, the instrument behind them was not read.
+    // The timestamps advance, but the instrument was not read.
     let lab = |age: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.change(200.0, 201.0, |reading| {
@@ -132,7 +132,7 @@ fn meter_saturated() {
         });
         lab
     };
-    // What was saturated before the attempt does not matter.
+    // Saturation before the attempt has no effect.
     assert_true_figures(&assert_counted(&lab(200.0, 0.0)));
     let message = assert_void(&lab(200.0, 3.0), "MeterSaturated");
     assert!(
@@ -142,7 +142,7 @@ fn meter_saturated() {
 }
 
 #[test]
-fn meter_too_coarse_by_its_own_word() {
+fn meter_too_coarse_by_its_reported_step() {
     // The net energy is 1100 J.
     let lab = |step: f64| {
         let mut lab = Lab::read_every(1.0);
@@ -159,7 +159,7 @@ fn meter_too_coarse_by_its_own_word() {
 }
 
 #[test]
-fn meter_too_coarse_as_seen() {
+fn meter_too_coarse_by_its_observed_step() {
     // A plug that counts tenths of a watt-second, or hundredths of a watt-hour.
     let lab = |step: f64, told: Option<f64>| {
         let mut lab = Lab::read_every(1.0);
@@ -171,15 +171,16 @@ fn meter_too_coarse_as_seen() {
         lab
     };
     assert_counted(&lab(0.1, None));
-    // At 3 W idle it stands still for a second of four.
+    // At 3 W idle it stands still for one second in four.
     assert_void(&lab(4.0, None), "MeterTooCoarse");
-    // One that stands still for longer than readings may be apart is no dead one if it says why.
+    // A meter that reports its step is not dead if it stands still for longer than the largest gap between
+    // readings.
     assert_void(&lab(36.0, Some(36.0)), "MeterTooCoarse");
     assert_void(&lab(36.0, None), "MeterStale");
 }
 
 #[test]
-fn a_source_that_was_late_once_is_no_coarse_meter() {
+fn a_source_that_was_late_once_is_not_a_coarse_meter() {
     let mut lab = Lab::read_every(1.0);
     let before = truth(19.63, 1.0).node_joules;
     lab.change(20.0, 21.0, |reading| reading.node_joules = before);
@@ -210,7 +211,7 @@ fn meter_restarted() {
     lab.change(200.0, 430.0, |reading| {
         reading.meter_start_unix_seconds = Some(T0 + 199.9);
     });
-    // Named before the counters that fell with it.
+    // The restart is reported, not the counters that fell with it.
     lab.change(200.0, 430.0, |reading| reading.active_joules = Some(0.0));
     assert_void(&lab, "MeterRestarted");
 }
@@ -287,7 +288,7 @@ fn node_changed() {
         let message = assert_void(&lab, "NodeChanged");
         assert!(message.ends_with(words), "{message}");
     }
-    // A meter that does not report it for a while has not changed.
+    // A meter that temporarily does not report a value has not changed.
     let mut lab = Lab::read_every(1.0);
     lab.change(0.0, 300.0, |r| known(Arc::make_mut(&mut r.platform)));
     assert_counted(&lab);
@@ -366,7 +367,7 @@ fn energy_beyond_node() {
         message.starts_with(words) && message.contains("12.000 W"),
         "{message}"
     );
-    // Of the 8 J, 5 J are active and 3 J idle.
+    // 5 J of the 8 J are active and 3 J are idle.
     assert_counted(&lab(8.8, |r| r.active_joules.as_mut().unwrap()));
     assert_void(
         &lab(8.9, |r| r.active_joules.as_mut().unwrap()),
@@ -379,7 +380,7 @@ fn energy_beyond_node() {
 }
 
 #[test]
-fn energy_beyond_what_the_meter_says_the_node_can_draw() {
+fn energy_beyond_the_meters_limit_of_the_node() {
     let lab = |max_watts: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.change(-2.0, 430.0, |reading| reading.max_watts = Some(max_watts));
@@ -393,7 +394,7 @@ fn energy_beyond_what_the_meter_says_the_node_can_draw() {
 #[test]
 fn a_snapshot_of_stock_kepler_may_be_half_a_second_old() {
     let mut lab = Lab::read_every(1.0).into_stock_kepler();
-    // 8 W over a second that may have been one and a half: 12 J, and 4.9·1.1·1.5 = 8.085 J.
+    // 8 W over a second that may have been 1.5 s: 12 J, and 4.9·1.1·1.5 = 8.085 J.
     lab.limits.max_node_watts = Some(4.9);
     assert_counted(&lab);
     lab.limits.max_node_watts = Some(4.8);
@@ -416,9 +417,9 @@ fn pods_beyond_node() {
     let message = assert_void(&lab(132.2), "PodsBeyondNode");
     assert_eq!(
         message,
-        "the pods were given 1122.200 J of the node's 1100.000 J of active energy"
+        "the meter gave the pods 1122.200 J, more than the node's active energy of 1100.000 J"
     );
-    // Without the node's active energy there is nothing to compare with.
+    // Without the node's active energy there is no comparison.
     let mut unknown = lab(132.2);
     unknown.change(-2.0, 430.0, |reading| reading.active_joules = None);
     assert_counted(&unknown);
@@ -432,7 +433,7 @@ fn readings_interrupted() {
             .retain(|r| !(T0 + from..T0 + to).contains(&r.at_unix_seconds()));
         lab
     };
-    // The readings around are those at 199.63 s and 204.63 s, then 205.63 s.
+    // The surrounding readings are at 199.63 s and 204.63 s, then 205.63 s.
     let short = Lab {
         limits: Limits {
             max_reading_gap_seconds: 5.001,
@@ -443,10 +444,10 @@ fn readings_interrupted() {
     assert_true_figures(&assert_counted(&short));
     let message = assert_void(&without(200.0, 205.0), "ReadingsInterrupted");
     assert!(
-        message.contains("none covers the 6.000 s from") && message.contains("at most 5.000 s"),
+        message.contains("none covers the 6.000 s from") && message.contains("limit 5.000 s"),
         "{message}"
     );
-    // In the baselines as well as in the window, but not outside.
+    // In the baselines and in the window, but not outside.
     assert_void(&without(20.0, 26.0), "ReadingsInterrupted");
     assert_void(&without(400.0, 406.0), "ReadingsInterrupted");
 }
@@ -483,7 +484,7 @@ fn pod_replaced() {
             });
             lab
         };
-        // Born after the reading before the attempt, ended before the one after it.
+        // The pod started after the reading before the attempt, and ended before the reading after it.
         assert_true_figures(&assert_counted(&without(-2.0, 0.0)));
         assert_true_figures(&assert_counted(&without(420.0, 430.0)));
         for at in [0.1, 99.0, 200.0, 320.0, 419.0] {
@@ -517,7 +518,7 @@ fn window_too_short() {
     assert_counted(&slow);
     slow.measured = window(100.0, 299.9);
     assert!(assert_void(&slow, "WindowTooShort").contains("200.000 s are needed"));
-    // Where the meter tells no interval, that of the scrapes counts, less what they are late.
+    // If the meter reports no interval, the interval of the scrapes counts, minus their lateness.
     let mut stock = slow.into_stock_kepler();
     stock.measured = window(100.0, 100.0 + 200.0 / 1.05 + 0.01);
     assert_counted(&stock);
@@ -596,8 +597,8 @@ fn a_void_goes_to_the_ledger_under_its_reason() {
 }
 
 #[test]
-fn a_leap_is_seen_though_nobody_says_what_the_node_can_draw() {
-    // Kepler took a lost joule for a wrapped counter: 5,513 J in one reading, of a node of 5 W.
+fn a_leap_is_detected_without_a_limit_of_the_nodes_power() {
+    // Kepler mistook a lost joule for a wrapped counter: 5,513 J in one reading, on a node of 5 W.
     let lab = |joules: f64| {
         let mut lab = Lab::read_every(1.0);
         lab.limits.max_node_watts = None;

@@ -53,7 +53,7 @@ impl Node {
         fs::write(path, format!("{text}\n")).unwrap();
     }
 
-    /// A file whose number is set often: in place, as the kernel's files never are empty.
+    /// A file whose number changes often. It is written in place, because the kernel's files are never empty.
     fn number(&self, path: &str) -> impl Fn(u64) + use<> {
         self.write(path, format!("{:020}", 0));
         let file = fs::File::options()
@@ -149,7 +149,7 @@ fn a_sensor_with_a_counter_is_read_by_it_and_one_without_power_by_volts_and_ampe
 }
 
 #[test]
-fn of_several_sensors_one_must_be_named_and_a_graphics_card_is_none() {
+fn one_of_several_sensors_must_be_named_and_a_graphics_card_does_not_count() {
     let node = Node::new();
     node.write("sys/class/hwmon/hwmon0/name", "amdgpu");
     node.write("sys/class/hwmon/hwmon0/power1_input", 30_000_000);
@@ -170,9 +170,9 @@ fn of_several_sensors_one_must_be_named_and_a_graphics_card_is_none() {
 }
 
 #[rstest::rstest]
-// 81.92 mV at 0.1 Ω are 0.819 A: what a Pi 4 draws under load is beyond.
+// 81.92 mV at 0.1 Ω are 0.819 A: a Pi 4 under load draws more.
 #[case("ina226", 100_000, &[(540, 0), (810, 0), (811, 1), (819, 2)])]
-// The same chip with 10 mΩ, and the INA219's 320 mV, are not at their ends there.
+// The same chip with 10 mΩ is not at the end of its scale there, and neither is the INA219 with 320 mV.
 #[case("ina226", 10_000, &[(819, 0), (3_000, 0), (8_110, 1)])]
 #[case("ina219", 100_000, &[(819, 0), (3_160, 0), (3_170, 1), (3_200, 2)])]
 fn readings_at_the_end_of_a_sensor_s_scale_are_counted(
@@ -209,18 +209,18 @@ fn offset_and_steps_of_a_sensor_follow_from_its_shunt() {
         node.source(r#"{"source": {"type": "hwmon"}}"#)
             .fixed_uncertainty_watts
     };
-    // 10 µV and 31.25 mW a step at 2 mΩ; 0.6 mW a step at 0.1 Ω.
+    // 10 µV and a step of 31.25 mW at 2 mΩ; a step of 0.6 mW at 0.1 Ω.
     let two_milliohms = (0.005 * 5.0 / 3_f64.sqrt()).hypot(0.031_25 / 12_f64.sqrt());
     assert!((fixed("ina226", 2_000) - two_milliohms).abs() < 1e-9);
     assert!(
         two_milliohms > 0.006 * 2.7,
-        "as much as the shunt's own at idle"
+        "as much as the shunt's uncertainty at idle"
     );
     assert!(fixed("ina226", 100_000) < 0.000_5);
-    // 200 µV at 0.1 Ω are 10 mW of 5 V.
+    // 200 µV at 0.1 Ω are 10 mW at 5 V.
     let ina219 = (0.002 * 5.0 / 3_f64.sqrt()).hypot(0.002 / 12_f64.sqrt());
     assert!((fixed("ina219", 100_000) - ina219).abs() < 1e-9);
-    // The user's own word is of all of it.
+    // The user's statement covers all errors of the sensor.
     let node = Node::new();
     node.ina("hwmon0", "ina226", 2_000);
     let own = node.source(r#"{"source": {"type": "hwmon"}, "relativeUncertainty": 0.002}"#);
@@ -260,7 +260,7 @@ fn ina3221(node: &Node) {
 }
 
 #[test]
-fn of_an_ina3221_s_channels_none_is_taken_at_a_guess_and_its_sum_is_none() {
+fn the_meter_does_not_guess_an_ina3221_s_channel_and_ignores_its_sum() {
     let node = Node::new();
     ina3221(&node);
     node.write(
@@ -280,7 +280,7 @@ fn of_an_ina3221_s_channels_none_is_taken_at_a_guess_and_its_sum_is_none() {
     }
     let named = r#"{"source": {"type": "hwmon", "label": "2"}}"#;
     assert!(node.source(named).path.ends_with("in2_input"));
-    // The one that somebody has labelled is meant, and one that is switched off is none.
+    // The only labelled channel is chosen, and a disabled channel does not count.
     node.write("sys/class/hwmon/hwmon0/in3_label", "VIN");
     let auto = r#"{"source": {"type": "auto"}}"#;
     assert!(node.source(auto).path.ends_with("in3_input"));
@@ -312,7 +312,7 @@ fn a_sensor_that_fails_for_a_while_gives_the_energy_between_its_readings() {
 }
 
 #[test]
-fn a_sensor_that_is_taken_away_and_bound_anew_is_found_again() {
+fn a_sensor_that_is_removed_and_bound_again_is_found_again() {
     let node = Node::new();
     let truth = Truth::benchmark();
     let file = "sys/class/hwmon/hwmon0/power1_input";
@@ -322,7 +322,7 @@ fn a_sensor_that_is_taken_away_and_bound_anew_is_found_again() {
     let path = node.0.path().join(file);
     let outcome = node.run(r#"{"source": {"type": "hwmon"}}"#, &truth, |at| {
         if (200.0..203.0).contains(&at) {
-            // A file that is still open answers no more (the kernel says ENODEV), and its name is gone.
+            // An open file gives no more values (the kernel answers ENODEV), and its name is gone.
             let _ = fs::File::options().write(true).truncate(true).open(&path);
             let _ = fs::remove_file(&path);
         } else {
@@ -334,7 +334,7 @@ fn a_sensor_that_is_taken_away_and_bound_anew_is_found_again() {
 }
 
 #[test]
-fn a_sensor_s_counter_that_begins_anew_ends_the_counting() {
+fn a_sensor_s_counter_that_restarts_ends_the_counting() {
     let node = Node::new();
     let truth = Truth::bursts();
     node.write("sys/class/hwmon/hwmon0/name", "ina228");
@@ -349,7 +349,7 @@ fn a_sensor_s_counter_that_begins_anew_ends_the_counting() {
 }
 
 #[test]
-fn a_sensor_wired_in_reverse_is_told_of_and_not_believed() {
+fn a_sensor_wired_in_reverse_is_reported_and_gives_no_reading() {
     let node = Node::new();
     node.write("sys/class/hwmon/hwmon0/name", "ina219");
     node.write("sys/class/hwmon/hwmon0/power1_input", -4_000_000);
@@ -375,7 +375,7 @@ fn rapl_zone(node: &Node, directory: &str, name: &str, range: u64) {
 fn rapl_packages_are_added_up_through_their_wraps_and_counted_once() {
     let node = Node::new();
     let truth = Truth::bursts();
-    // Small ranges, so that both wrap several times in ten minutes.
+    // Both ranges are small: each wraps several times in ten minutes.
     let ranges = [300_000_000, 470_000_000];
     rapl_zone(&node, "intel-rapl:0", "package-0", ranges[0]);
     rapl_zone(&node, "intel-rapl:0:0", "core", ranges[0]);
@@ -406,7 +406,7 @@ fn rapl_that_cannot_be_read_for_a_while_loses_nothing_not_even_a_wrap() {
     let file = "sys/class/powercap/intel-rapl:0/energy_uj";
     let show = node.number(file);
     let path = node.0.path().join(file);
-    // It is silent for ten seconds around every wrap.
+    // The counters are unreadable for ten seconds around every wrap.
     let silent = |at: f64| micro(truth.joules(at) + 15.0) % range < 30_000_000 && at > 10.0;
     let outcome = node.run(r#"{"source": {"type": "rapl"}}"#, &truth, |at| {
         if silent(at) {
@@ -420,7 +420,7 @@ fn rapl_that_cannot_be_read_for_a_while_loses_nothing_not_even_a_wrap() {
 }
 
 #[test]
-fn the_whole_platform_is_preferred_and_a_counter_set_back_is_no_wrap() {
+fn the_whole_platform_is_preferred_and_a_counter_set_back_is_not_a_wrap() {
     let node = Node::new();
     rapl_zone(&node, "intel-rapl:0", "package-0", 262_143_328_850);
     rapl_zone(&node, "intel-rapl:1", "psys", 262_143_328_850);
@@ -436,7 +436,7 @@ fn the_whole_platform_is_preferred_and_a_counter_set_back_is_no_wrap() {
     assert_eq!(rapl.read().unwrap(), super::super::Quantity::Joules(0.0));
     node.write(file, 85_000_000);
     assert_eq!(rapl.read().unwrap(), super::super::Quantity::Joules(5.0));
-    // Kepler would now see 262 kJ.
+    // Kepler would now report 262 kJ.
     node.write(file, 80_000_000);
     let error = rapl.read().unwrap_err().to_string();
     assert!(error.contains("went back"), "{error}");
@@ -447,7 +447,7 @@ fn the_pmic_s_rails_are_summed_and_corrected() {
     let expected = 1.1451 * (0.1 * 3.3 + 2.0 * 0.9) + 0.5879;
     let told = pmic::watts(PMIC_TEXT, Correction::default()).unwrap();
     assert!((told - expected).abs() < 1e-9, "{told}");
-    // A rail of which a line is missing would be left out of the sum in silence.
+    // If a line of a rail is missing, the sum would lack this rail without notice.
     for missing in ["3V3_SYS_A", "3V3_SYS_V"] {
         let torn: String = PMIC_TEXT
             .split_inclusive('\n')
@@ -455,7 +455,7 @@ fn the_pmic_s_rails_are_summed_and_corrected() {
             .collect();
         assert_eq!(pmic::watts(&torn, Correction::default()), None, "{missing}");
     }
-    // Another fit may be for other rails.
+    // The user's own fit may be for other rails.
     let own = Correction {
         rails: None,
         ..Correction::default()
@@ -515,7 +515,8 @@ fn a_pmic_command_that_fails_or_hangs_is_asked_again() {
     outcome.assert_within(0.005);
 }
 
-/// The stand-in for a mailbox device is loaded when a program starts: this test is a program of its own.
+/// The loader loads the stand-in for a mailbox device when a program starts. This test is therefore a
+/// separate program.
 const WITH_MAILBOX: &str =
     "power::choice::tests::the_pmic_is_read_through_its_mailbox_for_ten_minutes";
 
@@ -595,12 +596,12 @@ fn the_pmic_is_read_through_the_host_s_file_for_ten_minutes() {
     let config = format!(
         r#"{{"source": {{"type": "pmic", "file": {path:?}, "slope": 1.0, "offsetWatts": 0.0}}}}"#
     );
-    // Virtual seconds are shorter than the file system's clock ticks, so the times are set by hand: in the
-    // future, so that a slow machine makes none of them old.
+    // The test sets the file's times itself, because its virtual seconds are shorter than a tick of the file
+    // system's clock. The times are in the future: a slow machine must not make a file too old.
     let began = std::time::SystemTime::now() + Duration::from_secs(3_600);
     let outcome = node.run(&config, &truth, |at| {
         if (400.0..403.0).contains(&at) {
-            // The host's service restarts, and its directory goes for a while.
+            // The host's service restarts, and its directory is gone for a while.
             let _ = fs::remove_file(&path);
             return;
         }
@@ -624,7 +625,7 @@ fn the_pmic_s_text_can_come_from_the_host_as_long_as_it_is_fresh() {
     assert!(pmic.read().unwrap().is_some());
     assert!(
         pmic.read().unwrap().is_none(),
-        "the same text is no new reading"
+        "an old text is not a new reading"
     );
     let old = std::time::SystemTime::now() - Duration::from_secs(60);
     fs::File::options()
@@ -662,7 +663,7 @@ fn the_automatic_choice_follows_its_order() {
 }
 
 #[test]
-fn what_an_exporter_computes_by_a_model_can_be_called_so() {
+fn an_exporter_of_a_model_s_results_can_be_configured_as_modelled() {
     let node = Node::new();
     let source = node.source(
         r#"{"source": {"type": "prometheus", "url": "http://exporter:9100/metrics", "metric": "m", "unit": "W"},
@@ -674,7 +675,7 @@ fn what_an_exporter_computes_by_a_model_can_be_called_so() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_meant_is_refused_with_what_to_write() {
+fn an_invalid_configuration_is_refused_and_the_error_says_what_to_write() {
     let node = Node::new();
     for (config, told) in [
         (
@@ -740,7 +741,7 @@ fn a_configuration_that_cannot_be_meant_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn a_model_beside_an_instrument_only_tells_when_energy_was_drawn() {
+fn a_model_next_to_an_instrument_only_distributes_the_energy_in_time() {
     let node = Node::new();
     let truth = Truth::bursts();
     let file = node.0.path().join("adc");

@@ -14,12 +14,12 @@ use crate::power::choice::{Instrument, choose};
 use crate::power::config::NodePower;
 use crate::power::simulation::{IDLE_WATTS, Outcome, Truth, WATTS_PER_CPU, run, surroundings};
 
-/// What a request was, and what is answered: status and body, or nothing at all. The body of a 401 is the
-/// authentication that it asks for.
+/// The answer to a request: status and body, or no answer. For status 401, the text is the authentication
+/// that the device demands.
 type Answer = Option<(u16, String)>;
 type Respond = dyn FnMut(&str, &[String]) -> Answer + Send;
 
-/// A device that answers one request a connection, as plugs do.
+/// A device that answers one request per connection, as plugs do.
 struct Device {
     address: SocketAddr,
     respond: Arc<Mutex<Box<Respond>>>,
@@ -65,7 +65,7 @@ fn serve(stream: impl Read + Write, respond: &Mutex<Box<Respond>>) {
             let _ = reader.get_mut().write_all(text.as_bytes());
             let _ = reader.get_mut().flush();
         }
-        // The device hangs until the other side gives up.
+        // The device hangs until the meter gives up.
         None => {
             let _ = reader.lines().next();
         }
@@ -105,7 +105,7 @@ fn ten_minutes(
     })
 }
 
-/// A kind of device: how it is configured, where it is asked, and what it answers at a moment.
+/// A kind of device: its configuration, the path of its requests, and its answer at a moment.
 struct Kind {
     config: &'static str,
     path: &'static str,
@@ -213,7 +213,7 @@ fn shelly_gen2(truth: &Truth, at: f64) -> String {
 }
 
 #[test]
-fn every_device_tells_the_energy_of_ten_minutes() {
+fn every_device_gives_the_energy_of_ten_minutes() {
     for kind in KINDS {
         kind.ten_minutes(1.0, Truth::benchmark())
             .assert_within(0.005);
@@ -223,13 +223,13 @@ fn every_device_tells_the_energy_of_ten_minutes() {
 }
 
 #[test]
-fn every_device_may_be_asked_every_ten_seconds_and_the_uncertainty_says_so() {
+fn every_device_may_be_polled_every_ten_seconds_and_the_uncertainty_shows_it() {
     for kind in KINDS {
         let often = kind.ten_minutes(1.0, Truth::bursts());
         let seldom = kind.ten_minutes(10.0, Truth::benchmark());
         seldom.assert_within(0.02);
         let bursts = kind.ten_minutes(10.0, Truth::bursts());
-        // Samples ten seconds apart miss most of what bursts do; a counter misses nothing.
+        // Samples ten seconds apart miss most of the bursts. A counter misses nothing.
         bursts.assert_within(if kind.counts_energy { 0.02 } else { 0.2 });
         assert!(
             bursts.relative_uncertainty > often.relative_uncertainty,
@@ -247,7 +247,7 @@ fn every_device_may_fail_for_three_seconds_and_nothing_is_lost() {
     for kind in KINDS {
         let body = kind.body;
         let outcome = kind.ten_minutes_of(1.0, Truth::benchmark(), move |truth, at| {
-            // It loses its radio every fifty seconds, and once in the ten minutes it hangs.
+            // The device loses its radio every fifty seconds, and once in the ten minutes it hangs.
             match (at + 0.05) % 50.0 {
                 7.0..8.0 => Some((503, String::new())),
                 8.0..9.0 => Some((200, body(truth, at)[..5].to_owned())),
@@ -267,7 +267,8 @@ fn a_device_that_restarts_ends_the_counting_unless_it_is_back_at_once() {
     for kind in KINDS {
         let body = kind.body;
         let outcome = kind.ten_minutes_of(1.0, Truth::bursts(), move |truth, at| {
-            // Its counter begins anew where it counts, and stays for a while where it does not.
+            // A device with a counter starts it again at a lower value. A device without a counter stays away
+            // for a while.
             if OFF.contains(&at) {
                 Some((503, String::new()))
             } else if at >= OFF.end {
@@ -310,7 +311,7 @@ fn a_counter_read_every_ten_seconds_is_exact_and_a_model_sharpens_it() {
     let beside = ten_minutes(&config(&model), "/x", Truth::bursts(), counter);
     alone.assert_within(0.02);
     beside.assert_within(0.02);
-    // Without a model a second can be off by the whole height of a burst.
+    // Without a model, a second can be off by the whole height of a burst.
     assert!(alone.worst_watts > 1.0, "{alone:?}");
     assert!(beside.worst_watts < 0.5, "{beside:?}");
 }
@@ -320,7 +321,7 @@ fn instrument(config: &str, device: &Device) -> Polled {
     let power = power(&config.replace("HOST", &device.address.to_string()));
     let chosen = choose(&power, &surroundings(root.path())).unwrap();
     let Some(Instrument::Polled { instrument, .. }) = chosen.instrument else {
-        panic!("not asked over the network");
+        panic!("not polled over the network");
     };
     *instrument
 }
@@ -390,7 +391,7 @@ fn every_failure_says_what_happened() {
 }
 
 #[test]
-fn secrets_come_from_files_and_are_never_told() {
+fn secrets_come_from_files_and_never_appear_in_errors() {
     let secret = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&secret, "p&ss word\n").unwrap();
     let file = secret.path().display();
@@ -442,7 +443,7 @@ fn parameter<'a>(answer: &'a str, name: &str) -> &'a str {
     value.trim_matches('"')
 }
 
-/// The response that RFC 7616 (section 3.4.1) has a device expect, by SHA-256 and with the quality `auth`.
+/// The response that a device expects by RFC 7616 (section 3.4.1), with SHA-256 and the quality `auth`.
 fn expected_response(answer: &str, nonce: &str, password: &str, path: &str) -> String {
     let hash = |text: String| {
         let bytes = Sha256::digest(text);
@@ -458,10 +459,10 @@ fn expected_response(answer: &str, nonce: &str, password: &str, path: &str) -> S
 }
 
 #[test]
-fn a_shelly_of_the_second_generation_is_told_its_password_by_a_digest() {
+fn a_shelly_of_the_second_generation_gets_its_password_as_a_digest() {
     let questions = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&questions);
-    // Its nonce serves three questions.
+    // The device's nonce serves three requests.
     let (mut nonce, mut served) = (1_625_038_762, 0);
     let device = Device::new(move |path, head| {
         let answer = header(head, "authorization").unwrap_or_default();
@@ -494,14 +495,14 @@ fn a_shelly_of_the_second_generation_is_told_its_password_by_a_digest() {
     }
     let asked = questions.lock().unwrap().clone();
     assert_eq!(asked.len(), 7 + 3, "{asked:?}");
-    assert_eq!(asked[0], "", "nobody is told a password before they ask");
+    assert_eq!(asked[0], "", "no device gets a password before it asks");
     assert!(
         asked
             .iter()
             .all(|it| !it.contains("s3cret") && !it.contains("Basic"))
     );
 
-    // A wrong password is told of, and not tried on and on: the device would lock its user out.
+    // The meter reports a wrong password and does not keep trying it: the device would lock its user out.
     std::fs::write(&secret, "other").unwrap();
     let before = questions.lock().unwrap().len();
     for _ in 0..5 {
@@ -513,13 +514,13 @@ fn a_shelly_of_the_second_generation_is_told_its_password_by_a_digest() {
     }
     let tried = questions.lock().unwrap().len() - before;
     assert!(tried <= 2, "{tried} questions");
-    // A new one needs no restart, and is not waited with.
+    // A new password needs no restart and is tried at once.
     std::fs::write(&secret, "s3cret").unwrap();
     assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(4.5)));
 }
 
 #[test]
-fn whoever_asks_in_a_digests_place_for_the_password_itself_does_not_get_it() {
+fn a_device_that_must_use_a_digest_does_not_get_the_plain_password() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&told);
     let impostor = move |_: &str, head: &[String]| {
@@ -537,7 +538,7 @@ fn whoever_asks_in_a_digests_place_for_the_password_itself_does_not_get_it() {
     let device = Device::new(impostor.clone());
     let shelly = config(r#""type": "shelly-gen2", "host": "HOST""#);
     assert!(ask(&shelly, &device).unwrap_err().contains("401"));
-    // One that has asked for a digest once will not do with less later.
+    // After a device has demanded a digest, the meter sends it no plain password.
     device.answer(|_, head| {
         let is_answered = header(head, "authorization").is_some();
         let digest = "Digest qop=\"auth\", realm=\"x\", nonce=\"1\", algorithm=SHA-256";
@@ -559,7 +560,7 @@ fn whoever_asks_in_a_digests_place_for_the_password_itself_does_not_get_it() {
     );
 }
 
-/// A device on 127.0.0.1 with a certificate for some name; the file is that of its authority.
+/// A device on 127.0.0.1 with a certificate for `name`. The file holds the certificate of its authority.
 fn with_certificate_for(name: &str) -> (Device, tempfile::NamedTempFile) {
     let mut of_authority = rcgen::CertificateParams::new([]).unwrap();
     of_authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -596,7 +597,7 @@ fn with_certificate_for(name: &str) -> (Device, tempfile::NamedTempFile) {
 }
 
 #[test]
-fn a_device_is_asked_by_https_if_its_certificate_is_of_the_authority() {
+fn a_device_is_polled_by_https_if_the_authority_signed_its_certificate() {
     let (device, authority) = with_certificate_for("127.0.0.1");
     let https = |polling: &str| {
         format!(

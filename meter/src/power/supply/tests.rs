@@ -66,9 +66,9 @@ fn cpu_time_waits_for_the_energy_and_for_its_time() {
         supply.last_true_reading(),
         Some(Duration::from_millis(12_500))
     );
-    // What lies before the first reading is never known.
+    // The energy before the first reading is never known.
     assert_eq!(settled(&mut supply, 19.0), [(3.0, 5.0), (4.0, 15.0)]);
-    // The plug is silent: its last reading is the end, however late it is.
+    // The plug is silent: the energy ends at the plug's last reading, at any later time.
     let rest = settled(&mut supply, 1_000.0);
     assert_eq!(rest.first(), Some(&(5.0, 25.0)));
     assert_eq!(rest.last(), Some(&(12.0, 95.0)));
@@ -99,7 +99,7 @@ fn a_model_is_known_at_once_and_follows_its_own_truth() {
         ..NodePower::only(SourceConfig::Model {})
     };
     let outcome = run(&power, &surroundings(root.path()), &Truth::bursts(), |_| {});
-    // The truth knows of temperature, the model does not.
+    // The truth depends on temperature, the model does not.
     outcome.assert_within(0.05);
 }
 
@@ -122,7 +122,7 @@ fn uncertainties_of_instrument_and_sampling_add_as_squares() {
 }
 
 #[test]
-fn what_does_not_grow_with_power_weighs_more_at_little_power() {
+fn a_fixed_uncertainty_weighs_more_at_low_power() {
     let stated = |watts: f64| {
         let mut supply = plug(0.0);
         supply.source.fixed_uncertainty_watts = 0.03;
@@ -139,6 +139,6 @@ fn what_does_not_grow_with_power_weighs_more_at_little_power() {
     };
     assert!((stated(3.0) - 0.01_f64.hypot(0.01)).abs() < 1e-9);
     assert!((stated(1.0) - 0.01_f64.hypot(0.03)).abs() < 1e-9);
-    // An energy that is less certain than that is none.
+    // An energy with a larger uncertainty is worthless.
     assert!(stated(0.001) <= 1.0);
 }

@@ -62,7 +62,7 @@ fn power_samples_are_joined_by_straight_lines() {
 }
 
 #[test]
-fn nothing_is_told_before_the_first_and_after_the_last_reading() {
+fn there_is_no_energy_before_the_first_and_after_the_last_reading() {
     let timeline = timeline(&[watts(1.0, 2.0), watts(2.0, 2.0)]);
     assert_eq!(timeline.joules_at(at(0.9), None), None);
     assert_eq!(timeline.joules_at(at(2.1), None), None);
@@ -70,10 +70,10 @@ fn nothing_is_told_before_the_first_and_after_the_last_reading() {
 }
 
 #[test]
-fn a_model_tells_when_between_two_readings_the_energy_was_drawn() {
+fn a_model_distributes_the_energy_between_two_readings() {
     let timeline = timeline(&[joules(0.0, 0.0), joules(10.0, 80.0)]);
     let mut shape = Shape::default();
-    // The model thinks of half of the true energy, nearly all of it in the last two seconds.
+    // The model gives half of the true energy, nearly all of it in the last two seconds.
     for (time, modelled) in [(0.0, 0.0), (8.0, 8.0), (10.0, 40.0)] {
         shape.push(at(time), modelled);
     }
@@ -85,14 +85,14 @@ fn a_model_tells_when_between_two_readings_the_energy_was_drawn() {
 
 #[test]
 fn a_counter_that_stands_still_has_not_made_its_next_step_yet() {
-    // 3.6 J a step, as of a plug that counts in milliwatt-hours.
+    // 3.6 J per step, like a plug that counts in milliwatt-hours.
     let timeline = timeline(&[joules(0.0, 36.0), joules(1.0, 36.0), joules(2.0, 39.6)]);
     assert_joules(&timeline, 1.0, 1.8);
     assert_joules(&timeline, 2.0, 3.6);
 }
 
 #[test]
-fn what_is_lost_between_two_readings_is_an_interruption() {
+fn lost_energy_between_two_readings_is_an_interruption() {
     let after = |first, second| timeline(&[first]).push(second).unwrap_err();
     assert_eq!(
         after(joules(0.0, 90.0), joules(1.0, 4.0)),
@@ -113,7 +113,7 @@ fn what_is_lost_between_two_readings_is_an_interruption() {
         after(watts(0.0, 5.0), joules(1.0, 5.0)),
         Interruption::ChangedKind
     );
-    // A counter has counted through the same silence.
+    // A counter continues through the same gap.
     assert_joules(
         &timeline(&[joules(0.0, 5.0), joules(300.0, 1505.0)]),
         300.0,
@@ -122,7 +122,7 @@ fn what_is_lost_between_two_readings_is_an_interruption() {
 }
 
 #[test]
-fn the_node_s_own_limit_is_what_a_counter_may_rise_by() {
+fn a_counter_may_rise_by_the_node_s_own_limit() {
     let mut timeline = Timeline::new(Duration::from_secs(1), Some(15.0));
     timeline.push(joules(0.0, 0.0)).unwrap();
     timeline.push(joules(1.0, 15.0)).unwrap();
@@ -138,21 +138,21 @@ fn steady_power_is_certain_and_varying_power_is_not() {
         timeline(&readings).sampling_uncertainty()
     };
     assert!(of(&|_| 4.0) < 1e-9);
-    // ±1 W about 4 W from one sample to the next, six samples a minute: σ = 1.41 W.
+    // ±1 W about 4 W from one sample to the next, six samples per minute: σ = 1.41 W.
     let stated = of(&|i| if i % 2 == 0 { 3.0 } else { 5.0 });
     let expected = 2_f64.sqrt() / 4.0 / 6_f64.sqrt();
     assert!((stated / expected - 1.0).abs() < 0.1, "{stated} {expected}");
 }
 
 #[test]
-fn what_no_later_time_needs_is_forgotten() {
+fn readings_that_no_later_time_needs_are_dropped() {
     let mut timeline = timeline(&[joules(0.0, 0.0), joules(1.0, 1.0), joules(2.0, 2.0)]);
     timeline.forget_before(at(1.5));
     assert_eq!(timeline.begins(), Some(at(1.0)));
     assert_joules(&timeline, 1.5, 1.5);
 }
 
-/// A power that is another one every 0.26 s, for which a plug's refresh is all there is to see of it.
+/// A power that changes every 0.26 s. A plug shows only the values at its refreshes.
 struct Flicker {
     watts: Vec<f64>,
     joules: Vec<f64>,
@@ -196,8 +196,8 @@ impl Flicker {
     }
 }
 
-/// A plug that measures every `hold` seconds is asked every second: root mean squares of what a minute's energy was
-/// off, and of what was stated of it at the minute's end, both as shares.
+/// Polls a plug every second that measures every `hold` seconds. Returns two root mean squares, both as
+/// shares: the error of one minute's energy, and the uncertainty stated at the minute's end.
 fn off_and_stated(hold: f64, refresh: impl Fn() -> Option<Refresh>) -> (f64, f64) {
     let (mut off, mut stated, mut minutes) = (0.0, 0.0, 0.0);
     for seed in 1..=60 {
@@ -233,19 +233,20 @@ fn off_and_stated(hold: f64, refresh: impl Fn() -> Option<Refresh>) -> (f64, f64
 #[case(3.0, 2.3)]
 #[case(5.0, 4.0)]
 #[case(10.0, 8.0)]
-fn what_a_plug_does_between_its_refreshes_is_in_the_uncertainty(
+fn the_uncertainty_includes_the_time_between_a_plug_s_refreshes(
     #[case] hold: f64,
     #[case] too_small: f64,
 ) {
     let second = Duration::from_secs(1);
-    // As if each answer were a measurement, what is stated is too small by about the refresh interval.
+    // If each answer counted as a measurement, the stated uncertainty would be too small by about the refresh
+    // interval.
     let (off, stated) = off_and_stated(hold, || None);
     println!(
         "{hold} s: off {off:.4}, stated {stated:.4} by questions: {:.1} times",
         off / stated
     );
     assert!(off > too_small * stated, "{hold} s: {off} and {stated}");
-    // Seen from its answers, and as told by the user.
+    // With the refresh interval from the answers, and from the user.
     for told in [None, Some(second.mul_f64(hold))] {
         let (off, stated) = off_and_stated(hold, || Some(Refresh::new(second, told)));
         println!("{hold} s: off {off:.4}, stated {stated:.4} by refreshes");
@@ -272,7 +273,7 @@ fn a_plug_s_old_power_has_the_time_of_its_measurement() {
     }
     assert_eq!(oldest, at(9.0));
     assert_eq!(timeline.ends(), Some(at(119.0)));
-    // Steady power is measured again and again, and is the same.
+    // Steady power is measured again and again, and stays the same.
     for second in 120..300 {
         timeline.push(watts(f64::from(second), 11.0)).unwrap();
     }
