@@ -4,119 +4,41 @@
 mod batch;
 pub mod costs;
 mod error;
+mod limits;
+mod load;
+mod looks;
 pub mod pods;
 pub mod postgresql;
+mod read;
 mod servers;
 mod units;
 
 use std::borrow::Cow;
 
-use frugality_measure::{
-    energy::LONG_WINDOW_SECONDS,
-    fortio::Amount,
-    order::blocks,
-    statistics::{multiplicity::share_of_try, sequential::nominal_level},
-};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use frugality_measure::{energy::LONG_WINDOW_SECONDS, fortio::Amount, order::blocks};
 
-pub use crate::plan::settings::{error::SettingsError, units::Units};
+pub use self::{
+    error::SettingsError,
+    limits::{Limit, Quantity},
+    load::{Point, Sending},
+    looks::{ERROR, Look},
+    units::Units,
+};
 use crate::{
-    api::{
-        Arrivals, Boundary, Budget, DEFAULT_CONNECTIONS, DecidingFigure, Decimal,
-        FrugalityBenchmarkSpec, HumanDuration, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS,
-        MIN_BLOCKS, Sweep,
-    },
+    api::{Boundary, DecidingFigure, FrugalityBenchmarkSpec},
     digest::hex_digest,
-    plan::settings::costs::{Cost, NodeRates, Rates},
+    plan::settings::{
+        costs::{Cost, NodeRates, Rates},
+        limits::limits,
+        load::{DEFAULT_WINDOW_SECONDS, check_size, points, rate, sending},
+        looks::{claim_error, claim_levels, level_of, looks},
+        read::{no_candidate, number, seconds},
+    },
 };
-
-/// Window where the spec names neither duration nor requests.
-const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
 
 /// Requests at the greatest rate that are taken for an endurance run: ten minutes at 1,667 requests/s. To have each
 /// written down costs the injector some time, which shorter runs shall not have.
 const ENDURANCE_REQUESTS: u64 = 1_000_000;
-
-/// Chance of an interval to miss the true value, and of all looks of all tries together to call something
-/// different that is not.
-pub const ERROR: f64 = 0.05;
-
-/// A limit on a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// Joules per successful request, of the deciding figure.
-    JoulesPerRequest,
-    /// Mean milliseconds of a successful request.
-    MillisecondsPerRequest,
-    /// Successful requests per second.
-    RequestsPerSecond,
-    /// Share of requests without an expected answer.
-    ErrorRatio,
-    /// Deciding figure over another candidate's.
-    EnergyRatio,
-}
-
-impl Quantity {
-    /// Field of the budget.
-    #[must_use]
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::JoulesPerRequest => "maxJoulesPerRequest",
-            Self::MillisecondsPerRequest => "maxMillisecondsPerRequest",
-            Self::RequestsPerSecond => "minRequestsPerSecond",
-            Self::ErrorRatio => "maxErrorRatio",
-            Self::EnergyRatio => "maxEnergyRatio",
-        }
-    }
-
-    /// Whether a candidate that the injector limits would be as good or better without that limit, in a closed loop:
-    /// more requests/s, and by Little's law less time for each.
-    #[must_use]
-    pub fn gains_by_pace(self) -> bool {
-        matches!(self, Self::RequestsPerSecond | Self::MillisecondsPerRequest)
-    }
-
-    /// Whether the limit is the least (else the most) that is allowed.
-    #[must_use]
-    pub fn is_minimum(self) -> bool {
-        self == Self::RequestsPerSecond
-    }
-}
-
-/// One limit of a budget.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Limit {
-    /// Candidate.
-    pub candidate: String,
-    /// What is limited.
-    pub quantity: Quantity,
-    /// Limit, in the unit of the quantity.
-    pub value: f64,
-    /// The same as the user wrote it.
-    pub written: String,
-    /// The other candidate of a ratio.
-    pub against: Option<String>,
-}
-
-/// A number of blocks after which the run is judged.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
-    /// Which one, from 1.
-    pub number: usize,
-    /// Blocks that it rests on.
-    pub blocks: usize,
-}
-
-/// One combination of load settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// Its name, for example `c4-max`, or with three replicas of every server that scales `c4-max-x3`.
-    pub name: String,
-    /// Connections.
-    pub connections: u32,
-    /// Pods of every candidate, or of each of its backends where it has some; `None`: each one's own number.
-    pub replicas: Option<i32>,
-}
 
 /// One pass over all entrants at one point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,17 +67,6 @@ pub struct MayDiffer {
     pub requests: bool,
     /// The database's transactions for a request; so it is without a database, and with a batch.
     pub queries: bool,
-}
-
-/// When requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
-    /// After the answer to the connection's last one. At a rate, a connection that is late sends what it missed.
-    Closed,
-    /// The same, but a connection that is late skips what it missed.
-    Skipping,
-    /// When they are due, whether or not earlier ones are answered.
-    Open,
 }
 
 /// What counts as one.
@@ -468,18 +379,6 @@ impl Settings {
     }
 }
 
-/// Arrivals that only requests at a rate for some time have are refused.
-fn sending(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Sending, SettingsError> {
-    let load = &spec.load;
-    let is_at_rate = spec.request.is_some() && rate.is_some() && load.requests.is_none();
-    match (load.arrivals, load.catch_up) {
-        (Arrivals::Closed, true) => Ok(Sending::Closed),
-        (Arrivals::Closed, false) if is_at_rate => Ok(Sending::Skipping),
-        (Arrivals::Open, true) if is_at_rate => Ok(Sending::Open),
-        _ => Err(SettingsError::Arrivals),
-    }
-}
-
 fn may_differ(spec: &FrugalityBenchmarkSpec) -> MayDiffer {
     let (request, scenario) = (spec.request.as_ref(), spec.scenario.as_ref());
     MayDiffer {
@@ -490,108 +389,6 @@ fn may_differ(spec: &FrugalityBenchmarkSpec) -> MayDiffer {
             || request.is_some_and(|it| it.queries_may_differ)
             || scenario.is_some_and(|it| it.queries_may_differ),
     }
-}
-
-fn points(spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<Vec<Point>, SettingsError> {
-    let sweep = spec.load.sweep.as_ref();
-    let one = [spec.load.connections.unwrap_or(match spec.batch {
-        Some(_) => 1,
-        None => DEFAULT_CONNECTIONS,
-    })];
-    let of = |list: fn(&Sweep) -> &[i32]| sweep.map(list).filter(|list| !list.is_empty());
-    let connections = of(|sweep| &sweep.connections).unwrap_or(&one);
-    let replicas = of(|sweep| &sweep.replicas);
-    let points: Vec<Point> = connections
-        .iter()
-        .flat_map(|connections| match replicas {
-            None => vec![point(*connections, rate, None)],
-            Some(replicas) => replicas
-                .iter()
-                .map(|replicas| point(*connections, rate, Some(*replicas)))
-                .collect(),
-        })
-        .collect();
-    let ascends = |list: &[i32]| list.windows(2).all(|pair| pair[0] < pair[1]);
-    let is_possible = ascends(connections)
-        && replicas.is_none_or(ascends)
-        && (2..=MAX_POINTS).contains(&points.len());
-    match sweep {
-        Some(sweep)
-            if !is_possible || (sweep.max_error_ratio.is_some() && connections.len() < 2) =>
-        {
-            Err(SettingsError::Sweep)
-        }
-        _ => Ok(points),
-    }
-}
-
-/// Blocks have names, and results room, up to some number of them.
-fn check_size(
-    spec: &FrugalityBenchmarkSpec,
-    points: usize,
-    blocks: usize,
-) -> Result<(), SettingsError> {
-    let is_too_large =
-        points * blocks > MAX_BLOCKS_OF_SWEEP || points * spec.candidates.len() > MAX_RESULTS;
-    if spec.load.sweep.is_some() && is_too_large {
-        return Err(SettingsError::SweepTooLarge);
-    }
-    Ok(())
-}
-
-fn point(connections: i32, rate: Option<f64>, replicas: Option<i32>) -> Point {
-    let rate = rate.map_or_else(|| "max".to_owned(), |rate| format!("r{rate}"));
-    let pods = replicas.map_or_else(String::new, |replicas| format!("-x{replicas}"));
-    Point {
-        name: format!("c{connections}-{rate}{pods}"),
-        connections: connections.unsigned_abs(),
-        replicas,
-    }
-}
-
-fn claim_error(try_number: usize) -> f64 {
-    ERROR * share_of_try(try_number)
-}
-
-/// Two-sided error of each claim's interval, and error of each of the two one-sided tests for a tie, at each look. Two
-/// one-sided tests are an interval of twice their error.
-fn claim_levels(looks: &[Look], asks_for_tie: bool, try_number: usize) -> Option<(f64, f64)> {
-    let error = claim_error(try_number);
-    let tie = if asks_for_tie {
-        level_of(looks, 2.0 * error)? / 2.0
-    } else {
-        error
-    };
-    Some((level_of(looks, error)?, tie))
-}
-
-fn level_of(looks: &[Look], overall: f64) -> Option<f64> {
-    match looks {
-        [_] => Some(overall),
-        several => {
-            let blocks: Vec<usize> = several.iter().map(|look| look.blocks).collect();
-            nominal_level(&blocks, overall)
-        }
-    }
-}
-
-fn looks(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Look>, SettingsError> {
-    let counts = match spec.trials.looks.as_slice() {
-        [] => std::slice::from_ref(&spec.trials.blocks),
-        looks => {
-            if looks[0] < MIN_BLOCKS || looks.windows(2).any(|pair| pair[0] >= pair[1]) {
-                return Err(SettingsError::Looks);
-            }
-            looks
-        }
-    };
-    Ok((1..)
-        .zip(counts)
-        .map(|(number, blocks)| Look {
-            number,
-            blocks: usize::try_from(*blocks).unwrap_or_default(),
-        })
-        .collect())
 }
 
 /// The hidden name is a hash, and no candidate's.
@@ -612,70 +409,4 @@ fn control(spec: &FrugalityBenchmarkSpec) -> Result<Option<Control>, SettingsErr
         candidate: candidate.clone(),
         hidden,
     }))
-}
-
-fn no_candidate(field: &'static str, name: &str) -> SettingsError {
-    SettingsError::NoCandidate {
-        field,
-        name: name.to_owned(),
-    }
-}
-
-pub(super) fn number(field: &'static str, decimal: &Decimal) -> Result<f64, SettingsError> {
-    decimal
-        .number()
-        .map_err(|source| SettingsError::Quantity { field, source })
-}
-
-fn rate(rate: &IntOrString) -> Result<Option<f64>, SettingsError> {
-    match rate {
-        IntOrString::String(text) if text == "Max" => Ok(None),
-        IntOrString::Int(rate) if *rate > 0 => Ok(Some(f64::from(*rate))),
-        IntOrString::Int(rate) => Err(SettingsError::Rate(rate.to_string())),
-        IntOrString::String(text) => Err(SettingsError::Rate(text.clone())),
-    }
-}
-
-pub(super) fn seconds(field: &'static str, duration: &HumanDuration) -> Result<f64, SettingsError> {
-    duration
-        .seconds()
-        .map_err(|source| SettingsError::Quantity { field, source })
-}
-
-fn against(spec: &FrugalityBenchmarkSpec, budget: &Budget) -> Result<String, SettingsError> {
-    let name = budget.against.clone().unwrap_or_default();
-    if name == budget.candidate || !spec.candidates.iter().any(|c| c.name == name) {
-        return Err(no_candidate("budgets.against", &name));
-    }
-    Ok(name)
-}
-
-fn limits(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Limit>, SettingsError> {
-    let mut limits = Vec::new();
-    for budget in &spec.budgets {
-        for (quantity, decimal) in [
-            (Quantity::JoulesPerRequest, &budget.max_joules_per_request),
-            (
-                Quantity::MillisecondsPerRequest,
-                &budget.max_milliseconds_per_request,
-            ),
-            (Quantity::RequestsPerSecond, &budget.min_requests_per_second),
-            (Quantity::ErrorRatio, &budget.max_error_ratio),
-            (Quantity::EnergyRatio, &budget.max_energy_ratio),
-        ] {
-            let Some(decimal) = decimal else { continue };
-            let against = match quantity {
-                Quantity::EnergyRatio => Some(against(spec, budget)?),
-                _ => None,
-            };
-            limits.push(Limit {
-                candidate: budget.candidate.clone(),
-                quantity,
-                value: number(quantity.field(), decimal)?,
-                written: decimal.to_string(),
-                against,
-            });
-        }
-    }
-    Ok(limits)
 }

@@ -4,7 +4,7 @@ use frugality_measure::{batch::NumberPattern, fortio::Amount};
 
 use crate::{
     api::{Batch, FrugalityBenchmarkSpec},
-    plan::settings::{SettingsError, number},
+    plan::settings::{error::SettingsError, read::number},
 };
 
 /// A batch without a program, at several points or with figures that can't be read.

@@ -2,7 +2,10 @@
 
 use crate::{
     api::{Candidate, CostTerms, Costs, Decimal, FrugalityBenchmarkSpec},
-    plan::settings::{SettingsError, number, seconds},
+    plan::settings::{
+        error::SettingsError,
+        read::{number, seconds},
+    },
 };
 
 /// Joules of a kilowatt-hour.

@@ -3,10 +3,11 @@
 use crate::{
     api::{ALLOWED_PARAMETERS, Candidate, Database, FrugalityBenchmarkSpec},
     plan::settings::{
-        Point, SettingsError,
+        error::SettingsError,
+        load::Point,
         pods::{addresses_of, pods_of},
         postgresql::parameters,
-        seconds,
+        read::seconds,
     },
 };
 

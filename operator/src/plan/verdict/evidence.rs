@@ -1,5 +1,6 @@
 //! The trials that a judgement rests on, and each candidate's figures from them.
 
+use frugality_measure::reading::Provenance;
 use frugality_measure::{
     energy::EnergyFigures,
     statistics::{
@@ -24,7 +25,6 @@ use crate::{
         verdict::{
             costs::cost_of,
             detection::{Undetected, undetected},
-            modelled::is_modelled,
         },
     },
     text,
@@ -104,6 +104,17 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
+    /// The terms in one trial.
+    pub(super) fn cost_terms(
+        &self,
+        trial: &FrugalityTrialStatus,
+        rates: &Rates,
+    ) -> Option<CostTerms> {
+        let joules = self.value(trial, Measure::Joules(DecidingFigure::Gross))?;
+        let rate = self.value(trial, Measure::RequestsPerSecond)?;
+        Some(rates.terms(joules, rate))
+    }
+
     /// Point by point, for those that were tried; those that are not judged come last.
     pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Vec<Self> {
         let parts = ledger.parts(settings);
@@ -658,4 +669,12 @@ impl From<Estimate> for Figure {
             expanded: None,
         }
     }
+}
+
+/// Whether a trial's power is modelled.
+pub(super) fn is_modelled(trial: &FrugalityTrialStatus) -> bool {
+    trial
+        .energy
+        .as_ref()
+        .is_some_and(|energy| energy.provenance == Provenance::Modelled)
 }

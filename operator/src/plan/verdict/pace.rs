@@ -8,8 +8,8 @@ use crate::{
     plan::{
         settings::{Counted, Quantity},
         verdict::{
-            NotCompared,
             evidence::{Evidence, Measure},
+            not_compared::NotCompared,
         },
     },
     text,

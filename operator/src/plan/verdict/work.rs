@@ -6,7 +6,7 @@ use crate::{
     api::Reason,
     plan::{
         settings::{Counted, Sending},
-        verdict::evidence::Evidence,
+        verdict::{evidence::Evidence, not_compared::NotCompared},
     },
     text,
 };
@@ -18,15 +18,6 @@ const RESPONSE_SHARE: f64 = 0.01;
 const QUERY_SHARE: f64 = 0.1;
 /// Transactions that are nobody's request, at most: a readiness probe each second, and PostgreSQL's own.
 const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
-
-/// Why two candidates are not compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotCompared {
-    /// Reason code.
-    pub reason: Reason,
-    /// For people, with numbers.
-    pub message: String,
-}
 
 /// A candidate's transactions.
 struct Transactions {
