@@ -8,6 +8,7 @@ mod benchmark;
 mod candidate;
 pub mod condition;
 mod costs;
+mod labels;
 mod load;
 mod parameters;
 mod quantity;
@@ -27,6 +28,10 @@ pub use self::candidate::{
     Resources, SecretName, Server,
 };
 pub use self::costs::{Carbon, Costs, Money};
+pub use self::labels::{
+    GROUP, LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL,
+    LABEL_WORKLOAD, Role,
+};
 pub use self::load::{
     Arrivals, DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep,
 };
@@ -43,44 +48,3 @@ pub use self::status::{
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,
 };
-
-/// API group of every kind here.
-pub const GROUP: &str = "frugality.dev";
-/// Label on every child: UID of the benchmark that owns it.
-pub const LABEL_BENCHMARK_UID: &str = "frugality.dev/benchmark-uid";
-/// Label on every child: ID of the run that it belongs to.
-pub const LABEL_RUN: &str = "frugality.dev/run";
-/// Label on an entry of the ledger: ID of what was measured, which a re-run leaves as it is.
-pub const LABEL_MEASUREMENT: &str = "frugality.dev/measurement";
-/// Label on the children of one attempt: name of its `FrugalityTrial`.
-pub const LABEL_TRIAL: &str = "frugality.dev/trial";
-/// Label on a candidate's pods: the candidate's name, or that of its backend.
-pub const LABEL_WORKLOAD: &str = "frugality.dev/workload";
-/// Label on every child: what it is for; see [`Role`].
-pub const LABEL_ROLE: &str = "frugality.dev/role";
-
-/// What a child object is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// A candidate's server under test.
-    Candidate,
-    /// The database that the candidates share.
-    Database,
-    /// The Job that fills the database.
-    Seed,
-    /// The Job that sends the load.
-    Injector,
-}
-
-impl Role {
-    /// Value of [`LABEL_ROLE`].
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Candidate => "candidate",
-            Self::Database => "database",
-            Self::Seed => "seed",
-            Self::Injector => "injector",
-        }
-    }
-}

@@ -4,6 +4,7 @@
 //!
 //! - [`api`]: the resource, its status, the ledger and the reason codes; [`crd`]: their definitions for a cluster;
 //! - [`digest`], [`text`], [`time`]: digests, figures in words, times in Kubernetes' forms;
+//! - [`load`]: the kinds of load;
 //! - [`plan`]: every decision, as pure functions;
 //! - [`io`]: reads what exists, does what a plan says, reads meters, answers probes and Prometheus.
 
@@ -12,6 +13,7 @@ pub mod crd;
 pub mod digest;
 pub mod export;
 pub mod io;
+pub mod load;
 pub mod plan;
 pub mod reference;
 pub mod summary;

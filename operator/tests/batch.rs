@@ -7,6 +7,7 @@ use frugality_measure::{
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
     export::{Format, export},
+    load::rules::LoadError,
     plan::{
         action::ChildObject,
         names,
@@ -177,7 +178,7 @@ fn what_cannot_be_executed_or_read_is_refused() {
         let benchmark = edited(&executed(&counted()), &[change]);
         Settings::parse(&benchmark.spec).unwrap_err()
     };
-    let nobody = SettingsError::BatchCandidate("rust".into());
+    let nobody = SettingsError::Load(LoadError::BatchCandidate("rust".into()));
     assert_eq!(error(("/candidates/0/command", json!([]))), nobody);
     assert_eq!(error(("/candidates/0/replicas", json!(2))), nobody);
     for change in [
@@ -186,14 +187,17 @@ fn what_cannot_be_executed_or_read_is_refused() {
         ("/load/requests", json!(1000)),
         ("/load/sweep", json!({"replicas": [1, 2]})),
     ] {
-        assert_eq!(error(change), SettingsError::BatchLoad);
+        assert_eq!(error(change), SettingsError::Load(LoadError::BatchLoad));
     }
     assert_eq!(
         error(("/request", json!({"path": "/"}))),
         SettingsError::OneLoad
     );
     let work = json!({"unit": "node"});
-    assert_eq!(error(("/batch/work", work)), SettingsError::BatchWork);
+    assert_eq!(
+        error(("/batch/work", work)),
+        SettingsError::Load(LoadError::BatchWork)
+    );
     let told = error(("/batch/score/pattern", json!("score ([0-9]+"))).to_string();
     assert!(told.starts_with("batch.score.pattern: "), "{told}");
     let work = json!({"unit": "node", "pattern": "(a)(b)"});

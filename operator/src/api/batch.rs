@@ -7,7 +7,10 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Decimal, Figure, HumanDuration};
+use crate::api::{
+    quantity::{Decimal, HumanDuration},
+    status::Figure,
+};
 
 /// Candidates are programs that run to completion, such as a chess engine's benchmark or a ray tracer: the operator
 /// has each one's `command` executed in its pod, one execution after another, and the measured window is made of

@@ -10,10 +10,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{
-    Batch, Candidate, Costs, Decimal, FrugalityBenchmarkStatus, HumanDuration, Load, Resources,
-    Scenario,
-    candidate::{is_one, one},
+    batch::Batch,
+    candidate::{Candidate, Resources, is_one, one},
+    costs::Costs,
+    load::Load,
     parameters::{allowed_rule, refusal},
+    quantity::{Decimal, HumanDuration},
+    scenario::Scenario,
+    status::FrugalityBenchmarkStatus,
 };
 
 /// Blocks below which nothing is reported: with fewer, a t-interval says next to nothing.

@@ -9,7 +9,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Costs, HumanDuration, benchmark::string_map};
+use crate::api::{benchmark::string_map, costs::Costs, quantity::HumanDuration};
 
 /// The most pods of a server.
 pub const MAX_REPLICAS: i32 = 16;

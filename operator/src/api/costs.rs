@@ -6,7 +6,7 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Decimal, HumanDuration};
+use crate::api::quantity::{Decimal, HumanDuration};
 
 /// What a million requests cost then stands beside their joules, with every term: in money, and in carbon
 /// as the SCI of ISO/IEC 21031. Editing it judges the same trials anew and measures nothing again.

@@ -8,7 +8,10 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Decimal, HumanDuration, MAX_REPLICAS};
+use crate::api::{
+    candidate::MAX_REPLICAS,
+    quantity::{Decimal, HumanDuration},
+};
 
 /// Connections where the spec names none; a batch has 1.
 pub const DEFAULT_CONNECTIONS: i32 = 4;

@@ -7,7 +7,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::HumanDuration;
+use crate::api::quantity::HumanDuration;
 
 /// A script for k6 that is run again and again, by `load.connections` agents. Each run is a cycle, such as creating
 /// something, looking at it, changing it and deleting it again, and counts where a request does: requests/s,

@@ -5,7 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{
-    Arrivals, BatchResult, CycleResult, DecidingFigure, FrugalityBenchmark, MAX_POINTS, condition,
+    batch::BatchResult,
+    benchmark::{DecidingFigure, FrugalityBenchmark},
+    condition,
+    load::{Arrivals, MAX_POINTS},
+    scenario::CycleResult,
 };
 
 /// The answer to the benchmark's question.

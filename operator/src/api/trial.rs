@@ -20,7 +20,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::MAX_PODS;
+use crate::api::candidate::MAX_PODS;
 
 /// Which attempt of which trial this is.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]

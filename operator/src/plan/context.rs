@@ -6,8 +6,6 @@ use std::ops::ControlFlow;
 
 use kube::ResourceExt;
 
-pub(in crate::plan) use self::plans::{BUSY_REQUEUE_SECONDS, SOON_SECONDS};
-
 use crate::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec, Role},
     plan::{
@@ -32,6 +30,10 @@ const COLLECTED_WITHIN_SECONDS: f64 = 60.0;
 /// stays.
 const REMOVED_WITHIN_SECONDS: f64 = 180.0;
 
+/// How often a state is looked at that changes without a write of the operator.
+pub(in crate::plan) const BUSY_REQUEUE_SECONDS: f64 = 1.0;
+/// When to look again after a write whose effect the next pass needs.
+pub(in crate::plan) const SOON_SECONDS: f64 = BUSY_REQUEUE_SECONDS / 5.0;
 /// What a stage returns: what the next stage needs, or the plan that the pass stops with.
 pub(in crate::plan) type Stage<T> = ControlFlow<Plan, T>;
 

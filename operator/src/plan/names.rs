@@ -1,8 +1,9 @@
 //! Names: the run's ID and what its objects are called.
 
 use crate::{
-    api::{Candidate, FrugalityBenchmark, Request, Scenario},
+    api::{Candidate, FrugalityBenchmark},
     digest::hex_digest,
+    load::LoadKind,
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -24,16 +25,6 @@ pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
 fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
     let spec = &benchmark.spec;
     // What is judged on the same trials is left out.
-    let request = spec.request.clone().map(|request| Request {
-        responses_may_differ: false,
-        queries_may_differ: false,
-        ..request
-    });
-    let scenario = spec.scenario.clone().map(|scenario| Scenario {
-        requests_may_differ: false,
-        queries_may_differ: false,
-        ..scenario
-    });
     let candidates: Vec<Candidate> = spec
         .candidates
         .iter()
@@ -47,16 +38,14 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
         "rerun": rerun,
         "candidates": candidates,
         "database": spec.database,
-        "request": request,
+        // Null for every other kind of load.
+        "request": null,
         "load": spec.load,
         "trials": spec.trials,
         "placement": spec.placement,
     });
-    if let Some(scenario) = scenario {
-        identity["scenario"] = json!(scenario);
-    }
-    if let Some(batch) = &spec.batch {
-        identity["batch"] = json!(batch);
+    if let Some(rules) = LoadKind::of(spec).map(LoadKind::rules) {
+        identity[rules.field()] = rules.identity(spec);
     }
     hex_digest(identity.to_string().as_bytes(), 4)
 }

@@ -1,7 +1,6 @@
 //! A benchmark's spec, parsed: what admission could not check is checked here, and everything
 //! after this works on numbers.
 
-mod batch;
 pub mod costs;
 mod error;
 mod limits;
@@ -9,10 +8,25 @@ mod load;
 mod looks;
 pub mod pods;
 pub mod postgresql;
-mod read;
 mod servers;
-mod units;
 
+use crate::{
+    api::{Boundary, DecidingFigure, FrugalityBenchmarkSpec},
+    digest::hex_digest,
+    load::{
+        LoadKind,
+        read::{number, seconds},
+        rules::{MayDiffer, Sending},
+        units::Units,
+    },
+    plan::settings::{
+        costs::{Cost, NodeRates, Rates},
+        error::no_candidate,
+        limits::limits,
+        load::{DEFAULT_WINDOW_SECONDS, check_size, points, rate, sending},
+        looks::{claim_error, claim_levels, level_of, looks},
+    },
+};
 use std::borrow::Cow;
 
 use frugality_measure::{energy::LONG_WINDOW_SECONDS, fortio::Amount, order::blocks};
@@ -20,20 +34,8 @@ use frugality_measure::{energy::LONG_WINDOW_SECONDS, fortio::Amount, order::bloc
 pub use self::{
     error::SettingsError,
     limits::{Limit, Quantity},
-    load::{Point, Sending},
+    load::Point,
     looks::{ERROR, Look},
-    units::Units,
-};
-use crate::{
-    api::{Boundary, DecidingFigure, FrugalityBenchmarkSpec},
-    digest::hex_digest,
-    plan::settings::{
-        costs::{Cost, NodeRates, Rates},
-        limits::limits,
-        load::{DEFAULT_WINDOW_SECONDS, check_size, points, rate, sending},
-        looks::{claim_error, claim_levels, level_of, looks},
-        read::{no_candidate, number, seconds},
-    },
 };
 
 /// Requests at the greatest rate that are taken for an endurance run: ten minutes at 1,667 requests/s. To have each
@@ -58,28 +60,6 @@ pub struct Control {
     pub hidden: String,
 }
 
-/// In what candidates that are compared may differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MayDiffer {
-    /// The size of their answers; so it is with a scenario.
-    pub responses: bool,
-    /// The requests of a cycle; so it is without a scenario.
-    pub requests: bool,
-    /// The database's transactions for a request; so it is without a database, and with a batch.
-    pub queries: bool,
-}
-
-/// What counts as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
-    /// Requests, each like the others.
-    Requests,
-    /// Runs of a script.
-    Cycles,
-    /// Executions of a program.
-    Executions,
-}
-
 /// A spec in numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -101,8 +81,8 @@ pub struct Settings {
     pub ramp_up_seconds: f64,
     /// Timeout of a request, a cycle or an execution, in seconds.
     pub timeout_seconds: f64,
-    /// What is counted.
-    pub counted: Counted,
+    /// The kind of load.
+    pub kind: LoadKind,
     /// What figures are told in.
     pub units: Units,
     /// Whether the load leaves the data as they are.
@@ -154,34 +134,28 @@ impl Settings {
     /// Reads a spec.
     pub fn parse(spec: &FrugalityBenchmarkSpec) -> Result<Self, SettingsError> {
         let load = &spec.load;
-        let (request, scenario) = (spec.request.as_ref(), spec.scenario.as_ref());
-        let batch = spec.batch.as_ref();
-        let counted = match (request, scenario, batch) {
-            (Some(_), None, None) => Counted::Requests,
-            (None, Some(_), None) => Counted::Cycles,
-            (None, None, Some(_)) => Counted::Executions,
-            _ => return Err(SettingsError::OneLoad),
-        };
+        let kind = LoadKind::of(spec).ok_or(SettingsError::OneLoad)?;
+        let rules = kind.rules();
         let rate = rate(&load.rate)?;
-        let of_batch = batch::amount(batch);
-        let amount = match (of_batch, &load.requests, &load.duration) {
-            (Some(executions), _, _) => executions,
+        let own_amount = rules.amount(spec);
+        let amount = match (own_amount, &load.requests, &load.duration) {
+            (Some(amount), _, _) => amount,
             (None, Some(requests), _) => Amount::Requests(requests.unsigned_abs()),
             (None, None, Some(duration)) => {
                 Amount::DurationSeconds(seconds("load.duration", duration)?)
             }
             (None, None, None) => Amount::DurationSeconds(DEFAULT_WINDOW_SECONDS),
         };
-        let points = points(spec, rate)?;
+        let points = points(spec, rules, rate)?;
         servers::check(spec, &points)?;
-        batch::check(spec, rate)?;
+        rules.check(spec, rate)?;
         let requests = match (amount, rate) {
             (Amount::Requests(requests), _) => requests as f64,
             (Amount::DurationSeconds(seconds), Some(rate)) => rate * seconds,
             (Amount::DurationSeconds(_), None) => f64::INFINITY,
         };
         let most = points.iter().map(|point| point.connections).max();
-        if of_batch.is_none() && requests < 2.0 * most.map_or(0.0, f64::from) {
+        if own_amount.is_none() && requests < 2.0 * most.map_or(0.0, f64::from) {
             return Err(SettingsError::TooManyConnections);
         }
         let looks = looks(spec)?;
@@ -200,35 +174,25 @@ impl Settings {
             tie_level,
             tie_within,
             control: control(spec)?,
-            may_differ: may_differ(spec),
-            counted,
-            units: Units::of(spec),
-            only_reads: request.is_some_and(|it| it.method.is_safe()),
+            may_differ: rules.may_differ(spec),
+            kind,
+            units: rules.units(spec),
+            only_reads: rules.only_reads(spec),
             blocks,
             looks,
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),
             amount,
             rate,
-            sending: sending(spec, rate)?,
+            sending: sending(spec, rules, rate)?,
             points,
             max_error_ratio: match load.sweep.as_ref().and_then(|s| s.max_error_ratio.as_ref()) {
                 None => None,
                 Some(share) => Some(number("load.sweep.maxErrorRatio", share)?),
             },
             warm_up_seconds: seconds("load.warmUp", &load.warm_up)?,
-            ramp_up_seconds: match scenario.and_then(|it| it.ramp_up.as_ref()) {
-                None => 0.0,
-                Some(length) => seconds("scenario.rampUp", length)?,
-            },
-            timeout_seconds: match batch {
-                None => seconds("load.timeout", &load.timeout)?,
-                Some(batch) => seconds("batch.timeout", &batch.timeout)?,
-            },
-            expected_status: request
-                .iter()
-                .flat_map(|it| &it.expected_status)
-                .filter_map(|code| u16::try_from(*code).ok())
-                .collect(),
+            ramp_up_seconds: rules.ramp_up_seconds(spec)?,
+            timeout_seconds: rules.timeout_seconds(spec)?,
+            expected_status: rules.expected_status(spec),
             max_attempts: spec.trials.max_attempts,
             seed: spec.trials.seed.unsigned_abs(),
             idle_seconds: seconds("trials.idleBaseline", &spec.trials.idle_baseline)?,
@@ -254,7 +218,7 @@ impl Settings {
     pub fn is_endurance(&self) -> bool {
         match (self.amount, self.rate) {
             (Amount::DurationSeconds(seconds), _) => seconds >= LONG_WINDOW_SECONDS,
-            (Amount::Requests(_), _) if self.counted == Counted::Executions => true,
+            (Amount::Requests(_), _) if self.kind.rules().is_executed() => true,
             (Amount::Requests(requests), Some(rate)) => {
                 requests as f64 / rate >= LONG_WINDOW_SECONDS
             }
@@ -376,18 +340,6 @@ impl Settings {
             [only] => &only.name,
             _ => self.point_of(block).map_or("", |point| &point.name),
         }
-    }
-}
-
-fn may_differ(spec: &FrugalityBenchmarkSpec) -> MayDiffer {
-    let (request, scenario) = (spec.request.as_ref(), spec.scenario.as_ref());
-    MayDiffer {
-        responses: request.is_none_or(|it| it.responses_may_differ),
-        requests: scenario.is_none_or(|it| it.requests_may_differ),
-        queries: spec.database.is_none()
-            || spec.batch.is_some()
-            || request.is_some_and(|it| it.queries_may_differ)
-            || scenario.is_some_and(|it| it.queries_may_differ),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The plans that a stage may stop a pass with.
 
-use super::Context;
+use super::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS};
 use crate::{
     api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Reason, Verdict},
     plan::{
@@ -22,10 +22,6 @@ use crate::{
 const GRACE_SECONDS: f64 = 60.0;
 /// How often a benchmark at rest is looked at.
 const REST_REQUEUE_SECONDS: f64 = 30.0;
-/// How often a state is looked at that changes without a write of the operator.
-pub(in crate::plan) const BUSY_REQUEUE_SECONDS: f64 = 1.0;
-/// When to look again after a write whose effect the next pass needs.
-pub(in crate::plan) const SOON_SECONDS: f64 = BUSY_REQUEUE_SECONDS / 5.0;
 /// The verdict stays readable for at least this long before the benchmark is deleted. The shortest
 /// `ttlAfterFinished` is as long.
 const READABLE_SECONDS: f64 = 60.0;

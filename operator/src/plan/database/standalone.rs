@@ -8,7 +8,8 @@ use crate::{
         database::provider::{DatabaseProvider, DatabaseState, Made, child},
         facts::{ChildKind, Observed, PodFacts, placement::Labels, pods::last_words},
         objects::{
-            Builder, DATABASE_PORT,
+            Builder,
+            builder::DATABASE_PORT,
             parts::{deployment, literal, requirements, restricted_container, service, words},
         },
         settings::postgresql::{APPLICATION, database_user, parameters},

@@ -6,7 +6,7 @@ use crate::{
         action::ChildObject,
         names,
         objects::{
-            Builder, INJECTOR_UID,
+            builder::{Builder, INJECTOR_UID},
             parts::{
                 LAST_WORDS, deployment, headless_service, literal, peers_service, requirements,
                 restricted, restricted_container, service, words,
@@ -153,7 +153,7 @@ impl Builder<'_> {
         }
         env.extend_from_slice(addresses);
         env.extend(server.env.iter().map(|e| literal(&e.name, &e.value)));
-        let is_executed = self.benchmark.spec.batch.is_some() && !workload.is_backend;
+        let is_executed = self.settings.kind.rules().is_executed() && !workload.is_backend;
         let container = Container {
             name: if workload.is_backend {
                 format!("{BACKEND_CONTAINER}{}", workload.name)

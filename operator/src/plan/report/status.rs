@@ -18,7 +18,7 @@ use crate::{
             estimate::{Estimate, about},
             history::history,
         },
-        settings::{Settings, Units},
+        settings::Settings,
         verdict::{Figures, Judgement, deciding_figure},
     },
     text, time,
@@ -240,10 +240,11 @@ impl Report<'_> {
             columns.energy = energy(figures, &shown);
             columns.rate = over_points(&shown, |result| result.requests_per_second);
             columns.latency = over_points(&shown, |result| result.milliseconds_per_request);
-            let units = Units::of(&self.benchmark.spec);
-            columns.energy = columns.energy.map(|text| units.each(text));
-            columns.rate = columns.rate.map(|text| units.rate(text));
-            columns.latency = columns.latency.map(|text| units.time(text));
+            if let Some(Settings { units, .. }) = self.settings {
+                columns.energy = columns.energy.map(|text| units.each(text));
+                columns.rate = columns.rate.map(|text| units.rate(text));
+                columns.latency = columns.latency.map(|text| units.time(text));
+            }
         }
         columns
     }

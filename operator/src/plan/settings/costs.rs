@@ -2,10 +2,8 @@
 
 use crate::{
     api::{Candidate, CostTerms, Costs, Decimal, FrugalityBenchmarkSpec},
-    plan::settings::{
-        error::SettingsError,
-        read::{number, seconds},
-    },
+    load::read::{number, seconds},
+    plan::settings::error::SettingsError,
 };
 
 /// Joules of a kilowatt-hour.

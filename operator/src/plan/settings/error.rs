@@ -1,8 +1,9 @@
 //! Why a spec can't be carried out.
 
-use frugality_measure::batch::PatternError;
-
-use crate::api::{MAX_BLOCKS_OF_SWEEP, MAX_RESULTS, QuantityError};
+use crate::{
+    api::{MAX_BLOCKS_OF_SWEEP, MAX_RESULTS},
+    load::{read::FieldError, rules::LoadError},
+};
 
 /// A spec that can't be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,35 +11,12 @@ pub enum SettingsError {
     /// Nothing to ask, or two things.
     #[error("spec needs one of request, scenario and batch, and no two")]
     OneLoad,
-    /// A load that no batch can have.
-    #[error(
-        "with a batch there is one execution at a time: leave load.connections, load.rate, load.requests and load.sweep out"
-    )]
-    BatchLoad,
-    /// A candidate that can't be executed.
-    #[error(
-        "candidate {0}: with a batch it needs command, the program that is executed, and neither replicas nor peers"
-    )]
-    BatchCandidate(String),
-    /// Work that is known in no way, or in two.
-    #[error("batch.work needs either pattern or an amount above 0, and not both")]
-    BatchWork,
-    /// A pattern that finds no number.
-    #[error("{field}: {source}")]
-    Pattern {
-        /// Field of the spec.
-        field: &'static str,
-        /// What is wrong.
-        source: PatternError,
-    },
+    /// What the kind of load does not allow.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// A duration or decimal that can't be read.
-    #[error("{field}: {source}")]
-    Quantity {
-        /// Field of the spec.
-        field: &'static str,
-        /// What is wrong.
-        source: QuantityError,
-    },
+    #[error(transparent)]
+    Field(#[from] FieldError),
     /// A rate that is neither `Max` nor a positive number.
     #[error("load.rate must be Max or a whole number of requests per second, not `{0}`")]
     Rate(String),
@@ -122,4 +100,12 @@ pub enum SettingsError {
         /// What it names.
         name: String,
     },
+}
+
+/// A name that is no candidate's.
+pub(super) fn no_candidate(field: &'static str, name: &str) -> SettingsError {
+    SettingsError::NoCandidate {
+        field,
+        name: name.to_owned(),
+    }
 }

@@ -1,10 +1,10 @@
 //! What budgets limit.
 
-use super::{
-    error::SettingsError,
-    read::{no_candidate, number},
+use super::error::{SettingsError, no_candidate};
+use crate::{
+    api::{Budget, FrugalityBenchmarkSpec},
+    load::read::number,
 };
-use crate::api::{Budget, FrugalityBenchmarkSpec};
 
 /// A limit on a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

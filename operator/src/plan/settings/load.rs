@@ -1,12 +1,12 @@
 //! Under which load the candidates are tried.
 
+use crate::{
+    api::{Arrivals, FrugalityBenchmarkSpec, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep},
+    load::rules::{LoadRules, Sending},
+};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::error::SettingsError;
-use crate::api::{
-    Arrivals, DEFAULT_CONNECTIONS, FrugalityBenchmarkSpec, MAX_BLOCKS_OF_SWEEP, MAX_POINTS,
-    MAX_RESULTS, Sweep,
-};
 
 /// Window where the spec names neither duration nor requests.
 pub(super) const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
@@ -22,24 +22,14 @@ pub struct Point {
     pub replicas: Option<i32>,
 }
 
-/// When requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
-    /// After the answer to the connection's last one. At a rate, a connection that is late sends what it missed.
-    Closed,
-    /// The same, but a connection that is late skips what it missed.
-    Skipping,
-    /// When they are due, whether or not earlier ones are answered.
-    Open,
-}
-
 /// Arrivals that only requests at a rate for some time have are refused.
 pub(super) fn sending(
     spec: &FrugalityBenchmarkSpec,
+    rules: &dyn LoadRules,
     rate: Option<f64>,
 ) -> Result<Sending, SettingsError> {
     let load = &spec.load;
-    let is_at_rate = spec.request.is_some() && rate.is_some() && load.requests.is_none();
+    let is_at_rate = rules.has_arrivals() && rate.is_some() && load.requests.is_none();
     match (load.arrivals, load.catch_up) {
         (Arrivals::Closed, true) => Ok(Sending::Closed),
         (Arrivals::Closed, false) if is_at_rate => Ok(Sending::Skipping),
@@ -59,13 +49,11 @@ pub(super) fn rate(rate: &IntOrString) -> Result<Option<f64>, SettingsError> {
 
 pub(super) fn points(
     spec: &FrugalityBenchmarkSpec,
+    rules: &dyn LoadRules,
     rate: Option<f64>,
 ) -> Result<Vec<Point>, SettingsError> {
     let sweep = spec.load.sweep.as_ref();
-    let one = [spec.load.connections.unwrap_or(match spec.batch {
-        Some(_) => 1,
-        None => DEFAULT_CONNECTIONS,
-    })];
+    let one = [spec.load.connections.unwrap_or(rules.default_connections())];
     let of = |list: fn(&Sweep) -> &[i32]| sweep.map(list).filter(|list| !list.is_empty());
     let connections = of(|sweep| &sweep.connections).unwrap_or(&one);
     let replicas = of(|sweep| &sweep.replicas);

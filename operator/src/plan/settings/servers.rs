@@ -2,12 +2,12 @@
 
 use crate::{
     api::{ALLOWED_PARAMETERS, Candidate, Database, FrugalityBenchmarkSpec},
+    load::read::seconds,
     plan::settings::{
         error::SettingsError,
         load::Point,
         pods::{addresses_of, pods_of},
         postgresql::parameters,
-        read::seconds,
     },
 };
 

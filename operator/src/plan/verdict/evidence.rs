@@ -1,5 +1,24 @@
 //! The trials that a judgement rests on, and each candidate's figures from them.
 
+use crate::{
+    api::{
+        Boundary, CandidateResult, CostTerms, DecidingFigure, Expanded, Figure, FrugalityTrial,
+        FrugalityTrialStatus, Outcome, seven_digits,
+    },
+    load::units::Units,
+    plan::{
+        ledger::{Ledger, Part},
+        settings::{
+            Look, Point, Quantity, Settings,
+            costs::{Cost, Rates},
+        },
+        verdict::{
+            costs::cost_of,
+            detection::{Undetected, undetected},
+        },
+    },
+    text,
+};
 use frugality_measure::reading::Provenance;
 use frugality_measure::{
     energy::EnergyFigures,
@@ -9,25 +28,6 @@ use frugality_measure::{
         serial::{self, Correlation},
         uncertainty::expanded,
     },
-};
-
-use crate::{
-    api::{
-        Boundary, CandidateResult, CostTerms, DecidingFigure, Expanded, Figure, FrugalityTrial,
-        FrugalityTrialStatus, Outcome, seven_digits,
-    },
-    plan::{
-        ledger::{Ledger, Part},
-        settings::{
-            Look, Point, Quantity, Settings, Units,
-            costs::{Cost, Rates},
-        },
-        verdict::{
-            costs::cost_of,
-            detection::{Undetected, undetected},
-        },
-    },
-    text,
 };
 
 /// What is measured in a trial.

@@ -12,7 +12,7 @@ use crate::{
     digest::hex_digest,
     plan::{
         ledger::{Ledger, Next, Part},
-        settings::{Counted, ERROR, Look, Quantity, Settings},
+        settings::{ERROR, Look, Quantity, Settings},
         verdict::{
             budgets::budgets,
             evidence::Evidence,
@@ -59,10 +59,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             format!(
                 "candidate {} {}{}: {}",
                 hopeless.spec.candidate,
-                match settings.counted {
-                    Counted::Requests | Counted::Cycles => "answered no request as expected",
-                    Counted::Executions => "was never executed as expected",
-                },
+                settings.kind.rules().never_succeeded(),
                 text::at(&hopeless.spec.point, settings.points.len() > 1),
                 answers(hopeless)
             ),

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use frugality_measure::{
     attempt::{self, Assessment, Windows, assess, same_answers, windows},
     energy::{EnergyFigures, Limits, Window},
-    k6::SCRIPT_EXCEPTION,
     load::RequestFigures,
     report::{InjectionReport, ReportError},
     void::Void,
@@ -23,7 +22,6 @@ use crate::{
         ledger::outcome_of,
         objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
         protocol::SETTLE_SECONDS,
-        settings::Counted,
         stages::attempt::step::{Attempt, READING_PATIENCE_SECONDS, Step, last_reading},
     },
     text,
@@ -42,16 +40,14 @@ impl Attempt<'_> {
     ) -> Step {
         let report = match InjectionReport::decode(&end.message) {
             Ok(report) => report,
-            // Another attempt would end alike.
             Err(ReportError::InjectorFailed {
-                message,
-                exit_code: Some(SCRIPT_EXCEPTION),
-                ..
-            }) if self.builder.settings.counted == Counted::Cycles => {
-                return self.fail(status, Reason::ScriptFailed, &message);
-            }
-            Err(ReportError::InjectorFailed { message, .. }) => {
-                return self.void(status, Reason::InjectorFailed, &message);
+                message, exit_code, ..
+            }) => {
+                let rules = self.builder.settings.kind.rules();
+                return match exit_code.and_then(|code| rules.lasting_failure(code)) {
+                    Some(reason) => self.fail(status, reason, &message),
+                    None => self.void(status, Reason::InjectorFailed, &message),
+                };
             }
             Err(error) => {
                 let message = format!("{error}; exit code {} {}", end.exit_code, end.reason);
