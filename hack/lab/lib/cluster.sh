@@ -134,7 +134,7 @@ cluster_up() {
   say "the cluster is up, $((SECONDS - started))s after the command; try: $LAB_COMMAND kubectl get nodes"
 }
 
-# board_up NODE: adds one more node to measure. It has the role `board`, so a benchmark uses it only if it names it.
+# board_up NODE: adds one more node to measure. A benchmark uses this node only if its spec names the node.
 board_up() {
   local node=$1
   if ! node_pid "$node" >/dev/null; then
