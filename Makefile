@@ -1,66 +1,66 @@
-# make help lists the targets. The targets only call scripts in hack/, which can also be run by hand.
+# `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
 .PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters articles accuracy fuzz lab generate images up down clean
 
-help: ## list the targets
+help: ## list the targets: at once
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: ## start a cluster in a box, install the chart, run examples/rust-vs-python.yaml; ARGS="--context NAME …" for your own cluster
+demo: ## run examples/rust-vs-python.yaml in the cluster in a box: ten minutes; ARGS="--context NAME …" uses your own cluster
 	hack/demo $(ARGS)
 
-test: ## everything that CI runs, including the end-to-end tests on the cluster in a box
+test: ## run all tests that CI runs, end-to-end tests in the cluster in a box included: about 40 minutes
 	hack/test
 
-lint: ## format, clippy, gofmt, go vet, shellcheck, chart lint
+lint: ## check with rustfmt, clippy, gofmt, go vet and shellcheck: half a minute if dependencies are built
 	hack/test lint
 
-unit: ## the tests that need no cluster
+unit: ## run the tests that need no cluster: 8 minutes if dependencies are built
 	hack/test unit
 
-tracer: ## the proof of the energy figures, short form; hack/tracer --whole tests all factors
+tracer: ## prove the energy figures, short form: about two minutes if mutants are built; hack/tracer --whole has all factors
 	hack/tracer
 
-e2e: ## the end-to-end tests of user journeys, on the cluster in a box
+e2e: ## run the end-to-end tests in the cluster in a box: about 25 minutes
 	hack/test e2e
 
-survival: ## runs with every kind of disturbance, on the cluster in a box: half an hour
+survival: ## disturb a run in every way, in the cluster in a box: half an hour
 	hack/test survival
 
-adversary: ## attempts to falsify a figure or a verdict, on the cluster in a box: a quarter of an hour
+adversary: ## try to falsify a figure or a verdict, in the cluster in a box: a quarter of an hour
 	hack/test adversary
 
-meters: ## the same benchmark with a model, a plug and Kepler, on the cluster in a box: a quarter of an hour
+meters: ## run one benchmark with a power model, a plug and Kepler, in the cluster in a box: a quarter of an hour
 	hack/test meters
 
-articles: ## the examples of docs/articles.md in their short forms, on the cluster in a box: nearly five hours
+articles: ## run the short forms of the examples in docs/articles.md, in the cluster in a box: nearly five hours
 	hack/test articles
 
-bench: ## the cost of the node meter: memory, CPU, time per scrape
+bench: ## measure memory, CPU and scrape time of the node meter: samples for 30 s, then scrapes
 	hack/bench
 
-accuracy: ## known joules, false winners, power, coverage; an operator crash after every write; the whole tracer bench
+accuracy: ## check joules, false winners, power, coverage (6 minutes), then the operator killed after every write, and hack/tracer --whole
 	hack/accuracy
 
-fuzz: ## a million damaged inputs for each parser of foreign text
+fuzz: ## send a million damaged inputs to each parser of foreign text: 12 minutes for three parsers
 	cargo run --quiet --release --locked --bin fuzz
 
-lab: ## the tests of the cluster in a box itself, in a second box next to the first
+lab: ## test the cluster in a box itself, in a second box: minutes
 	hack/lab/selftest
 
-generate: ## write the generated files: CRDs, API reference, documentation of the chart's values
+generate: ## write the CRDs, the API reference and the chart's documented values: seconds after the build
 	hack/generate
 
-images: ## every image for amd64 and arm64, as build/ARCH/IMAGE.tar; hack/images --help for one, a push, k3s
+images: ## build every image for amd64 and arm64 as build/ARCH/IMAGE.tar: minutes; hack/images --help: one architecture, push, k3s
 	hack/images --arch all
 
-arm64: ## test the images for a Raspberry Pi: run them under emulation, import and push them
+arm64: ## run, import and push the images for a Raspberry Pi under emulation: 25 minutes the first time
 	hack/test arm64
 
-up: ## start the cluster in a box and install the operator
+up: ## start the cluster in a box and install the operator: a minute; half an hour the first time
 	hack/install
 
-down: ## stop the cluster in a box
+down: ## end the cluster in a box: seconds
 	hack/lab/lab down
 
-clean: ## remove the build output of this checkout; keep the lab's cache (hack/lab/lab clean removes it)
+clean: ## remove the build results of this checkout: seconds; hack/lab/lab clean removes the lab's cache
 	rm -rf target build
