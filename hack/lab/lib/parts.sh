@@ -12,6 +12,7 @@ declare -A PART_MODULE=(
   [cloudnative-pg]=github.com/cloudnative-pg/cloudnative-pg
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3
+  [vale]=github.com/vale-cli/vale/v3
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
@@ -21,6 +22,7 @@ declare -A PART_WITHOUT=(
   [cloudnative-pg]="Without it ('up --without cloudnative-pg') the cluster works, but a benchmark says that CloudNativePG is missing."
   [fortio]="Without it ('up --without fortio') the cluster works, but there is no load to inject."
   [helm]="Without it ('up --without helm') the cluster works, but the chart cannot be installed."
+  [vale]="Without it the box works, but hack/english cannot check the English."
 )
 # binary: the part it belongs to, and the package it is built from.
 declare -A BINARY_PART=(
@@ -28,6 +30,7 @@ declare -A BINARY_PART=(
   [kubelet]=kubernetes [kube-proxy]=kubernetes [kubectl]=kubernetes
   [kine]=kine [coredns]=coredns [local-path-provisioner]=local-path-provisioner
   [manager]=cloudnative-pg [fortio]=fortio [helm]=helm
+  [vale]=vale
 )
 declare -A BINARY_PACKAGE=(
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -42,10 +45,13 @@ declare -A BINARY_PACKAGE=(
   [manager]=github.com/cloudnative-pg/cloudnative-pg/cmd/manager
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3/cmd/helm
+  [vale]=github.com/vale-cli/vale/v3/cmd/vale
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
+# Built only if named: the box does not need them, but hack/english needs Vale.
+TOOLS=(vale)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
@@ -72,10 +78,11 @@ part_ldflags() {
       ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     local-path-provisioner) printf ' -X main.VERSION=%s' "$version" ;;
+    vale) printf ' -X main.version=%s' "${version#v}" ;;
   esac
 }
 
-part_cgo() { case $1 in kine) echo 1 ;; *) echo 0 ;; esac; }
+part_cgo() { case $1 in kine | vale) echo 1 ;; *) echo 0 ;; esac; }
 
 # Where a part's binaries are or will be.
 part_dir() {
@@ -89,7 +96,7 @@ part_dir() {
 # The path of one binary; it must have been built.
 binary_path() {
   local part=${BINARY_PART[$1]:-}
-  [[ -n $part ]] || die "no part is called '$1'" "There are: ${BINARIES[*]}"
+  [[ -n $part ]] || die "no part is called '$1'" "There are: ${BINARIES[*]} ${TOOLS[*]}"
   local path
   path="$(part_dir "$part")/$1"
   [[ -x $path ]] || die "$1 is not built yet" "'lab build' builds all parts, 'lab build $1' this one."
@@ -131,7 +138,7 @@ require_go() {
   command -v go >/dev/null || die "the Go toolchain is missing" \
     "The box's parts are built from Go modules: put Go $go or later on the PATH." \
     "Nothing of the box works without it."
-  [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite" \
+  [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite, Vale for its parsers" \
     "On Debian: apt-get install gcc libc6-dev"
 }
 
@@ -143,7 +150,7 @@ build_parts() {
   require_go
   for binary in "${wanted[@]}"; do
     part=${BINARY_PART[$binary]:-}
-    [[ -n $part ]] || die "no part is called '$binary'" "There are: ${BINARIES[*]}"
+    [[ -n $part ]] || die "no part is called '$binary'" "There are: ${BINARIES[*]} ${TOOLS[*]}"
     [[ -x "$(part_dir "$part")/$binary" ]] || missing+=("$binary")
   done
   ((${#missing[@]})) || return 0
