@@ -11,7 +11,7 @@ demo: ## start a cluster in a box, install the chart, run examples/rust-vs-pytho
 test: ## everything that CI runs, including the end-to-end tests on the cluster in a box
 	hack/test
 
-lint: ## format, clippy, gofmt, go vet, shellcheck, chart lint
+lint: ## format, clippy, gofmt, go vet, shellcheck, English
 	hack/test lint
 
 unit: ## the tests that need no cluster
