@@ -55,10 +55,11 @@ kube() { box_exec "$LAB_DIR/bin/kubectl" "$@"; }
 
 # Prints a hash of everything that defines a box. It shows whether this checkout would start the same box.
 box_fingerprint() {
-  local part
+  local binary
   {
     cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,network,supervise,cgroups}.sh
-    for part in "${!PART_MODULE[@]}"; do part_dir "$part"; done | sort
+    # Of the box's own parts alone: a new version of a tool is no other box.
+    for binary in "${BINARIES[@]}"; do part_dir "${BINARY_PART[$binary]}"; done
   } | sha256sum | cut -c1-16
 }
 

@@ -11,6 +11,7 @@ declare -A PART_MODULE=(
   [cloudnative-pg]=github.com/cloudnative-pg/cloudnative-pg
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3
+  [vale]=github.com/vale-cli/vale/v3
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
@@ -20,6 +21,7 @@ declare -A PART_WITHOUT=(
   [cloudnative-pg]="Without it ('up --without cloudnative-pg') the cluster works, but a benchmark reports that CloudNativePG is missing."
   [fortio]="Without it ('up --without fortio') the cluster works, but there is no load to inject."
   [helm]="Without it ('up --without helm') the cluster works, but the chart cannot be installed."
+  [vale]="Without it the box works, but hack/english cannot check the English."
 )
 # Binary: its part; and its Go package.
 declare -A BINARY_PART=(
@@ -27,6 +29,7 @@ declare -A BINARY_PART=(
   [kubelet]=kubernetes [kube-proxy]=kubernetes [kubectl]=kubernetes
   [kine]=kine [coredns]=coredns [local-path-provisioner]=local-path-provisioner
   [manager]=cloudnative-pg [fortio]=fortio [helm]=helm
+  [vale]=vale
 )
 declare -A BINARY_PACKAGE=(
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -41,10 +44,13 @@ declare -A BINARY_PACKAGE=(
   [manager]=github.com/cloudnative-pg/cloudnative-pg/cmd/manager
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3/cmd/helm
+  [vale]=github.com/vale-cli/vale/v3/cmd/vale
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
+# Built only if named: the box does not need them, but hack/english needs Vale.
+TOOLS=(vale)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
@@ -71,10 +77,11 @@ part_ldflags() {
       ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     local-path-provisioner) printf ' -X main.VERSION=%s' "$version" ;;
+    vale) printf ' -X main.version=%s' "${version#v}" ;;
   esac
 }
 
-part_cgo() { case $1 in kine) echo 1 ;; *) echo 0 ;; esac; }
+part_cgo() { case $1 in kine | vale) echo 1 ;; *) echo 0 ;; esac; }
 
 # Prints the directory of a part's binaries, built or not.
 part_dir() {
@@ -88,7 +95,7 @@ part_dir() {
 # Prints the path of a binary, which must be built.
 binary_path() {
   local part=${BINARY_PART[$1]:-}
-  [[ -n $part ]] || die "no binary is named '$1'" "Binaries: ${BINARIES[*]}"
+  [[ -n $part ]] || die "no binary is named '$1'" "Binaries: ${BINARIES[*]} ${TOOLS[*]}"
   local path
   path="$(part_dir "$part")/$1"
   [[ -x $path ]] || die "$1 is not built yet" "'lab build' builds all binaries, 'lab build $1' only this one."
@@ -129,7 +136,7 @@ require_go() {
   command -v go >/dev/null || die "the Go toolchain is missing" \
     "The box's parts are built from Go modules: put Go $go or later on the PATH." \
     "The box does not work without it."
-  [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite" \
+  [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite, Vale for its parsers" \
     "On Debian: apt-get install gcc libc6-dev"
 }
 
@@ -141,7 +148,7 @@ build_parts() {
   require_go
   for binary in "${wanted[@]}"; do
     part=${BINARY_PART[$binary]:-}
-    [[ -n $part ]] || die "no binary is named '$binary'" "Binaries: ${BINARIES[*]}"
+    [[ -n $part ]] || die "no binary is named '$binary'" "Binaries: ${BINARIES[*]} ${TOOLS[*]}"
     [[ -x "$(part_dir "$part")/$binary" ]] || missing+=("$binary")
   done
   ((${#missing[@]})) || return 0
