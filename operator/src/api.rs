@@ -1,7 +1,7 @@
-//! The resource: what a user writes, what the operator answers, and the ledger between them.
+//! The custom resources: the benchmark that a user writes, its status, and the ledger of attempts.
 //!
-//! The CRDs in `crds/` are generated from these types; their doc comments are the field
-//! descriptions that `kubectl explain` shows.
+//! The CRDs in `crds/` are generated from these types. `kubectl explain` shows their doc comments as field
+//! descriptions.
 
 mod batch;
 mod benchmark;
@@ -48,18 +48,18 @@ pub use self::trial::{
 pub const GROUP: &str = "frugality.dev";
 /// Label on every child: UID of the benchmark that owns it.
 pub const LABEL_BENCHMARK_UID: &str = "frugality.dev/benchmark-uid";
-/// Label on every child: ID of the run that it belongs to.
+/// Label on every child: ID of its run.
 pub const LABEL_RUN: &str = "frugality.dev/run";
-/// Label on an entry of the ledger: ID of what was measured, which a re-run leaves as it is.
+/// Label on an entry of the ledger: ID of the measurement, which a re-run does not change.
 pub const LABEL_MEASUREMENT: &str = "frugality.dev/measurement";
 /// Label on the children of one attempt: name of its `FrugalityTrial`.
 pub const LABEL_TRIAL: &str = "frugality.dev/trial";
-/// Label on a candidate's pods: the candidate's name, or that of its backend.
+/// Label on a candidate's pods: name of the candidate or of the backend.
 pub const LABEL_WORKLOAD: &str = "frugality.dev/workload";
-/// Label on every child: what it is for; see [`Role`].
+/// Label on every child: its purpose; see [`Role`].
 pub const LABEL_ROLE: &str = "frugality.dev/role";
 
-/// What a child object is for.
+/// Purpose of a child object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A candidate's server under test.
