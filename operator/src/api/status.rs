@@ -427,8 +427,9 @@ pub struct CandidateResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_growth_bytes_per_hour: Option<Figure>,
     /// Growth of the candidate's mean latency in the measured window, in milliseconds per hour: mean of the
-    /// trials' slopes. Present only if no container was restarted and every window is long. A window is long if it
-    /// has ten minutes, by `load.duration` or `load.rate`, or at least a million requests.
+    /// trials' slopes. Present only if every window has at least ten minutes and no container was restarted. Also,
+    /// the spec must announce a long window: ten minutes by `load.duration`, ten minutes by `load.requests` over
+    /// `load.rate`, or a million requests at `Max`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_drift_milliseconds_per_hour: Option<Figure>,
     /// CPU use of the injector and of the measured node, and whether the injector limited the figures.
