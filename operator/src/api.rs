@@ -1,33 +1,35 @@
-//! The resource: what a user writes, what the operator answers, and the ledger between them.
+//! The custom resources: the benchmark that a user writes, its status, and the ledger of attempts.
 //!
-//! The CRDs in `crds/` are generated from these types; their doc comments are the field
-//! descriptions that `kubectl explain` shows.
+//! The CRDs in `crds/` are generated from these types. `kubectl explain` shows their doc comments as field
+//! descriptions.
 
 mod batch;
 mod benchmark;
 mod candidate;
 pub mod condition;
 mod costs;
+mod figure;
 mod labels;
 mod load;
 mod parameters;
 mod quantity;
 mod reason;
 mod scenario;
+mod schema;
 mod status;
 mod trial;
 
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
-    Boundary, Budget, ConfigMapSeed, Database, DecidingFigure, Energy, FrugalityBenchmark,
-    FrugalityBenchmarkSpec, Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request,
-    Seed, Storage, Trials,
+    Boundary, Budget, ConfigMapSeed, Database, Energy, FrugalityBenchmark, FrugalityBenchmarkSpec,
+    Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request, Seed, Storage, Trials,
 };
 pub use self::candidate::{
     Backend, Candidate, EnvVar, MAX_BACKENDS, MAX_PODS, MAX_REPLICAS, PullPolicy, ResourceList,
     Resources, SecretName, Server,
 };
 pub use self::costs::{Carbon, Costs, Money};
+pub use self::figure::{DecidingFigure, Expanded, Figure, seven_digits};
 pub use self::labels::{
     GROUP, LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL,
     LABEL_WORKLOAD, Role,
@@ -41,9 +43,9 @@ pub use self::reason::Reason;
 pub use self::scenario::{CheckResult, CycleResult, Scenario};
 pub use self::status::{
     BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
-    CostPerMillion, CostTerms, Expanded, Figure, FrugalityBenchmarkStatus, InjectorLimits,
-    InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
-    PastVerdict, Progress, SweepResult, Verdict, WorkloadResult, seven_digits,
+    CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits, InjectorResult,
+    LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum, PastVerdict, Progress,
+    SweepResult, Verdict, WorkloadResult,
 };
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

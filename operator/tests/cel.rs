@@ -806,7 +806,7 @@ fn boards_are_of_candidates_without_a_database() {
     let pi = || json!({"kubernetes.io/hostname": "pi-5"});
     let [contacts] = database("seed", json!({"contacts": 10}));
     rule(
-        "a database is on one node, beside its candidates",
+        "a database runs on one node, together with its candidates",
         &[of(board(pi())), contacts],
         &[of(board(pi()))],
     );
@@ -823,7 +823,7 @@ fn boards_are_of_candidates_without_a_database() {
         [of(candidate)]
     };
     rule(
-        "a candidate's costs are those of a node of its own",
+        "a candidate's costs need a node of its own",
         &priced(candidate(SERVER)),
         &priced(board(pi())),
     );

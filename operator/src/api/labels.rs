@@ -1,21 +1,21 @@
-//! The API group, and the labels of what the operator makes.
+//! The API group, and the labels of the operator's objects.
 
 /// API group of every kind here.
 pub const GROUP: &str = "frugality.dev";
 /// Label on every child: UID of the benchmark that owns it.
 pub const LABEL_BENCHMARK_UID: &str = "frugality.dev/benchmark-uid";
-/// Label on every child: ID of the run that it belongs to.
+/// Label on every child: ID of its run.
 pub const LABEL_RUN: &str = "frugality.dev/run";
-/// Label on an entry of the ledger: ID of what was measured, which a re-run leaves as it is.
+/// Label on an entry of the ledger: ID of the measurement, which a re-run does not change.
 pub const LABEL_MEASUREMENT: &str = "frugality.dev/measurement";
 /// Label on the children of one attempt: name of its `FrugalityTrial`.
 pub const LABEL_TRIAL: &str = "frugality.dev/trial";
-/// Label on a candidate's pods: the candidate's name, or that of its backend.
+/// Label on a candidate's pods: name of the candidate or of the backend.
 pub const LABEL_WORKLOAD: &str = "frugality.dev/workload";
-/// Label on every child: what it is for; see [`Role`].
+/// Label on every child: its purpose; see [`Role`].
 pub const LABEL_ROLE: &str = "frugality.dev/role";
 
-/// What a child object is for.
+/// Purpose of a child object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A candidate's server under test.

@@ -1,5 +1,5 @@
-//! Passwords of the databases that the operator runs itself. They are made where the Secret is created and
-//! kept nowhere else.
+//! Passwords of the databases that the operator runs itself. The operator makes them when it creates the Secret
+//! and keeps them nowhere else.
 
 use std::{fs::File, io, io::Read as _};
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 
 use crate::digest::hex_digest;
 
-/// The Secret of a login with a new password, and with the URI that has it.
+/// A login's Secret with a new password, and with the URI that contains the password.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_login_has_a_password_of_its_own_which_its_uri_has_too() {
+    fn every_login_has_its_own_password_and_its_uri_contains_it() {
         let secret = Secret {
             string_data: Some(
                 [
