@@ -1,6 +1,6 @@
-//! Whether an API server would take what is written, as far as the definitions' schemas say it. A crate for JSON
-//! schemas would do; its features would have half of the operator compiled once for the tests and once for the
-//! images.
+//! Checks whether an API server would accept a status, as far as the schemas of the CRDs decide it. A crate
+//! for JSON schemas would do this too. Its features, however, would make cargo compile half of the operator
+//! twice: for the tests and for the images.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -8,7 +8,7 @@ use frugality_operator::crd::definitions;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The statuses' schemas by kind.
+/// The schemas of the statuses, by kind.
 static STATUSES: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
     let of = |definition: Value| {
         let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
@@ -21,7 +21,7 @@ static STATUSES: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// A status that the API server would take whole.
+/// Asserts that the API server would store the whole status.
 #[track_caller]
 pub(crate) fn assert_taken(kind: &str, status: &impl Serialize) {
     let known = STATUSES.iter().find(|(known, _)| known == kind);
@@ -35,7 +35,7 @@ pub(crate) fn assert_taken(kind: &str, status: &impl Serialize) {
     assert!(faults.is_empty(), "{kind}: {faults:#?}");
 }
 
-/// Adds what is wrong with a value.
+/// Appends every violation of the schema to `faults`.
 fn look(schema: &Value, value: &Value, path: &str, faults: &mut Vec<String>) {
     let mut fault = |what: String| faults.push(format!("{path}: {what}"));
     if value.is_null() && schema["nullable"] == true {
