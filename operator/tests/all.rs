@@ -1,5 +1,5 @@
-//! The operator's tests as one program: each of its own would be compiled and linked with all of the
-//! Kubernetes client again.
+//! One program holds all of the operator's tests. With one program per file, cargo would compile and link the
+//! Kubernetes client again for each file.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
 
@@ -40,7 +40,7 @@ mod verdict_sweep;
 mod verdict_sweep_errors;
 mod workloads;
 
-/// Without a line above, a file's tests would not be run.
+/// Without its `mod` line above, a file's tests would not run.
 #[test]
 fn every_file_beside_this_one_is_part_of_it() {
     let this = include_str!("all.rs");

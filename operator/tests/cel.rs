@@ -1,6 +1,7 @@
-//! The rules by which the API server refuses a spec, tried without one: each has a spec that breaks
-//! it, with its message, and one just inside. The rule of `load.rate` alone uses a function (`type`)
-//! that only an API server has; it is left to the tests on a cluster.
+//! The rules by which the API server refuses a spec, evaluated without an API server. For each rule, a test
+//! has a spec that breaks the rule, the rule's message, and a spec just inside the limit. The rule of
+//! `load.rate` uses the function `type`, which only an API server has. The tests on a cluster cover that
+//! rule.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ fn schema<K: CustomResourceExt>() -> Value {
     schema
 }
 
-/// The messages that the API server would answer with.
+/// The messages of the rules that the object breaks.
 fn refusals(schema: &Value, object: &Value, earlier: Option<&Value>) -> Vec<String> {
     match Validator::new().validate(schema, object, earlier) {
         Ok(()) => Vec::new(),
@@ -37,7 +38,7 @@ fn put(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// What is null the API server takes for absent.
+/// The API server treats null as absent.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(without_nulls),
@@ -58,7 +59,7 @@ fn benchmark(changes: &[(&str, Value)]) -> Value {
     object
 }
 
-/// The first change breaks the rule, the second keeps it.
+/// `broken` breaks the rule, `kept` satisfies the rule.
 #[track_caller]
 fn rule(message: &str, broken: &[(&str, Value)], kept: &[(&str, Value)]) {
     let schema = schema::<FrugalityBenchmark>();
@@ -71,7 +72,7 @@ fn rule(message: &str, broken: &[(&str, Value)], kept: &[(&str, Value)]) {
     assert!(told.is_empty(), "{kept:?} is answered with {told:?}");
 }
 
-/// Names of two candidates; the first is that of the smallest benchmark.
+/// Names of two candidates. The smallest benchmark has the first one.
 const SERVER: &str = "server";
 const BEFORE: &str = "before";
 
@@ -79,14 +80,15 @@ fn candidate(name: &str) -> Value {
     json!({"name": name, "image": "example.org/server:1"})
 }
 
-/// A database with some field of its own.
+/// A database with this field set.
 fn database(field: &str, value: Value) -> [(&'static str, Value); 1] {
     let mut database = json!({"seed": {"contacts": 10}});
     database[field] = value;
     [("spec/database", database)]
 }
 
-/// A duration from `least` to `most`, both allowed.
+/// Checks both limits of a duration. `least` and `most` each hold a value just outside and the limit, which
+/// is allowed.
 fn duration_rule(message: &str, path: &str, least: [&str; 2], most: [&str; 2]) {
     for [outside, inside] in [least, most] {
         let long = ("spec/deadline", json!("336h"));
@@ -185,7 +187,7 @@ fn looks_ascend_and_end_with_the_blocks() {
         rule(message, &of(bad), &of(good.clone()));
     }
     let message = "trials.looks must end with trials.blocks";
-    // 10 is also what stands there when blocks are left out.
+    // 10 is also the default of `blocks`, which the API server fills in. The rule therefore accepts 10.
     let left_out = json!({"blocks": 10, "looks": [10, 15, 20]});
     let other = json!({"blocks": 15, "looks": [10, 15, 20]});
     rule(message, &of(other.clone()), &of(good));
@@ -542,7 +544,7 @@ fn the_database_has_connections_for_the_pool() {
     };
     let message = "database.parameters.max_connections leaves too few";
     rule(message, &of("29"), &of("30"));
-    // What is no number is PostgreSQL's to refuse.
+    // PostgreSQL refuses a value that is not a number. The rule does not.
     rule(message, &of("5"), &of("many"));
 }
 
@@ -696,7 +698,7 @@ fn the_injector_is_not_put_on_the_measured_node() {
 
 #[test]
 fn the_deadline_is_longer_than_the_trials() {
-    // Two candidates and a control, 6 blocks, each 9 + 10 + 30 + 20 s: 1242 s.
+    // Two candidates and a control, 6 blocks, 9 + 10 + 30 + 20 s per trial: 1242 s.
     let of = |deadline: &str, trials: Value| {
         let mut trials = trials;
         trials["control"] = json!("server");
@@ -711,7 +713,7 @@ fn the_deadline_is_longer_than_the_trials() {
     let message = "spec.deadline is shorter than the trials must take";
     let six = || json!({"blocks": 6});
     rule(message, &of("1241s", six()), &of("1242s", six()));
-    // At every point of a sweep, unless it may end at the first one.
+    // The trials at every point count, unless errors may end the sweep at its first point.
     let at = |deadline: &str, sweep: Value| {
         let mut of = of(deadline, six());
         of[1].1 = json!({"duration": "20s", "warmUp": "10s", "sweep": sweep});
@@ -723,10 +725,11 @@ fn the_deadline_is_longer_than_the_trials() {
     rule(message, &at("3725s", replicas()), &at("3726s", replicas()));
     let some = || json!({"connections": [1, 2, 4], "maxErrorRatio": "0.01"});
     rule(message, &at("1241s", some()), &at("1242s", some()));
-    // It may end at the first look.
+    // The run may end at the first look.
     let looks = || json!({"looks": [6, 50]});
     rule(message, &of("1241s", looks()), &of("1242s", looks()));
-    // A number of requests takes at least the shortest window; without either it is a minute.
+    // A number of requests takes at least the shortest window. Without `requests` and `duration`, the window
+    // is one minute.
     let mut requests = of("1241s", six());
     requests[1].1 = json!({"requests": 1000});
     let mut longer = requests.clone();
@@ -926,7 +929,7 @@ fn a_body_goes_with_a_method_that_has_one() {
     }
 }
 
-/// Changes that put a script in the place of the request.
+/// Changes that replace the request by a script.
 fn scripted<'a>(scenario: Value, load: Value) -> Vec<(&'a str, Value)> {
     vec![
         ("spec/request", Value::Null),
@@ -1025,7 +1028,7 @@ fn agents_join_within_the_warm_up() {
     rule(message, &of("500ms", "10s"), &of("1s", "10s"));
 }
 
-/// Changes that make a program of the candidate.
+/// Changes that replace the request by a program of the candidate.
 fn executed<'a>(batch: Value, load: Value, changes: &Value) -> Vec<(&'a str, Value)> {
     let mut candidate = json!({"name": "rust", "image": "x", "command": ["stockfish"]});
     for (name, value) in changes.as_object().unwrap() {

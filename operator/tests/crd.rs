@@ -1,4 +1,4 @@
-//! The CRDs: what the cluster is given is what the types say, and what a user writes is read so.
+//! The CRDs: their files match the types, and the types read the YAML that a user writes.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ fn the_reference_is_what_the_types_generate() {
     );
 }
 
-/// Every schema of a tree, with its path.
+/// Visits every schema of a tree, with its path.
 fn walk(path: &str, schema: &Value, visit: &mut dyn FnMut(&str, &Value)) {
     visit(path, schema);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -228,7 +228,7 @@ fn the_columns_answer_the_question() {
             "Age"
         ]
     );
-    // Each shows a field that exists.
+    // Each column shows a field that exists.
     for (columns, (file, schema)) in [benchmark, trial].iter().zip(schemas()) {
         for (name, path) in columns.iter().filter(|(name, _)| name != "Age") {
             let field = path
@@ -258,7 +258,7 @@ fn the_status_is_a_subresource_and_the_short_names_are_short() {
     }
 }
 
-/// Tools that know kstatus take an object without a status for one that is ready.
+/// Tools that know kstatus treat an object without a status as ready.
 #[test]
 fn a_benchmark_that_nobody_has_seen_says_so() {
     let (_, schema) = schemas().remove(0);
@@ -270,8 +270,8 @@ fn a_benchmark_that_nobody_has_seen_says_so() {
     assert_eq!(summary(&seen), "two: not seen by the operator yet\n");
 }
 
-/// `kubectl apply` compares lists as wholes: one that the API server has filled in is never that of the file, and an
-/// unchanged file would be `configured`.
+/// `kubectl apply` compares whole lists. If the API server filled in a default, the list would never equal
+/// the list in the file. kubectl would then report an unchanged file as `configured`.
 #[test]
 fn what_a_user_writes_into_a_list_stays_as_it_is() {
     let (_, schema) = schemas().remove(0);
@@ -318,7 +318,7 @@ fn decimals_are_written_as_numbers() {
     );
 }
 
-/// Of the one benchmark in a file.
+/// The spec of the only benchmark in a file.
 fn spec(path: &Path) -> FrugalityBenchmarkSpec {
     let mut all = specs(path);
     assert_eq!(all.len(), 1, "{}", path.display());
@@ -369,7 +369,7 @@ fn the_smallest_benchmark_has_the_documented_defaults() {
     assert_eq!(settings.points[0].name, "c4-max");
 }
 
-/// Fields that a schema requires and a value lacks, by path.
+/// Paths of the fields that a schema requires and a value lacks.
 fn lacking(path: &str, schema: &Value, value: &Value) -> Vec<String> {
     if let Value::Array(items) = value {
         let of_item = |item| lacking(&format!("{path}[]"), &schema["items"], item);
@@ -387,7 +387,7 @@ fn lacking(path: &str, schema: &Value, value: &Value) -> Vec<String> {
     lacked
 }
 
-/// As the API server sees it, before any type of ours does.
+/// The object as the API server sees it, before our types read it.
 #[test]
 fn the_smallest_benchmark_has_all_that_is_required() {
     let text = include_str!("fixtures/smallest.yaml");

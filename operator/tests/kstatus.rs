@@ -1,5 +1,5 @@
-//! What kstatus' own code is asked about (`tests/kstatus`): the benchmark in each of its states, as the API server
-//! has it.
+//! The benchmark in each of its states, as the API server stores it. `tests/kstatus` runs kstatus' code on
+//! these states.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::common::{
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kstatus/states.json");
 
-/// What kstatus looks at. Words and figures are left out: they change more often.
+/// The fields that kstatus reads. Messages and figures are left out, because they change more often.
 fn object(benchmark: &FrugalityBenchmark) -> Value {
     let status = benchmark.status.as_ref();
     let mut conditions = json!(status.map(|status| &status.conditions).unwrap());
@@ -45,7 +45,7 @@ fn with(benchmark: &FrugalityBenchmark, status: FrugalityBenchmarkStatus) -> Fru
     }
 }
 
-/// Judged by a limit on `rust`.
+/// A benchmark that is judged by a limit on `rust`.
 fn limited(joules: &str) -> FrugalityBenchmark {
     let benchmark = budgets(&json!({ "maxJoulesPerRequest": joules }));
     let plan = status(&benchmark, usual);
@@ -92,7 +92,7 @@ fn states() -> BTreeMap<String, FrugalityBenchmark> {
     ]
     .map(|(name, benchmark)| (name.to_owned(), benchmark))
     .into();
-    // The verdicts by their own names.
+    // An ended state is named after its verdict.
     for ended in [
         limited("9"),
         limited("0.001"),

@@ -1,5 +1,5 @@
-//! Life with a benchmark: suspended and resumed, run again, deleted after its time, its past verdicts,
-//! how long it goes on, and what its events say.
+//! The life of a benchmark: suspend and resume, run again, deletion after its time to live, past verdicts,
+//! time left and events.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ fn neither_suspending_nor_a_time_to_live_is_part_of_the_run() {
     }
 }
 
-/// No block that counts has trials of before and of after the suspension.
+/// Asserts that no block that counts has trials from both before and after the suspension.
 #[track_caller]
 fn assert_blocks_are_whole(world: &World, suspended_at: f64) {
     let counted: Vec<_> = measured(world, 0);
@@ -111,7 +111,7 @@ fn assert_blocks_are_whole(world: &World, suspended_at: f64) {
     }
 }
 
-/// Suspends at every pass of a whole run (a sample of them), resumes hours later, and goes on to the end.
+/// Suspends at a sample of the passes of a whole run, resumes hours later, and runs to the end.
 #[test]
 fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
     let mut world = World::new([two()]);
@@ -133,7 +133,7 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         paused.wait();
         paused.pass(0);
         let suspended_at = paused.now;
-        // The block in hand becomes void first; the nodes are given back soon.
+        // The operator first makes the current block void, and soon gives the nodes back.
         if reason_of(&paused, 0) == Reason::Measuring.as_str() {
             paused.wait();
             paused.pass(0);
@@ -159,7 +159,7 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         assert_eq!(voids.len(), status(&paused, 0).notes.len(), "it is told");
         with_voids += voids.len();
         between += usize::from(!voids.is_empty() && !had_open);
-        // The run is the same one: what was measured is not measured again, but for one block.
+        // The run stays the same, so the operator measures at most one block again.
         assert!(measured(&paused, 0).len() <= 11);
     }
     println!(
@@ -267,7 +267,8 @@ fn an_ended_run_stays_ended() {
     assert_truth(status(&world, 0));
 }
 
-/// Whoever resumes before all is gone must not be measured on what is on its way out.
+/// A user may resume before all objects are gone. The operator must not measure next to objects that still
+/// terminate.
 #[test]
 fn a_quick_change_of_mind_waits_for_what_is_leaving() {
     let mut world = World::new([two()]);
@@ -325,7 +326,7 @@ fn an_ended_benchmark_is_deleted_after_its_time_and_not_before() {
     assert!(is_at_rest(&world, 0));
 }
 
-/// An end is dated by the last entry of the ledger, and may be told much later.
+/// The last ledger entry gives the time of the end. The operator may report the end much later.
 #[test]
 fn an_end_can_be_read_for_a_minute_however_late_it_is_told() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
@@ -361,7 +362,7 @@ fn neither_a_running_nor_a_suspended_one_is_deleted() {
     assert!(!world.slots[0].gone);
     world.edit(0, &RESUME);
     world.run_until("the end", |world| world.slots[0].gone);
-    // People were told before it went.
+    // The status showed the verdict before the deletion.
     assert_truth(status(&world, 0));
 }
 
@@ -407,7 +408,6 @@ fn history(world: &World) -> &[PastVerdict] {
     &status(world, 0).history
 }
 
-/// Runs again to the end.
 fn rerun(world: &mut World, token: i64) {
     world.run_again(0, token);
     world.wait();
@@ -415,7 +415,7 @@ fn rerun(world: &mut World, token: i64) {
     world.run_to_end();
 }
 
-/// A run that ends early, as an error.
+/// Makes the run end early with an error.
 fn failing(world: &mut World) {
     world.manner.success_share = 0.0;
 }
@@ -462,7 +462,7 @@ fn a_re_run_is_another_generation_and_another_try_of_the_same() {
     let first = status(&world, 0).clone();
     assert_eq!(first.tries, Some(1));
     world.run_again(0, 2);
-    // `kubectl wait` takes a condition of an earlier generation for none.
+    // `kubectl wait` ignores a condition of an earlier generation.
     let benchmark = &world.slots[0].benchmark;
     let complete = first.end().unwrap();
     assert!(complete.observed_generation < benchmark.metadata.generation);
@@ -494,7 +494,7 @@ fn a_verdict_that_other_budgets_turned_is_kept() {
     let mut world = World::new([two_with(&budget("0.001"))]);
     world.run_to_end();
     assert_eq!(status(&world, 0).verdict, Some(Verdict::Fail));
-    // One that turns nothing adds nothing.
+    // An edit that does not change the verdict adds nothing.
     for (joules, verdict, past) in [
         ("0.0011", Verdict::Fail, 0),
         ("9", Verdict::Pass, 1),
@@ -552,7 +552,7 @@ fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
     }
 }
 
-/// Whoever edits until the verdict pleases leaves a trace, though the run goes on.
+/// A user who edits until the verdict pleases leaves a trace, although the run continues.
 #[test]
 fn a_verdict_that_an_edit_took_back_is_kept() {
     let mut world = World::new([two()]);
@@ -590,8 +590,9 @@ fn the_estimate_tells_how_long_it_takes_and_gets_better() {
     world.wait();
     world.pass(0);
     let first = status(&world, 0).clone();
-    // Ten attempts of 2 s warm-up, 20 s window, 3 s tail, two idle baselines of 5 s, each after 3 s of
-    // rest, and 10 s around, and 4 s to restore the database; a minute for its start.
+    // Ten attempts: 2 s warm-up, 20 s window, 3 s tail, and two idle baselines of 5 s, each after 3 s of
+    // rest. Each attempt also needs 10 s around these steps and 4 s to restore the database. The database
+    // takes a minute to start.
     assert_eq!(
         first.progress.unwrap().remaining_seconds,
         Some(60 + 10 * 55)
@@ -617,7 +618,7 @@ fn the_estimate_tells_how_long_it_takes_and_gets_better() {
         assert!(error < allowed, "{error} s off after {done} trials");
     }
     assert!(left.windows(2).all(|pair| pair[0] >= pair[1]), "{left:?}");
-    // It is told with the ledger, not with every look.
+    // The operator writes the estimate when the ledger changes, not in every pass.
     ends.dedup_by_key(|(_, end)| *end);
     assert!(ends.len() < 30, "{}", ends.len());
     let status = status(&world, 0);
@@ -717,8 +718,8 @@ fn an_operator_that_was_restarted_repeats_no_event() {
         world.wait();
         let before = world.slots[0].events.len();
         world.pass(0);
-        // Never in an attempt, which would become void. Before the first one the meter is read anew,
-        // and that is told.
+        // The test does not kill the operator in an attempt, because the attempt would become void. Before
+        // the first attempt, a new operator reads the meter again and publishes an event about it.
         let trials = &world.slots[0].trials;
         let is_between = !trials.is_empty() && trials.iter().all(|t| outcome_of(t).is_some());
         if is_between && world.slots[0].events.len() > before {

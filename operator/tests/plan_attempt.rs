@@ -1,4 +1,4 @@
-//! One attempt, from fresh pods to its entry in the ledger; and all that makes it void or fail.
+//! One attempt, from fresh pods to its ledger entry, and the causes that make it void or failed.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
     world.advance_to(world.now + 5.0);
     let opening = world.plan(0);
     insta::assert_snapshot!([deleting, opening].each_ref().map(of_plan).join("----\n"));
-    // An injector's pod that outlives its Job could still send load; so could a server's serve it.
+    // An injector's pod that outlives its Job could still send load. A server's pod could still serve that
+    // load.
     for role in [Role::Injector, Role::Candidate] {
         let left = changed(&world, |observed| {
             let mut pod = pod_in(observed, Role::Database).clone();
@@ -106,7 +107,7 @@ fn a_server_of_two_pods_is_waited_for_until_both_are_ready() {
     let both = ["/candidates/0/replicas", "/candidates/1/replicas"].map(|path| (path, json!(2)));
     let mut world = World::new([two_with(&both)]);
     run_to(&mut world, "waiting for the server to be ready");
-    // The world makes one pod of each Deployment.
+    // The world makes one pod per Deployment.
     world.advance_to(world.now + 20.0);
     let doing = |plan: &Plan| plan.status.columns.clone().unwrap().message.unwrap();
     let one = doing(&world.plan(0));
@@ -197,14 +198,14 @@ fn a_shared_nodes_gross_joules_are_not_shown_as_the_candidates() {
 
 #[test]
 fn what_a_candidate_does_itself_is_an_outcome_and_never_void() {
-    // It crashed and came back.
+    // The candidate crashed and restarted.
     let crashed = changed(&load_over(), |observed| {
         let pod = pod_in(observed, Role::Candidate);
         pod.restarts = 2;
     });
     assert_eq!(record(&crashed).outcome, Some(Outcome::Measured));
     assert_eq!(record(&crashed).restarts, Some(2));
-    // One of five requests failed, or all did.
+    // One of five requests failed, or all requests failed.
     let answering = |share: f64| {
         let world = load_over();
         said(&world.loads[0].report(share).encode().unwrap())
@@ -269,7 +270,7 @@ fn an_image_that_insists_on_root_ends_the_run_at_once() {
             "{message}"
         );
     }
-    // A Secret that is not there yet may come.
+    // A Secret that does not exist yet may still appear.
     let other = refused("secret \"two-db-app\" not found");
     assert_eq!(other.record(), None);
 }
@@ -300,7 +301,7 @@ fn a_candidate_says_how_its_image_is_had_and_as_whom_it_runs() {
         (context.run_as_user, context.run_as_group),
         (Some(1000), Some(2000))
     );
-    // The rest is what the restricted standard asks for.
+    // The other fields are as the restricted standard requires.
     let mut same = context.clone();
     (same.run_as_user, same.run_as_group) = (None, None);
     assert_eq!(&same, restricted);
@@ -335,7 +336,7 @@ fn a_server_that_never_becomes_ready_ends_the_run() {
     insta::assert_snapshot!(texts.join("\n"));
 }
 
-/// A container's end, with the last words that the kubelet takes from its log.
+/// The end of a container, with the last words that the kubelet takes from the container's log.
 fn crash(words: &str) -> Termination {
     Termination {
         exit_code: 1,
@@ -361,7 +362,7 @@ fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
             pod.terminated.insert("server".into(), end);
         })
     };
-    // It may have been too early for what it depends on.
+    // The server may have started before its dependencies.
     let once = crashed(1);
     assert_eq!(once.record(), None);
     assert!(
@@ -447,7 +448,7 @@ fn every_container_of_a_candidate_leaves_its_last_words() {
     );
 }
 
-/// Arguments of the injector that the plan creates.
+/// Arguments of the injector in the plan.
 fn injector_args(world: &World) -> Vec<String> {
     let plan = world.plan(0);
     let job = plan.create.iter().find_map(|child| match child {
@@ -483,7 +484,7 @@ fn the_clock_that_is_compared_is_the_one_that_stamps_the_readings() {
         told.contains(&"--clock-url=http://10.0.0.1:28282/time".to_owned()),
         "{told:?}"
     );
-    // Stock Kepler tells no time: its readings are stamped by the operator's clock.
+    // Stock Kepler reports no time. The operator's clock stamps its readings.
     for session in world.slots[0].sessions.values_mut() {
         for reading in Arc::make_mut(&mut session.readings) {
             reading.meter_unix_seconds = None;
@@ -507,7 +508,7 @@ fn a_load_begins_after_its_baseline_and_the_next_baseline_after_it() {
     assert!(record.idle_before.unwrap().start_unix_seconds > T0);
 }
 
-/// What is planned so many seconds later, with pods of a role that can't be created for this reason.
+/// The plan `later_seconds` later, if the pods of this kind of object can't be created because of `words`.
 fn pods_refused(doing: &str, kind: ChildKind, later_seconds: f64, words: &str) -> Plan {
     let world = after(doing);
     let mut observed = world.observed(0);
@@ -533,7 +534,7 @@ fn pods_that_cannot_be_created_say_why() {
         ("waiting for the server to be ready", ChildKind::Deployment),
         ("load is on", ChildKind::Job),
     ] {
-        // Room may come at any time before the deadline.
+        // The quota may have room again at any time before the deadline.
         let waiting = pods_refused(doing, kind, 3600.0, quota);
         assert_eq!(waiting.record(), None, "{kind:?}");
         let complete = &waiting.status.conditions[0];
@@ -591,12 +592,12 @@ fn a_pod_that_a_quota_kept_back_has_all_its_time() {
         outcome(&at(|pod, now| pod.created_unix_seconds = now - 10.0)),
         None
     );
-    // A cordon keeps it from its node.
+    // A cordon delayed the scheduling of the pod.
     assert_eq!(
         outcome(&at(|pod, now| pod.scheduled_unix_seconds = Some(now - 10.0))),
         None
     );
-    // No pod, and nothing that refuses it: the candidate has not run at all.
+    // No pod exists, and no error explains this: the candidate has not run.
     let mut observed = world.observed(0);
     observed
         .pods
@@ -703,7 +704,7 @@ fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first() {
         let cool = doing(&world, as_cool);
         assert!(cool.ends_with("measuring the idle baseline"), "{cool}");
     }
-    // No longer than a minute.
+    // The wait lasts at most a minute.
     let idle_before = |world: &World, celsius| record(&seen(world, celsius)).idle_before.unwrap();
     world.advance_to(world.now + 70.0);
     let (cool, hot) = (

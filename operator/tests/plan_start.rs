@@ -1,5 +1,4 @@
-//! From a benchmark's creation to its first trial: what must be right, whose turn it is, and the
-//! database.
+//! From a benchmark's creation to its first trial: preflight, the queue and the database.
 
 use crate::common::{
     T0,
@@ -29,8 +28,7 @@ fn reason_of(plan: &Plan) -> &str {
     &plan.status.conditions[0].reason
 }
 
-/// What is planned for what the world shows after a change that came at creation, so many seconds
-/// later.
+/// The plan `age_seconds` after creation, if the world has been as after `change` since creation.
 fn planned(world: &World, age_seconds: f64, change: impl Fn(&mut Observed)) -> Plan {
     let mut observed = world.observed(0);
     change(&mut observed);
@@ -45,7 +43,7 @@ fn planned(world: &World, age_seconds: f64, change: impl Fn(&mut Observed)) -> P
     plan(benchmark, &observed, &world.config, T0 + age_seconds)
 }
 
-/// A world whose first pass has begun to read the meter.
+/// A world in which the first pass has begun to read the meter.
 fn preflight(benchmark: FrugalityBenchmark, meter: Option<Provenance>) -> World {
     let mut world = World::new([benchmark]);
     world.manner.meter = meter;
@@ -54,7 +52,7 @@ fn preflight(benchmark: FrugalityBenchmark, meter: Option<Provenance>) -> World 
     world
 }
 
-/// A world that has come to a reason of its conditions.
+/// A world whose conditions have just reached the reason `wanted`.
 fn at(wanted: &str) -> World {
     let mut world = World::new([two()]);
     world.run_until(wanted, |world| {
@@ -68,7 +66,7 @@ fn at(wanted: &str) -> World {
     world
 }
 
-/// A pod of a benchmark that no list shows, created long ago.
+/// An old pod of a benchmark that no list contains.
 fn foreign_pod(node: &str) -> ForeignPod {
     ForeignPod {
         name: "lab/other-b01-x-1".into(),
@@ -80,7 +78,7 @@ fn foreign_pod(node: &str) -> ForeignPod {
     }
 }
 
-/// The benchmark in `namespace` whose UID [`foreign_pod`] bears. It has ended.
+/// The ended benchmark in `namespace` whose UID is the label of [`foreign_pod`].
 fn other_benchmark(namespace: &str) -> Peer {
     Peer {
         name: format!("{namespace}/other"),
@@ -129,7 +127,7 @@ fn a_meter_that_does_not_answer_is_waited_for_and_then_invalid() {
     assert_eq!(waiting.status.verdict, None);
     let ended = planned(&world, 60.1, |_| {});
     assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
-    // It is read on, so that the run begins by itself once it answers.
+    // The operator continues to read the meter, and the run begins by itself once the meter answers.
     assert!(is_preflight(&waiting.watch[0].trial));
     insta::assert_snapshot!(format!("{}----\n{}", of_plan(&waiting), of_plan(&ended)));
 }
@@ -147,7 +145,7 @@ fn a_meter_that_answers_without_power_is_told_apart_from_one_that_does_not() {
     assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
     assert_eq!(reason_of(&ended), Reason::NoPowerMetrics.as_str());
     assert!(ended.status.conditions[0].message.contains(missing));
-    // It did so once, and does not answer now.
+    // The meter answered without power once, and does not answer now.
     let silent = planned(&world, 60.1, |observed| {
         for session in observed.sessions.values_mut() {
             session.without_power = Some(missing.into());
@@ -218,7 +216,7 @@ fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
         Reason::CloudNativePgMissing.as_str()
     );
     insta::assert_snapshot!(of_plan(&without(60.1)));
-    // Where no database is asked for, none is missed.
+    // A benchmark without a database does not need CloudNativePG.
     let mut world = world;
     world.slots[0].benchmark.spec.database = None;
     let plan = planned(&world, 60.1, |observed| {
@@ -238,7 +236,7 @@ fn the_injector_needs_a_node_of_its_own_unless_it_may_share() {
     let shared = planned(&world, 60.1, one_node);
     assert_eq!(shared.status.shared_node, Some(true));
     insta::assert_snapshot!(format!("{}----\n{}", of_plan(&refused), of_plan(&shared)));
-    // It does not share where it need not.
+    // If another node is free, the injector does not share the measured node.
     assert_eq!(
         planned(&world, 60.1, |_| {}).status.shared_node,
         Some(false)
@@ -296,12 +294,12 @@ fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
             lacks(&mut observed.nodes[1]);
         })
     };
-    // Its meter restarts.
+    // The node's meter restarts.
     let plan = without(|node| node.meter_ip = None);
     assert_eq!(reason_of(&plan), Reason::MeterMissing.as_str());
     let message = &plan.status.conditions[0].message;
     assert!(message.contains("may be measured (pi-1)"), "{message}");
-    // It restarts itself.
+    // The node restarts.
     let plan = without(|node| node.schedulable = false);
     assert_eq!(reason_of(&plan), Reason::NoMeasuredNode.as_str());
     let message = &plan.status.conditions[0].message;
@@ -309,7 +307,7 @@ fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
         message.contains("has the labels frugality.dev/role=measured"),
         "{message}"
     );
-    // A spec that names another node means that one.
+    // If the spec selects another node, the operator measures that node.
     let selector = json!({"kubernetes.io/hostname": "injector-1"});
     let elsewhere = two_with(&[("/placement/measuredNodeSelector", selector)]);
     let plan = planned(&World::new([elsewhere]), 61.0, |observed| {
@@ -378,7 +376,7 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
         });
         reason_of(&plan).to_owned()
     };
-    // A Pending pod that names no node, or a node that does not exist.
+    // The pod is pending. It names no node, or a node that does not exist.
     let pending = |node: Option<&str>| ForeignPod {
         node: node.map(str::to_owned),
         ..foreign_pod("")
@@ -394,7 +392,7 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
             Reason::StartingDatabase.as_str()
         );
     }
-    // A pod on the run's node whose label names no benchmark, or a benchmark of another namespace.
+    // The pod is on the run's node. Its label names no benchmark, or a benchmark of another namespace.
     let on_node = || foreign_pod("injector-1");
     assert_eq!(beside(&[], on_node()), Reason::StartingDatabase.as_str());
     let peers = [other_benchmark("shop")];
@@ -420,18 +418,18 @@ fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
         ..foreign_pod("pi-1")
     };
     assert_eq!(orphan(deleting(T0 - 100.0)), Reason::CleaningUp.as_str());
-    // Anybody can make a pod with the label that stays for a day after its deletion.
+    // Any user can make a pod with the label that stays for a day after its deletion.
     assert_eq!(
         orphan(deleting(T0 - 200.0)),
         Reason::StartingDatabase.as_str()
     );
-    // A late write of another operator: the garbage collector has not seen it yet.
+    // Another operator wrote late, and the garbage collector has not seen the pod yet.
     assert_eq!(orphan(created(T0 + 3.0)), Reason::CleaningUp.as_str());
     assert_eq!(
         orphan(created(T0 - 56.1)),
         Reason::StartingDatabase.as_str()
     );
-    // Somebody makes a new one each minute that no node can take.
+    // A user could make a new pod each minute that no node can take.
     let pending = ForeignPod {
         running: false,
         ..created(T0 + 3.0)
@@ -475,7 +473,7 @@ fn a_database_image_that_cannot_be_had_ends_the_run() {
                 Some(("ImagePullBackOff".into(), "Back-off pulling image".into()));
         })
     };
-    // A registry that fails once is given another try.
+    // If the registry fails once, the kubelet tries again.
     assert!(pulling(20.0).record().is_none());
     insta::assert_snapshot!(of_plan(&pulling(60.0)));
 }
@@ -554,11 +552,11 @@ fn an_operator_that_was_restarted_does_not_take_back_what_it_has_told() {
     world.slots[0].benchmark.status = Some(ended.clone());
     let restarted = planned(&world, 4.0, |observed| observed.sessions.clear());
     assert_eq!(restarted.status, ended);
-    // It reads the meter again, and so learns when it has been put right.
+    // The new operator reads the meter again, and therefore notices the repair.
     assert!(is_preflight(&restarted.watch[0].trial));
 }
 
-/// A run with a database of the operator's own that has come to its start.
+/// A run whose `Standalone` database starts.
 fn standalone_starting() -> World {
     let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
     let mut world = World::new([benchmark]);
@@ -623,7 +621,7 @@ fn a_standalone_databases_pod_that_was_evicted_is_not_waited_for_beside_its_succ
 fn candidates_reach_every_database_alike() {
     let env = |provider: &str| {
         let benchmark = two_with(&[("/database/provider", json!(provider))]);
-        // Its ID covers the provider.
+        // The run's ID depends on the provider.
         let run = run_of(&benchmark);
         let mut server = first_server(&mut World::new([benchmark]));
         let env = serde_json::to_string(&server.containers.remove(0).env).unwrap();

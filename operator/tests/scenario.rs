@@ -1,4 +1,5 @@
-//! A script instead of a request: what the injector is asked, what its cycles come to, and when they are not compared.
+//! A script instead of a request: the injector's arguments, the figures of the cycles, and the reasons
+//! against a comparison.
 
 use frugality_measure::{
     k6::{CheckCounts, CycleSettings, parse},
@@ -38,7 +39,7 @@ fn args(benchmark: &FrugalityBenchmark) -> Vec<String> {
     pod.containers[0].args.clone().unwrap()
 }
 
-/// Entries as of trials whose cycles were those of `failing.json`.
+/// Entries of trials with the cycles of `failing.json`.
 fn entries(
     benchmark: &FrugalityBenchmark,
     change: impl Fn(&str, &mut frugality_measure::k6::K6Result),
@@ -67,7 +68,7 @@ fn entries(
             continue;
         }
         let mut measured = output.measured.clone();
-        // Of four agents for two seconds: they wait for the candidate.
+        // Four agents wait for the candidate during almost all of two seconds.
         measured.requests.waited_seconds = 7.9;
         change(&candidate, &mut measured);
         status.requests = Some(LoadResult::K6(measured.clone()).figures(&[]));
@@ -87,7 +88,7 @@ fn an_export_tells_what_of_the_cycles_was_amiss() {
         let dropped = if row["candidate"] == "rust" { 7 } else { 0 };
         assert_eq!(row["droppedCycles"], json!(dropped), "{row}");
         assert_eq!(row["failedChecks"], json!(960), "{row}");
-        // Of cycles of which some did not even begin, nobody knows how long they wait.
+        // Some cycles did not begin, so their waiting times are unknown.
         assert_eq!(row["p99_9Milliseconds"].is_null(), dropped > 0, "{row}");
         assert_eq!(row["meanScore"], Value::Null, "{row}");
     }
@@ -171,7 +172,7 @@ fn checks_beyond_what_a_status_holds_are_told_together() {
     for entry in &mut entries {
         let block = entry.spec.block;
         let status = entry.status.as_mut().unwrap();
-        // k6 tells sixteen apart, and not the same ones in each trial.
+        // k6 counts sixteen checks by name, and the names differ between trials.
         let names = (0..16).map(|index| format!("check {}", (index + 3 * block) % 20));
         let names = names.chain(["(others)".to_owned()]);
         let counts = CheckCounts {
@@ -187,7 +188,7 @@ fn checks_beyond_what_a_status_holds_are_told_together() {
     let passed: i64 = checks.iter().map(|check| check.passed).sum();
     assert_eq!(passed, 5 * 17 * 10, "none is lost");
     let others = checks.iter().find(|check| check.name == "(others)");
-    // What some trial did not tell by its name has no sum of its own.
+    // A check that some trial did not count by name has no separate sum.
     assert!(others.unwrap().passed > 5 * 10, "{checks:?}");
     for check in checks.iter().filter(|check| check.name != "(others)") {
         assert_eq!((check.passed, check.failed), (50, 5), "{check:?}");
@@ -217,7 +218,7 @@ fn the_longest_names_and_answers_fit_the_status() {
     for check in checks {
         assert_eq!(check.name.chars().count(), 128, "{check:?}");
     }
-    // No cycle was as expected: what was amiss is the message.
+    // No cycle was as expected, so the message quotes the failures.
     for status in measured
         .iter_mut()
         .filter_map(|entry| entry.status.as_mut())
@@ -252,7 +253,7 @@ fn candidates_whose_cycles_are_not_the_same_work_are_not_compared() {
         }
     };
     let benchmark = scripted(&json!({"script": SCRIPT}));
-    // Of the cycles 23 % failed, which may have ended after any of their requests.
+    // 23 % of the cycles failed, each possibly after any of its requests.
     let same = judged(&benchmark, entries(&benchmark, longer(1.4)));
     assert_eq!(same.status.winner.as_deref(), Some("rust"));
     let other = judged(&benchmark, entries(&benchmark, longer(2.0)));

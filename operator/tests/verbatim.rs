@@ -1,4 +1,4 @@
-//! What a user writes arrives byte for byte, whatever the kubelet does with `$` on the way.
+//! Texts of a user arrive byte for byte, although the kubelet interprets `$`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::common::{
     injector_pod, two_with,
 };
 
-/// Texts that Kubernetes would change: references to variables that exist, escapes, and a `$` before `ä`.
+/// Texts that Kubernetes would change: references to existing variables, escapes, and a `$` before `ä`.
 const TEXTS: [&str; 6] = [
     "$$",
     "$(PORT) $(DATABASE_URL)",
@@ -37,7 +37,7 @@ fn pod_of(objects: Vec<ChildObject>) -> PodSpec {
     pod.unwrap()
 }
 
-/// What the first container is started with, on a node.
+/// The words and the variables with which the kubelet starts the first container.
 fn started(pod: &PodSpec) -> Delivered {
     deliver(&pod.containers[0])
 }
