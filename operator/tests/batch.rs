@@ -110,7 +110,7 @@ fn the_program_is_executed_by_the_runner_of_the_injectors_image() {
 }
 
 #[test]
-fn a_servers_own_command_is_its_own() {
+fn a_server_starts_its_own_command_without_the_runner() {
     let [pod, _] = pods(&edited(
         &two(),
         &[("/candidates/0/command", json!(["serve"]))],
@@ -122,7 +122,7 @@ fn a_servers_own_command_is_its_own() {
 }
 
 #[test]
-fn the_injector_is_told_to_have_it_executed() {
+fn the_injector_gets_the_arguments_of_the_batch() {
     let args = |batch: &Value| {
         let [_, pod] = pods(&executed(batch));
         argv(&pod.containers[0])
@@ -157,7 +157,7 @@ fn the_injector_is_told_to_have_it_executed() {
 }
 
 #[test]
-fn a_number_of_executions_stands_for_a_length() {
+fn a_number_of_executions_replaces_the_duration() {
     let benchmark = edited(
         &executed(&json!({"executions": 1})),
         &[("/load/duration", Value::Null)],
@@ -172,7 +172,7 @@ fn a_number_of_executions_stands_for_a_length() {
 }
 
 #[test]
-fn what_cannot_be_executed_or_read_is_refused() {
+fn batches_that_cannot_be_executed_or_read_are_refused() {
     let error = |change: (&str, Value)| {
         let benchmark = edited(&executed(&counted()), &[change]);
         Settings::parse(&benchmark.spec).unwrap_err()
@@ -250,7 +250,7 @@ fn entries(benchmark: &FrugalityBenchmark, with_work: bool) -> Vec<FrugalityTria
 }
 
 #[test]
-fn joules_are_those_of_a_unit_of_work_and_of_an_execution() {
+fn joules_are_per_unit_of_work_and_per_execution() {
     let benchmark = executed(&counted());
     let plan = judged(&benchmark, entries(&benchmark, true));
     let [rust, python] = plan.status.results.as_slice() else {
@@ -298,7 +298,7 @@ fn joules_are_those_of_a_unit_of_work_and_of_an_execution() {
 }
 
 #[test]
-fn without_work_an_execution_is_what_counts() {
+fn without_work_figures_are_per_execution() {
     let benchmark = executed(&json!({}));
     let plan = judged(&benchmark, entries(&benchmark, false));
     let message = plan.status.columns.clone().unwrap().message.unwrap();
@@ -322,7 +322,7 @@ fn without_work_an_execution_is_what_counts() {
 }
 
 #[test]
-fn an_export_tells_the_scores() {
+fn an_export_contains_the_scores() {
     let ledger = entries(&executed(&counted()), true);
     let list = json!({"kind": "List", "items": ledger}).to_string();
     let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
@@ -350,7 +350,7 @@ fn one_execution_alone_has_no_standard_deviation() {
 }
 
 #[test]
-fn a_program_that_always_fails_is_told_in_its_own_words() {
+fn the_message_quotes_a_program_that_always_fails() {
     let benchmark = executed(&json!({}));
     let mut entries = entries(&benchmark, false);
     for status in entries.iter_mut().filter_map(|entry| entry.status.as_mut()) {

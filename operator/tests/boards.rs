@@ -78,7 +78,7 @@ fn summary(benchmark: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) ->
 }
 
 #[test]
-fn a_ratio_between_boards_carries_the_accuracy_of_both_meters() {
+fn a_ratio_between_boards_includes_the_accuracy_of_both_meters() {
     let plan = plan(&boards(&[]), dearer(3.0));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     let comparison = only(&plan.status.comparisons);
@@ -100,7 +100,7 @@ fn a_ratio_between_boards_carries_the_accuracy_of_both_meters() {
 }
 
 #[test]
-fn a_difference_that_two_meters_may_have_made_is_none() {
+fn a_difference_within_the_accuracy_of_two_meters_has_no_winner() {
     // On one board, a difference of 10 % has a winner.
     let on_one = judged(
         &two_with(&[]),
@@ -120,7 +120,7 @@ fn a_difference_that_two_meters_may_have_made_is_none() {
 }
 
 #[test]
-fn boards_are_equal_only_as_far_as_their_meters_show_it() {
+fn a_tie_between_boards_needs_accurate_meters() {
     let tie = |within: &str| {
         let benchmark = boards(&[("/energy", json!({"tieWithin": within}))]);
         plan(&benchmark, dearer(1.0)).status
@@ -131,7 +131,7 @@ fn boards_are_equal_only_as_far_as_their_meters_show_it() {
 }
 
 #[test]
-fn a_ratio_budget_between_boards_needs_room_for_their_meters() {
+fn a_ratio_budget_between_boards_includes_the_accuracy_of_their_meters() {
     let budget = |limit: &str| {
         let budget = json!([{"candidate": "rust", "maxEnergyRatio": limit, "against": "python"}]);
         plan(&boards(&[("/budgets", budget)]), dearer(1.0))
@@ -151,7 +151,7 @@ fn a_ratio_budget_between_boards_needs_room_for_their_meters() {
 }
 
 #[test]
-fn boards_whose_meters_tell_no_accuracy_are_not_compared() {
+fn boards_whose_meters_report_no_accuracy_are_not_compared() {
     let of = |block, candidate: &str| Trial {
         meter_uncertainty: (candidate == "rust").then_some(0.01),
         ..dearer(3.0)(block, candidate)
@@ -181,7 +181,7 @@ fn boards_whose_meters_tell_no_accuracy_are_not_compared() {
 }
 
 #[test]
-fn the_watts_of_each_board_are_told() {
+fn the_watts_of_each_board_are_shown() {
     let benchmark = boards(&[]);
     let status = plan(&benchmark, dearer(3.0)).status;
     let nodes: Vec<_> = status
@@ -366,7 +366,7 @@ fn a_run_begins_once_the_meters_of_all_boards_answer() {
 }
 
 #[test]
-fn boards_do_not_share_with_the_injector() {
+fn a_board_is_never_shared_with_the_injector() {
     let changes = [("/placement/allowSharedNode", json!(true))];
     let mut world = cluster(boards(&changes));
     world.nodes.remove(0);

@@ -107,7 +107,7 @@ fn the_smallest_benchmark_is_accepted() {
 }
 
 #[test]
-fn names_leave_room_for_what_is_made_from_them() {
+fn names_leave_room_for_derived_names() {
     let message = "metadata.name must be a DNS label of at most 30 characters";
     let name = |text: &str| [("metadata/name", json!(text))];
     rule(message, &name(&"a".repeat(31)), &name(&"a".repeat(30)));
@@ -116,7 +116,7 @@ fn names_leave_room_for_what_is_made_from_them() {
 }
 
 #[test]
-fn a_backend_has_a_name_of_its_own() {
+fn a_backend_has_another_name_and_valid_fields() {
     let of = |name: &str| {
         let backend = candidate(name);
         [("spec/candidates/0/backends", json!([backend]))]
@@ -211,7 +211,7 @@ fn every_connection_has_two_requests_at_least() {
 }
 
 #[test]
-fn blocks_have_three_digits_and_the_status_has_an_end() {
+fn the_size_of_a_sweep_is_limited() {
     let points = |connections: i32, trials: Value, candidates: usize| {
         let names = (1..candidates).map(|number| format!("c{number}"));
         let others: Vec<Value> = names.map(|name| candidate(&name)).collect();
@@ -295,7 +295,7 @@ fn the_control_is_a_candidate() {
 }
 
 #[test]
-fn a_ratio_has_another_candidate() {
+fn a_ratio_needs_another_candidate() {
     let of = |budget: Value| {
         [
             ("spec/candidates", json!([SERVER, BEFORE].map(candidate))),
@@ -380,7 +380,7 @@ fn an_error_ratio_is_a_share() {
 }
 
 #[test]
-fn what_all_candidates_are_given_alike_is_not_theirs_to_set() {
+fn candidates_must_not_set_the_operators_variables() {
     let of = |name: &str| {
         [(
             "spec/candidates/0/env",
@@ -423,7 +423,7 @@ fn the_database_image_names_its_version() {
 }
 
 #[test]
-fn the_database_can_give_the_right_to_a_checkpoint() {
+fn the_database_is_postgresql_15_or_later() {
     let message = "database.image must be PostgreSQL 15 or later";
     for (old, new) in [
         ("example.org/postgresql:14", "example.org/postgresql:15"),
@@ -442,7 +442,7 @@ fn the_database_can_give_the_right_to_a_checkpoint() {
 }
 
 #[test]
-fn only_settings_that_change_speed_are_parameters_in_one_spelling() {
+fn only_allowed_parameters_in_lower_case_are_accepted() {
     for name in [
         "port",
         "Port",
@@ -468,7 +468,7 @@ fn only_settings_that_change_speed_are_parameters_in_one_spelling() {
 }
 
 #[test]
-fn every_parameter_that_is_allowed_is_explained_and_spelled_in_small_letters() {
+fn every_allowed_parameter_is_explained_and_in_lower_case() {
     let mut schema = schema::<FrugalityBenchmark>();
     let of = "/properties/spec/properties/database/properties/parameters/description";
     let explained = schema.pointer_mut(of).unwrap().take();
@@ -494,7 +494,7 @@ fn every_parameter_that_is_allowed_is_explained_and_spelled_in_small_letters() {
 }
 
 #[test]
-fn what_one_provider_has_the_other_has_not() {
+fn fields_of_one_provider_are_refused_for_the_other() {
     let of = |provider: &str, field: &str, value: Value| {
         let mut changes = database(field, value);
         changes[0].1["provider"] = json!(provider);
@@ -566,7 +566,7 @@ fn an_image_is_a_name() {
 }
 
 #[test]
-fn paths_are_paths() {
+fn paths_contain_no_host_and_no_blanks() {
     let readiness = |path: &str| [("spec/candidates/0/readinessPath", json!(path))];
     let request = |path: &str| [("spec/request/path", json!(path))];
     for wrong in ["healthz", "http://server/healthz", "/health z"] {
@@ -584,7 +584,7 @@ fn paths_are_paths() {
 }
 
 #[test]
-fn the_connection_is_the_injectors() {
+fn headers_of_the_connection_are_refused() {
     let of = |name: &str| {
         [(
             "spec/request/headers",
@@ -601,7 +601,7 @@ fn the_connection_is_the_injectors() {
 }
 
 #[test]
-fn a_header_is_what_http_transports() {
+fn a_header_value_has_no_blanks_at_its_ends() {
     let of = |value: &str| {
         [(
             "spec/request/headers",
@@ -622,7 +622,7 @@ fn a_header_is_what_http_transports() {
 }
 
 #[test]
-fn no_more_is_set_aside_than_allowed() {
+fn resource_requests_do_not_exceed_the_limits() {
     let of = |requests: Value, limits: Value| {
         [(
             "spec/candidates/0/resources",
@@ -664,7 +664,7 @@ fn a_number_of_requests_fills_a_window() {
 }
 
 #[test]
-fn a_rate_lets_its_budget_be_met() {
+fn a_budget_above_the_rate_is_refused() {
     let of = |rate: Value, least: &str| {
         [
             ("spec/load", json!({"rate": rate})),
@@ -743,7 +743,7 @@ fn the_deadline_is_longer_than_the_trials() {
 }
 
 #[test]
-fn a_user_is_told_of_twenty_kinds_of_nonsense_and_more() {
+fn the_crd_has_at_least_twenty_rules() {
     let mut kinds = std::collections::BTreeSet::new();
     collect(&schema::<FrugalityBenchmark>(), &mut |message| {
         kinds.insert(message.to_owned());
@@ -765,7 +765,7 @@ fn a_database_is_filled_in_one_way() {
 }
 
 #[test]
-fn costs_are_of_something() {
+fn costs_are_neither_empty_nor_zero() {
     let money = |node: &str| json!({"currency": "EUR", "node": node, "perKilowattHour": "0"});
     let carbon = |node: &str| json!({"nodeGrams": node, "gramsPerKilowattHour": "0"});
     let of = |lifetime: &str, name: &str, costs: Value| {
@@ -799,7 +799,7 @@ fn costs_are_of_something() {
 }
 
 #[test]
-fn boards_are_of_candidates_without_a_database() {
+fn candidates_with_boards_have_no_database() {
     let board = |selector: Value| {
         let mut board = candidate(SERVER);
         board["measuredNodeSelector"] = selector;
@@ -833,7 +833,7 @@ fn boards_are_of_candidates_without_a_database() {
 }
 
 #[test]
-fn the_deadline_leaves_time() {
+fn the_deadline_has_limits() {
     let message = "spec.deadline must be from 1m to 336h";
     let of = |deadline: &str| {
         [
@@ -848,7 +848,7 @@ fn the_deadline_leaves_time() {
 }
 
 #[test]
-fn an_ended_benchmark_is_kept_for_a_minute_to_a_year_or_for_good() {
+fn the_time_to_live_is_from_a_minute_to_a_year() {
     let of = |time: &str| [("spec/ttlAfterFinished", json!(time))];
     let message = "spec.ttlAfterFinished must be from 1m to 8784h";
     rule(message, &of("8785h"), &of("8784h"));
@@ -856,7 +856,7 @@ fn an_ended_benchmark_is_kept_for_a_minute_to_a_year_or_for_good() {
 }
 
 #[test]
-fn the_nodes_energy_is_not_the_candidates_alone() {
+fn the_candidate_boundary_needs_attributed_energy() {
     let of = |figure: Value| {
         let mut energy = json!({"boundary": "Candidate"});
         if figure.is_string() {
@@ -941,7 +941,7 @@ fn scripted<'a>(scenario: Value, load: Value) -> Vec<(&'a str, Value)> {
 const SCRIPT: &str = "export default () => {};";
 
 #[test]
-fn something_is_asked_and_one_thing_only() {
+fn a_spec_needs_exactly_one_of_request_scenario_and_batch() {
     let message = "spec needs one of request";
     let scenario = json!({"script": SCRIPT});
     let kept = scripted(scenario.clone(), json!({}));
@@ -950,7 +950,7 @@ fn something_is_asked_and_one_thing_only() {
 }
 
 #[test]
-fn all_of_a_script_is_in_the_benchmark() {
+fn a_script_imports_nothing_from_the_network() {
     let message = "scenario.script imports from the network";
     let of = |line: &str| {
         let script = format!("{line}\n{SCRIPT}");
@@ -980,7 +980,7 @@ fn a_script_has_a_cycle() {
 }
 
 #[test]
-fn cycles_are_not_single_requests() {
+fn a_script_excludes_a_number_of_requests() {
     let of = |load: Value| scripted(json!({"script": SCRIPT}), load);
     rule(
         "load.requests counts single requests",
@@ -990,7 +990,7 @@ fn cycles_are_not_single_requests() {
 }
 
 #[test]
-fn open_arrivals_are_of_single_requests_at_a_rate() {
+fn open_arrivals_need_single_requests_at_a_rate() {
     let of = |load: Value| vec![("spec/load", load)];
     let message = "load.arrivals: Open sends requests at a rate for some time";
     let open = |rate: Value| json!({"arrivals": "Open", "rate": rate, "duration": "20s"});
@@ -1079,7 +1079,7 @@ fn there_is_one_execution_at_a_time() {
 }
 
 #[test]
-fn what_is_executed_is_one_program() {
+fn a_batch_needs_a_command_in_one_pod() {
     let of = |changes: Value| executed(json!({}), json!({"connections": 1}), &changes);
     let message = "with a batch every candidate needs command";
     rule(message, &of(json!({"command": []})), &of(json!({})));
@@ -1157,7 +1157,7 @@ fn an_entry_that_has_an_outcome_is_final() {
 }
 
 #[test]
-fn no_rule_is_untried() {
+fn every_rule_is_tested() {
     let text = include_str!("cel.rs");
     let mut untried = Vec::new();
     for schema in [schema::<FrugalityBenchmark>(), schema::<FrugalityTrial>()] {

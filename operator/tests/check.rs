@@ -59,7 +59,7 @@ fn fields_that_an_older_definition_lacks_are_named() {
     candidate.as_object_mut().unwrap().remove("env").unwrap();
     spec.as_object_mut().unwrap().remove("budgets").unwrap();
     let Err(CheckError::Outdated { kind, fields }) = knows_this_version(&document) else {
-        panic!("an older definition is taken for this one");
+        panic!("an older definition passes as this version");
     };
     assert_eq!(kind, "FrugalityBenchmark");
     assert_eq!(fields, ["spec.budgets", "spec.candidates.env"]);

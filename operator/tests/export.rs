@@ -107,7 +107,7 @@ fn every_attempt_is_one_flat_object_with_every_field() {
 }
 
 #[test]
-fn joules_of_a_node_that_the_injector_shared_are_nobodys() {
+fn joules_per_request_of_a_shared_node_are_absent() {
     let mut trials = ledger();
     let measured = trials.last_mut().unwrap();
     measured
@@ -131,7 +131,7 @@ fn joules_of_a_node_that_the_injector_shared_are_nobodys() {
 }
 
 #[test]
-fn csv_has_the_same_cells_and_keeps_to_rfc_4180() {
+fn csv_has_the_same_cells_and_follows_rfc_4180() {
     let text = list(&ledger());
     let csv_text = as_csv(&text);
     // Outside quotes, CR LF ends a record. A line break within quotes does not.
@@ -181,7 +181,7 @@ fn an_entry_that_cannot_be_read_is_named_and_not_left_out() {
 }
 
 #[test]
-fn the_command_reads_standard_input_or_a_file_and_writes_where_it_is_told() {
+fn the_command_reads_standard_input_or_a_file_and_writes_standard_output_or_a_file() {
     let command = || Command::new(env!("CARGO_BIN_EXE_frugality-operator"));
     let text = list(&ledger());
     let mut child = command()

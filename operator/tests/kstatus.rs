@@ -108,7 +108,7 @@ fn states() -> BTreeMap<String, FrugalityBenchmark> {
 }
 
 #[test]
-fn the_states_that_kstatus_is_asked_about_are_the_operators() {
+fn the_states_for_kstatus_match_the_operator() {
     let states: BTreeMap<String, Value> = states()
         .into_iter()
         .map(|(name, benchmark)| (name, object(&benchmark)))
@@ -120,6 +120,6 @@ fn the_states_that_kstatus_is_asked_about_are_the_operators() {
     }
     assert!(
         std::fs::read_to_string(FILE).unwrap_or_default() == text,
-        "tests/kstatus/states.json is not what the operator writes: run this test with INSTA_UPDATE=always"
+        "tests/kstatus/states.json differs from what the operator writes: run this test with INSTA_UPDATE=always"
     );
 }

@@ -56,7 +56,7 @@ fn second() -> FrugalityBenchmark {
 // ---- suspend and resume ---------------------------------------------------------------------------
 
 #[test]
-fn one_that_is_created_suspended_never_starts() {
+fn a_benchmark_created_suspended_does_not_start() {
     let mut world = World::new([two_with(&SUSPEND)]);
     while world.now < T0 + 7.0 * 3600.0 {
         world.wait();
@@ -113,7 +113,7 @@ fn assert_blocks_are_whole(world: &World, suspended_at: f64) {
 
 /// Suspends at a sample of the passes of a whole run, resumes hours later, and runs to the end.
 #[test]
-fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
+fn a_run_suspended_at_any_pass_ends_with_the_true_figures() {
     let mut world = World::new([two()]);
     let (mut passes, mut with_voids, mut between) = (0, 0, 0);
     while !world.is_over() {
@@ -142,7 +142,11 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         paused.run_until("rest", |world| is_at_rest(world, 0));
         assert!(paused.now - suspended_at < 10.0);
         assert!(paused.slots[0].watch.is_empty());
-        assert_eq!(measured(&paused, 0).len(), before, "nothing is unmeasured");
+        assert_eq!(
+            measured(&paused, 0).len(),
+            before,
+            "no measured trial is lost"
+        );
         paused.advance_to(paused.now + 9000.0);
         paused.edit(0, &RESUME);
         paused.run_to_end();
@@ -156,7 +160,11 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
                     .iter()
                     .all(|(reason, _)| reason == Reason::Suspended.as_str())
         );
-        assert_eq!(voids.len(), status(&paused, 0).notes.len(), "it is told");
+        assert_eq!(
+            voids.len(),
+            status(&paused, 0).notes.len(),
+            "a note reports the void"
+        );
         with_voids += voids.len();
         between += usize::from(!voids.is_empty() && !had_open);
         // The run stays the same, so the operator measures at most one block again.
@@ -169,7 +177,7 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
 }
 
 #[test]
-fn suspending_uses_up_no_attempt() {
+fn a_suspension_uses_up_no_attempt() {
     let mut world = World::new([two_with(&[("/trials/maxAttempts", json!(1))])]);
     for pause in 1..=3 {
         world.run_until("a load", |world| world.loads.len() >= pause);
@@ -202,7 +210,7 @@ fn a_void_of_another_cause_still_counts_after_a_suspension() {
 }
 
 #[test]
-fn while_one_is_suspended_the_others_go_on() {
+fn other_benchmarks_run_while_one_is_suspended() {
     let mut world = World::new([two(), second()]);
     let uid = |slot: usize| world.slots[slot].benchmark.uid().unwrap();
     let uids = [uid(0), uid(1)];
@@ -223,7 +231,7 @@ fn while_one_is_suspended_the_others_go_on() {
 }
 
 #[test]
-fn one_in_the_queue_lets_the_younger_ones_past() {
+fn a_suspended_benchmark_in_the_queue_blocks_no_other() {
     let mut world = World::new([two(), second()]);
     world.run_until("a queue", |world| {
         (0..2).all(|slot| world.slots[slot].benchmark.told().is_some())
@@ -244,7 +252,7 @@ fn one_in_the_queue_lets_the_younger_ones_past() {
 }
 
 #[test]
-fn the_deadline_counts_anew_after_a_suspension() {
+fn the_deadline_starts_again_after_a_suspension() {
     let mut world = World::new([two()]);
     world.run_until("some trials", |world| measured(world, 0).len() == 4);
     world.edit(0, &SUSPEND);
@@ -270,7 +278,7 @@ fn an_ended_run_stays_ended() {
 /// A user may resume before all objects are gone. The operator must not measure next to objects that still
 /// terminate.
 #[test]
-fn a_quick_change_of_mind_waits_for_what_is_leaving() {
+fn a_quick_resume_waits_until_the_old_objects_are_gone() {
     let mut world = World::new([two()]);
     world.run_until("some trials", |world| measured(world, 0).len() == 3);
     world.run_until("a load", |world| world.loads.len() == 4);
@@ -290,7 +298,7 @@ fn a_quick_change_of_mind_waits_for_what_is_leaving() {
 }
 
 #[test]
-fn an_operator_that_dies_while_it_suspends_is_no_harm() {
+fn an_operator_that_dies_while_it_suspends_does_no_harm() {
     let mut world = World::new([two()]);
     world.run_until("a load", |world| world.loads.len() == 3);
     world.edit(0, &SUSPEND);
@@ -320,7 +328,7 @@ fn an_ended_benchmark_is_deleted_after_its_time_and_not_before() {
     world.run_to_end();
     let complete = status(&world, 0).conditions[0].clone();
     let ended = unix_seconds(complete.last_transition_time.0);
-    world.run_until("its time", |world| world.slots[0].gone);
+    world.run_until("the deletion", |world| world.slots[0].gone);
     let age = world.now - ended;
     assert!((600.0..602.0).contains(&age), "{age}");
     assert!(is_at_rest(&world, 0));
@@ -328,7 +336,7 @@ fn an_ended_benchmark_is_deleted_after_its_time_and_not_before() {
 
 /// The last ledger entry gives the time of the end. The operator may report the end much later.
 #[test]
-fn an_end_can_be_read_for_a_minute_however_late_it_is_told() {
+fn a_late_verdict_stays_readable_for_a_minute() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
     world.run_to_end();
     world.slots[0].benchmark.status = None;
@@ -336,13 +344,13 @@ fn an_end_can_be_read_for_a_minute_however_late_it_is_told() {
     world.advance_to(world.now + 10_000.0);
     world.pass(0);
     let told = world.now;
-    world.run_until("its time", |world| world.slots[0].gone);
+    world.run_until("the deletion", |world| world.slots[0].gone);
     let read_for = world.now - told;
     assert!((60.0..70.0).contains(&read_for), "{read_for}");
 }
 
 #[test]
-fn without_a_time_to_live_it_is_kept() {
+fn a_benchmark_without_a_time_to_live_is_kept() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let end = world.now;
@@ -353,7 +361,7 @@ fn without_a_time_to_live_it_is_kept() {
 }
 
 #[test]
-fn neither_a_running_nor_a_suspended_one_is_deleted() {
+fn running_and_suspended_benchmarks_are_not_deleted() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
     world.run_until("some trials", |world| measured(world, 0).len() == 4);
     world.edit(0, &SUSPEND);
@@ -367,7 +375,7 @@ fn neither_a_running_nor_a_suspended_one_is_deleted() {
 }
 
 #[test]
-fn an_edit_at_the_last_moment_keeps_it() {
+fn an_edit_at_the_last_moment_prevents_the_deletion() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("10m"))])]);
     world.run_to_end();
     let late = loop {
@@ -387,7 +395,7 @@ fn an_edit_at_the_last_moment_keeps_it() {
 }
 
 #[test]
-fn one_whose_ledger_cannot_be_read_is_kept() {
+fn a_benchmark_whose_ledger_cannot_be_read_is_kept() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
     world.run_to_end();
     let at = world.now + 3600.0;
@@ -456,7 +464,7 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
 }
 
 #[test]
-fn a_re_run_is_another_generation_and_another_try_of_the_same() {
+fn a_rerun_is_another_generation_and_another_try() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let first = status(&world, 0).clone();
@@ -486,7 +494,7 @@ fn a_run_that_never_ended_has_no_verdict_to_keep() {
 }
 
 #[test]
-fn a_verdict_that_other_budgets_turned_is_kept() {
+fn a_verdict_that_other_budgets_changed_is_kept() {
     let budget = |joules: &str| {
         let budget = json!([{"candidate": "rust", "maxJoulesPerRequest": joules}]);
         [("/budgets", budget)]
@@ -511,7 +519,7 @@ fn a_verdict_that_other_budgets_turned_is_kept() {
 }
 
 #[test]
-fn the_history_has_an_end() {
+fn the_history_keeps_the_last_ten_verdicts() {
     let mut world = World::new([two()]);
     failing(&mut world);
     let mut runs = Vec::new();
@@ -530,7 +538,7 @@ fn the_history_has_an_end() {
 }
 
 #[test]
-fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
+fn the_history_keeps_a_verdict_that_an_edit_changes_or_removes() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let mut benchmark = world.slots[0].benchmark.clone();
@@ -554,7 +562,7 @@ fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
 
 /// A user who edits until the verdict pleases leaves a trace, although the run continues.
 #[test]
-fn a_verdict_that_an_edit_took_back_is_kept() {
+fn a_verdict_that_an_edit_removed_is_kept() {
     let mut world = World::new([two()]);
     world.manner.meter = None;
     world.run_to_end();
@@ -569,7 +577,7 @@ fn a_verdict_that_an_edit_took_back_is_kept() {
     assert_eq!(
         history(&put_right),
         [],
-        "the cluster has changed, not the wish"
+        "the cluster has changed, not the spec"
     );
     world.edit(0, &SUSPEND);
     world.wait();
@@ -585,7 +593,7 @@ fn a_verdict_that_an_edit_took_back_is_kept() {
 // ---- how long it goes on --------------------------------------------------------------------------
 
 #[test]
-fn the_estimate_tells_how_long_it_takes_and_gets_better() {
+fn the_estimate_of_the_time_left_improves() {
     let mut world = World::new([two()]);
     world.wait();
     world.pass(0);
@@ -654,7 +662,7 @@ fn a_number_of_requests_is_estimated_once_a_trial_was_measured() {
 }
 
 #[test]
-fn while_it_waits_or_rests_no_end_is_told() {
+fn a_waiting_or_suspended_run_has_no_estimated_end() {
     let mut world = World::new([two(), second()]);
     world.run_until("a trial", |world| {
         world.slots.iter().any(|s| !s.trials.is_empty())
@@ -704,7 +712,7 @@ fn the_events_read_like_a_log_of_the_experiment() {
 }
 
 #[test]
-fn who_waits_has_it_in_the_log() {
+fn an_event_reports_that_a_benchmark_waits() {
     let mut world = World::new([two(), second()]);
     world.run_to_end();
     let logs = log(&world, 0) + &log(&world, 1);
@@ -738,7 +746,7 @@ fn an_operator_that_was_restarted_repeats_no_event() {
 }
 
 #[test]
-fn something_that_is_wrong_is_a_warning() {
+fn a_fault_is_a_warning_event() {
     let mut world = World::new([two()]);
     world.manner.meter = None;
     world.run_to_end();

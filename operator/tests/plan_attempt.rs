@@ -71,13 +71,13 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
 }
 
 #[test]
-fn a_server_that_starts_is_waited_for() {
+fn the_attempt_waits_for_a_starting_server() {
     let world = after("starting fresh pods");
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
 #[test]
-fn a_server_of_two_pods_is_waited_for_until_both_are_ready() {
+fn the_attempt_waits_until_both_pods_of_a_server_are_ready() {
     let replicas = |number: i32| ("/candidates/0/replicas", json!(number));
     let deployment = |changes: &[(&str, Value)]| {
         let mut world = World::new([two_with(changes)]);
@@ -152,7 +152,7 @@ fn the_load_starts_once_the_baseline_is_recorded() {
 }
 
 #[test]
-fn under_load_nothing_is_done() {
+fn the_operator_does_nothing_under_load() {
     let world = after("load is on");
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
@@ -180,7 +180,7 @@ fn a_measured_attempt_has_its_windows_and_figures() {
 }
 
 #[test]
-fn a_shared_nodes_gross_joules_are_not_shown_as_the_candidates() {
+fn gross_joules_of_a_shared_node_are_not_shown() {
     let columns = |plan: &Plan| record(plan).columns.clone().unwrap();
     let apart = columns(&changed(&load_over(), |_| {}));
     assert!(apart.energy.is_some());
@@ -197,7 +197,7 @@ fn a_shared_nodes_gross_joules_are_not_shown_as_the_candidates() {
 }
 
 #[test]
-fn what_a_candidate_does_itself_is_an_outcome_and_never_void() {
+fn a_candidates_own_faults_never_make_an_attempt_void() {
     // The candidate crashed and restarted.
     let crashed = changed(&load_over(), |observed| {
         let pod = pod_in(observed, Role::Candidate);
@@ -231,7 +231,7 @@ fn what_a_candidate_does_itself_is_an_outcome_and_never_void() {
 }
 
 #[test]
-fn a_server_image_that_cannot_be_had_ends_the_run() {
+fn a_server_image_that_cannot_be_pulled_ends_the_run() {
     let mut world = World::new([two()]);
     world.manner.server_ready = None;
     world.manner.server_waiting = Some(("ErrImagePull".into(), "not found".into()));
@@ -276,7 +276,7 @@ fn an_image_that_insists_on_root_ends_the_run_at_once() {
 }
 
 #[test]
-fn a_candidate_says_how_its_image_is_had_and_as_whom_it_runs() {
+fn a_candidate_sets_its_pull_policy_and_its_user() {
     let pod = |changes: &[(&str, Value)]| first_server(&mut World::new([two_with(changes)]));
     let plain = pod(&[]);
     let container = &plain.containers[0];
@@ -387,7 +387,7 @@ fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
 }
 
 #[test]
-fn what_a_server_is_waited_for_is_told_at_once() {
+fn the_status_says_why_a_server_is_not_ready_yet() {
     let mut world = World::new([two()]);
     world.manner.server_ready = None;
     run_to(&mut world, "waiting for the server to be ready");
@@ -415,7 +415,7 @@ fn what_a_server_is_waited_for_is_told_at_once() {
 }
 
 #[test]
-fn how_long_a_candidate_is_waited_for_can_be_set() {
+fn ready_within_limits_the_wait_for_a_candidate() {
     let waited = |within: Value, seconds: f64| {
         let changes = [
             ("/candidates/0/readyWithin", within.clone()),
@@ -468,7 +468,7 @@ fn injector_args(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn the_clock_that_is_compared_is_the_one_that_stamps_the_readings() {
+fn the_injector_compares_its_clock_with_the_clock_of_the_readings() {
     let mut world = World::new([two()]);
     while !world
         .plan(0)
@@ -527,7 +527,7 @@ fn pods_refused(doing: &str, kind: ChildKind, later_seconds: f64, words: &str) -
 }
 
 #[test]
-fn pods_that_cannot_be_created_say_why() {
+fn the_status_says_why_pods_cannot_be_created() {
     let quota = "FailedCreate: pods \"x\" is forbidden: exceeded quota: small, requested: pods=1";
     let forbidden = "FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"baseline\"";
     for (doing, kind) in [
@@ -576,7 +576,7 @@ fn an_attempt_is_under_load_from_the_end_of_its_first_baseline() {
 }
 
 #[test]
-fn a_pod_that_a_quota_kept_back_has_all_its_time() {
+fn a_pod_delayed_by_a_quota_keeps_its_full_time_to_become_ready() {
     let world = after("waiting for the server to be ready");
     let now = world.now + 600.0;
     let at = |change: fn(&mut PodFacts, f64)| {
@@ -629,7 +629,7 @@ fn every_pod_that_the_operator_adds_has_resources() {
 }
 
 #[test]
-fn every_pod_of_a_run_tolerates_what_the_installation_says() {
+fn every_pod_of_a_run_has_the_installations_tolerations() {
     let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
     let database = benchmark.spec.database.as_ref().unwrap();
     let objects = made(&benchmark, |builder, candidate, node| {
@@ -663,7 +663,7 @@ fn every_pod_of_a_run_tolerates_what_the_installation_says() {
 }
 
 #[test]
-fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first() {
+fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first_trial() {
     let message = |status: &FrugalityBenchmarkStatus| {
         let columns = status.columns.as_ref();
         columns.and_then(|columns| columns.message.clone())

@@ -55,7 +55,7 @@ fn assert_no_number(status: &FrugalityBenchmarkStatus) {
 }
 
 #[test]
-fn what_ends_a_run_early_is_told_without_a_number() {
+fn an_early_end_is_reported_without_figures() {
     type Fault = fn(&mut World);
     let faults: [(&str, Fault, Verdict); 6] = [
         (
@@ -133,7 +133,7 @@ fn a_run_that_lasts_too_long_is_an_error() {
 }
 
 #[test]
-fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
+fn at_the_end_all_but_the_ledger_is_deleted_and_then_the_locks() {
     let mut world = World::new([two()]);
     let mut plans = Vec::new();
     while !world.is_over() {
@@ -174,7 +174,7 @@ fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
 }
 
 #[test]
-fn a_budget_is_judged_anew_on_the_same_trials() {
+fn a_changed_budget_is_judged_on_the_same_trials() {
     let mut world = ended(&[]);
     let before = status(&world).clone();
     world.edit(
@@ -212,7 +212,7 @@ fn a_budget_is_judged_anew_on_the_same_trials() {
 }
 
 #[test]
-fn what_affects_the_measurement_starts_a_new_run() {
+fn changes_that_affect_the_measurement_start_a_new_run() {
     let benchmark = two();
     let run = run_of(&benchmark);
     for change in [
@@ -390,7 +390,7 @@ fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
 }
 
 #[test]
-fn a_node_that_is_cordoned_during_an_attempt_is_read_on() {
+fn a_node_cordoned_during_an_attempt_is_still_read() {
     for index in [0, 1] {
         let mut world = under_load();
         world.nodes[index].schedulable = false;
@@ -439,7 +439,7 @@ fn pods_that_wait_for_a_cordoned_node_are_no_fault_of_the_candidate() {
 }
 
 #[test]
-fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
+fn a_removed_node_ends_the_attempt_and_the_run_waits_for_the_node() {
     for index in [0, 1] {
         let mut world = under_load();
         let removed = world.nodes.remove(index);
@@ -461,7 +461,7 @@ fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
 }
 
 #[test]
-fn a_void_repeats_its_whole_block() {
+fn a_void_attempt_repeats_its_whole_block() {
     let mut world = World::new([two()]);
     world.run_until("the second load", |world| world.loads.len() == 2);
     let name = world.loads[1].trial.clone();

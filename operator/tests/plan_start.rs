@@ -104,7 +104,7 @@ fn a_spec_that_cannot_be_read_is_invalid_at_once() {
 }
 
 #[test]
-fn a_cluster_without_meters_is_waited_for_and_then_invalid() {
+fn a_cluster_without_meters_is_invalid_after_a_minute() {
     let world = World::new([two()]);
     let without = |age| {
         planned(&world, age, |observed| {
@@ -121,7 +121,7 @@ fn a_cluster_without_meters_is_waited_for_and_then_invalid() {
 }
 
 #[test]
-fn a_meter_that_does_not_answer_is_waited_for_and_then_invalid() {
+fn a_meter_that_does_not_answer_is_invalid_after_a_minute() {
     let world = preflight(two(), None);
     let waiting = planned(&world, 59.9, |_| {});
     assert_eq!(waiting.status.verdict, None);
@@ -133,7 +133,7 @@ fn a_meter_that_does_not_answer_is_waited_for_and_then_invalid() {
 }
 
 #[test]
-fn a_meter_that_answers_without_power_is_told_apart_from_one_that_does_not() {
+fn a_meter_without_power_has_another_reason_than_a_silent_meter() {
     let world = preflight(two(), None);
     let missing = "the meter serves no kepler_node_cpu_joules_total for the node pi-1";
     let ended = planned(&world, 60.1, |observed| {
@@ -183,7 +183,7 @@ fn a_fake_meter_is_invalid_at_once() {
 }
 
 #[test]
-fn modelled_power_needs_leave_to_decide_a_budget() {
+fn modelled_power_needs_permission_to_decide_a_budget() {
     let budget = json!([{"candidate": "rust", "maxJoulesPerRequest": "0.02"}]);
     let gated = two_with(&[("/budgets", budget.clone())]);
     let world = preflight(gated, Some(Provenance::Modelled));
@@ -203,7 +203,7 @@ fn modelled_power_needs_leave_to_decide_a_budget() {
 }
 
 #[test]
-fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
+fn a_cluster_without_cloudnativepg_is_an_error_after_a_minute() {
     let world = preflight(two(), Some(Provenance::Metered));
     let without = |age| {
         planned(&world, age, |observed| {
@@ -226,7 +226,7 @@ fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
 }
 
 #[test]
-fn the_injector_needs_a_node_of_its_own_unless_it_may_share() {
+fn the_injector_needs_a_separate_node_unless_it_may_share() {
     let one_node = |observed: &mut Observed| observed.nodes.retain(|node| node.name == "pi-1");
     let world = preflight(two(), Some(Provenance::Metered));
     assert_eq!(planned(&world, 59.9, one_node).status.verdict, None);
@@ -283,7 +283,7 @@ fn nodes_are_chosen_by_labels_and_readiness() {
 }
 
 #[test]
-fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
+fn the_run_waits_for_a_labelled_node_and_measures_no_other() {
     let without = |lacks: fn(&mut NodeFacts)| {
         planned(&World::new([two()]), 61.0, |observed| {
             for node in &mut observed.nodes {
@@ -319,7 +319,7 @@ fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
 }
 
 #[test]
-fn another_benchmark_that_is_older_goes_first() {
+fn an_older_benchmark_goes_first() {
     let world = preflight(two(), Some(Provenance::Metered));
     let behind = |rests| {
         planned(&world, 10.0, |observed| {
@@ -337,13 +337,13 @@ fn another_benchmark_that_is_older_goes_first() {
 }
 
 #[test]
-fn the_first_in_line_takes_the_lock_before_anything_is_made() {
+fn the_first_in_the_queue_takes_the_locks_before_it_creates_anything() {
     let world = preflight(two(), Some(Provenance::Metered));
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
 #[test]
-fn with_the_lock_the_database_is_made() {
+fn the_database_is_created_after_the_locks() {
     let mut world = at(Reason::Queued.as_str());
     world.wait();
     insta::assert_snapshot!(of_plan(&world.plan(0)));
@@ -400,7 +400,7 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
 }
 
 #[test]
-fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
+fn the_run_waits_while_the_cluster_removes_pods_of_a_deleted_benchmark() {
     let mut world = at(Reason::Queued.as_str());
     world.wait();
     let orphan = |pod: ForeignPod| {
@@ -438,7 +438,7 @@ fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
 }
 
 #[test]
-fn a_database_that_starts_is_waited_for() {
+fn the_run_waits_for_a_starting_database() {
     let world = at(Reason::StartingDatabase.as_str());
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
@@ -465,7 +465,7 @@ fn a_database_that_cannot_start_ends_the_run_through_the_ledger() {
 }
 
 #[test]
-fn a_database_image_that_cannot_be_had_ends_the_run() {
+fn a_database_image_that_cannot_be_pulled_ends_the_run() {
     let world = at(Reason::StartingDatabase.as_str());
     let pulling = |age| {
         planned(&world, age, |observed| {
@@ -527,7 +527,7 @@ fn a_seed_that_counts_other_rows_ends_the_run() {
 }
 
 #[test]
-fn a_meter_that_comes_late_begins_the_run_by_itself() {
+fn a_run_begins_by_itself_once_its_meter_answers() {
     let mut world = World::new([two()]);
     world.manner.meter = None;
     world.run_until("a verdict", |world| {
@@ -545,7 +545,7 @@ fn a_meter_that_comes_late_begins_the_run_by_itself() {
 }
 
 #[test]
-fn an_operator_that_was_restarted_does_not_take_back_what_it_has_told() {
+fn a_restarted_operator_keeps_the_verdict() {
     let mut world = preflight(two(), Some(Provenance::Fake));
     let ended = planned(&world, 3.0, |_| {}).status;
     assert_eq!(ended.verdict, Some(Verdict::Invalid));
@@ -569,7 +569,7 @@ fn standalone_starting() -> World {
 }
 
 #[test]
-fn a_standalone_database_that_starts_is_waited_for_and_one_that_never_will_is_not() {
+fn a_standalone_database_may_start_slowly_but_not_crash_repeatedly() {
     let world = standalone_starting();
     let waiting = world.plan(0);
     assert_eq!(reason_of(&waiting), Reason::StartingDatabase.as_str());
@@ -606,7 +606,7 @@ fn a_standalone_database_that_starts_is_waited_for_and_one_that_never_will_is_no
 }
 
 #[test]
-fn a_standalone_databases_pod_that_was_evicted_is_not_waited_for_beside_its_successor() {
+fn an_evicted_pod_of_a_standalone_database_does_not_delay_the_run() {
     let mut world = standalone_starting();
     world.run_until("a trial", |world| !world.slots[0].trials.is_empty());
     let plan = planned(&world, 30.0, |observed| {
@@ -662,7 +662,7 @@ fn an_object_that_a_quota_refuses_is_tried_again_until_the_deadline() {
 }
 
 #[test]
-fn a_seed_whose_pod_is_refused_says_so() {
+fn the_status_says_why_a_seeds_pod_is_refused() {
     let mut world = at(Reason::Seeding.as_str());
     world.advance_to(world.now + 1.0);
     let refused = |age_seconds: f64, words: &str| {
@@ -701,7 +701,7 @@ fn deleted_seeds(plan: &Plan) -> usize {
 }
 
 #[test]
-fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
+fn a_seed_whose_pod_was_deleted_or_evicted_is_created_again() {
     let world = at(Reason::Seeding.as_str());
     let gone = |ended: bool| {
         changed(&world, |observed| {
@@ -727,7 +727,7 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
 }
 
 #[test]
-fn a_seed_whose_pod_runs_something_else_is_made_anew() {
+fn a_seed_whose_pod_runs_something_else_is_created_again() {
     let world = at(Reason::Seeding.as_str());
     let plan = changed(&world, |observed| {
         let pod = pod_in(observed, Role::Seed);
@@ -739,7 +739,7 @@ fn a_seed_whose_pod_runs_something_else_is_made_anew() {
 }
 
 #[test]
-fn restoring_that_fails_is_tried_again_for_a_while_and_the_first_filling_is_not() {
+fn a_failed_restore_is_tried_again_but_a_failed_first_seed_is_not() {
     let mut world = World::new([two()]);
     let failed = |world: &World, later_seconds: f64| {
         let mut observed = world.observed(0);
@@ -782,7 +782,7 @@ fn restoring_that_fails_is_tried_again_for_a_while_and_the_first_filling_is_not(
 }
 
 #[test]
-fn a_standalone_database_whose_pod_is_refused_says_so() {
+fn the_status_says_why_a_standalone_databases_pod_is_refused() {
     let mut world = World::new([two_with(&[("/database/provider", json!("Standalone"))])]);
     world.manner.database_ready = None;
     world.run_until("a database", |world| {

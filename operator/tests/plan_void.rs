@@ -70,7 +70,7 @@ fn stranger() -> Endpoint {
 }
 
 #[test]
-fn a_pod_behind_the_service_that_is_not_the_attempts_makes_it_void() {
+fn a_foreign_pod_behind_the_service_makes_the_attempt_void() {
     for world in [after("load is on"), load_over()] {
         assert_ne!(outcome(&world.plan(0)), Some(Outcome::Void));
         for foreign in [
@@ -183,7 +183,7 @@ fn a_service_or_deployment_that_was_edited_makes_the_attempt_void() {
 }
 
 #[test]
-fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
+fn a_pod_with_changed_contents_makes_the_attempt_void() {
     let world = after("load is on");
     for (role, container) in [(Role::Candidate, "server"), (Role::Injector, "injector")] {
         let plan = changed(&world, |observed| {
@@ -203,7 +203,7 @@ fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
 }
 
 #[test]
-fn a_service_as_the_api_server_has_it_is_the_one_that_was_made() {
+fn fields_that_the_api_server_adds_to_a_service_are_no_change() {
     let made = json!({"selector": {"a": "b"}, "ports": [{"port": 8080, "targetPort": 8080}]});
     let stored = json!({
         "selector": {"a": "b"}, "type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
@@ -253,7 +253,7 @@ fn a_meter_that_was_lost_under_load_makes_the_attempt_void() {
 }
 
 #[test]
-fn a_meter_that_is_lost_for_good_is_not_waited_for() {
+fn the_wait_for_a_lost_meter_ends() {
     let mut world = after("load is on");
     let load_end = world.loads[0].end;
     world.advance_to(load_end);
@@ -755,7 +755,7 @@ fn restored(settings: &str) -> String {
 }
 
 #[test]
-fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_void() {
+fn a_database_restored_differently_makes_the_attempt_void() {
     for method in ["GET", "POST"] {
         let mut world = World::new([two_with(&[("/request/method", json!(method))])]);
         world.manner.seeded = restored("bb");
@@ -795,7 +795,7 @@ fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_vo
 }
 
 #[test]
-fn the_state_of_the_database_is_recorded_before_the_attempt_makes_anything() {
+fn the_state_of_the_database_is_recorded_before_the_attempt_creates_anything() {
     let mut world = World::new([two()]);
     world.run_until("an attempt", |world| !world.slots[0].trials.is_empty());
     let slot = world.wait();

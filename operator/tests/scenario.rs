@@ -78,7 +78,7 @@ fn entries(
 }
 
 #[test]
-fn an_export_tells_what_of_the_cycles_was_amiss() {
+fn an_export_contains_dropped_cycles_and_failed_checks() {
     let ledger = entries(&scripted(&json!({"script": SCRIPT})), |candidate, it| {
         it.dropped_cycles = if candidate == "rust" { 7 } else { 0 };
     });
@@ -109,7 +109,7 @@ fn the_injector_is_given_the_script_and_no_request() {
 }
 
 #[test]
-fn a_request_and_a_script_are_two_things() {
+fn a_spec_needs_either_a_request_or_a_script() {
     let both = edited(&two(), &[("/scenario", json!({"script": SCRIPT}))]);
     let neither = edited(&two(), &[("/request", Value::Null)]);
     for benchmark in [both, neither] {
@@ -119,7 +119,7 @@ fn a_request_and_a_script_are_two_things() {
 }
 
 #[test]
-fn another_script_is_another_measurement_and_what_is_judged_is_not() {
+fn a_changed_script_starts_a_new_run_but_changed_rules_of_comparison_do_not() {
     let id = |scenario: &Value| names::run_id(&scripted(scenario));
     let first = id(&json!({"script": SCRIPT}));
     assert_ne!(first, names::run_id(&two()));
@@ -131,7 +131,7 @@ fn another_script_is_another_measurement_and_what_is_judged_is_not() {
 }
 
 #[test]
-fn what_is_told_of_cycles_is_called_so() {
+fn figures_of_a_script_are_per_cycle() {
     let benchmark = scripted(&json!({"script": SCRIPT}));
     let plan = judged(&benchmark, entries(&benchmark, |_, _| {}));
     let result = &plan.status.results[0];
@@ -142,7 +142,10 @@ fn what_is_told_of_cycles_is_called_so() {
     };
     assert_eq!((check.name.as_str(), check.passed), ("is no tenth", 0));
     assert_eq!(check.failed, 960 * i64::from(result.trials));
-    assert!(!result.latency.is_empty(), "though cycles failed");
+    assert!(
+        !result.latency.is_empty(),
+        "failed cycles do not remove the percentiles"
+    );
     let ratio = result.error_ratio.unwrap().value;
     assert!((ratio - 16.0 / 70.0).abs() < 0.003, "{ratio}");
 
@@ -166,7 +169,7 @@ fn what_is_told_of_cycles_is_called_so() {
 }
 
 #[test]
-fn checks_beyond_what_a_status_holds_are_told_together() {
+fn checks_beyond_the_limit_of_a_status_are_summed() {
     let benchmark = scripted(&json!({"script": SCRIPT}));
     let mut entries = entries(&benchmark, |_, _| {});
     for entry in &mut entries {
@@ -186,7 +189,7 @@ fn checks_beyond_what_a_status_holds_are_told_together() {
     let checks = &plan.status.results[0].cycles.as_ref().unwrap().checks;
     assert!((2..=17).contains(&checks.len()), "{checks:?}");
     let passed: i64 = checks.iter().map(|check| check.passed).sum();
-    assert_eq!(passed, 5 * 17 * 10, "none is lost");
+    assert_eq!(passed, 5 * 17 * 10, "no check is lost");
     let others = checks.iter().find(|check| check.name == "(others)");
     // A check that some trial did not count by name has no separate sum.
     assert!(others.unwrap().passed > 5 * 10, "{checks:?}");
@@ -280,7 +283,7 @@ fn candidates_whose_cycles_are_not_the_same_work_are_not_compared() {
 }
 
 #[test]
-fn times_are_withheld_where_cycles_were_dropped() {
+fn times_are_withheld_if_cycles_were_dropped() {
     let benchmark = scripted(&json!({"script": SCRIPT}));
     let plan = judged(
         &benchmark,
@@ -302,7 +305,7 @@ fn times_are_withheld_where_cycles_were_dropped() {
 }
 
 #[test]
-fn a_candidate_of_which_every_cycle_fails_is_told_why() {
+fn the_message_says_why_every_cycle_failed() {
     let benchmark = scripted(&json!({"script": SCRIPT}));
     let plan = judged(
         &benchmark,

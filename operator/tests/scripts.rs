@@ -110,7 +110,7 @@ impl Drop for StandIn {
 }
 
 #[test]
-fn a_database_that_does_not_answer_yet_is_waited_for() {
+fn the_jobs_wait_for_a_database_that_does_not_answer_yet() {
     for (name, sign) in [("seed", "rows=10000 -f -"), ("prepare", "CHECKPOINT")] {
         let database = StandIn::new(name, 2);
         let output = database.run(&container(name));
@@ -126,13 +126,13 @@ fn a_database_that_does_not_answer_yet_is_waited_for() {
 }
 
 #[test]
-fn a_database_that_never_answers_is_told_in_its_own_words() {
+fn the_jobs_print_the_error_of_a_database_that_never_answers() {
     for name in ["seed", "prepare"] {
         let database = StandIn::new(&format!("{name}-never"), u32::MAX);
         let output = database.run(&container(name));
         assert_eq!(output.status.code(), Some(2), "{name}");
         let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(error, "psql: error: Connection refused\n", "said once");
+        assert_eq!(error, "psql: error: Connection refused\n", "printed once");
         assert_eq!(database.asked(), "");
         // The tries of a minute, and the last try, whose error the Job prints.
         assert_eq!(database.calls(), 7, "{name}");

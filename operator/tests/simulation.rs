@@ -41,7 +41,7 @@ fn a_run_gives_the_true_figures_and_leaves_nothing() {
 }
 
 #[test]
-fn the_windows_are_fortios_on_the_meters_clock() {
+fn windows_use_fortios_times_on_the_meters_clock() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let trials = measured(&world, 0);
@@ -68,7 +68,7 @@ fn the_windows_are_fortios_on_the_meters_clock() {
 }
 
 #[test]
-fn the_order_is_the_seeded_one() {
+fn the_seed_determines_the_order() {
     for seed in [7, 8, 9] {
         let mut world = World::new([two_with(&[("/trials/seed", json!(seed))])]);
         world.run_to_end();
@@ -113,7 +113,7 @@ fn a_condition_keeps_its_time_until_it_changes() {
 }
 
 #[test]
-fn passes_at_any_time_change_nothing() {
+fn extra_passes_change_nothing() {
     let mut world = World::new([two()]);
     world.manner.hurry = Some(0.17);
     world.run_to_end();
@@ -174,12 +174,12 @@ fn two_benchmarks_are_measured_one_after_the_other() {
 }
 
 #[test]
-fn the_one_that_waits_says_for_whom() {
+fn a_waiting_benchmark_names_the_benchmark_ahead() {
     let mut world = World::new([two(), second()]);
     world.run_until("a trial", |world| {
         world.slots.iter().any(|slot| !slot.trials.is_empty())
     });
-    world.run_until("a look of the other", |world| {
+    world.run_until("a pass of the other benchmark", |world| {
         world.now > crate::common::T0 + 60.0
     });
     let texts: Vec<String> = (0..2)
@@ -265,7 +265,7 @@ fn a_standalone_database_that_lost_its_pod_is_filled_again() {
 }
 
 #[test]
-fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
+fn the_run_waits_for_the_pod_of_a_new_seed() {
     let mut world = World::new([standalone()]);
     world.run_until("a load", |world| !world.loads.is_empty());
     world.replace_pod(0, Role::Database);
@@ -295,7 +295,7 @@ fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
 }
 
 #[test]
-fn a_standalone_database_whose_address_was_deleted_is_made_anew_with_its_login() {
+fn a_standalone_database_without_its_service_is_created_again_with_its_login() {
     let mut world = World::new([standalone()]);
     world.run_until("a load", |world| !world.loads.is_empty());
     let address = format!("two-{}-db-rw", run_of(&world.slots[0].benchmark));

@@ -65,7 +65,7 @@ fn at_every_write(fault: Fault, first: u32, stride: u32) {
 }
 
 #[test]
-fn an_operator_that_dies_after_any_write_never_gives_another_number() {
+fn a_death_of_the_operator_after_any_write_changes_no_figure() {
     at_every_write(Fault::Dies, 0, 7);
 }
 
@@ -223,7 +223,7 @@ fn two_operators_share_a_queue() {
 
 /// Operators drop old plans. If they did not, they would still notice the effects of late writes.
 #[test]
-fn writes_that_come_a_minute_late_make_voids_and_no_numbers() {
+fn writes_a_minute_late_make_void_attempts_and_no_wrong_figures() {
     let seeds = if is_exhaustive() {
         1000..1060
     } else {
@@ -318,7 +318,7 @@ fn three_benchmarks_in_two_namespaces_never_overlap_on_a_node_and_all_end() {
 }
 
 #[test]
-fn where_all_need_one_injector_they_go_by_age() {
+fn benchmarks_that_share_an_injector_run_by_age() {
     let benchmarks = vec![
         on("lab", "c", 2.0, "pi-2"),
         on("lab", "b", 1.0, "pi-1"),
@@ -378,7 +378,7 @@ fn any_queue_on_any_cluster_ends_and_never_overlaps_on_a_node() {
 }
 
 #[test]
-fn who_waits_says_for_whom_and_for_which_node() {
+fn a_waiting_benchmark_names_the_other_benchmark_and_the_node() {
     let benchmarks = vec![on("shop", "a", 0.0, "pi-1"), on("lab", "b", 1.0, "pi-1")];
     let mut world = cluster(benchmarks, 1, 1);
     world.run_until("a trial", |world| !measured(world, 0).is_empty());
@@ -408,7 +408,7 @@ fn late_pod(node: &str) -> ForeignPod {
 }
 
 #[test]
-fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
+fn foreign_objects_end_an_open_attempt_before_they_are_removed() {
     type Change = fn(&mut Observed);
     let world = under_load();
     let changes: [(&str, Change); 3] = [
@@ -456,7 +456,7 @@ fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_read_ends_the_run_and_says_so() {
+fn an_entry_that_cannot_be_read_ends_the_run_and_is_named() {
     let world = under_load();
     let with_entry_of = |run: Option<String>| {
         let mut observed = world.observed(0);

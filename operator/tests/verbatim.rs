@@ -43,7 +43,7 @@ fn started(pod: &PodSpec) -> Delivered {
 }
 
 #[test]
-fn the_kubelet_is_played_as_kubernetes_tells_it() {
+fn the_stand_in_expands_variables_as_the_kubelet_does() {
     let container = Container {
         args: Some(
             [
@@ -75,7 +75,7 @@ fn the_kubelet_is_played_as_kubernetes_tells_it() {
 }
 
 #[test]
-fn every_short_text_of_the_characters_that_matter_arrives() {
+fn every_short_text_of_special_characters_arrives() {
     let mut texts = vec![String::new()];
     for length in 1..=6 {
         let longer = texts
@@ -106,7 +106,7 @@ fn every_short_text_of_the_characters_that_matter_arrives() {
 }
 
 #[test]
-fn a_candidate_gets_its_words_and_variables_as_written_and_the_databases_address_whole() {
+fn a_candidate_gets_its_words_and_variables_as_written_and_the_whole_database_url() {
     for batch in [Value::Null, json!({})] {
         let mut changes = vec![
             ("/candidates/0/command", json!(TEXTS)),

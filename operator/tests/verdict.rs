@@ -132,7 +132,7 @@ fn one_candidate_alone_has_figures_and_no_winner() {
 }
 
 #[test]
-fn modelled_joules_are_called_so() {
+fn modelled_joules_are_marked_as_modelled() {
     let board = LinearModel {
         idle_watts: 2.0,
         watts_per_cpu: 3.0,
@@ -314,7 +314,7 @@ fn a_failed_attempt_ends_the_run() {
 }
 
 #[test]
-fn the_deciding_figure_is_the_one_that_is_asked_for() {
+fn the_spec_chooses_the_deciding_figure() {
     let of = |changes: &[(&str, Value)]| {
         let benchmark = two_with(changes);
         let status = status(&benchmark, usual).status;
@@ -349,7 +349,7 @@ fn the_deciding_figure_is_the_one_that_is_asked_for() {
 }
 
 #[test]
-fn the_events_tell_a_verdict_once() {
+fn a_verdict_has_one_event() {
     let mut benchmark = two();
     let trials = ledger(&benchmark, usual);
     let first = judged(&benchmark, trials.clone());
@@ -359,7 +359,7 @@ fn the_events_tell_a_verdict_once() {
 }
 
 #[test]
-fn an_injector_on_the_measured_node_leaves_net_attributed_joules_to_decide() {
+fn on_a_shared_node_net_attributed_joules_decide() {
     // By the meter's formula rust takes 19.6 % more, because it drives the node harder. Above idle it takes
     // 15 % less.
     let benchmark = two();

@@ -24,7 +24,7 @@ fn with_meter(uncertainty: f64) -> impl Fn(i32, &str) -> Trial {
 }
 
 #[test]
-fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
+fn only_joules_include_the_meters_accuracy() {
     let status = status(&two(), with_meter(0.03)).status;
     let result = &status.results[0];
     // √((1.963243 · 0.01)² + (2 · 0.03)²) = 0.0631299
@@ -49,7 +49,7 @@ fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
 }
 
 #[test]
-fn joules_carry_what_the_ends_of_the_windows_cost() {
+fn joules_include_the_timing_error_at_the_windows_edges() {
     for of_meter in [Some(0.003), None] {
         let status = status(&two(), |block, candidate| Trial {
             ends_uncertainty: 0.004,
@@ -83,7 +83,7 @@ fn joules_carry_what_the_ends_of_the_windows_cost() {
 }
 
 #[test]
-fn without_net_joules_cpu_time_carries_the_ends_as_a_share_of_what_is_attributed() {
+fn without_net_joules_cpu_time_takes_the_edge_error_as_a_share_of_attributed_joules() {
     let status = status(&two(), |block, candidate| Trial {
         ends_uncertainty: 0.004,
         net: None,
@@ -99,7 +99,7 @@ fn without_net_joules_cpu_time_carries_the_ends_as_a_share_of_what_is_attributed
 }
 
 #[test]
-fn cpu_time_whose_ends_are_not_known_is_withheld() {
+fn cpu_time_with_an_unknown_edge_error_is_withheld() {
     let status = status(&two(), |block, candidate| Trial {
         ends_uncertainty: 0.004,
         net: None,
@@ -111,13 +111,13 @@ fn cpu_time_whose_ends_are_not_known_is_withheld() {
 }
 
 #[test]
-fn a_figure_that_the_meter_knows_nothing_of_is_withheld() {
+fn a_figure_with_a_useless_meter_accuracy_is_withheld() {
     let status = status(&two(), with_meter(1000.0)).status;
     assert_eq!(status.results[0].gross_joules_per_request, None);
 }
 
 #[test]
-fn a_meter_that_tells_its_accuracy_in_some_trials_only_has_not_told_it() {
+fn an_accuracy_reported_in_only_some_trials_does_not_cover_the_meter() {
     let plan = status(&two(), |block, candidate| Trial {
         meter_uncertainty: (block > 1).then_some(0.03),
         ..usual(block, candidate)
@@ -130,7 +130,7 @@ fn a_meter_that_tells_its_accuracy_in_some_trials_only_has_not_told_it() {
 }
 
 #[test]
-fn joule_budgets_are_decided_on_the_bound_with_the_meter() {
+fn joule_budgets_are_decided_on_the_bound_with_the_meters_accuracy() {
     let end = (CLAIM_HALF * 0.01).hypot(2.0 * 0.03).exp();
     for (limit, outcome) in [
         (0.01 / end * 0.9999, BudgetOutcome::Exceeded),
@@ -197,7 +197,7 @@ fn a_fail_among_several_limits_needs_a_wider_margin() {
 }
 
 #[test]
-fn that_all_limits_are_met_needs_no_wider_margin() {
+fn a_pass_with_several_limits_needs_no_wider_margin() {
     let narrowly = format!("{:.9}", 10.0 * CLAIM_UPPER * 1.0001);
     let limits = json!({
         "maxMillisecondsPerRequest": narrowly,
@@ -296,7 +296,7 @@ fn candidates_that_answer_differently_are_not_compared() {
 }
 
 #[test]
-fn answers_are_compared_by_the_trials_that_tell_their_size() {
+fn answers_are_compared_in_the_trials_that_report_their_size() {
     let known_in = |blocks: std::ops::RangeInclusive<i32>| {
         move |block: i32, candidate: &str| {
             let is_python = candidate == "python";
@@ -334,7 +334,7 @@ fn asking(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
 }
 
 #[test]
-fn candidates_that_ask_the_database_otherwise_are_not_compared() {
+fn candidates_that_use_the_database_differently_are_not_compared() {
     // 2 transactions per second belong to no candidate. At 400 requests per second, these are 0.005 per
     // request.
     let plan = status(&two(), asking(2.0, 2.27));
@@ -358,7 +358,7 @@ fn candidates_that_ask_the_database_otherwise_are_not_compared() {
 }
 
 #[test]
-fn transactions_that_are_not_known_are_told() {
+fn unknown_transactions_are_noted() {
     let plan = status(&two(), |block, candidate| Trial {
         transactions: (candidate == "python" && block == 2).then_some(1.0),
         ..usual(block, candidate)
@@ -373,7 +373,7 @@ fn transactions_that_are_not_known_are_told() {
 }
 
 #[test]
-fn a_candidates_own_limits_are_judged_whatever_the_others_answer() {
+fn a_candidates_own_limits_are_judged_even_if_answers_differ() {
     let plan = status(
         &budgets(&json!({"maxJoulesPerRequest": "0.02"})),
         answering(1000.0, 2000.0),
@@ -587,7 +587,7 @@ fn many_or_unequal_void_attempts_are_noted() {
 }
 
 #[test]
-fn a_place_that_matters_is_told() {
+fn a_place_that_matters_is_noted() {
     let benchmark = two_with(&[("/trials/blocks", json!(10))]);
     let with = |effect: f64| {
         let trials = ordered_ledger(&benchmark, |block, place, entrant| {
@@ -612,7 +612,7 @@ fn a_place_that_matters_is_told() {
 }
 
 #[test]
-fn what_there_is_nothing_to_say_of_is_absent() {
+fn empty_fields_are_absent() {
     let value = serde_json::to_value(status(&two(), with_meter(0.03)).status).unwrap();
     assert!(!value["look"].is_null() && value["tries"] == 1);
     assert!(value.get("notes").is_none() && value.get("noiseFloor").is_none());

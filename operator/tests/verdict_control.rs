@@ -170,7 +170,7 @@ fn a_winner_must_clear_the_noise_floor() {
 }
 
 #[test]
-fn without_a_figure_of_the_control_nobody_wins() {
+fn without_a_figure_of_the_control_no_candidate_wins() {
     let benchmark = two_with(&[("/trials/control", json!("rust"))]);
     let trials = ordered_ledger(&benchmark, |block, _, entrant| Trial {
         net: (block > 1 || ["rust", "python"].contains(&entrant)).then_some(0.006),
@@ -207,7 +207,7 @@ fn the_control_must_be_a_candidate_and_a_ratio_needs_another() {
 }
 
 #[test]
-fn modelled_joules_need_leave_to_decide_a_ratio() {
+fn modelled_joules_need_permission_to_decide_a_ratio() {
     let modelled = |block: i32, candidate: &str| Trial {
         provenance: frugality_measure::reading::Provenance::Modelled,
         ..usual(block, candidate)

@@ -44,7 +44,7 @@ fn half(cost: &CostPerMillion) -> f64 {
 }
 
 #[test]
-fn every_term_is_told_and_the_total_is_their_sum() {
+fn every_term_is_shown_and_the_total_is_their_sum() {
     // Each request takes 0.01 J and 1/400 s.
     let status = status(costs(), |_| Trial::default());
     let money = money(&status);
@@ -80,7 +80,7 @@ fn every_term_is_told_and_the_total_is_their_sum() {
 }
 
 #[test]
-fn what_is_not_asked_for_is_not_told() {
+fn costs_that_the_spec_does_not_ask_for_are_absent() {
     let carbon = json!({"nodeGrams": "0", "gramsPerKilowattHour": "56"});
     let costs = json!({"nodeLifetime": "24h", "carbon": carbon});
     let status = status(costs.clone(), |_| Trial::default());
@@ -105,7 +105,7 @@ fn what_is_not_asked_for_is_not_told() {
 }
 
 #[test]
-fn the_interval_is_that_of_the_trials_own_sums() {
+fn the_interval_comes_from_the_sums_of_the_trials() {
     let k = 0.01;
     // A slow trial with more joules costs more by both terms.
     let together = status(costs(), |block| Trial {
@@ -132,7 +132,7 @@ fn the_interval_is_that_of_the_trials_own_sums() {
 }
 
 #[test]
-fn the_meters_accuracy_weighs_as_much_as_energy_does() {
+fn the_meters_accuracy_counts_by_the_share_of_energy() {
     let status = status(costs(), |block| Trial {
         gross: 0.01 * factor(block, 1e-6),
         requests_per_second: 400.0,
@@ -148,7 +148,7 @@ fn the_meters_accuracy_weighs_as_much_as_energy_does() {
 }
 
 #[test]
-fn where_the_injector_shared_the_node_nothing_has_a_price() {
+fn a_node_shared_with_the_injector_has_no_costs() {
     let benchmark = two_with(&[
         ("/costs", costs()),
         ("/placement/allowSharedNode", json!(true)),
@@ -168,7 +168,7 @@ fn where_the_injector_shared_the_node_nothing_has_a_price() {
 }
 
 #[test]
-fn a_node_of_no_lifetime_is_refused() {
+fn a_node_lifetime_below_a_day_is_refused() {
     let mut short = costs();
     short["nodeLifetime"] = json!("23h");
     assert_eq!(

@@ -49,7 +49,7 @@ fn net_energy_below_the_limit_of_all_trials_is_withheld() {
 }
 
 #[test]
-fn baselines_that_differ_widen_net_joules_and_no_others() {
+fn baselines_that_differ_widen_only_net_joules() {
     let benchmark = budgets(&json!({"maxJoulesPerRequest": "0.02"}));
     let found = |drift_joules| {
         let plan = status(&benchmark, |block, candidate| Trial {

@@ -43,7 +43,7 @@ fn growth_of_memory_is_the_mean_of_the_trials_with_an_interval() {
 }
 
 #[test]
-fn memory_that_may_shrink_is_told_as_that() {
+fn the_interval_of_memory_growth_may_contain_0() {
     let status = status(|block, _| Trial {
         memory_growth: Some(growing(factor(block, 1.0).ln())),
         ..Trial::default()
@@ -53,7 +53,7 @@ fn memory_that_may_shrink_is_told_as_that() {
 }
 
 #[test]
-fn growth_that_is_unknown_in_one_trial_is_not_told() {
+fn growth_that_is_unknown_in_one_trial_is_absent() {
     let status = status(|block, _| Trial {
         memory_growth: (block != 2).then(|| growing(1.0)),
         ..Trial::default()
@@ -92,7 +92,7 @@ fn drift_of_latency_is_the_mean_of_the_trials_with_an_interval() {
 }
 
 #[test]
-fn drift_that_is_unknown_in_one_trial_is_not_told() {
+fn drift_that_is_unknown_in_one_trial_is_absent() {
     let status = status(|block, _| Trial {
         latency_drift: (block != 5).then_some(1.0),
         seconds: 600.0,
@@ -103,7 +103,7 @@ fn drift_that_is_unknown_in_one_trial_is_not_told() {
 }
 
 #[test]
-fn drift_over_a_restart_or_of_answers_that_are_not_the_expected_ones_is_not_told() {
+fn drift_is_absent_after_a_restart_or_without_expected_answers() {
     let benchmark = two();
     let mut trials = ledger(&benchmark, |_, _| Trial {
         latency_drift: Some(3.6),
@@ -121,7 +121,7 @@ fn drift_over_a_restart_or_of_answers_that_are_not_the_expected_ones_is_not_told
 }
 
 #[test]
-fn the_course_is_asked_for_where_windows_are_long() {
+fn the_injector_records_the_course_of_long_windows() {
     let asks = |changes: &[(&str, Value)]| {
         let pod = injector_pod(&edited(&two(), changes), 8);
         let args = pod.containers[0].args.clone().unwrap();
@@ -143,7 +143,7 @@ fn the_course_is_asked_for_where_windows_are_long() {
 }
 
 #[test]
-fn containers_that_ended_under_load_are_told_of() {
+fn restarts_under_load_are_reported() {
     let status = status(|block, name| Trial {
         restarts: Some(if name == "rust" && block > 3 { 2 } else { 0 }),
         ..Trial::default()

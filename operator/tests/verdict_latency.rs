@@ -70,7 +70,7 @@ fn a_slow_trial_weighs_as_much_as_it_has_requests() {
 }
 
 #[test]
-fn where_a_trial_had_errors_there_are_none() {
+fn a_trial_with_errors_removes_the_percentiles() {
     let trials = with_results(|block, candidate, result| {
         if block == 3 && candidate == "rust" {
             let answers = result.codes.get_mut(&200).unwrap();
@@ -99,7 +99,7 @@ fn where_a_trial_had_errors_there_are_none() {
 }
 
 #[test]
-fn a_candidate_of_fewer_requests_has_fewer_percentiles() {
+fn a_candidate_with_fewer_requests_has_fewer_percentiles() {
     let trials = with_results(|_, candidate, result| {
         if candidate == "rust" {
             for bucket in &mut result.latency.buckets {

@@ -90,7 +90,7 @@ fn a_look_that_does_not_decide_is_followed_by_more_blocks() {
 }
 
 #[test]
-fn a_look_is_stricter_than_an_only_one() {
+fn one_of_several_looks_is_stricter_than_a_single_look() {
     // Just beyond the end of a claim's interval for five blocks, exp(2.321889 · 0.01). A single look would
     // decide.
     let close = || apart(1.0236);
@@ -141,7 +141,7 @@ fn with_budgets_a_look_decides_once_every_limit_is_certain() {
 }
 
 #[test]
-fn what_was_measured_after_the_look_that_decides_does_not_count() {
+fn trials_after_the_deciding_look_do_not_count() {
     let benchmark = three_looks(&[]);
     let ended = judged(&benchmark, first(&benchmark, 5, usual)).status;
     let with_more = judged(
@@ -170,7 +170,7 @@ fn looks_continue_the_order_of_one_plan() {
 }
 
 #[test]
-fn looks_that_do_not_ascend_are_no_looks() {
+fn looks_that_do_not_ascend_are_refused() {
     for looks in [json!([10, 5]), json!([10, 10]), json!([4, 10])] {
         let spec = two_with(&[("/trials", json!({ "looks": looks }))]).spec;
         assert_eq!(Settings::parse(&spec), Err(SettingsError::Looks), "{looks}");
@@ -178,7 +178,7 @@ fn looks_that_do_not_ascend_are_no_looks() {
 }
 
 #[test]
-fn a_new_run_is_what_measures_anew() {
+fn only_changes_of_the_measurement_start_a_new_run() {
     let of = |path: &str, value: Value| run_of(&two_with(&[(path, value)]));
     let plain = run_of(&two());
     assert_ne!(of("/trials/looks", json!([5])), plain);

@@ -111,7 +111,7 @@ fn joules_of_unknown_accuracy_have_no_interval_anywhere() {
 }
 
 #[test]
-fn joules_of_known_accuracy_have_it_by_their_part_of_it() {
+fn joules_of_a_model_include_its_known_accuracy() {
     let plan = status(&two(), compared(known(0.05, 0.1), 0.5, 0.4));
     let result = &plan.status.results[0];
     let half = |of_meter: f64| (1.963_243_f64 * 0.005).hypot(2.0 * of_meter);
@@ -144,7 +144,7 @@ fn a_joule_budget_on_a_model_includes_its_accuracy() {
 }
 
 #[test]
-fn a_candidate_that_another_board_would_turn_round_is_no_winner() {
+fn a_candidate_that_would_lose_on_another_board_is_no_winner() {
     let plan = status(&two(), compared(BOX, 1.3, 0.6));
     assert_eq!(plan.status.winner, None);
     assert_eq!(column(&plan, "winner"), "depends on the board");
@@ -169,7 +169,7 @@ fn a_candidate_that_another_board_would_turn_round_is_no_winner() {
 }
 
 #[test]
-fn at_equal_times_the_board_decides_even_if_this_one_is_clear() {
+fn at_equal_times_the_winner_depends_on_the_board() {
     // A board that always draws the same power shows no difference.
     let plan = status(&two(), compared(BOX, 1.0, 0.3));
     assert_eq!(column(&plan, "winner"), "depends on the board");
@@ -190,7 +190,7 @@ fn a_winner_on_every_board_is_shown_with_the_range_of_the_boards() {
 }
 
 #[test]
-fn the_stated_accuracy_of_the_board_decides_where_not_every_board_would() {
+fn the_stated_accuracy_can_decide_if_boards_disagree() {
     // By time rust is 5 % worse, by CPU time it is better. On this board the ratio is (2·2.1 + 3·0.4)/(2·2 +
     // 3) = 0.771.
     let plan = status(&two(), compared(known(0.05, 0.05), 1.05, 0.4));
@@ -211,7 +211,7 @@ fn the_stated_accuracy_of_the_board_decides_where_not_every_board_would() {
 }
 
 #[test]
-fn net_joules_of_a_model_are_compared_whatever_the_board() {
+fn the_comparison_of_modelled_net_joules_does_not_depend_on_the_board() {
     let benchmark = two_with(&[("/energy/decidingFigure", json!("Net"))]);
     let plan = status(&benchmark, compared(BOX, 1.3, 0.6));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
@@ -235,7 +235,7 @@ fn attributed_joules_of_a_model_lie_between_cpu_time_and_cpu_time_by_use() {
 }
 
 #[test]
-fn a_model_of_unknown_shape_and_accuracy_compares_nothing() {
+fn a_model_of_unknown_shape_and_accuracy_allows_no_comparison() {
     let unknown = |accuracy: Option<f64>| {
         move |block: i32, candidate: &str| Trial {
             model: None,
@@ -258,7 +258,7 @@ fn a_model_of_unknown_shape_and_accuracy_compares_nothing() {
 }
 
 #[test]
-fn a_ratio_budget_holds_for_every_board_or_is_not_met() {
+fn a_ratio_budget_is_met_only_if_it_holds_on_every_board() {
     use BudgetOutcome::{Exceeded, Met, Undecided};
     for (limit, outcome, told) in [
         ("0.83", Met, "keeps to"),
@@ -296,7 +296,7 @@ fn a_tie_holds_for_every_board() {
 }
 
 #[test]
-fn the_noise_floor_is_that_of_the_board_that_shows_most_noise() {
+fn the_noise_floor_comes_from_the_noisiest_board() {
     let benchmark = two_with(&[("/trials/control", json!("rust"))]);
     let trials = ordered_ledger(&benchmark, |block, _, entrant| {
         let of_cpu = match entrant {
@@ -310,7 +310,7 @@ fn the_noise_floor_is_that_of_the_board_that_shows_most_noise() {
 }
 
 #[test]
-fn the_point_of_most_requests_per_joule_may_be_another_on_another_board() {
+fn the_best_point_may_differ_on_another_board() {
     // Twice the connections halve the time of a request and cost 20 % more CPU time.
     let of = |connections: u32, block: i32, _: &str| {
         let f = factor(block, 0.002);

@@ -22,7 +22,7 @@ impl Noise {
 }
 
 #[test]
-fn the_true_best_point_is_among_those_that_are_told() {
+fn the_true_best_point_is_among_the_reported_points() {
     let benchmark = at(&[1, 2, 4, 8], &[]);
     // 4 connections are best by a little. The rounds drift by far more.
     let truth = |connections: u32| match connections {
@@ -58,7 +58,7 @@ fn the_true_best_point_is_among_those_that_are_told() {
 }
 
 #[test]
-fn points_that_two_alone_would_tell_apart_are_not_apart_among_nine() {
+fn points_that_are_separated_as_a_pair_are_not_separated_among_nine() {
     let among = |connections: &[i32]| {
         let benchmark = at(connections, &[]);
         let points = connections.len();
@@ -91,7 +91,7 @@ fn points_that_two_alone_would_tell_apart_are_not_apart_among_nine() {
 }
 
 #[test]
-fn thirty_two_equal_points_are_all_told() {
+fn thirty_two_equal_points_are_all_reported() {
     let benchmark = at(&(1..=32).collect::<Vec<_>>(), &[]);
     let plan = judged_over(&benchmark, |_, _, _| Trial::default());
     let best = plan.status.sweep[0].most_requests_per_second.as_ref();

@@ -76,7 +76,7 @@ fn result<'a>(status: &'a FrugalityBenchmarkStatus, candidate: &str) -> &'a Cand
 }
 
 #[test]
-fn two_servers_that_the_injector_limits_are_neither_equal_nor_is_one_the_winner() {
+fn two_servers_that_the_injector_limits_have_no_tie_and_no_winner() {
     let plan = status(&static_servers(&[]), |block, _| saturated(block));
     let found = &plan.status;
     assert_eq!((found.tie, &found.winner), (None, &None));
@@ -98,7 +98,7 @@ fn two_servers_that_the_injector_limits_are_neither_equal_nor_is_one_the_winner(
 }
 
 #[test]
-fn what_the_injector_limited_is_withheld_and_what_does_not_depend_on_the_rate_stays() {
+fn figures_that_the_injector_limited_are_withheld_and_cpu_time_stays() {
     let plan = status(&static_servers(&[]), |block, _| saturated(block));
     for candidate in ["nginx", "lighttpd"] {
         let result = result(&plan.status, candidate);
@@ -174,7 +174,7 @@ fn connections_that_wait_for_the_injector_limit_all_trials_or_none() {
 }
 
 #[test]
-fn a_throttled_injector_limits_what_it_loads() {
+fn a_throttled_injector_limits_its_candidate() {
     let plan = status(&static_servers(&[]), |block, candidate| Trial {
         injector_cpu: Some(InjectorCpu {
             cpus: 1,

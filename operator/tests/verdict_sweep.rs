@@ -20,7 +20,7 @@ fn bytes(status: &FrugalityBenchmarkStatus) -> usize {
 }
 
 #[test]
-fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
+fn every_point_has_its_figures_and_each_candidate_its_best_points() {
     let benchmark = at(&[1, 2, 4, 8, 16, 32], &[]);
     let plan = judged_over(&benchmark, saturating);
     assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
@@ -92,7 +92,7 @@ fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
 }
 
 #[test]
-fn one_point_alone_is_told_as_before() {
+fn a_single_point_is_not_named() {
     let benchmark = two_with(&[]);
     let plan = judged(
         &benchmark,
@@ -107,7 +107,7 @@ fn one_point_alone_is_told_as_before() {
 }
 
 #[test]
-fn who_wins_at_some_points_only_does_not_win() {
+fn a_candidate_that_wins_at_only_some_points_does_not_win() {
     let benchmark = at(&[1, 8], &[]);
     let crossing = |connections: u32, block: i32, candidate: &str| {
         let better = (connections == 1) == (candidate == "rust");
@@ -139,7 +139,7 @@ fn who_wins_at_some_points_only_does_not_win() {
 }
 
 #[test]
-fn a_budget_is_kept_where_it_is_kept_at_every_point() {
+fn a_budget_must_be_met_at_every_point() {
     let with = |limit: &str| {
         let budget = json!([{"candidate": "rust", "maxMillisecondsPerRequest": limit}]);
         at(&[1, 8, 32], &[("/budgets", budget)])
@@ -164,7 +164,7 @@ fn a_budget_is_kept_where_it_is_kept_at_every_point() {
 }
 
 #[test]
-fn more_limits_at_more_points_each_ask_for_more() {
+fn limits_at_more_points_need_a_wider_margin() {
     // One limit at one point is broken at its confidence: t₄ = 3.284 · 0.01 · √2.5 / √5 is 2.3 %.
     let of = |_, block, _: &str| Trial {
         milliseconds: 10.0 * factor(block, 0.01),
@@ -200,7 +200,7 @@ fn more_limits_at_more_points_each_ask_for_more() {
 }
 
 #[test]
-fn candidates_that_do_other_work_anywhere_are_compared_nowhere() {
+fn different_work_at_some_points_prevents_every_comparison() {
     let budget = json!([{"candidate": "rust", "maxEnergyRatio": "0.01", "against": "python"}]);
     let benchmark = at(&[1, 8, 32], &[("/budgets", budget)]);
     let plan = judged_over(&benchmark, |connections, block, name| {
@@ -230,7 +230,7 @@ fn candidates_that_do_other_work_anywhere_are_compared_nowhere() {
 }
 
 #[test]
-fn not_separated_at_a_noisy_point_is_no_dependence_on_the_load() {
+fn a_noisy_point_is_no_dependence_on_the_load() {
     let plan = judged_over(&at(&[1, 8], &[]), |connections, block, name| {
         let trial = saturating(connections, block, name);
         let noise = if connections == 8 && name == "rust" {
@@ -272,7 +272,7 @@ fn a_sweep_ends_at_the_first_look_that_decides() {
 }
 
 #[test]
-fn the_noise_floor_is_that_of_the_worst_point() {
+fn the_noise_floor_comes_from_the_worst_point() {
     let with = |control: &str| {
         let trials = json!({"blocks": 5, "seed": 7, "idleBaseline": "5s", "control": control});
         at(&[1, 8], &[("/trials", trials)])

@@ -37,7 +37,7 @@ fn until_errors(connections: &[i32]) -> FrugalityBenchmark {
 }
 
 #[test]
-fn points_beyond_everybodys_errors_are_not_tried() {
+fn points_beyond_the_errors_of_all_candidates_are_not_measured() {
     let benchmark = until_errors(&[1, 2, 4, 8, 16, 32]);
     let settings = Settings::parse(&benchmark.spec).unwrap();
     let first: Vec<_> = settings.plan()[..6]
@@ -88,7 +88,7 @@ fn points_beyond_everybodys_errors_are_not_tried() {
 }
 
 #[test]
-fn each_number_of_replicas_has_an_end_of_its_own() {
+fn a_sweep_ends_separately_for_each_number_of_replicas() {
     let sweep = json!({"connections": [1, 2, 4, 8], "replicas": [1, 3], "maxErrorRatio": "0.01"});
     let load = json!({"duration": "20s", "sweep": sweep});
     let benchmark = two_with(&[("/load", load)]);
@@ -140,7 +140,7 @@ fn each_number_of_replicas_has_an_end_of_its_own() {
 }
 
 #[test]
-fn the_ends_of_eight_numbers_of_replicas_are_told_together() {
+fn one_note_reports_the_ends_of_eight_numbers_of_replicas() {
     let replicas = json!([1, 2, 3, 4, 5, 6, 7, 8]);
     let sweep = json!({"connections": [1, 8], "replicas": replicas, "maxErrorRatio": "0.01"});
     let load = json!({"duration": "20s", "sweep": sweep});
@@ -156,7 +156,7 @@ fn the_ends_of_eight_numbers_of_replicas_are_told_together() {
 }
 
 #[test]
-fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
+fn no_expected_answer_is_an_error_unless_errors_may_end_the_sweep() {
     let silent = |connections: u32, block: i32, candidate: &str| {
         let trial = saturating(connections, block, candidate);
         match (connections, candidate) {
@@ -191,7 +191,7 @@ fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
 }
 
 #[test]
-fn where_errors_end_a_sweep_nobody_is_judged() {
+fn the_point_where_errors_end_a_sweep_is_not_judged() {
     let budget = json!([{"candidate": "rust", "maxErrorRatio": "0.01"}]);
     let load =
         json!({"duration": "20s", "sweep": {"connections": [1, 2, 4, 8], "maxErrorRatio": "0.01"}});
@@ -224,7 +224,7 @@ fn where_errors_end_a_sweep_nobody_is_judged() {
 }
 
 #[test]
-fn a_candidate_that_is_broken_from_the_first_is_an_error_at_once() {
+fn a_candidate_that_fails_at_the_first_point_is_an_error_at_once() {
     let benchmark = until_errors(&[1, 8]);
     let mut trials = swept(&benchmark, |connections, block, _, name| match name {
         "python" => Trial {

@@ -158,7 +158,7 @@ fn every_server_has_pods_and_an_address_of_its_own() {
                 spec.selector.match_labels.as_ref()
             ),
             (Some(labels), Some(labels), Some(labels)),
-            "nothing of the other one is selected"
+            "the selector matches no pod of the other server"
         );
     }
     let address = |it: &Service| it.spec.as_ref().unwrap().cluster_ip.clone();
@@ -206,13 +206,13 @@ fn every_server_has_pods_and_an_address_of_its_own() {
 }
 
 #[test]
-fn a_sweep_of_replicas_scales_what_stands_behind() {
+fn a_sweep_of_replicas_scales_the_backend() {
     let replicas = made(&balanced(), Some(3)).map(|(it, _)| it.spec.unwrap().replicas);
     assert_eq!(replicas, [Some(1), Some(3)]);
 }
 
 #[test]
-fn the_candidates_figures_are_of_all_its_servers_and_each_is_told_its_part() {
+fn figures_cover_all_servers_and_each_server_has_its_part() {
     let one_each = json!({"name": "service", "image": "example.org/service:1"});
     let mut world = World::new([behind(&one_each)]);
     world.run_to_end();
@@ -240,12 +240,12 @@ fn the_candidates_figures_are_of_all_its_servers_and_each_is_told_its_part() {
         .iter()
         .map(|it| it.attributed_joules_per_request.unwrap().value)
         .sum();
-    assert!(parts < of_all, "the database is in none of them");
+    assert!(parts < of_all, "no part includes the database");
     assert!(status(&world, 0).results[1].workloads.is_empty());
 }
 
 #[test]
-fn the_server_that_is_asked_is_made_once_all_backends_are_ready() {
+fn the_server_is_created_once_all_backends_are_ready() {
     let one_each = json!({"name": "service", "image": "example.org/service:1"});
     let mut world = World::new([behind(&one_each)]);
     let has = |world: &World, workload: &str| {
@@ -258,7 +258,7 @@ fn the_server_that_is_asked_is_made_once_all_backends_are_ready() {
     world.run_until("a backend", |world| has(world, "service"));
     assert!(
         !has(&world, "rust"),
-        "its first look would find fewer than all"
+        "its first lookup would find fewer than all backends"
     );
     world.run_until("the server that is asked", |world| has(world, "rust"));
     let now = world.now;
@@ -277,7 +277,7 @@ fn the_server_that_is_asked_is_made_once_all_backends_are_ready() {
 }
 
 #[test]
-fn what_would_hide_a_backend_or_overtax_the_database_is_refused() {
+fn specs_that_hide_a_backend_or_overload_the_database_are_refused() {
     let refusal = |changes: &[(&str, Value)]| {
         let spec = two_with(changes).spec;
         Settings::parse(&spec)
@@ -326,7 +326,7 @@ fn what_would_hide_a_backend_or_overtax_the_database_is_refused() {
 }
 
 #[test]
-fn as_many_pods_as_may_be_asked_for_fit_the_ledger() {
+fn the_ledger_holds_the_largest_number_of_pods() {
     let crd = serde_json::to_value(FrugalityTrial::crd()).unwrap();
     let pods = crd
         .pointer("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/candidatePods/maxItems")
@@ -361,7 +361,7 @@ fn pods_of_one_server_with_different_images_make_the_attempt_void() {
 }
 
 #[test]
-fn a_backend_that_is_not_ready_is_waited_for_and_told_of() {
+fn an_attempt_waits_for_a_backend_and_names_it_if_it_never_is_ready() {
     let one_each = json!({"name": "service", "image": "example.org/service:1", "port": 9000});
     let mut world = World::new([behind(&one_each)]);
     world.manner.server_ready = None;
@@ -378,7 +378,7 @@ fn a_backend_that_is_not_ready_is_waited_for_and_told_of() {
 }
 
 #[test]
-fn a_backend_s_other_image_makes_the_attempt_void() {
+fn another_image_of_a_backend_makes_the_attempt_void() {
     let one_each = json!({"name": "service", "image": "example.org/service:1"});
     let mut world = World::new([behind(&one_each)]);
     let is_judged = |plan: &Plan| plan.record().is_some_and(|(_, it)| it.outcome.is_some());
@@ -476,7 +476,7 @@ fn the_part_of_a_server_has_an_interval_like_the_whole() {
 }
 
 #[test]
-fn a_part_that_is_unknown_in_one_trial_is_not_told() {
+fn a_part_that_is_unknown_in_one_trial_is_withheld() {
     let (workloads, withheld, table) = told(|block| Trial {
         workloads: vec![workload("rust", (block != 3).then_some(0.001))],
         ..Trial::default()

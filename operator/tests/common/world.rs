@@ -635,7 +635,7 @@ impl World {
             .collect();
         assert!(
             open.is_empty() || trial.spec.block == 0,
-            "{} begins beside {open:?}",
+            "{} begins next to the open {open:?}",
             trial.name_any()
         );
         let mut trial = trial.clone();
