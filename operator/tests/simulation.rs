@@ -255,7 +255,7 @@ fn a_standalone_database_that_lost_its_pod_is_filled_again() {
             seeds += 1;
         }
     }
-    // Every attempt has one seed, and the void attempt too. The first attempt's seed was before.
+    // Every attempt has one seed, also the void attempt. The first attempt's seed ran before this count.
     assert_eq!(seeds, 10);
     assert_truth(status(&world, 0));
     assert_eq!(

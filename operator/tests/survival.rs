@@ -1,7 +1,7 @@
 //! A run survives three kinds of faults: the operator dies after any write to the API server, a user wipes
 //! the status, and two operators run at once.
 //!
-//! All cases take minutes. Without `FRUGALITY_EXHAUSTIVE=1`, the tests try a sample.
+//! The whole set of cases takes minutes. Without `FRUGALITY_EXHAUSTIVE=1`, the tests try a sample.
 
 use crate::common::{
     T0, edited,
@@ -237,7 +237,7 @@ fn writes_a_minute_late_make_void_attempts_and_no_wrong_figures() {
     }
 }
 
-/// A short benchmark in a namespace, `younger` seconds younger than [`T0`], on this board.
+/// A short benchmark in a namespace, created `younger` seconds after [`T0`], measured on this board.
 fn on(namespace: &str, name: &str, younger: f64, measured: &str) -> FrugalityBenchmark {
     let hostname = |name: &str| -> Value { json!({ "kubernetes.io/hostname": name }) };
     let mut benchmark = edited(
