@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const AWKWARD: &str = "it said \"no\",\nthen nothing";
 
-/// Block 1 with a void attempt before, and an attempt under way; in no order.
+/// The trials of block 1, and a void and an open attempt of block 2, unsorted.
 fn ledger() -> Vec<FrugalityTrial> {
     let benchmark = two();
     let measured: Vec<_> = entries::ledger(&benchmark, |_, name| entries::Trial {
@@ -45,7 +45,7 @@ fn ledger() -> Vec<FrugalityTrial> {
     trials
 }
 
-/// What kubectl prints.
+/// The list as kubectl prints it.
 fn list(trials: &[FrugalityTrial]) -> String {
     json!({ "apiVersion": "v1", "kind": "List", "items": trials }).to_string()
 }
@@ -107,7 +107,7 @@ fn every_attempt_is_one_flat_object_with_every_field() {
 }
 
 #[test]
-fn joules_of_a_node_that_the_injector_shared_are_nobodys() {
+fn joules_per_request_of_a_shared_node_are_absent() {
     let mut trials = ledger();
     let measured = trials.last_mut().unwrap();
     measured
@@ -131,10 +131,10 @@ fn joules_of_a_node_that_the_injector_shared_are_nobodys() {
 }
 
 #[test]
-fn csv_has_the_same_cells_and_keeps_to_rfc_4180() {
+fn csv_has_the_same_cells_and_follows_rfc_4180() {
     let text = list(&ledger());
     let csv_text = as_csv(&text);
-    // A line break ends a record only outside quotes, and is CR LF there.
+    // Outside quotes, CR LF ends a record. A line break within quotes does not.
     assert_eq!(csv_text.matches("\r\n").count(), 5);
     assert!(csv_text.contains("\"it said \"\"no\"\",\nthen nothing\""));
     assert!(csv_text.starts_with("namespace,benchmark,run,trial,point,block,"));
@@ -181,7 +181,7 @@ fn an_entry_that_cannot_be_read_is_named_and_not_left_out() {
 }
 
 #[test]
-fn the_command_reads_standard_input_or_a_file_and_writes_where_it_is_told() {
+fn the_command_reads_standard_input_or_a_file_and_writes_standard_output_or_a_file() {
     let command = || Command::new(env!("CARGO_BIN_EXE_frugality-operator"));
     let text = list(&ledger());
     let mut child = command()
