@@ -2,12 +2,10 @@
 
 use std::net::Ipv6Addr;
 
-use frugality_measure::reading::Provenance;
-
-use crate::api::{BoardRange, BoardVerdict, Comparison, DecidingFigure, Figure};
+use crate::api::{BoardRange, BoardVerdict, Comparison, Figure};
 
 /// Text in place of a winner if the winner depends on the board.
-pub const DEPENDS_ON_BOARD: &str = "depends on the board";
+pub const DEPENDS_ON_BOARD: &str = "depends on board";
 
 /// Most significant digits of a figure in a text. A status keeps seven.
 const MOST_DIGITS: i32 = 6;
@@ -79,7 +77,7 @@ fn decimals(value: f64, uncertainty: f64) -> usize {
 }
 
 /// A number rounded to match its uncertainty.
-fn number_beside(value: f64, uncertainty: f64) -> String {
+fn matched(value: f64, uncertainty: f64) -> String {
     match magnitude(value) {
         _ if value == 0.0 => number(value),
         ..-7 | 9.. => number(value),
@@ -96,7 +94,7 @@ pub fn figure(figure: &Figure) -> String {
     }
     let (lower, upper) = figure.bounds();
     let half = (upper - lower) / 2.0;
-    let value = number_beside(figure.value, half);
+    let value = matched(figure.value, half);
     if value.contains('e') {
         return format!("{value}±{half:.2e}");
     }
@@ -114,17 +112,51 @@ pub fn figure(figure: &Figure) -> String {
     format!("{value}±{:.decimals$}", half.max(last))
 }
 
-/// Joules as text, always with the kind of joule and the source of the power; `None` if the power is invented.
+/// The unit that people use for so many joules, with the factor from joules to that unit.
 #[must_use]
-pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> Option<String> {
-    match provenance {
-        Provenance::Metered => Some(format!("{amount} {}", figure.word())),
-        Provenance::Modelled => Some(format!(
-            "≈{} J {} modelled",
-            amount.trim_start_matches('≈'),
-            figure.word()
-        )),
-        Provenance::Fake => None,
+pub fn joule_unit(joules: f64) -> (f64, &'static str) {
+    match joules.abs() {
+        0.0 | 1.0..1e4 => (1.0, "J"),
+        1e4.. => (1e-3, "kJ"),
+        1e-4..1.0 => (1e3, "mJ"),
+        1e-7..1e-4 => (1e6, "µJ"),
+        _ => (1e9, "nJ"),
+    }
+}
+
+/// Decimals of a number that stands without its uncertainty: as many digits as the uncertainty allows, two or three.
+/// Negative decimals round to tens, hundreds and so on.
+#[must_use]
+pub fn decimals_within(value: f64, uncertainty: f64) -> i32 {
+    let magnitude = magnitude(value);
+    if uncertainty > 0.0 {
+        decimals_of(uncertainty).clamp(1 - magnitude, 2 - magnitude)
+    } else {
+        2 - magnitude
+    }
+}
+
+/// A number rounded to [`decimals_within`] its uncertainty: `10800` for 10767 ± 419.
+#[must_use]
+pub fn rounded(value: f64, uncertainty: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    match magnitude(value) {
+        ..-7 | 9.. => number(value),
+        _ => with_decimals(value, decimals_within(value, uncertainty)),
+    }
+}
+
+/// A number with so many decimals; negative decimals round to tens, hundreds and so on.
+#[must_use]
+pub fn with_decimals(value: f64, decimals: i32) -> String {
+    match usize::try_from(decimals) {
+        Ok(decimals) => format!("{value:.decimals$}"),
+        Err(_) => {
+            let step = 10f64.powi(-decimals);
+            format!("{:.0}", (value / step).round() * step)
+        }
     }
 }
 
@@ -153,14 +185,14 @@ pub fn at(point: &str, is_one_of_several: bool) -> String {
 /// A ratio with its deciding interval: `0.380 [0.360–0.400]`.
 #[must_use]
 pub fn ratio(ratio: &Figure) -> String {
-    range((ratio.value, ratio.value), ratio.bounds(), "")
+    range((ratio.value, ratio.value), ratio.bounds())
 }
 
 /// The extremes of a ratio over all boards, with an interval that contains both of their intervals:
 /// `0.342–0.371 [0.334–0.380]`.
 #[must_use]
 pub fn board_range(range_of_boards: &BoardRange) -> String {
-    range(range_of_boards.values(), range_of_boards.bounds(), "")
+    range(range_of_boards.values(), range_of_boards.bounds())
 }
 
 /// The ratio over all boards if known, unless the stated accuracy of this board's watts decides. Otherwise the
@@ -173,18 +205,37 @@ pub fn comparison(comparison: &Comparison) -> String {
     }
 }
 
-/// One number, or a range from the least to the most, with an interval and a remark in its brackets.
+/// The extremes of a ratio over all boards: `0.342–0.371`.
 #[must_use]
-pub fn range((least, most): (f64, f64), (lower, upper): (f64, f64), remark: &str) -> String {
+pub fn extremes(range_of_boards: &BoardRange) -> String {
+    let [values, _] = in_digits(range_of_boards.values(), range_of_boards.bounds());
+    values
+}
+
+/// The interval of one number, or of a range from the least to the most: `0.334–0.380`.
+#[must_use]
+pub fn interval(values: (f64, f64), bounds: (f64, f64)) -> String {
+    let [_, interval] = in_digits(values, bounds);
+    interval
+}
+
+/// One number, or a range from the least to the most, with the interval in brackets.
+fn range(values: (f64, f64), bounds: (f64, f64)) -> String {
+    let [values, interval] = in_digits(values, bounds);
+    format!("{values} [{interval}]")
+}
+
+/// One number, or a range, and its interval.
+fn in_digits((least, most): (f64, f64), (lower, upper): (f64, f64)) -> [String; 2] {
     // By the smaller of the two distances, because the interval must be visible on both sides.
     let half = (least - lower).min(upper - most);
-    let [least, most, lower, upper] =
-        [least, most, lower, upper].map(|value| number_beside(value, half));
-    if least == most {
-        format!("{least} [{lower}–{upper}{remark}]")
+    let [least, most, lower, upper] = [least, most, lower, upper].map(|value| matched(value, half));
+    let values = if least == most {
+        least
     } else {
-        format!("{least}–{most} [{lower}–{upper}{remark}]")
-    }
+        format!("{least}–{most}")
+    };
+    [values, format!("{lower}–{upper}")]
 }
 
 #[cfg(test)]
@@ -287,6 +338,40 @@ mod tests {
                 expanded: None,
             });
             assert_eq!(told, text);
+        }
+    }
+
+    #[test]
+    fn a_number_alone_shows_the_digits_that_its_uncertainty_allows() {
+        for (value, half, text) in [
+            (10_767.0, 419.0, "10800"),
+            (7528.0, 287.0, "7500"),
+            (32_975.0, 2431.0, "33000"),
+            (0.371, 0.014, "0.371"),
+            (0.448, 0.02, "0.45"),
+            (9.5, 0.04, "9.50"),
+            (398.3, 1.0, "398"),
+            (2.834, 4.0, "2.8"),
+            (0.643, 0.0, "0.643"),
+            (0.0, 0.1, "0"),
+        ] {
+            assert_eq!(rounded(value, half), text);
+        }
+    }
+
+    #[test]
+    fn joules_have_the_unit_that_people_use() {
+        for (joules, text) in [
+            (0.0, "0 J"),
+            (412.0, "412 J"),
+            (14_200.0, "14.2 kJ"),
+            (0.000_643, "0.643 mJ"),
+            (0.000_087_2, "87.2 µJ"),
+            (5.1e-9, "5.10 nJ"),
+            (-0.005, "-5.00 mJ"),
+        ] {
+            let (factor, unit) = joule_unit(joules);
+            assert_eq!(format!("{} {unit}", number(joules * factor)), text);
         }
     }
 

@@ -279,9 +279,9 @@ fn joules_are_per_unit_of_work_and_per_execution() {
     // `rust` takes fewer joules per execution, but more joules per unit of work.
     assert_eq!(plan.status.winner.as_deref(), Some("python"));
     let columns = plan.status.columns.clone().unwrap();
-    assert!(columns.energy.unwrap().ends_with("/node"));
+    assert!(columns.energy.unwrap().ends_with("/node gross"));
     assert!(columns.rate.unwrap().ends_with(" nodes"));
-    assert!(columns.latency.unwrap().ends_with("/execution"));
+    assert!(columns.latency.unwrap().ends_with(" s"));
 
     let mut told = benchmark;
     told.status = Some(plan.status);
@@ -308,7 +308,7 @@ fn without_work_figures_are_per_execution() {
     let message = plan.status.columns.clone().unwrap().message.unwrap();
     assert!(
         message
-            .contains("whether an execution is the same work for all candidates was not checked"),
+            .contains("The work of an execution was not checked, because batch.work is not set."),
         "{message}"
     );
     let rust = &plan.status.results[0];

@@ -205,25 +205,25 @@ fn the_columns_show_existing_fields() {
     assert_eq!(
         names(&benchmark),
         [
-            "Verdict", "Winner", "Ratio", "J/req", "Req/s", "ms/req", "Power", "Trials", "Left",
-            "Reason", "Message", "Age"
+            "Verdict", "Winner", "Ratio", "Energy/req", "Req/s", "ms/req", "Power", "Trials",
+            "Candidate", "Point", "CPU-ms/req", "Reason", "Node", "Injector", "Left", "Age"
         ]
     );
     let trial = columns(1);
     assert_eq!(
         names(&trial),
         [
-            "Benchmark",
-            "Block",
-            "Point",
-            "Attempt",
-            "Candidate",
             "Outcome",
             "Reason",
-            "J/req",
+            "Energy/req",
             "Req/s",
             "ms/req",
             "Errors",
+            "Benchmark",
+            "Point",
+            "Block",
+            "Attempt",
+            "Candidate",
             "Message",
             "Age"
         ]

@@ -150,7 +150,7 @@ fn figures_of_a_script_are_per_cycle() {
     assert!((ratio - 16.0 / 70.0).abs() < 0.003, "{ratio}");
 
     let columns = plan.status.columns.clone().unwrap();
-    assert!(columns.energy.unwrap().ends_with("/cycle"));
+    assert!(columns.energy.unwrap().ends_with("/cycle gross"));
     assert!(columns.rate.unwrap().ends_with(" cycles"));
     let mut told = benchmark;
     told.status = Some(plan.status);
@@ -298,7 +298,7 @@ fn times_are_withheld_if_cycles_were_dropped() {
     assert!(rust.requests_per_second.is_some());
     let trials = rust.trials;
     let why = format!(
-        "ms/cycle missing in {trials} of {trials} trials: {trials} cycles were due and did not begin, because none of load.connections was free"
+        "ms/cycle missing in {trials} of {trials} trials: {trials} cycles were due and did not begin, because all load.connections were busy"
     );
     assert_eq!(rust.withheld, [why]);
     assert!(python.milliseconds_per_request.is_some());

@@ -70,8 +70,11 @@ fn a_winner_beats_every_other() {
     let close = status(&three(), with_go(0.0101, -0.02));
     assert_eq!(close.status.winner, None);
     let columns = close.status.columns.unwrap();
-    assert_eq!(columns.winner.as_deref(), Some("not separated"));
-    assert_eq!((columns.ratio, columns.energy), (None, None));
+    // The two that lead are named. The ratio and the figures are of the first of them, against the next candidate.
+    assert_eq!(columns.winner.as_deref(), Some("rust, go"));
+    assert_eq!(columns.ratio.as_deref(), Some("0.33 [0.32–0.35]"));
+    assert_eq!(columns.energy.as_deref(), Some("10.0±0.2 mJ gross"));
+    assert_eq!(columns.candidate.as_deref(), Some("rust"));
     assert_eq!(close.status.verdict, Some(Verdict::Reported));
 }
 
@@ -323,17 +326,17 @@ fn the_spec_chooses_the_deciding_figure() {
     };
     assert_eq!(
         of(&[]),
-        (DecidingFigure::Gross, "0.0100±0.0002 gross".into())
+        (DecidingFigure::Gross, "10.0±0.2 mJ gross".into())
     );
     assert_eq!(
         of(&[("/load/rate", json!(100))]),
-        (DecidingFigure::Net, "0.00600±0.00012 net".into())
+        (DecidingFigure::Net, "6.00±0.12 mJ net".into())
     );
     assert_eq!(
         of(&[("/energy/decidingFigure", json!("Attributed"))]),
         (
             DecidingFigure::Attributed,
-            "0.00500±0.00010 attributed".into()
+            "5.00±0.10 mJ attr.".into()
         )
     );
     assert_eq!(
@@ -343,7 +346,7 @@ fn the_spec_chooses_the_deciding_figure() {
         )]),
         (
             DecidingFigure::Attributed,
-            "0.00300±0.00006 attributed".into()
+            "3.00±0.06 mJ attr.".into()
         )
     );
 }
@@ -384,7 +387,7 @@ fn on_a_shared_node_net_attributed_joules_decide() {
     assert_eq!(status.winner.as_deref(), Some("rust"));
     assert_near(status.comparisons[0].ratio.value, 0.85);
     let energy = status.columns.as_ref().unwrap().energy.clone().unwrap();
-    assert!(energy.ends_with("net attributed"), "{energy}");
+    assert!(energy.ends_with("net attr."), "{energy}");
     for result in &status.results {
         assert_eq!(result.gross_joules_per_request, None);
         assert_eq!(result.net_joules_per_request, None);

@@ -45,7 +45,7 @@ fn only_joules_include_the_meters_accuracy() {
     // One meter measured both candidates, so its gain error cancels.
     assert_eq!(status.comparisons[0].ratio.expanded, None);
     let columns = status.columns.unwrap();
-    assert_eq!(columns.energy.as_deref(), Some("0.0100±0.0006 gross"));
+    assert_eq!(columns.energy.as_deref(), Some("10.0±0.6 mJ gross"));
 }
 
 #[test]
@@ -150,13 +150,12 @@ fn joule_budgets_are_decided_on_the_bound_with_the_meters_accuracy() {
     };
     let message = undecided("0.0105", 0.03);
     assert!(
-        message.contains("the meter's accuracy included")
-            && message.ends_with("(no number of blocks would: the meter and the ends of the windows are not known well enough)"),
+        message.ends_with("contains the limit 0.0105 J = 10.5 mJ. More blocks would not help: the error of the meter and of the window's edges is too large."),
         "{message}"
     );
     let message = undecided("0.0105", 0.023);
     assert!(
-        message.contains("more blocks would: raise spec.trials.blocks"),
+        message.contains("more blocks would decide: raise spec.trials.blocks, which starts a new run."),
         "{message}"
     );
 }
@@ -235,7 +234,7 @@ fn a_tie_is_shown_and_never_assumed() {
         (status.columns.unwrap().winner.unwrap(), status.tie)
     };
     let tie = ("tie".to_owned(), Some(true));
-    let not_separated = ("not separated".to_owned(), None);
+    let not_separated = ("rust, python".to_owned(), None);
     assert_eq!(column(&tie_within("0.05"), 1.0), tie);
     assert_eq!(
         column(&tie_within("0.05"), 1.05 / end * 0.9999),
@@ -320,8 +319,8 @@ fn answers_are_compared_in_the_trials_that_report_their_size() {
     assert_eq!(
         plan.status.notes,
         [
-            "the size of the answers of python is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked",
-            "how many transactions a request of python makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked",
+            "The size of the answers of python is not known, because Fortio reports it only for a trial without errors. The candidates may do different work.",
+            "The number of transactions per request of python is not known, because no trial had both no errors and a database that answered after the load. The candidates may send different queries.",
         ]
     );
 }
@@ -342,9 +341,8 @@ fn candidates_that_use_the_database_differently_are_not_compared() {
     assert_eq!(plan.status.comparisons, []);
     let message = column_message(&plan.status);
     assert!(
-        message.contains(
-            "a request of rust makes 2.00 transactions in the database and one of python 2.27"
-        ),
+        message
+            .contains("rust makes 2.00 database transactions per request and python 2.27"),
         "{message}"
     );
     for (one, other) in [(2.0, 2.22), (0.0, 0.005)] {
@@ -367,7 +365,7 @@ fn unknown_transactions_are_noted() {
     assert_eq!(
         plan.status.notes,
         [
-            "how many transactions a request of rust makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked"
+            "The number of transactions per request of rust is not known, because no trial had both no errors and a database that answered after the load. The candidates may send different queries."
         ]
     );
 }
@@ -381,7 +379,7 @@ fn a_candidates_own_limits_are_judged_even_if_answers_differ() {
     assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     assert_eq!(plan.status.comparisons, []);
     let message = column_message(&plan.status);
-    assert!(message.contains("not compared"), "{message}");
+    assert!(message.contains("Not compared: rust answers with 1000 bytes"), "{message}");
 
     let ratio = json!({"maxEnergyRatio": "1.5", "against": "python"});
     let plan = status(&budgets(&ratio), answering(1000.0, 2000.0));
@@ -426,7 +424,7 @@ fn earlier_tries_are_disclosed() {
     let message = column_message(&status);
     assert!(
         message.starts_with(
-            "try 3 of 3 with these settings, decided at an error of 0.338 % so that all tries together have "
+            "This is try 3 of 3 with these settings, decided at an error of 0.338 %. All tries together have "
         ),
         "{message}"
     );
@@ -496,7 +494,7 @@ fn correlated_trials_widen_a_candidates_own_interval() {
         )
         .status
     };
-    let is_correlated = |note: &String| note.contains("resemble the ones before");
+    let is_correlated = |note: &String| note.contains("resemble the previous trials");
     let still = of(0.0);
     assert!(!still.notes.iter().any(is_correlated), "{:?}", still.notes);
     let wave = of(0.05);
@@ -540,7 +538,7 @@ fn trials_that_start_at_different_temperatures_are_noted() {
     let found = notes(3.5);
     assert!(
         found[0].starts_with(
-            "in 2 of 5 blocks trials started at temperatures more than 3 K apart (at most 3.5"
+            "In 2 of 5 blocks, trials started at temperatures more than 3 K apart (at most 3.5"
         ),
         "{found:?}"
     );
@@ -569,12 +567,12 @@ fn many_or_unequal_void_attempts_are_noted() {
         let notes = judged(&benchmark, trials).status.notes;
         notes
             .into_iter()
-            .find(|note| note.starts_with("void attempts: "))
+            .find(|note| note.starts_with("Void attempts: "))
     };
     assert_eq!(note(1), None);
     let some = note(2).unwrap();
     assert!(
-        some.starts_with("void attempts: rust 2 of 12, python 0 of 10: more than 10 %"),
+        some.starts_with("Void attempts: rust 2 of 12, python 0 of 10; more than 10 %"),
         "{some}"
     );
     // Fisher's exact test gives p = 0.0533 for 6 of 16 against 0 of 10, and p = 0.0250 for 8 of 18.
@@ -604,9 +602,9 @@ fn a_place_that_matters_is_noted() {
     assert_eq!(with(1.0).notes, Vec::<String>::new());
     let status = with(1.05);
     assert_eq!(status.notes.len(), 1);
-    assert!(status.notes[0].contains("the place within a block matters"));
+    assert!(status.notes[0].contains("The position within a block matters"));
     let message = column_message(&status);
-    assert!(message.contains("the place within a block matters"));
+    assert!(message.contains("The position within a block matters"));
     // The order is balanced, so the winner is the same, and the ratio nearly the same.
     assert_eq!(status.winner.as_deref(), Some("rust"));
 }

@@ -74,13 +74,13 @@ fn the_noise_floor_is_the_far_end_of_the_controls_interval() {
         plan.status
             .notes
             .iter()
-            .any(|n| n.contains("the control differs from itself")),
+            .any(|n| n.contains("The control differs from itself")),
         "{:?}",
         plan.status.notes
     );
     let message = plan.status.columns.unwrap().message.unwrap();
     assert!(
-        message.contains("the control differs from itself"),
+        message.contains("The control differs from itself"),
         "{message}"
     );
 }
@@ -103,7 +103,7 @@ fn a_ratio_budget_is_decided_on_the_bound() {
     let message = &plan.status.budgets[0].message;
     assert_eq!(
         message,
-        "rust / python: 1.020 [1.015–1.025] as ratio of gross joules keeps to the budget of at most 1.05 (without trials.control the noise floor is not known)"
+        "Met for rust: 1.02 of python's gross joules (limit 1.05). The noise floor is not known, because trials.control is not set."
     );
 }
 
@@ -134,7 +134,8 @@ fn a_ratio_budget_closer_to_one_than_the_noise_floor_is_refused() {
     let plan = run(&ratio_budget("1", true), 1.0);
     let found = &plan.status.budgets[0];
     assert_eq!(found.outcome, BudgetOutcome::BelowNoiseFloor);
-    assert!(found.message.contains("closer to 1 than the noise floor"));
+    let words = "the limit 1 is closer to 1 than the noise floor of 1.98 %";
+    assert!(found.message.contains(words), "{}", found.message);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn net_energy_below_the_limit_of_all_trials_is_withheld() {
     let why = of("rust").withheld.join("; ");
     assert!(
         why.starts_with("net joules missing in 5 of 5 trials: net energy of 5.940 J")
-            && why.contains("over all trials of the run the detection limit is 7.56")
+            && why.contains("below the detection limit of 7.562 J over all trials of the run")
             && why.ends_with(
                 "because half the difference of the two idle baselines varies by 0.0474 W"
             ),

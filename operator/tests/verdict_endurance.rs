@@ -154,7 +154,7 @@ fn restarts_under_load_are_reported() {
     );
     let message = status.columns.unwrap().message.unwrap();
     assert!(
-        message.contains("the containers of rust were restarted 4×, in 2 of 5 trials"),
+        message.contains("The containers of rust were restarted 4×, in 2 of 5 trials"),
         "{message}"
     );
     assert!(!message.contains("python were restarted"), "{message}");

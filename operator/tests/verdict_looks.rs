@@ -65,7 +65,7 @@ fn the_first_look_that_decides_ends_the_run() {
     assert_eq!(columns.trials.as_deref(), Some("10/10"));
     let message = columns.message.as_ref().unwrap();
     assert!(
-        message.contains("Look 1 of 3, after 5 of at most 15 blocks: intervals have 97.9 %, those of ratios and budgets 98.8 %"),
+        message.contains("Look 1 of 3, after 5 of at most 15 blocks. The intervals have 97.9 %, the intervals of ratios and budgets 98.8 %."),
         "{message}"
     );
 }

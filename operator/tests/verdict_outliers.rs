@@ -30,14 +30,14 @@ fn notes(of: impl Fn(&str) -> f64) -> Vec<String> {
 fn a_disturbed_block_is_named_with_the_ratio_with_and_without_it() {
     let of = |entrant: &str| if entrant == "rust" { 1.5 } else { 1.0 };
     let notes = notes(of);
-    let named: Vec<_> = notes.iter().filter(|it| it.starts_with("block ")).collect();
+    let named: Vec<_> = notes.iter().filter(|it| it.starts_with("Block ")).collect();
     assert_eq!(named.len(), 1, "{notes:?}");
     assert!(
-        named[0].starts_with("block 5 is an outlier: ")
+        named[0].starts_with("Block 5 is an outlier: ")
             && named[0]
-                .contains("(18.4 are exceeded by chance in 1 % of series); rust / python is ")
+                .contains("By chance 1 % of series have more than 18.4. rust / python is ")
             && named[0].contains(" with this block and ")
-            && named[0].ends_with(" without it"),
+            && named[0].ends_with(" without it."),
         "{named:?}"
     );
 }
@@ -45,7 +45,7 @@ fn a_disturbed_block_is_named_with_the_ratio_with_and_without_it() {
 #[test]
 fn a_block_in_which_the_candidate_and_its_control_were_disturbed_alike_is_named_by_its_figure() {
     let notes = notes(|_| 1.5);
-    let named = notes.iter().find(|it| it.starts_with("block 5"));
+    let named = notes.iter().find(|it| it.starts_with("Block 5"));
     assert!(
         named.is_some_and(|it| it.contains("the deciding figure of ")),
         "{notes:?}"
@@ -54,5 +54,5 @@ fn a_block_in_which_the_candidate_and_its_control_were_disturbed_alike_is_named_
 
 #[test]
 fn blocks_that_differ_by_chance_are_not_named() {
-    assert!(notes(|_| 1.0).iter().all(|it| !it.starts_with("block ")));
+    assert!(notes(|_| 1.0).iter().all(|it| !it.starts_with("Block ")));
 }

@@ -87,14 +87,17 @@ fn two_servers_that_the_injector_limits_have_no_tie_and_no_winner() {
         (Some(Verdict::Inconclusive), "InjectorLimited")
     );
     for words in [
-        "nginx and lighttpd are not compared",
+        "Not compared: nginx and lighttpd.",
         "the injector's CPUs were 97.0 % busy",
         "48.0 % of the measured node's CPU in use",
         "write a load.rate that every candidate reaches, give the injector more CPU, or ask for larger answers",
-        "28500 requests/s are the injector's limit, and nginx may do more",
+        "The limit is 28500 requests/s, and nginx may reach more.",
     ] {
         assert!(message.contains(words), "{words:?} in {message}");
     }
+    // The note does not repeat what the message has said.
+    let limited = message.matches("The injector limited nginx:").count();
+    assert_eq!(limited, 1, "{message}");
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn connections_that_wait_for_the_injector_limit_all_trials_or_none() {
     let (_, reason, message) = judged_as(&most_low);
     assert_eq!(reason, "InjectorLimited");
     let words =
-        "its connections waited for answers only 85.0 % of the time, where 90.0 % are needed";
+        "the connections waited for answers only 85.0 % of the time, and 90.0 % are needed";
     assert!(message.contains(words), "{message}");
 }
 
@@ -238,7 +241,7 @@ fn a_budget_is_met_at_the_injectors_limit_but_never_exceeded() {
         let (verdict, reason, message) = judged_as(&plan);
         if outcome == BudgetOutcome::Met {
             assert_eq!(verdict, Some(Verdict::Pass), "{limits}: {message}");
-            let words = "the injector limited it, so the candidate may be better";
+            let words = "The injector limited nginx, so nginx may be better.";
             assert!(message.contains(words), "{message}");
         } else {
             assert_eq!(

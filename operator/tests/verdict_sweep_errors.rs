@@ -67,7 +67,7 @@ fn points_beyond_the_errors_of_all_candidates_are_not_measured() {
         status.columns.as_ref().unwrap().trials.as_deref(),
         Some("40/40")
     );
-    let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged, and c16-max, c32-max left out";
+    let note = "At c8-max the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged; not measured: c16-max, c32-max.";
     assert!(status.notes.iter().any(|n| n == note), "{:?}", status.notes);
     // After its first round, the run continues below the end.
     trials.retain(|t| t.spec.block <= 4);
@@ -120,7 +120,7 @@ fn a_sweep_ends_separately_for_each_number_of_replicas() {
         points,
         told.iter().flat_map(|it| [*it, *it]).collect::<Vec<_>>()
     );
-    let note = "at c2-max-x1 the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged, and c4-max-x1, c8-max-x1 left out; at c8-max-x3 the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged";
+    let note = "At c2-max-x1 the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged; not measured: c4-max-x1, c8-max-x1. At c8-max-x3 the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged.";
     assert!(
         plan.status.notes.iter().any(|n| n == note),
         "{:?}",
@@ -151,7 +151,7 @@ fn one_note_reports_the_ends_of_eight_numbers_of_replicas() {
     let notes: Vec<_> = plan.status.notes.iter().filter(of_ends).collect();
     assert_eq!(notes.len(), 1, "{notes:?}");
     for replicas in 1..=8 {
-        assert!(notes[0].contains(&format!("at c8-max-x{replicas} ")));
+        assert!(notes[0].contains(&format!("At c8-max-x{replicas} ")));
     }
 }
 
@@ -172,7 +172,7 @@ fn no_expected_answer_is_an_error_unless_errors_may_end_the_sweep() {
     assert_ended(&plan, Verdict::Error, Reason::NoSuccessfulRequest.as_str());
     let message = plan.status.columns.unwrap().message.unwrap();
     assert!(
-        message.contains("candidate python answered no request as expected at c8-max"),
+        message.contains("Candidate python answered no request as expected at c8-max"),
         "{message}"
     );
     let plan = judged_over(&until_errors(&[1, 8]), silent);
@@ -215,7 +215,7 @@ fn the_point_where_errors_end_a_sweep_is_not_judged() {
     assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     assert_eq!(plan.status.results.len(), 8);
-    let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged";
+    let note = "At c8-max the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged.";
     assert!(
         plan.status.notes.iter().any(|n| n == note),
         "{:?}",

@@ -62,6 +62,17 @@ pub struct Expanded {
 }
 
 impl Figure {
+    /// A number without an interval: that of a single trial.
+    #[must_use]
+    pub fn exact(value: f64) -> Self {
+        Self {
+            value,
+            lower: value,
+            upper: value,
+            expanded: None,
+        }
+    }
+
     /// The figure multiplied by a factor above 0.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {

@@ -667,6 +667,8 @@ pub struct BudgetResult {
 #[allow(missing_docs)]
 pub struct Columns {
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<String>,
@@ -680,6 +682,12 @@ pub struct Columns {
     pub power: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

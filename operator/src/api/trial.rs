@@ -35,34 +35,71 @@ use crate::api::candidate::MAX_PODS;
     status = "FrugalityTrialStatus",
     derive = "PartialEq",
     doc = "One attempt of one trial of a FrugalityBenchmark, written by the operator alone.",
-    printcolumn(name = "Benchmark", type_ = "string", json_path = ".spec.benchmark"),
-    printcolumn(name = "Block", type_ = "integer", json_path = ".spec.block"),
-    printcolumn(
-        name = "Point",
-        type_ = "string",
-        json_path = ".spec.point",
-        priority = 1
-    ),
-    printcolumn(name = "Attempt", type_ = "integer", json_path = ".spec.attempt"),
-    printcolumn(name = "Candidate", type_ = "string", json_path = ".spec.candidate"),
     printcolumn(
         name = "Outcome",
         type_ = "string",
         json_path = ".status.outcome",
         description = "Measured, Void or Failed; blank while running"
     ),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.reason"),
-    printcolumn(name = "J/req", type_ = "string", json_path = ".status.columns.energy"),
-    printcolumn(name = "Req/s", type_ = "string", json_path = ".status.columns.rate"),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.reason",
+        description = "Reason code; the runbook explains each"
+    ),
+    printcolumn(
+        name = "Energy/req",
+        type_ = "string",
+        json_path = ".status.columns.energy",
+        description = "Gross energy per successful request; ~ marks modelled energy"
+    ),
+    printcolumn(
+        name = "Req/s",
+        type_ = "string",
+        json_path = ".status.columns.rate",
+        description = "Successful requests per second"
+    ),
     printcolumn(
         name = "ms/req",
         type_ = "string",
-        json_path = ".status.columns.latency"
+        json_path = ".status.columns.latency",
+        description = "Mean time of a successful request"
     ),
     printcolumn(
         name = "Errors",
         type_ = "string",
-        json_path = ".status.columns.errors"
+        json_path = ".status.columns.errors",
+        description = "Requests without an expected answer"
+    ),
+    printcolumn(
+        name = "Benchmark",
+        type_ = "string",
+        json_path = ".spec.benchmark",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Point",
+        type_ = "string",
+        json_path = ".spec.point",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Block",
+        type_ = "integer",
+        json_path = ".spec.block",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Attempt",
+        type_ = "integer",
+        json_path = ".spec.attempt",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Candidate",
+        type_ = "string",
+        json_path = ".spec.candidate",
+        priority = 1
     ),
     printcolumn(
         name = "Message",

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     api::{Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Reason, Verdict, condition},
-    plan::report::history::with_told,
+    plan::report::history::with_current,
 };
 
 /// Longest error in the message.
@@ -53,8 +53,9 @@ pub fn status(
         ],
         verdict: Some(Verdict::Invalid),
         phase: Some("Ended".into()),
-        history: with_told(earlier),
+        history: with_current(earlier),
         columns: Some(Columns {
+            verdict: Some(format!("{:?}", Verdict::Invalid)),
             reason: Some(Reason::InvalidSpec.as_str().to_owned()),
             message: Some(message.clone()),
             ..Columns::default()

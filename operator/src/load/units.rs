@@ -1,5 +1,10 @@
 //! What is counted, in words.
 
+use crate::text::shortened;
+
+/// Most characters of a unit in a cell.
+const MOST_UNIT_CHARS: usize = 8;
+
 /// Names of what figures are per, in the singular.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Units {
@@ -24,29 +29,32 @@ impl Units {
         }
     }
 
-    /// An amount per counted unit. Requests are not named, as in the headings of `kubectl get`.
+    /// Whether figures are per request. The headings of `kubectl get` then name the unit.
+    #[must_use]
+    pub fn is_of_requests(&self) -> bool {
+        self.whole == "request"
+    }
+
+    /// An amount per counted unit, for a cell: with the unit, unless the heading names it.
     #[must_use]
     pub fn each(&self, amount: String) -> String {
-        self.with_unit(amount, '/', &self.one, "")
+        self.with_unit(amount, '/', "")
     }
 
-    /// A number of counted units per second.
+    /// A number of counted units per second, for a cell.
     #[must_use]
     pub fn rate(&self, amount: String) -> String {
-        self.with_unit(amount, ' ', &self.one, "s")
+        self.with_unit(amount, ' ', "s")
     }
 
-    /// The time that one takes as a whole.
-    #[must_use]
-    pub fn time(&self, amount: String) -> String {
-        self.with_unit(amount, '/', self.whole, "")
-    }
-
-    fn with_unit(&self, amount: String, before: char, unit: &str, after: &str) -> String {
-        if self.whole == "request" {
-            amount
-        } else {
-            format!("{amount}{before}{unit}{after}")
+    fn with_unit(&self, amount: String, before: char, after: &str) -> String {
+        if self.is_of_requests() {
+            return amount;
         }
+        let unit = match self.one.as_str() {
+            "execution" => "exec".to_owned(),
+            one => shortened(one, MOST_UNIT_CHARS),
+        };
+        format!("{amount}{before}{unit}{after}")
     }
 }

@@ -1,5 +1,7 @@
 //! What people read of a run: conditions, columns, messages, events and estimates.
 
+pub mod cells;
+mod columns;
 pub mod estimate;
 pub mod events;
 pub mod history;

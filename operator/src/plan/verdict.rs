@@ -16,7 +16,7 @@ mod modelled;
 mod not_compared;
 mod outliers;
 mod pace;
-mod standing;
+mod point_result;
 mod sweep;
 mod temperature;
 mod voids;
@@ -26,6 +26,6 @@ mod workloads;
 pub use self::{
     evidence::joules,
     judge::{judge, modelled_not_allowed},
-    judgement::{Figures, Judgement, deciding_figure, without_figures},
+    judgement::{BudgetText, Figures, Judgement, Subject, deciding_figure, without_figures},
     not_compared::NotCompared,
 };

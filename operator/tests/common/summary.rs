@@ -120,7 +120,7 @@ fn of_record(record: &FrugalityTrialStatus) -> String {
         let shown = |column: &Option<String>| column.clone().unwrap_or("-".into());
         let _ = write!(
             text,
-            "\n         J/req {} | req/s {} | ms/req {} | errors {}",
+            "\n         energy/req {} | req/s {} | ms/req {} | errors {}",
             shown(&columns.energy),
             shown(&columns.rate),
             shown(&columns.latency),
@@ -142,12 +142,11 @@ pub(crate) fn of_status(status: &FrugalityBenchmarkStatus) -> String {
     let Some(columns) = &status.columns else {
         return text;
     };
-    let verdict = status.verdict.map(|verdict| format!("{verdict:?}"));
     for (name, value) in [
-        ("verdict", &verdict),
+        ("verdict", &columns.verdict),
         ("winner", &columns.winner),
         ("ratio", &columns.ratio),
-        ("J/req", &columns.energy),
+        ("energy/req", &columns.energy),
         ("req/s", &columns.rate),
         ("ms/req", &columns.latency),
         ("power", &columns.power),

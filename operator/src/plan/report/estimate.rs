@@ -1,4 +1,4 @@
-//! How long a run goes on: from what its attempts took so far, before the first one from its settings.
+//! The time that a run still takes, from its attempts so far. Before the first attempt, from its settings.
 
 use frugality_measure::fortio::Amount;
 use jiff::Timestamp;
@@ -13,28 +13,28 @@ use crate::{
     time::unix_seconds,
 };
 
-/// What pods take to start and to end, and the injector to begin, before the first attempt has shown it.
-/// On the cluster in a box it is about 7 s.
+/// Start and end of the pods and start of the injector, before the first attempt shows it. On the cluster in a box it is about
+/// 7 s.
 const OVERHEAD_SECONDS: f64 = 10.0;
-/// From an attempt's end to the beginning of the next one: its pods go first.
+/// From an attempt's end to the start of the next attempt. The old pods are removed first.
 const TURNAROUND_SECONDS: f64 = 4.0;
-/// How long it takes to restore the database for an attempt. Most of it is the end of the last Job and the start of the
-/// next one's pod: PostgreSQL took 0.7 s with 10,000 contacts.
+/// Restoring the database for an attempt. Most of the time is the end of the last Job and the start of the next Job's pod:
+/// PostgreSQL took 0.7 s with 10,000 contacts.
 const RESTORING_SECONDS: f64 = 4.0;
-/// A database's start and seed. On the cluster in a box it is about 35 s; a cold image takes minutes.
+/// Start and seed of a database. On the cluster in a box it is about 35 s. An image that must be pulled takes minutes.
 const DATABASE_SECONDS: f64 = 60.0;
 
-/// What is left of a run.
+/// The rest of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Trials that are still to be measured, at most: a look may end the run before.
+    /// Most trials left. A look may end the run earlier.
     pub trials: usize,
-    /// How long they take, from the beginning of the attempt in hand; `None` where nothing tells.
+    /// Their time, from the start of the current attempt. `None` if it is not known.
     pub seconds: Option<f64>,
 }
 
 impl Estimate {
-    /// Estimates what is left. A void attempt's block is to be measured again as a whole.
+    /// Estimates the rest of a run. The whole block of a void attempt is measured again.
     #[must_use]
     pub fn of(settings: &Settings, ledger: &Ledger<'_>, has_database: bool) -> Self {
         let valid = ledger.valid().concat();
@@ -78,8 +78,8 @@ impl Estimate {
         }
     }
 
-    /// When the last trial ends, in Unix seconds, for a run that got its turn at a time. It moves with
-    /// the ledger alone, so that a status does not change with every look.
+    /// The end of the last trial in Unix seconds, for a run that got its nodes at `turn_unix_seconds`. It depends only on the
+    /// ledger, so the status does not change in every pass.
     #[must_use]
     pub fn end_unix_seconds(self, ledger: &Ledger<'_>, turn_unix_seconds: f64) -> Option<f64> {
         let begun = |entry: &&FrugalityTrial| entry.spec.block > 0 && outcome_of(entry).is_none();
@@ -100,7 +100,7 @@ impl std::fmt::Display for Estimate {
     }
 }
 
-/// What is left, as people say it.
+/// The rest of a run for people.
 #[must_use]
 pub fn left(trials: usize, time: Option<&str>) -> String {
     let unit = if trials == 1 { "trial" } else { "trials" };
@@ -110,7 +110,7 @@ pub fn left(trials: usize, time: Option<&str>) -> String {
     }
 }
 
-/// A length of time as people say it.
+/// A length of time for people.
 #[must_use]
 pub fn about(seconds: f64) -> String {
     let minutes = seconds / 60.0;
@@ -123,8 +123,16 @@ pub fn about(seconds: f64) -> String {
     }
 }
 
-/// An attempt of this entrant with what follows it: the mean of its own so far at this point, else at all,
-/// else of all entrants, else by the settings.
+/// A length of time for a cell: `~25m`.
+#[must_use]
+pub fn briefly(seconds: f64) -> String {
+    let text = about(seconds);
+    let text = text.trim_start_matches("about ").replace("min", "m");
+    format!("~{}", text.replace(' ', ""))
+}
+
+/// An attempt of this entrant with the time to the next attempt. It is the mean of the entrant's attempts at this point, else
+/// at all points, else of all entrants' attempts. Before the first attempt it follows from the settings.
 fn attempt_seconds(
     settings: &Settings,
     ledger: &Ledger<'_>,
@@ -147,7 +155,7 @@ fn attempt_seconds(
 }
 
 fn length_seconds(entry: &FrugalityTrial) -> Option<f64> {
-    // The beginning is by the API server's clock, the end by the operator's.
+    // The start is by the API server's clock, the end by the operator's clock.
     Some((unix_seconds(finished_at(entry)?) - unix_seconds(created(entry)?)).max(0.0))
 }
 
@@ -155,7 +163,7 @@ fn created(entry: &FrugalityTrial) -> Option<Timestamp> {
     Some(entry.metadata.creation_timestamp.as_ref()?.0)
 }
 
-/// By the settings alone: a number of requests as fast as possible takes nobody knows how long.
+/// By the settings. `None` for a number of requests at the greatest rate, because their time is not known.
 fn planned_seconds(settings: &Settings) -> Option<f64> {
     let window = match (settings.amount, settings.rate) {
         (Amount::DurationSeconds(seconds), _) => seconds,
@@ -171,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_told_as_people_say_them() {
+    fn lengths_of_time_are_short() {
         for (seconds, text) in [
             (1.0, "about 10 s"),
             (61.0, "about 70 s"),
@@ -181,9 +189,11 @@ mod tests {
             (100_000.0, "about 27.8 h"),
         ] {
             assert_eq!(about(seconds), text);
+            let short = text.replace("about ", "~").replace("min", "m");
+            assert_eq!(briefly(seconds), short.replace(' ', ""));
         }
-        let told = |trials, seconds| Estimate { trials, seconds }.to_string();
-        assert_eq!(told(10, Some(530.0)), "10 trials, about 9 min");
-        assert_eq!(told(1, None), "1 trial");
+        let shown = |trials, seconds| Estimate { trials, seconds }.to_string();
+        assert_eq!(shown(10, Some(530.0)), "10 trials, about 9 min");
+        assert_eq!(shown(1, None), "1 trial");
     }
 }

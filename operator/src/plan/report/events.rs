@@ -1,5 +1,5 @@
-//! Events: the log of the experiment that `kubectl describe` shows. What was told stands in the status,
-//! so that an operator that was restarted repeats nothing.
+//! Events: the log of the experiment that `kubectl describe` shows. The status shows what was published, so a restarted operator
+//! repeats nothing.
 
 use crate::{
     api::{
@@ -12,7 +12,7 @@ use crate::{
 use kube::ResourceExt;
 use serde_json::json;
 
-/// States that are part of every run; any other is waited for because something is wrong.
+/// States that are part of every run. Any other state means that something is wrong.
 const ORDINARY: [Reason; 7] = [
     Reason::Waiting,
     Reason::Queued,
@@ -23,7 +23,7 @@ const ORDINARY: [Reason; 7] = [
     Reason::Suspended,
 ];
 
-/// What a status says that the one before did not.
+/// The news of a status compared with the previous status.
 #[must_use]
 pub fn of_status(
     before: Option<&FrugalityBenchmarkStatus>,
@@ -35,7 +35,7 @@ pub fn of_status(
     }
 }
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[must_use]
 pub fn of_trial(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option<EventNote> {
     let outcome = record.outcome?;
@@ -56,9 +56,9 @@ pub fn of_trial(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option
 
 fn figures(columns: &TrialColumns) -> String {
     [
-        ("J/request", &columns.energy),
-        ("requests/s", &columns.rate),
-        ("ms/request", &columns.latency),
+        ("energy/req", &columns.energy),
+        ("req/s", &columns.rate),
+        ("ms/req", &columns.latency),
     ]
     .into_iter()
     .filter_map(|(unit, figure)| Some(format!("; {unit} {}", figure.as_ref()?)))
@@ -69,10 +69,10 @@ fn of_state(
     before: Option<&FrugalityBenchmarkStatus>,
     now: &FrugalityBenchmarkStatus,
 ) -> Option<EventNote> {
-    let (reason, message) = told(now)?;
+    let (reason, message) = published(now)?;
     let same_run = before.filter(|before| before.run == now.run);
-    let (reason_before, message_before) = same_run.and_then(told).unwrap_or_default();
-    // A queue tells for whom it waits; other messages change with every step.
+    let (reason_before, message_before) = same_run.and_then(published).unwrap_or_default();
+    // A queued benchmark names the benchmark that it waits for. Other messages change with every step.
     let is_new =
         reason != reason_before || (reason == Reason::Queued.as_str() && message != message_before);
     let run = now.run.as_deref().unwrap_or_default();
@@ -102,13 +102,13 @@ fn of_verdict(
     now: &FrugalityBenchmarkStatus,
     verdict: Verdict,
 ) -> Option<EventNote> {
-    let (reason, message) = told(now)?;
+    let (reason, message) = published(now)?;
     let is_new = before.is_none_or(|before| {
         before.verdict != now.verdict
             || before.run != now.run
             || before.winner != now.winner
             || before.deciding_figure != now.deciding_figure
-            || told(before).is_none_or(|(reason_before, _)| reason_before != reason)
+            || published(before).is_none_or(|(reason_before, _)| reason_before != reason)
     });
     is_new.then(|| EventNote {
         warning: !matches!(verdict, Verdict::Pass | Verdict::Reported),
@@ -117,26 +117,26 @@ fn of_verdict(
     })
 }
 
-/// The ratio with what it is a ratio of, before a message that may be cut short.
+/// Winner and ratio, at the start of a message that may be cut.
 fn winner(now: &FrugalityBenchmarkStatus) -> Option<String> {
     Some(format!(
-        "winner {}, ratio {} of {} joules, power {}; ",
+        "winner {}, ratio {} by {} joules, power {}. ",
         now.winner.as_deref()?,
         now.columns.as_ref()?.ratio.as_deref()?,
         now.deciding_figure?.word(),
-        now.provenance.as_deref()?
+        now.provenance.as_deref()?.to_lowercase()
     ))
 }
 
-fn told(status: &FrugalityBenchmarkStatus) -> Option<(&str, &str)> {
+fn published(status: &FrugalityBenchmarkStatus) -> Option<(&str, &str)> {
     let columns = status.columns.as_ref()?;
     let message = columns.message.as_deref().unwrap_or_default();
     Some((columns.reason.as_deref()?, message))
 }
 
-/// Name of an event: the same for the same words about the same run and state of the spec, so that the
-/// API server refuses to have it twice, whoever publishes it. An event of Kubernetes' own recorder would be
-/// counted with any other of its reason, and its words be lost.
+/// Name of an event. The same words about the same run and spec have the same name, so the API server refuses a second event,
+/// no matter which operator publishes it. Kubernetes' event recorder counts events of one reason together and loses their
+/// words.
 #[must_use]
 pub fn event_name(benchmark: &FrugalityBenchmark, note: &EventNote) -> String {
     let identity = json!({

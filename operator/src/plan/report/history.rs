@@ -1,16 +1,16 @@
-//! Verdicts that the status no longer tells: of earlier runs, and of this one before an edit.
+//! Earlier verdicts: of earlier runs, and of this run before an edit.
 
 use crate::{
     api::{DecidingFigure, FrugalityBenchmark, FrugalityBenchmarkStatus, PastVerdict, Verdict},
     time,
 };
 
-/// Verdicts that are kept; they are at most 3 kB together.
+/// Most verdicts kept. They are at most 3 kB together.
 const MAX_ENTRIES: usize = 10;
 
-/// The history of a status that is about to tell a verdict of a run, a winner and by which figure, or
-/// none yet. What the status told before goes into it once it no longer stands. This alone is read from the
-/// status: the ledger does not tell by which budgets a run was judged.
+/// The history of a new status with this run, verdict, winner and deciding figure. The verdict of the current status joins the
+/// history if it no longer stands. Only this is read from the status, because the ledger does not hold the budgets by which a
+/// run was judged.
 #[must_use]
 pub fn history(
     benchmark: &FrugalityBenchmark,
@@ -19,41 +19,45 @@ pub fn history(
     winner: Option<&str>,
     deciding: Option<DecidingFigure>,
 ) -> Vec<PastVerdict> {
-    let Some(told) = benchmark.told() else {
+    let Some(current) = benchmark.told() else {
         return Vec::new();
     };
-    // Without an edit it is the cluster that has changed: there was no meter, say, and now there is one.
-    let is_edited = benchmark.metadata.generation != told.observed_generation;
-    let is_same =
-        (verdict, winner, deciding) == (told.verdict, told.winner.as_deref(), told.deciding_figure);
-    if told.run.as_deref() != Some(run) || (is_edited && !is_same) {
-        with_told(told)
+    // Without an edit, the cluster has changed: for example, a meter was added.
+    let is_edited = benchmark.metadata.generation != current.observed_generation;
+    let is_same = (verdict, winner, deciding)
+        == (
+            current.verdict,
+            current.winner.as_deref(),
+            current.deciding_figure,
+        );
+    if current.run.as_deref() != Some(run) || (is_edited && !is_same) {
+        with_current(current)
     } else {
-        told.history.clone()
+        current.history.clone()
     }
 }
 
-/// The history with the verdict that a status tells, if it tells one of a run.
+/// The history with the verdict of the current status, if that status has a verdict of a run.
 #[must_use]
-pub fn with_told(told: &FrugalityBenchmarkStatus) -> Vec<PastVerdict> {
+pub fn with_current(current: &FrugalityBenchmarkStatus) -> Vec<PastVerdict> {
     let past = || {
-        let columns = told.columns.clone().unwrap_or_default();
-        let end = told.end();
+        let columns = current.columns.clone().unwrap_or_default();
+        let end = current.end();
         Some(PastVerdict {
-            run: told.run.clone()?,
-            verdict: told.verdict?,
+            run: current.run.clone()?,
+            verdict: current.verdict?,
             reason: columns.reason,
-            winner: told.winner.clone(),
+            winner: current.winner.clone(),
             ratio: columns.ratio,
-            deciding_figure: told.deciding_figure,
-            provenance: told.provenance.clone(),
+            deciding_figure: current.deciding_figure,
+            provenance: current.provenance.clone(),
             ended_at: end.and_then(|end| time::whole_second(end.last_transition_time.0)),
-            generation: told.observed_generation,
+            generation: current.observed_generation,
         })
     };
     past()
         .into_iter()
-        .chain(told.history.iter().cloned())
+        .chain(current.history.iter().cloned())
         .take(MAX_ENTRIES)
         .collect()
 }

@@ -1,69 +1,69 @@
-//! The status: conditions by kstatus' rules, and the texts of `kubectl get`.
+//! The status: conditions by kstatus' rules, and the columns of `kubectl get`.
 
 use std::collections::BTreeSet;
 
-use frugality_measure::reading::Provenance;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::{
     api::{
-        CandidateResult, Columns, Comparison, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus,
-        Outcome, Progress, Reason, Verdict, condition,
+        Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Progress, Reason, Verdict,
+        condition,
     },
     plan::{
         ledger::{Ledger, Part},
         placement::nodes::Nodes,
         report::{
-            estimate::{Estimate, about},
+            columns,
+            estimate::{Estimate, about, briefly},
             history::history,
         },
         settings::Settings,
-        verdict::{Figures, Judgement, deciding_figure},
+        verdict::{Figures, Judgement},
     },
-    text, time,
+    time,
 };
 
-/// Longest message of a condition that Kubernetes accepts is 32768; people read less.
+/// Longest message. Kubernetes accepts 32768 characters in a condition, but people read less.
 const MAX_MESSAGE_CHARS: usize = 2000;
 
-/// Where the benchmark stands.
+/// The state of a benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// At work or waiting for its turn.
+    /// Measuring, or waiting.
     Running {
         /// Reason code.
         reason: Reason,
         /// For people.
         message: String,
     },
-    /// Paused at the user's wish.
+    /// Paused by the user.
     Suspended {
-        /// For people: how to go on.
+        /// For people: how to continue.
         message: String,
     },
     /// Ended.
     Ended(Judgement),
 }
 
-/// What a status is made from.
+/// The inputs of a status.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
     /// The benchmark.
     pub benchmark: &'a FrugalityBenchmark,
-    /// Its spec in numbers, where it could be read.
+    /// Its spec in numbers, if it could be read.
     pub settings: Option<&'a Settings>,
     /// The run's ID.
     pub run: &'a str,
     /// Its ledger.
     pub ledger: &'a Ledger<'a>,
-    /// When the run got its turn, in Unix seconds, if it has it.
+    /// When the run got its nodes, in Unix seconds; `None` while it waits.
     pub turn_unix_seconds: Option<f64>,
-    /// Where it runs, once that is known.
+    /// Its nodes, once they are known.
     pub nodes: Option<&'a Nodes>,
-    /// The attempt in hand.
+    /// The current attempt.
     pub current: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: &'a State,
     /// The time, in Unix seconds.
     pub now_unix_seconds: f64,
@@ -116,7 +116,7 @@ impl Report<'_> {
         }
     }
 
-    /// The measured nodes, in one text, and the injector; where they are not chosen, those of the run so far.
+    /// The measured nodes in one text, and the injector's node. Before they are chosen, the nodes of the run so far.
     fn node_names(&self) -> (Option<String>, Option<String>) {
         if let Some(nodes) = self.nodes {
             let measured = nodes.measured().into_iter();
@@ -159,7 +159,7 @@ impl Report<'_> {
         }
     }
 
-    /// A run that a look has ended planned no more than that.
+    /// A run that a look has ended needed no more blocks.
     fn progress(&self, figures: Option<&Figures>) -> Option<Progress> {
         let settings = self.settings?;
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
@@ -201,52 +201,28 @@ impl Report<'_> {
     }
 
     fn columns(&self, figures: Option<&Figures>) -> Columns {
-        let mut columns = Columns {
+        let left = self.remaining_seconds();
+        let is_running = matches!(self.state, State::Running { .. });
+        let short = left.filter(|_| is_running).map(briefly);
+        let short = short.map(|time| format!(" {time}")).unwrap_or_default();
+        let cells = figures
+            .zip(self.settings)
+            .map_or_else(Columns::default, |(figures, settings)| {
+                columns::of_figures(figures, &settings.units)
+            });
+        Columns {
+            verdict: Some(match self.state {
+                State::Ended(judgement) => format!("{:?}", judgement.verdict),
+                State::Running { .. } | State::Suspended { .. } => self.reason().to_owned(),
+            }),
             trials: self
                 .progress(figures)
-                .map(|p| format!("{}/{}", p.trials_done, p.trials_planned)),
-            left: self.remaining_seconds().map(about),
+                .map(|p| format!("{}/{}{short}", p.trials_done, p.trials_planned)),
+            left: left.map(about),
             reason: Some(self.reason().to_owned()),
             message: Some(self.message()),
-            ..Columns::default()
-        };
-        let Some(figures) = figures else {
-            return columns;
-        };
-        columns.power = figures.provenance.map(|p| p.to_string());
-        if !figures.comparisons.is_empty() {
-            columns.winner = Some(match &figures.winner {
-                Some(winner) => winner.clone(),
-                None if figures.tie => "tie".into(),
-                None if figures.depends_on_load => "depends on load".into(),
-                None if figures.depends_on_board => text::DEPENDS_ON_BOARD.into(),
-                None => "not separated".into(),
-            });
+            ..cells
         }
-        if figures.depends_on_board {
-            columns.ratio = nearest(figures.comparisons.iter()).map(|c| {
-                let ratio = text::comparison(c);
-                format!(
-                    "{} / {} {ratio}{}",
-                    c.candidate,
-                    c.against,
-                    figures.at(&c.point)
-                )
-            });
-        }
-        let shown = shown(figures);
-        if !shown.is_empty() {
-            columns.ratio = ratio(figures, &shown);
-            columns.energy = energy(figures, &shown);
-            columns.rate = over_points(&shown, |result| result.requests_per_second);
-            columns.latency = over_points(&shown, |result| result.milliseconds_per_request);
-            if let Some(Settings { units, .. }) = self.settings {
-                columns.energy = columns.energy.map(|text| units.each(text));
-                columns.rate = columns.rate.map(|text| units.rate(text));
-                columns.latency = columns.latency.map(|text| units.time(text));
-            }
-        }
-        columns
     }
 
     /// The table of `docs/architecture.md`.
@@ -264,7 +240,7 @@ impl Report<'_> {
             self.condition(
                 condition::SUCCEEDED,
                 match ended {
-                    // Without budgets nothing was asked that could succeed or fail.
+                    // Without budgets nothing can succeed or fail.
                     None | Some(Verdict::Reported) => "Unknown",
                     Some(Verdict::Pass) => "True",
                     Some(_) => "False",
@@ -302,8 +278,8 @@ impl Report<'_> {
         }
     }
 
-    /// When this state began. An end that follows from the ledger began with its last entry, so that a
-    /// wiped status comes back with its times; one that follows from an edit begins now.
+    /// When this state began. An end that follows from the ledger began with the ledger's last entry, so a deleted status comes
+    /// back with its times. An end that follows from an edit begins now.
     fn since(&self) -> Timestamp {
         let now = time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH);
         let told = self.benchmark.told();
@@ -318,74 +294,4 @@ impl Report<'_> {
             .and_then(|last| Timestamp::from_second(last.as_second()).ok())
             .unwrap_or(now)
     }
-}
-
-/// The results whose figures stand in the table: the winner's, or the only candidate's, at every point.
-fn shown(figures: &Figures) -> Vec<&CandidateResult> {
-    let judged = figures.judged();
-    let first = judged.first().map(|result| &result.candidate);
-    let is_alone = judged.iter().all(|result| Some(&result.candidate) == first);
-    let candidate = figures.winner.as_ref().or(first.filter(|_| is_alone));
-    judged
-        .iter()
-        .filter(|result| Some(&result.candidate) == candidate)
-        .collect()
-}
-
-/// A figure, and of several points the least and the most: an interval of the best one of them would not
-/// hold what it seems to.
-fn over_points(
-    results: &[&CandidateResult],
-    figure: impl Fn(&CandidateResult) -> Option<Figure>,
-) -> Option<String> {
-    let figures: Vec<Figure> = results
-        .iter()
-        .map(|result| figure(result))
-        .collect::<Option<_>>()?;
-    let [first, rest @ ..] = figures.as_slice() else {
-        return None;
-    };
-    if rest.is_empty() {
-        return Some(text::figure(first));
-    }
-    let values = || figures.iter().map(|figure| figure.value);
-    Some(format!(
-        "{}–{}",
-        text::number(values().fold(f64::INFINITY, f64::min)),
-        text::number(values().fold(0.0, f64::max))
-    ))
-}
-
-/// The winner's figure over the next best; of several points, where they are closest.
-fn ratio(figures: &Figures, shown: &[&CandidateResult]) -> Option<String> {
-    let is_shown = |c: &&Comparison| {
-        shown
-            .iter()
-            .any(|result| c.candidate == result.candidate && c.point == result.point)
-    };
-    nearest(figures.comparisons.iter().filter(is_shown))
-        .map(|c| format!("{}{}", text::comparison(c), figures.at(&c.point)))
-}
-
-/// Where two candidates are closest.
-fn nearest<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> Option<&'a Comparison> {
-    comparisons.max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
-}
-
-/// The deciding figure of a candidate. Modelled joules stand behind the CPU time that they were
-/// computed from.
-fn energy(figures: &Figures, shown: &[&CandidateResult]) -> Option<String> {
-    let (deciding, provenance) = (figures.deciding?, figures.provenance?);
-    let joules = over_points(shown, |result| deciding_figure(result, deciding))?;
-    let text = text::joules(&joules, deciding, provenance)?;
-    let cpu = match shown {
-        [only] => only
-            .cpu_milliseconds_per_request
-            .map(|cpu| text::number(cpu.value)),
-        several => over_points(several, |result| result.cpu_milliseconds_per_request),
-    };
-    Some(match (provenance, cpu) {
-        (Provenance::Modelled, Some(cpu)) => format!("{cpu} ms CPU ({text})"),
-        _ => text,
-    })
 }

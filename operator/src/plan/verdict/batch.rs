@@ -1,20 +1,20 @@
-//! What is told of a candidate's executions, beside what is told of requests.
+//! Figures of a candidate's executions, in addition to the figures of requests.
 
 use frugality_measure::{batch::Spread, statistics::geometric_mean};
 
 use crate::{
     api::{BatchResult, Figure, FrugalityTrialStatus, ScoreResult},
-    plan::verdict::evidence::{Evidence, Measure},
+    plan::verdict::evidence::{Evidence, Measure, in_every},
 };
 
 impl Evidence<'_> {
-    /// Absent without a batch, and where no execution succeeded.
+    /// The figures of executions. `None` without a batch, or if no execution succeeded.
     pub(super) fn batch(&self, candidate: &str) -> Option<BatchResult> {
         let trials = self.trials(candidate);
-        let told = || trials.iter().filter_map(|trial| trial.batch.as_ref());
-        let executions: u64 = told().map(|it| it.executions.count).sum();
-        let score = Spread::over(told().filter_map(|it| it.score));
-        let work = Spread::over(told().filter_map(|it| it.work));
+        let results = || trials.iter().filter_map(|trial| trial.batch.as_ref());
+        let executions: u64 = results().map(|it| it.executions.count).sum();
+        let score = Spread::over(results().filter_map(|it| it.score));
+        let work = Spread::over(results().filter_map(|it| it.work));
         let units = &self.settings.units;
         (executions > 0).then(|| BatchResult {
             executions: i64::try_from(executions).unwrap_or(i64::MAX),
@@ -33,17 +33,16 @@ impl Evidence<'_> {
         })
     }
 
-    /// Of the joules that decide; the interval is that of the trials' spread, and what this does not show, which as a
-    /// share is the same for an execution as for a unit of its work.
+    /// Deciding joules per execution. The relative uncertainty that the trials' spread does not show is the same for an execution
+    /// as for a unit of work.
     fn joules_per_execution(&self, trials: &[&FrugalityTrialStatus]) -> Option<Figure> {
         let measure = Measure::Joules(self.deciding);
-        let of_trial = |trial: &&FrugalityTrialStatus| {
+        let each = in_every(trials, |trial| {
             let requests = trial.requests.as_ref()?;
             let of_unit = self.value(trial, measure)?;
             Some(of_unit * requests.units() / requests.successes as f64)
-        };
-        let each: Option<Vec<f64>> = trials.iter().map(of_trial).collect();
-        let estimate = geometric_mean(&each?, 1.0 - self.settings.level)?;
+        })?;
+        let estimate = geometric_mean(&each, 1.0 - self.settings.level)?;
         self.expanded(&estimate, trials, measure)
     }
 }

@@ -1,5 +1,5 @@
-//! Candidates on nodes of their own. Each has its own meter, so that what one of them reads wrong is in one
-//! figure of a pair alone and does not cancel: a ratio of theirs carries the accuracy of both.
+//! Candidates on separate nodes. Each node has a meter, so an error of one meter is in only one figure of a pair and does not
+//! cancel. The ratio includes the accuracy of both meters.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Evidence<'_> {
-    /// The node that an entrant is measured on.
+    /// The node on which an entrant is measured.
     fn node_of(&self, entrant: &str) -> Option<&str> {
         let trials = self.everywhere.iter().copied();
         let mut own = trials.filter(|e: &&FrugalityTrial| e.spec.candidate == entrant);
@@ -30,7 +30,7 @@ impl Evidence<'_> {
         trials.map(|e| e.spec.measured_node.as_str()).collect()
     }
 
-    /// The candidate's node and what it draws, where there are several.
+    /// The candidate's node and its power, if there are several nodes.
     pub(super) fn own_node(
         &self,
         candidate: &str,
@@ -44,8 +44,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// What a ratio of two entrants' deciding figures has beside the spread of their pairs, as a standard
-    /// uncertainty relative to it: nothing on one node, else that of both figures (JCGM 100:2008, 5.1.2).
+    /// Relative standard uncertainty of a ratio by the meters, in addition to the spread of the pairs. `None` on one node.
+    /// Otherwise both figures' uncertainties together (JCGM 100:2008, 5.1.2).
     pub(super) fn of_meters(&self, one: &str, other: &str) -> Option<f64> {
         if self.is_on_one_node(one, other) {
             return None;
@@ -55,7 +55,7 @@ impl Evidence<'_> {
         Some(of(one)?.hypot(of(other)?))
     }
 
-    /// Why two candidates on nodes of their own are not compared: a meter of unknown accuracy.
+    /// Two candidates on separate nodes are not compared if the accuracy of a meter is unknown.
     pub(super) fn meters_unknown(&self, one: &str, other: &str) -> Option<NotCompared> {
         if self.is_on_one_node(one, other) {
             return None;
@@ -69,7 +69,7 @@ impl Evidence<'_> {
         Some(NotCompared {
             reason: Reason::MeterAccuracyUnknown,
             message: format!(
-                "{one} and {other} were measured by meters of their own, on {} and {}, and that of {} tells no accuracy: what it reads wrong would be in the ratio, so they are not compared; write its relativeUncertainty into the meter's configuration",
+                "Not compared: {one} on {} and {other} on {}. The meter on {} reports no accuracy, so its error could change the ratio. Set relativeUncertainty for that meter.",
                 self.node_of(one).unwrap_or_default(),
                 self.node_of(other).unwrap_or_default(),
                 self.node_of(unknown).unwrap_or_default(),

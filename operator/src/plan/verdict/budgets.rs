@@ -1,7 +1,7 @@
-//! Limits against figures: decided on the bound of the interval, never on its middle.
+//! Limits against figures. The bounds of the interval decide, never its middle.
 //!
-//! Met by all is a conclusion that needs every claim and so no correction; one exceeded is enough for a
-//! Fail, and so the more limits there are, the stricter each is asked (Holm).
+//! "All budgets met" needs every claim and therefore no correction. One exceeded budget is enough for a Fail. Therefore the
+//! required confidence rises with the number of limits (Holm).
 
 use frugality_measure::{
     pace::Limited,
@@ -9,41 +9,46 @@ use frugality_measure::{
 };
 
 use crate::{
-    api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
+    api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor, seven_digits},
     plan::{
         settings::{Limit, Quantity},
-        verdict::{evidence::Evidence, pace::limit_words, standing::Standing},
+        verdict::{
+            evidence::Evidence, judgement::BudgetText, pace::limit_words, point_result::PointResult,
+        },
     },
     text,
 };
 
-/// What became of every limit, each at the point that decides it.
-pub(super) fn budgets(points: &[Evidence<'_>], standings: &[Standing]) -> Vec<BudgetResult> {
+/// The result of every limit at the point that decides it.
+pub(super) fn budgets(
+    points: &[Evidence<'_>],
+    point_results: &[PointResult],
+) -> Vec<(BudgetResult, BudgetText)> {
     let Some(settings) = points.first().map(|evidence| evidence.settings) else {
         return Vec::new();
     };
-    // Limit by limit, and of each point by point.
+    // Limit by limit, and for each limit point by point.
     let judged: Vec<Judged<'_>> = settings
         .limits
         .iter()
         .flat_map(|limit| {
             points
                 .iter()
-                .zip(standings)
-                .map(move |(evidence, standing)| {
-                    Judged::of(evidence, limit, standing.noise_floor.as_ref(), points.len())
+                .zip(point_results)
+                .map(move |(evidence, of_point)| {
+                    Judged::of(evidence, limit, of_point.noise_floor.as_ref(), points.len())
                 })
         })
         .collect();
-    // An interval's error is half at each end; each limit's share of it is spread over the looks (Y. Ye,
-    // A. Li, L. Liu and B. Yao, Statistics in Medicine 32 (2013), 1112–1124).
+    // Half of an interval's error is at each end. Each limit's share of the error is spread over the looks (Y. Ye, A. Li,
+    // L. Liu and B. Yao, Statistics in Medicine 32 (2013), 1112–1124).
     let exceeded = holm(
         judged.len(),
         settings.claim_error() / 2.0,
         |share| settings.level_of_looks(2.0 * share),
         |index, level| level.is_some_and(|level| judged[index].is_broken(level)),
     );
-    let results: Vec<BudgetResult> = judged
+    let results: Vec<_> = judged
         .iter()
         .zip(exceeded)
         .map(|(limit, is_exceeded)| limit.result(is_exceeded))
@@ -51,9 +56,9 @@ pub(super) fn budgets(points: &[Evidence<'_>], standings: &[Standing]) -> Vec<Bu
     results.chunks(points.len()).filter_map(decisive).collect()
 }
 
-/// The result that decides a limit that has to be kept at every point: the worst, and of several such the
-/// one that is nearest to the limit's wrong side.
-fn decisive(of_limit: &[BudgetResult]) -> Option<BudgetResult> {
+/// The result that decides a limit for all points: the worst outcome. If several points have it, the figure that is
+/// nearest to the wrong side of the limit.
+fn decisive(of_limit: &[(BudgetResult, BudgetText)]) -> Option<(BudgetResult, BudgetText)> {
     let margin = |result: &BudgetResult| {
         result.figure.map_or(0.0, |figure| {
             let (lower, upper) = figure.bounds();
@@ -66,14 +71,14 @@ fn decisive(of_limit: &[BudgetResult]) -> Option<BudgetResult> {
     };
     of_limit
         .iter()
-        .min_by(|a, b| {
+        .min_by(|(a, _), (b, _)| {
             let by_outcome = severity(b.outcome).cmp(&severity(a.outcome));
             by_outcome.then(margin(a).total_cmp(&margin(b)))
         })
         .cloned()
 }
 
-/// In which order outcomes at several points decide.
+/// Order in which the outcomes of several points decide: the largest wins.
 fn severity(outcome: BudgetOutcome) -> u8 {
     match outcome {
         BudgetOutcome::Met => 0,
@@ -88,11 +93,13 @@ struct Judged<'a> {
     evidence: &'a Evidence<'a>,
     limit: &'a Limit,
     is_below_floor: bool,
-    /// A control was asked for, and has no figure.
+    /// The noise floor, if the limit is a ratio and there is a control.
+    floor: Option<f64>,
+    /// Whether the spec has a control that gave no noise floor.
     has_no_floor: bool,
     /// How the injector limited the figure.
     limited: Option<Limited>,
-    /// At how many points the limit is judged.
+    /// Number of points at which the limit is judged.
     points: usize,
 }
 
@@ -109,13 +116,14 @@ impl<'a> Judged<'a> {
             limit,
             is_below_floor: is_ratio
                 && floor.is_some_and(|f| is_below_floor(limit.value, f.share.ln_1p())),
+            floor: floor.map(|it| it.share),
             has_no_floor: is_ratio && evidence.settings.control.is_some() && floor.is_none(),
             limited: evidence.limits_budget(&limit.candidate, limit.quantity),
             points,
         }
     }
 
-    /// The extremes over all boards of a ratio of modelled joules, unless the stated accuracy of the board's watts decides.
+    /// The extremes over all boards of a ratio of modelled joules. `None` if the stated accuracy of the board's watts decides.
     fn boards(&self) -> Option<BoardRange> {
         let against = self.limit.against.as_ref()?;
         let level = self.evidence.settings.claim_level;
@@ -126,7 +134,7 @@ impl<'a> Judged<'a> {
     fn figure(&self, level: f64) -> Option<Figure> {
         let figure = self.measured(level);
         match self.limited {
-            // With more of the injector the candidate would be as good or better, which keeps to the limit all the same.
+            // With a faster injector the candidate would be as good or better, so a limit that is met stays met.
             Some(_) if self.limit.quantity.gains_by_pace() => {
                 figure.filter(|figure| self.is_kept(figure))
             }
@@ -168,14 +176,13 @@ impl<'a> Judged<'a> {
         let (lower, upper) = figure.bounds();
         match self.limit.quantity {
             Quantity::RequestsPerSecond => lower > limit,
-            // A limit of 0 asks for a run without any error, which can be seen; that the true share is 0
-            // can never be shown.
+            // A limit of 0 requires a run without errors. No run can show that the true share is 0.
             Quantity::ErrorRatio => upper <= limit || (limit == 0.0 && figure.value == 0.0),
             _ => upper < limit,
         }
     }
 
-    fn result(&self, is_exceeded: bool) -> BudgetResult {
+    fn result(&self, is_exceeded: bool) -> (BudgetResult, BudgetText) {
         let figure = self.figure(self.evidence.settings.claim_level);
         let outcome = match &figure {
             None => BudgetOutcome::Withheld,
@@ -184,139 +191,285 @@ impl<'a> Judged<'a> {
             Some(_) if is_exceeded => BudgetOutcome::Exceeded,
             Some(_) => BudgetOutcome::Undecided,
         };
-        BudgetResult {
+        let text = BudgetText {
+            clause: self.clause(figure.as_ref(), outcome),
+            remarks: self.remarks(figure.as_ref(), outcome),
+        };
+        let candidate = &self.limit.candidate;
+        let begin = match outcome {
+            BudgetOutcome::Met => "Met",
+            BudgetOutcome::Exceeded => "Exceeded",
+            _ => "Undecided",
+        };
+        let sentence = format!("{begin} for {candidate}: {}.", text.clause);
+        let sentences: Vec<&str> = std::iter::once(sentence.as_str())
+            .chain(text.remarks.iter().map(String::as_str))
+            .collect();
+        let result = BudgetResult {
             point: self.evidence.point.name.clone(),
-            candidate: self.limit.candidate.clone(),
+            candidate: candidate.clone(),
             limit: self.limit.quantity.field().to_owned(),
             limit_value: self.limit.value,
-            message: self.message(figure.as_ref(), outcome),
+            message: sentences.join(" "),
             figure,
             outcome,
-        }
+        };
+        (result, text)
     }
 
-    fn message(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
-        let limit = self.limit;
-        let unit = self.unit();
-        let side = if limit.quantity.is_minimum() {
-            "least"
-        } else {
-            "most"
-        };
-        let found = figure.map_or_else(
-            || format!("no trustworthy {unit}"),
-            |f| {
-                let remark = match f.expanded {
-                    Some(e) if e.covers_meter => ", the meter's accuracy included",
-                    Some(_) => ", without the meter's accuracy",
-                    None => "",
-                };
-                let told = match self.boards() {
-                    Some(range) => text::range(range.values(), range.bounds(), ", for every board"),
-                    None if f.is_repeatability_only() => text::figure(f),
-                    None => text::range((f.value, f.value), f.bounds(), remark),
-                };
-                let of = if limit.against.is_some() { " as" } else { "" };
-                format!("{told}{of} {unit}")
-            },
-        );
-        let of = match &limit.against {
-            None => limit.candidate.clone(),
-            Some(against) => format!("{} / {against}", limit.candidate),
-        };
-        let relation = match outcome {
-            BudgetOutcome::Met => "keeps to",
-            BudgetOutcome::Exceeded => "breaks",
-            BudgetOutcome::Undecided => "does not decide",
-            BudgetOutcome::BelowNoiseFloor | BudgetOutcome::Withheld => "for",
-        };
+    /// What was found and the limit, as a part of a sentence.
+    fn clause(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
         let at = text::at(&self.evidence.point.name, self.points > 1);
-        format!(
-            "{of}{at}: {found} {relation} the budget of at {side} {}{}",
-            limit.written,
-            self.remark(figure, outcome)
-        )
+        let limit = self.limit_words();
+        let Some(figure) = figure else {
+            return format!("no trustworthy {}{at} ({limit})", self.name());
+        };
+        let unit = self.unit(figure);
+        match outcome {
+            BudgetOutcome::Met => format!("{}{at} ({limit})", unit.of(&unit.value(figure))),
+            BudgetOutcome::Undecided => {
+                let broken = self.is_broken(self.evidence.settings.claim_level);
+                let relation = match broken {
+                    true if self.limit.quantity.is_minimum() => "is below",
+                    true => "is above",
+                    false if figure.is_repeatability_only() => "is too close to",
+                    false => "contains",
+                };
+                let found = if figure.is_repeatability_only() {
+                    unit.of(&unit.value(figure))
+                } else {
+                    format!("the interval {}", unit.of(&unit.ends(figure)))
+                };
+                format!("{found}{at} {relation} the {limit}")
+            }
+            BudgetOutcome::BelowNoiseFloor => {
+                let found = unit.of(&unit.range(figure));
+                let floor = text::number(100.0 * self.floor.unwrap_or_default());
+                format!("{found}{at}; the {limit} is closer to 1 than the noise floor of {floor} %")
+            }
+            BudgetOutcome::Exceeded | BudgetOutcome::Withheld => {
+                format!("{}{at} ({limit})", unit.of(&unit.range(figure)))
+            }
+        }
     }
 
-    fn why_withheld(&self) -> Option<String> {
-        if let Some(limited) = self.limited {
-            let words = limit_words(&self.limit.candidate, limited);
-            return Some(format!("{words}; {}", self.evidence.limit_remedy()));
+    /// The limit exactly as the user wrote it, with its unit, and in the unit of its size if that is another one.
+    fn limit_words(&self) -> String {
+        let (limit, units) = (self.limit, &self.evidence.settings.units);
+        let (value, written) = (limit.value, &limit.written);
+        match limit.quantity {
+            Quantity::JoulesPerRequest => {
+                let (factor, unit) = text::joule_unit(value);
+                if unit == "J" {
+                    format!("limit {written} J")
+                } else {
+                    format!(
+                        "limit {written} J = {} {unit}",
+                        seven_digits(value * factor)
+                    )
+                }
+            }
+            Quantity::MillisecondsPerRequest => format!("limit {written} ms"),
+            Quantity::RequestsPerSecond => format!("minimum {written} {}s/s", units.one),
+            Quantity::ErrorRatio if value > 0.0 => {
+                format!("limit {written} = {} %", seven_digits(100.0 * value))
+            }
+            Quantity::ErrorRatio | Quantity::EnergyRatio => format!("limit {written}"),
         }
-        let against = self.limit.against.as_ref()?;
-        if let (true, Some(control)) = (self.has_no_floor, &self.evidence.settings.control) {
-            return Some(format!(
-                "the deciding figure is missing in a trial of {} or of its control, and without the noise floor no ratio is judged",
-                control.candidate
-            ));
-        }
-        self.evidence
-            .why_not_compared(&self.limit.candidate, against)
-            .map(|why| why.message)
     }
 
-    /// Unit for people; of a ratio, what it is a ratio of.
-    fn unit(&self) -> String {
+    /// The limited quantity in words.
+    fn name(&self) -> String {
         let word = self.evidence.deciding.word();
         let units = &self.evidence.settings.units;
+        let against = self.limit.against.as_deref().unwrap_or_default();
         match self.limit.quantity {
-            Quantity::JoulesPerRequest => format!("{word} J/{}", units.one),
-            Quantity::EnergyRatio => format!("ratio of {word} joules"),
+            Quantity::JoulesPerRequest => format!("{word} joules/{}", units.one),
+            Quantity::EnergyRatio => format!("ratio to {against}'s {word} joules"),
             Quantity::MillisecondsPerRequest => format!("ms/{}", units.whole),
             Quantity::RequestsPerSecond => format!("{}s/s", units.one),
-            Quantity::ErrorRatio => format!("errors/{}", units.whole),
+            Quantity::ErrorRatio => "share of errors".to_owned(),
         }
     }
 
-    fn remark(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
-        let settings = self.evidence.settings;
-        match (outcome, figure) {
-            (BudgetOutcome::BelowNoiseFloor, _) => {
-                ", which is closer to 1 than the noise floor".into()
+    /// The unit for this figure.
+    fn unit(&self, figure: &Figure) -> Unit {
+        let word = self.evidence.deciding.word();
+        let units = &self.evidence.settings.units;
+        let against = self.limit.against.as_deref().unwrap_or_default();
+        let (factor, before, after) = match self.limit.quantity {
+            Quantity::JoulesPerRequest => {
+                let (factor, unit) = text::joule_unit(figure.value);
+                (factor, "", format!(" {word} {unit}/{}", units.one))
             }
-            (BudgetOutcome::Undecided, Some(_)) if self.is_broken(settings.claim_level) => format!(
-                " (it is broken at this interval's confidence, not at the one that {} ask for)",
-                match (settings.limits.len(), self.points) {
-                    (limits, 1) => format!("{limits} limits"),
-                    (1, points) => format!("{points} points"),
-                    (limits, points) => format!("{limits} limits at {points} points"),
-                }
+            Quantity::EnergyRatio if self.boards().is_some() => (
+                1.0,
+                "",
+                format!(" of {against}'s {word} joules on every board"),
             ),
-            (BudgetOutcome::Undecided, Some(figure)) => {
-                let blocks = self.evidence.blocks.len();
-                if let Some(range) = self.boards() {
-                    extreme(&range, self.limit.value).map_or_else(
-                        || " (no number of blocks would: it depends on the board)".to_owned(),
-                        |extreme| more_blocks(blocks, extreme, self.limit),
-                    )
-                } else {
-                    let needed = more_blocks(blocks, figure, self.limit);
-                    format!("{needed}{}", unknown_accuracy(figure))
+            Quantity::EnergyRatio => (1.0, "", format!(" of {against}'s {word} joules")),
+            Quantity::MillisecondsPerRequest => (1.0, "", format!(" ms/{}", units.whole)),
+            Quantity::RequestsPerSecond => (1.0, "", format!(" {}s/s", units.one)),
+            Quantity::ErrorRatio => (100.0, "errors ", " %".to_owned()),
+        };
+        Unit {
+            factor,
+            before,
+            after,
+            boards: self.boards(),
+        }
+    }
+
+    fn why_withheld(&self) -> Vec<String> {
+        if let Some(limited) = self.limited {
+            return vec![
+                limit_words(&self.limit.candidate, limited),
+                format!("To judge this budget, {}.", self.evidence.limit_remedy()),
+            ];
+        }
+        let Some(against) = &self.limit.against else {
+            return Vec::new();
+        };
+        if let (true, Some(control)) = (self.has_no_floor, &self.evidence.settings.control) {
+            return vec![format!(
+                "The noise floor is not known, because the deciding figure is missing in a trial of {} or of its control.",
+                control.candidate
+            )];
+        }
+        let why = self
+            .evidence
+            .why_not_compared(&self.limit.candidate, against);
+        why.map(|why| why.message).into_iter().collect()
+    }
+
+    /// What follows from the outcome, in sentences.
+    fn remarks(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> Vec<String> {
+        let settings = self.evidence.settings;
+        let Some(figure) = figure else {
+            return self.why_withheld();
+        };
+        let mut remarks = Vec::new();
+        if outcome == BudgetOutcome::Undecided {
+            remarks.push(self.outlook(figure));
+        }
+        if outcome == BudgetOutcome::BelowNoiseFloor {
+            return remarks;
+        }
+        if outcome == BudgetOutcome::Met && self.limited.is_some() {
+            let candidate = &self.limit.candidate;
+            remarks.push(format!(
+                "The injector limited {candidate}, so {candidate} may be better."
+            ));
+        }
+        if figure.is_repeatability_only() {
+            remarks.push(UNKNOWN_MODEL.to_owned());
+        } else if figure.expanded.is_some_and(|it| !it.covers_meter) {
+            remarks.push(UNKNOWN_METER.to_owned());
+        }
+        if self.limit.against.is_some()
+            && settings.control.is_none()
+            && outcome != BudgetOutcome::Undecided
+        {
+            remarks.push(UNKNOWN_FLOOR.to_owned());
+        }
+        remarks
+    }
+
+    /// What would decide a limit that is not decided.
+    fn outlook(&self, figure: &Figure) -> String {
+        let settings = self.evidence.settings;
+        if self.is_broken(settings.claim_level) {
+            let of = match (settings.limits.len(), self.points) {
+                (limits, 1) => format!("{limits} limits"),
+                (1, points) => format!("{points} points"),
+                (limits, points) => format!("{limits} limits at {points} points"),
+            };
+            return format!(
+                "With {of} a Fail needs a higher confidence, at which the interval contains the limit."
+            );
+        }
+        let blocks = self.evidence.blocks.len();
+        let needed = match self.boards() {
+            None => more_blocks(blocks, figure, self.limit),
+            Some(range) => match extreme(&range, self.limit.value) {
+                Some(extreme) => more_blocks(blocks, extreme, self.limit),
+                None => {
+                    return "More blocks would not help: the ratio depends on the board.".into();
                 }
-            }
-            (BudgetOutcome::Met | BudgetOutcome::Exceeded, Some(figure))
-                if figure.is_repeatability_only() =>
-            {
-                unknown_accuracy(figure).into()
-            }
-            (BudgetOutcome::Met, _) if self.limited.is_some() => {
-                " (the injector limited it, so the candidate may be better)".into()
-            }
-            (BudgetOutcome::Met | BudgetOutcome::Exceeded, _)
-                if self.limit.against.is_some() && settings.control.is_none() =>
-            {
-                " (without trials.control the noise floor is not known)".into()
-            }
-            (BudgetOutcome::Withheld, _) => self
-                .why_withheld()
-                .map(|why| format!(": {why}"))
-                .unwrap_or_default(),
-            _ => String::new(),
+            },
+        };
+        match needed {
+            Blocks::More(more) if settings.looks.len() > 1 => format!(
+                "About {more} more blocks would decide: raise the last of spec.trials.looks, which starts a new run."
+            ),
+            Blocks::More(more) => format!(
+                "About {more} more blocks would decide: raise spec.trials.blocks, which starts a new run."
+            ),
+            Blocks::TooMany => format!(
+                "More blocks would not help: {MAX_BLOCKS}, the maximum, are not enough."
+            ),
+            Blocks::NoNumber => "More blocks would not help: the error of the meter and of the window's edges is too large.".into(),
         }
     }
 }
 
-/// The extreme that keeps a limit from being decided by its interval alone; none where the limit lies between the two.
+/// The remark on a limit that is decided without the accuracy of the model's joules.
+pub(super) const UNKNOWN_MODEL: &str = "The model's accuracy is unknown, so only the spread between trials decides, as energy.allowModelled allows.";
+const UNKNOWN_METER: &str = "The interval excludes the meter's accuracy, which the meter does not report.";
+const UNKNOWN_FLOOR: &str = "The noise floor is not known, because trials.control is not set.";
+
+/// A unit for people, with the factor from the figure to the unit.
+struct Unit {
+    factor: f64,
+    before: &'static str,
+    after: String,
+    boards: Option<BoardRange>,
+}
+
+impl Unit {
+    fn of(&self, amount: &str) -> String {
+        format!("{}{amount}{}", self.before, self.after)
+    }
+
+    /// The figure alone, with the digits that its interval allows.
+    fn value(&self, figure: &Figure) -> String {
+        if let Some(range) = &self.boards {
+            return text::extremes(range);
+        }
+        let figure = figure.times(self.factor);
+        let (lower, upper) = figure.bounds();
+        let amount = text::rounded(figure.value, (upper - lower) / 2.0);
+        if figure.is_repeatability_only() {
+            format!("~{amount}")
+        } else {
+            amount
+        }
+    }
+
+    /// The figure with its interval; without one if the interval says nothing about joules.
+    fn range(&self, figure: &Figure) -> String {
+        if let Some(range) = &self.boards {
+            return text::board_range(range);
+        }
+        if figure.is_repeatability_only() {
+            return self.value(figure);
+        }
+        text::ratio(&figure.times(self.factor))
+    }
+
+    /// The interval alone.
+    fn ends(&self, figure: &Figure) -> String {
+        match &self.boards {
+            Some(range) => text::interval(range.values(), range.bounds()),
+            None => {
+                let figure = figure.times(self.factor);
+                text::interval((figure.value, figure.value), figure.bounds())
+            }
+        }
+    }
+}
+
+/// The extreme whose interval keeps the limit undecided. `None` if the limit lies between the two extremes.
 fn extreme(range: &BoardRange, limit: f64) -> Option<&Figure> {
     let (least, most) = range.values();
     let extremes = [&range.idle_only, &range.cpu_only].into_iter();
@@ -329,23 +482,24 @@ fn extreme(range: &BoardRange, limit: f64) -> Option<&Figure> {
     }
 }
 
-/// What must be said where a limit is decided without knowing how well the model's joules are known.
-fn unknown_accuracy(figure: &Figure) -> &'static str {
-    if figure.is_repeatability_only() {
-        " (the model's accuracy is unknown: the trials' repeatability alone decides, as energy.allowModelled allows)"
-    } else {
-        ""
-    }
-}
-
-/// A meter's part of an interval's square that is smaller than this share of the trials' part is rounding.
+/// A meter's part of an interval's square that is below this share of the trials' part is a rounding error.
 const ROUNDING: f64 = 1e-9;
 
-/// Blocks that would decide, if figure and spread stayed as they are: the interval's half length falls
-/// with the square root of the number of trials, and the meter's part of it does not. The bound of a
-/// share of which nothing was seen falls with their number.
-fn more_blocks(blocks: usize, figure: &Figure, limit: &Limit) -> String {
-    let is_unseen = limit.quantity == Quantity::ErrorRatio && figure.value <= 0.0;
+/// How many blocks would decide.
+enum Blocks {
+    /// About so many more.
+    More(f64),
+    /// More than a run may have.
+    TooMany,
+    /// None: the part of the interval that does not fall is too large.
+    NoNumber,
+}
+
+/// Blocks that would decide if figure and spread stayed the same. Half of the interval falls with the square root of the
+/// number of trials, and the meter's part of it does not fall. The bound of a share without any error falls with the
+/// number of trials.
+fn more_blocks(blocks: usize, figure: &Figure, limit: &Limit) -> Blocks {
+    let has_no_error = limit.quantity == Quantity::ErrorRatio && figure.value <= 0.0;
     let limit = limit.value;
     let half = |lower: f64, upper: f64| {
         if limit > figure.value {
@@ -359,20 +513,18 @@ fn more_blocks(blocks: usize, figure: &Figure, limit: &Limit) -> String {
     let of_meter = half(lower, upper).powi(2) - of_trials;
     let room = (limit - figure.value).powi(2) - of_meter;
     if room <= 0.0 && of_meter > ROUNDING * of_trials {
-        return " (no number of blocks would: the meter and the ends of the windows are not known well enough)".into();
+        return Blocks::NoNumber;
     }
     let times = if room > 0.0 {
         of_trials / room
     } else {
         f64::INFINITY
     };
-    let needed = blocks as f64 * if is_unseen { times.sqrt() } else { times };
+    let needed = blocks as f64 * if has_no_error { times.sqrt() } else { times };
     let more = (needed - blocks as f64).ceil().max(1.0);
     if blocks as f64 + more <= f64::from(MAX_BLOCKS) {
-        format!(
-            " (about {more:.0} more blocks would: raise spec.trials.blocks, or the last of looks, which measures anew)"
-        )
+        Blocks::More(more)
     } else {
-        format!(" (the {MAX_BLOCKS} blocks that a run may have would not)")
+        Blocks::TooMany
     }
 }

@@ -1,6 +1,5 @@
-//! Candidates against each other and against themselves, always paired by block. What a meter's gain is
-//! wrong by is in both figures of a pair and cancels, so that a ratio carries the meter's accuracy only where the
-//! two were measured by different ones.
+//! Candidates against each other and against themselves, always paired by block. An error of a meter's gain is in both
+//! figures of a pair and cancels. A ratio therefore includes the meter's accuracy only if two meters measured the pair.
 
 use frugality_measure::statistics::{
     Estimate,
@@ -21,7 +20,7 @@ use crate::{
     text,
 };
 
-/// Chance of a place effect to be reported where there is none.
+/// Chance that a position effect is reported although there is none.
 const POSITION_LEVEL: f64 = 0.01;
 
 impl Evidence<'_> {
@@ -37,8 +36,8 @@ impl Evidence<'_> {
             .collect()
     }
 
-    /// The ratio of two candidates, with an interval of two-sided error `level`. None where a figure is
-    /// missing, or where they do not do the same work.
+    /// The ratio of two candidates, with an interval of two-sided error `level`. `None` if a figure is missing, or if the
+    /// candidates do different work.
     pub(super) fn ratio(&self, one: &str, other: &str, level: f64) -> Option<Ratio> {
         if self.why_not_compared(one, other).is_some() {
             return None;
@@ -59,7 +58,7 @@ impl Evidence<'_> {
         }))
     }
 
-    /// Whether two candidates are shown to differ by less than a share.
+    /// Whether two candidates are shown to differ by less than the share `within`.
     fn is_equal(&self, one: &str, other: &str, within: f64) -> Option<bool> {
         let level = self.settings.tie_level;
         // Two one-sided tests are an interval of twice their level.
@@ -99,7 +98,7 @@ impl Evidence<'_> {
         comparisons
     }
 
-    /// Whether every candidate is shown to be as good as every other.
+    /// Whether all candidates are shown to be equal.
     pub(super) fn is_tie(&self, comparisons: &[Comparison]) -> bool {
         let candidates = self.settings.candidates.len();
         candidates > 1
@@ -107,7 +106,7 @@ impl Evidence<'_> {
             && comparisons.iter().all(|c| c.equivalent == Some(true))
     }
 
-    /// The candidate that beats every other. All of its claims must hold, so that none needs correction.
+    /// The candidate that beats every other candidate. All claims must hold, so no claim needs correction.
     pub(super) fn winner(&self, comparisons: &[Comparison]) -> Option<String> {
         let candidates = &self.settings.candidates;
         candidates
@@ -122,15 +121,15 @@ impl Evidence<'_> {
             .cloned()
     }
 
-    /// Whether a ratio clears the noise floor of the control, if there is one: a ratio that is closer to 1 than a
-    /// candidate's may be to itself is no difference. The floor is already the far end of an interval, so the ratio
-    /// itself counts, not its interval's near end: else the same chance would be allowed for twice.
+    /// Whether a ratio is beyond the noise floor of the control, if there is one. A ratio closer to 1 than a candidate's ratio
+    /// to itself is no difference. The floor is already the far end of an interval. Therefore the ratio counts, not the near
+    /// end of its interval: the same chance would count twice.
     fn is_beyond_floor(&self, ratio: &Figure, floor: Option<&NoiseFloor>) -> bool {
         self.settings.control.is_none()
             || floor.is_some_and(|floor| !is_below_floor(ratio.value, floor.share.ln_1p()))
     }
 
-    /// The candidate that beats every other even if every point is asked who does.
+    /// The candidate that beats every other candidate by the strict intervals for all points.
     pub(super) fn strict_winner(&self, floor: Option<&NoiseFloor>) -> Option<&str> {
         let candidates = &self.settings.candidates;
         let beats = |one: &String, other: &String| {
@@ -146,14 +145,14 @@ impl Evidence<'_> {
         candidates.iter().find(beats_all).map(String::as_str)
     }
 
-    /// What the control differs from itself by.
+    /// The difference of the control from itself.
     pub(super) fn noise_floor(&self) -> Option<NoiseFloor> {
         self.noise_floor_at(self.settings.level)
     }
 
     fn noise_floor_at(&self, level: f64) -> Option<NoiseFloor> {
         let control = self.settings.control.as_ref()?;
-        // What the injector limits twice alike is no measure of the noise.
+        // Two figures that the injector limits show the injector's noise.
         if self
             .limited_by_injector(&control.candidate)
             .is_some_and(|limited| limited.is_rate)
@@ -162,7 +161,7 @@ impl Evidence<'_> {
         }
         let pairs = self.pairs(&control.candidate, &control.hidden)?;
         let own = paired_ratio(&pairs, 1.0 - level)?;
-        // Of modelled power, the noise of any board: times and CPU times have their own.
+        // For modelled power the noise of any board: times and CPU times have different noise.
         let estimates = self
             .extremes(&control.candidate, &control.hidden, level)
             .map_or_else(
@@ -182,7 +181,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// What a reader must know beside the figures.
+    /// Facts that a reader of the figures needs.
     pub(super) fn notes(
         &self,
         comparisons: &[Comparison],
@@ -204,17 +203,17 @@ impl Evidence<'_> {
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {
                 format!(
-                    "the deciding figure is missing in a trial of {} or of its control, or the injector limited it: the noise floor is not known",
+                    "The noise floor is not known, because the deciding figure is missing in a trial of {} or of its control, or the injector limited it.",
                     control.candidate
                 )
             }));
             return notes;
         };
-        // So that it is said of one of all points by chance as often as of one alone.
+        // With this level, all points together give a false note as often as one point.
         let strict = self.noise_floor_at(self.strict_level);
         if strict.is_some_and(|f| f.ratio.lower > 1.0 || f.ratio.upper < 1.0) {
             notes.push(format!(
-                "the control differs from itself ({} / {0} is {}): something other than the candidates moves the figures",
+                "The control differs from itself: {} / {0} is {}. Something other than the candidates changes the figures.",
                 floor.candidate,
                 text::ratio(&floor.ratio)
             ));
@@ -222,7 +221,7 @@ impl Evidence<'_> {
         let is_within = |c: &&Comparison| !c.separated && excludes_one(&c.ratio);
         notes.extend(comparisons.iter().find(is_within).map(|c| {
             format!(
-                "{} / {} is {}, closer to 1 than the noise floor of {} %: no difference is claimed",
+                "{} / {} is {}. This is closer to 1 than the noise floor of {} %, so no difference is claimed.",
                 c.candidate,
                 c.against,
                 text::ratio(&c.ratio),
@@ -250,7 +249,7 @@ impl Evidence<'_> {
         let effect = position_effect(&blocks?)?;
         (effect.p < POSITION_LEVEL / self.points as f64).then(|| {
             format!(
-                "the place within a block matters (F test, p = {}; the dearest place costs {} % more than the cheapest): the order balances it, but something carries over from trial to trial",
+                "The position within a block matters (F test, p = {}): the most expensive position costs {} % more than the cheapest. The order balances this, but an effect carries over from trial to trial.",
                 text::number(effect.p),
                 text::number(100.0 * (effect.ratio - 1.0))
             )
@@ -264,9 +263,9 @@ fn excludes_one(ratio: &Figure) -> bool {
     upper < 1.0 || lower > 1.0
 }
 
-/// The comparisons that are told: those of the winner, else those of the least figure. All pairs of
-/// sixteen candidates would not fit a status.
-pub(super) fn told(
+/// The comparisons that the status shows: of the winner, else of the candidate of the least figure. All pairs of sixteen
+/// candidates would not fit a status.
+pub(super) fn reported(
     comparisons: Vec<Comparison>,
     winner: Option<&str>,
     deciding: DecidingFigure,

@@ -1,13 +1,13 @@
-//! What a million requests of a candidate cost.
+//! The cost of a million requests of a candidate.
 
 use crate::{
     api::{CostPerMillion, Figure},
     plan::settings::costs::Rates,
 };
 
-/// A candidate's cost. Its terms are of the figures that are told beside it, so that they can be followed, and
-/// the total is their sum; `of_sums` is the figure of the sums of each trial, in which joules and rate go
-/// together, and the total has its relative interval.
+/// A candidate's cost. The terms use the figures that the status shows, and the total is the sum of the terms. `of_sums` is
+/// the figure of each trial's sum, which keeps joules and rate of a trial together. The total has the relative interval of
+/// `of_sums`.
 pub(super) fn cost_of(
     rates: &Rates,
     of_sums: Figure,

@@ -1,4 +1,4 @@
-//! What is told of a candidate's cycles, beside what is told of requests.
+//! Figures of a candidate's cycles, in addition to the figures of requests.
 
 use crate::{
     api::{CheckResult, CycleResult},
@@ -10,17 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::k6::{CheckCounts, MOST_NAME_CHARS, OTHER_CHECKS as OTHERS};
 
-/// Checks that are told by name; the others are told together.
+/// Checks that the status names. The others are counted together.
 const NAMED: usize = 16;
 
 impl Evidence<'_> {
-    /// Absent without a scenario, and where no cycle ended. Checks are those of all trials together.
+    /// The cycles and checks of all trials together. `None` without a scenario, or if no cycle ended.
     pub(super) fn cycles(&self, candidate: &str) -> Option<CycleResult> {
         let (mut cycles, mut requests) = (0, 0);
         let mut checks: BTreeMap<&str, CheckCounts> = BTreeMap::new();
         let trials = self.trials(candidate);
         let loads = || trials.iter().filter_map(|trial| trial.k6.as_ref());
-        // Which checks a trial told together is not known: of what any trial may have told so, no sum is whole.
+        // A trial does not report which checks it counted together. A check that a trial may have counted so has no full sum.
         let names: BTreeSet<&str> = loads()
             .flat_map(|load| load.checks.keys())
             .map(String::as_str)
@@ -43,15 +43,15 @@ impl Evidence<'_> {
             }
         }
         let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        let told = checks.into_iter().map(|(name, counts)| CheckResult {
-            // The report has cut it already; what the ledger holds may be older.
+        let results = checks.into_iter().map(|(name, counts)| CheckResult {
+            // The report has shortened the name already, but an older ledger may hold longer names.
             name: text::shortened(name, MOST_NAME_CHARS),
             passed: whole(counts.passed),
             failed: whole(counts.failed),
         });
         (cycles > 0 && self.settings.kind == LoadKind::Scenario).then(|| CycleResult {
             requests_per_cycle: requests as f64 / cycles as f64,
-            checks: told.collect(),
+            checks: results.collect(),
         })
     }
 }

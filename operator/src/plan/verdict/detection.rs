@@ -1,4 +1,4 @@
-//! Net energy that all trials of the run together can't tell from 0.
+//! Net energy that all trials of the run together cannot distinguish from 0.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use frugality_measure::energy::{Measured, PooledIdle};
 
 use crate::api::{FrugalityTrial, FrugalityTrialStatus};
 
-/// A trial whose net energy is below the run's detection limit, and that limit for people.
+/// A trial whose net energy is below the run's detection limit, and the reason for people.
 pub(super) type Undetected<'a> = (&'a FrugalityTrialStatus, String);
 
-/// The trials whose net energy is below the limit that all trials on their node give.
+/// The trials whose net energy is below the detection limit of all trials on their node.
 pub(super) fn undetected<'a>(trials: &[&'a FrugalityTrial]) -> Vec<Undetected<'a>> {
     let mut nodes: BTreeMap<&str, BTreeMap<(&str, &str), Vec<f64>>> = BTreeMap::new();
     for trial in trials {
@@ -40,8 +40,8 @@ pub(super) fn undetected<'a>(trials: &[&'a FrugalityTrial]) -> Vec<Undetected<'a
         });
         let joules = energy.net_joules.filter(|joules| *joules < limit_joules)?;
         let why = format!(
-            "net energy of {joules:.3} J cannot be told from 0: over all trials of the run the detection limit is \
-             {limit_joules:.3} J, because half the difference of the two idle baselines varies by {:.4} W",
+            "net energy of {joules:.3} J is below the detection limit of {limit_joules:.3} J over all trials of the run, \
+             because half the difference of the two idle baselines varies by {:.4} W",
             pooled.watts()
         );
         Some((status, why))

@@ -1,48 +1,32 @@
-//! What shows only in time: growing memory, latency that drifts, and containers that end.
+//! Effects of a long run: growing memory, latency drift, and restarts of containers.
 
 use frugality_measure::statistics::arithmetic_mean;
 
-use crate::{api::Figure, plan::verdict::evidence::Evidence};
+use crate::{
+    api::{Figure, FrugalityTrialStatus},
+    plan::verdict::evidence::{Evidence, in_every},
+};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
 impl Evidence<'_> {
-    /// How fast the candidate's working set grows, over windows that are long enough to tell; none where a
-    /// trial lacks it.
-    pub(super) fn memory_growth(&self, candidate: &str) -> Option<Figure> {
-        let slopes: Option<Vec<f64>> = self
-            .trials(candidate)
-            .into_iter()
-            .map(|trial| {
-                let energy = trial.energy.as_ref()?;
-                let slope = energy.candidate_working_set_growth_bytes_per_second?;
-                Some(slope * SECONDS_PER_HOUR)
-            })
-            .collect();
-        arithmetic_mean(&slopes?, 1.0 - self.settings.level).map(Figure::from)
+    /// The mean slope of the trials. `None` if a trial lacks the slope.
+    pub(super) fn slope(
+        &self,
+        trials: &[&FrugalityTrialStatus],
+        of_trial: fn(&FrugalityTrialStatus) -> Option<f64>,
+    ) -> Option<Figure> {
+        let slopes = in_every(trials, of_trial)?;
+        arithmetic_mean(&slopes, 1.0 - self.settings.level).map(Figure::from)
     }
 
-    /// How fast the candidate's mean latency rises, in milliseconds per hour, over windows that are long enough to
-    /// tell; none where a trial lacks it.
-    pub(super) fn latency_drift(&self, candidate: &str) -> Option<Figure> {
-        let slopes: Option<Vec<f64>> = self
-            .trials(candidate)
-            .into_iter()
-            .map(|trial| {
-                let slope = trial.latency_drift_seconds_per_second()?;
-                Some(1000.0 * SECONDS_PER_HOUR * slope)
-            })
-            .collect();
-        arithmetic_mean(&slopes?, 1.0 - self.settings.level).map(Figure::from)
-    }
-
-    /// How often the candidate's containers were restarted, in all trials together.
+    /// Number of restarts of the candidate's containers in all trials.
     pub(super) fn restarts(&self, candidate: &str) -> i32 {
         let trials = self.trials(candidate).into_iter();
         trials.filter_map(|trial| trial.restarts).sum()
     }
 
-    /// That servers ended under load: an outcome, which errors alone may not show.
+    /// Notes about servers that ended under load, because errors alone may not show this.
     pub(super) fn restart_notes(&self) -> Vec<String> {
         let restarted = |name: &String| {
             let trials = self.trials(name);
@@ -51,7 +35,7 @@ impl Evidence<'_> {
             let restarts = self.restarts(name);
             (count > 0).then(|| {
                 format!(
-                    "the containers of {name} were restarted {restarts}×, in {count} of {of} trials"
+                    "The containers of {name} were restarted {restarts}×, in {count} of {of} trials."
                 )
             })
         };
@@ -61,4 +45,16 @@ impl Evidence<'_> {
             .filter_map(restarted)
             .collect()
     }
+}
+
+/// How fast the candidate's working set grows, in bytes per hour. `None` for a short window.
+pub(super) fn memory_growth(trial: &FrugalityTrialStatus) -> Option<f64> {
+    let energy = trial.energy.as_ref()?;
+    Some(energy.candidate_working_set_growth_bytes_per_second? * SECONDS_PER_HOUR)
+}
+
+/// How fast the candidate's mean latency rises, in milliseconds per hour. `None` for a short window.
+pub(super) fn latency_drift(trial: &FrugalityTrialStatus) -> Option<f64> {
+    let slope = trial.latency_drift_seconds_per_second()?;
+    Some(1000.0 * SECONDS_PER_HOUR * slope)
 }

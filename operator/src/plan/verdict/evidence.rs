@@ -1,4 +1,4 @@
-//! The trials that a judgement rests on, and each candidate's figures from them.
+//! The trials behind a judgement, and each candidate's figures from these trials.
 
 use crate::{
     api::{
@@ -15,6 +15,7 @@ use crate::{
         verdict::{
             costs::cost_of,
             detection::{Undetected, undetected},
+            endurance::{latency_drift, memory_growth},
         },
     },
     text,
@@ -30,18 +31,18 @@ use frugality_measure::{
     },
 };
 
-/// What is measured in a trial.
+/// A quantity of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Measure<'r> {
     RequestsPerSecond,
     MillisecondsPerRequest,
     Joules(DecidingFigure),
     CpuMilliseconds,
-    /// Of a million requests, at these rates.
+    /// Cost of a million requests at these rates.
     Cost(Cost, &'r Rates),
-    /// Mean power of the node, in the idle baselines.
+    /// Mean power of the node in the idle baselines.
     IdleWatts,
-    /// The same in the window.
+    /// Mean power of the node in the window.
     LoadWatts,
 }
 
@@ -63,7 +64,7 @@ impl Measure<'_> {
         name.to_owned()
     }
 
-    /// Whether it is of the whole node, so that an injector on it would be measured too.
+    /// Whether the quantity covers the whole node. It then includes an injector on the same node.
     fn is_of_node(self) -> bool {
         matches!(
             self,
@@ -74,37 +75,37 @@ impl Measure<'_> {
         )
     }
 
-    /// Whether energy is in it, of which the spread between trials does not show everything.
+    /// Whether the quantity includes energy. The spread between trials does not show all uncertainty of energy.
     fn is_of_energy(self) -> bool {
         self.is_of_node() || matches!(self, Self::Joules(_))
     }
 }
 
-/// The valid trials of the blocks that a look rests on, at one point.
+/// The valid trials of a look's blocks at one point.
 pub(super) struct Evidence<'a> {
     pub(super) settings: &'a Settings,
     pub(super) point: &'a Point,
     pub(super) ledger: &'a Ledger<'a>,
-    /// Whether anybody is asked to be good at this point.
+    /// Whether the candidates are judged at this point.
     pub(super) is_judged: bool,
-    /// Block by block, in the order of their places.
+    /// Block by block, in the order of the positions.
     pub(super) blocks: Vec<Vec<&'a FrugalityTrial>>,
-    /// The same of all points together.
+    /// The trials of all points.
     pub(super) everywhere: Vec<&'a FrugalityTrial>,
-    /// Trials whose net energy all trials together can't tell from 0.
+    /// Trials whose net energy is below the detection limit of all trials.
     undetected: Vec<Undetected<'a>>,
-    /// How many points there are.
+    /// Number of points.
     pub(super) points: usize,
-    /// Two-sided error of a claim's interval here such that those of all points together have that of one.
+    /// Two-sided error of a claim's interval at this point. With it, the claims at all points together have the error of one.
     pub(super) strict_level: f64,
     /// Whether the injector ran on the measured node.
     pub(super) is_shared: bool,
-    /// Figure that decides: the spec's, or net attributed joules if the injector shared the node.
+    /// Deciding figure: from the spec, or net attributed joules if the injector shared the node.
     pub(super) deciding: DecidingFigure,
 }
 
 impl<'a> Evidence<'a> {
-    /// The terms in one trial.
+    /// The cost terms of one trial.
     pub(super) fn cost_terms(
         &self,
         trial: &FrugalityTrialStatus,
@@ -115,7 +116,7 @@ impl<'a> Evidence<'a> {
         Some(rates.terms(joules, rate))
     }
 
-    /// Point by point, for those that were tried; those that are not judged come last.
+    /// The evidence at each tried point. Points that are not judged come last.
     pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Vec<Self> {
         let parts = ledger.parts(settings);
         let points = parts.iter().filter(|part| **part != Part::LeftOut).count();
@@ -174,7 +175,7 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// Its trials at all points.
+    /// An entrant's trials at all points.
     pub(super) fn trials_everywhere(
         &self,
         entrant: &str,
@@ -217,7 +218,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Why a trial's net energy does not count though the attempt found some.
+    /// Why a trial's net energy does not count although the attempt has a value.
     fn why_undetected(&self, trial: &FrugalityTrialStatus) -> Option<&String> {
         let mut undetected = self.undetected.iter();
         let (_, why) = undetected.find(|(status, _)| std::ptr::eq(*status, trial))?;
@@ -236,8 +237,7 @@ impl<'a> Evidence<'a> {
         self.value(trial.status.as_ref()?, Measure::Joules(self.deciding))
     }
 
-    /// A figure with an interval of two-sided error `level`; none where any trial lacks it, and none that the injector
-    /// limited.
+    /// A figure with an interval of two-sided error `level`. `None` if a trial lacks it, or if the injector limited it.
     pub(super) fn figure(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Figure> {
         let limited = self.limited_by_injector(entrant);
         if limited.is_some_and(|limited| self.depends_on_pace(measure, limited)) {
@@ -246,7 +246,7 @@ impl<'a> Evidence<'a> {
         self.measured(entrant, measure, level)
     }
 
-    /// The same, whoever limited it.
+    /// The figure even if the injector limited it.
     pub(super) fn measured(
         &self,
         entrant: &str,
@@ -264,7 +264,7 @@ impl<'a> Evidence<'a> {
         self.expanded(&estimate, &trials, measure)
     }
 
-    /// The geometric mean of a candidate's trials, with an interval that is wider where trials are correlated.
+    /// The geometric mean of a candidate's trials. The interval is wider if trials are correlated.
     fn mean(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Estimate> {
         let in_order = self.in_order(measure);
         let of_entrant: Option<Vec<(usize, f64)>> = in_order
@@ -282,7 +282,7 @@ impl<'a> Evidence<'a> {
         geometric_mean(&values, 1.0 - level)
     }
 
-    /// Every entrant's trials here with their values, block by block, in the order in which they were measured.
+    /// The values of all entrants' trials at this point, block by block in the order of measurement.
     fn in_order(&self, measure: Measure<'_>) -> Vec<Vec<(&'a str, Option<f64>)>> {
         let value = |trial: &FrugalityTrial| self.value(trial.status.as_ref()?, measure);
         let of_block = |block: &Vec<&'a FrugalityTrial>| {
@@ -294,7 +294,7 @@ impl<'a> Evidence<'a> {
         self.blocks.iter().map(of_block).collect()
     }
 
-    /// The correlation of neighbouring trials, if there is one; unknown where a trial lacks the value.
+    /// The correlation of neighbouring trials, if there is one. `None` if a trial lacks the value.
     fn correlation(&self, in_order: &[Vec<(&str, Option<f64>)>]) -> Option<Correlation> {
         let entrants = self.settings.entrants();
         let of_block = |block: &Vec<(&str, Option<f64>)>| -> Option<Vec<(usize, f64)>> {
@@ -307,26 +307,26 @@ impl<'a> Evidence<'a> {
         serial::correlation(&blocks?)
     }
 
-    /// That trials resemble the ones before them, if they do in the figure that decides.
+    /// A note if the deciding figures of neighbouring trials are correlated.
     pub(super) fn correlation_note(&self) -> Option<String> {
         let in_order = self.in_order(Measure::Joules(self.deciding));
         let found = self.correlation(&in_order)?;
         Some(format!(
-            "trials resemble the ones before them (von Neumann's ratio, p = {}, correlation {}): the intervals of each candidate's own figures are widened; ratios are paired and are not",
+            "Trials resemble the previous trials (von Neumann's ratio, p = {}, correlation {}). The intervals of each candidate's figures are widened. Ratios are paired and are not widened.",
             text::number(found.p),
             text::number(found.coefficient)
         ))
     }
 
-    /// A figure of CPU time, whose interval holds what the windows' ends cost. There is no meter's accuracy
-    /// to be told apart: the kernel counts.
+    /// A figure of CPU time. Its interval includes the error at the window's edges. The kernel reports no accuracy for CPU time,
+    /// so none is added.
     pub(super) fn widened(
         &self,
         estimate: &Estimate,
         trials: &[&FrugalityTrialStatus],
     ) -> Option<Figure> {
-        let of_ends = self.uncertainty(trials, Measure::CpuMilliseconds, |_, ends| ends)?;
-        let bounds = expanded(estimate, of_ends)?;
+        let of_edges = self.uncertainty(trials, Measure::CpuMilliseconds, |_, edges| edges)?;
+        let bounds = expanded(estimate, of_edges)?;
         Some(Figure {
             lower: bounds.lower,
             upper: bounds.upper,
@@ -334,16 +334,16 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// A figure of energy, with what the spread between its trials does not show. One to whose interval this
-    /// can't be added is none: it would be too narrow.
+    /// A figure of energy with the uncertainty that the spread between trials does not show. `None` if this uncertainty is not
+    /// known, because the interval would be too narrow.
     pub(super) fn expanded(
         &self,
         estimate: &Estimate,
         trials: &[&FrugalityTrialStatus],
         measure: Measure<'_>,
     ) -> Option<Figure> {
-        let beside = self.uncertainty(trials, measure, f64::hypot)?;
-        let bounds = expanded(estimate, beside)?;
+        let hidden = self.uncertainty(trials, measure, f64::hypot)?;
+        let bounds = expanded(estimate, hidden)?;
         let covers_meter = trials
             .iter()
             .all(|trial| meter_uncertainty(trial, measure).is_some());
@@ -358,14 +358,14 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// What the windows' ends cost a figure in joules, as a share of it: the largest of the trials.
-    pub(super) fn ends_uncertainty(&self, entrant: &str, measure: Measure<'_>) -> Option<f64> {
-        self.uncertainty(&self.trials(entrant), measure, |_, ends| ends)
+    /// Relative uncertainty of a figure in joules by the window's edges: the largest of the trials.
+    pub(super) fn edges_uncertainty(&self, entrant: &str, measure: Measure<'_>) -> Option<f64> {
+        self.uncertainty(&self.trials(entrant), measure, |_, edges| edges)
     }
 
-    /// What the spread between trials does not show of a figure of energy or CPU time, as a share of it: the
-    /// largest of the trials, each from its meter's accuracy and from what its window's ends cost. A meter that tells
-    /// no accuracy adds nothing; of a cost, only the part for energy has this.
+    /// Relative uncertainty of energy or CPU time that the spread between trials does not show: the largest of the trials. Each
+    /// trial has its meter's accuracy and the error at its window's edges. A meter without a reported accuracy adds nothing.
+    /// Of a cost, only the part for energy has this uncertainty.
     pub(super) fn uncertainty(
         &self,
         trials: &[&FrugalityTrialStatus],
@@ -376,8 +376,8 @@ impl<'a> Evidence<'a> {
             let energy = trial.energy.as_ref()?;
             let of_meter = meter_uncertainty(trial, measure).unwrap_or(0.0);
             let units = trial.requests.as_ref()?.units();
-            // The ends' joules are the same in gross and net; of what is attributed, and of CPU time, they
-            // are about the share that they are of the load's own.
+            // The edges' joules are the same in gross and net joules. In attributed joules and CPU time, their share is about
+            // their share of the load's net joules.
             let net_joules = energy
                 .net_joules
                 .filter(|_| self.why_undetected(trial).is_none());
@@ -390,7 +390,7 @@ impl<'a> Evidence<'a> {
                     let of_pods = || Some(self.value(trial, attributed)? * units);
                     (Some(net_joules.or_else(of_pods)?), 1.0)
                 }
-                // A baseline ends in idleness, where a moment earlier or later costs next to nothing.
+                // At the edges of a baseline the node is idle, so a timing error costs almost nothing.
                 Measure::IdleWatts => {
                     return Some(together(of_meter, 0.0));
                 }
@@ -402,16 +402,15 @@ impl<'a> Evidence<'a> {
                 _ => (None, 1.0),
             };
             let joules = joules.or_else(|| Some(self.value(trial, measure)? * units))?;
-            let of_ends = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
-            // Baselines that differ by more than chance make net energy uncertain, and nothing else.
+            let of_edges = energy.node_joules_relative_uncertainty * energy.node_joules / joules;
+            // Baselines that differ by more than chance make only net energy uncertain.
             let of_drift = match measure {
                 Measure::Joules(DecidingFigure::Net | DecidingFigure::NetAttributed) => {
                     energy.net_drift_joules.unwrap_or(0.0) / joules
                 }
                 _ => 0.0,
             };
-            let of_ends = of_ends.hypot(of_drift);
-            let of_energy = together(of_meter, of_ends);
+            let of_energy = together(of_meter, of_edges.hypot(of_drift));
             Some(of_energy * share)
         };
         trials
@@ -422,16 +421,13 @@ impl<'a> Evidence<'a> {
             .reduce(f64::max)
     }
 
-    /// Share of requests without an expected answer: the trials' mean. Few errors are as many in each trial by
-    /// chance, so the interval holds that of all requests together too.
+    /// Share of requests without an expected answer: the mean of the trials. Few errors may be equally many in each trial by
+    /// chance, so the interval also covers the interval of all requests together.
     pub(super) fn error_ratio(&self, entrant: &str, level: f64) -> Option<Figure> {
         let trials = self.trials(entrant);
-        let shares: Option<Vec<f64>> = trials
-            .iter()
-            .map(|t| t.requests.as_ref()?.error_rate)
-            .collect();
+        let shares = in_every(&trials, |it| it.requests.as_ref()?.error_rate)?;
         let requests = || trials.iter().filter_map(|t| t.requests.as_ref());
-        let estimate = arithmetic_mean(&shares?, 1.0 - level)?;
+        let estimate = arithmetic_mean(&shares, 1.0 - level)?;
         let (lower, upper) = share_interval(
             requests().map(|r| r.errors).sum(),
             requests().map(|r| r.requests).sum(),
@@ -445,7 +441,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The figure that a limit is for, whoever limited it, unless it is a ratio.
+    /// The figure of a limit, even if the injector limited it. `None` for a ratio.
     pub(super) fn limited(&self, candidate: &str, what: Quantity, level: f64) -> Option<Figure> {
         let measure = match what {
             Quantity::JoulesPerRequest => Measure::Joules(self.deciding),
@@ -509,19 +505,15 @@ impl<'a> Evidence<'a> {
             error_ratio: self.error_ratio(candidate, level),
             money,
             carbon,
-            idle_cpus: trials
-                .iter()
-                .map(|t| t.energy.as_ref()?.candidate_idle_cpus)
-                .collect::<Option<Vec<f64>>>()
+            idle_cpus: in_every(&trials, |it| it.energy.as_ref()?.candidate_idle_cpus)
                 .and_then(|cpus| mean(&cpus)),
             workloads: self.workloads(candidate, &mut withheld),
-            peak_memory_bytes: trials
-                .iter()
-                .map(|t| t.energy.as_ref()?.candidate_peak_working_set_bytes)
-                .collect::<Option<Vec<f64>>>()
-                .and_then(largest_bytes),
-            memory_growth_bytes_per_hour: self.memory_growth(candidate),
-            latency_drift_milliseconds_per_hour: self.latency_drift(candidate),
+            peak_memory_bytes: in_every(&trials, |it| {
+                it.energy.as_ref()?.candidate_peak_working_set_bytes
+            })
+            .and_then(largest_bytes),
+            memory_growth_bytes_per_hour: self.slope(&trials, memory_growth),
+            latency_drift_milliseconds_per_hour: self.slope(&trials, latency_drift),
             injector: self.injector(candidate),
             restarts: self.restarts(candidate),
             withheld,
@@ -574,14 +566,14 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// What is not known of the times of a script's cycles.
+/// Why the times of a script's cycles are not known.
 fn dropped(measure: Measure<'_>, trials: &[&FrugalityTrialStatus], unit: &str) -> Option<String> {
     let of_trial =
         |trial: &&FrugalityTrialStatus| trial.k6.as_ref().map_or(0, |it| it.dropped_cycles);
     let dropped: u64 = trials.iter().map(of_trial).sum();
     (dropped > 0 && matches!(measure, Measure::MillisecondsPerRequest)).then(|| {
         format!(
-            "{dropped} {unit}s were due and did not begin, because none of load.connections was free"
+            "{dropped} {unit}s were due and did not begin, because all load.connections were busy"
         )
     })
 }
@@ -591,7 +583,7 @@ fn idle_watts(energy: &EnergyFigures) -> f64 {
     f64::midpoint(energy.idle_before_watts, energy.idle_after_watts)
 }
 
-/// Of seven digits, as figures have.
+/// The mean with seven digits, as in all figures.
 fn mean(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();
     (!values.is_empty()).then(|| seven_digits(sum / values.len() as f64))
@@ -627,9 +619,9 @@ pub fn joules(
     }
 }
 
-/// The relative standard uncertainty of a measure of energy by the meter's own accuracy, where the meter states it. Of a
-/// linear model, net joules have that of the watts per CPU alone; the ledger has that of gross joules, and the larger of the
-/// two bounds the others.
+/// The relative standard uncertainty of energy by the meter's accuracy. `None` if the meter does not report it. With a linear
+/// model, net joules have the uncertainty of the watts per CPU, and gross joules the one in the ledger. The larger of the
+/// model's two uncertainties is the bound for the others.
 pub(super) fn meter_uncertainty(trial: &FrugalityTrialStatus, measure: Measure<'_>) -> Option<f64> {
     let energy = trial.energy.as_ref()?;
     let Some(model) = &energy.meter.model else {
@@ -669,6 +661,14 @@ impl From<Estimate> for Figure {
             expanded: None,
         }
     }
+}
+
+/// A value of every trial. `None` if a trial lacks it.
+pub(super) fn in_every(
+    trials: &[&FrugalityTrialStatus],
+    value: impl Fn(&FrugalityTrialStatus) -> Option<f64>,
+) -> Option<Vec<f64>> {
+    trials.iter().map(|trial| value(trial)).collect()
 }
 
 /// Whether a trial's power is modelled.

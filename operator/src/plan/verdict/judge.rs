@@ -14,10 +14,10 @@ use crate::{
         ledger::{Ledger, Next, Part},
         settings::{ERROR, Look, Quantity, Settings},
         verdict::{
-            budgets::budgets,
+            budgets::{UNKNOWN_MODEL, budgets},
             evidence::Evidence,
-            judgement::{Figures, Judgement, is_limited, without_figures},
-            standing::{self, Standing},
+            judgement::{BudgetText, Figures, Judgement, Subject, is_limited, without_figures},
+            point_result::{self, PointResult},
             sweep::sweep,
             voids,
         },
@@ -41,7 +41,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             message_of(fake),
         ));
     }
-    // A sweep that goes on until there are errors has asked for them, but not with the fewest connections.
+    // A sweep until errors expects errors, except at the point with the fewest connections.
     let fewest = settings.points.first().map(|point| point.connections);
     let is_asked_for = |e: &FrugalityTrial| {
         let connections = settings.point(&e.spec.point).map(|point| point.connections);
@@ -57,7 +57,7 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             Verdict::Error,
             Reason::NoSuccessfulRequest,
             format!(
-                "candidate {} {}{}: {}",
+                "Candidate {} {}{}{}.",
                 hopeless.spec.candidate,
                 settings.kind.rules().never_succeeded(),
                 text::at(&hopeless.spec.point, settings.points.len() > 1),
@@ -65,8 +65,8 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             ),
         ));
     }
-    // The first look that decides ends the run, and whatever was measured after it (under budgets that
-    // were edited since) does not count.
+    // The run ends at the first look that decides. Later trials, measured under budgets that were edited since, are
+    // ignored.
     for (index, look) in settings.looks.iter().enumerate() {
         let is_last = index + 1 == settings.looks.len();
         match ledger.next_within(settings, look.blocks) {
@@ -90,8 +90,8 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
     None
 }
 
-/// Whether a look decides: with budgets, where it is a Pass or a Fail; without, where there is a winner
-/// or a tie; and where nothing that more blocks could bring would change the end.
+/// Whether a look decides. With budgets, a Pass or a Fail decides. Without budgets, a winner or a tie decides. An end that
+/// more blocks could not change decides too.
 fn is_certain(judgement: &Judgement) -> bool {
     match judgement.reason.parse() {
         Ok(Reason::BudgetWithinUncertainty | Reason::BudgetBelowNoiseFloor) => false,
@@ -108,22 +108,23 @@ fn exhausted(settings: &Settings, trial: &FrugalityTrial, ledger: &Ledger<'_>) -
         Verdict::Invalid,
         Reason::TooManyVoidAttempts,
         format!(
-            "block {}{} was void {} times, as often as spec.trials.maxAttempts allows; last {} ({}): {}",
+            "Block {}{} was void {} times, the maximum by spec.trials.maxAttempts. The last void attempt was {}, {}: {}",
             trial.spec.block,
             text::at(&trial.spec.point, settings.points.len() > 1),
             ledger.voids_of(trial.spec.block),
-            reason_of(trial).unwrap_or_default(),
             trial.spec.candidate,
+            reason_of(trial).unwrap_or_default(),
             message_of(trial)
         ),
     )
 }
 
-/// Whoever suspends because of what the trials show chooses among them.
+/// A user who suspends because of the trials' results chooses among the results.
 fn suspended(ledger: &Ledger<'_>) -> Option<String> {
     let count = ledger.suspensions();
-    (count > 0)
-        .then(|| format!("suspended {count}× during a block: what it had was measured again"))
+    (count > 0).then(|| {
+        format!("The run was suspended {count}× during a block. The interrupted blocks were measured again.")
+    })
 }
 
 fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
@@ -132,51 +133,63 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
             Verdict::Inconclusive,
             Reason::TooFewBlocks,
             format!(
-                "{} blocks were measured and {MIN_BLOCKS} are the least that is reported; write spec.trials.blocks: {MIN_BLOCKS} or more (kubectl get fbt shows the single trials)",
+                "{} blocks were measured, and a verdict needs {MIN_BLOCKS}. Write spec.trials.blocks: {MIN_BLOCKS} or more. kubectl get fbt shows the single trials.",
                 look.blocks
             ),
         );
     }
-    let figures = rounded(figures(settings, ledger, look));
+    let mut figures = rounded(figures(settings, ledger, look));
     let modelled = figures.provenance == Some(Provenance::Modelled);
     if modelled && settings.gates_on_joules() && !settings.allow_modelled {
         return modelled_not_allowed();
     }
-    let (verdict, reason, message) = verdict(&figures);
+    let Decision {
+        verdict,
+        reason,
+        message,
+        about,
+    } = verdict(&figures);
+    figures.about = about;
     let mut parts = Vec::new();
     if figures.tries > 1 {
         parts.push(format!(
-            "try {} of {} with these settings, decided at an error of {} % so that all tries together have {} %: {message}",
+            "This is try {} of {} with these settings, decided at an error of {} %. All tries together have {} %.",
             settings.try_number,
             figures.tries,
             text::number(100.0 * settings.claim_error()),
             text::number(100.0 * ERROR)
         ));
-    } else {
-        parts.push(message);
     }
+    parts.push(message);
     if settings.looks.len() > 1 {
         parts.push(look_text(settings, look, &figures));
     }
     if modelled {
+        // A message that says that the accuracy is unknown does not say it again.
+        let is_said = parts.iter().any(|part| part.contains(UNKNOWN_MODEL));
+        let model = figures.model.filter(|_| !is_said);
+        let model = model.map(|it| format!(" ({it})")).unwrap_or_default();
         parts.push(format!(
-            "Power is modelled from CPU use{}: joules here compare CPU-seconds and time, not measured watts",
-            figures
-                .model
-                .map(|model| format!(" ({model})"))
-                .unwrap_or_default()
+            "Power is modelled from CPU use{model}, not measured."
         ));
     }
-    parts.extend(figures.notes.iter().map(|note| format!("Note: {note}")));
+    for note in &figures.notes {
+        // The message may have said some sentences of a note.
+        let unsaid = |sentence: &&str| !parts.iter().any(|part| part.contains(sentence.trim_end()));
+        let left: String = note.split_inclusive(". ").filter(unsaid).collect();
+        if !left.is_empty() {
+            parts.push(format!("Note: {}", left.trim_end()));
+        }
+    }
     Judgement {
         verdict,
         reason: reason.as_ref().to_owned(),
-        message: parts.join(". "),
+        message: parts.join(" "),
         figures: Some(Box::new(figures)),
     }
 }
 
-/// At which look the run ended, and with what confidence its intervals are.
+/// The look at which the run ended, with the confidence of the intervals.
 fn look_text(settings: &Settings, look: Look, figures: &Figures) -> String {
     let confidence = |level: f64| 100.0 * (1.0 - level);
     let results = figures.results.iter();
@@ -194,12 +207,12 @@ fn look_text(settings: &Settings, look: Look, figures: &Figures) -> String {
                 .is_some_and(|expanded| expanded.covers_meter)
         });
     let of_meter = if has_meter {
-        "; the meter's part of joules keeps 95 %, because its error is the same at every look"
+        " The meter's part of joule intervals keeps 95 %, because its error is the same at every look."
     } else {
         ""
     };
     format!(
-        "Look {} of {}, after {} of at most {} blocks: intervals have {:.1} %, those of ratios and budgets {:.1} %{of_meter}",
+        "Look {} of {}, after {} of at most {} blocks. The intervals have {:.1} %, the intervals of ratios and budgets {:.1} %.{of_meter}",
         look.number,
         settings.looks.len(),
         look.blocks,
@@ -215,92 +228,180 @@ pub fn modelled_not_allowed() -> Judgement {
     without_figures(
         Verdict::Invalid,
         Reason::ModelledPowerNotAllowed,
-        "a budget limits joules, and the measured node's power is modelled from CPU use, not measured; connect a meter, drop maxJoulesPerRequest and maxEnergyRatio, or write spec.energy.allowModelled: true to gate on the model",
+        "A budget limits joules, and the measured node's power is modelled from CPU use, not measured. Connect a meter, remove maxJoulesPerRequest and maxEnergyRatio, or write spec.energy.allowModelled: true.",
     )
 }
 
-fn verdict(figures: &Figures) -> (Verdict, Reason, String) {
-    let of = |outcome: BudgetOutcome| -> Vec<&str> {
-        figures
-            .budgets
-            .iter()
-            .filter(|b| b.outcome == outcome)
-            .map(|b| b.message.as_str())
-            .collect()
+/// What a look decides.
+struct Decision {
+    verdict: Verdict,
+    reason: Reason,
+    message: String,
+    about: Option<Subject>,
+}
+
+fn verdict(figures: &Figures) -> Decision {
+    let of = |outcome: BudgetOutcome| Budgets::of(figures, outcome);
+    let inconclusive = |reason: Reason, budgets: &Budgets<'_>| Decision {
+        verdict: Verdict::Inconclusive,
+        reason,
+        message: budgets.messages(),
+        about: budgets.subject(),
     };
     let exceeded = of(BudgetOutcome::Exceeded);
-    let withheld = of(BudgetOutcome::Withheld);
-    let below_floor = of(BudgetOutcome::BelowNoiseFloor);
-    let undecided = of(BudgetOutcome::Undecided);
     if !exceeded.is_empty() {
-        (Verdict::Fail, Reason::BudgetExceeded, exceeded.join("; "))
-    } else if let Some(candidate) = figures.undecidable() {
+        return Decision {
+            verdict: Verdict::Fail,
+            reason: Reason::BudgetExceeded,
+            message: exceeded.sentence("exceeded"),
+            about: exceeded.subject(),
+        };
+    }
+    if let Some(candidate) = figures.undecidable() {
         let reason = if is_limited(candidate) {
             Reason::InjectorLimited
         } else {
             Reason::FigureWithheld
         };
-        (
-            Verdict::Inconclusive,
+        return Decision {
+            verdict: Verdict::Inconclusive,
             reason,
-            format!(
-                "no trustworthy deciding figure for {}{}: {}",
+            message: format!(
+                "No trustworthy deciding figure for {}{}: {}.",
                 candidate.candidate,
                 figures.at(&candidate.point),
                 candidate.withheld.join("; ")
             ),
-        )
-    } else if !withheld.is_empty() {
-        // What keeps a limit on one candidate from being judged weighs more than what keeps two apart.
-        let of_withheld = || {
-            let budgets = figures.budgets.iter();
-            budgets.filter(|b| b.outcome == BudgetOutcome::Withheld)
+            about: Some(Subject {
+                candidate: candidate.candidate.clone(),
+                point: Some(candidate.point.clone()),
+            }),
         };
-        let is_ratio = |b: &BudgetResult| b.limit == Quantity::EnergyRatio.field();
-        let is_by_injector = |b: &BudgetResult| {
-            let why = figures.not_compared.as_ref();
-            if is_ratio(b) {
-                return why.is_some_and(|why| why.reason == Reason::InjectorLimited);
-            }
-            let mut results = figures.results.iter();
-            results.any(|r| r.candidate == b.candidate && r.point == b.point && is_limited(r))
-        };
-        let reason = match &figures.not_compared {
-            Some(why) if of_withheld().all(is_ratio) => why.reason,
-            _ if of_withheld().all(is_by_injector) => Reason::InjectorLimited,
-            _ => Reason::FigureWithheld,
-        };
-        (Verdict::Inconclusive, reason, withheld.join("; "))
-    } else if !below_floor.is_empty() {
+    }
+    let withheld = of(BudgetOutcome::Withheld);
+    if !withheld.is_empty() {
+        return inconclusive(reason_of_withheld(figures, &withheld), &withheld);
+    }
+    for (outcome, reason) in [
         (
-            Verdict::Inconclusive,
+            BudgetOutcome::BelowNoiseFloor,
             Reason::BudgetBelowNoiseFloor,
-            below_floor.join("; "),
-        )
-    } else if !undecided.is_empty() {
-        (
-            Verdict::Inconclusive,
-            Reason::BudgetWithinUncertainty,
-            undecided.join("; "),
-        )
-    } else if let (true, Some(why)) = (figures.budgets.is_empty(), &figures.not_compared) {
-        (Verdict::Inconclusive, why.reason, why.message.clone())
-    } else if figures.budgets.is_empty() {
-        (
-            Verdict::Reported,
-            Reason::NoBudgets,
-            "no budgets: the figures are reported, and no gate opens; write spec.budgets to have them judged".into(),
-        )
-    } else {
-        (
-            Verdict::Pass,
-            Reason::BudgetsMet,
-            of(BudgetOutcome::Met).join("; "),
-        )
+        ),
+        (BudgetOutcome::Undecided, Reason::BudgetWithinUncertainty),
+    ] {
+        let budgets = of(outcome);
+        if !budgets.is_empty() {
+            return inconclusive(reason, &budgets);
+        }
+    }
+    match &figures.not_compared {
+        Some(why) if figures.budgets.is_empty() => Decision {
+            verdict: Verdict::Inconclusive,
+            reason: why.reason,
+            message: why.message.clone(),
+            about: None,
+        },
+        _ if figures.budgets.is_empty() => Decision {
+            verdict: Verdict::Reported,
+            reason: Reason::NoBudgets,
+            message: "No budgets: nothing was judged, and no gate opens. Write spec.budgets to judge the figures.".into(),
+            about: None,
+        },
+        _ => {
+            let met = of(BudgetOutcome::Met);
+            Decision {
+                verdict: Verdict::Pass,
+                reason: Reason::BudgetsMet,
+                message: met.sentence("met"),
+                // The limits may be decided at different points.
+                about: met.subject().map(|it| Subject { point: None, ..it }),
+            }
+        }
     }
 }
 
-/// What is decided is decided by now: the figures as they are told.
+/// A withheld limit on one candidate weighs more than a withheld comparison of two candidates.
+fn reason_of_withheld(figures: &Figures, withheld: &Budgets<'_>) -> Reason {
+    let is_ratio = |b: &BudgetResult| b.limit == Quantity::EnergyRatio.field();
+    let is_by_injector = |b: &BudgetResult| {
+        let why = figures.not_compared.as_ref();
+        if is_ratio(b) {
+            return why.is_some_and(|why| why.reason == Reason::InjectorLimited);
+        }
+        let mut results = figures.results.iter();
+        results.any(|r| r.candidate == b.candidate && r.point == b.point && is_limited(r))
+    };
+    match &figures.not_compared {
+        Some(why) if withheld.all(is_ratio) => why.reason,
+        _ if withheld.all(is_by_injector) => Reason::InjectorLimited,
+        _ => Reason::FigureWithheld,
+    }
+}
+
+/// The budgets with one outcome.
+struct Budgets<'a>(Vec<(&'a BudgetResult, &'a BudgetText)>);
+
+impl<'a> Budgets<'a> {
+    fn of(figures: &'a Figures, outcome: BudgetOutcome) -> Self {
+        let all = figures.budgets.iter().zip(&figures.budget_texts);
+        Self(all.filter(|(it, _)| it.outcome == outcome).collect())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn all(&self, is_so: impl Fn(&BudgetResult) -> bool) -> bool {
+        self.0.iter().all(|(it, _)| is_so(it))
+    }
+
+    /// The first one's candidate and point.
+    fn subject(&self) -> Option<Subject> {
+        let (first, _) = self.0.first()?;
+        Some(Subject {
+            candidate: first.candidate.clone(),
+            point: Some(first.point.clone()),
+        })
+    }
+
+    /// All in one sentence, and each remark once.
+    fn sentence(&self, outcome: &str) -> String {
+        let first = self.0.first().map(|(it, _)| it.candidate.as_str());
+        let is_one = self.all(|it| Some(it.candidate.as_str()) == first);
+        let count = match self.0.len() {
+            1 => "Budget".to_owned(),
+            several if outcome == "met" => format!("All {several} budgets"),
+            several => format!("{several} budgets"),
+        };
+        let of = match first {
+            Some(first) if is_one => format!(" for {first}"),
+            _ => String::new(),
+        };
+        let clauses: Vec<String> = self
+            .0
+            .iter()
+            .map(|(it, text)| match is_one {
+                true => text.clause.clone(),
+                false => format!("{} {}", it.candidate, text.clause),
+            })
+            .collect();
+        let mut sentences = vec![format!("{count} {outcome}{of}: {}.", clauses.join(", "))];
+        for remark in self.0.iter().flat_map(|(_, text)| &text.remarks) {
+            if !sentences.contains(remark) {
+                sentences.push(remark.clone());
+            }
+        }
+        sentences.join(" ")
+    }
+
+    /// The message of each.
+    fn messages(&self) -> String {
+        let messages: Vec<&str> = self.0.iter().map(|(it, _)| it.message.as_str()).collect();
+        messages.join(" ")
+    }
+}
+
+/// The figures with the digits of a status. Nothing is decided after this.
 fn rounded(mut figures: Figures) -> Figures {
     for result in &mut figures.results {
         for figure in [
@@ -350,23 +451,26 @@ fn rounded(mut figures: Figures) -> Figures {
 fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     let evidence = Evidence::at(look, settings, ledger);
     let counted: Vec<_> = evidence.iter().flat_map(|e| e.blocks.concat()).collect();
-    let standings: Vec<Standing> = evidence.iter().map(Standing::of).collect();
+    let point_results: Vec<PointResult> = evidence.iter().map(PointResult::of).collect();
     let judged = evidence.iter().filter(|point| point.is_judged).count();
-    let (judged_evidence, judged) = (&evidence[..judged], &standings[..judged]);
+    let (judged_evidence, judged) = (&evidence[..judged], &point_results[..judged]);
     let worst = counted
         .iter()
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    let notes = standing::by_point(judged)
+    let notes = point_result::by_point(judged)
         .into_iter()
         .chain(left_out(settings, ledger))
-        .chain(standing::notes(&standings))
+        .chain(point_result::notes(&point_results))
         .chain(voids::note(settings, ledger))
         .chain(suspended(ledger));
+    let (budgets, budget_texts) = budgets(judged_evidence, judged).into_iter().unzip();
     Figures {
         deciding: evidence.first().map(|point| point.deciding),
-        budgets: budgets(judged_evidence, judged),
+        about: None,
+        budgets,
+        budget_texts,
         notes: notes.collect(),
         not_compared: judged.iter().find_map(|s| s.not_compared.clone()),
         look: Some(api::Look {
@@ -377,18 +481,18 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
             claim_confidence: 1.0 - settings.claim_level,
         }),
         tries: ledger.tries(),
-        winner: standing::winner(judged),
-        depends_on_load: standing::depends_on_load(judged),
-        depends_on_board: standing::depends_on_board(judged),
-        judged: judged.iter().map(|standing| standing.results.len()).sum(),
-        tie: standing::is_tie(judged),
+        winner: point_result::winner(judged),
+        depends_on_load: point_result::depends_on_load(judged),
+        depends_on_board: point_result::depends_on_board(judged),
+        judged: judged.iter().map(|of_point| of_point.results.len()).sum(),
+        tie: point_result::is_tie(judged),
         sweep: sweep(&evidence),
-        noise_floor: standing::noise_floor(judged),
-        comparisons: standings
+        noise_floor: point_result::noise_floor(judged),
+        comparisons: point_results
             .iter()
-            .flat_map(|standing| standing.comparisons.clone())
+            .flat_map(|of_point| of_point.comparisons.clone())
             .collect(),
-        results: standings.into_iter().flat_map(|s| s.results).collect(),
+        results: point_results.into_iter().flat_map(|s| s.results).collect(),
         provenance: worst.map(|energy| energy.provenance),
         meter: meters(&counted),
         model: model(&counted),
@@ -396,7 +500,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     }
 }
 
-/// Meter and source; of several measured nodes, that of each.
+/// Meter and source for each measured node.
 fn meters(trials: &[&FrugalityTrial]) -> Option<String> {
     let meters: BTreeMap<&str, String> = trials
         .iter()
@@ -416,7 +520,7 @@ fn meters(trials: &[&FrugalityTrial]) -> Option<String> {
     }
 }
 
-/// The model of the power, if all trials have one and the same.
+/// The model of the power, if all trials have the same.
 fn model(trials: &[&FrugalityTrial]) -> Option<LinearModel> {
     let mut models = trials
         .iter()
@@ -425,7 +529,7 @@ fn model(trials: &[&FrugalityTrial]) -> Option<LinearModel> {
     models.all(|model| model == Some(first)).then_some(first)
 }
 
-/// Where errors ended a sweep: with each number of replicas for itself, in one note.
+/// The points at which errors ended a sweep, in one note. Each number of replicas has a separate end.
 fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
     let mut of_replicas: BTreeMap<Option<i32>, Vec<(&str, Part)>> = BTreeMap::new();
     for (point, part) in settings.points.iter().zip(ledger.parts(settings)) {
@@ -436,32 +540,32 @@ fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
         let is_tried = |(_, part): &&(&str, Part)| *part != Part::LeftOut;
         let (tried, beyond) = points.split_at(points.iter().take_while(is_tried).count());
         let (name, judged) = match *tried.last()? {
-            (name, Part::End) => (name, "is shown and not judged"),
-            (name, _) if !beyond.is_empty() => (name, "is judged all the same"),
+            (name, Part::End) => (name, "This point is shown and not judged"),
+            (name, _) if !beyond.is_empty() => (name, "This point is judged"),
             _ => return None,
         };
         let left_out = if beyond.is_empty() {
             String::new()
         } else {
             let names: Vec<&str> = beyond.iter().map(|(name, _)| *name).collect();
-            format!(", and {} left out", names.join(", "))
+            format!("; not measured: {}", names.join(", "))
         };
         Some(format!(
-            "at {name} the errors of every candidate passed load.sweep.maxErrorRatio: it {judged}{left_out}"
+            "At {name} the errors of every candidate passed load.sweep.maxErrorRatio. {judged}{left_out}."
         ))
     });
     let ends: Vec<String> = ends.collect();
-    (!ends.is_empty()).then(|| ends.join("; "))
+    (!ends.is_empty()).then(|| ends.join(" "))
 }
 
 fn successes(trial: &FrugalityTrial) -> Option<u64> {
     Some(trial.status.as_ref()?.requests.as_ref()?.successes)
 }
 
-/// The most characters that a message says of answers: an object has an end.
+/// Most characters about answers in a message, because an object's size is limited.
 const MOST_ANSWER_CHARS: usize = 2000;
 
-/// What it answered instead, and what the script or the runner had to say of it.
+/// The unexpected answers, and what the script or the runner reported about them, as the end of a sentence.
 fn answers(trial: &FrugalityTrial) -> String {
     let status = trial.status.as_ref();
     let fortio = status.and_then(|status| status.fortio.as_ref());
@@ -485,7 +589,10 @@ fn answers(trial: &FrugalityTrial) -> String {
     let executions = batch.iter().flat_map(|it| &it.first_failures).cloned();
     let of_scripts = of_k6.chain(checks).chain(thrown);
     let all: Vec<String> = of_fortio.chain(of_scripts).chain(executions).collect();
-    text::shortened(&all.join(", "), MOST_ANSWER_CHARS)
+    if all.is_empty() {
+        return String::new();
+    }
+    text::shortened(&format!(": {}", all.join(", ")), MOST_ANSWER_CHARS)
 }
 
 fn digest(trials: &[&FrugalityTrial]) -> String {

@@ -1,4 +1,4 @@
-//! How a run ended, with its figures.
+//! The end of a run, with its figures.
 
 use crate::{
     api::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use frugality_measure::{model::LinearModel, reading::Provenance};
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
@@ -23,76 +23,98 @@ pub struct Judgement {
     pub figures: Option<Box<Figures>>,
 }
 
-/// What was found.
+/// Parts of the sentence about one limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetText {
+    /// What was found and the limit: `0.643 gross mJ/request (limit 0.02 J = 20 mJ)`.
+    pub clause: String,
+    /// What follows from it, in sentences.
+    pub remarks: Vec<String>,
+}
+
+/// The candidate that a message is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Candidate.
+    pub candidate: String,
+    /// Load settings, if the message is about one point.
+    pub point: Option<String>,
+}
+
+/// The figures of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
+    /// The candidate that the message names first.
+    pub about: Option<Subject>,
     /// By point and candidate.
     pub results: Vec<CandidateResult>,
-    /// At each point the winner, or else the candidate of the least figure, against each other one.
+    /// At each point: the winner against each other candidate. Without a winner, the candidate of the least figure.
     pub comparisons: Vec<Comparison>,
     /// By limit.
     pub budgets: Vec<BudgetResult>,
+    /// The words for each of [`Self::budgets`].
+    pub budget_texts: Vec<BudgetText>,
     /// Candidate that beats every other at every point.
     pub winner: Option<String>,
     /// Whether different candidates are shown to win at different points.
     pub depends_on_load: bool,
-    /// Whether it is the board that decides who wins, in one point at least.
+    /// Whether the winner depends on the board, at one point at least.
     pub depends_on_board: bool,
-    /// How many of the results are judged, from the first.
+    /// Number of judged results, from the first.
     pub judged: usize,
     /// Whether all candidates are shown to be equal at every point.
     pub tie: bool,
-    /// Where each candidate does best, of several points.
+    /// The best point of each candidate, if there are several points.
     pub sweep: Vec<SweepResult>,
-    /// Why candidates were not compared, if they were not.
+    /// Why candidates were not compared.
     pub not_compared: Option<NotCompared>,
-    /// The look that the figures are of.
+    /// The look that gave the figures.
     pub look: Option<api::Look>,
-    /// What the control differs from itself by.
+    /// The difference of the control from itself.
     pub noise_floor: Option<NoiseFloor>,
-    /// Runs that measured the same, this one included.
+    /// Runs with the same settings, including this one.
     pub tries: usize,
-    /// What a reader must know beside the figures.
+    /// Facts that a reader of the figures needs.
     pub notes: Vec<String>,
-    /// Figure that decides: the spec's, or net attributed joules if the injector shared the node.
+    /// Deciding figure: from the spec, or net attributed joules if the injector shared the node.
     pub deciding: Option<DecidingFigure>,
-    /// Where the power came from: the worst of all trials.
+    /// Source of the power: the worst of all trials.
     pub provenance: Option<Provenance>,
     /// Meter and source.
     pub meter: Option<String>,
-    /// The model of the power, if all trials have one and the same.
+    /// The model of the power, if all trials have the same.
     pub model: Option<LinearModel>,
-    /// SHA-256 over the entries that count.
+    /// SHA-256 over the ledger entries behind the figures.
     pub ledger_digest: String,
 }
 
 impl Figures {
-    /// Where something is; at one point only, that goes without saying.
+    /// The point as ` at POINT`; empty if there is only one point.
     #[must_use]
     pub fn at(&self, point: &str) -> String {
         let is_elsewhere = |result: &CandidateResult| result.point != point;
         text::at(point, self.results.iter().any(is_elsewhere))
     }
 
-    /// The results that are judged: all, but for the point at which errors ended a sweep.
+    /// The judged results: all except those of the point at which errors ended a sweep.
     #[must_use]
     pub fn judged(&self) -> &[CandidateResult] {
         &self.results[..self.judged.min(self.results.len())]
     }
 
-    /// A candidate without the figure that decides. If the injector limited it, budgets that it keeps to all the same,
-    /// or that are withheld, say more.
+    /// A candidate without the deciding figure. If the injector limited the candidate and there are budgets, the budgets'
+    /// results say more.
     pub(super) fn undecidable(&self) -> Option<&CandidateResult> {
         let deciding = self.deciding?;
         self.judged().iter().find(|result| {
-            let is_told_otherwise =
+            let is_said_elsewhere =
                 is_limited(result) && (!self.budgets.is_empty() || self.not_compared.is_some());
-            deciding_figure(result, deciding).is_none() && !is_told_otherwise
+            deciding_figure(result, deciding).is_none() && !is_said_elsewhere
         })
     }
 }
 
-/// An end without figures.
+/// An end of a run without figures.
 #[must_use]
 pub fn without_figures(
     verdict: Verdict,
@@ -107,7 +129,7 @@ pub fn without_figures(
     }
 }
 
-/// The figure that decides.
+/// The deciding figure.
 #[must_use]
 pub fn deciding_figure(result: &CandidateResult, deciding: DecidingFigure) -> Option<Figure> {
     match deciding {

@@ -1,4 +1,4 @@
-//! How a candidate's latencies are distributed over all its trials.
+//! The distribution of a candidate's latencies over all trials.
 
 use frugality_measure::latency::{Bucket, merged_percentiles};
 
@@ -7,20 +7,20 @@ use crate::{
     plan::verdict::evidence::Evidence,
 };
 
-/// Percentages of the requests whose latency is told.
+/// Percentages of the requests for which the status shows the latency.
 const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
 
-/// Requests that must lie beyond a percentile in every trial, so that it is no accident of a few.
+/// Fewest requests beyond a percentile in every trial. With fewer requests a percentile depends on chance.
 const REQUESTS_BEYOND: f64 = 10.0;
 
-/// Of four digits: a bucket is not finer, and a status has little room.
+/// Milliseconds with four digits. A bucket is not finer, and a status has little room.
 fn milliseconds(seconds: f64) -> f64 {
     let text = format!("{:.3e}", 1000.0 * seconds);
     text.parse().unwrap_or(1000.0 * seconds)
 }
 
 impl Evidence<'_> {
-    /// When the requests were sent of which latencies are told.
+    /// Whether the requests behind the latencies were sent in an open or a closed loop.
     pub(super) fn arrivals(&self, candidate: &str) -> Option<Arrivals> {
         let is_open = |trial: &&FrugalityTrialStatus| {
             trial.k6.as_ref().is_some_and(|load| load.rate.is_some())
@@ -34,9 +34,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// Percentiles over the requests of all trials, and the range of the single trials' own. Nothing where a
-    /// trial's times are not those of successes alone (Fortio's histogram holds errors too), or where it lacks its
-    /// histogram, and nothing if the injector's waiting is in them.
+    /// Percentiles over the requests of all trials, with the range of the single trials' percentiles. Empty if a trial lacks its
+    /// histogram, or if its histogram also holds errors (as Fortio's does) or waiting in the injector.
     pub(super) fn latency(&self, candidate: &str) -> Vec<LatencyPercentile> {
         if self.limited_by_injector(candidate).is_some() {
             return Vec::new();
@@ -45,7 +44,7 @@ impl Evidence<'_> {
             .trials(candidate)
             .into_iter()
             .map(|trial| {
-                // Its own percentiles are there where its times are those of successes alone.
+                // A trial has percentiles only if its histogram holds only successes.
                 trial
                     .requests
                     .as_ref()
@@ -58,20 +57,20 @@ impl Evidence<'_> {
             })
             .collect();
         runs.and_then(|runs| {
-            // Each trial's own is told beside, so the smallest trial says which are known.
+            // The status also shows each trial's percentiles, so the smallest trial decides which are known.
             let requests = |run: &&[Bucket]| run.iter().map(|bucket| bucket.count).sum::<u64>();
             let fewest = runs.iter().map(requests).min()? as f64;
-            let told: Vec<f64> = PERCENTAGES
+            let known: Vec<f64> = PERCENTAGES
                 .into_iter()
                 .filter(|p| fewest * (100.0 - p) / 100.0 >= REQUESTS_BEYOND)
                 .collect();
-            let merged = merged_percentiles(&runs, &told)?;
+            let merged = merged_percentiles(&runs, &known)?;
             let single: Vec<Vec<f64>> = runs
                 .iter()
-                .map(|run| merged_percentiles(&[run], &told))
+                .map(|run| merged_percentiles(&[run], &known))
                 .collect::<Option<_>>()?;
-            let told = told.iter().zip(&merged).enumerate();
-            let told = told.map(|(index, (percentage, seconds))| {
+            let numbered = known.iter().zip(&merged).enumerate();
+            let percentiles = numbered.map(|(index, (percentage, seconds))| {
                 let of_trials = || single.iter().map(|trial| trial[index]);
                 LatencyPercentile {
                     percentile: *percentage,
@@ -80,7 +79,7 @@ impl Evidence<'_> {
                     most_milliseconds: milliseconds(of_trials().fold(0.0, f64::max)),
                 }
             });
-            Some(told.collect())
+            Some(percentiles.collect())
         })
         .unwrap_or_default()
     }

@@ -1,6 +1,7 @@
-//! Modelled power. Joules are idle watts × time + watts per CPU × CPU time, and both watts may be wrong. For any board whose
-//! power is such a line, the ratio of two candidates lies between its extremes: that on a board that draws idle watts only,
-//! and that on a board that draws for CPU time only (the mediant inequality). What holds at both holds on every board.
+//! Modelled power. Joules are idle watts × time + watts per CPU × CPU time, and both watts may be wrong. On any board with
+//! such a linear model, the ratio of two candidates lies between two extremes: the ratio on a board that draws only idle
+//! watts, and the ratio on a board that draws power only for CPU time (the mediant inequality). A claim that holds at both
+//! extremes holds on every board.
 
 use frugality_measure::{
     model::{LinearModel, Parts},
@@ -21,16 +22,16 @@ use crate::{
 
 /// A ratio of two candidates on one node.
 pub(super) struct Ratio {
-    /// By this node's power; its expanded interval decides.
+    /// With this node's power. The expanded interval decides.
     pub(super) figure: Figure,
     /// For modelled power, the extremes over all boards.
     pub(super) boards: Option<BoardRange>,
-    /// Whether the expanded interval rests on the accuracy that is stated for the model's watts.
+    /// Whether the expanded interval uses the stated accuracy of the model's watts.
     pub(super) is_by_stated_accuracy: bool,
 }
 
 impl Ratio {
-    /// Of measured power, or where the board cancels.
+    /// A ratio of measured power, or a ratio in which the board cancels.
     pub(super) fn plain(figure: Figure) -> Self {
         Self {
             figure,
@@ -39,7 +40,7 @@ impl Ratio {
         }
     }
 
-    /// For which boards the ratio is on one side of 1.
+    /// The boards on which the ratio is on one side of 1.
     pub(super) fn verdict(&self) -> Option<BoardVerdict> {
         let range = self.boards.as_ref()?;
         if range.is_separated() {
@@ -58,7 +59,7 @@ fn excludes_one((lower, upper): (f64, f64)) -> bool {
     upper < 1.0 || lower > 1.0
 }
 
-/// A trial of each of two entrants in one block, with what the model's watts multiply in it.
+/// One trial of each of two entrants in a block, with the factors of the model's watts.
 type Pair<'a> = [(&'a FrugalityTrialStatus, Parts); 2];
 
 impl<'a> Evidence<'a> {
@@ -67,8 +68,8 @@ impl<'a> Evidence<'a> {
         self.trials(entrant).iter().any(|trial| is_modelled(trial))
     }
 
-    /// What the model's watts multiply in a trial's deciding figure, per unit. `None` for net joules and their shares, in which the
-    /// board is one factor, for measured power, and where the model is no straight line.
+    /// The factors of the model's watts in a trial's deciding figure, per unit. `None` for measured power and for a model that
+    /// is not linear. `None` also for net joules and their shares, in which the board is one factor.
     pub(super) fn parts(&self, trial: &FrugalityTrialStatus) -> Option<Parts> {
         let of_window = trial
             .energy
@@ -109,8 +110,8 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// A ratio on a board that draws idle watts only, and on one that draws for CPU time only, with intervals of two-sided
-    /// error `level`.
+    /// The ratio on a board that draws only idle watts, and on a board that draws power only for CPU time, with intervals of
+    /// two-sided error `level`.
     pub(super) fn extremes(&self, one: &str, other: &str, level: f64) -> Option<[Estimate; 2]> {
         let pairs = self.pairs_of_parts(one, other)?;
         let ratio = |of: fn(Parts) -> f64| {
@@ -127,8 +128,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The ends of a ratio over the boards that the stated accuracy of the model's watts allows, with the spread of the pairs.
-    /// `None` where no accuracy is stated. Attributed joules depend on when CPU time was used too, so that theirs are not
-    /// narrowed so.
+    /// `None` if no accuracy is stated, or for attributed joules, which also depend on the moments of CPU use.
     fn stated_bounds(&self, one: &str, other: &str, level: f64) -> Option<(f64, f64)> {
         if self.deciding != DecidingFigure::Gross {
             return None;
@@ -149,8 +149,8 @@ impl<'a> Evidence<'a> {
         Some((first.lower.min(second.lower), first.upper.max(second.upper)))
     }
 
-    /// The ratio of two entrants on one node, from that of the joules of its meter. `None` where the power is modelled in a way
-    /// of which neither shape nor accuracy is known.
+    /// The ratio of two entrants on one node, from the ratio by the node's meter. `None` if neither shape nor accuracy of the
+    /// power model is known.
     pub(super) fn on_one_node(
         &self,
         one: &str,
@@ -162,9 +162,9 @@ impl<'a> Evidence<'a> {
             return Some(Ratio::plain(own.into()));
         }
         if !self.is_line(one) || !self.is_line(other) {
-            // A model of unknown shape may be wrong in opposite ways at two loads.
-            let beside = self.stated_of(one)? + self.stated_of(other)?;
-            let bounds = expanded(&own, beside)?;
+            // A model of unknown shape may be wrong in opposite directions at two loads.
+            let of_model = self.stated_of(one)? + self.stated_of(other)?;
+            let bounds = expanded(&own, of_model)?;
             return Some(Ratio::plain(widened(own, bounds.lower, bounds.upper)));
         }
         if matches!(
@@ -191,7 +191,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Whether an entrant's power is a straight line of CPU use in every trial.
+    /// Whether an entrant's power is linear in CPU use in every trial.
     fn is_line(&self, entrant: &str) -> bool {
         self.trials(entrant)
             .iter()
@@ -210,7 +210,7 @@ impl<'a> Evidence<'a> {
             .reduce(f64::max)
     }
 
-    /// Why two candidates on one node are not compared: a model of which neither shape nor accuracy is known.
+    /// Two candidates on one node are not compared if neither shape nor accuracy of the model is known.
     pub(super) fn model_unknown(&self, one: &str, other: &str) -> Option<NotCompared> {
         let is_known = |entrant: &str| {
             !self.is_modelled(entrant) || self.is_line(entrant) || self.stated_of(entrant).is_some()
@@ -219,13 +219,13 @@ impl<'a> Evidence<'a> {
         (!is_compared).then(|| NotCompared {
             reason: Reason::MeterAccuracyUnknown,
             message: format!(
-                "{one} and {other} are not compared: their power is modelled, and the meter tells neither the model's watts nor its accuracy, so that its error could turn the ratio round; connect a meter, use the node meter's own model, or write relativeUncertainty into its configuration"
+                "Not compared: {one} and {other}. Their power is modelled, and the meter reports neither the model's watts nor its accuracy, so an error of the model could reverse the ratio. Connect a meter, use the node meter's own model, or set relativeUncertainty for the model."
             ),
         })
     }
 }
 
-/// What a reader must know of ratios that another board would change.
+/// Notes about ratios that another board would change.
 pub(super) fn board_notes(comparisons: &[Comparison]) -> Vec<String> {
     let note = |c: &Comparison| {
         let range = c.boards.as_ref()?;
@@ -233,12 +233,12 @@ pub(super) fn board_notes(comparisons: &[Comparison]) -> Vec<String> {
         match c.board? {
             BoardVerdict::EveryBoard => None,
             BoardVerdict::StatedAccuracy => Some(format!(
-                "{names} is {} by the stated accuracy of this board's watts; over all boards it is {}",
+                "{names} is {} by the stated accuracy of this board's watts. Over all boards it is {}.",
                 text::ratio(&c.ratio),
                 text::board_range(range)
             )),
             BoardVerdict::DependsOnBoard => Some(format!(
-                "{names} depends on the board: it is {} if power is the same at any load, and {} if it is all for CPU time; connect a meter, or state the accuracy of the board's watts",
+                "{names} depends on the board. It is {} if power is the same at any load, and {} if all power is for CPU time. Connect a meter, or state the accuracy of the board's watts.",
                 text::ratio(&range.idle_only),
                 text::ratio(&range.cpu_only)
             )),
@@ -247,7 +247,7 @@ pub(super) fn board_notes(comparisons: &[Comparison]) -> Vec<String> {
     comparisons.iter().filter_map(note).collect()
 }
 
-/// A figure with an interval of its own that decides.
+/// A figure with a separate interval that decides.
 fn widened(own: Estimate, lower: f64, upper: f64) -> Figure {
     Figure {
         expanded: Some(Expanded {
@@ -260,7 +260,7 @@ fn widened(own: Estimate, lower: f64, upper: f64) -> Figure {
     }
 }
 
-/// The straight line that a trial's power is modelled by.
+/// The linear model of a trial's power.
 fn model_of(trial: &FrugalityTrialStatus) -> Option<&LinearModel> {
     trial.energy.as_ref()?.meter.model.as_ref()
 }

@@ -7,6 +7,6 @@ use crate::api::Reason;
 pub struct NotCompared {
     /// Reason code.
     pub reason: Reason,
-    /// For people, with numbers.
+    /// Message for people, with numbers.
     pub message: String,
 }

@@ -1,5 +1,5 @@
-//! Blocks in which something was disturbed though every check passed: named, with the ratio with and without them. They
-//! stay in all figures, because whoever leaves blocks out chooses the result.
+//! Blocks with a disturbance that passed every check. A note shows the ratio with and without the block. The block stays in all
+//! figures, because a choice of blocks would be a choice of the result.
 
 use frugality_measure::statistics::{
     outliers::{Outlier, outliers},
@@ -8,7 +8,7 @@ use frugality_measure::statistics::{
 
 use crate::{api::FrugalityTrial, plan::verdict::evidence::Evidence, text};
 
-/// The series in which a block lies apart: of one entrant, or of the ratio of two.
+/// The series with an outlier: one entrant's figures, or the ratio of two entrants.
 struct Found<'s> {
     one: &'s str,
     other: Option<&'s str>,
@@ -41,7 +41,7 @@ impl Evidence<'_> {
         found.sort_by(|a, b| b.outlier.score.total_cmp(&a.outlier.score));
         let mut notes = Vec::new();
         for index in 0..self.blocks.len() {
-            // What lies farthest says most.
+            // Of several outliers in a block, the farthest.
             if let Some(it) = found.iter().find(|it| it.outlier.index == index) {
                 notes.push(self.outlier_note(it, &entrants));
             }
@@ -55,18 +55,18 @@ impl Evidence<'_> {
             .first()
             .map_or(0, |trial| trial.spec.block);
         let what = match found.other {
-            None => format!("the deciding figure of {}", self.told(found.one)),
-            Some(other) => format!("{} / {}", self.told(found.one), self.told(other)),
+            None => format!("the deciding figure of {}", self.shown(found.one)),
+            Some(other) => format!("{} / {}", self.shown(found.one), self.shown(other)),
         };
-        let beside = entrants.iter().find(|it| **it != found.one).copied();
-        // A ratio that is not reported as such does not come in by this door.
+        let neighbour = entrants.iter().find(|it| **it != found.one).copied();
+        // Only ratios that are also compared in the status.
         let is_compared = |other: &&str| {
             self.why_not_compared(found.one, other).is_none()
                 && self.is_on_one_node(found.one, other)
         };
         let ratios = found
             .other
-            .or(beside)
+            .or(neighbour)
             .filter(is_compared)
             .and_then(|other| {
                 let pairs = self.pairs(found.one, other)?;
@@ -77,16 +77,16 @@ impl Evidence<'_> {
                     Some(text::ratio(&paired_ratio(pairs, confidence)?.into()))
                 };
                 Some(format!(
-                    "; {} / {} is {} with this block and {} without it",
-                    self.told(found.one),
-                    self.told(other),
+                    " {} / {} is {} with this block and {} without it.",
+                    self.shown(found.one),
+                    self.shown(other),
                     ratio(&pairs)?,
                     ratio(&without)?
                 ))
             });
         format!(
-            "block {number} is an outlier: {what} is {} times the median there, {} robust standard deviations off ({} \
-             are exceeded by chance in 1 % of series){}",
+            "Block {number} is an outlier: {what} is {} times the median, which is {} robust standard deviations away. By chance \
+             1 % of series have more than {}.{}",
             text::number(found.outlier.distance.exp()),
             text::number(found.outlier.score),
             text::number(found.outlier.limit),
@@ -103,8 +103,8 @@ impl Evidence<'_> {
         self.blocks.iter().map(of_block).collect()
     }
 
-    /// An entrant's name for people: the control's is hidden.
-    fn told(&self, entrant: &str) -> String {
+    /// An entrant's name for people, because the control has a hidden name.
+    fn shown(&self, entrant: &str) -> String {
         match &self.settings.control {
             Some(control) if control.hidden == entrant => {
                 format!("{} (control)", control.candidate)

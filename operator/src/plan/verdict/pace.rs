@@ -1,5 +1,5 @@
-//! Candidates that the injector limited. Their rate, their times and what depends on the rate are the injector's figures,
-//! so they are withheld, and no other candidate is compared with them at that point.
+//! Candidates that the injector limited. Their rate, their times and all figures that depend on the rate are the injector's
+//! figures. They are withheld, and no other candidate is compared with them at that point.
 
 use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, Pace, Sign, limited};
 
@@ -26,12 +26,12 @@ impl Evidence<'_> {
         trials.iter().filter_map(|trial| pace(trial)).collect()
     }
 
-    /// Whether the injector's limit is in a figure of a limited entrant.
+    /// Whether the injector's limit affects a figure of a limited entrant.
     pub(super) fn depends_on_pace(&self, measure: Measure<'_>, limited: Limited) -> bool {
         match measure {
             Measure::MillisecondsPerRequest => true,
             Measure::RequestsPerSecond | Measure::Cost(..) | Measure::LoadWatts => limited.is_rate,
-            // At another rate idle power would have another part in them.
+            // At another rate these joules would include another share of idle power.
             Measure::Joules(which) => {
                 limited.is_rate && (which == DecidingFigure::Gross || which == self.deciding)
             }
@@ -39,7 +39,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// How the injector limited what a budget is for, if it did. Ratios are not compared at all.
+    /// How the injector limited the figure of a budget. Ratios of limited candidates are not compared.
     pub(super) fn limits_budget(&self, candidate: &str, quantity: Quantity) -> Option<Limited> {
         let limited = self.limited_by_injector(candidate)?;
         let is_limited = match quantity {
@@ -52,7 +52,7 @@ impl Evidence<'_> {
         is_limited.then_some(limited)
     }
 
-    /// What helps against a limit of the injector.
+    /// The remedy against a limit of the injector.
     pub(super) fn limit_remedy(&self) -> &'static str {
         let has_rate = self.settings.rate.is_some();
         self.settings.kind.rules().pace_remedy(has_rate)
@@ -67,26 +67,26 @@ impl Evidence<'_> {
         Some(NotCompared {
             reason: Reason::InjectorLimited,
             message: format!(
-                "{one} and {other} are not compared, because {}. To compare them, {}",
+                "Not compared: {one} and {other}. {} To compare them, {}.",
                 limit_words(name, limited),
                 self.limit_remedy()
             ),
         })
     }
 
-    /// What a reader must know of the candidates that the injector limited.
+    /// Notes about the candidates that the injector limited.
     pub(super) fn limit_notes(&self) -> Vec<String> {
         let of_candidate = |name: &String| {
             let limited = self.limited_by_injector(name)?;
             let words = limit_words(name, limited);
             if !limited.is_rate {
                 return Some(format!(
-                    "{words}. The rate was reached, so joules count; the times include waiting in the injector and are withheld"
+                    "{words} The rate was reached, so joules count. The times include waiting in the injector and are withheld."
                 ));
             }
             let rate = self.measured(name, Measure::RequestsPerSecond, self.settings.level)?;
             Some(format!(
-                "{words}. {} {}s/s are the injector's limit, and {name} may do more",
+                "{words} The limit is {} {}s/s, and {name} may reach more.",
                 text::number(rate.value),
                 self.settings.units.one
             ))
@@ -118,7 +118,7 @@ impl Evidence<'_> {
     }
 }
 
-/// What limited a candidate, for people.
+/// The limit of a candidate as a sentence.
 pub(super) fn limit_words(candidate: &str, limited: Limited) -> String {
     let percent = |share: f64| text::number(100.0 * share);
     let node = |share: Option<f64>| match share {
@@ -130,7 +130,7 @@ pub(super) fn limit_words(candidate: &str, limited: Limited) -> String {
             injector_share,
             node_share,
         } => format!(
-            "the injector limited {candidate}: the injector's CPUs were {} % busy, and {candidate} left CPU unused ({} in use)",
+            "The injector limited {candidate}: the injector's CPUs were {} % busy, and {candidate} left CPU unused ({} in use).",
             percent(injector_share),
             node(node_share)
         ),
@@ -138,22 +138,22 @@ pub(super) fn limit_words(candidate: &str, limited: Limited) -> String {
             throttled_share,
             node_share,
         } => format!(
-            "the injector limited {candidate}: a CPU limit throttled the injector for {} % of the time, and {candidate} left CPU unused ({} in use)",
+            "The injector limited {candidate}: a CPU limit throttled the injector for {} % of the time, and {candidate} left CPU unused ({} in use).",
             percent(throttled_share),
             node(node_share)
         ),
         Sign::Idle { occupancy } => format!(
-            "the injector limited {candidate}: its connections waited for answers only {} % of the time, where {} % are needed",
+            "The injector limited {candidate}: the connections waited for answers only {} % of the time, and {} % are needed.",
             percent(occupancy),
             percent(LEAST_OCCUPANCY)
         ),
     }
 }
 
-/// What one trial shows.
+/// The pace in one trial.
 fn pace(trial: &FrugalityTrialStatus) -> Option<Pace> {
     let requests = trial.requests.as_ref()?;
-    // Executions are begun by the runner, in the candidate's own container.
+    // The runner in the candidate's container starts the executions.
     let injector = trial
         .injector_cpu
         .as_ref()
@@ -162,8 +162,8 @@ fn pace(trial: &FrugalityTrialStatus) -> Option<Pace> {
     Some(Pace::new(requests, injector, node_share(trial), seconds))
 }
 
-/// Share of the measured node's CPUs that was in use in the window. Active energy is node energy × that share, interval
-/// by interval (`frugality_measure::attribution`, and Kepler's).
+/// Share of the measured node's CPUs in use in the window. Active energy is node energy × that share, interval by interval
+/// (`frugality_measure::attribution`, and Kepler).
 fn node_share(trial: &FrugalityTrialStatus) -> Option<f64> {
     let energy = trial.energy.as_ref()?;
     let attributed = energy.attributed.as_ref()?;

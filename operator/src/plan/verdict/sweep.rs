@@ -1,4 +1,4 @@
-//! Where over the points of a sweep each candidate does best.
+//! The best points of each candidate in a sweep.
 
 use frugality_measure::{
     pace::Limited,
@@ -13,12 +13,12 @@ use crate::{
     },
 };
 
-/// Where each candidate does best; nothing where there is one point only.
+/// The best points of each candidate. Empty if there is only one point.
 pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
     let [first, _, ..] = points else {
         return Vec::new();
     };
-    // Each comparison with the best has its part of the error, over all looks.
+    // Each comparison with the best point has an equal part of the error, over all looks.
     let share = ERROR / (points.len() - 1) as f64;
     let Some(level) = first.settings.level_of_looks(share) else {
         return Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
                 candidate,
                 level,
             };
-            // Where the injector limited a candidate it may be better than it looks, and so may be the best point.
+            // At a point where the injector limited a candidate, the candidate may be better than its figures.
             let limits: Vec<Limited> = points
                 .iter()
                 .filter_map(|evidence| evidence.limited_by_injector(candidate))
@@ -44,7 +44,7 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
                 most_requests_per_joule: best
                     .of(
                         &[&per_joule, &per_idle_second, &per_cpu_second],
-                        |evidence| evidence.ends_uncertainty(candidate, joules(evidence)),
+                        |evidence| evidence.edges_uncertainty(candidate, joules(evidence)),
                     )
                     .filter(|_| is_own),
                 knee: best
@@ -72,7 +72,7 @@ fn per_joule(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f6
     Some(evidence.value(trial, joules(evidence))?.recip())
 }
 
-/// The same on a board that draws idle watts only; of measured power as measured.
+/// Requests per joule on a board that draws only idle watts. For measured power, as measured.
 fn per_idle_second(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
     match evidence.parts(trial) {
         Some(parts) => Some(parts.idle_seconds.recip()),
@@ -80,7 +80,7 @@ fn per_idle_second(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Opt
     }
 }
 
-/// The same on a board that draws for CPU time only.
+/// Requests per joule on a board that draws power only for CPU time. For measured power, as measured.
 fn per_cpu_second(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
     match evidence.parts(trial) {
         Some(parts) => Some(parts.cpu_seconds.recip()),
@@ -88,10 +88,10 @@ fn per_cpu_second(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Opti
     }
 }
 
-/// What a trial has of something.
+/// A value of a trial.
 type Value = dyn Fn(&Evidence<'_>, &FrugalityTrialStatus) -> Option<f64>;
 
-/// Looks for the point at which a candidate has most of something.
+/// A search for the point at which a value of a candidate is largest.
 struct Best<'a> {
     points: &'a [Evidence<'a>],
     candidate: &'a str,
@@ -100,18 +100,19 @@ struct Best<'a> {
 }
 
 impl Best<'_> {
-    /// The point of the greatest value, and the others that may be it. Of the blocks of one round, one a
-    /// point, the ratio of two points is taken in pairs, so that drift cancels; `beside` is the share of a
-    /// value that the spread does not show and that is another one at another point, which widens the
-    /// interval (2·u, as in every expanded one). Each of the n − 1 comparisons has an n − 1th of the error,
-    /// so that the points that are told hold the true best with the confidence of all intervals (Bonferroni;
-    /// the task is J. C. Hsu's, Annals of Statistics 12 (1984), 1136–1144). Several values are the same thing on several
-    /// boards: the first finds the best point, and another point may be it unless it is less by all of them. None where a
-    /// trial lacks a value, for then the best point may be one without it.
+    /// The point with the largest value, and the other points that may be the best.
+    ///
+    /// The ratio of two points is paired by round, so drift cancels. `hidden` is the relative uncertainty that the spread does
+    /// not show and that differs between points. It widens the interval (2·u, as in every expanded interval). Each of the
+    /// n − 1 comparisons has 1/(n − 1) of the error. The reported points therefore contain the true best point with the
+    /// confidence of all intervals (Bonferroni; the problem is J. C. Hsu's, Annals of Statistics 12 (1984), 1136–1144).
+    ///
+    /// Several `values` are one quantity on several boards. The first value finds the best point. Another point may be the
+    /// best unless it is smaller by all values. `None` if a trial lacks a value, because that point may be the best.
     fn of(
         &self,
         values: &[&Value],
-        beside: impl Fn(&Evidence<'_>) -> Option<f64>,
+        hidden: impl Fn(&Evidence<'_>) -> Option<f64>,
     ) -> Option<Optimum> {
         let of_value = |value: &&Value| -> Option<Vec<Vec<f64>>> {
             let points = self.points.iter();
@@ -125,7 +126,7 @@ impl Best<'_> {
         };
         let by_value: Vec<Vec<Vec<f64>>> = values.iter().map(of_value).collect::<Option<_>>()?;
         let by_point = by_value.first()?;
-        let unseen: Vec<f64> = self.points.iter().map(beside).collect::<Option<_>>()?;
+        let unseen: Vec<f64> = self.points.iter().map(hidden).collect::<Option<_>>()?;
         let means: Vec<f64> = by_point
             .iter()
             .map(|values| Some(geometric_mean(values, 1.0 - self.level)?.value))

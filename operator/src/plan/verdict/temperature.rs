@@ -1,4 +1,4 @@
-//! How warm the node was when trials began.
+//! The temperature of the node at the start of the trials.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,7 @@ use crate::{
 };
 
 impl Evidence<'_> {
-    /// That trials which are compared with each other did not start alike, although the operator waits for a while
-    /// until they do.
+    /// A note that trials of one block started at different temperatures, although the operator waits for the node to cool.
     pub(super) fn start_note(&self) -> Option<String> {
         let differences: Vec<f64> = self
             .blocks
@@ -31,7 +30,7 @@ impl Evidence<'_> {
             .collect();
         let most = differences.iter().copied().max_by(f64::total_cmp)?;
         Some(format!(
-            "in {} of {} blocks trials started at temperatures more than {START_BAND_KELVIN} K apart (at most {} K): a warmer node draws more power",
+            "In {} of {} blocks, trials started at temperatures more than {START_BAND_KELVIN} K apart (at most {} K). A warmer node draws more power.",
             differences.len(),
             self.blocks.len(),
             text::number(most)

@@ -1,4 +1,4 @@
-//! Void attempts: what is measured again may choose what is measured.
+//! Void attempts. If the cause of a void attempt depends on its result, the repetition selects results.
 
 use frugality_measure::statistics::proportion::fisher;
 
@@ -7,10 +7,10 @@ use crate::{
     text,
 };
 
-/// The largest share of a candidate's attempts that may be void without a note. A judgement: a check that voids a
-/// tenth of the attempts and depends on the outcome moves the mean by up to a fifth of the standard deviation.
+/// The largest share of a candidate's attempts that may be void without a note. A choice: a check that voids a tenth of the
+/// attempts and depends on the outcome moves the mean by up to a fifth of the standard deviation.
 const LARGEST_SHARE: f64 = 0.1;
-/// Chance that void attempts are called different between candidates if they are not.
+/// Chance of a false report that the shares of void attempts differ.
 const LEVEL: f64 = 0.05;
 
 /// An entrant's void attempts and all of its attempts.
@@ -26,8 +26,8 @@ impl Attempts<'_> {
     }
 }
 
-/// That many attempts are void, or more of one candidate than of the others. A suspension's void attempts are the
-/// user's doing and do not count.
+/// A note if many attempts are void, or if the shares differ between candidates. Void attempts by a suspension are the user's
+/// choice and do not count.
 pub(super) fn note(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
     let entrants = settings.entrants();
     let attempts: Vec<Attempts<'_>> = entrants
@@ -53,19 +53,22 @@ pub(super) fn note(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
         .collect();
     let why = match difference {
         Some(p) => format!(
-            "they differ between candidates (Fisher's exact test, p = {})",
+            "the shares differ between candidates (Fisher's exact test, p = {})",
             text::number(p)
         ),
-        None => format!("more than {} % of a candidate's", 100.0 * LARGEST_SHARE),
+        None => format!(
+            "more than {} % of a candidate's attempts",
+            100.0 * LARGEST_SHARE
+        ),
     };
     Some(format!(
-        "void attempts: {}: {why}. If the cause depends on the result, the figures are biased: look at the reasons (kubectl get fbt)",
+        "Void attempts: {}; {why}. If the cause depends on the result, the figures are biased. Look at the reasons: kubectl get fbt.",
         shares.join(", ")
     ))
 }
 
-/// The least chance, if it is small enough: each entrant against all others, the error divided among the tests
-/// (Bonferroni). Of two entrants both tests are the same one.
+/// The smallest p-value, if it is below the level. Each entrant is tested against all others, and the error is divided among
+/// the tests (Bonferroni). With two entrants both tests are the same.
 fn differing(attempts: &[Attempts<'_>]) -> Option<f64> {
     let all: u64 = attempts.iter().map(|it| it.all).sum();
     let void: u64 = attempts.iter().map(|it| it.void).sum();

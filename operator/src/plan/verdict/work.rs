@@ -1,6 +1,5 @@
-//! Whether two candidates can be compared. Where they do not do the same work for a request, what they cost
-//! says nothing about which is better, and they are not: at no point, if it is seen at any, for the request is
-//! the same at all.
+//! Whether two candidates can be compared. If they do different work per request, their costs do not show which is better. If
+//! the work differs at one point, they are compared at no point, because all points have the same request.
 
 use crate::{
     api::Reason,
@@ -9,33 +8,32 @@ use crate::{
     text,
 };
 
-/// Answers whose mean sizes differ by more than this share are not the same work.
+/// Mean sizes of answers that differ by more than this share are different work.
 const RESPONSE_SHARE: f64 = 0.01;
-/// Nor are requests whose transactions differ by more than this share. PostgreSQL's open sessions tell
-/// theirs up to a second late (`PGSTAT_MIN_INTERVAL` in its pgstat.c): 4 % of the shortest load.
+/// Numbers of transactions per request that differ by more than this share are different work. PostgreSQL's open sessions
+/// report transactions up to a second late (`PGSTAT_MIN_INTERVAL` in its pgstat.c): 4 % of the shortest load.
 const QUERY_SHARE: f64 = 0.1;
-/// Transactions that are nobody's request, at most: a readiness probe each second, and PostgreSQL's own.
+/// Most transactions without a request: a readiness probe per second, and PostgreSQL itself.
 const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
 
 /// A candidate's transactions.
 struct Transactions {
     per_request: f64,
-    /// Of these, those at most that are not the request's own.
+    /// Most of these that belong to no request.
     of_others: f64,
 }
 
 /// A candidate's cycles.
 struct Cycles {
-    /// HTTP requests of one.
+    /// HTTP requests per cycle.
     requests: f64,
-    /// Share of them that failed.
+    /// Share of failed cycles.
     error_rate: f64,
 }
 
 impl Evidence<'_> {
-    /// Why two candidates are not compared, if they do not do the same work and the spec does not allow it, or if the
-    /// injector limited one of them.
-    /// Where that is not known, [`Self::unknown_work`] says so.
+    /// Why two candidates are not compared: they do different work and the spec does not allow it, a meter's accuracy is
+    /// unknown, or the injector limited one of them. [`Self::unknown_work`] reports what could not be checked.
     pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {
         let of_answers = || {
             Some(NotCompared {
@@ -71,7 +69,7 @@ impl Evidence<'_> {
         let (most, least) = (first.max(second), first.min(second));
         (most > least * (1.0 + RESPONSE_SHARE)).then(|| {
             format!(
-                "{one} answers with {} bytes on average and {other} with {}, which is not the same work: not compared; make the answers equal, or write spec.request.responsesMayDiffer: true",
+                "Not compared: {one} answers with {} bytes on average and {other} with {}. Make the answers equal, or write spec.request.responsesMayDiffer: true.",
                 text::number(first),
                 text::number(second)
             )
@@ -88,7 +86,7 @@ impl Evidence<'_> {
         let allowed = RESPONSE_SHARE + first.error_rate + second.error_rate;
         ((first.requests - second.requests).abs() > allowed * most).then(|| {
             format!(
-                "a cycle makes {} requests to {one} on average and {} to {other}, which is not the same work: not compared; make the cycles equal, or write spec.scenario.requestsMayDiffer: true",
+                "Not compared: a cycle makes {} requests to {one} on average and {} to {other}. Make the cycles equal, or write spec.scenario.requestsMayDiffer: true.",
                 text::number(first.requests),
                 text::number(second.requests)
             )
@@ -97,7 +95,7 @@ impl Evidence<'_> {
 
     /// Mean over the trials.
     fn cycles_everywhere(&self, candidate: &str) -> Option<Cycles> {
-        let told: Vec<Cycles> = self
+        let reported: Vec<Cycles> = self
             .trials_everywhere(candidate)
             .filter_map(|trial| {
                 let figures = trial.requests.as_ref()?;
@@ -107,8 +105,9 @@ impl Evidence<'_> {
                 })
             })
             .collect();
-        let mean = |of: fn(&Cycles) -> f64| told.iter().map(of).sum::<f64>() / told.len() as f64;
-        (!told.is_empty()).then(|| Cycles {
+        let count = reported.len() as f64;
+        let mean = |of: fn(&Cycles) -> f64| reported.iter().map(of).sum::<f64>() / count;
+        (!reported.is_empty()).then(|| Cycles {
             requests: mean(|it| it.requests),
             error_rate: mean(|it| it.error_rate),
         })
@@ -124,7 +123,7 @@ impl Evidence<'_> {
         let others = first.of_others.max(second.of_others);
         (difference > QUERY_SHARE * most + others).then(|| {
             format!(
-                "a request of {one} makes {} transactions in the database and one of {other} {}, which is not the same work: not compared; make the queries equal, or write spec.{}.queriesMayDiffer: true",
+                "Not compared: {one} makes {} database transactions per request and {other} {}. Make the queries equal, or write spec.{}.queriesMayDiffer: true.",
                 text::number(first.per_request),
                 text::number(second.per_request),
                 self.settings.kind.rules().field()
@@ -132,9 +131,9 @@ impl Evidence<'_> {
         })
     }
 
-    /// Mean over the trials without an error: what fails may not have asked the database.
+    /// Mean over the trials without an error. A failed request may not have reached the database.
     fn transactions(&self, candidate: &str) -> Option<Transactions> {
-        let told: Vec<Transactions> = self
+        let counted: Vec<Transactions> = self
             .trials_everywhere(candidate)
             .filter_map(|trial| {
                 let requests = trial.requests.as_ref().filter(|r| r.errors == 0)?;
@@ -144,16 +143,16 @@ impl Evidence<'_> {
                 })
             })
             .collect();
-        let mean =
-            |of: fn(&Transactions) -> f64| told.iter().map(of).sum::<f64>() / told.len() as f64;
-        (!told.is_empty()).then(|| Transactions {
+        let count = counted.len() as f64;
+        let mean = |of: fn(&Transactions) -> f64| counted.iter().map(of).sum::<f64>() / count;
+        (!counted.is_empty()).then(|| Transactions {
             per_request: mean(|t| t.per_request),
             of_others: mean(|t| t.of_others),
         })
     }
 
-    /// Mean over the trials in which Fortio tells the size of a success: those without any error, where
-    /// what is expected is what Fortio takes for a success.
+    /// Mean over the trials in which Fortio reports the size of a success: trials without errors whose expected codes are
+    /// successes for Fortio.
     fn body_bytes(&self, candidate: &str) -> Option<f64> {
         let sizes: Vec<f64> = self
             .trials_everywhere(candidate)
@@ -162,7 +161,7 @@ impl Evidence<'_> {
         (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
     }
 
-    /// The candidates of which it is known from no trial whether they do the same work as the others.
+    /// Notes about work that no trial could compare.
     pub(super) fn unknown_work(&self) -> impl Iterator<Item = String> {
         let settings = self.settings;
         let unknown = |is_known: &dyn Fn(&str) -> bool| {
@@ -179,10 +178,10 @@ impl Evidence<'_> {
             .flatten()
             .map(|names| {
                 if settings.sending == Sending::Open {
-                    return "with load.arrivals: Open the size of the answers is not counted: whether the candidates do the same work was not checked".to_owned();
+                    return "The size of the answers was not checked, because load.arrivals: Open does not count it. The candidates may do different work.".to_owned();
                 }
                 format!(
-                    "the size of the answers of {names} is not known, for Fortio tells it only of a trial in which every answer is what it takes for a success: whether the candidates do the same work was not checked"
+                    "The size of the answers of {names} is not known, because Fortio reports it only for a trial without errors. The candidates may do different work."
                 )
             });
         let queries = (!settings.may_differ.queries)
@@ -190,17 +189,17 @@ impl Evidence<'_> {
             .flatten()
             .map(|names| {
                 format!(
-                    "how many transactions a request of {names} makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked"
+                    "The number of transactions per request of {names} is not known, because no trial had both no errors and a database that answered after the load. The candidates may send different queries."
                 )
             });
         let is_unknown = settings.kind.rules().is_executed() && settings.units.work.is_none();
         let executions = (is_unknown && settings.candidates.len() > 1).then(|| {
-            "batch.work is not counted: whether an execution is the same work for all candidates was not checked".to_owned()
+            "The work of an execution was not checked, because batch.work is not set. The candidates may do different work.".to_owned()
         });
         answers.into_iter().chain(queries).chain(executions)
     }
 
-    /// The first two candidates that are not compared, and why.
+    /// The first two candidates that are not compared, with the reason.
     pub(super) fn not_compared(&self) -> Option<NotCompared> {
         let names = &self.settings.candidates;
         names.iter().enumerate().find_map(|(index, one)| {

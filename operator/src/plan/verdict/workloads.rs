@@ -1,4 +1,4 @@
-//! What each of a candidate's servers took.
+//! The figures of each of a candidate's servers.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,12 @@ use frugality_measure::{
 
 use crate::{
     api::{DecidingFigure, FrugalityTrialStatus, WorkloadResult},
-    plan::verdict::evidence::{Evidence, Measure, largest_bytes},
+    plan::verdict::evidence::{Evidence, Measure, in_every, largest_bytes},
 };
 
 impl Evidence<'_> {
-    /// One of each server, where the candidate has several; what is missing goes to `withheld`. Intervals are
-    /// those of the trials' spread, and of joules also what that does not show: as a share it is the same for a
-    /// part of the attributed joules as for all of them.
+    /// One result for each server, if the candidate has several. Missing figures are reported in `withheld`. The relative
+    /// uncertainty that the trials' spread does not show is the same for a part of the attributed joules as for all of them.
     pub(super) fn workloads(
         &self,
         candidate: &str,
@@ -31,7 +30,7 @@ impl Evidence<'_> {
         let mut incomplete = Vec::new();
         let mut result = |name: &str| {
             let mean = |value: fn(&WorkloadFigures) -> Option<f64>| {
-                geometric_mean(&in_all(&trials, name, value)?, 1.0 - self.settings.level)
+                geometric_mean(&of_server(&trials, name, value)?, 1.0 - self.settings.level)
             };
             let joules = mean(|it| it.joules_per_request)
                 .and_then(|estimate: Estimate| self.expanded(&estimate, &trials, attributed));
@@ -43,7 +42,7 @@ impl Evidence<'_> {
                 attributed_joules_per_request: joules,
                 cpu_milliseconds_per_request: mean(|it| Some(1000.0 * it.cpu_seconds_per_request?))
                     .and_then(|estimate| self.widened(&estimate, &trials)),
-                peak_memory_bytes: in_all(&trials, name, |it| it.peak_working_set_bytes)
+                peak_memory_bytes: of_server(&trials, name, |it| it.peak_working_set_bytes)
                     .and_then(largest_bytes),
             }
         };
@@ -65,15 +64,13 @@ fn figures(trial: &FrugalityTrialStatus) -> &[WorkloadFigures] {
         .map_or(&[], |energy| &energy.workloads)
 }
 
-/// A server's value in every trial; none where any trial lacks it.
-fn in_all(
+/// A server's value in every trial. `None` if a trial lacks it.
+fn of_server(
     trials: &[&FrugalityTrialStatus],
     name: &str,
     value: fn(&WorkloadFigures) -> Option<f64>,
 ) -> Option<Vec<f64>> {
-    let of_trial = |trial: &&FrugalityTrialStatus| {
-        let mut named = figures(trial).iter().filter(|it| it.name == name);
-        value(named.next()?)
-    };
-    trials.iter().map(of_trial).collect()
+    in_every(trials, |trial| {
+        value(figures(trial).iter().find(|it| it.name == name)?)
+    })
 }

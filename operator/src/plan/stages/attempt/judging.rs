@@ -14,7 +14,7 @@ use kube::ResourceExt;
 
 use crate::{
     api::{
-        DecidingFigure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role,
+        DecidingFigure, Figure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role,
         TrialColumns,
     },
     plan::{
@@ -22,9 +22,9 @@ use crate::{
         ledger::outcome_of,
         objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
         protocol::SETTLE_SECONDS,
+        report::cells::{self, Interval},
         stages::attempt::step::{Attempt, READING_PATIENCE_SECONDS, Step, last_reading},
     },
-    text,
 };
 
 /// Longest wait, after all readings, for the sidecar that counts the database's transactions.
@@ -325,24 +325,26 @@ impl Attempt<'_> {
             })
     }
 
-    /// A node that the injector shared has no gross joules per request of the candidate's.
+    /// If the injector shared the node, there are no gross joules of the candidate.
     fn columns(&self, requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
+        let units = &self.builder.settings.units;
         let gross = energy
             .gross_joules_per_request
             .filter(|_| !self.trial.spec.is_node_shared());
-        let units = &self.builder.settings.units;
-        let joules = gross.and_then(|joules| {
-            text::joules(
-                &text::number(joules),
-                DecidingFigure::Gross,
-                energy.provenance,
-            )
-        });
-        let number = |amount: Option<f64>| amount.map(text::number);
         TrialColumns {
-            energy: joules.map(|text| units.each(text)),
-            rate: number(requests.requests_per_second).map(|text| units.rate(text)),
-            latency: number(requests.ms_per_request).map(|text| units.time(text)),
+            energy: gross.and_then(|joules| {
+                let (kind, shown) = (DecidingFigure::Gross, Interval::Hidden);
+                cells::energy(
+                    &Figure::exact(joules),
+                    kind,
+                    energy.provenance,
+                    units,
+                    shown,
+                )
+            }),
+            rate: (requests.requests_per_second)
+                .map(|rate| cells::rate(&Figure::exact(rate), units)),
+            latency: (requests.ms_per_request).map(|time| cells::time(&Figure::exact(time), units)),
             errors: Some(requests.errors.to_string()),
         }
     }
