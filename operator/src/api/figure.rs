@@ -106,6 +106,10 @@ impl Figure {
     }
 }
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
 fn is_false(flag: &bool) -> bool {
     !*flag
 }

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use frugality_measure::figures::RequestFigures;
 use frugality_measure::{
     attempt::{self, Assessment, Windows, assess, same_answers, windows},
     energy::{EnergyFigures, Limits, Window},
-    load::RequestFigures,
     report::{InjectionReport, ReportError},
     void::Void,
 };
