@@ -4,11 +4,11 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import waiting
 from oracle import CGROUPS, Cgroup
 
 CGROUP_ROOT = os.environ.get("FRUGALITY_LAB_CGROUP_ROOT", "/lab").rstrip("/")
@@ -63,14 +63,36 @@ def files_of(node: str) -> Path:
 def stand_in(node: str, script: ModuleType, *arguments: str) -> Iterator[None]:
     """One of this suite's stand-ins, running in a node's network."""
     command = [*in_network_of(node), sys.executable, str(script.__file__), *arguments]
+    port = int(arguments[arguments.index("--listen") + 1])
     process = subprocess.Popen(command)
-    try:
-        time.sleep(1)
+
+    def is_up() -> bool:
         assert process.poll() is None, f"{script.__name__} has ended"
+        return listens(process.pid, port)
+
+    try:
+        waiting.until(is_up, 30, f"{script.__name__} on port {port} of {node}", every=0.1)
         yield
     finally:
         process.terminate()
         process.wait(10)
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether a program listens on this TCP port (IPv4), in the network of a process."""
+    sockets = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    # Columns: number, local address, remote address, state. 0A is LISTEN.
+    return any(socket[1].endswith(f":{port:04X}") and socket[3] == "0A" for socket in sockets)
+
+
+def state_of(pid: int) -> str:
+    """The kernel's letter for a process's state, for example ``T`` for stopped; empty after its end."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    state = status.rpartition(")")[2].split()[0]
+    return "" if state in "ZX" else state
 
 
 @contextlib.contextmanager

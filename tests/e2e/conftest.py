@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import box
 import oracle
 import scenarios
+import waiting
 from benchmarks import ALL, LONG, NAMESPACES
 from evidence import Observer, save, say
 from kube import Object, conditions, get, kubectl
@@ -74,7 +74,8 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
         session.deleting = in_background("deleting a benchmark", scenarios.delete_under_load, observer)
         for benchmark in ALL:
             benchmark.apply()
-            time.sleep(1.1)  # creation times, and so the order of the queue, are in whole seconds
+            # The queue is ordered by creation times, which have whole seconds.
+            waiting.next_second()
         yield session
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import box
 import scenarios
 import stand_in_meter
+import waiting
 from evidence import TRIAL_LABEL, Observer, container, say
 from kube import Object, kubectl
 
@@ -142,13 +143,16 @@ class Hand:
         self.observer.until(back, 60, "another meter")
 
     def freeze_meter(self) -> None:
-        with frozen(self.meter_process()):
-            time.sleep(10)
+        freeze(self.meter_process(), 10)
 
     def stand_in(self, mode: str, seconds: float) -> None:
+        trial = scenarios.open_trial(self.observer, self.key)
+        name = trial["metadata"]["name"] if trial else ""
         self.mode_file.write_text(mode)
-        time.sleep(seconds)
-        self.mode_file.write_text("pass")
+        try:
+            hold_unmeasured(self.observer, self.key, name, seconds)
+        finally:
+            self.mode_file.write_text("pass")
 
     @contextlib.contextmanager
     def stand_in_before_the_meter(self) -> Iterator[None]:
@@ -177,23 +181,28 @@ class Hand:
         old = box.system_process("control-plane", "kube-apiserver")
         os.kill(old, signal.SIGKILL)
 
-        def answers() -> bool:
-            return kubectl("get", "--raw", "/readyz", check=False).returncode == 0
+        def is_back() -> bool:
+            with contextlib.suppress(ValueError):
+                is_another = box.system_process("control-plane", "kube-apiserver") != old
+                return is_another and kubectl("get", "--raw", "/readyz", check=False).returncode == 0
+            return False
 
-        time.sleep(1)
-        self.observer.until(answers, 60, "the API server")
+        self.observer.until(is_back, 60, "another API server that is ready")
 
     def stop_kubelet(self) -> None:
-        with frozen(box.system_process(box.MEASURED_NODE, "kubelet")):
-            time.sleep(60)
+        freeze(box.system_process(box.MEASURED_NODE, "kubelet"), 60)
 
 
-@contextlib.contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    """A process that is stopped for a while, whatever happens."""
+def freeze(pid: int, seconds: float) -> None:
+    """Stops a process for some seconds. The process continues even if this fails."""
+
+    def is_stopped() -> bool:
+        return box.state_of(pid) == "T"
+
     os.kill(pid, signal.SIGSTOP)
     try:
-        yield
+        waiting.until(is_stopped, 5, f"the stop of process {pid}", every=0.05)
+        waiting.hold(seconds, is_stopped, f"the stop of process {pid}")
     finally:
         os.kill(pid, signal.SIGCONT)
 
@@ -216,20 +225,31 @@ def attempt_under_load(observer: Observer, key: str, seen: set[str]) -> str:
     """Waits for the middle of the load of an attempt that was not seen before; tells its name."""
     namespace = key.split("/")[0]
 
+    def is_loaded(name: str) -> bool:
+        pods = observer.pods_of(namespace, "injector")
+        mine = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
+        return any("running" in container(pod, "injector") for pod in mine)
+
     def found() -> str | None:
         assert not observer.is_complete(key), f"{key} has ended: {observer.message(key)}"
         trial = scenarios.open_trial(observer, key)
         name = trial["metadata"]["name"] if trial else ""
-        if not name or name in seen:
-            return None
-        pods = observer.pods_of(namespace, "injector")
-        mine = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
-        return name if any("running" in container(pod, "injector") for pod in mine) else None
+        return name if name and name not in seen and is_loaded(name) else None
 
     name = observer.until(found, 300, f"load on {key}")
     seen.add(name)
-    time.sleep(scenarios.INTO_LOAD_SECONDS)
+    waiting.hold(scenarios.INTO_LOAD_SECONDS, lambda: is_loaded(name), f"load of {name}")
     return name
+
+
+def hold_unmeasured(observer: Observer, key: str, name: str, seconds: float) -> None:
+    """Lets a disturbance of an attempt last. The attempt must not be measured before the disturbance ends."""
+
+    def is_unmeasured() -> bool:
+        mine = [t for t in observer.trials_of(key) if t["metadata"]["name"] == name]
+        return all(t.get("status", {}).get("outcome") != "Measured" for t in mine)
+
+    waiting.hold(seconds, is_unmeasured, f"the disturbance of {name}")
 
 
 def outcome_of(observer: Observer, key: str, name: str) -> Object:

@@ -1,5 +1,6 @@
 """What is done to the operator and to benchmarks while they run."""
 
+import contextlib
 import os
 import signal
 import time
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import box
+import waiting
 from benchmarks import DELETED, KILLED
 from evidence import TRIAL_LABEL, Observer, container, is_ready, say
 from kube import OPERATOR_NAMESPACE, Object, get, kubectl
@@ -20,6 +22,8 @@ PHASE_SECONDS = 120
 INTO_LOAD_SECONDS = 9
 # From the injector's end to the middle of the idle baseline, which begins 3 s later.
 INTO_IDLE_AFTER_SECONDS = 5.5
+# Longest time in which all objects of a deleted benchmark must go.
+DELETION_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -97,11 +101,11 @@ def kill_in_each_phase(observer: Observer) -> list[Kill]:
     phase(lambda: any(map(is_ready, candidate())) and doing("idle baseline"), PHASE_SECONDS, "idle before")
     kills.append(kill_operator(observer, "idle before"))
     phase(lambda: injector("running"), PHASE_SECONDS, "load")
-    time.sleep(INTO_LOAD_SECONDS)
+    waiting.hold(INTO_LOAD_SECONDS, lambda: injector("running"), f"load on {key}")
     kills.append(kill_operator(observer, "load"))
     loaded = kills[-1].trial or ""
     phase(lambda: injector("terminated", but_not=loaded), PHASE_SECONDS, "idle after")
-    time.sleep(INTO_IDLE_AFTER_SECONDS)
+    waiting.hold(INTO_IDLE_AFTER_SECONDS, lambda: injector("terminated"), f"the idle baseline of {key}")
     kills.append(kill_operator(observer, "idle after"))
     return kills
 
@@ -146,15 +150,20 @@ def delete_under_load(observer: Observer) -> Deletion:
         LONG_WAIT_SECONDS,
         "load on the benchmark that is to be deleted",
     )
-    time.sleep(3)
+    waiting.hold(3, is_loaded, f"load on {DELETED.key}")
     before = objects(DELETED.namespace, kinds)
     begin = time.monotonic()
     kubectl("delete", "fb", DELETED.name, "-n", DELETED.namespace)
     say(f"deleted {DELETED.key} under load; {len(before)} objects are to go")
-    while True:
+    left = set(before)
+
+    def is_gone() -> bool:
+        nonlocal left
         left = objects(DELETED.namespace, kinds)
-        seconds = time.monotonic() - begin
-        if not left or seconds > 60:
-            say(f"{len(left)} objects of {DELETED.key} left after {seconds:.0f} s")
-            return Deletion(before, left, seconds)
-        time.sleep(2)
+        return not left
+
+    with contextlib.suppress(waiting.NotSeenError):
+        waiting.until(is_gone, DELETION_SECONDS, f"the end of all objects of {DELETED.key}", every=2)
+    seconds = time.monotonic() - begin
+    say(f"{len(left)} objects of {DELETED.key} left after {seconds:.0f} s")
+    return Deletion(before, left, seconds)

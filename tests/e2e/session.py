@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import TypeVar
 import box
 import oracle
 import scenarios
+import waiting
 from evidence import Observer, say
 from kube import Object, get, kubectl
 from memory import Memory
@@ -79,10 +79,15 @@ def in_background(name: str, work: Callable[[Observer], T], observer: Observer) 
 def start_recorder(node: str, path: Path) -> subprocess.Popen[bytes]:
     """The oracle's record of a node's CPU accounting, from now on."""
     cgroup = f"{box.CGROUP_ROOT}/{node}"
+    # An older session's record would look like this one's.
+    path.unlink(missing_ok=True)
     process = subprocess.Popen(
         [sys.executable, oracle.__file__, "record", "--cgroup", cgroup, "--file", str(path)]
     )
-    time.sleep(1)
-    assert process.poll() is None, "the oracle's recorder has ended"
-    assert path.stat().st_size > 0, "the oracle's recorder writes nothing"
+
+    def is_writing() -> bool:
+        assert process.poll() is None, "the oracle's recorder has ended"
+        return path.exists() and path.stat().st_size > 0
+
+    waiting.until(is_writing, 30, "the oracle's first sample", every=0.1)
     return process

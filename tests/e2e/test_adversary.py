@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import box
+import waiting
 from benchmarks import Benchmark, spec
 from conftest import remove_namespaces
 from kube import OPERATOR_NAMESPACE, Object, conditions, get, kubectl
@@ -190,13 +191,11 @@ def refused(user: User, manifest: Object) -> str:
 
 def until(what: str, ask: Callable[[], Any], seconds: float = TURN_SECONDS) -> Any:
     """The first answer that is not empty."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if answer := ask():
-            return answer
-        time.sleep(1)
-    seen = kubectl("get", "fb,fbt,pods", "-n", NAMESPACE, "-o", "wide").stdout
-    pytest.fail(f"not within {seconds:.0f} s: {what}\n{seen}")
+    try:
+        return waiting.until(ask, seconds, what, every=1)
+    except waiting.NotSeenError as error:
+        seen = kubectl("get", "fb,fbt,pods", "-n", NAMESPACE, "-o", "wide").stdout
+        pytest.fail(f"{error}\n{seen}")
 
 
 def ended(name: str) -> Object:
@@ -242,7 +241,8 @@ def under_load(name: str, attempt: int) -> str:
         return None
 
     found: str = until(f"load of attempt {attempt} of {name}", loading)
-    time.sleep(4)
+    # Some seconds into the load.
+    waiting.hold(4, loading, f"load of attempt {attempt} of {name}", every=1)
     return found
 
 

@@ -52,7 +52,7 @@ def test_a_budget_that_cannot_be_met_fails_with_numbers(
     # The accuracy of the box's made-up board is unknown: the figure stands without its interval, and the message says so.
     assert figure["expanded"]["repeatabilityOnly"]
     assert any(abs(told / figure["value"] - 1) < 0.006 for told in numbers(message)), message
-    assert f"of at most 0.000001 " in message
+    assert "of at most 0.000001 " in message
     assert "the model's accuracy is unknown" in message
     assert "[" not in budget["message"]
     assert "gross J/request" in message

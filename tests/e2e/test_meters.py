@@ -10,7 +10,6 @@ Not among the tests of every day, for it takes a quarter of an hour: ``make mete
 import contextlib
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ import stand_in_plug
 from benchmarks import FORTIO, FORTIO_ARGS, Benchmark, spec
 from checks import WITHIN_ONE_PERCENT, assert_ended, outcome
 from conftest import watched
-from disturbances import METER_PORT, attempt_under_load, outcome_of
+from disturbances import METER_PORT, attempt_under_load, hold_unmeasured, outcome_of
 from evidence import is_ready, say
 from kube import OPERATOR_NAMESPACE, Object, install
 from session import Session
@@ -279,7 +278,7 @@ def test_a_plug_that_falls_silent_under_load_voids_the_attempt(
     name = attempt_under_load(observer, wanted.key, set())
     say(f"the plug falls silent ({name})")
     plug_mode("silent")
-    time.sleep(SILENT_SECONDS)
+    hold_unmeasured(observer, wanted.key, name, SILENT_SECONDS)
     plug_mode("plugged")
     status = outcome_of(observer, wanted.key, name)["status"]
     say(f"{status['outcome']} {status['reason']}: {status['message']}")

@@ -4,12 +4,12 @@ Not among the tests of every day, for it takes over an hour: ``make articles``.
 """
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
+import waiting
 from benchmarks import SHORT, apply_example
 from checks import STATUS_BYTES, disagreements, outcome
 from conftest import watched
@@ -114,10 +114,19 @@ def lengthen(benchmark: Object, trials: list[Object]) -> str:
 def test_a_longer_ledger_takes_no_more_memory(swept: Swept) -> None:
     (before,) = swept.session.memory.resident_kib("operator").values()
     name = lengthen(swept.benchmark, swept.trials)
+
+    def verdict() -> str:
+        return str(get("fb", name, "-n", NAMESPACE)["status"].get("verdict", ""))
+
+    def is_up() -> bool:
+        return bool(swept.session.memory.resident_kib("operator"))
+
+    assert waiting.until(verdict, 60, f"the verdict of {name}") == swept.benchmark["status"]["verdict"]
     for look in range(10):
+        # Each change makes the operator read the whole ledger, if the changes do not come together.
         kubectl("annotate", "--overwrite", "fb", name, "-n", NAMESPACE, f"look={look}")
-        time.sleep(1)
-    assert get("fb", name, "-n", NAMESPACE)["status"]["verdict"] == swept.benchmark["status"]["verdict"]
+        waiting.hold(1, is_up, "the operator's process")
+    assert verdict() == swept.benchmark["status"]["verdict"]
     (after,) = swept.session.memory.resident_kib("operator").values()
     entries = LONGER * len(swept.trials)
     say(f"operator: {before / 1024:.1f} MiB, and {after / 1024:.1f} MiB with {entries} entries to look at")

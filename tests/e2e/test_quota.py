@@ -1,11 +1,11 @@
 """A namespace without room: the run waits and says why. A pod with a copied label delays nobody."""
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
 
+import waiting
 from benchmarks import FORTIO, FORTIO_ARGS, Benchmark, spec
 from conftest import remove_namespaces
 from kube import Object, conditions, get, kubectl
@@ -65,14 +65,17 @@ def crowded() -> Iterator[None]:
 
 def until(reasons: set[str], seconds: float) -> Object:
     """The condition Complete once it has one of these reasons."""
-    end = time.monotonic() + seconds
-    while True:
-        benchmark = get("fb", CROWDED.name, "-n", NAMESPACE)
-        complete = conditions(benchmark).get("Complete", {})
-        if complete.get("reason") in reasons:
-            return complete
-        assert time.monotonic() < end, complete
-        time.sleep(1)
+    seen: Object = {}
+
+    def found() -> Object | None:
+        nonlocal seen
+        seen = conditions(get("fb", CROWDED.name, "-n", NAMESPACE)).get("Complete", {})
+        return seen if seen.get("reason") in reasons else None
+
+    try:
+        return waiting.until(found, seconds, f"the reason {', '.join(sorted(reasons))}", every=1)
+    except waiting.NotSeenError as error:
+        raise AssertionError(f"{error}; last seen: {seen}") from error
 
 
 def test_without_room_for_its_pods_a_run_waits_and_says_so(crowded: None) -> None:

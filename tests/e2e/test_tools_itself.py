@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import kube
 import stand_in_kepler
 import stand_in_plug
+import waiting
 from oracle import Cgroup
 
 FB = """NAME             VERDICT   WINNER   RATIO                 J/REQ   TRIALS   AGE
@@ -146,9 +146,13 @@ def test_the_plug_shows_what_the_node_s_cpu_time_costs(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, stand_in_plug.__file__, "--cgroup", "/", *arguments])
     url = f"http://127.0.0.1:28291{stand_in_plug.PATH}"
     try:
-        while (shown := answer_of(url)) is None:
-            assert process.poll() is None
-            time.sleep(0.1)
+
+
+        def shown_by_plug() -> kube.Object | None:
+            assert process.poll() is None, "the stand-in has ended"
+            return answer_of(url)
+
+        shown = waiting.until(shown_by_plug, 30, "the plug's answer", every=0.1)
         assert shown["apower"] >= 2
         mode.write_text("silent")
         assert answer_of(url) is None

@@ -4,12 +4,12 @@ goes on where the one before ended; the last of all, for the operator is away me
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
+import waiting
 from benchmarks import Benchmark, spec
 from conftest import remove_namespaces
 from kube import LAB, ROOT, Object, get, kubectl
@@ -93,12 +93,18 @@ def cluster() -> tuple[set[str], set[str]]:
 
 def assert_said_soon(words: str, *command: str, stdin: str | None = None) -> None:
     """API servers use new definitions and policies within some seconds."""
-    for _ in range(20):
+    said = ""
+
+    def is_said() -> bool:
+        nonlocal said
         result = kubectl(*command, "--dry-run=server", stdin=stdin, check=False)
-        if words in result.stdout + result.stderr:
-            return
-        time.sleep(0.5)
-    raise AssertionError(result.stdout + result.stderr)
+        said = result.stdout + result.stderr
+        return words in said
+
+    try:
+        waiting.until(is_said, 15, f"the answer {words!r}")
+    except waiting.NotSeenError as error:
+        raise AssertionError(f"{error}; last answer: {said}") from error
 
 
 def assert_new_field(words: str) -> None:
