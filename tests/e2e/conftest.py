@@ -1,4 +1,4 @@
-"""One session: everything is applied at once and queues, is watched, and is checked afterwards."""
+"""One session: its benchmarks are applied at once, queue, are watched, and are checked afterwards."""
 
 import contextlib
 import os
@@ -11,14 +11,13 @@ import box
 import oracle
 import scenarios
 import waiting
-from benchmarks import ALL, LONG, NAMESPACES
+from benchmarks import DELETED, KILLED, LONG, NAMESPACES
 from evidence import Observer, save, say
 from kube import Object, conditions, get, kubectl
 from memory import Memory
-from session import Session, in_background, meter_model, start_recorder
+from needs import MARK, check_declared, needed
+from session import LONG_RUN_SECONDS, Session, in_background, meter_model, start_recorder
 
-# How long the long run may take, queueing included. Everything else is bounded by it and its own deadline.
-LONG_RUN_SECONDS = 1500
 _failures_shown = 0
 _session: Session | None = None
 
@@ -67,12 +66,16 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
 
 @pytest.fixture(scope="session")
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
-    """The session of every day, with everything applied and the operator about to be killed."""
+    """The session of the default suite, with the benchmarks that the collected tests need."""
+    applied = needed(request.session.items)
     with watched(NAMESPACES, request) as session:
         observer = session.observer
-        session.killing = in_background("killing the operator", scenarios.kill_in_each_phase, observer)
-        session.deleting = in_background("deleting a benchmark", scenarios.delete_under_load, observer)
-        for benchmark in ALL:
+        # Before the benchmarks are applied, so that no phase of them is missed.
+        if KILLED in applied:
+            session.killing = in_background("killing the operator", scenarios.kill_in_each_phase, observer)
+        if DELETED in applied:
+            session.deleting = in_background("deleting a benchmark", scenarios.delete_under_load, observer)
+        for benchmark in applied:
             benchmark.apply()
             # The queue is ordered by creation times, which have whole seconds.
             waiting.next_second()
@@ -87,7 +90,23 @@ def long_run(session: Session) -> Object:
     return result
 
 
-# ---- what pytest prints --------------------------------------------------------------------------
+# ---- collection ----------------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}(*benchmarks): benchmarks of the session that a test needs")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    check_declared(session.items)
+
+
+def pytest_report_collectionfinish(items: list[pytest.Item]) -> str:
+    keys = [benchmark.key for benchmark in needed(items)]
+    return f"benchmarks of the session: {', '.join(keys) or 'none'}"
+
+
+# ---- reports -------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(hookwrapper=True)  # as Debian's pytest wants it

@@ -80,6 +80,7 @@ class Observer:
 
     def __init__(self, fortio_directory: Path) -> None:
         self._changed = threading.Condition()
+        self._closed = False
         self._fortio_directory = fortio_directory
         self._logs = ThreadPoolExecutor(1, "logs")
         self._asked: set[str] = set()
@@ -98,6 +99,10 @@ class Observer:
         ]
 
     def close(self) -> None:
+        with self._changed:
+            # Threads that still wait end here, and change nothing after the session.
+            self._closed = True
+            self._changed.notify_all()
         for watch in self._watches:
             watch.close()
         self._logs.shutdown()
@@ -107,6 +112,7 @@ class Observer:
         deadline = time.monotonic() + timeout
         with self._changed:
             while True:
+                assert not self._closed, f"{what}: not seen before the end of the session"
                 result = found()
                 if result:
                     return result

@@ -8,6 +8,7 @@ from kube import Object, get
 from session import Session
 
 TURN_SECONDS = 600
+executed = pytest.mark.benchmarks(EXECUTED)
 
 
 def measured(session: Session, benchmark: Benchmark = EXECUTED) -> Object:
@@ -17,6 +18,7 @@ def measured(session: Session, benchmark: Benchmark = EXECUTED) -> Object:
     return trial
 
 
+@executed
 def test_whole_executions_are_counted_with_their_score_and_their_work(session: Session) -> None:
     status = measured(session)["status"]
     figures, batch, window = status["requests"], status["batch"], status["window"]
@@ -37,6 +39,7 @@ def test_whole_executions_are_counted_with_their_score_and_their_work(session: S
     assert "fortio" not in status and "k6" not in status
 
 
+@executed
 def test_the_program_is_what_is_measured(session: Session) -> None:
     trial = measured(session)
     (pod,) = trial["status"]["candidatePods"]
@@ -49,6 +52,7 @@ def test_the_program_is_what_is_measured(session: Session) -> None:
     assert record.pods[pod].used(idle["startUnixSeconds"], idle["endUnixSeconds"]) < 0.05 * idle_seconds
 
 
+@pytest.mark.benchmarks(SENT)
 def test_a_number_of_executions_is_what_was_asked_for(session: Session) -> None:
     batch = measured(session, SENT)["status"]["batch"]
     assert batch["executions"]["count"] == SENT.spec["batch"]["executions"]
@@ -62,6 +66,7 @@ def test_its_figures_are_the_oracles(session: Session, benchmark: Benchmark) -> 
     assert disagreements(session, session.record(), [measured(session, benchmark)]) == []
 
 
+@executed
 def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
     measured(session)
 
@@ -73,6 +78,7 @@ def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
     session.observer.until(lambda: not left(), 60, "the end of the program's pod")
 
 
+@pytest.mark.benchmarks(NOT_EXECUTED)
 def test_a_program_that_fails_says_why(session: Session) -> None:
     benchmark = session.ended(NOT_EXECUTED.key, TURN_SECONDS)
     message = assert_ended(benchmark, "Error", "NoSuccessfulRequest")

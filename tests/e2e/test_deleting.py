@@ -6,6 +6,8 @@ from benchmarks import DELETED, KILLED
 from scenarios import Deletion
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(DELETED)
+
 
 @pytest.fixture(scope="module")
 def deletion(session: Session) -> Deletion:
@@ -35,6 +37,7 @@ def test_nothing_of_it_is_left_after_two_minutes(deletion: Deletion) -> None:
     assert deletion.seconds <= 120
 
 
+@pytest.mark.benchmarks(KILLED)
 def test_the_next_in_the_queue_goes_on(session: Session, deletion: Deletion) -> None:
     def goes_on() -> bool:
         return session.observer.reason(KILLED.key) in ("StartingDatabase", "Seeding", "Measuring") or (

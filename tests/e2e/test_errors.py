@@ -41,6 +41,7 @@ def test_error_has_its_reason_in_time_and_no_number(
     assert over - begun < int(deadline[:-1]) * SECONDS[deadline[-1]]
 
 
+@pytest.mark.benchmarks(ANSWERS_500)
 def test_a_server_that_only_fails_was_measured_all_the_same(session: Session) -> None:
     session.ended(ANSWERS_500.key, 400)
     trials = session.observer.trials_of(ANSWERS_500.key)

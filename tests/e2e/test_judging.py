@@ -10,6 +10,7 @@ from checks import assert_ended
 from kube import Object, get, kubectl
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(LONG)
 IMPOSSIBLE = 0.000001
 
 

@@ -7,12 +7,16 @@ from checks import assert_ended, assert_no_number, disagreements, outcome
 from evidence import say
 from kube import Object
 from scenarios import Kill
-from session import Session
+from session import LONG_RUN_SECONDS, Session
+
+pytestmark = pytest.mark.benchmarks(KILLED)
+# The kills come after the long run, if the long run is in the queue.
+KILLS_SECONDS = LONG_RUN_SECONDS + 600
 
 
 @pytest.fixture(scope="module")
 def kills(session: Session) -> list[Kill]:
-    kills = session.killing.result(900)
+    kills = session.killing.result(KILLS_SECONDS)
     for kill in kills:
         say(f"operator back {kill.back_after_seconds:.1f} s after its death in the phase: {kill.phase}")
     return kills
@@ -57,6 +61,7 @@ def test_every_other_attempt_is_right(session: Session, killed: Object) -> None:
     assert disagreements(session, record, measured) == []
 
 
+@pytest.mark.benchmarks(LONG, NO_INJECTOR, MODELLED)
 def test_what_had_ended_stays_ended(session: Session, killed: Object) -> None:
     for ended in (LONG, NO_INJECTOR, MODELLED):
         known: set[int] = set()

@@ -13,6 +13,8 @@ from kube import Object, conditions, get, kubectl, table
 from scenarios import OPERATOR_NAMESPACE
 from session import Session
 
+# The benchmarks of this module are its own, and it applies them itself.
+pytestmark = pytest.mark.benchmarks()
 SUSPENDED = {"Complete": "False", "Succeeded": "Unknown", "Ready": "False"}
 IN_LINE = ("Waiting", "Queued", "CleaningUp", "Measuring")
 # Until whoever is in the queue has ended.

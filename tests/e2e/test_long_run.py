@@ -13,6 +13,7 @@ from checks import EXACT, PASS, RUNNING, assert_ended, disagreements, kstatus, o
 from kube import Object, get, kubectl, table
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(LONG)
 NUMBER = r"\d[\d.]*(e-?\d+)?"
 FIGURE = rf"{NUMBER}±{NUMBER}"
 # Over all boards: the power is modelled.

@@ -2,11 +2,15 @@
 
 import json
 
+import pytest
+
 import box
+from benchmarks import LONG
 from kube import Object
 from session import Session
 
 
+@pytest.mark.benchmarks(LONG)
 def test_every_part_was_found_during_the_long_run(session: Session, long_run: Object) -> None:
     told = json.loads((box.ARTIFACTS / "memory.json").read_text())
     assert {part.split()[0] for part in told} == {"operator", "meter", "cloudnative-pg"}

@@ -11,6 +11,7 @@ from session import Session
 
 OPERATOR = f"system:serviceaccount:{OPERATOR_NAMESPACE}:frugality-operator"
 EDITOR = "e2e-editor"
+on_ledger = pytest.mark.benchmarks(LONG)
 
 
 def may(user: str, *what: str) -> bool:
@@ -95,17 +96,20 @@ def patch(trial: str, change: object, *how: str) -> str:
     return result.stderr
 
 
+@on_ledger
 def test_editor_may_benchmark_and_read_the_ledger(trial: str) -> None:
     assert may(EDITOR, "create", "frugalitybenchmarks.frugality.dev", "-n", LONG.namespace)
     assert trial in kubectl("get", "fbt", "-n", LONG.namespace, f"--as={EDITOR}").stdout
 
 
+@on_ledger
 @pytest.mark.parametrize("how", [(), ("--subresource=status",)], ids=["spec", "status"])
 def test_editor_may_not_write_the_ledger(trial: str, how: tuple[str, ...]) -> None:
     change = {"spec": {"candidate": "forged"}, "status": {"message": "forged"}}
     assert "(Forbidden)" in patch(trial, change, f"--as={EDITOR}", *how)
 
 
+@on_ledger
 def test_editor_may_not_delete_the_ledger_nor_write_a_verdict(trial: str) -> None:
     deleted = kubectl("delete", "fbt", trial, "-n", LONG.namespace, f"--as={EDITOR}", check=False)
     assert "(Forbidden)" in deleted.stderr
@@ -118,6 +122,7 @@ def test_editor_may_not_delete_the_ledger_nor_write_a_verdict(trial: str) -> Non
     assert "(Forbidden)" in patched.stderr
 
 
+@on_ledger
 def test_not_even_an_administrator_rewrites_an_entry(trial: str) -> None:
     assert "can't be rewritten" in patch(trial, {"spec": {"candidate": "forged"}})
     assert "can't be rewritten" in patch(trial, {"status": {"message": "forged"}}, "--subresource=status")

@@ -8,6 +8,7 @@ from kube import Object, get
 from session import Session
 
 TURN_SECONDS = 600
+scripted = pytest.mark.benchmarks(SCRIPTED)
 MEMBERS = 2
 
 
@@ -18,6 +19,7 @@ def measured(session: Session) -> Object:
     return trial
 
 
+@scripted
 def test_cycles_are_counted_and_what_failed_in_them(session: Session) -> None:
     status = measured(session)["status"]
     figures, k6 = status["requests"], status["k6"]
@@ -33,6 +35,7 @@ def test_cycles_are_counted_and_what_failed_in_them(session: Session) -> None:
     assert "fortio" not in status
 
 
+@scripted
 def test_both_members_of_the_cluster_were_asked(session: Session) -> None:
     trial = measured(session)
     pods = trial["status"]["candidatePods"]
@@ -42,10 +45,12 @@ def test_both_members_of_the_cluster_were_asked(session: Session) -> None:
     assert min(seconds) > 0.2 * max(seconds) > 0, seconds
 
 
+@scripted
 def test_its_figures_are_the_oracles(session: Session) -> None:
     assert disagreements(session, session.record(), [measured(session)]) == []
 
 
+@scripted
 def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
     measured(session)
 
@@ -57,6 +62,7 @@ def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
     session.observer.until(lambda: not left(), 60, "the end of the cluster")
 
 
+@pytest.mark.benchmarks(UNREADABLE_SCRIPT)
 def test_a_script_that_cannot_run_says_why(session: Session) -> None:
     benchmark = session.ended(UNREADABLE_SCRIPT.key, TURN_SECONDS)
     message = assert_ended(benchmark, "Error", "ScriptFailed")

@@ -9,6 +9,7 @@ from evidence import PodSpan
 from kube import Object, get
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(STANDALONE)
 TURN_SECONDS = 600
 
 

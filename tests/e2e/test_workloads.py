@@ -7,6 +7,7 @@ from checks import WITHIN_ONE_PERCENT, disagreements, outcome
 from kube import Object, get
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(BALANCED)
 TURN_SECONDS = 600
 PODS = 3
 
