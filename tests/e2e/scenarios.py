@@ -112,22 +112,35 @@ def kill_in_each_phase(observer: Observer) -> list[Kill]:
 
 @dataclass(frozen=True)
 class Deletion:
-    """What became of a deleted benchmark's objects."""
+    """The objects of a benchmark right before its deletion, and the names of those that remained."""
 
-    before: set[str]
+    before: list[Object]
     left: set[str]
     seconds: float
 
 
-def objects(namespace: str, kinds: str) -> set[str]:
-    """Everything in a namespace but what Kubernetes puts into each, and the volumes claimed from it."""
-    names = set(kubectl("get", kinds, "-n", namespace, "-o", "name", "--ignore-not-found").stdout.split())
-    volumes = {
-        f"persistentvolume/{volume['metadata']['name']}"
+def name_of(resource: Object) -> str:
+    """Kind and name."""
+    return f"{resource['kind']}/{resource['metadata']['name']}"
+
+
+def objects(namespace: str, kinds: str) -> list[Object]:
+    """All objects of a namespace, with the volumes claimed from it. Without those of every namespace."""
+    listed = get(kinds, "-n", namespace)["items"]
+    volumes = [
+        volume
         for volume in get("persistentvolumes")["items"]
         if volume["spec"].get("claimRef", {}).get("namespace") == namespace
-    }
-    return (names | volumes) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+    ]
+    of_every_namespace = {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
+    return [resource for resource in (*listed, *volumes) if name_of(resource) not in of_every_namespace]
+
+
+def owners(resource: Object, by_uid: dict[str, Object]) -> list[Object]:
+    """An object's owners, their owners, and so on."""
+    direct = [by_uid.get(owner["uid"]) for owner in resource["metadata"].get("ownerReferences", [])]
+    known = [owner for owner in direct if owner is not None]
+    return [*known, *(further for owner in known for further in owners(owner, by_uid))]
 
 
 def delete_under_load(observer: Observer) -> Deletion:
@@ -155,11 +168,11 @@ def delete_under_load(observer: Observer) -> Deletion:
     begin = time.monotonic()
     kubectl("delete", "fb", DELETED.name, "-n", DELETED.namespace)
     say(f"deleted {DELETED.key} under load; {len(before)} objects are to go")
-    left = set(before)
+    left = set(map(name_of, before))
 
     def is_gone() -> bool:
         nonlocal left
-        left = objects(DELETED.namespace, kinds)
+        left = set(map(name_of, objects(DELETED.namespace, kinds)))
         return not left
 
     with contextlib.suppress(waiting.NotSeenError):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import kube
+import scenarios
 import stand_in_kepler
 import stand_in_plug
 import waiting
@@ -29,6 +30,21 @@ def test_a_table_has_cells_with_spaces_and_blank_ones() -> None:
     assert (first["J/REQ"], first["TRIALS"], first["AGE"]) == ("", "10/10", "9m")
     assert (second["NAME"], second["VERDICT"], second["TRIALS"]) == ("other", "", "0/2")
     assert kube.table("No resources found\n") == []
+
+
+def test_owners_are_found_over_several_steps() -> None:
+    def resource(kind: str, uid: str, *owned_by: str) -> kube.Object:
+        references = [{"uid": owner} for owner in owned_by]
+        return {"kind": kind, "metadata": {"name": "it", "uid": uid, "ownerReferences": references}}
+
+    pod = resource("Pod", "3", "2", "gone")
+    listed = [resource("Deployment", "1"), resource("ReplicaSet", "2", "1"), pod]
+    by_uid = {each["metadata"]["uid"]: each for each in listed}
+    assert [scenarios.name_of(owner) for owner in scenarios.owners(pod, by_uid)] == [
+        "ReplicaSet/it",
+        "Deployment/it",
+    ]
+    assert scenarios.owners({"kind": "Endpoints", "metadata": {"name": "it"}}, by_uid) == []
 
 
 # ---- the stand-in for Kepler ---------------------------------------------------------------------
