@@ -7,15 +7,17 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kube import KubectlError, Object, Watch, conditions, kubectl
+from oracle import unix_seconds
 
 UID_LABEL = "frugality.dev/benchmark-uid"
 ROLE_LABEL = "frugality.dev/role"
 TRIAL_LABEL = "frugality.dev/trial"
+RUN_LABEL = "frugality.dev/run"
 BEGUN = time.monotonic()
 T = TypeVar("T")
 # pytest shows a test's output after it; progress is for who waits now.
@@ -45,14 +47,23 @@ class Moment:
 
 @dataclass
 class PodSpan:
-    """When the containers of a benchmark's pod ran, as seen from here (Unix seconds)."""
+    """A benchmark's pod as seen from here. All times are Unix seconds."""
 
     pod: str
     benchmark: str
     role: str
     node: str
     begin: float
+    """When a container was first seen to run."""
     end: float | None = None
+    """When the last container was seen to have ended."""
+    run: str = ""
+    trial: str = ""
+    created: float = 0.0
+    ready: set[float] = field(default_factory=set)
+    """Each time at which the API server says that the pod became ready."""
+    injector_ended: float | None = None
+    """When the container `injector` ended, by its kubelet."""
 
 
 def key_of(resource: Object) -> str:
@@ -180,12 +191,25 @@ class Observer:
         runs = event != "DELETED" and _runs(pod)
         span = self.spans.get(uid)
         if span is None and runs:
-            node = pod["spec"].get("nodeName", "")
-            role = labels.get(ROLE_LABEL, "")
-            self.spans[uid] = PodSpan(key_of(pod), labels[UID_LABEL], role, node, time.time())
+            span = self.spans[uid] = PodSpan(
+                pod=key_of(pod),
+                benchmark=labels[UID_LABEL],
+                role=labels.get(ROLE_LABEL, ""),
+                node=pod["spec"].get("nodeName", ""),
+                begin=time.time(),
+                run=labels.get(RUN_LABEL, ""),
+                trial=labels.get(TRIAL_LABEL, ""),
+                created=unix_seconds(pod["metadata"]["creationTimestamp"]),
+            )
         elif span is not None:
             # A container may be started after another; the pod has ended when the last one has.
             span.end = None if runs else span.end or time.time()
+        if span is None:
+            return
+        if is_ready(pod):
+            span.ready.add(unix_seconds(conditions(pod)["Ready"]["lastTransitionTime"]))
+        if "terminated" in (state := container(pod, "injector")):
+            span.injector_ended = unix_seconds(state["terminated"]["finishedAt"])
 
     def _keep_log(self, pod: Object) -> None:
         trial = pod["metadata"]["labels"][TRIAL_LABEL]
@@ -244,6 +268,11 @@ class Observer:
             if pod["metadata"]["namespace"] == namespace
             and pod["metadata"].get("labels", {}).get("app.kubernetes.io/name") == name
         ]
+
+    def spans_now(self) -> dict[str, PodSpan]:
+        """The pods that were seen to run, by their UID."""
+        with self._changed:
+            return dict(self.spans)
 
     def moments(self, key: str) -> list[Moment]:
         with self._changed:

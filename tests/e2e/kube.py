@@ -65,6 +65,12 @@ def get(*arguments: str) -> Object:
     return json.loads(kubectl("get", *arguments, "-o", "json").stdout)
 
 
+def duration_seconds(text: str) -> float:
+    """A duration as a spec has it, for example ``1m30s``."""
+    units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+    return sum(int(count) * units[unit] for count, unit in re.findall(r"(\d+)(ms|s|m|h)", text))
+
+
 def summarize(benchmark: Object) -> str:
     """What ``frugality-operator summarize`` makes of it."""
     return _operator("summarize", benchmark)

@@ -27,8 +27,9 @@ CGROUPS = Path("/sys/fs/cgroup")
 HERTZ = 10.0
 # A sample that took longer to read than this was interrupted: its time is not known well enough.
 LONGEST_READ_SECONDS = 0.005
-# The meter splits energy among pods in steps of this length; so does the oracle, on its own grid.
-STEP_SECONDS = 0.5
+# The meter divides energy among pods in steps of this length (`meter.interval` in hack/box-values.yaml).
+# The oracle does the same, but its steps begin at other times.
+STEP_SECONDS = 0.25
 # Student's t for 95 % on both sides, by degrees of freedom (any table of it).
 STUDENT_T_95 = {1: 12.706205, 2: 4.302653, 3: 3.182446, 4: 2.7764451052, 5: 2.570582, 9: 2.262157}
 # The same for the claims of a first try, 5 % · 6/π² on both sides together.
@@ -196,7 +197,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Requests:
-    """The measured run, from the load generator's own JSON; of k6, its cycles; of a program, its executions."""
+    """The measured run by the load generator's JSON: requests, cycles of k6, or executions of a program."""
 
     start: float
     seconds: float
@@ -279,6 +280,32 @@ def unix_seconds(text: str) -> float:
     return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) - offset + float(fraction or 0)
 
 
+@dataclass(frozen=True)
+class Window:
+    """An interval, in Unix seconds."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt's pods, by UID, and its idle baselines."""
+
+    candidate: Sequence[str]
+    database: Sequence[str]
+    idle_before: Window
+    idle_after: Window
+
+    @property
+    def baselines(self) -> tuple[Window, Window]:
+        return self.idle_before, self.idle_after
+
+
 Figures = dict[str, float | None]
 
 
@@ -292,12 +319,12 @@ def request_figures(requests: Requests) -> Figures:
     }
 
 
-def energy_figures(record: Record, model: Model, requests: Requests, trial: Mapping[str, Any]) -> Figures:
+def energy_figures(record: Record, model: Model, requests: Requests, attempt: Attempt) -> Figures:
     """What a trial's ``energy`` must say, each figure by its own definition."""
     start, end = requests.start, requests.end
-    candidate, database = trial["candidatePods"], trial.get("databasePods", [])
+    candidate, database = attempt.candidate, attempt.database
     gross = model.node_joules(record, start, end)
-    idle = [_mean_watts(record, model, trial[name]) for name in ("idleBefore", "idleAfter")]
+    idle = [model.node_joules(record, it.start, it.end) / it.seconds for it in attempt.baselines]
     net = gross - (end - start) * sum(idle) / 2
     of_candidate = model.pods_joules(record, candidate, start, end)
     of_database = model.pods_joules(record, database, start, end) if database else None
@@ -325,9 +352,11 @@ def energy_figures(record: Record, model: Model, requests: Requests, trial: Mapp
     }
 
 
-def _mean_watts(record: Record, model: Model, window: Mapping[str, float]) -> float:
-    start, end = window["startUnixSeconds"], window["endUnixSeconds"]
-    return model.node_joules(record, start, end) / (end - start)
+def idle_cpus(record: Record, pods: Iterable[str], attempt: Attempt) -> float:
+    """CPUs that pods used in both baselines together."""
+    seconds = sum(window.seconds for window in attempt.baselines)
+    used = sum(record.pods[uid].used(it.start, it.end) for uid in pods for it in attempt.baselines)
+    return used / seconds
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from kube import Object, get, kubectl
 from memory import Memory
 
 T = TypeVar("T")
-# How long the long run may take, with its time in the queue. All other benchmarks have deadlines of their own.
+# How long the long run may take. All other benchmarks have their own deadlines.
 LONG_RUN_SECONDS = 1500
 
 

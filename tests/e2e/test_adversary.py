@@ -528,4 +528,5 @@ def test_the_forged_meter_was_never_asked(adversary: User) -> None:
     logs = kubectl("logs", "meter", "-n", NAMESPACE).stdout
     assert "/metrics" not in logs
     meters = [status["energy"]["meter"] for name in ("script", "burner") for status in measured(name)]
-    assert len(meters) > 1 and all(meter == meters[0] for meter in meters), meters
+    assert len(meters) > 1
+    assert all(meter == meters[0] for meter in meters), meters

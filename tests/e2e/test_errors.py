@@ -10,9 +10,8 @@ import pytest
 
 from benchmarks import ANSWERS_500, AS_ROOT, CRASHES, NO_DATABASE, NO_IMAGE, WRONG_PORT, Benchmark
 from checks import assert_ended, assert_no_number, beside_oracle, outcome
+from kube import duration_seconds
 from session import Session
-
-SECONDS = {"m": 60, "s": 1}
 
 
 @pytest.mark.parametrize(
@@ -37,8 +36,7 @@ def test_error_has_its_reason_in_time_and_no_number(
     moments = session.observer.moments(benchmark.key)
     begun = min(m.at for m in moments if m.reason not in ("", "Queued", "Waiting", "CleaningUp"))
     over = min(m.at for m in moments if m.status.get("verdict"))
-    deadline = benchmark.spec["deadline"]
-    assert over - begun < int(deadline[:-1]) * SECONDS[deadline[-1]]
+    assert over - begun < duration_seconds(benchmark.spec["deadline"])
 
 
 @pytest.mark.benchmarks(ANSWERS_500)

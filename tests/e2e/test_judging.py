@@ -49,7 +49,7 @@ def test_a_budget_that_cannot_be_met_fails_with_numbers(
     # A first try is judged at 96.96 %, and a figure is shown with its 95 %.
     judged = budget["figure"]
     assert judged["value"] == figure["value"]
-    assert judged["lower"] < figure["lower"] and figure["upper"] < judged["upper"]
+    assert judged["lower"] < figure["lower"] < figure["upper"] < judged["upper"]
     # The accuracy of the box's made-up board is unknown: the figure stands without its interval, and the message says so.
     assert figure["expanded"]["repeatabilityOnly"]
     assert any(abs(told / figure["value"] - 1) < 0.006 for told in numbers(message)), message

@@ -1,6 +1,7 @@
 """The oracle against nodes whose truth is known, and against wrong figures. Needs no cluster."""
 
 import copy
+import dataclasses
 import itertools
 import json
 import math
@@ -16,7 +17,7 @@ import box
 import oracle
 import waiting
 from kube import ROOT
-from oracle import Cgroup, Model, Record, Requests
+from oracle import Attempt, Cgroup, Model, Record, Requests, Window
 
 MODEL = Model(idle_watts=3.0, watts_per_cpu=2.0, cpus=1)
 BEGIN = 1_800_000_000.0
@@ -48,13 +49,9 @@ def fortio() -> dict:
 
 
 @pytest.fixture
-def trial() -> dict:
-    return {
-        "candidatePods": [CANDIDATE],
-        "databasePods": [DATABASE],
-        "idleBefore": {"startUnixSeconds": BEGIN + 2, "endUnixSeconds": BEGIN + 7},
-        "idleAfter": {"startUnixSeconds": BEGIN + 45, "endUnixSeconds": BEGIN + 50},
-    }
+def attempt() -> Attempt:
+    baselines = Window(BEGIN + 2, BEGIN + 7), Window(BEGIN + 45, BEGIN + 50)
+    return Attempt([CANDIDATE], [DATABASE], *baselines)
 
 
 @pytest.fixture
@@ -62,8 +59,8 @@ def window() -> Requests:
     return Requests(BEGIN + 15, seconds=20, total=1010, successes=1000, rate=50, milliseconds=2)
 
 
-def test_energy_of_a_steady_load_is_what_can_be_computed_by_hand(trial: dict, window: Requests) -> None:
-    figures = oracle.energy_figures(synthetic(), MODEL, window, trial)
+def test_energy_of_a_steady_load_is_what_can_be_computed_by_hand(attempt: Attempt, window: Requests) -> None:
+    figures = oracle.energy_figures(synthetic(), MODEL, window, attempt)
     by_hand = {
         "nodeJoules": 20 * (3 + 2 * 0.8),
         "grossJoulesPerRequest": 0.092,
@@ -80,27 +77,27 @@ def test_energy_of_a_steady_load_is_what_can_be_computed_by_hand(trial: dict, wi
         assert figures[name] == pytest.approx(value, rel=1e-4), name
 
 
-def test_window_across_a_step_counts_each_side_by_its_own_use(trial: dict) -> None:
+def test_window_across_a_step_counts_each_side_by_its_own_use(attempt: Attempt) -> None:
     window = Requests(BEGIN, 20, 1, 1, 1.0, 1.0)
     record = synthetic()
     with pytest.raises(ValueError, match="does not reach"):
-        oracle.energy_figures(record, MODEL, window, trial)
+        oracle.energy_figures(record, MODEL, window, attempt)
     window = Requests(BEGIN + 1, 18, 1, 1, 1.0, 1.0)
-    figures = oracle.energy_figures(record, MODEL, window, trial)
+    figures = oracle.energy_figures(record, MODEL, window, attempt)
     assert figures["nodeJoules"] == pytest.approx(3 * 18 + 2 * (9 * 0.1 + 9 * 0.8), rel=1e-3)
     # Nine seconds of nothing, nine of load: the mean use over all would give other joules.
     assert figures["attributed.candidateJoules"] == pytest.approx(9 * (3 + 2 * 0.8) * 0.5, rel=5e-3)
 
 
-def test_two_cpus_halve_what_is_attributed(trial: dict, window: Requests) -> None:
+def test_two_cpus_halve_what_is_attributed(attempt: Attempt, window: Requests) -> None:
     two = Model(3.0, 2.0, cpus=2)
-    figures = oracle.energy_figures(synthetic(), two, window, trial)
+    figures = oracle.energy_figures(synthetic(), two, window, attempt)
     assert figures["attributed.candidateJoules"] == pytest.approx(20 * 4.6 * 0.25, rel=1e-4)
 
 
-def test_without_database_and_without_success_there_are_no_such_figures(trial: dict) -> None:
-    del trial["databasePods"]
-    figures = oracle.energy_figures(synthetic(), MODEL, Requests(BEGIN + 15, 20, 10, 0, None, None), trial)
+def test_without_database_and_without_success_there_are_no_such_figures(attempt: Attempt) -> None:
+    alone = dataclasses.replace(attempt, database=[])
+    figures = oracle.energy_figures(synthetic(), MODEL, Requests(BEGIN + 15, 20, 10, 0, None, None), alone)
     absent = {name for name, value in figures.items() if value is None}
     assert absent == {
         "grossJoulesPerRequest",
@@ -166,8 +163,8 @@ def test_times_of_go_are_read(text: str, seconds: float) -> None:
     assert oracle.unix_seconds(text) == pytest.approx(seconds, abs=1e-6)
 
 
-def test_figures_that_agree_pass_and_any_that_does_not_is_told(trial: dict, window: Requests) -> None:
-    true = oracle.energy_figures(synthetic(), MODEL, window, trial)
+def test_figures_that_agree_pass_and_any_that_does_not_is_told(attempt: Attempt, window: Requests) -> None:
+    true = oracle.energy_figures(synthetic(), MODEL, window, attempt)
     told: dict = {"attributed": {}, "cpu": {}}
     for path, value in true.items():
         *parents, name = path.split(".")
