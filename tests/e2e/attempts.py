@@ -1,6 +1,6 @@
 """An attempt as the observer saw it: pods by the API server, windows by readiness and the injector's log.
 
-The ledger must say the same. Only then the oracle computes figures, and it uses what was seen.
+The ledger must agree. Only then the oracle computes figures, from the observed pods and windows.
 """
 
 from collections.abc import Mapping, Sequence

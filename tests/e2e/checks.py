@@ -1,4 +1,4 @@
-"""Questions that several tests ask."""
+"""Checks that several tests share."""
 
 import attempts
 import oracle
@@ -29,8 +29,8 @@ WITHIN_ONE_PERCENT = 0.01
 WITHIN_TWO_PERCENT = 0.02
 FEW_CONNECTIONS = 64
 # Kepler's share is quadratic in the use of the CPU. If a program begins or ends in one of the meter's
-# intervals of h = 0.25 s, the share is off by up to h/4 seconds of full power. The oracle's intervals begin at
-# other times. The shortest program here runs for 1.2 s. Both of its ends can be off by 2·(h/4)/1.2 = 10 %.
+# intervals of h = 0.25 s, the share is off by up to h/4 seconds of full power. The oracle's intervals begin
+# at other times. The shortest program here runs for 1.2 s. Both of its ends can be off by 2·(h/4)/1.2 = 10 %.
 # The ends of many executions lie at all places of an interval, and are off by half of this on average.
 SHARE_OF_A_PROGRAM = 0.05
 
@@ -49,7 +49,7 @@ def kstatus(found: dict[str, Object]) -> dict[str, str]:
 
 
 def assert_ended(benchmark: Object, verdict: str, reason: str) -> str:
-    """Verdict, reason, conditions and generation of an ended benchmark; returns the message."""
+    """Checks verdict, reason, conditions and generation of an ended benchmark. Returns the message."""
     status, found = benchmark["status"], conditions(benchmark)
     assert (status["verdict"], found["Complete"]["reason"]) == (verdict, reason), found["Complete"]["message"]
     assert kstatus(found) == {"Pass": PASS, "Reported": REPORTED}.get(verdict, OTHER_END)
@@ -61,7 +61,7 @@ def assert_ended(benchmark: Object, verdict: str, reason: str) -> str:
 
 
 def assert_no_number(benchmark: Object) -> None:
-    """Neither a figure nor a winner, and blank columns."""
+    """Checks that there is no figure and no winner, and that the columns are blank."""
     status = benchmark["status"]
     figures = (
         "results",
@@ -82,10 +82,10 @@ def outcome(trial: Object) -> str:
     return trial.get("status", {}).get("outcome", "")
 
 
-def beside_oracle(session: Session, record: oracle.Record, trial: Object) -> list[oracle.Deviation]:
-    """Every figure of a measured trial with the oracle's.
+def next_to_oracle(session: Session, record: oracle.Record, trial: Object) -> list[oracle.Deviation]:
+    """Every figure of a measured trial, next to the oracle's.
 
-    The pods and windows of the ledger must be the ones that were seen.
+    The pods and windows of the ledger must agree with the observed ones.
     """
     name, status = trial["metadata"]["name"], trial["status"]
     observer = session.observer
@@ -95,7 +95,7 @@ def beside_oracle(session: Session, record: oracle.Record, trial: Object) -> lis
     benchmark = observer.benchmarks[f"{trial['metadata']['namespace']}/{trial['spec']['benchmark']}"]
     idle_seconds = duration_seconds(benchmark["spec"]["trials"]["idleBaseline"])
     attempt, faults = attempts.seen(trial, observer.spans_now(), requests, idle_seconds)
-    assert faults == [], f"{name}: the ledger is not what was seen"
+    assert faults == [], f"{name}: the ledger differs from the observation"
     true = oracle.energy_figures(record, session.model, requests, attempt)
     withheld = status["energy"].get("netWithheld")
     assert net_may_be(record, attempt, true, withheld), f"{name}: {withheld or 'net joules are not withheld'}"
@@ -137,10 +137,10 @@ def net_may_be(
 
 
 def disagreements(session: Session, record: oracle.Record, trials: list[Object]) -> list[str]:
-    """The figures of these trials that are not the oracle's; all are kept for the table at the end."""
+    """The figures of these trials that differ from the oracle's. All figures go to the table at the end."""
     wrong = []
     for trial in trials:
-        found = beside_oracle(session, record, trial)
+        found = next_to_oracle(session, record, trial)
         session.deviations += found
         wrong += [f"{trial['metadata']['name']}: {deviation}" for deviation in found if deviation.is_wrong]
     return wrong

@@ -29,7 +29,7 @@ def remove_namespaces(namespaces: list[str], wait: bool) -> None:
 
 @contextlib.contextmanager
 def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[Session]:
-    """A watched cluster with these namespaces, new and empty; they go at the end."""
+    """A watched cluster with these namespaces, new and empty. They are deleted at the end."""
     global _session
     others = [
         f"{fb['metadata']['namespace']}/{fb['metadata']['name']}"
@@ -49,7 +49,7 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
     try:
         for namespace in namespaces:
             kubectl("create", "namespace", namespace)
-            # Every pod of a benchmark must satisfy it.
+            # Every pod of a benchmark must satisfy this standard.
             kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
         yield _session
     finally:
@@ -60,7 +60,7 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
         if request.session.testsfailed and os.environ.get("E2E_KEEP") == "1":
             say(f"kept the namespaces {', '.join(namespaces)}")
         else:
-            # All that is left in them is the ledger: nothing that would take long, or disturb.
+            # Only the ledger is left in them, so the deletion is quick and disturbs nothing.
             remove_namespaces(namespaces, wait=False)
 
 
@@ -109,7 +109,7 @@ def pytest_report_collectionfinish(items: list[pytest.Item]) -> str:
 # ---- reports -------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(hookwrapper=True)  # as Debian's pytest wants it
+@pytest.hookimpl(hookwrapper=True)  # Debian's pytest has no newer form of it.
 def pytest_runtest_makereport() -> Generator[None, Any, None]:
     global _failures_shown
     report = (yield).get_result()
@@ -142,7 +142,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if deviation.relative > known.relative:
             worst[deviation.figure] = deviation
     if worst:
-        terminalreporter.section("the operator's figures beside the oracle's: the largest deviation of each")
+        terminalreporter.section("the operator's figures next to the oracle's: the largest deviation of each")
         for name, deviation in sorted(worst.items()):
             write(f"{name:48} {100 * deviation.relative:10.6f} %   allowed {100 * deviation.tolerance:g} %")
     memory = _session.memory.summary()

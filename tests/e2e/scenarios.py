@@ -1,6 +1,7 @@
-"""What is done to the operator and to benchmarks while they run."""
+"""Interventions during the session: the operator is killed, a benchmark is deleted."""
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -14,25 +15,25 @@ from evidence import TRIAL_LABEL, Observer, container, is_ready, say
 from kube import OPERATOR_NAMESPACE, Object, get, kubectl
 
 OPERATOR = "frugality-operator"
-# Until its turn comes.
+# The time in the queue.
 LONG_WAIT_SECONDS = 1200
-# From one phase to the next, with a restart of the operator in between.
+# From one phase to the next. The operator restarts in this time.
 PHASE_SECONDS = 120
 # From the injector's start to the middle of the measured run: after 2 s of warm-up.
 INTO_LOAD_SECONDS = 9
 # From the injector's end to the middle of the idle baseline, which begins 3 s later.
 INTO_IDLE_AFTER_SECONDS = 5.5
-# Longest time in which all objects of a deleted benchmark must go.
+# Within this time no object of a deleted benchmark must be left.
 DELETION_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One death of the operator."""
+    """One kill of the operator."""
 
     phase: str
     trial: str | None
-    """Name of the attempt that was open."""
+    """Name of the open attempt."""
     back_after_seconds: float
 
 
@@ -42,7 +43,7 @@ def open_trial(observer: Observer, key: str) -> Object | None:
 
 
 def kill_operator(observer: Observer, phase: str, key: str = KILLED.key) -> Kill:
-    """Ends the operator's process as a crash does, and its pod, so that no back-off delays the next."""
+    """Kills the operator's process like a crash. Deletes its pod, because a back-off delays restarts."""
     pods = observer.pods_named(OPERATOR_NAMESPACE, OPERATOR)
     assert len(pods) == 1, f"{len(pods)} operators"
     uid, name = pods[0]["metadata"]["uid"], pods[0]["metadata"]["name"]
@@ -112,7 +113,7 @@ def kill_in_each_phase(observer: Observer) -> list[Kill]:
 
 @dataclass(frozen=True)
 class Deletion:
-    """The objects of a benchmark right before its deletion, and the names of those that remained."""
+    """The objects of a benchmark right before its deletion, and the names of the objects that remained."""
 
     before: list[Object]
     left: set[str]
@@ -125,8 +126,10 @@ def name_of(resource: Object) -> str:
 
 
 def objects(namespace: str, kinds: str) -> list[Object]:
-    """All objects of a namespace, with the volumes claimed from it. Without those of every namespace."""
-    listed = get(kinds, "-n", namespace)["items"]
+    """All objects of a namespace and its volumes, except the objects that each namespace has."""
+    # Without any object, kubectl prints nothing.
+    text = kubectl("get", kinds, "-n", namespace, "-o", "json", "--ignore-not-found").stdout
+    listed = json.loads(text)["items"] if text.strip() else []
     volumes = [
         volume
         for volume in get("persistentvolumes")["items"]
@@ -161,13 +164,13 @@ def delete_under_load(observer: Observer) -> Deletion:
     observer.until(
         is_loaded,
         LONG_WAIT_SECONDS,
-        "load on the benchmark that is to be deleted",
+        "load on the benchmark before its deletion",
     )
     waiting.hold(3, is_loaded, f"load on {DELETED.key}")
     before = objects(DELETED.namespace, kinds)
     begin = time.monotonic()
     kubectl("delete", "fb", DELETED.name, "-n", DELETED.namespace)
-    say(f"deleted {DELETED.key} under load; {len(before)} objects are to go")
+    say(f"deleted {DELETED.key} under load; {len(before)} objects must go")
     left = set(map(name_of, before))
 
     def is_gone() -> bool:

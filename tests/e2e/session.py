@@ -1,4 +1,4 @@
-"""What the tests look at: the watched cluster, the oracle, and what is done to the run meanwhile."""
+"""The session that tests use: the watched cluster, the oracle, and the interventions."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ LONG_RUN_SECONDS = 1500
 
 @dataclass
 class Session:
-    """What the tests look at."""
+    """The watched cluster, the oracle and the interventions."""
 
     observer: Observer
     memory: Memory
@@ -49,7 +49,7 @@ class Session:
 
 
 def meter_model() -> oracle.Model:
-    """The constants that the meter was installed with, and the CPUs that the node really has."""
+    """The constants of the installed meter's model, and the number of the node's CPUs."""
     meter = get("daemonset", "frugality-meter", "-n", scenarios.OPERATOR_NAMESPACE)
     env = {e["name"]: e.get("value") for e in meter["spec"]["template"]["spec"]["containers"][0]["env"]}
     cpus = box.measured_cpus()
@@ -64,13 +64,13 @@ def meter_model() -> oracle.Model:
 
 
 def in_background(name: str, work: Callable[[Observer], T], observer: Observer) -> Future[T]:
-    """A thread whose result, or failure, a test fetches."""
+    """Runs work in a thread. A test fetches its result or its failure."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work(observer))
-        except BaseException as error:  # the test raises it again
+        except BaseException as error:  # The test raises the error again.
             say(f"{name}: {error}")
             future.set_exception(error)
 
@@ -79,9 +79,9 @@ def in_background(name: str, work: Callable[[Observer], T], observer: Observer) 
 
 
 def start_recorder(node: str, path: Path) -> subprocess.Popen[bytes]:
-    """The oracle's record of a node's CPU accounting, from now on."""
+    """Starts the oracle's record of a node's CPU accounting."""
     cgroup = f"{box.CGROUP_ROOT}/{node}"
-    # An older session's record would look like this one's.
+    # A record of an older session would look like a record of this session.
     path.unlink(missing_ok=True)
     process = subprocess.Popen(
         [sys.executable, oracle.__file__, "record", "--cgroup", cgroup, "--file", str(path)]

@@ -1,8 +1,9 @@
-"""Whether a ledger that differs from what was seen is found, and the tolerances. Needs no cluster."""
+"""Differences between ledger and observation, and the tolerances. Needs no cluster."""
 
 import copy
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
@@ -23,7 +24,7 @@ AFTER = READY + 38.4
 Spans = dict[str, PodSpan]
 
 
-def pod(role: str, node: str = "pi-1", **more: object) -> PodSpan:
+def pod(role: str, node: str = "pi-1", **more: Any) -> PodSpan:
     known = PodSpan(f"ns/{role}", "uid", role, node, begin=READY - 5, run=RUN, trial=NAME, created=READY - 6)
     return dataclasses.replace(known, ready={READY - 2}, **more)
 
@@ -57,7 +58,7 @@ def trial() -> Object:
     }
 
 
-def test_a_ledger_that_is_what_was_seen_has_no_fault(trial: Object, spans: Spans) -> None:
+def test_a_ledger_that_agrees_has_no_fault(trial: Object, spans: Spans) -> None:
     attempt, faults = attempts.seen(trial, spans, REQUESTS, IDLE)
     assert faults == []
     assert (attempt.candidate, attempt.database) == (("a", "b"), ("db",))
@@ -162,8 +163,8 @@ def test_tolerances_depend_on_the_load_and_the_figure_only(
     ("idle_cpus", "net", "withheld", "right"),
     [
         (0.001, 50.0, None, True),
-        (0.001, 50.0, "net energy of 50 J cannot be told from 0", False),
-        (0.001, 1.0, "net energy of 1 J cannot be told from 0", True),
+        (0.001, 50.0, "net energy of 50 J is below the detection limit", False),
+        (0.001, 1.0, "net energy of 1 J is below the detection limit", True),
         (0.2, 50.0, "the candidate's pods used 0.200 CPUs", True),
         (0.2, 50.0, None, False),
     ],

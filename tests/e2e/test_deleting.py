@@ -1,4 +1,4 @@
-"""A benchmark deleted under load leaves nothing behind, and the queue goes on."""
+"""A benchmark that is deleted under load leaves nothing behind, and the queue continues."""
 
 from collections.abc import Iterable
 
@@ -9,12 +9,12 @@ from scenarios import Deletion, name_of, owners
 from session import Session
 
 pytestmark = pytest.mark.benchmarks(DELETED)
-# What the operator creates for a benchmark with a database of CloudNativePG, and what Kubernetes makes of it.
+# The kinds that the operator creates for a benchmark with CloudNativePG, and Kubernetes for these kinds.
 OF_OPERATOR = {
     *("FrugalityBenchmark", "FrugalityTrial", "Cluster", "Deployment", "ReplicaSet", "Job", "Pod"),
     *("Service", "EndpointSlice"),
 }
-# Without these there is no database: what CloudNativePG creates for a Cluster in each of its versions.
+# The kinds that CloudNativePG creates for a Cluster in each of its versions.
 OF_CLOUDNATIVEPG = {
     *("Pod", "PersistentVolumeClaim", "Secret", "Service", "EndpointSlice"),
     *("ServiceAccount", "Role", "RoleBinding"),
@@ -69,7 +69,7 @@ def test_nothing_of_it_is_left_after_a_minute(deletion: Deletion) -> None:
 
 
 @pytest.mark.benchmarks(KILLED)
-def test_the_next_in_the_queue_goes_on(session: Session, deletion: Deletion) -> None:
+def test_the_next_benchmark_in_the_queue_begins(session: Session, deletion: Deletion) -> None:
     def goes_on() -> bool:
         return session.observer.reason(KILLED.key) in ("StartingDatabase", "Seeding", "Measuring") or (
             session.observer.is_complete(KILLED.key)

@@ -1,4 +1,4 @@
-"""The operator killed in each phase: the run goes on, and every figure is right or its attempt void."""
+"""The operator is killed in each phase. The run continues, and an attempt is either right or void."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def killed(session: Session, kills: list[Kill]) -> Object:
     return session.ended(KILLED.key, 400)
 
 
-def test_it_was_killed_once_in_each_phase(kills: list[Kill]) -> None:
+def test_the_operator_was_killed_once_in_each_phase(kills: list[Kill]) -> None:
     phases = ["database start", "seeding", "server start", "idle before", "load", "idle after"]
     assert [kill.phase for kill in kills] == phases
 
@@ -53,7 +53,7 @@ def test_an_attempt_whose_readings_were_lost_is_void(
     assert killed["status"]["progress"]["voidAttempts"] >= 2
 
 
-def test_every_other_attempt_is_right(session: Session, killed: Object) -> None:
+def test_every_other_attempt_agrees_with_the_oracle(session: Session, killed: Object) -> None:
     trials = session.observer.trials_of(KILLED.key)
     assert {outcome(trial) for trial in trials} == {"Measured", "Void"}
     measured = [trial for trial in trials if outcome(trial) == "Measured"]
@@ -62,7 +62,7 @@ def test_every_other_attempt_is_right(session: Session, killed: Object) -> None:
 
 
 @pytest.mark.benchmarks(LONG, NO_INJECTOR, MODELLED)
-def test_what_had_ended_stays_ended(session: Session, killed: Object) -> None:
+def test_ended_benchmarks_stay_ended(session: Session, killed: Object) -> None:
     for ended in (LONG, NO_INJECTOR, MODELLED):
         known: set[int] = set()
         for moment in session.observer.moments(ended.key):

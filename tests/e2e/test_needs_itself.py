@@ -53,7 +53,7 @@ def test_a_test_that_uses_the_session_and_declares_nothing_is_refused() -> None:
     check_declared([item(())])
 
 
-def test_a_test_with_a_session_of_its_own_declares_nothing() -> None:
+def test_a_module_with_its_own_session_declares_nothing() -> None:
     own = item()
     own.module.session = "another fixture"
     check_declared([own])
@@ -100,7 +100,7 @@ def test_the_complete_suite_applies_all_in_the_order_of_the_queue() -> None:
         ("test_admission or test_operator_may_not", []),
     ],
 )
-def test_a_selection_applies_only_what_it_needs(expression: str, expected: list[Benchmark]) -> None:
+def test_a_selection_applies_only_its_benchmarks(expression: str, expected: list[Benchmark]) -> None:
     assert reported(*default_suite(), "-k", expression) == [benchmark.key for benchmark in expected]
 
 

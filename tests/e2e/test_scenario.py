@@ -1,4 +1,4 @@
-"""A script instead of a request: its cycles are what is counted, and a cluster's members find each other."""
+"""A script instead of a request: the operator counts cycles. The members of the cluster find each other."""
 
 import pytest
 
@@ -20,13 +20,13 @@ def measured(session: Session) -> Object:
 
 
 @scripted
-def test_cycles_are_counted_and_what_failed_in_them(session: Session) -> None:
+def test_cycles_and_their_failed_checks_are_counted(session: Session) -> None:
     status = measured(session)["status"]
     figures, k6 = status["requests"], status["k6"]
     assert figures["successes"] > 100
     assert figures["requests"] == figures["successes"] + figures["errors"]
     assert figures["requestsPerCycle"] == pytest.approx(2, rel=0.02)
-    # By the script's own count every tenth cycle of an agent fails.
+    # The script lets every tenth cycle of an agent fail.
     assert figures["errorRate"] == pytest.approx(0.1, abs=0.02)
     assert k6["checks"]["is no tenth"]["failed"] == pytest.approx(figures["errors"], abs=4)
     assert k6["checks"]["was created"]["failed"] == 0
@@ -36,7 +36,7 @@ def test_cycles_are_counted_and_what_failed_in_them(session: Session) -> None:
 
 
 @scripted
-def test_both_members_of_the_cluster_were_asked(session: Session) -> None:
+def test_both_members_of_the_cluster_served_requests(session: Session) -> None:
     trial = measured(session)
     pods = trial["status"]["candidatePods"]
     assert len(pods) == MEMBERS
@@ -46,12 +46,12 @@ def test_both_members_of_the_cluster_were_asked(session: Session) -> None:
 
 
 @scripted
-def test_its_figures_are_the_oracles(session: Session) -> None:
+def test_its_figures_agree_with_the_oracle(session: Session) -> None:
     assert disagreements(session, session.record(), [measured(session)]) == []
 
 
 @scripted
-def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+def test_only_the_ledger_is_left(session: Session) -> None:
     measured(session)
 
     def left() -> list[str]:
@@ -63,7 +63,7 @@ def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
 
 
 @pytest.mark.benchmarks(UNREADABLE_SCRIPT)
-def test_a_script_that_cannot_run_says_why(session: Session) -> None:
+def test_a_script_that_cannot_run_is_reported(session: Session) -> None:
     benchmark = session.ended(UNREADABLE_SCRIPT.key, TURN_SECONDS)
     message = assert_ended(benchmark, "Error", "ScriptFailed")
     assert "options set vus, which is the benchmark's to say" in message

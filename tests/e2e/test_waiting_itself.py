@@ -1,4 +1,4 @@
-"""The waits that poll, and what they ask the kernel. Needs no cluster."""
+"""The waits that poll, and their questions to the kernel. Needs no cluster."""
 
 import ast
 import os
@@ -14,7 +14,7 @@ import pytest
 import box
 import waiting
 
-# Samplers and stand-ins keep a pace of their own, and `waiting` is the one place that sleeps for the tests.
+# Samplers and stand-ins have their own pace. For tests, only `waiting` sleeps.
 MAY_SLEEP = {"waiting.py", "oracle.py", "stand_in_kepler.py", "stand_in_plug.py"}
 
 
@@ -23,7 +23,7 @@ def test_until_returns_the_first_answer_that_is_true() -> None:
     assert waiting.until(lambda: next(answers), 5, "an answer", every=0.001) == "seen"
 
 
-def test_until_asks_once_more_at_its_deadline_and_then_fails_with_what_it_waited_for() -> None:
+def test_until_asks_once_more_at_its_deadline_and_then_fails_with_its_purpose() -> None:
     with pytest.raises(waiting.NotSeenError, match="the answer: not seen in 0 s"):
         waiting.until(lambda: None, 0, "the answer")
     assert waiting.until(lambda: True, 0, "the answer")

@@ -1,4 +1,4 @@
-"""Waits that poll a condition. Apart from samplers and stand-ins, nothing else in the suite sleeps."""
+"""Waits that poll a condition. Only samplers and stand-ins sleep elsewhere in the suite."""
 
 import time
 from collections.abc import Callable
