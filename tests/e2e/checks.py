@@ -28,10 +28,10 @@ WITHIN_ONE_PERCENT = 0.01
 # 2·(L/4)/W = 1.25 %, and the oracle's 0.4 %.
 WITHIN_TWO_PERCENT = 0.02
 FEW_CONNECTIONS = 64
-# Kepler's share is quadratic in the use of the CPU. If a program begins or ends in one of the meter's
-# intervals of h = 0.25 s, the share is off by up to h/4 seconds of full power. The oracle's intervals begin
-# at other times. The shortest program here runs for 1.2 s. Both of its ends can be off by 2·(h/4)/1.2 = 10 %.
-# The ends of many executions lie at all places of an interval, and are off by half of this on average.
+# Kepler's share is quadratic in the use of the CPU. The meter computes it in intervals of h = 0.25 s. If a
+# program begins or ends in an interval, the share is off by up to h/4 seconds of full power. The oracle's
+# intervals begin at other times. The shortest program here runs for 1.2 s. Both of its ends can be off by
+# 2·(h/4)/1.2 = 10 %. The ends of many executions lie all over an interval, and half of this is the average.
 SHARE_OF_A_PROGRAM = 0.05
 
 # ---- limits of net joules (docs/measurement.md, "Work in the baselines") ----

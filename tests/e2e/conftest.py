@@ -70,7 +70,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     applied = needed(request.session.items)
     with watched(NAMESPACES, request) as session:
         observer = session.observer
-        # Before the benchmarks are applied, so that no phase of them is missed.
+        # Before the benchmarks are applied, to see every phase.
         if KILLED in applied:
             session.killing = in_background("killing the operator", scenarios.kill_in_each_phase, observer)
         if DELETED in applied:

@@ -140,7 +140,7 @@ def objects(namespace: str, kinds: str) -> list[Object]:
 
 
 def owners(resource: Object, by_uid: dict[str, Object]) -> list[Object]:
-    """An object's owners, their owners, and so on."""
+    """An object's owners, with the owners of each owner."""
     direct = [by_uid.get(owner["uid"]) for owner in resource["metadata"].get("ownerReferences", [])]
     known = [owner for owner in direct if owner is not None]
     return [*known, *(further for owner in known for further in owners(owner, by_uid))]

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Status, content type and body. If it is None, the server closes the connection without an answer.
+# Status, content type and body. Without them the server closes the connection and does not answer.
 Answer = tuple[int, str, bytes] | None
 
 

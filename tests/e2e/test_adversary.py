@@ -1,7 +1,7 @@
 """Attempts to falsify a figure or a verdict, by a user with the edit roles of the cluster and the chart.
 
-Each one ends in one of three ways, and the test checks in which: the API server refuses it, the trial's
-attempt is void with a reason, or the figure is unchanged.
+Each one ends in one of three ways. The API server refuses it, the trial's attempt is void with a reason, or
+the figure is unchanged. The test checks in which way.
 
 Not part of the default suite, because it takes a quarter of an hour: ``make adversary``.
 """

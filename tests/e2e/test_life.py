@@ -25,7 +25,7 @@ TURN_SECONDS = 600
 
 @pytest.fixture(scope="module", autouse=True)
 def applied(session: Session) -> Iterator[None]:
-    """Applies all benchmarks at once. Deletes them at the end, so that no other benchmark waits for them."""
+    """Applies all benchmarks at once. Deletes them at the end: no other benchmark may wait for them."""
     for benchmark in LIFE:
         benchmark.apply()
     yield
