@@ -1,13 +1,14 @@
-//! Whose turn it is: a node works for one run at a time, because two would measure each other.
+//! Which benchmark may measure now. A node runs one benchmark at a time, because two benchmarks would measure each
+//! other.
 //!
-//! A run needs its measured node and its injector's node for itself: an injector that loads for
-//! somebody else is that one's neighbour, and one that is shared starves both. There is a lock for
-//! each node, and a benchmark takes both of its own or none, so that nobody waits while holding
-//! what another one needs. Independent nodes work at the same time.
+//! A run needs its measured node and its injector's node exclusively. The injector of another run on its measured
+//! node would add energy, and two runs that share an injector node would starve each other. Each node has a lock. A
+//! benchmark takes the locks of all its nodes or none, so it never holds a node while it waits for another one.
+//! Runs on different nodes proceed at the same time.
 //!
-//! The line is one for the whole cluster, by creation and then UID. Who waits has a claim on the
-//! nodes that it wants, and a younger one takes none of them: it is never overtaken on its own nodes,
-//! and it blocks no other node.
+//! The cluster has one queue, ordered by creation time and then by UID. A waiting benchmark reserves the nodes that
+//! it wants, and a younger benchmark takes none of them. A waiting benchmark is therefore never overtaken on its
+//! nodes, and it blocks no other node.
 
 use crate::{
     api::FrugalityBenchmark,
@@ -27,11 +28,11 @@ use kube::ResourceExt;
 /// Whether this benchmark may measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It holds the locks of its nodes, and no other.
+    /// The benchmark holds the locks of exactly its nodes.
     Mine,
-    /// Its nodes are free, and it is the first in line for them: locks to be given back and taken.
+    /// The nodes are free, and the benchmark is first in the queue for them. It releases and takes these locks.
     Take(Vec<LockAction>),
-    /// Another one goes first.
+    /// Another benchmark goes first.
     WaitFor {
         /// `namespace/name` of the other benchmark.
         name: String,
@@ -40,17 +41,17 @@ pub enum Admission {
     },
 }
 
-/// This benchmark's place in line.
+/// A benchmark's position in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuePosition {
-    /// When it was created, in Unix seconds.
+    /// When the benchmark was created, in Unix seconds.
     pub created_unix_seconds: i64,
-    /// UID, to break ties.
+    /// UID, for benchmarks of the same second.
     pub uid: String,
 }
 
 impl QueuePosition {
-    /// The place of a benchmark.
+    /// The position of a benchmark.
     #[must_use]
     pub fn of_benchmark(benchmark: &FrugalityBenchmark) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl QueuePosition {
     }
 }
 
-/// The nodes as one benchmark finds them: its own, and those that others hold or claim before it.
+/// The nodes from one benchmark's view: its own nodes, and the nodes that others hold or reserve before it.
 #[derive(Clone, Debug)]
 pub struct Queue<'a> {
     me: &'a QueuePosition,
@@ -79,8 +80,8 @@ pub struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// The line before a benchmark: the nodes that are held, then the claims of the older ones that
-    /// wait, oldest first.
+    /// The queue before a benchmark: first the holders of nodes, then the reservations of older waiting benchmarks,
+    /// oldest first.
     #[must_use]
     pub fn before(me: &'a QueuePosition, observed: &'a Observed) -> Self {
         let held_by = |uid: &str| held(observed, uid).collect::<Vec<_>>();
@@ -121,26 +122,26 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Reservations of all who come before it, and its own.
+    /// Reservations of all benchmarks before this one, and its own.
     #[must_use]
     pub fn reservations(&self) -> &Reservations<'a> {
         &self.reservations
     }
 
-    /// Whether this benchmark holds the lock of that node.
+    /// Whether this benchmark holds the lock of this node.
     #[must_use]
     pub fn holds(&self, node: &str) -> bool {
         let name = lock_name(node);
         self.own.iter().any(|lock| lock.name == name)
     }
 
-    /// All that is to be given back at the end.
+    /// Releases of all locks that this benchmark holds.
     #[must_use]
     pub fn releases(&self) -> Vec<LockAction> {
         self.releases_but(&[])
     }
 
-    /// When it got its turn, in Unix seconds, if it has it.
+    /// When this benchmark's turn began, in Unix seconds; `None` if it has not begun.
     #[must_use]
     pub fn started_unix_seconds(&self) -> Option<f64> {
         self.own
@@ -149,7 +150,7 @@ impl<'a> Queue<'a> {
             .reduce(f64::max)
     }
 
-    /// Whether a benchmark that wants these nodes may measure.
+    /// Whether a benchmark that needs these nodes may measure.
     #[must_use]
     pub fn admission(&self, nodes: &Nodes) -> Admission {
         let mut wanted = nodes.names();
@@ -163,7 +164,7 @@ impl<'a> Queue<'a> {
                 };
             }
         }
-        // Always in the same order, so that of two that take at once one gets all.
+        // All benchmarks take locks in the same order: of two that take locks at once, one gets all of them.
         wanted.sort_unstable();
         let mut actions = self.releases_but(&wanted);
         actions.extend(
@@ -271,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The nodes that a benchmark wants, and its turn.
+    /// The nodes that a benchmark chooses, and its admission.
     fn turn(
         created: i64,
         uid: &str,
@@ -332,7 +333,7 @@ mod tests {
         observed.peers = vec![peer("a", 1, on("pi-1")), peer("b", 2, on("pi-1"))];
         observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
         let (wanted, mine) = turn(100, "me", &on("pi-2"), &observed);
-        // Nor does `b`, which waits for pi-1, keep the free injector.
+        // `b` waits for pi-1 and therefore does not reserve the free injector.
         assert_eq!(wanted, "pi-2 injector-2");
         assert_eq!(
             mine,
@@ -365,7 +366,7 @@ mod tests {
             injector: BTreeMap::from([("node".to_owned(), "injector-1".to_owned())]),
             ..on("pi-1")
         };
-        // `a` waits for the injector alone; its measured node is free and stays so for it.
+        // `a` waits for the injector only. Its measured node is free and stays reserved for `a`.
         observed.peers = vec![peer("a", 1, needs), peer("b", 2, on("pi-2"))];
         observed.locks = vec![lock("pi-2", Some("b")), lock("injector-1", Some("b"))];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
@@ -380,7 +381,7 @@ mod tests {
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
         assert_eq!(mine, wait_for("a", "pi-1"));
         observed.peers = vec![peer("a", 1, on("pi-1"))];
-        // Its own injector is kept though another one comes first by name.
+        // The benchmark keeps its own injector, although another free node comes first by name.
         observed.locks = vec![lock("pi-1", Some("me")), lock("injector-2", Some("me"))];
         let (wanted, mine) = turn(100, "me", &on("pi-1"), &observed);
         assert_eq!(
@@ -409,7 +410,7 @@ mod tests {
         };
         let queue = Queue::before(&me, &observed);
         assert_eq!(queue.releases(), std::slice::from_ref(&back));
-        // After an edit of the placement another node is wanted.
+        // After an edit of the placement the benchmark needs another node.
         let mine = turn(100, "me", &on("pi-2"), &observed).1;
         let Admission::Take(actions) = mine else {
             panic!("{mine:?}");

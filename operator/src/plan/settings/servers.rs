@@ -1,4 +1,4 @@
-//! What admission can't check of the candidates' servers.
+//! Checks of the candidates' servers that admission can't do.
 
 use crate::{
     api::{ALLOWED_PARAMETERS, Candidate, Database, FrugalityBenchmarkSpec},
@@ -11,7 +11,8 @@ use crate::{
     },
 };
 
-/// Connections that are not the candidates': PostgreSQL's own for superusers, the seed and the checks.
+/// Connections that the candidates can't use: PostgreSQL reserves some for superusers, and the seed and the checks
+/// need some.
 const CONNECTIONS_BESIDE: i32 = 10;
 
 pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(), SettingsError> {
@@ -37,7 +38,7 @@ pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(
     Ok(())
 }
 
-/// Admission refuses the same. An object that was stored before it did comes this far.
+/// Admission refuses the same settings. This check is for an object that was stored before admission had the rule.
 fn sets_what_it_may(database: &Database) -> Result<(), SettingsError> {
     let mut names = database.parameters.keys();
     match names.find(|name| !ALLOWED_PARAMETERS.contains(&name.as_str())) {
@@ -46,7 +47,7 @@ fn sets_what_it_may(database: &Database) -> Result<(), SettingsError> {
     }
 }
 
-/// An address of one's own in the place of a backend's would load something that is not measured.
+/// A user's variable could replace a backend's address. The load would then reach a server that is not measured.
 fn reaches_its_backends(candidate: &Candidate) -> Result<(), SettingsError> {
     let backends = candidate.backends.iter().map(|backend| &backend.server);
     let servers = [&candidate.server].into_iter().chain(backends);
@@ -63,14 +64,14 @@ fn reaches_its_backends(candidate: &Candidate) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Every pod may open a pool: what PostgreSQL then refuses would be the candidate's errors.
+/// Every pod may open a pool. If PostgreSQL refused some connections, they would count as the candidate's errors.
 fn has_connections(
     candidate: &Candidate,
     database: &Database,
     points: &[Point],
 ) -> Result<(), SettingsError> {
     let parameters = parameters(database);
-    // What is no number PostgreSQL refuses itself.
+    // PostgreSQL refuses a value that is no number.
     let Some(allowed) = parameters
         .get("max_connections")
         .and_then(|text| text.parse().ok())

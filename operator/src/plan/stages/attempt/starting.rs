@@ -1,4 +1,4 @@
-//! What a candidate that is not ready yet is waited for, and when there is no more hope.
+//! What an unready candidate waits for, and when it can no longer become ready.
 
 use crate::{
     api::{Candidate, Server},
@@ -9,10 +9,10 @@ use crate::{
     },
 };
 
-/// A container that crashes is started again once: it may have been too early for what it depends on.
+/// Kubelet may restart a crashed container once: the container may have started before a service that it needs.
 const CRASHES_ALLOWED: i32 = 1;
 
-/// A pod whose container has crashed too often before it was ready, and its last words.
+/// A pod whose container crashed too often before it was ready, with the container's end.
 pub(super) fn crash(pods: &[PodFacts], candidate: &Candidate) -> Option<String> {
     let pod = pods.iter().find(|pod| pod.crashes > CRASHES_ALLOWED)?;
     let (of_backend, _) = server_of(pod, candidate);
@@ -23,7 +23,7 @@ pub(super) fn crash(pods: &[PodFacts], candidate: &Candidate) -> Option<String> 
     ))
 }
 
-/// What the pods that are not ready lack; `refused`: why the API server makes no more of them, if it refuses.
+/// Why the pods are not ready. `refused` is the API server's reason if it refuses more pods.
 pub(super) fn awaited(
     pods: &[PodFacts],
     candidate: &Candidate,
@@ -84,7 +84,7 @@ fn answer(probed: Option<&Probed>, server: &Server, of_backend: &str) -> String 
     }
 }
 
-/// Which of the candidate's servers a pod is: in words, for a backend, and its settings.
+/// The candidate's server that a pod belongs to: for a backend its name in words, and the server's settings.
 fn server_of<'a>(pod: &PodFacts, candidate: &'a Candidate) -> (String, &'a Server) {
     let mut backends = candidate.backends.iter();
     match backends.find(|backend| pod.workload.as_ref() == Some(&backend.name)) {
@@ -93,7 +93,7 @@ fn server_of<'a>(pod: &PodFacts, candidate: &'a Candidate) -> (String, &'a Serve
     }
 }
 
-/// The last end of the candidate's own container, or else of one that prepared it and failed.
+/// The last end of the candidate's own container, or else of a failed init container.
 fn last_end(pod: &PodFacts) -> Option<&Termination> {
     let mut ends = pod.terminated.iter();
     let own = ends.find(|(container, _)| is_of_candidate(container));

@@ -1,4 +1,4 @@
-//! An attempt under load: its pods stay, and the injector ends.
+//! An attempt under load: checks that its pods are unchanged, and waits for the end of the injector.
 
 use frugality_measure::{energy::Window, fortio::Amount};
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Longest start of the injector's pod, its check of the database included.
+/// Time limit for the start of the injector's pod, including its check of the database, in seconds.
 const INJECTOR_PATIENCE_SECONDS: f64 = 120.0;
 
 impl Attempt<'_> {
@@ -26,7 +26,7 @@ impl Attempt<'_> {
             .and_then(first_reading)
             .is_some_and(|first| first <= idle_before.start_unix_seconds);
         if !covered {
-            // Reading begins when the attempt is opened, long before its baseline.
+            // The reader starts when the attempt is opened, long before the baseline.
             let began_late = self.session().is_none_or(|session| {
                 let began = session.started_unix_seconds - self.observed.operator_ahead_seconds;
                 began > idle_before.start_unix_seconds
@@ -97,7 +97,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// A measured pod that is not the one whose idle baseline was taken.
+    /// A measured pod that replaced the pod of the idle baseline.
     fn replaced(&self, status: &FrugalityTrialStatus) -> Option<Step> {
         for (role, recorded) in [
             (Role::Candidate, &status.candidate_pods),
@@ -121,7 +121,7 @@ impl Attempt<'_> {
         let settings = self.builder.settings;
         let load = match settings.amount {
             Amount::DurationSeconds(seconds) => seconds,
-            // A number of requests takes as long as it takes; the run's deadline is the limit.
+            // The duration of a number of requests is unknown, so the run's deadline is the limit.
             Amount::Requests(_) => settings.deadline_seconds,
         };
         let longest = INJECTOR_PATIENCE_SECONDS
@@ -129,7 +129,7 @@ impl Attempt<'_> {
             + load
             + TAIL_SECONDS
             + 3.0 * settings.timeout_seconds;
-        // A quota may have kept its pod back for any time.
+        // The time starts here because a quota may have delayed the pod for any time.
         let pods = self.pods(Role::Injector);
         let began = pods.first().map_or(job.created_unix_seconds, |pod| {
             pod.created_unix_seconds.max(job.created_unix_seconds)
