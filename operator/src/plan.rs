@@ -77,7 +77,7 @@ pub fn plan(
         .is_some_and(|(_, record)| record.outcome == Some(Outcome::Failed));
     if !fails {
         plan.events
-            .extend(events::of_status(benchmark.told(), &plan.status));
+            .extend(events::of_status(benchmark.current_status(), &plan.status));
     }
     // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt.
     if plan.ledger.is_none() {
@@ -106,7 +106,7 @@ fn stages(context: &Context<'_>, settings: &Settings) -> Stage<Plan> {
     judge::is_in_time(context, settings)?;
     let nodes = place::nodes(context, settings)?;
     preflight::is_passed(context, settings, &nodes)?;
-    turn::is_here(context, settings, &nodes)?;
+    turn::has_locks(context, settings, &nodes)?;
     let plan = match measure(context, settings, &nodes) {
         ControlFlow::Continue(plan) | ControlFlow::Break(plan) => plan,
     };
@@ -119,7 +119,7 @@ fn measure(
     settings: &Settings,
     nodes: &placement::nodes::Nodes,
 ) -> Stage<Plan> {
-    refusal::may_pass(context, settings, nodes)?;
+    refusal::is_not_permanent(context, settings, nodes)?;
     cleanup::is_done(context, settings, nodes)?;
     prepare::is_ready(context, settings, nodes)?;
     Stage::Continue(attempt::next(context, settings, nodes))

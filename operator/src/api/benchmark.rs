@@ -573,7 +573,7 @@ pub struct Placement {
 impl FrugalityBenchmark {
     /// The status, if an operator wrote it.
     #[must_use]
-    pub fn told(&self) -> Option<&FrugalityBenchmarkStatus> {
+    pub fn current_status(&self) -> Option<&FrugalityBenchmarkStatus> {
         let written =
             |status: &&FrugalityBenchmarkStatus| status.observed_generation != Some(NOT_SEEN);
         self.status.as_ref().filter(written)
@@ -582,7 +582,7 @@ impl FrugalityBenchmark {
     /// Whether the current spec has its final result.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.told().is_some_and(|status| {
+        self.current_status().is_some_and(|status| {
             status.observed_generation == self.metadata.generation && status.end().is_some()
         })
     }

@@ -59,8 +59,8 @@ impl Plan {
     /// The actions in their order. If another operator was faster at one of the first three writes (lock, entry,
     /// record), this operator skips all later actions: the plan's input is out of date.
     #[must_use]
-    pub fn actions(self, told: Option<&FrugalityBenchmarkStatus>) -> Vec<Action> {
-        let status = (told != Some(&self.status)).then(|| Box::new(self.status));
+    pub fn actions(self, current_status: Option<&FrugalityBenchmarkStatus>) -> Vec<Action> {
+        let status = (current_status != Some(&self.status)).then(|| Box::new(self.status));
         let locks = self.locks.into_iter().map(Action::Lock);
         locks
             .chain([Action::Watch(self.watch)])

@@ -144,8 +144,8 @@ impl Context<'_> {
 
     /// The status, if it shows a verdict for this spec and run. After a restart the operator keeps that verdict
     /// until it has its own readings.
-    pub(in crate::plan) fn current_status(&self) -> Option<&FrugalityBenchmarkStatus> {
-        self.benchmark.told().filter(|status| {
+    pub(in crate::plan) fn judged_status(&self) -> Option<&FrugalityBenchmarkStatus> {
+        self.benchmark.current_status().filter(|status| {
             status.verdict.is_some()
                 && status.run.as_deref() == Some(self.run)
                 && status.observed_generation == self.benchmark.metadata.generation
@@ -153,7 +153,7 @@ impl Context<'_> {
     }
 
     fn has_ended_with(&self, reason: &str) -> bool {
-        self.current_status()
+        self.judged_status()
             .and_then(|status| status.columns.as_ref()?.reason.as_deref())
             == Some(reason)
     }
@@ -235,12 +235,12 @@ impl Context<'_> {
     /// Kinds and names of the benchmark's objects that match the filter.
     pub(in crate::plan) fn children_where(
         &self,
-        is_meant: impl Fn(&Child) -> bool,
+        is_selected: impl Fn(&Child) -> bool,
     ) -> Vec<(ChildKind, String)> {
         self.observed
             .children
             .iter()
-            .filter(|child| is_meant(child))
+            .filter(|child| is_selected(child))
             .map(|child| (child.kind, child.name.clone()))
             .collect()
     }

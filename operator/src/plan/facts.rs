@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_without_room_is_told_apart_from_what_is_forbidden_for_good() {
+    fn an_exceeded_quota_is_distinguished_from_a_forbidden_object() {
         // Messages of Kubernetes 1.33.
         for (message, refused) in [
             (

@@ -110,23 +110,30 @@ impl<'a> Ledger<'a> {
 
     /// Number of entries with this outcome that match the filter.
     #[must_use]
-    pub fn count(&self, outcome: Outcome, is_meant: impl Fn(&FrugalityTrialSpec) -> bool) -> usize {
+    pub fn count(
+        &self,
+        outcome: Outcome,
+        is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> usize {
         self.entries
             .iter()
-            .filter(|e| outcome_of(e) == Some(outcome) && is_meant(&e.spec))
+            .filter(|e| outcome_of(e) == Some(outcome) && is_selected(&e.spec))
             .count()
     }
 
     /// Numbers of attempts that match the filter: void attempts (without suspended ones), and measured attempts.
     #[must_use]
-    pub fn void_and_measured(&self, is_meant: impl Fn(&FrugalityTrialSpec) -> bool) -> (u64, u64) {
-        let meant = || self.entries.iter().filter(|e| is_meant(&e.spec));
+    pub fn void_and_measured(
+        &self,
+        is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> (u64, u64) {
+        let selected = || self.entries.iter().filter(|e| is_selected(&e.spec));
         let is_void =
             |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Void) && !is_suspended(e);
         let is_measured = |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Measured);
         (
-            meant().filter(is_void).count() as u64,
-            meant().filter(is_measured).count() as u64,
+            selected().filter(is_void).count() as u64,
+            selected().filter(is_measured).count() as u64,
         )
     }
 

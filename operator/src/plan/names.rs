@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_has_a_lock_of_its_own() {
+    fn every_node_has_its_own_lock() {
         let long = "n".repeat(253);
         let names = ["pi-1", "pi.1", &long, &long[1..]].map(lock_name);
         for name in &names {

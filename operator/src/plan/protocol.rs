@@ -15,4 +15,4 @@ pub const TAIL_SECONDS: f64 = 3.0;
 
 /// If pods have been forbidden for this long, the operator expects no change. A user may apply a namespace and its
 /// policies together with the benchmark.
-pub const FORBIDDEN_PATIENCE_SECONDS: f64 = 30.0;
+pub const FORBIDDEN_TIMEOUT_SECONDS: f64 = 30.0;

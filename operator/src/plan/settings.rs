@@ -155,8 +155,8 @@ impl Settings {
             (Amount::DurationSeconds(seconds), Some(rate)) => rate * seconds,
             (Amount::DurationSeconds(_), None) => f64::INFINITY,
         };
-        let most = points.iter().map(|point| point.connections).max();
-        if own_amount.is_none() && requests < 2.0 * most.map_or(0.0, f64::from) {
+        let most_connections = points.iter().map(|point| point.connections).max();
+        if own_amount.is_none() && requests < 2.0 * most_connections.map_or(0.0, f64::from) {
             return Err(SettingsError::TooManyConnections);
         }
         let looks = looks(spec)?;

@@ -189,7 +189,7 @@ impl Context<'_> {
         if !self.observed.unreadable.is_empty() {
             return None;
         }
-        let current = self.current_status()?;
+        let current = self.judged_status()?;
         let is_over = self.is_clean() && self.queue.releases().is_empty();
         let Some(end) = current.end().filter(|_| is_over) else {
             return Some(BUSY_REQUEUE_SECONDS);

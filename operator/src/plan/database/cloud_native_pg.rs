@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_go_over_those_for_a_small_node() {
+    fn the_specs_parameters_override_the_defaults() {
         let cluster = made(&json!({ "parameters": { "jit": "on", "work_mem": "4MB" } }));
         let parameters = &cluster.data["spec"]["postgresql"]["parameters"];
         assert_eq!(

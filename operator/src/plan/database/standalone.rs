@@ -6,7 +6,7 @@ use crate::{
     plan::{
         action::ChildObject,
         database::provider::{DatabaseProvider, DatabaseState, Made, child},
-        facts::{ChildKind, Observed, PodFacts, placement::Labels, pods::last_words},
+        facts::{ChildKind, Observed, PodFacts, placement::Labels, pods::describe_end},
         objects::{
             Builder,
             builder::DATABASE_PORT,
@@ -33,7 +33,7 @@ const VOLUME: &str = "/var/lib/frugality";
 const START_SECONDS: i32 = 900;
 
 /// After this number of restarts the operator reports that the database can't start.
-const RESTARTS_AT_MOST: i32 = 3;
+const MAX_RESTARTS: i32 = 3;
 
 /// PostgreSQL in one pod. Its data are deleted with the pod.
 pub struct Standalone;
@@ -78,9 +78,9 @@ impl DatabaseProvider for Standalone {
                 && pods
                     .iter()
                     .all(|pod| pod.ready_since_unix_seconds.is_some()),
-            broken: pods.iter().any(|pod| {
-                pod.restarts >= RESTARTS_AT_MOST && pod.ready_since_unix_seconds.is_none()
-            }),
+            broken: pods
+                .iter()
+                .any(|pod| pod.restarts >= MAX_RESTARTS && pod.ready_since_unix_seconds.is_none()),
             phase: format!("its pod: {}", phase(&pods)),
             refused: server.pods_refused.clone().filter(|_| pods.is_empty()),
         })
@@ -218,7 +218,7 @@ fn phase(pods: &[&PodFacts]) -> String {
     let Some(pod) = pods.first() else {
         return "not created yet".into();
     };
-    let end = pod.terminated.values().next().map(last_words);
+    let end = pod.terminated.values().next().map(describe_end);
     match (&pod.waiting, end) {
         (Some((reason, message)), None) => format!("{reason}: {message}"),
         (Some((reason, _)), Some(end)) => format!("{reason}: {end}"),

@@ -111,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn another_image_word_variable_or_container_is_told() {
+    fn a_changed_image_argument_variable_or_container_is_reported() {
         let server = json!({ "name": "server", "image": "a:1", "args": ["--x"] });
         let made = contents(json!({ "containers": [server] }));
-        let told = |change: fn(&mut serde_json::Value)| {
+        let reported = |change: fn(&mut serde_json::Value)| {
             let mut found = json!({ "containers": [server.clone()] });
             change(&mut found);
             difference(&contents(found), &made).unwrap()
@@ -152,7 +152,7 @@ mod tests {
                 "its container server is missing",
             ),
         ] {
-            assert_eq!(told(change), words);
+            assert_eq!(reported(change), words);
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::{
         objects::{
             builder::{Builder, INJECTOR_UID},
             parts::{
-                LAST_WORDS, deployment, headless_service, literal, peers_service, requirements,
-                restricted, restricted_container, service, words,
+                TERMINATION_MESSAGE_POLICY, deployment, headless_service, literal, peers_service,
+                requirements, restricted, restricted_container, service, words,
             },
         },
         settings::pods::{Workload, addresses_of, workloads},
@@ -166,7 +166,7 @@ impl Builder<'_> {
             volume_mounts: is_executed.then(|| vec![runner_mount()]),
             env: Some(env),
             // The termination message of a crashed server is the end of its log.
-            termination_message_policy: Some(LAST_WORDS.into()),
+            termination_message_policy: Some(TERMINATION_MESSAGE_POLICY.into()),
             ports: Some(vec![ContainerPort {
                 container_port: server.port,
                 ..ContainerPort::default()

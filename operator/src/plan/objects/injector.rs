@@ -37,7 +37,7 @@ const COUNTED_WITHIN_SECONDS: f64 = 11.0;
 const INTERRUPT_SECONDS: f64 = 30.0;
 /// A candidate can change the settings of its role, and create views with the names that are looked up here. The
 /// connection's options override both.
-const OWN_SETTINGS: &str = "export PGCONNECT_TIMEOUT=5 PGOPTIONS='-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0'";
+const SESSION_SETTINGS: &str = "export PGCONNECT_TIMEOUT=5 PGOPTIONS='-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0'";
 /// Waits up to a minute for the database to answer: a node may learn a Service's address shortly after the pod
 /// behind it is ready. If the database never answers, the next command reports the reason.
 const AWAIT_DATABASE: &str = "end=$(($(date +%s) + 60))
@@ -76,7 +76,7 @@ impl Builder<'_> {
         let count_after_seconds = (SETTLE_SECONDS + self.settings.idle_seconds)
             .ceil()
             .clamp(COUNTED_WITHIN_SECONDS, INTERRUPT_SECONDS);
-        let beside = self.benchmark.spec.database.as_ref().map(|database| {
+        let database_containers = self.benchmark.spec.database.as_ref().map(|database| {
             let container = |name: &str, script: &str| Container {
                 name: name.into(),
                 image: Some(self.database_image(database).to_owned()),
@@ -86,11 +86,11 @@ impl Builder<'_> {
                 ..restricted_container(database_user(database))
             };
             let prepare = format!(
-                "{OWN_SETTINGS}\n{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\nprintf '%s\\n' \"$ROWS_SQL\" | {}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
+                "{SESSION_SETTINGS}\n{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\nprintf '%s\\n' \"$ROWS_SQL\" | {}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
                 read_table(&database.seed)
             );
             let count = format!(
-                "{OWN_SETTINGS}\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
+                "{SESSION_SETTINGS}\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
             );
             vec![
                 container(PREPARE_CONTAINER, &prepare),
@@ -106,7 +106,7 @@ impl Builder<'_> {
             Role::Injector,
             Some(trial),
             PodSpec {
-                init_containers: beside,
+                init_containers: database_containers,
                 containers: vec![container],
                 node_selector: Some(injector.clone()),
                 termination_grace_period_seconds: time::whole_seconds(

@@ -144,7 +144,7 @@ pub(in crate::plan) fn restricted() -> SecurityContext {
 }
 
 /// Termination message policy of every container: the end of the log explains a failure.
-pub(in crate::plan) const LAST_WORDS: &str = "FallbackToLogsOnError";
+pub(in crate::plan) const TERMINATION_MESSAGE_POLICY: &str = "FallbackToLogsOnError";
 
 pub(in crate::plan) fn restricted_container(user: i64) -> Container {
     Container {
@@ -153,7 +153,7 @@ pub(in crate::plan) fn restricted_container(user: i64) -> Container {
             run_as_user: Some(user),
             ..restricted()
         }),
-        termination_message_policy: Some(LAST_WORDS.into()),
+        termination_message_policy: Some(TERMINATION_MESSAGE_POLICY.into()),
         ..Container::default()
     }
 }

@@ -55,7 +55,7 @@ impl Nodes {
     pub fn closed(&self) -> Option<Misplaced> {
         let misplaced = |node: &NodeFacts, reason| Misplaced {
             reason,
-            message: takes_no_pods(node),
+            message: unschedulable_message(node),
         };
         let mut measured = self.measured.values();
         let closed = measured.find(|node| !node.schedulable);
@@ -117,10 +117,10 @@ pub fn choose(
                 .any(|name| is_of(&e.spec.candidate, name))
         })
     };
-    let beside_the_database = beside_the_database(observed);
+    let database_node = database_node(observed);
     let mut measured = BTreeMap::new();
     for (candidate, labels) in &request.measured {
-        let node = match (recorded(candidate), &beside_the_database) {
+        let node = match (recorded(candidate), &database_node) {
             (Some(trial), _) => recorded_node(observed, &trial.spec.measured_node)?,
             (None, Some(node)) => node.clone(),
             (None, None) => measured_node(labels, &observed.nodes, holds)?.clone(),
@@ -158,7 +158,7 @@ pub fn wanted<'a>(
 }
 
 /// The node of the database. The candidates run on the same node.
-fn beside_the_database(observed: &Observed) -> Option<NodeFacts> {
+fn database_node(observed: &Observed) -> Option<NodeFacts> {
     let is_database = |pod: &&PodFacts| pod.role == Role::Database.as_str();
     let hostname = match &observed.database {
         Some(cluster) => &cluster.hostname,
@@ -182,7 +182,7 @@ fn recorded_node(observed: &Observed, name: &str) -> Result<NodeFacts, Misplaced
 
 /// Why a node accepts no new pods.
 #[must_use]
-pub fn takes_no_pods(node: &NodeFacts) -> String {
+pub fn unschedulable_message(node: &NodeFacts) -> String {
     format!(
         "node {} takes no new pods: it is not ready, is cordoned, or has a taint",
         node.name
@@ -197,8 +197,8 @@ fn measured_node<'a>(
     let mut selector = labels.clone();
     // If a matching node has the label, only labelled nodes are measured. While that node or its meter is not
     // ready, another board's joules are no substitute.
-    let is_meant = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
-    if nodes.iter().any(is_meant) {
+    let is_labelled_match = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
+    if nodes.iter().any(is_labelled_match) {
         selector.insert(ROLE_LABEL.to_owned(), MEASURED.to_owned());
     }
     let matching: Vec<_> = schedulable(nodes, &selector).collect();
@@ -235,10 +235,10 @@ fn injector_node<'a>(
 ) -> Result<&'a NodeFacts, Misplaced> {
     let selector = &request.injector;
     let names: BTreeSet<&str> = measured.iter().map(|node| node.name.as_str()).collect();
-    let wait_at = |node: &NodeFacts| {
+    let wait_rank = |node: &NodeFacts| {
         let waits = names
             .iter()
-            .map(|name| reservations.wait_at(&node.name, name));
+            .map(|name| reservations.wait_rank(&node.name, name));
         waits.max()
     };
     let best = schedulable(nodes, selector)
@@ -247,7 +247,7 @@ fn injector_node<'a>(
             (
                 !holds(node),
                 is_labelled_measured(node),
-                wait_at(node),
+                wait_rank(node),
                 &node.name,
             )
         });

@@ -18,7 +18,7 @@ use crate::{
         names::lock_name,
         placement::{
             nodes::{self, Nodes},
-            reservations::{Claimant, Reservations},
+            reservations::{BenchmarkRef, Reservations},
         },
     },
 };
@@ -86,16 +86,16 @@ impl<'a> Queue<'a> {
     pub fn before(me: &'a QueuePosition, observed: &'a Observed) -> Self {
         let held_by = |uid: &str| held(observed, uid).collect::<Vec<_>>();
         let mut reservations = Reservations::default();
-        let mine = Claimant {
+        let mine = BenchmarkRef {
             uid: &me.uid,
             name: "",
         };
-        for claimant in observed.peers.iter().map(claimant).chain([mine]) {
-            let locks = held_by(claimant.uid);
+        for benchmark in observed.peers.iter().map(reference).chain([mine]) {
+            let locks = held_by(benchmark.uid);
             for node in &observed.nodes {
                 let name = lock_name(&node.name);
                 if locks.iter().any(|lock| lock.name == name) {
-                    reservations.claim(node, claimant);
+                    reservations.reserve(node, benchmark);
                 }
             }
         }
@@ -111,7 +111,7 @@ impl<'a> Queue<'a> {
                 continue;
             };
             for node in nodes::wanted(request, &observed.nodes, &reservations) {
-                reservations.claim(node, claimant(peer));
+                reservations.reserve(node, reference(peer));
             }
         }
         Self {
@@ -138,7 +138,7 @@ impl<'a> Queue<'a> {
     /// Releases of all locks that this benchmark holds.
     #[must_use]
     pub fn releases(&self) -> Vec<LockAction> {
-        self.releases_but(&[])
+        self.releases_except(&[])
     }
 
     /// When this benchmark's turn began, in Unix seconds; `None` if it has not begun.
@@ -166,7 +166,7 @@ impl<'a> Queue<'a> {
         }
         // All benchmarks take locks in the same order: of two that take locks at once, one gets all of them.
         wanted.sort_unstable();
-        let mut actions = self.releases_but(&wanted);
+        let mut actions = self.releases_except(&wanted);
         actions.extend(
             wanted
                 .iter()
@@ -189,7 +189,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    fn releases_but(&self, wanted: &[&str]) -> Vec<LockAction> {
+    fn releases_except(&self, wanted: &[&str]) -> Vec<LockAction> {
         let kept: Vec<_> = wanted.iter().map(|node| lock_name(node)).collect();
         self.own
             .iter()
@@ -202,8 +202,8 @@ impl<'a> Queue<'a> {
     }
 }
 
-fn claimant(peer: &Peer) -> Claimant<'_> {
-    Claimant {
+fn reference(peer: &Peer) -> BenchmarkRef<'_> {
+    BenchmarkRef {
         uid: &peer.uid,
         name: &peer.name,
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_unfinished_goes_first_on_a_node() {
+    fn the_oldest_unfinished_benchmark_goes_first_on_a_node() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 99, on("pi-1"))];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_nodes_work_at_the_same_time() {
+    fn runs_on_different_nodes_proceed_at_the_same_time() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 1, on("pi-1")), peer("b", 2, on("pi-1"))];
         observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_injects_is_not_measured_and_the_other_way_round() {
+    fn an_injectors_node_is_not_measured_and_a_measured_node_does_not_inject() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 1, on("pi-1"))];
         observed.locks = vec![lock("pi-1", Some("a")), lock("pi-2", Some("a"))];
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_younger_one_never_overtakes_on_a_node_that_came_free() {
+    fn a_younger_benchmark_never_overtakes_on_a_free_node() {
         let mut observed = cluster();
         let needs = PlacementRequest {
             injector: BTreeMap::from([("node".to_owned(), "injector-1".to_owned())]),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_keeps_its_turn_even_from_older_ones() {
+    fn a_holder_keeps_its_locks_before_older_benchmarks() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 101, on("pi-1"))];
         observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_turn_is_completed_or_given_back() {
+    fn a_partly_locked_run_takes_the_rest_or_releases_all() {
         let mut observed = cluster();
         observed.locks = vec![lock("pi-1", Some("me")), lock("injector-1", None)];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_created_in_one_second_exactly_one_goes_first() {
+    fn exactly_one_of_two_benchmarks_of_one_second_goes_first() {
         let mut observed = cluster();
         observed.peers = vec![peer("other", 100, on("pi-1"))];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;

@@ -13,7 +13,7 @@ pub const REQUESTS: f64 = 1e6;
 /// Grams of CO₂ equivalent.
 const GRAMS: &str = "gCO2e";
 /// The shortest lifetime of a node that a spec may have.
-const LEAST_LIFETIME_SECONDS: f64 = 86_400.0;
+const MIN_LIFETIME_SECONDS: f64 = 86_400.0;
 
 /// Kind of cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Rates {
         kilowatt_hour: &Decimal,
     ) -> Result<Self, SettingsError> {
         let lifetime_seconds = seconds("costs.nodeLifetime", &costs.node_lifetime)?;
-        if lifetime_seconds < LEAST_LIFETIME_SECONDS {
+        if lifetime_seconds < MIN_LIFETIME_SECONDS {
             return Err(SettingsError::NodeLifetime);
         }
         Ok(Self {

@@ -13,14 +13,14 @@ use crate::{
 
 /// Connections that the candidates can't use: PostgreSQL reserves some for superusers, and the seed and the checks
 /// need some.
-const CONNECTIONS_BESIDE: i32 = 10;
+const OTHER_CONNECTIONS: i32 = 10;
 
 pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(), SettingsError> {
     if let Some(database) = &spec.database {
-        sets_what_it_may(database)?;
+        check_parameters(database)?;
     }
     for candidate in &spec.candidates {
-        reaches_its_backends(candidate)?;
+        check_backend_addresses(candidate)?;
         if let Some(within) = &candidate.ready_within {
             seconds("candidates.readyWithin", within)?;
         }
@@ -32,14 +32,14 @@ pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(
             return Err(SettingsError::CostsWithoutNode(candidate.name.clone()));
         }
         if let Some(database) = &spec.database {
-            has_connections(candidate, database, points)?;
+            check_connections(candidate, database, points)?;
         }
     }
     Ok(())
 }
 
 /// Admission refuses the same settings. This check is for an object that was stored before admission had the rule.
-fn sets_what_it_may(database: &Database) -> Result<(), SettingsError> {
+fn check_parameters(database: &Database) -> Result<(), SettingsError> {
     let mut names = database.parameters.keys();
     match names.find(|name| !ALLOWED_PARAMETERS.contains(&name.as_str())) {
         Some(name) => Err(SettingsError::Parameter(name.clone())),
@@ -48,7 +48,7 @@ fn sets_what_it_may(database: &Database) -> Result<(), SettingsError> {
 }
 
 /// A user's variable could replace a backend's address. The load would then reach a server that is not measured.
-fn reaches_its_backends(candidate: &Candidate) -> Result<(), SettingsError> {
+fn check_backend_addresses(candidate: &Candidate) -> Result<(), SettingsError> {
     let backends = candidate.backends.iter().map(|backend| &backend.server);
     let servers = [&candidate.server].into_iter().chain(backends);
     for variable in servers.flat_map(|server| &server.env) {
@@ -65,7 +65,7 @@ fn reaches_its_backends(candidate: &Candidate) -> Result<(), SettingsError> {
 }
 
 /// Every pod may open a pool. If PostgreSQL refused some connections, they would count as the candidate's errors.
-fn has_connections(
+fn check_connections(
     candidate: &Candidate,
     database: &Database,
     points: &[Point],
@@ -82,7 +82,7 @@ fn has_connections(
         .iter()
         .map(|point| pods_of(candidate, point.replicas));
     let pods = pods.max().unwrap_or_default();
-    let needed = pods * database.pool_size + CONNECTIONS_BESIDE;
+    let needed = pods * database.pool_size + OTHER_CONNECTIONS;
     if needed > allowed {
         return Err(SettingsError::Connections {
             candidate: candidate.name.clone(),

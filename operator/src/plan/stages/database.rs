@@ -12,13 +12,13 @@ use crate::{
         facts::{
             Child, ChildKind, PodFacts, Refused,
             contents::{contents_of, difference},
-            pods::{database_facts, image_failure, last_words},
+            pods::{database_facts, describe_end, image_failure},
         },
         ledger::Next,
         names,
         objects::{SEED_CONTAINER, expected_rows},
         placement::nodes::Nodes,
-        protocol::FORBIDDEN_PATIENCE_SECONDS,
+        protocol::FORBIDDEN_TIMEOUT_SECONDS,
         settings::Settings,
     },
     time,
@@ -28,11 +28,11 @@ use std::ops::ControlFlow::{Break, Continue};
 
 /// Time limit for the database to become ready, in seconds. On a Pi with an SD card and without a cached image, the
 /// start takes minutes.
-const START_PATIENCE_SECONDS: f64 = 900.0;
+const START_TIMEOUT_SECONDS: f64 = 900.0;
 
 /// Time limit for the start of the seed's pod, in seconds. A pod that waits longer waits for an object that does
 /// not exist.
-const SEED_START_PATIENCE_SECONDS: f64 = 180.0;
+const SEED_START_TIMEOUT_SECONDS: f64 = 180.0;
 
 /// Message while the operator restores the database between two attempts.
 const RESTORING: &str = "restoring the database for the next attempt";
@@ -65,7 +65,7 @@ impl Prepared {
 
 /// Whether an attempt began after this time. If it did, the database and the seed of that time worked. After a
 /// suspension both are new.
-fn has_begun_since(context: &Context<'_>, unix_seconds: f64) -> bool {
+fn has_attempt_since(context: &Context<'_>, unix_seconds: f64) -> bool {
     context
         .ledger
         .entries()
@@ -120,7 +120,7 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
             };
         }
     };
-    if !made.ready && has_begun_since(context, made.created_unix_seconds) {
+    if !made.ready && has_attempt_since(context, made.created_unix_seconds) {
         // An open attempt detects this itself, and the next attempt waits.
         return Prepared::waiting(
             Reason::StartingDatabase,
@@ -144,10 +144,10 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
         // The age starts here because a quota may have delayed the pod for any time.
         let age = context.now_unix_seconds - made.data_since_unix_seconds;
         let refused = made.refused.as_deref();
-        if let Some(refused) = refused.and_then(|it| await_leave("the database's pod", it, age)) {
+        if let Some(refused) = refused.and_then(|it| after_refusal("the database's pod", it, age)) {
             return refused;
         }
-        if made.broken || age > START_PATIENCE_SECONDS {
+        if made.broken || age > START_TIMEOUT_SECONDS {
             return Prepared::Failed {
                 reason: Reason::DatabaseFailed,
                 message: format!(
@@ -189,7 +189,7 @@ fn filled(
         };
     }
     // Creation times are whole seconds, and a Job that filled the database took at least one second.
-    if seed_created.is_some_and(|created| has_begun_since(context, created - 1.0)) {
+    if seed_created.is_some_and(|created| has_attempt_since(context, created - 1.0)) {
         // The attempt may have changed the database. The next attempt begins with the database as the seed filled
         // it.
         return Prepared::Waiting {
@@ -211,7 +211,7 @@ fn filled(
     let refused = job.pods_refused.as_deref();
     let age = context.now_unix_seconds - seed_created;
     let refused = refused.filter(|_| pod.is_none());
-    if let Some(refused) = refused.and_then(|it| await_leave("the seed's pod", it, age)) {
+    if let Some(refused) = refused.and_then(|it| after_refusal("the seed's pod", it, age)) {
         return refused;
     }
     let Some(pod) = pod else {
@@ -249,7 +249,7 @@ impl Filling {
         let last_end = context.ledger.last_finished();
         let last_end = last_end.map_or(0.0, time::unix_seconds);
         let tried_seconds = context.now_unix_seconds - data_since_unix_seconds.max(last_end);
-        let is_restoring = has_begun_since(context, data_since_unix_seconds);
+        let is_restoring = has_attempt_since(context, data_since_unix_seconds);
         let (reason, message) = if is_restoring {
             (Reason::Measuring, RESTORING)
         } else {
@@ -267,9 +267,9 @@ impl Filling {
         Prepared::waiting(self.reason, self.message, Vec::new())
     }
 
-    /// Starts another Job. After [`START_PATIENCE_SECONDS`] it ends the run instead.
+    /// Starts another Job. After [`START_TIMEOUT_SECONDS`] it ends the run instead.
     fn again(&self, job: &Child, why: &str) -> Prepared {
-        if self.tried_seconds > START_PATIENCE_SECONDS {
+        if self.tried_seconds > START_TIMEOUT_SECONDS {
             return Prepared::Failed {
                 reason: Reason::SeedFailed,
                 message: format!(
@@ -301,14 +301,14 @@ impl Filling {
 
 /// The step after a pod was refused. The operator waits for a quota until the run's deadline. If the pod is
 /// forbidden, it ends the run. For any other reason the usual time limits apply.
-fn await_leave(what: &str, refused: &str, age_seconds: f64) -> Option<Prepared> {
+fn after_refusal(what: &str, refused: &str, age_seconds: f64) -> Option<Prepared> {
     match Refused::by(refused) {
         Refused::Quota => Some(Prepared::waiting(
             Reason::QuotaExceeded,
             format!("waiting until a quota has room for {what}: {refused}"),
             Vec::new(),
         )),
-        Refused::Forbidden if age_seconds > FORBIDDEN_PATIENCE_SECONDS => Some(Prepared::Failed {
+        Refused::Forbidden if age_seconds > FORBIDDEN_TIMEOUT_SECONDS => Some(Prepared::Failed {
             reason: Reason::ChildRefused,
             message: format!("{what} can't be created: {refused}"),
         }),
@@ -334,7 +334,7 @@ fn seeded(
     }
     let Some(end) = pod.terminated.get(SEED_CONTAINER) else {
         let age = context.now_unix_seconds - pod.created_unix_seconds;
-        if pod.ended || (pod.started_unix_seconds.is_none() && age > SEED_START_PATIENCE_SECONDS) {
+        if pod.ended || (pod.started_unix_seconds.is_none() && age > SEED_START_TIMEOUT_SECONDS) {
             let why = pod.waiting.clone().map_or_else(
                 || "does database.seed.configMap exist, with its key?".to_owned(),
                 |(reason, message)| format!("{reason}: {message}"),
@@ -354,6 +354,6 @@ fn seeded(
                 facts.rows
             ),
         },
-        _ => filling.failed(job, format!("the seed Job failed: {}", last_words(end))),
+        _ => filling.failed(job, format!("the seed Job failed: {}", describe_end(end))),
     }
 }

@@ -95,7 +95,7 @@ fn without_reading(
             BUSY_REQUEUE_SECONDS,
         ),
     };
-    if let (None, Some(current)) = (plan.status.verdict, context.current_status()) {
+    if let (None, Some(current)) = (plan.status.verdict, context.judged_status()) {
         plan.status = current.clone();
     }
     plan.watch = context.preflight_watches(nodes);

@@ -14,7 +14,7 @@ use crate::plan::{
 const REFUSED_REQUEUE_SECONDS: f64 = 5.0;
 
 /// Stops a run if the API server permanently refused one of its objects.
-pub(in crate::plan) fn may_pass(
+pub(in crate::plan) fn is_not_permanent(
     context: &Context<'_>,
     settings: &Settings,
     nodes: &Nodes,

@@ -16,7 +16,7 @@ use crate::{
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
 
 /// Stops a run that does not hold the locks of its nodes.
-pub(in crate::plan) fn is_here(
+pub(in crate::plan) fn has_locks(
     context: &Context<'_>,
     settings: &Settings,
     nodes: &Nodes,

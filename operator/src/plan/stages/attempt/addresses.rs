@@ -32,17 +32,17 @@ impl Attempt<'_> {
         status: &FrugalityTrialStatus,
         idle_before: Window,
     ) -> Option<(Reason, String)> {
-        self.made()
+        self.path_objects()
             .iter()
-            .find_map(|object| self.edited(object))
-            .or_else(|| self.altered())
+            .find_map(|object| self.changed_object(object))
+            .or_else(|| self.changed_pod())
             .or_else(|| self.database_edited(status))
             .or_else(|| self.foreign_endpoint())
             .or_else(|| self.endpoints_changed(status, idle_before))
     }
 
     /// The objects that requests and queries pass through, as the operator made them.
-    fn made(&self) -> Vec<ChildObject> {
+    fn path_objects(&self) -> Vec<ChildObject> {
         let on = nodes::selector(self.measured);
         let mut made = self
             .builder
@@ -53,7 +53,7 @@ impl Attempt<'_> {
         made
     }
 
-    fn edited(&self, object: &ChildObject) -> Option<(Reason, String)> {
+    fn changed_object(&self, object: &ChildObject) -> Option<(Reason, String)> {
         let name = object.name();
         let mut children = self.observed.children.iter();
         let is_it = |child: &&Child| child.kind == object.kind() && child.name == name;
@@ -80,8 +80,8 @@ impl Attempt<'_> {
 
     /// A pod that differs from its template. A user can change the image of a pod, and a ReplicaSet adopts any pod
     /// with its labels.
-    fn altered(&self) -> Option<(Reason, String)> {
-        let objects = self.made().into_iter().chain([self.injector()]);
+    fn changed_pod(&self) -> Option<(Reason, String)> {
+        let objects = self.path_objects().into_iter().chain([self.injector()]);
         objects.filter_map(ChildObject::into_pod).find_map(|made| {
             let label = |key: &str| made.metadata.as_ref()?.labels.as_ref()?.get(key).cloned();
             let (role, workload) = (label(LABEL_ROLE), label(LABEL_WORKLOAD));
@@ -126,7 +126,7 @@ impl Attempt<'_> {
 
     /// Services of the attempt, each with its pods' role.
     fn services(&self) -> Vec<(String, Role)> {
-        let made = self.made().into_iter();
+        let made = self.path_objects().into_iter();
         let services = made.filter_map(|object| match object {
             ChildObject::Service(service) => Some(service.name_any()),
             _ => None,

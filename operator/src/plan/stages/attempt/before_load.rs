@@ -19,14 +19,14 @@ use frugality_measure::energy::Window;
 
 use super::{
     starting,
-    step::{Attempt, READING_PATIENCE_SECONDS, Step, first_reading, last_reading, uids},
+    step::{Attempt, READING_TIMEOUT_SECONDS, Step, first_reading, last_reading, uids},
 };
 
 /// How long a trial waits for the node to cool, in seconds. The value is a judgement: a board with a heat sink
 /// loses half of its excess temperature in about a minute.
-const COOLING_PATIENCE_SECONDS: f64 = 60.0;
+const COOLING_TIMEOUT_SECONDS: f64 = 60.0;
 /// Time limit for a server to become ready, in seconds, unless its candidate sets `readyWithin`.
-const START_PATIENCE_SECONDS: f64 = 180.0;
+const START_TIMEOUT_SECONDS: f64 = 180.0;
 
 impl Attempt<'_> {
     pub(super) fn before_load(&self, status: FrugalityTrialStatus) -> Step {
@@ -34,7 +34,7 @@ impl Attempt<'_> {
             && self.builder.benchmark.spec.database.is_some()
             && self.children().next().is_none()
         {
-            return self.restored_before(status);
+            return self.record_restored(status);
         }
         let pods = self.pods(Role::Candidate);
         let missing = self.missing_servers(&pods);
@@ -49,7 +49,7 @@ impl Attempt<'_> {
             step.create = missing;
             return step;
         };
-        if let Some(step) = self.not_coming(&status, &pods) {
+        if let Some(step) = self.start_failure(&status, &pods) {
             return step;
         }
         // The age starts here because a quota or a cordon may have delayed the pods for any time.
@@ -69,7 +69,7 @@ impl Attempt<'_> {
         ) {
             (None, _) => ready_since,
             (Some(_), Some(since)) => since,
-            (Some(_), None) if age > START_PATIENCE_SECONDS => {
+            (Some(_), None) if age > START_TIMEOUT_SECONDS => {
                 let message =
                     format!("the database was not ready {age:.0} s after the server's start");
                 return self.void(status, Reason::PodReplaced, &message);
@@ -80,8 +80,7 @@ impl Attempt<'_> {
             let Some(session) = self.session() else {
                 return Step::wait("waiting for the meter's first reading", 1.0);
             };
-            if self.operator_unix_seconds() - session.started_unix_seconds
-                > READING_PATIENCE_SECONDS
+            if self.operator_unix_seconds() - session.started_unix_seconds > READING_TIMEOUT_SECONDS
                 && let Some((reason, error)) = session.no_reading()
             {
                 let message = format!("the meter has given no reading: {error}");
@@ -100,9 +99,9 @@ impl Attempt<'_> {
         // during the baseline.
         let remaining = end - self.session().and_then(last_reading).unwrap_or(first);
         if remaining > 0.0 || cooled.is_err() {
-            if self.silent_seconds() > READING_PATIENCE_SECONDS {
+            if self.silent_seconds() > READING_TIMEOUT_SECONDS {
                 let message =
-                    format!("the meter has shown nothing new for {READING_PATIENCE_SECONDS} s");
+                    format!("the meter has shown nothing new for {READING_TIMEOUT_SECONDS} s");
                 return self.without_readings(status, Reason::ReadingsInterrupted, &message);
             }
             return match cooled {
@@ -131,12 +130,12 @@ impl Attempt<'_> {
 
     /// Records the state of the database before the attempt makes any object, because its candidate can change the
     /// template for the next attempt.
-    fn restored_before(&self, status: FrugalityTrialStatus) -> Step {
+    fn record_restored(&self, status: FrugalityTrialStatus) -> Step {
         let status = FrugalityTrialStatus {
             restored: self.restored(),
             ..status
         };
-        if let Some(changed) = self.restored_otherwise(&status) {
+        if let Some(changed) = self.restored_difference(&status) {
             return self.void(status, Reason::DataChanged, &changed);
         }
         let mut step = Step::record(status);
@@ -160,7 +159,7 @@ impl Attempt<'_> {
     }
 
     /// The end of an attempt whose server can't start.
-    fn not_coming(&self, status: &FrugalityTrialStatus, pods: &[PodFacts]) -> Option<Step> {
+    fn start_failure(&self, status: &FrugalityTrialStatus, pods: &[PodFacts]) -> Option<Step> {
         if self
             .children()
             .any(|it| it.kind == ChildKind::Deployment && it.deleting)
@@ -210,10 +209,10 @@ impl Attempt<'_> {
         };
         let cool = readings().find(|(_, celsius)| *celsius <= first + START_BAND_KELVIN);
         if let Some((at, _)) = cool {
-            return Ok(at.min(settled + COOLING_PATIENCE_SECONDS));
+            return Ok(at.min(settled + COOLING_TIMEOUT_SECONDS));
         }
         let latest = self.session().and_then(last_reading).unwrap_or(settled);
-        let remaining = settled + COOLING_PATIENCE_SECONDS - latest;
+        let remaining = settled + COOLING_TIMEOUT_SECONDS - latest;
         if readings().next().is_none() {
             // The meter reports no temperature, or has given no reading since the node settled.
             return Ok(settled);
@@ -221,7 +220,7 @@ impl Attempt<'_> {
         if remaining > 0.0 {
             Err(remaining.min(1.0))
         } else {
-            Ok(settled + COOLING_PATIENCE_SECONDS)
+            Ok(settled + COOLING_TIMEOUT_SECONDS)
         }
     }
 
@@ -235,20 +234,20 @@ impl Attempt<'_> {
             return self.fail(status, Reason::CandidateCrashed, &crash);
         }
         let refused = self.pods_refused(ChildKind::Deployment);
-        if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+        if let Some(step) = refused.and_then(|it| self.after_refusal(&status, it, age_seconds)) {
             return step;
         }
         if !self.measured.schedulable {
-            let closed = nodes::takes_no_pods(self.measured);
-            if age_seconds > START_PATIENCE_SECONDS {
+            let closed = nodes::unschedulable_message(self.measured);
+            if age_seconds > START_TIMEOUT_SECONDS {
                 return self.void(status, Reason::NoMeasuredNode, &closed);
             }
             return Step::wait(format!("waiting for the server to be ready; {closed}"), 1.0);
         }
-        let why = starting::awaited(pods, self.candidate, self.point.replicas, refused);
+        let why = starting::why_not_ready(pods, self.candidate, self.point.replicas, refused);
         let within = self.candidate.ready_within.as_ref();
         let patience = within.and_then(|within| within.seconds().ok());
-        let patience = patience.unwrap_or(START_PATIENCE_SECONDS);
+        let patience = patience.unwrap_or(START_TIMEOUT_SECONDS);
         if age_seconds <= patience {
             let doing = format!("waiting for the server to be ready: {why}");
             return Step::wait(doing, 1.0);

@@ -22,14 +22,14 @@ use crate::{
         ledger::outcome_of,
         objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
         protocol::SETTLE_SECONDS,
-        stages::attempt::step::{Attempt, READING_PATIENCE_SECONDS, Step, last_reading},
+        stages::attempt::step::{Attempt, READING_TIMEOUT_SECONDS, Step, last_reading},
     },
     text,
 };
 
 /// How long the operator waits, after all readings, for the sidecar that counts the database's transactions, in
 /// seconds.
-const COUNT_PATIENCE_SECONDS: f64 = 20.0;
+const COUNT_TIMEOUT_SECONDS: f64 = 20.0;
 
 impl Attempt<'_> {
     pub(super) fn after_load(
@@ -69,7 +69,7 @@ impl Attempt<'_> {
         };
         let last = self.session().and_then(last_reading).unwrap_or_default();
         let remaining = windows.idle_after.end_unix_seconds - last;
-        if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
+        if remaining > 0.0 && self.silent_seconds() < READING_TIMEOUT_SECONDS {
             return Step::wait("measuring the idle baseline", remaining);
         }
         // Kubelet ends the sidecar one or two seconds after the injector.
@@ -77,7 +77,7 @@ impl Attempt<'_> {
             && !injector.terminated.contains_key(TRANSACTIONS_CONTAINER)
             && !(injector.ended || injector.deleting);
         let waited = last + self.silent_seconds() - windows.idle_after.end_unix_seconds;
-        if is_counting && waited < COUNT_PATIENCE_SECONDS {
+        if is_counting && waited < COUNT_TIMEOUT_SECONDS {
             return Step::wait("waiting for the count of transactions", 1.0);
         }
         status.transactions_per_request = transactions_per_request(injector, &report);
@@ -235,7 +235,7 @@ impl Attempt<'_> {
     }
 
     /// Which parts of the restored database differ from the database of the run's first attempt.
-    pub(super) fn restored_otherwise(&self, status: &FrugalityTrialStatus) -> Option<String> {
+    pub(super) fn restored_difference(&self, status: &FrugalityTrialStatus) -> Option<String> {
         self.builder.benchmark.spec.database.as_ref()?;
         let Some(now) = &status.restored else {
             return Some("the state of the restored database is not known: the seed's Job or pod was deleted".into());
@@ -352,13 +352,13 @@ impl Attempt<'_> {
     /// Statuses of the run's measured trials that match the filter.
     pub(super) fn measured_before(
         &self,
-        is_meant: impl Fn(&FrugalityTrialSpec) -> bool,
+        is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
     ) -> impl Iterator<Item = &FrugalityTrialStatus> {
         self.observed
             .trials
             .iter()
             .filter(|trial| trial.spec.run == self.trial.spec.run)
-            .filter(move |trial| is_meant(&trial.spec))
+            .filter(move |trial| is_selected(&trial.spec))
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
     }

@@ -3,7 +3,7 @@
 use crate::{
     api::{Candidate, Server},
     plan::{
-        facts::{PodFacts, Probed, Termination, pods::last_words},
+        facts::{PodFacts, Probed, Termination, pods::describe_end},
         objects::is_of_candidate,
         settings::pods::pods_of,
     },
@@ -19,12 +19,12 @@ pub(super) fn crash(pods: &[PodFacts], candidate: &Candidate) -> Option<String> 
     Some(format!(
         "the container{of_backend} ended {} times before it was ready: {}",
         pod.crashes,
-        last_end(pod).map_or_else(|| "its exit code is not known".into(), last_words)
+        last_end(pod).map_or_else(|| "its exit code is not known".into(), describe_end)
     ))
 }
 
 /// Why the pods are not ready. `refused` is the API server's reason if it refuses more pods.
-pub(super) fn awaited(
+pub(super) fn why_not_ready(
     pods: &[PodFacts],
     candidate: &Candidate,
     swept: Option<i32>,
@@ -47,7 +47,7 @@ fn of_pod(pod: &PodFacts, candidate: &Candidate) -> String {
         return format!("no node takes the pod{of_backend}: {why}");
     }
     if let Some((reason, message)) = &pod.waiting {
-        let end = last_end(pod).map(last_words).unwrap_or_default();
+        let end = last_end(pod).map(describe_end).unwrap_or_default();
         return format!("{reason}{of_backend}: {message} {end}");
     }
     if pod.started_unix_seconds.is_none() {
@@ -59,7 +59,7 @@ fn of_pod(pod: &PodFacts, candidate: &Candidate) -> String {
     match last_end(pod) {
         Some(end) if pod.crashes > 0 => format!(
             "the container{of_backend} ended once ({}) and was started again; {unready}",
-            last_words(end)
+            describe_end(end)
         ),
         _ => unready,
     }

@@ -14,14 +14,14 @@ use crate::{
         ledger::record::ended,
         objects::Builder,
         placement::nodes,
-        protocol::FORBIDDEN_PATIENCE_SECONDS,
+        protocol::FORBIDDEN_TIMEOUT_SECONDS,
         settings::{Point, pods::pods_of},
     },
     text::authority,
 };
 
 /// How long the operator waits for a meter without new readings, in seconds.
-pub(super) const READING_PATIENCE_SECONDS: f64 = 15.0;
+pub(super) const READING_TIMEOUT_SECONDS: f64 = 15.0;
 
 /// What to do for the open attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -177,7 +177,7 @@ impl Attempt<'_> {
 
     /// The step after pods were refused. The operator waits for a quota until the run's deadline. If the pods are
     /// forbidden, it ends the run. For any other reason the usual time limits apply.
-    pub(super) fn await_leave(
+    pub(super) fn after_refusal(
         &self,
         status: &FrugalityTrialStatus,
         refused: &str,
@@ -191,7 +191,7 @@ impl Attempt<'_> {
                     2.0,
                 )
             }),
-            Refused::Forbidden if age_seconds > FORBIDDEN_PATIENCE_SECONDS => {
+            Refused::Forbidden if age_seconds > FORBIDDEN_TIMEOUT_SECONDS => {
                 let message = format!("its pods can't be created: {refused}");
                 Some(self.fail(status.clone(), Reason::ChildRefused, &message))
             }
@@ -204,8 +204,8 @@ impl Attempt<'_> {
         // with the operator's.
         let latest = self.session().and_then(|session| session.readings.last());
         let config = self.builder.config;
-        let meter_tells_time = latest.is_some_and(|reading| reading.meter_unix_seconds.is_some());
-        let clock_url = match (&self.measured.meter_ip, meter_tells_time) {
+        let meter_reports_time = latest.is_some_and(|reading| reading.meter_unix_seconds.is_some());
+        let clock_url = match (&self.measured.meter_ip, meter_reports_time) {
             (Some(ip), true) => Some(format!("http://{}/time", authority(ip, config.meter_port))),
             _ => config.time_url.clone(),
         };

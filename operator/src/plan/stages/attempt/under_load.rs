@@ -8,7 +8,7 @@ use crate::{
     plan::{
         facts::{
             Child, ChildKind,
-            pods::{image_failure, last_words},
+            pods::{describe_end, image_failure},
         },
         objects::{INJECTOR_CONTAINER, PREPARE_CONTAINER},
         placement::nodes,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Time limit for the start of the injector's pod, including its check of the database, in seconds.
-const INJECTOR_PATIENCE_SECONDS: f64 = 120.0;
+const INJECTOR_TIMEOUT_SECONDS: f64 = 120.0;
 
 impl Attempt<'_> {
     pub(super) fn under_load(&self, status: FrugalityTrialStatus, idle_before: Window) -> Step {
@@ -72,7 +72,8 @@ impl Attempt<'_> {
         let Some(pod) = pods.first() else {
             let age_seconds = self.now_unix_seconds - job.created_unix_seconds;
             let refused = job.pods_refused.as_deref();
-            if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+            if let Some(step) = refused.and_then(|it| self.after_refusal(&status, it, age_seconds))
+            {
                 return step;
             }
             return self.await_injector(status, job, "waiting for the injector's pod");
@@ -83,7 +84,7 @@ impl Attempt<'_> {
         if let Some(end) = pod.terminated.get(PREPARE_CONTAINER)
             && end.exit_code != 0
         {
-            let message = format!("the database could not be prepared: {}", last_words(end));
+            let message = format!("the database could not be prepared: {}", describe_end(end));
             return self.void(status, Reason::InjectorFailed, &message);
         }
         match pod.terminated.get(INJECTOR_CONTAINER) {
@@ -124,7 +125,7 @@ impl Attempt<'_> {
             // The duration of a number of requests is unknown, so the run's deadline is the limit.
             Amount::Requests(_) => settings.deadline_seconds,
         };
-        let longest = INJECTOR_PATIENCE_SECONDS
+        let longest = INJECTOR_TIMEOUT_SECONDS
             + settings.warm_up_seconds
             + load
             + TAIL_SECONDS
@@ -137,7 +138,7 @@ impl Attempt<'_> {
         if self.now_unix_seconds - began > longest {
             let mut message = format!("the injector has not ended {longest} s after its start");
             if !self.injector.schedulable {
-                message = format!("{message}; {}", nodes::takes_no_pods(self.injector));
+                message = format!("{message}; {}", nodes::unschedulable_message(self.injector));
             }
             return self.void(status, Reason::InjectorFailed, &message);
         }
