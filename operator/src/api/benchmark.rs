@@ -315,8 +315,20 @@ pub struct ConfigMapSeed {
 }
 
 /// HTTP method. HEAD is not possible, because Fortio waits for a body after every answer, until the timeout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs)]
 pub enum Method {
     #[default]
@@ -331,13 +343,7 @@ impl Method {
     /// The method as in a request line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
+        self.into()
     }
 
     /// Whether requests with this method leave the data unchanged (RFC 9110 §9.2.1).

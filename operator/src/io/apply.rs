@@ -62,7 +62,7 @@ pub enum ApplyError {
     },
     /// The system gave no random numbers.
     #[error("cannot make a password: {0}")]
-    Password(#[source] std::io::Error),
+    Password(#[source] getrandom::Error),
 }
 
 /// Result of a plan.
