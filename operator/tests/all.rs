@@ -11,6 +11,7 @@ mod common;
 mod crd;
 mod export;
 mod kstatus;
+mod layers;
 mod life;
 mod plan_attempt;
 mod plan_points;

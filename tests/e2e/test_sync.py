@@ -1,6 +1,6 @@
 """The short form of the example that synchronises an address book, with Radicale as a candidate.
 
-Not among the tests of every day, because it takes a quarter of an hour: ``make articles``.
+Not part of the default suite, because it takes a quarter of an hour: ``make articles``.
 """
 
 from collections.abc import Iterator
@@ -36,12 +36,12 @@ def benchmark(session: Session) -> Object:
 
 @pytest.fixture(scope="module")
 def trials(session: Session, benchmark: Object) -> list[Object]:
-    """The measured ones."""
+    """The measured trials."""
     of_benchmark = session.observer.trials_of(f"{NAMESPACE}/{benchmark['metadata']['name']}")
     return [trial for trial in of_benchmark if outcome(trial) == "Measured"]
 
 
-def test_each_trials_figures_are_the_oracles(
+def test_each_trials_figures_agree_with_the_oracle(
     session: Session, benchmark: Object, trials: list[Object]
 ) -> None:
     status = benchmark["status"]

@@ -1,15 +1,15 @@
-//! What is counted, in words.
+//! Names of the units that figures are per.
 
-/// Names of what figures are per, in the singular.
+/// Names of the units, in the singular.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Units {
-    /// What joules and rates are per: `request`, `cycle`, `execution`, or the unit of a batch's work.
+    /// The unit of joules and rates: `request`, `cycle`, `execution`, or the unit of a batch's work.
     pub one: String,
-    /// What takes its time, and succeeds or fails, as a whole: `request`, `cycle` or `execution`.
+    /// The unit of duration and of success: `request`, `cycle` or `execution`.
     pub whole: &'static str,
-    /// The unit of a score; `None` if none is read.
+    /// The unit of a score; `None` if the batch has no score.
     pub score: Option<String>,
-    /// The unit of work; `None` if no work is counted.
+    /// The unit of work; `None` if the batch counts no work.
     pub work: Option<String>,
 }
 
@@ -24,19 +24,19 @@ impl Units {
         }
     }
 
-    /// An amount per counted unit. Requests are not named, as in the headings of `kubectl get`.
+    /// An amount per unit. The unit `request` is left out, as in the headings of `kubectl get`.
     #[must_use]
     pub fn each(&self, amount: String) -> String {
         self.with_unit(amount, '/', &self.one, "")
     }
 
-    /// A number of counted units per second.
+    /// A number of units per second.
     #[must_use]
     pub fn rate(&self, amount: String) -> String {
         self.with_unit(amount, ' ', &self.one, "s")
     }
 
-    /// The time that one takes as a whole.
+    /// The duration of one request, cycle or execution.
     #[must_use]
     pub fn time(&self, amount: String) -> String {
         self.with_unit(amount, '/', self.whole, "")
