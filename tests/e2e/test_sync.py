@@ -65,7 +65,7 @@ def test_radicale_does_not_use_the_database(trials: list[Object]) -> None:
     for trial in trials:
         made = trial["status"]["transactionsPerRequest"]
         # The probes and PostgreSQL itself make up to two transactions per second, at five cycles per second.
-        assert made < 0.5 if trial["spec"]["candidate"] == "radicale" else made > 5, trial
+        assert made < 0.5 if trial["spec"]["candidate"] == "radicale" else made > 4.5, trial
 
 
 def test_radicale_is_compared_although_it_makes_no_transactions(benchmark: Object) -> None:
