@@ -7,7 +7,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use frugality_measure::{pace::InjectorCpu, report::LoadSpan};
+use frugality_measure::figures::LoadSpan;
+use frugality_measure::pace::InjectorCpu;
 
 use crate::cgroup;
 

@@ -6,12 +6,13 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     batch::{BatchResult, EXECUTIONS_PATH, Execution, Outcome as Executed},
     course::CourseRecorder,
     fortio::Amount,
     load::LoadResult,
-    report::{Failure, LoadSpan},
+    report::Failure,
 };
 use thiserror::Error;
 

@@ -1,21 +1,13 @@
 //! The outcome of a load, the same for Fortio, k6 and executions.
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     course::Course,
     load::LoadResult,
-    report::{ClockOffset, Failure, InjectionReport, LoadSpan, REPORT_VERSION},
+    report::{ClockOffset, InjectionReport, REPORT_VERSION},
 };
 
-use crate::{arguments::Plan, cpu::Sampler, cycles, executions, process::Watch, requests};
-
-/// Applies the load and waits for its end.
-pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure> {
-    match plan {
-        Plan::Requests(plan) => requests::put_on(plan, watch),
-        Plan::Cycles(plan) => cycles::put_on(plan, watch),
-        Plan::Executions(plan) => executions::put_on(plan, watch),
-    }
-}
+use crate::cpu::Sampler;
 
 /// Whether the course contains every successful request. Otherwise course and figures would describe different
 /// requests.

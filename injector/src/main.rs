@@ -17,6 +17,7 @@ mod clock;
 mod cpu;
 mod cycles;
 mod executions;
+mod kinds;
 mod load;
 mod process;
 mod requests;
@@ -76,7 +77,7 @@ fn report(arguments: &RunArguments) -> (String, u8) {
     };
     let clock = compare_clocks(arguments);
     let cpu = Sampler::start();
-    let outcome = match load::put_on(&plan, &mut watch) {
+    let outcome = match kinds::put_on(&plan, &mut watch) {
         Ok(outcome) => outcome,
         Err(failure) => return failed(&failure, NO_MEASURED_RUN),
     };

@@ -2,10 +2,11 @@
 
 use std::{fmt::Display, process::Stdio};
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     fortio::{Amount, FortioResult, argv, parse},
     load::LoadResult,
-    report::{Failure, LoadSpan},
+    report::Failure,
 };
 
 use crate::{

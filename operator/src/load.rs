@@ -13,7 +13,7 @@ use crate::api::FrugalityBenchmarkSpec;
 /// The kind of a benchmark's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadKind {
-    /// Requests, each like the others.
+    /// Requests that are all the same.
     Request,
     /// Cycles of a script.
     Scenario,
@@ -22,7 +22,7 @@ pub enum LoadKind {
 }
 
 impl LoadKind {
-    /// The kind that a spec asks for; `None` if it asks for none or for several.
+    /// The kind that a spec asks for. `None` if the spec asks for no kind or for several kinds.
     #[must_use]
     pub fn of(spec: &FrugalityBenchmarkSpec) -> Option<Self> {
         match (&spec.request, &spec.scenario, &spec.batch) {
@@ -33,7 +33,7 @@ impl LoadKind {
         }
     }
 
-    /// What differs for this kind.
+    /// The rules of this kind.
     #[must_use]
     pub fn rules(self) -> &'static dyn LoadRules {
         match self {

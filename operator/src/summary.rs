@@ -21,7 +21,7 @@ const MEBIBYTE: f64 = 1_048_576.0;
 #[must_use]
 pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
-    let Some(status) = benchmark.told() else {
+    let Some(status) = benchmark.current_status() else {
         return format!("{name}: not seen by the operator yet\n");
     };
     let columns = status.columns.clone().unwrap_or_default();

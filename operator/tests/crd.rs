@@ -205,8 +205,22 @@ fn the_columns_show_existing_fields() {
     assert_eq!(
         names(&benchmark),
         [
-            "Verdict", "Winner", "Ratio", "Energy/req", "Req/s", "ms/req", "Power", "Trials",
-            "Candidate", "Point", "CPU-ms/req", "Reason", "Node", "Injector", "Left", "Age"
+            "Verdict",
+            "Winner",
+            "Ratio",
+            "Energy/req",
+            "Req/s",
+            "ms/req",
+            "Power",
+            "Trials",
+            "Candidate",
+            "Point",
+            "CPU-ms/req",
+            "Reason",
+            "Node",
+            "Injector",
+            "Left",
+            "Age"
         ]
     );
     let trial = columns(1);
@@ -266,7 +280,7 @@ fn a_new_benchmark_is_marked_as_unseen() {
     assert_eq!(status["default"], json!({"observedGeneration": -1}));
     let seen = two();
     assert_eq!(seen.status.as_ref().unwrap().observed_generation, Some(-1));
-    assert_eq!(seen.told(), None);
+    assert_eq!(seen.current_status(), None);
     assert_eq!(summary(&seen), "two: not seen by the operator yet\n");
 }
 

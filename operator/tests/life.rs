@@ -234,7 +234,7 @@ fn other_benchmarks_run_while_one_is_suspended() {
 fn a_suspended_benchmark_in_the_queue_blocks_no_other() {
     let mut world = World::new([two(), second()]);
     world.run_until("a queue", |world| {
-        (0..2).all(|slot| world.slots[slot].benchmark.told().is_some())
+        (0..2).all(|slot| world.slots[slot].benchmark.current_status().is_some())
             && (0..2).any(|slot| reason_of(world, slot) == Reason::Measuring.as_str())
     });
     let waits = (0..2).find(|slot| reason_of(&world, *slot) == Reason::Queued.as_str());

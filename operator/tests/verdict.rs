@@ -324,30 +324,21 @@ fn the_spec_chooses_the_deciding_figure() {
         let energy = status.columns.unwrap().energy.unwrap();
         (status.deciding_figure.unwrap(), energy)
     };
-    assert_eq!(
-        of(&[]),
-        (DecidingFigure::Gross, "10.0±0.2 mJ gross".into())
-    );
+    assert_eq!(of(&[]), (DecidingFigure::Gross, "10.0±0.2 mJ gross".into()));
     assert_eq!(
         of(&[("/load/rate", json!(100))]),
         (DecidingFigure::Net, "6.00±0.12 mJ net".into())
     );
     assert_eq!(
         of(&[("/energy/decidingFigure", json!("Attributed"))]),
-        (
-            DecidingFigure::Attributed,
-            "5.00±0.10 mJ attr.".into()
-        )
+        (DecidingFigure::Attributed, "5.00±0.10 mJ attr.".into())
     );
     assert_eq!(
         of(&[(
             "/energy",
             json!({"decidingFigure": "Attributed", "boundary": "Candidate"})
         )]),
-        (
-            DecidingFigure::Attributed,
-            "3.00±0.06 mJ attr.".into()
-        )
+        (DecidingFigure::Attributed, "3.00±0.06 mJ attr.".into())
     );
 }
 

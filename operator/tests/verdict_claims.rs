@@ -155,7 +155,9 @@ fn joule_budgets_are_decided_on_the_bound_with_the_meters_accuracy() {
     );
     let message = undecided("0.0105", 0.023);
     assert!(
-        message.contains("more blocks would decide: raise spec.trials.blocks, which starts a new run."),
+        message.contains(
+            "more blocks would decide: raise spec.trials.blocks, which starts a new run."
+        ),
         "{message}"
     );
 }
@@ -341,8 +343,7 @@ fn candidates_that_use_the_database_differently_are_not_compared() {
     assert_eq!(plan.status.comparisons, []);
     let message = column_message(&plan.status);
     assert!(
-        message
-            .contains("rust makes 2.00 database transactions per request and python 2.27"),
+        message.contains("rust makes 2.00 database transactions per request and python 2.27"),
         "{message}"
     );
     for (one, other) in [(2.0, 2.22), (0.0, 0.005)] {
@@ -379,7 +380,10 @@ fn a_candidates_own_limits_are_judged_even_if_answers_differ() {
     assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     assert_eq!(plan.status.comparisons, []);
     let message = column_message(&plan.status);
-    assert!(message.contains("Not compared: rust answers with 1000 bytes"), "{message}");
+    assert!(
+        message.contains("Not compared: rust answers with 1000 bytes"),
+        "{message}"
+    );
 
     let ratio = json!({"maxEnergyRatio": "1.5", "against": "python"});
     let plan = status(&budgets(&ratio), answering(1000.0, 2000.0));

@@ -263,9 +263,17 @@ fn a_model_of_unknown_shape_and_accuracy_allows_no_comparison() {
 fn a_ratio_budget_is_met_only_if_it_holds_on_every_board() {
     use BudgetOutcome::{Exceeded, Met, Undecided};
     for (limit, outcome, told) in [
-        ("0.83", Met, "Met for rust: 0.600–0.800 of python's gross joules"),
+        (
+            "0.83",
+            Met,
+            "Met for rust: 0.600–0.800 of python's gross joules",
+        ),
         ("0.81", Undecided, "more blocks would decide"),
-        ("0.70", Undecided, "would not help: the ratio depends on the board."),
+        (
+            "0.70",
+            Undecided,
+            "would not help: the ratio depends on the board.",
+        ),
         ("0.59", Undecided, "more blocks would decide"),
         ("0.58", Exceeded, "0.600–0.800 [0.586–0.819] of python's"),
     ] {

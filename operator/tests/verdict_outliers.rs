@@ -34,8 +34,7 @@ fn a_disturbed_block_is_named_with_the_ratio_with_and_without_it() {
     assert_eq!(named.len(), 1, "{notes:?}");
     assert!(
         named[0].starts_with("Block 5 is an outlier: ")
-            && named[0]
-                .contains("By chance 1 % of series have more than 18.4. rust / python is ")
+            && named[0].contains("By chance 1 % of series have more than 18.4. rust / python is ")
             && named[0].contains(" with this block and ")
             && named[0].ends_with(" without it."),
         "{named:?}"

@@ -171,8 +171,7 @@ fn connections_that_wait_for_the_injector_limit_all_trials_or_none() {
     let most_low = of([0.85, 0.85, 0.85, 0.99, 0.99]);
     let (_, reason, message) = judged_as(&most_low);
     assert_eq!(reason, "InjectorLimited");
-    let words =
-        "the connections waited for answers only 85.0 % of the time, and 90.0 % are needed";
+    let words = "the connections waited for answers only 85.0 % of the time, and 90.0 % are needed";
     assert!(message.contains(words), "{message}");
 }
 

@@ -74,12 +74,18 @@ fn every_point_has_its_figures_and_each_candidate_its_best_points() {
     // With several points, the columns show the figures of the point where the candidates are closest. The result chose
     // that point, so the figures have no interval.
     let point = columns.point.as_deref().unwrap();
-    let shown = status.results.iter().find(|it| it.candidate == "rust" && it.point == point);
+    let shown = status
+        .results
+        .iter()
+        .find(|it| it.candidate == "rust" && it.point == point);
     let joules = shown.unwrap().gross_joules_per_request.unwrap().value;
     let energy = columns.energy.as_ref().unwrap();
     let amount = energy.strip_suffix(" mJ gross").unwrap();
     assert!((amount.parse::<f64>().unwrap() / (1000.0 * joules) - 1.0).abs() < 0.01);
-    let nearest = status.comparisons.iter().max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
+    let nearest = status
+        .comparisons
+        .iter()
+        .max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
     assert_eq!(nearest.unwrap().point, point);
     let table = table(&benchmark, status.clone());
     for text in [

@@ -319,8 +319,20 @@ pub struct ConfigMapSeed {
 }
 
 /// HTTP method. HEAD is not possible, because Fortio waits for a body after every answer, until the timeout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs)]
 pub enum Method {
     #[default]
@@ -335,13 +347,7 @@ impl Method {
     /// The method as in a request line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
+        self.into()
     }
 
     /// Whether requests with this method leave the data unchanged (RFC 9110 §9.2.1).
@@ -577,7 +583,7 @@ pub struct Placement {
 impl FrugalityBenchmark {
     /// The status, if an operator wrote it.
     #[must_use]
-    pub fn told(&self) -> Option<&FrugalityBenchmarkStatus> {
+    pub fn current_status(&self) -> Option<&FrugalityBenchmarkStatus> {
         let written =
             |status: &&FrugalityBenchmarkStatus| status.observed_generation != Some(NOT_SEEN);
         self.status.as_ref().filter(written)
@@ -586,7 +592,7 @@ impl FrugalityBenchmark {
     /// Whether the current spec has its final result.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.told().is_some_and(|status| {
+        self.current_status().is_some_and(|status| {
             status.observed_generation == self.metadata.generation && status.end().is_some()
         })
     }

@@ -161,7 +161,9 @@ pub(super) fn is_one(number: &i32) -> bool {
 }
 
 /// When a node asks the registry for an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[allow(missing_docs)]
 pub enum PullPolicy {
     IfNotPresent,
@@ -173,11 +175,7 @@ impl PullPolicy {
     /// The value in Kubernetes' spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::IfNotPresent => "IfNotPresent",
-            Self::Always => "Always",
-            Self::Never => "Never",
-        }
+        self.into()
     }
 }
 

@@ -4,12 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The kind of joules that decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum DecidingFigure {
     Gross,
     Net,
     Attributed,
+    #[strum(serialize = "net attributed")]
     NetAttributed,
 }
 
@@ -17,12 +21,7 @@ impl DecidingFigure {
     /// The word that texts put next to joules.
     #[must_use]
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Gross => "gross",
-            Self::Net => "net",
-            Self::Attributed => "attributed",
-            Self::NetAttributed => "net attributed",
-        }
+        self.into()
     }
 }
 
@@ -117,6 +116,10 @@ impl Figure {
     }
 }
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature is serde's"
+)]
 fn is_false(flag: &bool) -> bool {
     !*flag
 }

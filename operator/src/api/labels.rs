@@ -16,7 +16,8 @@ pub const LABEL_WORKLOAD: &str = "frugality.dev/workload";
 pub const LABEL_ROLE: &str = "frugality.dev/role";
 
 /// Purpose of a child object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     /// A candidate's server under test.
     Candidate,
@@ -32,11 +33,6 @@ impl Role {
     /// Value of [`LABEL_ROLE`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Candidate => "candidate",
-            Self::Database => "database",
-            Self::Seed => "seed",
-            Self::Injector => "injector",
-        }
+        self.into()
     }
 }

@@ -235,11 +235,6 @@ pub struct NoiseFloor {
     pub share: f64,
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature is serde's"
-)]
-
 /// Figures of one candidate at one point. An untrustworthy figure is absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

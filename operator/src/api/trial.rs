@@ -6,15 +6,16 @@
 
 use std::collections::BTreeMap;
 
+use frugality_measure::figures::{LoadSpan, RequestFigures};
 use frugality_measure::{
     batch,
     course::Course,
     energy::{EnergyFigures, Window},
     fortio::FortioResult,
     k6::K6Result,
-    load::{LoadResult, RequestFigures},
+    load::LoadResult,
     pace::InjectorCpu,
-    report::{ClockOffset, LoadSpan},
+    report::ClockOffset,
 };
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

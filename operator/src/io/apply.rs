@@ -62,7 +62,7 @@ pub enum ApplyError {
     },
     /// The system gave no random numbers.
     #[error("cannot make a password: {0}")]
-    Password(#[source] std::io::Error),
+    Password(#[source] getrandom::Error),
 }
 
 /// Result of a plan.
@@ -107,7 +107,7 @@ impl Applier {
         let mut opened = None;
         let mut refused = None;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
-        for action in plan.actions(benchmark.told()) {
+        for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
             if age.abs() > STALE_AFTER_SECONDS {
                 tracing::warn!(

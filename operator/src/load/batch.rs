@@ -1,4 +1,4 @@
-//! A program that is executed, one execution after the other.
+//! A load that executes the candidate's program, one execution after the other.
 
 use frugality_measure::{batch::NumberPattern, fortio::Amount};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ impl LoadRules for BatchLoad {
         }
     }
 
-    /// Refuses a batch without a program, at several points, or with figures that can't be read.
+    /// Refuses a batch if a candidate has no program, if the spec has several points, or if a figure can't be read.
     fn check(&self, spec: &FrugalityBenchmarkSpec, rate: Option<f64>) -> Result<(), LoadError> {
         let Some(batch) = &spec.batch else {
             return Ok(());
@@ -103,7 +103,7 @@ impl LoadRules for BatchLoad {
     }
 }
 
-/// That programs are executed, and how score and work are read.
+/// The injector arguments of a batch: the kind of load, and how the injector reads score and work.
 fn arguments(batch: &Batch) -> Vec<String> {
     let score = batch.score.as_ref();
     let score = score.map(|it| format!("--score-pattern={}", it.pattern));

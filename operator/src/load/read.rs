@@ -1,4 +1,4 @@
-//! Numbers and durations of a spec.
+//! Reads numbers and durations of a spec.
 
 use crate::api::{Decimal, HumanDuration, QuantityError};
 
@@ -8,18 +8,18 @@ use crate::api::{Decimal, HumanDuration, QuantityError};
 pub struct FieldError {
     /// Field of the spec.
     pub field: &'static str,
-    /// What is wrong.
+    /// The error of the value's parser.
     pub source: QuantityError,
 }
 
-/// A decimal.
+/// Parses a decimal.
 pub fn number(field: &'static str, decimal: &Decimal) -> Result<f64, FieldError> {
     decimal
         .number()
         .map_err(|source| FieldError { field, source })
 }
 
-/// A duration in seconds.
+/// Parses a duration; the result is in seconds.
 pub fn seconds(field: &'static str, duration: &HumanDuration) -> Result<f64, FieldError> {
     duration
         .seconds()

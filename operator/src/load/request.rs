@@ -1,4 +1,4 @@
-//! A request, sent again and again.
+//! A load that repeats one request.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a kind of load decides.
+//! The interface that each kind of load implements.
 
 use frugality_measure::{batch::PatternError, fortio::Amount};
 use serde_json::Value;
@@ -9,28 +9,28 @@ use super::{
 };
 use crate::api::{DEFAULT_CONNECTIONS, FrugalityBenchmarkSpec, Reason};
 
-/// A load that can't be sent.
+/// A spec whose load can't be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// A load that no batch can have.
+    /// A field of `load` that a batch must not have.
     #[error(
         "with a batch there is one execution at a time: leave load.connections, load.rate, load.requests and load.sweep out"
     )]
     BatchLoad,
-    /// A candidate that can't be executed.
+    /// A candidate without a program to execute, or with replicas or peers.
     #[error(
         "candidate {0}: with a batch it needs command, the program that is executed, and neither replicas nor peers"
     )]
     BatchCandidate(String),
-    /// Work that is given in no way, or in two.
+    /// Work without pattern and amount, or with both.
     #[error("batch.work needs either pattern or an amount above 0, and not both")]
     BatchWork,
-    /// A pattern that finds no number.
+    /// An invalid pattern for a number.
     #[error("{field}: {source}")]
     Pattern {
         /// Field of the spec.
         field: &'static str,
-        /// What is wrong.
+        /// The error of the pattern's parser.
         source: PatternError,
     },
     /// A duration or decimal that can't be read.
@@ -38,50 +38,52 @@ pub enum LoadError {
     Field(#[from] FieldError),
 }
 
-/// In what candidates that are compared may differ.
+/// Properties in which compared candidates may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MayDiffer {
-    /// The size of their answers; with a scenario always.
+    /// The size of their responses. Always true with a scenario or a batch.
     pub responses: bool,
-    /// The requests of a cycle; without a scenario always.
+    /// The number of requests per cycle. Always true without a scenario.
     pub requests: bool,
-    /// The database's transactions per request; without a database, and with a batch, always.
+    /// The number of database transactions per request. Always true without a database and with a batch.
     pub queries: bool,
 }
 
-/// When requests are sent.
+/// When the injector sends requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
-    /// After the answer to the connection's last one. At a rate, a connection that is late sends what it missed.
+    /// After the response to the connection's previous request (closed loop). At a rate, a late connection sends
+    /// the requests that it missed.
     Closed,
-    /// The same, but a connection that is late skips what it missed.
+    /// As `Closed`, but a late connection skips the requests that it missed.
     Skipping,
-    /// When they are due, even if earlier ones are not answered.
+    /// At their due times, even if earlier requests have no response yet (open loop).
     Open,
 }
 
-/// Everything that differs between kinds of load. The defaults fit a load that sends something to a server.
+/// Everything that differs between kinds of load. The defaults are for a load that sends requests to a server.
 pub trait LoadRules {
-    /// Field of the spec that asks for this kind.
+    /// Name of the spec's field that asks for this kind.
     fn field(&self) -> &'static str;
 
-    /// The value of that field, without what only the verdict uses: it is a part of the run's ID.
+    /// The part of the run's ID for this kind: the value of that field, without the settings that only the verdict
+    /// uses.
     fn identity(&self, spec: &FrugalityBenchmarkSpec) -> Value;
 
-    /// What figures are per.
+    /// The units that figures are per.
     fn units(&self, spec: &FrugalityBenchmarkSpec) -> Units;
 
-    /// Refuses what admission can't check.
+    /// Refuses a spec that admission can't check.
     fn check(&self, _: &FrugalityBenchmarkSpec, _rate: Option<f64>) -> Result<(), LoadError> {
         Ok(())
     }
 
-    /// The amount of the window, if this kind's own field gives it instead of `load`.
+    /// Length of the window, if this kind's own field sets it instead of `load`.
     fn amount(&self, _: &FrugalityBenchmarkSpec) -> Option<Amount> {
         None
     }
 
-    /// Connections if the spec gives none.
+    /// Number of connections, if the spec sets none.
     fn default_connections(&self) -> i32 {
         DEFAULT_CONNECTIONS
     }
@@ -91,30 +93,30 @@ pub trait LoadRules {
         seconds("load.timeout", &spec.load.timeout)
     }
 
-    /// For how long agents join at the beginning, in seconds.
+    /// How long agents join at the start of the load, in seconds.
     fn ramp_up_seconds(&self, _: &FrugalityBenchmarkSpec) -> Result<f64, FieldError> {
         Ok(0.0)
     }
 
-    /// Status codes that count as success; empty if the kind decides success otherwise.
+    /// Status codes that count as success. Empty if this kind decides success in another way.
     fn expected_status(&self, _: &FrugalityBenchmarkSpec) -> Vec<u16> {
         Vec::new()
     }
 
-    /// Whether requests can be sent when they are due.
+    /// Whether this kind can send requests at their due times.
     fn has_arrivals(&self) -> bool {
         false
     }
 
-    /// In what compared candidates may differ.
+    /// Properties in which compared candidates may differ.
     fn may_differ(&self, spec: &FrugalityBenchmarkSpec) -> MayDiffer;
 
-    /// Whether the load leaves the data as they are.
+    /// Whether the load does not change the data.
     fn only_reads(&self, _: &FrugalityBenchmarkSpec) -> bool {
         false
     }
 
-    /// Whether the candidate's program is executed, instead of a server that is loaded.
+    /// Whether the injector executes the candidate's program instead of loading a server.
     fn is_executed(&self) -> bool {
         false
     }
@@ -124,21 +126,21 @@ pub trait LoadRules {
         ""
     }
 
-    /// The injector's own arguments for this kind.
+    /// The injector's arguments that only this kind has.
     fn injector_args(&self, spec: &FrugalityBenchmarkSpec, load: &LoadArguments<'_>)
     -> Vec<String>;
 
-    /// The reason for the end of the run, if an injector that ended with this exit code would end so again.
+    /// The reason to end the run, if an injector that ended with this exit code would fail again in the same way.
     fn lasting_failure(&self, _exit_code: i32) -> Option<Reason> {
         None
     }
 
-    /// What a candidate did that never succeeded.
+    /// What a candidate did that had no success in a window, as the predicate of a message.
     fn never_succeeded(&self) -> &'static str {
         "answered no request as expected"
     }
 
-    /// What the user can do if the injector sets the pace.
+    /// What the user can do if the injector, not the candidate, limits the rate.
     fn pace_remedy(&self, has_rate: bool) -> &'static str {
         if has_rate {
             "write a lower load.rate, give the injector more CPU, or ask for larger answers"
@@ -148,15 +150,15 @@ pub trait LoadRules {
     }
 }
 
-/// What an injector's arguments depend on next to the spec.
+/// The inputs of an injector's arguments that are not in the spec.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadArguments<'a> {
     /// Name of the trial.
     pub trial: &'a str,
-    /// When requests are sent.
+    /// When the injector sends requests.
     pub sending: Sending,
     /// Status codes that count as success.
     pub expected_status: &'a [u16],
-    /// For how long agents join, in seconds.
+    /// How long agents join, in seconds.
     pub ramp_up_seconds: f64,
 }

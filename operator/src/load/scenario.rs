@@ -1,4 +1,4 @@
-//! A script that agents run: cycles of requests.
+//! A load of agents that run a script: cycles of requests.
 
 use frugality_measure::k6::SCRIPT_EXCEPTION;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ impl LoadRules for ScenarioLoad {
         ]
     }
 
-    /// The same script would throw again.
+    /// A second execution of the script would throw the same exception.
     fn lasting_failure(&self, exit_code: i32) -> Option<Reason> {
         (exit_code == SCRIPT_EXCEPTION).then_some(Reason::ScriptFailed)
     }

@@ -1,20 +1,20 @@
-//! What is counted, in words.
+//! Names of the units that figures are per.
 
 use crate::text::shortened;
 
 /// Most characters of a unit in a cell.
 const MOST_UNIT_CHARS: usize = 8;
 
-/// Names of what figures are per, in the singular.
+/// Names of the units, in the singular.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Units {
-    /// What joules and rates are per: `request`, `cycle`, `execution`, or the unit of a batch's work.
+    /// The unit of joules and rates: `request`, `cycle`, `execution`, or the unit of a batch's work.
     pub one: String,
-    /// What takes its time, and succeeds or fails, as a whole: `request`, `cycle` or `execution`.
+    /// The unit of duration and of success: `request`, `cycle` or `execution`.
     pub whole: &'static str,
-    /// The unit of a score; `None` if none is read.
+    /// The unit of a score; `None` if the batch has no score.
     pub score: Option<String>,
-    /// The unit of work; `None` if no work is counted.
+    /// The unit of work; `None` if the batch counts no work.
     pub work: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Names: the run's ID and what its objects are called.
+//! Names of the run and of its objects.
 
 use crate::{
     api::{Candidate, FrugalityBenchmark},
@@ -8,15 +8,15 @@ use crate::{
 use kube::ResourceExt;
 use serde_json::json;
 
-/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the number of the re-run and the
-/// fields of the spec that affect what is measured. Budgets and the choice of the deciding figure are
-/// judged on the same trials and so are left out, as are suspension, deadline and time to live.
+/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the number of the re-run, and the fields of
+/// the spec that affect the measurement. Budgets and the choice of the deciding figure are not included, because
+/// the operator judges them on the same trials. Suspension, deadline and time to live are not included either.
 #[must_use]
 pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
     id(benchmark, benchmark.spec.rerun)
 }
 
-/// ID of what is measured: as [`run_id`], but the same for all re-runs.
+/// ID of the measurement: as [`run_id`], but equal for all re-runs.
 #[must_use]
 pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
     id(benchmark, None)
@@ -24,7 +24,7 @@ pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
 
 fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
     let spec = &benchmark.spec;
-    // What is judged on the same trials is left out.
+    // Costs are judged on the same trials, so they are not included.
     let candidates: Vec<Candidate> = spec
         .candidates
         .iter()
@@ -80,13 +80,13 @@ pub fn backend_name(benchmark: &str, trial: &str, backend: &str) -> String {
     format!("{benchmark}-{}-{backend}", hex_digest(trial.as_bytes(), 5))
 }
 
-/// Name that stands for all pods of one of a candidate's servers in one attempt; at most 63 characters.
+/// Name of the Service for all pods of one of a candidate's servers in one attempt; at most 63 characters.
 #[must_use]
 pub fn peers_name(benchmark: &str, trial: &str, workload: &str) -> String {
     format!("{}-peers", backend_name(benchmark, trial, workload))
 }
 
-/// Name of the lock of a node: readable, at most 63 characters, and never that of another node.
+/// Name of the lock of a node: readable, at most 63 characters, and different for each node.
 #[must_use]
 pub fn lock_name(node: &str) -> String {
     let readable: String = node.replace('.', "-").chars().take(30).collect();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_has_a_lock_of_its_own() {
+    fn every_node_has_its_own_lock() {
         let long = "n".repeat(253);
         let names = ["pi-1", "pi.1", &long, &long[1..]].map(lock_name);
         for name in &names {

@@ -1,4 +1,4 @@
-//! The objects of a run, each built from the spec in one place.
+//! The run's objects. One function per kind of object builds it from the spec.
 
 pub(in crate::plan) mod builder;
 mod candidate;

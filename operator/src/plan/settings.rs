@@ -1,5 +1,4 @@
-//! A benchmark's spec, parsed: what admission could not check is checked here, and everything
-//! after this works on numbers.
+//! A parsed spec. It has passed the checks that admission can't do. All later code uses its numbers.
 
 pub mod costs;
 mod error;
@@ -38,8 +37,8 @@ pub use self::{
     looks::{ERROR, Look},
 };
 
-/// Requests at the greatest rate that are taken for an endurance run: ten minutes at 1,667 requests/s. To have each
-/// written down costs the injector some time, which shorter runs shall not have.
+/// Number of requests at maximum rate that makes a run an endurance run: ten minutes at 1,667 requests/s. An
+/// endurance run records each request, which costs the injector time. Shorter runs avoid that cost.
 const ENDURANCE_REQUESTS: u64 = 1_000_000;
 
 /// One pass over all entrants at one point.
@@ -47,91 +46,93 @@ const ENDURANCE_REQUESTS: u64 = 1_000_000;
 pub struct Block {
     /// Index of the point in [`Settings::points`].
     pub point: usize,
-    /// The entrants by index, in the order of their places.
+    /// Indexes of the entrants, in the order of their positions.
     pub order: Vec<usize>,
 }
 
-/// A candidate that takes part twice.
+/// A candidate that takes part twice, as an A/A control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Control {
     /// Its name.
     pub candidate: String,
-    /// Its other name, which tells nobody who it is.
+    /// Its other name, which does not reveal the candidate.
     pub hidden: String,
 }
 
-/// A spec in numbers.
+/// A parsed spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Names of the candidates, in the spec's order.
     pub candidates: Vec<String>,
-    /// Amount of the measured run.
+    /// Length of the measured window.
     pub amount: Amount,
-    /// Requests per second over all connections; `None` is as fast as possible.
+    /// Requests per second over all connections; `None` means maximum rate.
     pub rate: Option<f64>,
-    /// When requests are sent.
+    /// When the injector sends requests.
     pub sending: Sending,
-    /// Under which loads the candidates are tried; at least one, and by connections and replicas, ascending.
+    /// The combinations of load settings; at least one, ascending by connections and replicas.
     pub points: Vec<Point>,
-    /// Share of errors of every candidate beyond which no further points are tried.
+    /// Error ratio that ends the sweep: if every candidate exceeds it, the operator tries no further points.
     pub max_error_ratio: Option<f64>,
     /// Warm-up in seconds.
     pub warm_up_seconds: f64,
-    /// For how long at its beginning agents join, in seconds.
+    /// How long agents join at the start of the load, in seconds.
     pub ramp_up_seconds: f64,
     /// Timeout of a request, a cycle or an execution, in seconds.
     pub timeout_seconds: f64,
     /// The kind of load.
     pub kind: LoadKind,
-    /// What figures are told in.
+    /// Units of figures.
     pub units: Units,
-    /// Whether the load leaves the data as they are.
+    /// Whether the load does not change the data.
     pub only_reads: bool,
-    /// Codes that count as success; none with a scenario, whose script says itself what it expects, or a batch.
+    /// Status codes that count as success. Empty for a scenario, whose script decides success itself, and for a
+    /// batch.
     pub expected_status: Vec<u16>,
-    /// Blocks at each point, at most: those of the last look.
+    /// Maximum number of blocks at each point, which is the number of blocks at the last look.
     pub blocks: usize,
-    /// When the run is judged, ascending; at least one, and the last one after all blocks.
+    /// When the operator judges the run, ascending. At least one look; the last one comes after all blocks.
     pub looks: Vec<Look>,
-    /// Two-sided error of each interval that describes one candidate, such that all looks together have [`ERROR`].
+    /// Two-sided error of each interval that describes one candidate. All looks together have the error [`ERROR`].
     pub level: f64,
-    /// Which try of the same measurement this is, from 1.
+    /// Number of this try of the same measurement, from 1.
     pub try_number: usize,
-    /// Two-sided error of each interval that a claim is decided on (a winner, a budget), such that all looks of all
-    /// tries together have [`ERROR`].
+    /// Two-sided error of each interval that decides a claim (a winner, a budget). All looks of all tries together
+    /// have the error [`ERROR`].
     pub claim_level: f64,
-    /// Error of each of the two one-sided tests for a tie, such that all looks of all tries together have [`ERROR`].
+    /// Error of each of the two one-sided tests for a tie. All looks of all tries together have the error
+    /// [`ERROR`].
     pub tie_level: f64,
-    /// Share by which candidates may differ and still be called equal.
+    /// Relative difference up to which candidates count as equal.
     pub tie_within: Option<f64>,
     /// The A/A control.
     pub control: Option<Control>,
-    /// In what candidates that are compared may differ.
+    /// Properties in which compared candidates may differ.
     pub may_differ: MayDiffer,
-    /// Tries at a block.
+    /// Maximum number of attempts at a block.
     pub max_attempts: i32,
-    /// Seed of the order.
+    /// Seed for the order of points and entrants.
     pub seed: u64,
     /// Length of each idle baseline in seconds.
     pub idle_seconds: f64,
     /// Longest time of a run in seconds.
     pub deadline_seconds: f64,
-    /// How long after its end the benchmark is deleted, in seconds; `None`: never.
+    /// Time between the benchmark's end and its deletion, in seconds; `None` if it is never deleted.
     pub ttl_seconds: Option<f64>,
-    /// Figure that decides.
+    /// The deciding figure.
     pub deciding: DecidingFigure,
-    /// What attributed joules cover.
+    /// Boundary of attributed joules.
     pub boundary: Boundary,
     /// Limits, in the spec's order.
     pub limits: Vec<Limit>,
     /// Whether modelled joules may decide a budget.
     pub allow_modelled: bool,
-    /// What a joule and a second of each candidate's node cost, in the order of the candidates.
+    /// Costs of a joule and of a second on each candidate's node, in the order of the candidates.
     pub rates: Vec<NodeRates>,
 }
 
 impl Settings {
-    /// Reads a spec.
+    /// Parses a spec.
     pub fn parse(spec: &FrugalityBenchmarkSpec) -> Result<Self, SettingsError> {
         let load = &spec.load;
         let kind = LoadKind::of(spec).ok_or(SettingsError::OneLoad)?;
@@ -154,8 +155,8 @@ impl Settings {
             (Amount::DurationSeconds(seconds), Some(rate)) => rate * seconds,
             (Amount::DurationSeconds(_), None) => f64::INFINITY,
         };
-        let most = points.iter().map(|point| point.connections).max();
-        if own_amount.is_none() && requests < 2.0 * most.map_or(0.0, f64::from) {
+        let most_connections = points.iter().map(|point| point.connections).max();
+        if own_amount.is_none() && requests < 2.0 * most_connections.map_or(0.0, f64::from) {
             return Err(SettingsError::TooManyConnections);
         }
         let looks = looks(spec)?;
@@ -212,8 +213,8 @@ impl Settings {
         })
     }
 
-    /// Whether windows are so long that what shows only in time is told, as far as that is known beforehand: a number
-    /// of requests at the greatest rate may be over at any time.
+    /// Whether windows are long enough for figures over time, as far as the spec shows it. A fixed number of
+    /// requests at maximum rate may take any time.
     #[must_use]
     pub fn is_endurance(&self) -> bool {
         match (self.amount, self.rate) {
@@ -226,7 +227,7 @@ impl Settings {
         }
     }
 
-    /// Whether a joule decides a budget.
+    /// Whether a budget limits joules.
     #[must_use]
     pub fn gates_on_joules(&self) -> bool {
         self.limits.iter().any(|limit| {
@@ -237,13 +238,13 @@ impl Settings {
         })
     }
 
-    /// The same settings for a later try of the same measurement: what it claims is decided more strictly.
+    /// These settings for a later try of the same measurement. A later try has lower error levels for its claims.
     #[must_use]
     pub fn at_try(&self, number: usize) -> Cow<'_, Self> {
         if number == self.try_number {
             return Cow::Borrowed(self);
         }
-        // Where the level of several looks is not found, the error divided among them is a stricter one.
+        // If the level for several looks can't be computed, the error divided by the number of looks is stricter.
         let strict = claim_error(number) / self.looks.len() as f64;
         let (claim_level, tie_level) = claim_levels(&self.looks, self.tie_within.is_some(), number)
             .unwrap_or((strict, strict));
@@ -255,19 +256,19 @@ impl Settings {
         })
     }
 
-    /// Chance that this try claims anything wrong, over all its looks: [`ERROR`], divided among the tries.
+    /// Probability that this try makes a wrong claim at any of its looks: this try's share of [`ERROR`].
     #[must_use]
     pub fn claim_error(&self) -> f64 {
         claim_error(self.try_number)
     }
 
-    /// Two-sided error of an interval at each look such that all looks together have `overall`.
+    /// Two-sided error of an interval at each look. All looks together have the error `overall`.
     #[must_use]
     pub fn level_of_looks(&self, overall: f64) -> Option<f64> {
         level_of(&self.looks, overall)
     }
 
-    /// What a joule and a second of an entrant's node cost.
+    /// Costs of a joule and of a second on an entrant's node.
     #[must_use]
     pub fn rates(&self, entrant: &str, cost: Cost) -> Option<&Rates> {
         let candidate = self.candidate_of(entrant);
@@ -275,7 +276,7 @@ impl Settings {
         self.rates.get(index)?.get(cost)
     }
 
-    /// Names of all that take part in a block: the candidates, and the control's hidden name.
+    /// Names of all entrants of a block: the candidates, and the control's hidden name.
     #[must_use]
     pub fn entrants(&self) -> Vec<&str> {
         let hidden = self.control.iter().map(|control| control.hidden.as_str());
@@ -283,7 +284,7 @@ impl Settings {
         names.chain(hidden).collect()
     }
 
-    /// The candidate that takes part under a name.
+    /// The candidate behind an entrant's name.
     #[must_use]
     pub fn candidate_of<'a>(&'a self, entrant: &'a str) -> &'a str {
         match &self.control {
@@ -292,18 +293,18 @@ impl Settings {
         }
     }
 
-    /// The blocks in their order, numbered from 1. They go in rounds of one block at each point, so that what
-    /// drifts in the course of the run is in all points alike; more blocks continue the same plan.
+    /// The blocks in their order; the first one has number 1. Each round has one block at each point, so a drift
+    /// during the run affects all points equally. More blocks extend the same plan.
     #[must_use]
     pub fn plan(&self) -> Vec<Block> {
         let (points, entrants) = (self.points.len(), self.entrants().len());
-        // Each point has a plan of its own, so that its orders are balanced by themselves.
+        // Each point has its own plan, which balances the orders at this point.
         let plans: Vec<Vec<Vec<usize>>> = (0..)
             .take(points)
             .map(|point| blocks(entrants, self.blocks, self.seed.wrapping_add(point)))
             .collect();
         let mut rounds = blocks(points, self.blocks, !self.seed);
-        // Where errors end the sweep, the points are tried from below once.
+        // If errors can end the sweep, the first round takes the points in ascending order.
         if self.max_error_ratio.is_some()
             && let Some(first) = rounds.first_mut()
         {
@@ -320,20 +321,20 @@ impl Settings {
             .collect()
     }
 
-    /// The point of that name.
+    /// The point with this name.
     #[must_use]
     pub fn point(&self, name: &str) -> Option<&Point> {
         self.points.iter().find(|point| point.name == name)
     }
 
-    /// The point of the block of that number, from 1.
+    /// The point of a block; the first block has number 1.
     #[must_use]
     pub fn point_of(&self, block: i32) -> Option<&Point> {
         let index = usize::try_from(block).ok()?.checked_sub(1)?;
         self.points.get(self.plan().get(index)?.point)
     }
 
-    /// The name of that point; empty for what is of no block, unless there is one point only.
+    /// Name of the block's point. If the block is unknown, the name is empty, or the only point's name.
     #[must_use]
     pub fn point_name_of(&self, block: i32) -> &str {
         match self.points.as_slice() {
@@ -343,7 +344,7 @@ impl Settings {
     }
 }
 
-/// The hidden name is a hash, and no candidate's.
+/// The hidden name is a hash, and differs from all candidates' names.
 fn control(spec: &FrugalityBenchmarkSpec) -> Result<Option<Control>, SettingsError> {
     let Some(candidate) = &spec.trials.control else {
         return Ok(None);
@@ -352,7 +353,7 @@ fn control(spec: &FrugalityBenchmarkSpec) -> Result<Option<Control>, SettingsErr
     if !is_taken(candidate) {
         return Err(no_candidate("trials.control", candidate));
     }
-    // One more than there are candidates: one of them is free.
+    // There is one salt more than candidates, so at least one of these names is free.
     let hidden = (0..=spec.candidates.len())
         .map(|salt| format!("{candidate} {} {salt}", spec.trials.seed))
         .map(|text| format!("c{}", hex_digest(text.as_bytes(), 4)))

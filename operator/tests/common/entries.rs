@@ -1,12 +1,12 @@
 //! Ledger entries with figures that a test chooses, for the tests of the verdict.
 
+use frugality_measure::figures::RequestFigures;
 use frugality_measure::{
     course::Course,
     energy::{
         Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, NetAttributed,
         ReadingMark, Window, WorkloadFigures,
     },
-    load::RequestFigures,
     model::{LinearModel, Parts},
     pace::InjectorCpu,
     reading::{MeterIdentity, Provenance},

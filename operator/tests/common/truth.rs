@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     energy::Window,
     fortio::{Amount, FortioResult, ResponseSizes},
@@ -10,7 +11,7 @@ use frugality_measure::{
     model::LinearModel,
     pace::InjectorCpu,
     reading::{MeterIdentity, PodReading, Provenance, Reading},
-    report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
+    report::{ClockOffset, InjectionReport, REPORT_VERSION},
 };
 
 use super::T0;

@@ -6,6 +6,7 @@
 
 mod chain;
 mod corpus;
+mod expect;
 mod finite;
 mod mutate;
 mod targets;

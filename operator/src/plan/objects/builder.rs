@@ -1,4 +1,4 @@
-//! Builds a run's objects: what all of them have in common.
+//! The builder of a run's objects, and the parts that they share.
 
 use crate::{
     api::{
@@ -21,11 +21,11 @@ use k8s_openapi::api::{
 };
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 
-/// PostgreSQL's own port.
+/// PostgreSQL's default port.
 pub(in crate::plan) const DATABASE_PORT: i32 = 5432;
-/// Where Kubernetes takes a container's last words.
+/// Path from which kubelet reads a container's termination message.
 pub(super) const TERMINATION_LOG: &str = "/dev/termination-log";
-/// Non-root user of the injector's image, which names it too.
+/// Non-root user of the injector's image. The image declares the same number.
 pub(super) const INJECTOR_UID: i64 = 65532;
 
 /// Builds a run's objects.
@@ -33,7 +33,7 @@ pub(super) const INJECTOR_UID: i64 = 65532;
 pub struct Builder<'a> {
     /// The benchmark that owns them.
     pub benchmark: &'a FrugalityBenchmark,
-    /// Its spec in numbers.
+    /// The parsed spec.
     pub settings: &'a Settings,
     /// The operator's configuration.
     pub config: &'a Config,
@@ -57,7 +57,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What all pods have in common.
+    /// The settings that all pods share.
     pub(in crate::plan) fn pod(&self) -> PodSpec {
         let tolerations = &self.config.pods.tolerations;
         PodSpec {
@@ -76,7 +76,7 @@ impl Builder<'_> {
         let metadata = self.metadata(name, Some(role), trial);
         ChildObject::Job(Box::new(Job {
             spec: Some(JobSpec {
-                // A second try would be load, or rows, that nobody counted.
+                // A second try of the Job would send load, or insert rows, that the measurement does not count.
                 backoff_limit: Some(0),
                 template: PodTemplateSpec {
                     metadata: Some(ObjectMeta {
@@ -126,13 +126,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Name of the object that stands for the run's database.
+    /// Name of the object that represents the run's database.
     #[must_use]
     pub fn database_name(&self) -> String {
         names::database_name(&self.benchmark.name_any(), self.run)
     }
 
-    /// Service by which the database is reached, as CloudNativePG names it.
+    /// Name of the database's Service, as CloudNativePG names it.
     #[must_use]
     pub fn database_host(&self) -> String {
         format!("{}-rw", self.database_name())
@@ -150,9 +150,9 @@ impl Builder<'_> {
             .unwrap_or(&self.config.database_image)
     }
 
-    /// The same address, TLS mode and role for the seed, for every candidate and for the check
-    /// before each trial. The password stays in the database's Secret. TLS is off for all alike:
-    /// client libraries differ in what they do by default.
+    /// Variables with the database's address, TLS mode and role. They are equal for the seed, every candidate and
+    /// the check before each trial. The password stays in the database's Secret. TLS is off for all, because the
+    /// defaults of client libraries differ.
     pub(super) fn database_env(&self) -> Vec<EnvVar> {
         let mut env = self.database_login();
         env.push(composed(

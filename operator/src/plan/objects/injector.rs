@@ -25,26 +25,26 @@ use kube::ResourceExt;
 pub const INJECTOR_CONTAINER: &str = "injector";
 /// Container that makes the database ready for a trial.
 pub const PREPARE_CONTAINER: &str = "prepare";
-/// Container that counts the database's transactions once the load is over.
+/// Container that counts the database's transactions after the load.
 pub const TRANSACTIONS_CONTAINER: &str = "transactions";
-/// All transactions that PostgreSQL has counted in the benchmark's database; those of a session that is
-/// still open reach the count late (`COUNTED_WITHIN_SECONDS`).
+/// Prints the number of transactions that PostgreSQL has counted in the benchmark's database. A session that is
+/// still open reports its transactions late (`COUNTED_WITHIN_SECONDS`).
 const COUNT_TRANSACTIONS: &str = "psql \"$DATABASE_URL\" -X -qAt -v ON_ERROR_STOP=1 -c \"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()\"";
-/// A session that has nothing more to do tells what it has not told yet within 10 s
-/// (`PGSTAT_IDLE_INTERVAL` in pgstat.c of PostgreSQL 15 and later); one more for the way.
+/// An idle session reports its last transactions within 10 s (`PGSTAT_IDLE_INTERVAL` in pgstat.c of PostgreSQL 15
+/// and later). One second is added for the delay on the way.
 const COUNTED_WITHIN_SECONDS: f64 = 11.0;
-/// Longest time that the injector takes to write its result after an interrupt.
+/// Time limit for the injector to write its result after an interrupt, in seconds.
 const INTERRUPT_SECONDS: f64 = 30.0;
-/// A candidate can change the settings of its role, and make views of the names that are looked up here. Options of the
-/// connection count more.
-const OWN_SETTINGS: &str = "export PGCONNECT_TIMEOUT=5 PGOPTIONS='-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0'";
-/// Waits for the database to answer, for a minute: a node may learn of a service's address a moment
-/// after the pod behind it is ready. If it never does, the next command says why.
+/// A candidate can change the settings of its role, and create views with the names that are looked up here. The
+/// connection's options override both.
+const SESSION_SETTINGS: &str = "export PGCONNECT_TIMEOUT=5 PGOPTIONS='-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0'";
+/// Waits up to a minute for the database to answer: a node may learn a Service's address shortly after the pod
+/// behind it is ready. If the database never answers, the next command reports the reason.
 const AWAIT_DATABASE: &str = "end=$(($(date +%s) + 60))
 until psql \"$DATABASE_URL\" -X -q -c SELECT > /dev/null 2>&1 || [ \"$(date +%s)\" -ge \"$end\" ]; do
   sleep 1
 done";
-/// The injector takes spans below a day.
+/// The injector accepts spans shorter than a day.
 const MAX_INJECTION_SECONDS: f64 = 86_399.0;
 
 impl Builder<'_> {
@@ -70,12 +70,13 @@ impl Builder<'_> {
             resources: Some(self.config.pods.injector_resources.clone()),
             ..restricted_container(INJECTOR_UID)
         };
-        // Not in the idle baseline, of which a connection to the database would be a part. In a long one it
-        // is a small part, and a pod that is deleted is not to wait for it.
+        // The count waits for the end of the idle baseline, because its connection to the database would use energy
+        // in the baseline. It waits at most `INTERRUPT_SECONDS`: in a long baseline its share of the energy is
+        // small, and a deleted pod must not wait longer.
         let count_after_seconds = (SETTLE_SECONDS + self.settings.idle_seconds)
             .ceil()
             .clamp(COUNTED_WITHIN_SECONDS, INTERRUPT_SECONDS);
-        let beside = self.benchmark.spec.database.as_ref().map(|database| {
+        let database_containers = self.benchmark.spec.database.as_ref().map(|database| {
             let container = |name: &str, script: &str| Container {
                 name: name.into(),
                 image: Some(self.database_image(database).to_owned()),
@@ -85,15 +86,15 @@ impl Builder<'_> {
                 ..restricted_container(database_user(database))
             };
             let prepare = format!(
-                "{OWN_SETTINGS}\n{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\nprintf '%s\\n' \"$ROWS_SQL\" | {}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
+                "{SESSION_SETTINGS}\n{AWAIT_DATABASE}\npsql \"$DATABASE_URL\" -X -q -v ON_ERROR_STOP=1 -c CHECKPOINT\nprintf '%s\\n' \"$ROWS_SQL\" | {}\n{COUNT_TRANSACTIONS} >> {TERMINATION_LOG}",
                 read_table(&database.seed)
             );
             let count = format!(
-                "{OWN_SETTINGS}\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
+                "{SESSION_SETTINGS}\ntrap 'sleep {count_after_seconds:.0}; {COUNT_TRANSACTIONS} > {TERMINATION_LOG}; exit 0' TERM\nwhile :; do sleep 60 & wait \"$!\" || :; done"
             );
             vec![
                 container(PREPARE_CONTAINER, &prepare),
-                // A sidecar: kubelet ends it once the injector has ended.
+                // A sidecar: kubelet ends it after the injector has ended.
                 Container {
                     restart_policy: Some("Always".into()),
                     ..container(TRANSACTIONS_CONTAINER, &count)
@@ -105,7 +106,7 @@ impl Builder<'_> {
             Role::Injector,
             Some(trial),
             PodSpec {
-                init_containers: beside,
+                init_containers: database_containers,
                 containers: vec![container],
                 node_selector: Some(injector.clone()),
                 termination_grace_period_seconds: time::whole_seconds(

@@ -23,13 +23,13 @@ use kube::ResourceExt;
 const SEED_CONTACTS: &str = include_str!("seed-contacts.sql");
 /// Table of the built-in address book.
 const CONTACTS_TABLE: &str = "contacts";
-/// SQL that says, after [`ROWS_SQL`], what else is in the database.
+/// SQL that prints, after [`ROWS_SQL`], the digests of everything else in the database.
 const STATE_SQL: &str = include_str!("state.sql");
-/// Calls `fill` if the database was never filled, and then restores it from its template.
+/// Calls `fill` if the database has never been filled, and then restores the database from its template.
 const RESTORE: &str = include_str!("restore.sh");
 /// Container that fills the database.
 pub const SEED_CONTAINER: &str = "seed";
-/// SQL that says how many rows the seeded table has, and their digest.
+/// SQL that prints the number of rows in the seeded table, and their digest.
 pub(super) const ROWS_SQL: &str = include_str!("rows.sql");
 
 impl Builder<'_> {
@@ -103,7 +103,7 @@ impl Builder<'_> {
     }
 }
 
-/// Rows that the seed must leave behind, and the table that has them.
+/// Number of rows that the seeded table must have after the seed.
 #[must_use]
 pub fn expected_rows(seed: &Seed) -> i64 {
     match &seed.config_map {
@@ -112,8 +112,8 @@ pub fn expected_rows(seed: &Seed) -> i64 {
     }
 }
 
-/// Runs what it is told on its standard input, about the seeded table, and writes the answer as the container's last
-/// words.
+/// A command that executes SQL from its standard input, with the seeded table as `table`, and writes the result as
+/// the container's termination message.
 pub(super) fn read_table(seed: &Seed) -> String {
     let table = seed
         .config_map

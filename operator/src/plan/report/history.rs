@@ -19,7 +19,7 @@ pub fn history(
     winner: Option<&str>,
     deciding: Option<DecidingFigure>,
 ) -> Vec<PastVerdict> {
-    let Some(current) = benchmark.told() else {
+    let Some(current) = benchmark.current_status() else {
         return Vec::new();
     };
     // Without an edit, the cluster has changed: for example, a meter was added.

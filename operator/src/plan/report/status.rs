@@ -263,7 +263,7 @@ impl Report<'_> {
     fn condition(&self, kind: &str, status: &str) -> Condition {
         let earlier = self
             .benchmark
-            .told()
+            .current_status()
             .into_iter()
             .flat_map(|status| &status.conditions)
             .find(|c| c.type_ == kind && c.status == status);
@@ -282,7 +282,7 @@ impl Report<'_> {
     /// back with its times. An end that follows from an edit begins now.
     fn since(&self) -> Timestamp {
         let now = time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH);
-        let told = self.benchmark.told();
+        let told = self.benchmark.current_status();
         let is_first_end = matches!(self.state, State::Ended(_))
             && told.is_none_or(|status| {
                 status.verdict.is_none()

@@ -1,4 +1,4 @@
-//! What budgets limit.
+//! Limits that budgets set.
 
 use super::error::{SettingsError, no_candidate};
 use crate::{
@@ -6,23 +6,23 @@ use crate::{
     load::read::number,
 };
 
-/// A limit on a figure.
+/// The figure that a limit is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Joules per successful request, of the deciding figure.
+    /// Joules per successful request, by the deciding figure.
     JoulesPerRequest,
-    /// Mean milliseconds of a successful request.
+    /// Mean latency of a successful request, in milliseconds.
     MillisecondsPerRequest,
     /// Successful requests per second.
     RequestsPerSecond,
-    /// Share of requests without an expected answer.
+    /// Ratio of requests without an expected response.
     ErrorRatio,
-    /// Deciding figure over another candidate's.
+    /// Ratio of the deciding figure to another candidate's.
     EnergyRatio,
 }
 
 impl Quantity {
-    /// Field of the budget.
+    /// Name of the budget's field.
     #[must_use]
     pub fn field(self) -> &'static str {
         match self {
@@ -34,14 +34,14 @@ impl Quantity {
         }
     }
 
-    /// Whether a candidate that the injector limits would be as good or better without that limit, in a closed loop:
-    /// more requests/s, and by Little's law less time for each.
+    /// Whether this figure would be as good or better without the injector's limit on the rate, in a closed loop:
+    /// more requests/s and, by Little's law, less time per request.
     #[must_use]
     pub fn gains_by_pace(self) -> bool {
         matches!(self, Self::RequestsPerSecond | Self::MillisecondsPerRequest)
     }
 
-    /// Whether the limit is the least (else the most) that is allowed.
+    /// Whether the limit is a minimum; otherwise it is a maximum.
     #[must_use]
     pub fn is_minimum(self) -> bool {
         self == Self::RequestsPerSecond
@@ -53,11 +53,11 @@ impl Quantity {
 pub struct Limit {
     /// Candidate.
     pub candidate: String,
-    /// What is limited.
+    /// The figure that is limited.
     pub quantity: Quantity,
     /// Limit, in the unit of the quantity.
     pub value: f64,
-    /// The same as the user wrote it.
+    /// The limit, exactly as the user wrote it.
     pub written: String,
     /// The other candidate of a ratio.
     pub against: Option<String>,

@@ -1,4 +1,4 @@
-//! Under which load the candidates are tried.
+//! The load settings under which the operator measures the candidates.
 
 use crate::{
     api::{Arrivals, FrugalityBenchmarkSpec, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep},
@@ -8,21 +8,22 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::error::SettingsError;
 
-/// Window where the spec names neither duration nor requests.
+/// Length of the window, in seconds, if the spec sets neither duration nor requests.
 pub(super) const DEFAULT_WINDOW_SECONDS: f64 = 60.0;
 
 /// One combination of load settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Its name, for example `c4-max`, or with three replicas of every server that scales `c4-max-x3`.
+    /// Name, for example `c4-max`. If the sweep sets three replicas of every scaled server: `c4-max-x3`.
     pub name: String,
     /// Connections.
     pub connections: u32,
-    /// Pods of every candidate, or of each of its backends where it has some; `None`: each one's own number.
+    /// Number of pods of every candidate, or of each of its backends if it has backends. `None`: the candidate's
+    /// own numbers.
     pub replicas: Option<i32>,
 }
 
-/// Arrivals that only requests at a rate for some time have are refused.
+/// Refuses arrivals that only requests at a rate, for a duration, can have.
 pub(super) fn sending(
     spec: &FrugalityBenchmarkSpec,
     rules: &dyn LoadRules,
@@ -91,7 +92,7 @@ fn point(connections: i32, rate: Option<f64>, replicas: Option<i32>) -> Point {
     }
 }
 
-/// Blocks have names, and results room, up to some number of them.
+/// Refuses a sweep with more blocks than names allow, or more results than the status can hold.
 pub(super) fn check_size(
     spec: &FrugalityBenchmarkSpec,
     points: usize,

@@ -1,20 +1,20 @@
-//! When the run is judged, and with what chance of error.
+//! When the operator judges the run, and the error levels of its claims.
 
 use frugality_measure::statistics::{multiplicity::share_of_try, sequential::nominal_level};
 
 use super::error::SettingsError;
 use crate::api::{FrugalityBenchmarkSpec, MIN_BLOCKS};
 
-/// Chance of an interval to miss the true value, and of all looks of all tries together to call something
-/// different that is not.
+/// Probability that an interval misses the true value. Also the probability that all looks of all tries together
+/// claim a difference that does not exist.
 pub const ERROR: f64 = 0.05;
 
-/// A number of blocks after which the run is judged.
+/// A number of blocks after which the operator judges the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// Which one, from 1.
+    /// Number of the look, from 1.
     pub number: usize,
-    /// Blocks that it rests on.
+    /// Number of blocks that the look uses.
     pub blocks: usize,
 }
 
@@ -41,8 +41,8 @@ pub(super) fn claim_error(try_number: usize) -> f64 {
     ERROR * share_of_try(try_number)
 }
 
-/// Two-sided error of each claim's interval, and error of each of the two one-sided tests for a tie, at each look. Two
-/// one-sided tests are an interval of twice their error.
+/// Levels at each look: two-sided error of each claim's interval, and error of each of the two one-sided tests for
+/// a tie. Two one-sided tests correspond to an interval with twice their error.
 pub(super) fn claim_levels(
     looks: &[Look],
     asks_for_tie: bool,

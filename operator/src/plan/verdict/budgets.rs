@@ -415,7 +415,8 @@ impl<'a> Judged<'a> {
 
 /// The remark on a limit that is decided without the accuracy of the model's joules.
 pub(super) const UNKNOWN_MODEL: &str = "The model's accuracy is unknown, so only the spread between trials decides, as energy.allowModelled allows.";
-const UNKNOWN_METER: &str = "The interval excludes the meter's accuracy, which the meter does not report.";
+const UNKNOWN_METER: &str =
+    "The interval excludes the meter's accuracy, which the meter does not report.";
 const UNKNOWN_FLOOR: &str = "The noise floor is not known, because trials.control is not set.";
 
 /// A unit for people, with the factor from the figure to the unit.

@@ -17,8 +17,8 @@ use frugality_operator::{
 use serde_json::{Value, json};
 
 use super::{
+    expect::require,
     finite::{names_none, not_finite},
-    targets::require,
 };
 use crate::{
     Error,
@@ -282,12 +282,4 @@ fn words(json: &Value, is_foreign: &dyn Fn() -> bool) -> Result<(), String> {
             .try_for_each(|field| words(field, is_foreign)),
         _ => Ok(()),
     }
-}
-
-/// The last field name of a text.
-pub(super) fn last_field(text: &str) -> &str {
-    text.rsplit([',', '{', '['])
-        .map(str::trim)
-        .find(|part| part.contains(':'))
-        .unwrap_or(text)
 }

@@ -13,12 +13,7 @@ use frugality_measure::{
 };
 use serde_json::json;
 
-use super::{
-    Corpus,
-    chain::{self, Chain},
-    finite::not_finite,
-    mutate::damage,
-};
+use super::{Corpus, chain::Chain, expect::require, finite::not_finite, mutate::damage};
 use crate::{
     Error,
     experiment::{MEASURED_NODE, T0},
@@ -214,13 +209,4 @@ pub(super) fn refused(error: &impl std::fmt::Debug) -> String {
         .take(1)
         .collect();
     format!("refused: {}", words.join(" "))
-}
-
-pub(super) fn require(problem: Option<String>, what: &str) -> Result<(), String> {
-    problem.map_or(Ok(()), |field| {
-        Err(format!(
-            "{what} has NaN or infinity: {}",
-            chain::last_field(&field)
-        ))
-    })
 }

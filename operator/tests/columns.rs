@@ -1,0 +1,276 @@
+//! `kubectl get fb` and `kubectl get fbt` of the examples, in 120 characters.
+
+use std::fmt::Write as _;
+
+use frugality_measure::{
+    model::{LinearModel, ModelUncertainty},
+    reading::Provenance,
+};
+use frugality_operator::{
+    api::{DecidingFigure, Figure, FrugalityBenchmark, FrugalityTrial, Outcome, TrialColumns},
+    crd::definitions,
+    load::LoadKind,
+    plan::{
+        names::run_id,
+        report::cells::{self, Interval},
+        settings::Settings,
+    },
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceColumnDefinition;
+use serde_json::{Value, json};
+
+use crate::common::{
+    edited,
+    entries::{Trial, entry, factor, judged, measured, on_board, swept},
+    judgement::{status, usual},
+    of_yaml, two,
+};
+
+/// Width of a usual terminal.
+const WIDTH: usize = 120;
+/// `kubectl` puts three spaces between two columns.
+const SPACE: usize = 3;
+const AGE: &str = "25m";
+
+/// The board of the cluster in a box.
+const BOX: LinearModel = LinearModel {
+    idle_watts: 2.0,
+    watts_per_cpu: 3.0,
+    uncertainty: None,
+};
+
+/// The columns that `kubectl get` prints without `-o wide`.
+fn columns(kind: usize) -> Vec<CustomResourceColumnDefinition> {
+    let (_, definition) = definitions().into_iter().nth(kind).unwrap();
+    let columns = definition.spec.versions.into_iter().next().unwrap();
+    let columns = columns.additional_printer_columns.unwrap();
+    let is_shown =
+        |column: &CustomResourceColumnDefinition| column.priority.unwrap_or_default() == 0;
+    columns.into_iter().filter(is_shown).collect()
+}
+
+/// A row in the order of the columns.
+fn row(columns: &[CustomResourceColumnDefinition], object: &Value) -> Vec<String> {
+    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+    let cells = columns.iter().map(|column| {
+        if column.name == "Age" {
+            return AGE.to_owned();
+        }
+        let path = column.json_path.trim_start_matches('.').split('.');
+        match path.fold(object, |value, field| &value[field]) {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        }
+    });
+    std::iter::once(name).chain(cells).collect()
+}
+
+/// The table as `kubectl` prints it.
+fn table(kind: usize, objects: &[Value]) -> String {
+    let columns = columns(kind);
+    let header = columns.iter().map(|it| it.name.to_uppercase());
+    let header: Vec<String> = std::iter::once("NAME".to_owned()).chain(header).collect();
+    let rows = objects.iter().map(|object| row(&columns, object));
+    let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap()
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:<0$}", width + SPACE);
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+fn width(table: &str) -> usize {
+    table
+        .lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap()
+}
+
+/// All examples.
+fn examples() -> Vec<FrugalityBenchmark> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
+        .filter(|path| !path.to_string_lossy().ends_with(".patch.yaml"))
+        .collect();
+    paths.sort();
+    let documents = |path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let documents = text.split("\n---\n").map(str::to_owned);
+        documents.collect::<Vec<_>>()
+    };
+    paths
+        .into_iter()
+        .flat_map(documents)
+        .filter(|text| text.contains("kind: FrugalityBenchmark"))
+        .map(|text| of_yaml(&text))
+        .collect()
+}
+
+/// Trials with figures such as those in `docs/articles.md`, with a spread of 2 to 3 %.
+fn trials(benchmark: &FrugalityBenchmark, provenance: Provenance) -> Vec<FrugalityTrial> {
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let names: Vec<&str> = settings.candidates.iter().map(String::as_str).collect();
+    let is_apart = benchmark
+        .spec
+        .candidates
+        .iter()
+        .any(|it| it.measured_node_selector.is_some());
+    let uncertainty = is_apart.then_some(ModelUncertainty {
+        idle_watts: 0.02,
+        watts_per_cpu: 0.02,
+    });
+    let model = LinearModel { uncertainty, ..BOX };
+    let of = |connections: u32, block: i32, _: i32, candidate: &str| {
+        let place = names.iter().position(|it| *it == candidate).unwrap();
+        let times = [1.0, 2.2, 2.7, 3.1][place];
+        let spread = factor(block, 0.02 + 0.01 * f64::from(block % 2));
+        // Seconds for one request, cycle, execution or unit of work, and the time of the whole.
+        let (seconds, milliseconds) = match settings.kind {
+            LoadKind::Request => (0.000_092, f64::from(connections) * 0.092),
+            LoadKind::Scenario => (0.01, f64::from(connections) * 10.0),
+            LoadKind::Batch if settings.units.work.is_some() => (0.000_024_9, 20_100.0),
+            LoadKind::Batch => (20.1, 20_100.0),
+        };
+        let load = 1.0 + 0.3 / f64::from(connections);
+        let seconds = seconds * times * spread * load;
+        let mut trial = on_board(model, seconds, 0.95 * seconds);
+        trial.milliseconds = milliseconds * times * spread * load;
+        if provenance == Provenance::Metered {
+            trial.model = None;
+            trial.meter_uncertainty = Some(0.01);
+        }
+        Trial {
+            provenance,
+            ..trial
+        }
+    };
+    let mut trials = swept(benchmark, of);
+    for trial in &mut trials {
+        if is_apart && trial.spec.candidate != names[0] {
+            trial.spec.measured_node = "pi-5".into();
+        }
+    }
+    trials
+}
+
+#[test]
+fn each_example_has_a_row_of_120_characters() {
+    let mut shown = String::new();
+    for benchmark in examples() {
+        for provenance in [Provenance::Modelled, Provenance::Metered] {
+            let all = trials(&benchmark, provenance);
+            let some = all[..all.len() / 3].to_vec();
+            for trials in [all, some] {
+                let mut with_status = benchmark.clone();
+                with_status.status = Some(judged(&benchmark, trials).status);
+                let table = table(0, &[json!(with_status)]);
+                assert!(width(&table) <= WIDTH, "{}\n{table}", width(&table));
+                shown.push_str(&table);
+            }
+        }
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn several_benchmarks_share_a_table() {
+    let end = |name: &str, changes: &[(&str, Value)], of: &dyn Fn(i32, &str) -> Trial| {
+        let mut benchmark = edited(&two(), changes);
+        benchmark.metadata.name = Some(name.into());
+        benchmark.status = Some(status(&benchmark, of).status);
+        json!(benchmark)
+    };
+    let budget = |limit: &str| json!([{"candidate": "rust", "maxJoulesPerRequest": limit}]);
+    let equal = |block: i32, candidate: &str| {
+        let k = if candidate == "rust" { 0.01 } else { -0.01 };
+        Trial {
+            gross: 0.01 * factor(block, k),
+            ..Trial::default()
+        }
+    };
+    let waiting = {
+        let mut benchmark = two();
+        benchmark.status = Some(judged(&benchmark, Vec::new()).status);
+        benchmark.metadata.name = Some("shop-pr-412".into());
+        json!(benchmark)
+    };
+    let rows = [
+        end("shop-figures", &[], &usual),
+        end("shop-release", &[("/budgets", budget("0.02"))], &usual),
+        end("shop-pr-410", &[("/budgets", budget("0.005"))], &usual),
+        end("shop-pr-411", &[("/budgets", budget("0.01"))], &usual),
+        end("shop-equal", &[], &equal),
+        end("shop-tie", &[("/energy/tieWithin", json!("0.05"))], &equal),
+        end("shop-few", &[("/trials/blocks", json!(3))], &usual),
+        waiting,
+    ];
+    let table = table(0, &rows);
+    assert!(width(&table) <= WIDTH, "{}\n{table}", width(&table));
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn each_ledger_has_rows_of_120_characters() {
+    let mut shown = String::new();
+    for benchmark in examples() {
+        let settings = Settings::parse(&benchmark.spec).unwrap();
+        let mut rows = Vec::new();
+        for candidate in &settings.candidates {
+            let all = trials(&benchmark, Provenance::Modelled);
+            let mut own = all.into_iter().filter(|it| it.spec.candidate == *candidate);
+            let mut trial = own.next().unwrap();
+            let status = trial.status.as_mut().unwrap();
+            let requests = status.requests.as_ref().unwrap();
+            let energy = status.energy.as_ref().unwrap();
+            let units = &settings.units;
+            let joules = Figure::exact(energy.gross_joules_per_request.unwrap());
+            let kind = DecidingFigure::Gross;
+            status.columns = Some(TrialColumns {
+                energy: cells::energy(&joules, kind, energy.provenance, units, Interval::Hidden),
+                rate: requests
+                    .requests_per_second
+                    .map(|it| cells::rate(&Figure::exact(it), units)),
+                latency: requests
+                    .ms_per_request
+                    .map(|it| cells::time(&Figure::exact(it), units)),
+                errors: Some("0".into()),
+            });
+            rows.push(json!(trial));
+        }
+        let mut void = entry(&benchmark, 7, 1, 2, &settings.candidates[0]);
+        let mut record = measured(&benchmark, &Trial::default());
+        record.outcome = Some(Outcome::Void);
+        record.reason = Some("NeighbourActive".into());
+        void.status = Some(record);
+        rows.push(json!(void));
+        let table = table(1, &rows);
+        assert!(width(&table) <= WIDTH, "{}\n{table}", width(&table));
+        shown.push_str(&table);
+    }
+    insta::assert_snapshot!("the_ledgers", without_run(&shown));
+}
+
+/// The run's ID is a hash that changes with every field of the spec.
+fn without_run(table: &str) -> String {
+    let mut text = table.to_owned();
+    for benchmark in examples() {
+        let run = run_id(&benchmark);
+        text = text.replace(&run, "00000000");
+    }
+    text
+}
