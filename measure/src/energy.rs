@@ -37,6 +37,7 @@ pub use shared::NetAttributed;
 /// An interval of time, in Unix seconds of the readings' clock. This is the measured node's clock if the
 /// meter reports its time, else the scraper's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
     /// When it begins.
@@ -177,6 +178,7 @@ impl AttemptReadings<'_> {
 
 /// The energy of one attempt. `None` is "unknown", never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EnergyFigures {
     /// Gross energy of the node over the measured window, in joules.
@@ -268,6 +270,7 @@ pub struct EnergyFigures {
 /// The energy that the meter gave to the measured pods over the measured window: a share of the node's active
 /// energy by CPU time, not a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Attributed {
     /// The candidate's pods, in joules.
@@ -288,6 +291,7 @@ pub struct Attributed {
 
 /// CPU time over the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CpuSeconds {
     /// The candidate's pods, in seconds.
@@ -308,6 +312,7 @@ pub struct CpuSeconds {
 
 /// Energy and resources of one of a candidate's several servers over the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadFigures {
     /// The server's name.
@@ -333,6 +338,7 @@ pub struct WorkloadFigures {
 
 /// The node's counter at one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingMark {
     /// The time of the counter's value, in Unix seconds.
@@ -344,6 +350,7 @@ pub struct ReadingMark {
 /// The readings around a window's ends: for each end, the last reading before it and the first reading after
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Bracket {
     /// Around the beginning.
@@ -354,6 +361,7 @@ pub struct Bracket {
 
 /// The brackets of an attempt's three windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Brackets {
     /// Of the idle baseline before the load.

@@ -66,6 +66,7 @@ pub struct InjectionReport {
 
 /// One load: its time by the clock of the injector's node, and its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSpan {
     /// Start, Unix seconds.
@@ -95,6 +96,7 @@ impl LoadSpan {
 
 /// The difference of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClockOffset {
     /// The meter's clock minus the injector's clock. Added to a time of the injector, it gives the meter's

@@ -9,7 +9,6 @@ mod cel;
 mod check;
 mod common;
 mod crd;
-mod export;
 mod kstatus;
 mod life;
 mod plan_attempt;

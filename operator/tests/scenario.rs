@@ -6,12 +6,10 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
-    export::{Format, export},
     plan::{
         names,
         settings::{Settings, SettingsError},
     },
-    summary::summary,
 };
 use serde_json::{Value, json};
 
@@ -77,23 +75,6 @@ fn entries(
 }
 
 #[test]
-fn an_export_tells_what_of_the_cycles_was_amiss() {
-    let ledger = entries(&scripted(&json!({"script": SCRIPT})), |candidate, it| {
-        it.dropped_cycles = if candidate == "rust" { 7 } else { 0 };
-    });
-    let list = json!({"kind": "List", "items": ledger}).to_string();
-    let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
-    for row in rows {
-        let dropped = if row["candidate"] == "rust" { 7 } else { 0 };
-        assert_eq!(row["droppedCycles"], json!(dropped), "{row}");
-        assert_eq!(row["failedChecks"], json!(960), "{row}");
-        // Of cycles of which some did not even begin, nobody knows how long they wait.
-        assert_eq!(row["p99_9Milliseconds"].is_null(), dropped > 0, "{row}");
-        assert_eq!(row["meanScore"], Value::Null, "{row}");
-    }
-}
-
-#[test]
 fn the_injector_is_given_the_script_and_no_request() {
     let scenario = json!({"script": SCRIPT, "rampUp": "2s"});
     let args = args(&scripted(&scenario));
@@ -148,20 +129,6 @@ fn what_is_told_of_cycles_is_called_so() {
     let columns = plan.status.columns.clone().unwrap();
     assert!(columns.energy.unwrap().ends_with("/cycle"));
     assert!(columns.rate.unwrap().ends_with(" cycles"));
-    let mut told = benchmark;
-    told.status = Some(plan.status);
-    let text = summary(&told);
-    for words in [
-        "CYCLES/S",
-        "GROSS mJ/CYCLE",
-        "is no tenth",
-        "a cycle of rust: 1.00 requests",
-        " of the cycles of rust failed: its figures are per successful cycle",
-        "joules per cycle",
-    ] {
-        assert!(text.contains(words), "{words}:\n{text}");
-    }
-    assert!(!text.contains("REQUEST"), "{text}");
 }
 
 #[test]

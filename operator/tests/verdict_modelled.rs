@@ -4,7 +4,7 @@
 use crate::common::{
     assert_near,
     entries::{Trial, factor, judged, on_board, ordered_ledger},
-    judgement::{assert_ended, budgets, status, table},
+    judgement::{assert_ended, budgets, status},
     sweep::{at, judged_over},
     two, two_with,
 };
@@ -93,20 +93,6 @@ fn joules_of_unknown_accuracy_have_no_interval_anywhere() {
     let gross = plan.status.results[0].gross_joules_per_request.unwrap();
     let expanded = gross.expanded.unwrap();
     assert!(expanded.repeatability_only && !expanded.covers_meter);
-
-    let table = table(&two(), plan.status);
-    let row = table
-        .lines()
-        .find(|line| line.starts_with("  rust "))
-        .unwrap();
-    assert!(row.contains("≈3.20") && !row.contains("3.20±"), "{row}");
-    // Rates, times and CPU time are counted, and keep theirs; three kinds of joules have none.
-    assert_eq!(row.matches('±').count(), 3, "{row}");
-    assert_eq!(row.matches('≈').count(), 3, "{row}");
-    assert!(
-        table.contains("the accuracy of the power model is unknown"),
-        "{table}"
-    );
 }
 
 #[test]
@@ -156,11 +142,6 @@ fn a_candidate_that_another_board_would_turn_round_is_no_winner() {
         note.contains("depends on the board: it is 1.30 [") && note.contains("connect a meter"),
         "{note}"
     );
-    let table = table(&two(), plan.status);
-    assert!(
-        table.contains("no winner: it depends on the board by gross joules per request"),
-        "{table}"
-    );
     // Where neither extreme is shown to differ from 1, no board is known on which they do.
     let plan = status(&two(), compared(BOX, 1.0, 1.0));
     assert_eq!(column(&plan, "winner"), "not separated");
@@ -181,11 +162,6 @@ fn a_winner_on_every_board_is_shown_with_the_range_of_the_boards() {
     assert_eq!(comparison(&plan).board, Some(BoardVerdict::EveryBoard));
     // exp(2.321889 · 0.01) on both sides.
     assert_eq!(column(&plan, "ratio"), "0.600–0.800 [0.586–0.819]");
-    let table = table(&two(), plan.status);
-    assert!(
-        table.contains("rust / python: 0.600–0.800 [0.586–0.819], on every board"),
-        "{table}"
-    );
 }
 
 #[test]
