@@ -15,7 +15,7 @@ use crate::table::paragraphs;
 #[must_use]
 pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
-    let Some(status) = benchmark.told() else {
+    let Some(status) = benchmark.current_status() else {
         return format!("{name}: not seen by the operator yet\n");
     };
     let columns = status.columns.clone().unwrap_or_default();

@@ -10,7 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NUMBERS_END, load::RequestFigures};
+use crate::NUMBERS_END;
+use crate::figures::RequestFigures;
 
 pub use crate::statistics::median;
 

@@ -3,7 +3,7 @@
 use frugality_measure::{
     batch::Spread,
     energy::{Attributed, CpuSeconds, EnergyFigures, NetAttributed},
-    load::RequestFigures,
+    figures::RequestFigures,
 };
 use frugality_operator::api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus};
 

@@ -7,11 +7,11 @@ use frugality_measure::{
     batch::BatchResult,
     course::Course,
     energy::{EnergyFigures, Window},
+    figures::{LoadSpan, RequestFigures},
     fortio::FortioResult,
     k6::K6Result,
-    load::RequestFigures,
     pace::InjectorCpu,
-    report::{ClockOffset, LoadSpan},
+    report::ClockOffset,
 };
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;

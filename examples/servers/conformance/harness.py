@@ -1,4 +1,4 @@
-"""What the tests start and end: a PostgreSQL of their own and the two servers, on the loopback address."""
+"""Start and end a separate PostgreSQL and the two servers, on the loopback address."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ COMMANDS = {
 
 
 class Postgres:
-    """A PostgreSQL server with an application role that is no superuser."""
+    """A PostgreSQL server with an application role that is not a superuser."""
 
     def __init__(self, folder: Path) -> None:
         self.bin = Path(os.environ["POSTGRES_BIN"])
@@ -69,7 +69,7 @@ class Postgres:
         return f"postgresql://{ROLE}:{quoted}@{LOOPBACK}:{port or self.port}/{database}?sslmode=disable"
 
     def create(self, database: str) -> None:
-        """Make a database of the application's role."""
+        """Create a database that the application's role owns."""
         self.psql(f"CREATE DATABASE {database} OWNER {ROLE}", database="postgres")
 
     def start(self) -> None:
@@ -106,7 +106,7 @@ class Postgres:
 
     @contextlib.contextmanager
     def table_locked(self) -> Iterator[None]:
-        """Hold a lock under which every SELECT on the contacts waits."""
+        """Hold a lock that makes every SELECT on the contacts wait."""
         command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-h", self.folder, "-p", str(self.port)]
         command += ["-U", "postgres", "-d", DATABASE]
         session = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -4,11 +4,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{Outcome, Spread};
+use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
     latency::{Bucket, Histogram, merged_percentiles},
-    load::RequestFigures,
-    report::LoadSpan,
 };
 
 /// The percentiles that a report contains; the same as Fortio's.

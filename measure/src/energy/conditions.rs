@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Window;
-use super::checks::{Evidence, Taken};
 use super::counters::Series;
+use crate::energy::attempt::Window;
+use crate::energy::{evidence::Evidence, taken::Taken};
 use crate::reading::{Platform, Reading};
 
 /// Temperature, clock, throttling and platform of the node. Values that the meter does not report are

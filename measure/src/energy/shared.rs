@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::Evidence;
-use super::{Window, per_request};
+use crate::energy::evidence::Evidence;
+use crate::energy::{attempt::Window, attempt::per_request};
 use crate::reading::PodReading;
 
 /// Net energy of the measured pods over the measured window: the node's net energy × their share of the CPU time above

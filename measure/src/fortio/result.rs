@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Amount;
+use crate::figures::LoadSpan;
 use crate::latency::{Bucket, Histogram, Percentile};
-use crate::report::LoadSpan;
 use crate::{LEAST_SECONDS, NUMBERS_END};
 
 /// Fortio's observations in one run, with one unit per quantity. Only [`parse`] creates it from Fortio's

@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::CycleSettings;
+use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
     course::Course,
     latency::{Histogram, merged_percentiles},
-    load::RequestFigures,
-    report::LoadSpan,
 };
 
 /// The number of checks that are reported by name. The others are reported together.

@@ -1,4 +1,4 @@
-//! Reads everything that a pass depends on, once, into plain data.
+//! Reads the whole input of a pass, once, into plain data.
 
 mod entries;
 mod meters;
@@ -46,27 +46,27 @@ use crate::{
     time::{ahead_seconds, http_date, unix_seconds},
 };
 
-/// Label of the Leases that give the right to use a node.
+/// Label of the Leases that lock a node.
 pub const LOCK_LABEL: &str = "frugality.dev/lock";
 /// Value of [`LOCK_LABEL`].
 pub const LOCK_OF_NODE: &str = "node";
 
-/// Where things are.
+/// Places of the operator's and the meters' objects, and tolerations of the pods.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// Namespace of the operator; the lock is there.
+    /// Namespace of the operator and of the locks.
     pub namespace: String,
     /// Namespace of the meters.
     pub meter_namespace: String,
     /// Label selector of the meters' pods.
     pub meter_selector: String,
-    /// Names of the meters' DaemonSets: only their pods are meters.
+    /// Names of the meters' DaemonSets. Only pods of these count as meters.
     pub meter_daemon_sets: Vec<String>,
     /// Taints that the pods of benchmarks tolerate.
     pub tolerations: Vec<Toleration>,
 }
 
-/// The API server could not be read.
+/// The operator could not read from the API server.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {what}: {source}")]
 pub struct ObserveError {
@@ -75,6 +75,10 @@ pub struct ObserveError {
 }
 
 /// Reads everything for one benchmark.
+///
+/// # Errors
+///
+/// The API server can't be reached, or refuses a request.
 pub async fn observe(
     client: &Client,
     places: &Places,
@@ -135,7 +139,7 @@ pub async fn observe(
     let endpoints = endpoints(client, &namespace, &children).await?;
     let (own, foreign): (Vec<_>, Vec<_>) = pods
         .into_iter()
-        // Nobody writes a pod of a benchmark by hand.
+        // A pod of a benchmark always has a controller.
         .filter(|pod| controller(pod).is_some())
         .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
     let is_without_pod = |job: &&mut Child| {
@@ -184,8 +188,8 @@ pub async fn observe(
     })
 }
 
-/// Benchmarks that hold a lock and are not in the list, which may be older than the lock: each is asked for by
-/// its name. A lock is free only if its holder is gone.
+/// Benchmarks that hold a lock and are missing in the list. The list may be older than the lock, so the operator
+/// gets each by name. A lock is free only if its holder is gone.
 async fn unlisted_holders(
     client: &Client,
     locks: &[Lock],
@@ -219,7 +223,8 @@ async fn unlisted_holders(
     Ok(found)
 }
 
-/// How far this process's clock is ahead of the API server's, by the `Date` of an answer; 0 where it has none.
+/// How far this process's clock is ahead of the API server's, in seconds, by the `Date` of an answer. 0 without a
+/// `Date`.
 async fn operator_ahead(client: &Client) -> Result<f64, ObserveError> {
     let failed = |source| ObserveError {
         what: "the API server's time",
@@ -236,9 +241,9 @@ async fn operator_ahead(client: &Client) -> Result<f64, ObserveError> {
     Ok(date.map_or(0.0, |date| ahead_seconds(asked, received, date)))
 }
 
-/// Labels can be copied, so a pod counts only if its controller is an object of this benchmark. A
-/// Deployment's has a ReplicaSet in between, whose name begins with the Deployment's; CloudNativePG
-/// prepares a database in Jobs of its own. What is on its way out is waited for, whoever's it was.
+/// Labels can be copied, so a pod counts only if its controller is an object of this benchmark. A Deployment's pod
+/// has a ReplicaSet in between, whose name begins with the Deployment's name. CloudNativePG prepares a database in
+/// its own Jobs. A terminating pod counts with any controller, because the operator waits for its end.
 fn belongs_to(pod: &Pod, children: &[Child]) -> bool {
     let is_database =
         pod.labels().get(LABEL_ROLE).map(String::as_str) == Some(Role::Database.as_str());
@@ -286,7 +291,7 @@ async fn entries(
     })
 }
 
-/// Of Jobs all is needed that says whether they can still make a pod.
+/// Complete Jobs, because their conditions show whether they can still make a pod.
 async fn jobs(
     client: &Client,
     namespace: &str,
@@ -317,7 +322,7 @@ async fn deployments(
     list("children", &api, params).await
 }
 
-/// The condition is its ReplicaSet's, and goes once a pod could be created.
+/// The condition comes from the ReplicaSet and goes when a pod could be created.
 fn deployment(object: &Deployment) -> Child {
     let status = object.status.as_ref();
     let mut conditions = status
@@ -334,8 +339,7 @@ fn deployment(object: &Deployment) -> Child {
     }
 }
 
-/// Why a Job's pod could not be created the last time, by the Job controller's events: a Job has no condition
-/// for that.
+/// Why the last try to create a Job's pod failed, by the Job controller's events. A Job has no condition for this.
 async fn refused_pod(
     client: &Client,
     namespace: &str,
@@ -357,7 +361,7 @@ async fn refused_pod(
     }))
 }
 
-/// Of Services all is needed that says who answers.
+/// Complete Services, because their specs show which pods answer.
 async fn services(
     client: &Client,
     namespace: &str,
@@ -372,7 +376,8 @@ async fn services(
     Ok(services.iter().map(facts).collect())
 }
 
-/// Every slice of addresses that says it is of one of these Services, whoever made it: all of them get requests.
+/// Every slice of addresses that names one of these Services, by any author, because all its addresses get
+/// requests.
 async fn endpoints(
     client: &Client,
     namespace: &str,
@@ -400,7 +405,7 @@ async fn endpoints(
     Ok(slices.iter().map(Endpoints::of).collect())
 }
 
-/// `None` where the cluster does not know CloudNativePG.
+/// `None` if the cluster does not know CloudNativePG.
 async fn clusters(
     client: &Client,
     namespace: &str,
@@ -436,7 +441,7 @@ pub(crate) fn lock(lease: &Lease) -> Lock {
     }
 }
 
-/// One that can't be read has a name and may hold locks, but never waits for any.
+/// An unreadable benchmark has a name and may hold locks, but never waits for any.
 fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
     let readable = guard.0.as_ref().ok();
     let complete = readable.is_some_and(FrugalityBenchmark::is_complete);
@@ -459,7 +464,7 @@ fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
 
 fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
     let spec = pod.spec.as_ref();
-    // A pod of a benchmark is told its node before the scheduler gives it one. The node may be gone.
+    // A pod of a benchmark names its node in its selector before the scheduler assigns one. The node may be gone.
     let chosen = || {
         let hostname = spec?.node_selector.as_ref()?.get(HOSTNAME_LABEL)?;
         let is_it = |node: &&NodeFacts| node.labels.get(HOSTNAME_LABEL) == Some(hostname);
@@ -478,7 +483,7 @@ fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
             .flat_map(containers)
             .filter_map(|container| container.state.as_ref())
             .any(|state| state.running.is_some()),
-        // The timestamp is when its grace is over.
+        // The timestamp is the end of the grace period.
         deleting_since_unix_seconds: pod.metadata.deletion_timestamp.as_ref().map(|over| {
             let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
             unix_seconds(over.0) - grace as f64
@@ -486,9 +491,9 @@ fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
     }
 }
 
-/// Whether a taint keeps no pod with these tolerations away, as the scheduler asks
-/// (`ToleratesTaint` of `k8s.io/api/core/v1`). One that holds for a time only does not count: its pods would be
-/// evicted in the middle of a run.
+/// Whether pods with these tolerations may run despite a taint, by the scheduler's rule (`ToleratesTaint` of
+/// `k8s.io/api/core/v1`). A toleration with a time limit does not count, because its pods would be evicted during
+/// a run.
 fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
     tolerations.iter().any(|it| {
         let is_any = |text: Option<&String>| text.is_none_or(String::is_empty);
@@ -602,9 +607,9 @@ fn pod_facts(pod: &Pod) -> PodFacts {
     }
 }
 
-/// Why the cluster ended or evicted a pod, if it did. A kubelet writes its reason into the status of a pod that
-/// it fails (`Evicted`, `OutOfcpu`, `Terminated` at the node's shutdown). Evictions by the API, taints and
-/// preemption show as the condition `DisruptionTarget`.
+/// Why the cluster ended or evicted a pod. A kubelet writes its reason into the status of a pod that it fails
+/// (`Evicted`, `OutOfcpu`, `Terminated` at the node's shutdown). Evictions by the API, taints and preemption show
+/// as the condition `DisruptionTarget`.
 fn evicted(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let words = |reason: Option<&String>, message: Option<&String>| {
@@ -627,7 +632,7 @@ fn is_unready_candidate(pod: &Pod) -> bool {
     role.is_some_and(|role| role == Role::Candidate.as_str()) && ready_since(pod).is_none()
 }
 
-/// Most ends of one of the containers; that one which prepares the pod ends well is not counted.
+/// Largest number of ends of one container. The successful end of an init container does not count.
 fn crashes(status: &PodStatus) -> i32 {
     let has_crashed = |container: &ContainerStatus, may_end: bool| {
         let state = container.state.clone().unwrap_or_default();
@@ -635,7 +640,7 @@ fn crashes(status: &PodStatus) -> i32 {
         let has_ended = state
             .terminated
             .is_some_and(|end| is_failure(end.exit_code));
-        // The kubelet waits before it starts it again.
+        // The kubelet waits before it starts the container again.
         let waits = state
             .waiting
             .is_some_and(|it| it.reason.as_deref() == Some("CrashLoopBackOff"));
@@ -648,7 +653,7 @@ fn crashes(status: &PodStatus) -> i32 {
     init.chain(main).max().unwrap_or(0)
 }
 
-/// What the scheduler says of a pod that it finds no node for.
+/// The scheduler's message if it finds no node for the pod.
 fn unschedulable(status: &PodStatus) -> Option<String> {
     let mut conditions = status.conditions.iter().flatten();
     let scheduled = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "False")?;
@@ -680,8 +685,7 @@ fn ready_since(pod: &Pod) -> Option<f64> {
     Some(seconds(ready.last_transition_time.as_ref()))
 }
 
-/// Why a container has not started; a pod that only waits for its turn to be set up has no reason
-/// worth telling.
+/// Why a container has not started. A pod that is only being set up has no useful reason.
 fn waiting(container: &ContainerStatus) -> Option<(String, String)> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.clone()?;
@@ -711,7 +715,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_foreign_pod_is_where_it_runs_or_is_told_to_run() {
+    fn a_foreign_pod_is_where_it_runs_or_where_its_selector_points() {
         let node = NodeFacts {
             name: "pi-1".into(),
             schedulable: true,
@@ -813,7 +817,7 @@ mod tests {
             let pod = json!({ "metadata": { "name": "p" }, "status": status });
             pod_facts(&serde_json::from_value(pod).unwrap()).evicted
         };
-        // As a kubelet under memory pressure, and as the API server's eviction, leave them.
+        // Statuses as a kubelet under memory pressure and an eviction by the API server write them.
         let pressure = json!({
             "phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory.",
             "conditions": [{ "type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet" }],
@@ -833,8 +837,8 @@ mod tests {
         assert_eq!(of(json!({ "phase": "Running", "conditions": [] })), None);
     }
 
-    /// An API server whose clock is three minutes behind. A lock has a holder that its list of benchmarks does
-    /// not show yet, and another lock has a holder that is gone.
+    /// An API server whose clock is three minutes behind. One lock has a holder that the list of benchmarks does
+    /// not show yet. Another lock has a holder that is gone.
     async fn answer(uri: axum::http::Uri) -> axum::response::Response {
         use axum::response::IntoResponse;
         let lease = |name: &str, holder: &str| {
@@ -907,7 +911,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_counted_when_it_happens_and_a_preparation_that_ends_is_none() {
+    fn a_crash_counts_at_once_and_the_end_of_an_init_container_is_no_crash() {
         let crashes = |init: serde_json::Value, main: serde_json::Value| {
             let status = json!({
                 "initContainerStatuses": [{ "name": "runner", "image": "", "imageID": "", "ready": true,
@@ -926,7 +930,7 @@ mod tests {
         let creating = json!({ "waiting": { "reason": "ContainerCreating" } });
         assert_eq!(crashes(end(0), main(0, creating.clone())), 0);
         assert_eq!(crashes(end(0), main(0, running())), 0);
-        // A server that ends well has ended all the same.
+        // A server must not end, so a successful end counts too.
         assert_eq!(crashes(end(0), main(0, end(0))), 1);
         assert_eq!(crashes(end(0), main(1, running())), 1);
         assert_eq!(crashes(end(0), main(1, end(1))), 2);
@@ -947,7 +951,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_that_cannot_be_read_keeps_its_name_and_waits_for_nothing() {
+    fn an_unreadable_benchmark_keeps_its_name_and_waits_for_nothing() {
         let broken = json!({
             "apiVersion": "frugality.dev/v1alpha1",
             "kind": "FrugalityBenchmark",

@@ -1,8 +1,8 @@
 //! CPU time that the node did not get: a hypervisor gave it to another machine, or processes outside a node
 //! that is a container used it.
 
-use super::Evidence;
-use crate::energy::{Void, Window};
+use super::evidence::Evidence;
+use crate::{energy::attempt::Window, void::Void};
 
 /// The limit of the processors' time that others take from the node, in CPUs. It is 0.1, a neighbour's limit
 /// above rest, plus 0.05 for the kernel's own threads and its counting in ticks. Next to a node of one
