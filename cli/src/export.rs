@@ -32,7 +32,7 @@ pub enum ExportError {
     Entry {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The cause.
         source: serde_json::Error,
     },
     /// The CSV could not be written.
@@ -40,8 +40,8 @@ pub enum ExportError {
     Csv(#[from] csv::Error),
 }
 
-/// The entries in the text of `kubectl get fbt -o json`, a list or one alone, by benchmark and time. Only those of
-/// `benchmark`, if it is given.
+/// The entries in the text of `kubectl get fbt -o json`, a list or one alone, by benchmark and time. With `benchmark`, only the
+/// entries of this benchmark.
 pub fn export(text: &str, benchmark: Option<&str>, format: Format) -> Result<Vec<u8>, ExportError> {
     let mut trials = entries(serde_json::from_str(text)?)?;
     trials.retain(|trial| benchmark.is_none_or(|name| trial.spec.benchmark == name));

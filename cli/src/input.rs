@@ -48,10 +48,10 @@ pub enum InputError {
         "cannot run kubectl: {0}. Install kubectl, or pass the text of kubectl get -o json by --filename or a pipe."
     )]
     NoKubectl(#[source] std::io::Error),
-    /// kubectl said on standard error what is wrong.
+    /// kubectl failed. It wrote the reason to standard error.
     #[error("`{command}` failed ({status}). Its message is above.")]
     Kubectl {
-        /// What was run.
+        /// The command line.
         command: String,
         /// How it ended.
         status: std::process::ExitStatus,

@@ -1,4 +1,4 @@
-//! `kubectl-frugality`: what people and tools read of Frugality's benchmarks, and what is generated from the API's types.
+//! `kubectl-frugality`: prints Frugality's results for people and tools, and generates texts from the API's types.
 //!
 //! - [`summarize`]: a benchmark's status as text; [`export`]: the ledger as JSON or CSV;
 //! - [`reference`]: the API reference; [`definitions`]: the custom resource definitions as files;

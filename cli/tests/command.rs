@@ -1,4 +1,4 @@
-//! The program: its input, its output, and what it says if something is wrong.
+//! The program: its input, its output and its error messages.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! An entry of the ledger, and the parts of it that columns are from.
+//! An entry of the ledger, and its parts that columns show.
 
 use frugality_measure::{
     batch::Spread,

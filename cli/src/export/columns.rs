@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 pub struct Column {
     /// Its heading in CSV and its key in JSON, with the unit.
     pub name: &'static str,
-    /// What it contains, as Markdown.
+    /// Description, as Markdown.
     pub meaning: &'static str,
     pub(super) cell: fn(&Attempt<'_>) -> Option<Cell>,
 }

@@ -1,5 +1,5 @@
-//! The schemas of the API's types: as in the custom resource definitions, but with references in the place of types that
-//! have a name, and with the ledger's records in full.
+//! The schemas of the API's types. Unlike the custom resource definitions, they refer to named types, and they contain
+//! the ledger's records in full.
 
 use std::collections::BTreeMap;
 

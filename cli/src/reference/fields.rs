@@ -59,7 +59,7 @@ pub(super) fn values(schema: &JSONSchemaProps) -> String {
     text
 }
 
-/// What a type is, and what it must keep to.
+/// A type's description and rules.
 pub(super) fn rules(schema: &JSONSchemaProps) -> String {
     let description = one_line(schema.description.as_deref().unwrap_or_default());
     let mut text = if description.is_empty() {

@@ -11,8 +11,8 @@ use super::{
     fields::{bounded, choices, fields, rules, values},
 };
 
-/// The types that are known by now. Those of [`kube::KubeSchema`] have no name in a schema: fields with the same fields within
-/// have the same type, which is named after the first of them.
+/// The known types. A schema does not name a type of [`kube::KubeSchema`]. Such types are equal if their fields are equal.
+/// The field that is seen first gives the name.
 pub(super) struct Types {
     definitions: BTreeMap<String, JSONSchemaProps>,
     unnamed: Vec<(String, JSONSchemaProps)>,
@@ -31,7 +31,7 @@ impl Types {
         }
     }
 
-    /// What a kind is, and the sections of its spec and status with all types within.
+    /// A kind's description, and the sections of its spec and status with all types within.
     pub(super) fn kind(&mut self, kind: &str, schema: &JSONSchemaProps) -> String {
         let mut text = rules(schema);
         for (part, title) in [("spec", "Spec"), ("status", "Status")] {
@@ -44,7 +44,7 @@ impl Types {
         text
     }
 
-    /// The section of a type, and those of the types that it is the first to link to.
+    /// The section of a type, and the sections of its types that have none yet.
     fn sections(&mut self, name: &str, schema: &JSONSchemaProps) -> String {
         if !self.described.insert(name.to_owned()) {
             return String::new();

@@ -22,7 +22,7 @@ pub(super) fn all(view: &View<'_>) -> impl Iterator<Item = String> {
     tables.into_iter().flatten()
 }
 
-/// What each candidate did, and what it needed for that besides energy.
+/// Each candidate's rates, times, CPU and memory.
 fn work(view: &View<'_>) -> Option<String> {
     let [unit, whole] = [view.unit, view.whole].map(str::to_uppercase);
     view.table_of_results()
