@@ -1,6 +1,6 @@
 # `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters articles accuracy fuzz lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters articles accuracy fuzz coverage mutants lab generate images up down clean
 
 help: ## list the targets: at once
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -32,7 +32,7 @@ adversary: ## try to falsify a figure or a verdict, in the cluster in a box: a q
 meters: ## run one benchmark with a power model, a plug and Kepler, in the cluster in a box: a quarter of an hour
 	hack/test meters
 
-articles: ## run the short forms of the examples in docs/articles.md, in the cluster in a box: nearly five hours
+articles: ## run the short forms of the examples in docs/articles.md, in the cluster in a box: about five hours
 	hack/test articles
 
 bench: ## measure memory, CPU and scrape time of the node meter: samples for 30 s, then scrapes
@@ -43,6 +43,12 @@ accuracy: ## check joules, false winners, power, coverage (6 minutes), then the 
 
 fuzz: ## send a million damaged inputs to each parser of foreign text: 12 minutes for three parsers
 	cargo run --quiet --release --locked --bin fuzz
+
+coverage: ## print the share of lines that the unit tests execute: ten minutes the first time
+	hack/coverage
+
+mutants: ## mutate the changed lines and expect failing unit tests: two minutes per mutant; hack/mutants --help
+	hack/mutants
 
 lab: ## test the cluster in a box itself, in a second box: minutes
 	hack/lab/selftest

@@ -30,6 +30,16 @@ need_toolchains() {
   command -v go >/dev/null || die "go is not in PATH: install Go $go or newer (https://go.dev/dl)"
 }
 
+# need_cargo_tool NAME VERSION: installs a cargo subcommand for this checkout, and puts it into PATH.
+need_cargo_tool() {
+  local folder=$ROOT/build/tools/$1-$2
+  [[ -x $folder/bin/$1 ]] || {
+    say "building $1 $2"
+    CARGO_TARGET_DIR=$ROOT/build/tools/target cargo install --quiet --locked --root "$folder" "$1@$2"
+  }
+  PATH=$folder/bin:$PATH
+}
+
 # architecture_of MACHINE: prints the images' name of an architecture. MACHINE is in the form of `uname -m`.
 architecture_of() {
   case $1 in

@@ -20,6 +20,7 @@ IMAGES = (
     "injector",
     "contacts-rust",
     "contacts-python",
+    "radicale",
     "streamdata-rust",
     "streamdata-go",
     "mnesia-erlang",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import COMMANDS, Postgres, Server
+from harness import COMMANDS, Server
+from postgres import Postgres
 from program import free_port
 
 ROWS = 10_000

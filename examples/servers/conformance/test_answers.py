@@ -7,7 +7,8 @@ import uuid
 import pytest
 
 from conftest import ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import Answer, ask, same
 
 Contacts = dict[int, tuple[str, bytes]]

@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from conftest import BOOK_ROWS, ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import Answer, same
 
 Servers = dict[str, Server]

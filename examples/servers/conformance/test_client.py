@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from conftest import BOOK_ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 
 VDIRSYNCER = Path(os.environ["CONTACTS_PYTHON"]).with_name("vdirsyncer")
 BOOK = "/dav/addressbooks/contacts/"

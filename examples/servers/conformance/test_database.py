@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import LOOPBACK, Answer, ask, wait_until
 
 SQL = "SELECT etag, vcard FROM contacts WHERE id = $1"

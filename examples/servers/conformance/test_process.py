@@ -8,7 +8,8 @@ import time
 import pytest
 
 from conftest import ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import end_under_load, end_while_idle, free_port, wait_until
 
 KEY = "00000006-1234-4abc-8def-0123456789ab"

@@ -3,7 +3,7 @@
 import hashlib
 
 from conftest import ROWS
-from harness import Postgres
+from postgres import Postgres
 
 # The digest of 10,000 rows in examples/servers/README.md.
 DIGEST = "94046ec613084a5e6d00a6b76a15afbe"

@@ -42,6 +42,34 @@ virtual_environment() {
   touch "$VENV/complete"
 }
 
+postgres_bin() {
+  local initdb
+  initdb=$(command -v initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' | sort -V | tail -n 1) || true
+  [[ -n $initdb ]] && dirname "$(readlink -f "$initdb")"
+}
+
+# postgresql: installs PostgreSQL if it is missing, and exports what postgres.py needs.
+postgresql() {
+  POSTGRES_BIN=$(postgres_bin) || {
+    install initdb postgresql
+    POSTGRES_BIN=$(postgres_bin) || die "initdb is still missing"
+  }
+  command -v psql >/dev/null || install psql postgresql-client
+  if [[ $(id -u) == 0 ]]; then
+    POSTGRES_USER=postgres
+    id postgres >/dev/null 2>&1 || POSTGRES_USER=nobody
+    export POSTGRES_USER
+  fi
+  export POSTGRES_BIN SEED_SQL=$ROOT/operator/src/plan/objects/seed-contacts.sql
+}
+
+# contacts_rust: sets CONTACTS_RUST to a release build of this checkout, if it is not set.
+contacts_rust() {
+  [[ -z ${CONTACTS_RUST:-} ]] || return 0
+  (cd "$ROOT" && cargo build --release --locked --package contacts-rust)
+  CONTACTS_RUST=${CARGO_TARGET_DIR:-$ROOT/target}/release/contacts-rust
+}
+
 # temporary_folder: sets WORK to a new folder, which is removed when the script ends.
 temporary_folder() {
   WORK=$(mktemp -d)

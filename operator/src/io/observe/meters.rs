@@ -7,7 +7,10 @@ use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Pod};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use tracing::warn;
 
-use crate::io::observe::{ObserveError, Places, controller, list};
+use crate::io::observe::{
+    pods::controller,
+    reading::{ObserveError, Places, list},
+};
 
 /// The pods of the meters' DaemonSets. A label alone is not enough, because labels can be copied. Otherwise a user
 /// who may create pods in the namespace could choose the joules of a node.
