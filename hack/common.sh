@@ -69,7 +69,7 @@ need_rust_for() {
 }
 
 # The Rust programs in the images.
-BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust streamdata-rust)
+BINARIES=(frugality-operator kubectl-frugality frugality-meter frugality-injector contacts-rust streamdata-rust)
 # The Go programs in the images: name, module.
 declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
 

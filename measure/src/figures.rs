@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One load: its time by the clock of the injector's node, and its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadSpan {
     /// Start, Unix seconds.
@@ -38,6 +39,7 @@ impl LoadSpan {
 /// If a script was run instead of a request, each cycle (one run of the script) counts as a request. If a
 /// program was executed, each execution counts, or each unit of its work if work is counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RequestFigures {
     /// All requests that ended within the run, with any answer.

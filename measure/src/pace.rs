@@ -38,6 +38,7 @@ pub const MAX_SHORTFALL: f64 = 0.01;
 
 /// How busy the injector's CPUs were in the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InjectorCpu {
     /// CPUs that the injector may run on, by its affinity.

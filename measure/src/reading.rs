@@ -24,6 +24,7 @@ pub use pods::{PodIdentity, PodReading, Pods};
 
 /// The source of a node's power. Ordered from best to worst: the worst of several is their maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Provenance {
     /// A physical instrument: RAPL, a sensor, a plug.
     Metered,
@@ -45,6 +46,7 @@ impl fmt::Display for Provenance {
 
 /// The meter of a reading. All fields must be equal in two readings of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MeterIdentity {
     /// `kepler` or `frugality-meter`.
@@ -79,6 +81,7 @@ impl fmt::Display for MeterIdentity {
 /// The software of a node. A change in any field changes the cost of the same work. Values that the meter
 /// does not report are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Platform {
     /// Release of the kernel.

@@ -67,6 +67,7 @@ pub struct InjectionReport {
 
 /// The difference of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClockOffset {
     /// The meter's clock minus the injector's clock. Added to a time of the injector, it gives the meter's

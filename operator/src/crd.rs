@@ -1,7 +1,5 @@
 //! The custom resource definitions as YAML, generated from the Rust types.
 
-use std::path::{Path, PathBuf};
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
@@ -10,21 +8,10 @@ use serde_json::json;
 
 use crate::api::{FrugalityBenchmark, FrugalityTrial, NOT_SEEN};
 
-/// The definitions could not be written.
+/// A definition can't be represented as YAML.
 #[derive(Debug, thiserror::Error)]
-pub enum CrdError {
-    /// The definition can't be represented as YAML.
-    #[error("cannot write YAML: {0}")]
-    Yaml(#[from] serde_yaml::Error),
-    /// The file could not be written.
-    #[error("cannot write {path}: {source}")]
-    File {
-        /// File.
-        path: PathBuf,
-        /// Cause.
-        source: std::io::Error,
-    },
-}
+#[error("cannot write YAML: {0}")]
+pub struct CrdError(#[from] serde_yaml::Error);
 
 /// The definitions with their file names. The descriptions include defaults, limits and rules.
 #[must_use]
@@ -164,22 +151,4 @@ fn for_each_within(schema: &mut JSONSchemaProps, change: fn(&mut JSONSchemaProps
 /// One definition as YAML.
 pub fn to_yaml(definition: &CustomResourceDefinition) -> Result<String, CrdError> {
     Ok(serde_yaml::to_string(definition)?)
-}
-
-/// Prints all definitions, separated by `---`.
-pub fn print() -> Result<(), CrdError> {
-    for (_, definition) in definitions() {
-        println!("---\n{}", to_yaml(&definition)?.trim_end());
-    }
-    Ok(())
-}
-
-/// Writes each definition to its file in `folder`.
-pub fn write(folder: &Path) -> Result<(), CrdError> {
-    for (name, definition) in definitions() {
-        let path = folder.join(name);
-        std::fs::write(&path, to_yaml(&definition)?)
-            .map_err(|source| CrdError::File { path, source })?;
-    }
-    Ok(())
 }

@@ -11,11 +11,8 @@
 pub mod api;
 pub mod crd;
 pub mod digest;
-pub mod export;
 pub mod io;
 pub mod load;
 pub mod plan;
-pub mod reference;
-pub mod summary;
 pub mod text;
 pub mod time;

@@ -112,16 +112,34 @@ pub fn figure(figure: &Figure) -> String {
     format!("{value}±{:.decimals$}", half.max(last))
 }
 
-/// The unit that people use for so many joules, with the factor from joules to that unit.
+/// The unit that people use for so many joules, with the factor from joules to that unit: 0.643 mJ, but 64.3 µJ.
 #[must_use]
 pub fn joule_unit(joules: f64) -> (f64, &'static str) {
-    match joules.abs() {
-        0.0 | 1.0..1e4 => (1.0, "J"),
-        1e4.. => (1e-3, "kJ"),
-        1e-4..1.0 => (1e3, "mJ"),
-        1e-7..1e-4 => (1e6, "µJ"),
-        _ => (1e9, "nJ"),
+    unit_from(joules, 0.1)
+}
+
+/// The same with a number of at least 1, which is shorter: 643 µJ.
+#[must_use]
+pub fn short_joule_unit(joules: f64) -> (f64, &'static str) {
+    unit_from(joules, 1.0)
+}
+
+/// The largest unit in which the number is at least `least`.
+fn unit_from(joules: f64, least: f64) -> (f64, &'static str) {
+    if joules == 0.0 {
+        return (1.0, "J");
     }
+    let units = [
+        (1e-3, 10.0, "kJ"),
+        (1.0, 1.0, "J"),
+        (1e3, least, "mJ"),
+        (1e6, least, "µJ"),
+        (1e9, 0.0, "nJ"),
+    ];
+    units
+        .into_iter()
+        .find(|(factor, least, _)| joules.abs() * factor >= *least)
+        .map_or((1.0, "J"), |(factor, _, unit)| (factor, unit))
 }
 
 /// Decimals of a number that stands without its uncertainty: as many digits as the uncertainty allows, two or three.
@@ -373,6 +391,8 @@ mod tests {
             let (factor, unit) = joule_unit(joules);
             assert_eq!(format!("{} {unit}", number(joules * factor)), text);
         }
+        assert_eq!(short_joule_unit(0.000_643), (1e6, "µJ"));
+        assert_eq!(short_joule_unit(0.005), (1e3, "mJ"));
     }
 
     #[test]

@@ -10,7 +10,6 @@ mod check;
 mod columns;
 mod common;
 mod crd;
-mod export;
 mod kstatus;
 mod layers;
 mod life;

@@ -1,19 +1,17 @@
 //! Programs that run to completion: how the operator has them executed, and the figures of their executions.
 
 use frugality_measure::{
-    batch::{BatchResult, Outcome, Spread},
+    batch::{BatchResult, Outcome},
     load::LoadResult,
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
-    export::{Format, export},
     load::rules::LoadError,
     plan::{
         action::ChildObject,
         names,
         settings::{Settings, SettingsError},
     },
-    summary::summary,
 };
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Value, json};
@@ -282,23 +280,6 @@ fn joules_are_per_unit_of_work_and_per_execution() {
     assert!(columns.energy.unwrap().ends_with("/node gross"));
     assert!(columns.rate.unwrap().ends_with(" nodes"));
     assert!(columns.latency.unwrap().ends_with(" s"));
-
-    let mut told = benchmark;
-    told.status = Some(plan.status);
-    let text = summary(&told);
-    for words in [
-        "NODES/S",
-        "MS/EXECUTION",
-        "GROSS mJ/NODE",
-        "SCORE (nodes/s)",
-        "STANDARD DEVIATION",
-        "NODES/EXECUTION",
-        "GROSS J/EXECUTION",
-        "joules per node",
-    ] {
-        assert!(text.contains(words), "{words}:\n{text}");
-    }
-    assert!(!text.contains("REQUEST"), "{text}");
 }
 
 #[test]
@@ -317,40 +298,6 @@ fn without_work_figures_are_per_execution() {
     let of_execution = batch.joules_per_execution.unwrap().value;
     let each = rust.gross_joules_per_request.unwrap().value;
     assert!((of_execution / each - 1.0).abs() < 1e-6);
-    let mut told = benchmark;
-    told.status = Some(plan.status);
-    let text = summary(&told);
-    assert!(text.contains("GROSS mJ/EXECUTION"), "{text}");
-    assert!(text.contains("EXECUTIONS/S"), "{text}");
-    assert!(!text.contains("SCORE"), "{text}");
-}
-
-#[test]
-fn an_export_contains_the_scores() {
-    let ledger = entries(&executed(&counted()), true);
-    let list = json!({"kind": "List", "items": ledger}).to_string();
-    let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
-    for row in rows {
-        assert_eq!(row["meanScore"], json!(1001.5), "{row}");
-        // The standard deviation of 1000, 1001, 1002 and 1003 is √(5/3).
-        let deviation = row["scoreStandardDeviation"].as_f64().unwrap();
-        assert!((deviation - (5.0_f64 / 3.0).sqrt()).abs() < 1e-9, "{row}");
-        assert_eq!(row["droppedCycles"], Value::Null, "{row}");
-    }
-}
-
-#[test]
-fn one_execution_alone_has_no_standard_deviation() {
-    let mut ledger = entries(&executed(&counted()), true);
-    for status in ledger.iter_mut().filter_map(|entry| entry.status.as_mut()) {
-        status.batch.as_mut().unwrap().score = Some(Spread::of(1000.0));
-    }
-    let list = json!({"kind": "List", "items": ledger}).to_string();
-    let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
-    for row in rows {
-        assert_eq!(row["meanScore"], json!(1000.0), "{row}");
-        assert_eq!(row["scoreStandardDeviation"], Value::Null, "{row}");
-    }
 }
 
 #[test]

@@ -7,13 +7,13 @@ use crate::common::{
     assert_near,
     entries::{Trial, factor, judged, ledger},
     expected::{assert_entries, measured},
-    judgement::{assert_ended, table},
+    judgement::assert_ended,
     run_of, two_with,
     world::{World, node},
 };
 use frugality_measure::energy::Window;
 use frugality_operator::{
-    api::{Comparison, FrugalityBenchmark, FrugalityBenchmarkStatus, Reason, Verdict},
+    api::{Comparison, FrugalityBenchmark, Reason, Verdict},
     plan::{
         action::Plan,
         facts::preflight,
@@ -71,10 +71,6 @@ fn dearer(times: f64) -> impl Fn(i32, &str) -> Trial {
 fn only(comparisons: &[Comparison]) -> &Comparison {
     assert_eq!(comparisons.len(), 1);
     &comparisons[0]
-}
-
-fn summary(benchmark: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) -> String {
-    table(benchmark, status.clone())
 }
 
 #[test]
@@ -202,18 +198,6 @@ fn the_watts_of_each_board_are_shown() {
         status.meter.as_deref(),
         Some("frugality-meter 0.1.0 hwmon on pi-1 and frugality-meter 0.1.0 hwmon on pi-5")
     );
-    let told = summary(&benchmark, &status);
-    let is_row = |line: &&str| line.split_whitespace().take(2).eq(["python", "pi-5"]);
-    let row = told.lines().find(is_row).unwrap();
-    assert!(row.contains("2.00±0.20"), "{told}");
-    assert!(
-        told.contains("on pi-5; load from node injector-1"),
-        "{told}"
-    );
-    assert!(
-        told.contains("and of ratios between nodes, cover the meters' own accuracy"),
-        "{told}"
-    );
     // On one board the results name no node.
     let alone = judged(&two_with(&[]), ledger(&two_with(&[]), dearer(3.0)));
     assert!(alone.status.results.iter().all(|r| r.node.is_none()));
@@ -234,9 +218,6 @@ fn each_board_has_its_own_costs() {
     let status = plan(&benchmark, dearer(1.0)).status;
     let of = |index: usize| status.results[index].money.clone().unwrap().total.value;
     assert_near(of(1), 2.0 * of(0));
-    let told = table(&benchmark, status);
-    let prices = "at 0 EUR/kWh and 90.0 EUR a node (rust); 0 EUR/kWh and 180 EUR a node (python), and of a node";
-    assert!(told.contains(prices), "{told}");
     // Costs do not change the run, so the operator judges the same trials.
     assert_eq!(run_of(&benchmark), run_of(&boards(&[])));
 }

@@ -7,7 +7,7 @@ use frugality_measure::{
     reading::Provenance,
 };
 use frugality_operator::{
-    api::{DecidingFigure, Figure, FrugalityBenchmark, FrugalityTrial, Outcome, TrialColumns},
+    api::{Figure, FrugalityBenchmark, FrugalityTrial, Outcome, TrialColumns},
     crd::definitions,
     load::LoadKind,
     plan::{
@@ -137,8 +137,9 @@ fn trials(benchmark: &FrugalityBenchmark, provenance: Provenance) -> Vec<Frugali
     let model = LinearModel { uncertainty, ..BOX };
     let of = |connections: u32, block: i32, _: i32, candidate: &str| {
         let place = names.iter().position(|it| *it == candidate).unwrap();
-        let times = [1.0, 2.2, 2.7, 3.1][place];
-        let spread = factor(block, 0.02 + 0.01 * f64::from(block % 2));
+        // `mnesia-cluster` has four ways to write, of which the two last take the same.
+        let times = [1.0, 2.2, 0.6, 0.6][place];
+        let spread = factor(block, if place % 2 == 0 { 0.02 } else { -0.03 });
         // Seconds for one request, cycle, execution or unit of work, and the time of the whole.
         let (seconds, milliseconds) = match settings.kind {
             LoadKind::Request => (0.000_092, f64::from(connections) * 0.092),
@@ -209,19 +210,20 @@ fn several_benchmarks_share_a_table() {
         benchmark.metadata.name = Some("shop-pr-412".into());
         json!(benchmark)
     };
-    let rows = [
+    let ended = [
         end("shop-figures", &[], &usual),
         end("shop-release", &[("/budgets", budget("0.02"))], &usual),
         end("shop-pr-410", &[("/budgets", budget("0.005"))], &usual),
         end("shop-pr-411", &[("/budgets", budget("0.01"))], &usual),
-        end("shop-equal", &[], &equal),
         end("shop-tie", &[("/energy/tieWithin", json!("0.05"))], &equal),
         end("shop-few", &[("/trials/blocks", json!(3))], &usual),
-        waiting,
     ];
-    let table = table(0, &rows);
-    assert!(width(&table) <= WIDTH, "{}\n{table}", width(&table));
-    insta::assert_snapshot!(table);
+    let others = [end("shop-equal", &[], &equal), waiting];
+    let tables = [table(0, &ended), table(0, &others)];
+    for table in &tables {
+        assert!(width(table) <= WIDTH, "{}\n{table}", width(table));
+    }
+    insta::assert_snapshot!(tables.join("\n"));
 }
 
 #[test]
@@ -239,9 +241,13 @@ fn each_ledger_has_rows_of_120_characters() {
             let energy = status.energy.as_ref().unwrap();
             let units = &settings.units;
             let joules = Figure::exact(energy.gross_joules_per_request.unwrap());
-            let kind = DecidingFigure::Gross;
             status.columns = Some(TrialColumns {
-                energy: cells::energy(&joules, kind, energy.provenance, units, Interval::Hidden),
+                energy: cells::amount_of_joules(
+                    &joules,
+                    energy.provenance,
+                    units,
+                    Interval::Hidden,
+                ),
                 rate: requests
                     .requests_per_second
                     .map(|it| cells::rate(&Figure::exact(it), units)),

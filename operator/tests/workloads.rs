@@ -6,7 +6,6 @@ use crate::common::{
     config,
     entries::{Trial, factor, judged, ledger},
     expected::{assert_truth, measured, status},
-    judgement::table,
     manner::pod_in,
     objects::SimChild,
     truth::share_of_server,
@@ -427,7 +426,7 @@ fn workload(name: &str, joules: Option<f64>) -> WorkloadFigures {
     }
 }
 
-fn told(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, Vec<String>, String) {
+fn told(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, Vec<String>) {
     let benchmark = balanced();
     let status = judged(&benchmark, ledger(&benchmark, |block, _| of(block))).status;
     let CandidateResult {
@@ -435,12 +434,12 @@ fn told(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, Vec<String>, String)
         withheld,
         ..
     } = status.results[0].clone();
-    (workloads, withheld, table(&benchmark, status))
+    (workloads, withheld)
 }
 
 #[test]
 fn the_part_of_a_server_has_an_interval_like_the_whole() {
-    let (workloads, _, table) = told(|block| Trial {
+    let (workloads, _) = told(|block| Trial {
         workloads: vec![
             workload("rust", Some(0.001 * factor(block, 0.01))),
             workload("data-service", Some(0.002)),
@@ -470,14 +469,11 @@ fn the_part_of_a_server_has_an_interval_like_the_whole() {
     assert!((steady.upper - steady.lower).abs() < 1e-9, "{steady:?}");
     assert!((back.cpu_milliseconds_per_request.unwrap().value - 0.5).abs() < 1e-9);
     assert_eq!(back.peak_memory_bytes, Some(2_097_152));
-    for text in ["WORKLOAD", "data-service  2.00", "0.500", "2.0 MiB"] {
-        assert!(table.contains(text), "{text} is missing in\n{table}");
-    }
 }
 
 #[test]
 fn a_part_that_is_unknown_in_one_trial_is_withheld() {
-    let (workloads, withheld, table) = told(|block| Trial {
+    let (workloads, withheld) = told(|block| Trial {
         workloads: vec![workload("rust", (block != 3).then_some(0.001))],
         ..Trial::default()
     });
@@ -489,9 +485,4 @@ fn a_part_that_is_unknown_in_one_trial_is_withheld() {
         "{withheld:?}"
     );
     assert!(workloads[0].cpu_milliseconds_per_request.is_some());
-    let of_rust = |line: &&str| line.trim_start().starts_with("rust");
-    assert!(
-        table.lines().filter(of_rust).any(|line| line.contains('–')),
-        "{table}"
-    );
 }

@@ -56,8 +56,11 @@ def test_injector_has_a_fortio_that_runs(images: dict[str, Image]) -> None:
     assert re.match(r"v?1\.\d+\.\d+", told.stdout), told
 
 
-def test_operator_prints_the_resources_that_the_chart_installs(images: dict[str, Image]) -> None:
-    printed = list(yaml.safe_load_all(images["operator"].run("crd").stdout))
+def test_operator_has_a_plugin_that_prints_the_resources_that_the_chart_installs(
+    images: dict[str, Image],
+) -> None:
+    plugin = images["operator"].run("crd", program="/usr/bin/kubectl-frugality")
+    printed = list(yaml.safe_load_all(plugin.stdout))
     installed = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
     assert sorted(printed, key=str) == sorted(installed, key=str)
 

@@ -34,6 +34,7 @@ def test_no_program_of_ours_has_an_allocator_that_is_built_for_one_page_size(
     ours += [images[name].root / "usr/local/bin" / name for name in ("contacts-rust", "streamdata-rust")]
     assert {path.name for path in ours} == {
         "frugality-operator",
+        "kubectl-frugality",
         "frugality-meter",
         "frugality-injector",
         "frugality-runner",

@@ -72,19 +72,19 @@ def duration_seconds(text: str) -> float:
 
 
 def summarize(benchmark: Object) -> str:
-    """The output of ``frugality-operator summarize`` for a benchmark."""
-    return _operator("summarize", benchmark)
+    """The output of ``kubectl frugality summarize`` for a benchmark."""
+    return _frugality("summarize", benchmark)
 
 
 def export(namespace: str) -> list[Object]:
-    """The output of ``frugality-operator export`` for a namespace's ledger."""
-    rows: list[Object] = json.loads(_operator("export", get("fbt", "-n", namespace)))
+    """The output of ``kubectl frugality export`` for a namespace's ledger."""
+    rows: list[Object] = json.loads(_frugality("export", get("fbt", "-n", namespace)))
     return rows
 
 
-def _operator(command: str, resource: Object) -> str:
+def _frugality(command: str, resource: Object) -> str:
     pod = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
-    return kubectl(*pod, "frugality-operator", command, stdin=json.dumps(resource)).stdout
+    return kubectl(*pod, "kubectl-frugality", command, stdin=json.dumps(resource)).stdout
 
 
 def table(text: str) -> list[dict[str, str]]:

@@ -19,6 +19,11 @@ const FAILURES_KEPT: usize = 3;
 /// Executions of a measured window, one after another. The window begins with the first execution and ends
 /// with the last one, so all executions are whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "BatchFigures")
+)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchResult {
     /// Start of the first execution, in Unix seconds by the clock of the injector's node.

@@ -9,6 +9,7 @@ use crate::reading::Reading;
 /// An interval of time, in Unix seconds of the readings' clock. This is the measured node's clock if the
 /// meter reports its time, else the scraper's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
     /// When it begins.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The node's counter at one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingMark {
     /// The time of the counter's value, in Unix seconds.
@@ -15,6 +16,7 @@ pub struct ReadingMark {
 /// The readings around a window's ends: for each end, the last reading before it and the first reading after
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Bracket {
     /// Around the beginning.
@@ -25,6 +27,7 @@ pub struct Bracket {
 
 /// The brackets of an attempt's three windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Brackets {
     /// Of the idle baseline before the load.

@@ -15,6 +15,7 @@ use crate::reading::{Platform, Reading};
 /// The candidate's own heat causes throttling that begins under load. Such throttling is an outcome: it is
 /// recorded here and makes no attempt void.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Conditions {
     /// Mean temperature over the idle baseline before the load, in degrees Celsius.

@@ -10,6 +10,7 @@ use crate::{
 
 /// The energy of one attempt. `None` is "unknown", never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EnergyFigures {
     /// Gross energy of the node over the measured window, in joules.
@@ -101,6 +102,7 @@ pub struct EnergyFigures {
 /// The energy that the meter gave to the measured pods over the measured window: a share of the node's active
 /// energy by CPU time, not a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Attributed {
     /// The candidate's pods, in joules.
@@ -121,6 +123,7 @@ pub struct Attributed {
 
 /// CPU time over the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CpuSeconds {
     /// The candidate's pods, in seconds.
@@ -141,6 +144,7 @@ pub struct CpuSeconds {
 
 /// Energy and resources of one of a candidate's several servers over the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadFigures {
     /// The server's name.

@@ -15,6 +15,7 @@ use crate::reading::PodReading;
 /// Net energy of the measured pods over the measured window: the node's net energy × their share of the CPU time above
 /// idle. A share, not a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NetAttributed {
     /// The candidate's pods, in joules.

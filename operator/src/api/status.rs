@@ -659,24 +659,31 @@ pub struct BudgetResult {
 /// Texts of the columns in `kubectl get`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Columns {
+    /// The winner's name, or why there is no winner: `tie`, `not separated`, `depends on load`, `depends on the board`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
+    /// The winner's figure divided by the next best figure, with its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<String>,
+    /// The winner's energy per successful request, with the kind of joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
+    /// The winner's successful requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
+    /// The winner's mean milliseconds per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
+    /// The source of the node's power: `Metered` or `Modelled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<String>,
+    /// Valid trials and planned trials: `3/20`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<String>,
+    /// About how much time of measuring is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -685,8 +692,10 @@ pub struct Columns {
     pub cpu: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
+    /// Reason code of the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The state in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -49,7 +49,7 @@ use crate::api::candidate::MAX_PODS;
         description = "Reason code; the runbook explains each"
     ),
     printcolumn(
-        name = "Energy/req",
+        name = "Gross/req",
         type_ = "string",
         json_path = ".status.columns.energy",
         description = "Gross energy per successful request; ~ marks modelled energy"
@@ -320,14 +320,17 @@ pub struct DatabaseFacts {
 /// Texts for `kubectl get`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct TrialColumns {
+    /// Energy per successful request, with the kind of joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
+    /// Successful requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
+    /// Mean milliseconds per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
+    /// Requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<String>,
 }

@@ -3,7 +3,6 @@
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict},
     plan::action::Plan,
-    summary::summary,
 };
 use serde_json::{Value, json};
 
@@ -11,14 +10,6 @@ use super::{
     entries::{Trial, factor, judged, ledger},
     two_with,
 };
-
-/// The output of `summarize` for a benchmark with this status.
-pub(crate) fn table(benchmark: &FrugalityBenchmark, status: FrugalityBenchmarkStatus) -> String {
-    summary(&FrugalityBenchmark {
-        status: Some(status),
-        ..benchmark.clone()
-    })
-}
 
 /// exp(1.963243 · 0.01): the upper end of the interval divided by the mean, for figures with a spread of
 /// 0.01.

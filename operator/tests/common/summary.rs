@@ -120,7 +120,7 @@ fn of_record(record: &FrugalityTrialStatus) -> String {
         let shown = |column: &Option<String>| column.clone().unwrap_or("-".into());
         let _ = write!(
             text,
-            "\n         energy/req {} | req/s {} | ms/req {} | errors {}",
+            "\n         gross/req {} | req/s {} | ms/req {} | errors {}",
             shown(&columns.energy),
             shown(&columns.rate),
             shown(&columns.latency),

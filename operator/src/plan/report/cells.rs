@@ -5,7 +5,10 @@ use frugality_measure::reading::Provenance;
 use crate::{
     api::{DecidingFigure, Figure},
     load::units::Units,
-    text::{decimals_within, figure as with_interval, joule_unit, rounded, with_decimals},
+    text::{
+        decimals_within, figure as with_interval, joule_unit, rounded, short_joule_unit,
+        with_decimals,
+    },
 };
 
 /// Most characters of several candidates' names in one cell. A single name is never cut.
@@ -28,8 +31,7 @@ fn half(figure: &Figure) -> f64 {
     (upper - lower) / 2.0
 }
 
-/// Joules with their unit and their kind, such as `5.12±0.08 mJ net` or `~0.42 mJ gross`. `~` marks modelled joules
-/// that show no interval. `None` if the power is invented.
+/// Joules with their unit and their kind, such as `5.12±0.08 mJ net` or `~0.42 mJ gross`. `None` if the power is invented.
 #[must_use]
 pub fn energy(
     joules: &Figure,
@@ -38,7 +40,30 @@ pub fn energy(
     units: &Units,
     interval: Interval,
 ) -> Option<String> {
-    let (factor, unit) = joule_unit(joules.value);
+    let kind = match kind {
+        DecidingFigure::Gross => "gross",
+        DecidingFigure::Net => "net",
+        DecidingFigure::Attributed => "attr.",
+        DecidingFigure::NetAttributed => "net attr.",
+    };
+    let amount = amount_of_joules(joules, provenance, units, interval)?;
+    Some(format!("{amount} {kind}"))
+}
+
+/// Joules with their unit, under a heading that names their kind. `~` marks modelled joules that show no interval.
+#[must_use]
+pub fn amount_of_joules(
+    joules: &Figure,
+    provenance: Provenance,
+    units: &Units,
+    interval: Interval,
+) -> Option<String> {
+    // A cell with two units has no room for a leading zero.
+    let (factor, unit) = if units.is_of_requests() {
+        joule_unit(joules.value)
+    } else {
+        short_joule_unit(joules.value)
+    };
     let scaled = joules.times(factor);
     let has_interval = interval == Interval::Shown
         && half(&scaled) > 0.0
@@ -47,22 +72,25 @@ pub fn energy(
     let amount = match provenance {
         Provenance::Fake => return None,
         _ if has_interval => with_interval(&scaled),
-        Provenance::Metered => rounded(scaled.value, half(&scaled)),
-        Provenance::Modelled => format!("~{}", rounded(scaled.value, half(&scaled))),
+        Provenance::Metered => digits(scaled.value, half(&scaled), units),
+        Provenance::Modelled => format!("~{}", digits(scaled.value, half(&scaled), units)),
     };
-    let kind = match kind {
-        DecidingFigure::Gross => "gross",
-        DecidingFigure::Net => "net",
-        DecidingFigure::Attributed => "attr.",
-        DecidingFigure::NetAttributed => "net attr.",
-    };
-    Some(format!("{} {kind}", units.each(format!("{amount} {unit}"))))
+    Some(units.each(format!("{amount} {unit}")))
+}
+
+/// A number with the digits that its uncertainty allows. A cell with two units has room for two digits.
+fn digits(value: f64, uncertainty: f64, units: &Units) -> String {
+    if units.is_of_requests() {
+        rounded(value, uncertainty)
+    } else {
+        rounded(value, value.abs())
+    }
 }
 
 /// A rate: `812` or `11.4k`; of other units than requests with the unit.
 #[must_use]
 pub fn rate(rate: &Figure, units: &Units) -> String {
-    units.rate(thousands(rate.value, half(rate)))
+    units.rate(thousands(rate.value, half(rate), units))
 }
 
 /// CPU time in milliseconds, with the unit if it is not per request.
@@ -91,16 +119,18 @@ pub fn time(milliseconds: &Figure, units: &Units) -> String {
 }
 
 /// A number with the suffix of its size.
-fn thousands(value: f64, uncertainty: f64) -> String {
+fn thousands(value: f64, uncertainty: f64, units: &Units) -> String {
     // The rounded number chooses the suffix: 999.9 is 1.00k.
-    let shown: f64 = rounded(value, uncertainty).parse().unwrap_or(value);
+    let shown = digits(value, uncertainty, units);
+    let shown: f64 = shown.parse().unwrap_or(value);
     let (factor, suffix) = match shown.abs() {
         1e9.. => (1e-9, "G"),
         1e6.. => (1e-6, "M"),
         1e3.. => (1e-3, "k"),
         _ => (1.0, ""),
     };
-    format!("{}{suffix}", rounded(value * factor, uncertainty * factor))
+    let shown = digits(value * factor, uncertainty * factor, units);
+    format!("{shown}{suffix}")
 }
 
 /// A ratio with its deciding interval: `0.39 [0.38–0.40]`. An end that is not 1 is not rounded to 1.
@@ -215,7 +245,7 @@ mod tests {
         let of_a_node = about(0.000_005_12, 0.000_000_1);
         assert_eq!(
             shown(of_a_node, Gross, Metered, &of_work(), Interval::Shown),
-            "5.12 µJ/node gross"
+            "5.1 µJ/node gross"
         );
     }
 
@@ -232,7 +262,7 @@ mod tests {
         ] {
             assert_eq!(rate(&about(value, half), &of_requests()), text);
         }
-        assert_eq!(rate(&about(40_174.0, 2100.0), &of_work()), "40k nodes");
+        assert_eq!(rate(&about(40_174.0, 100.0), &of_work()), "40k nodes");
         assert_eq!(time(&about(0.352, 0.001), &of_requests()), "0.352");
         assert_eq!(time(&about(20_100.0, 100.0), &of_work()), "20.1 s");
         assert_eq!(time(&about(35.2, 0.1), &of_work()), "35.2 ms");

@@ -56,7 +56,7 @@ pub fn of_trial(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option
 
 fn figures(columns: &TrialColumns) -> String {
     [
-        ("energy/req", &columns.energy),
+        ("gross/req", &columns.energy),
         ("req/s", &columns.rate),
         ("ms/req", &columns.latency),
     ]

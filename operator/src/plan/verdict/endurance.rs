@@ -10,13 +10,28 @@ use crate::{
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
 impl Evidence<'_> {
-    /// The mean slope of the trials. `None` if a trial lacks the slope.
-    pub(super) fn slope(
+    /// How fast the candidate's working set grows, in bytes per hour. `None` if a window is short.
+    pub(super) fn memory_growth(&self, trials: &[&FrugalityTrialStatus]) -> Option<Figure> {
+        self.per_hour(trials, |trial| {
+            let energy = trial.energy.as_ref()?;
+            energy.candidate_working_set_growth_bytes_per_second
+        })
+    }
+
+    /// How fast the candidate's mean latency rises, in milliseconds per hour. `None` if a window is short.
+    pub(super) fn latency_drift(&self, trials: &[&FrugalityTrialStatus]) -> Option<Figure> {
+        self.per_hour(trials, |trial| {
+            Some(1000.0 * trial.latency_drift_seconds_per_second()?)
+        })
+    }
+
+    /// The mean of the trials' slopes per second, per hour.
+    fn per_hour(
         &self,
         trials: &[&FrugalityTrialStatus],
-        of_trial: fn(&FrugalityTrialStatus) -> Option<f64>,
+        slope: fn(&FrugalityTrialStatus) -> Option<f64>,
     ) -> Option<Figure> {
-        let slopes = in_every(trials, of_trial)?;
+        let slopes = in_every(trials, |trial| Some(SECONDS_PER_HOUR * slope(trial)?))?;
         arithmetic_mean(&slopes, 1.0 - self.settings.level).map(Figure::from)
     }
 
@@ -45,16 +60,4 @@ impl Evidence<'_> {
             .filter_map(restarted)
             .collect()
     }
-}
-
-/// How fast the candidate's working set grows, in bytes per hour. `None` for a short window.
-pub(super) fn memory_growth(trial: &FrugalityTrialStatus) -> Option<f64> {
-    let energy = trial.energy.as_ref()?;
-    Some(energy.candidate_working_set_growth_bytes_per_second? * SECONDS_PER_HOUR)
-}
-
-/// How fast the candidate's mean latency rises, in milliseconds per hour. `None` for a short window.
-pub(super) fn latency_drift(trial: &FrugalityTrialStatus) -> Option<f64> {
-    let slope = trial.latency_drift_seconds_per_second()?;
-    Some(1000.0 * SECONDS_PER_HOUR * slope)
 }

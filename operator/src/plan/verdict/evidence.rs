@@ -15,7 +15,6 @@ use crate::{
         verdict::{
             costs::cost_of,
             detection::{Undetected, undetected},
-            endurance::{latency_drift, memory_growth},
         },
     },
     text,
@@ -512,8 +511,8 @@ impl<'a> Evidence<'a> {
                 it.energy.as_ref()?.candidate_peak_working_set_bytes
             })
             .and_then(largest_bytes),
-            memory_growth_bytes_per_hour: self.slope(&trials, memory_growth),
-            latency_drift_milliseconds_per_hour: self.slope(&trials, latency_drift),
+            memory_growth_bytes_per_hour: self.memory_growth(&trials),
+            latency_drift_milliseconds_per_hour: self.latency_drift(&trials),
             injector: self.injector(candidate),
             restarts: self.restarts(candidate),
             withheld,

@@ -13,10 +13,7 @@ use frugality_measure::{
 use kube::ResourceExt;
 
 use crate::{
-    api::{
-        DecidingFigure, Figure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role,
-        TrialColumns,
-    },
+    api::{Figure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role, TrialColumns},
     plan::{
         facts::{PodFacts, Termination, pods::database_facts},
         ledger::outcome_of,
