@@ -154,6 +154,20 @@ pub fn decimals_within(value: f64, uncertainty: f64) -> i32 {
     }
 }
 
+/// A number and its uncertainty with the digits that the uncertainty needs, and no more: `0.48±0.02`.
+#[must_use]
+pub fn brief(value: f64, uncertainty: f64) -> String {
+    let magnitude = magnitude(value);
+    let decimals = decimals_of(uncertainty).clamp(1 - magnitude, MOST_DIGITS - 1 - magnitude);
+    // Never 0: a smaller uncertainty is shown as 1 in the last digit.
+    let least = 10f64.powi(-decimals);
+    format!(
+        "{}±{}",
+        with_decimals(value, decimals),
+        with_decimals(uncertainty.max(least), decimals)
+    )
+}
+
 /// A number rounded to [`decimals_within`] its uncertainty: `10800` for 10767 ± 419.
 #[must_use]
 pub fn rounded(value: f64, uncertainty: f64) -> String {
@@ -374,6 +388,21 @@ mod tests {
             (0.0, 0.1, "0"),
         ] {
             assert_eq!(rounded(value, half), text);
+        }
+    }
+
+    #[test]
+    fn a_brief_uncertainty_sets_the_digits() {
+        for (value, half, text) in [
+            (0.480, 0.0205, "0.48±0.02"),
+            (5.12, 0.08, "5.12±0.08"),
+            (12.55, 0.14, "12.55±0.14"),
+            (523.2, 12.0, "523±12"),
+            (7528.0, 287.0, "7500±300"),
+            (2.0, 1.7, "2.0±1.7"),
+            (200.0, 1e-9, "200.000±0.001"),
+        ] {
+            assert_eq!(brief(value, half), text);
         }
     }
 

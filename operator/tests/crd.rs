@@ -219,12 +219,12 @@ fn the_columns_show_existing_fields() {
             "Gross/req",
             "Req/s",
             "ms/req",
-            "Errors",
             "Benchmark",
             "Point",
             "Block",
             "Attempt",
             "Candidate",
+            "Errors",
             "Message",
             "Age"
         ]

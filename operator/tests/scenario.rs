@@ -132,7 +132,7 @@ fn figures_of_a_script_are_per_cycle() {
 
     let columns = plan.status.columns.clone().unwrap();
     assert!(columns.energy.unwrap().ends_with("/cycle gross"));
-    assert!(columns.rate.unwrap().ends_with(" cycles"));
+    assert!(!columns.rate.unwrap().contains("cycle"));
 }
 
 #[test]

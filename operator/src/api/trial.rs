@@ -67,12 +67,6 @@ use crate::api::candidate::MAX_PODS;
         description = "Mean time of a successful request"
     ),
     printcolumn(
-        name = "Errors",
-        type_ = "string",
-        json_path = ".status.columns.errors",
-        description = "Requests without an expected answer"
-    ),
-    printcolumn(
         name = "Benchmark",
         type_ = "string",
         json_path = ".spec.benchmark",
@@ -101,6 +95,13 @@ use crate::api::candidate::MAX_PODS;
         type_ = "string",
         json_path = ".spec.candidate",
         priority = 1
+    ),
+    printcolumn(
+        name = "Errors",
+        type_ = "string",
+        json_path = ".status.columns.errors",
+        priority = 1,
+        description = "Requests without an expected answer"
     ),
     printcolumn(
         name = "Message",

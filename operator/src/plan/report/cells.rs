@@ -5,10 +5,7 @@ use frugality_measure::reading::Provenance;
 use crate::{
     api::{DecidingFigure, Figure},
     load::units::Units,
-    text::{
-        decimals_within, figure as with_interval, joule_unit, rounded, short_joule_unit,
-        with_decimals,
-    },
+    text::{brief, decimals_within, joule_unit, rounded, short_joule_unit, with_decimals},
 };
 
 /// Most characters of several candidates' names in one cell. A single name is never cut.
@@ -50,7 +47,8 @@ pub fn energy(
     Some(format!("{amount} {kind}"))
 }
 
-/// Joules with their unit, under a heading that names their kind. `~` marks modelled joules that show no interval.
+/// Joules with their unit, under a heading that names their kind. `~` marks modelled joules that show no interval. They have
+/// two digits, because an unknown accuracy allows no more.
 #[must_use]
 pub fn amount_of_joules(
     joules: &Figure,
@@ -71,9 +69,9 @@ pub fn amount_of_joules(
         && units.is_of_requests();
     let amount = match provenance {
         Provenance::Fake => return None,
-        _ if has_interval => with_interval(&scaled),
+        _ if has_interval => brief(scaled.value, half(&scaled)),
         Provenance::Metered => digits(scaled.value, half(&scaled), units),
-        Provenance::Modelled => format!("~{}", digits(scaled.value, half(&scaled), units)),
+        Provenance::Modelled => format!("~{}", two_digits(scaled.value)),
     };
     Some(units.each(format!("{amount} {unit}")))
 }
@@ -83,14 +81,25 @@ fn digits(value: f64, uncertainty: f64, units: &Units) -> String {
     if units.is_of_requests() {
         rounded(value, uncertainty)
     } else {
-        rounded(value, value.abs())
+        two_digits(value)
     }
 }
 
-/// A rate: `812` or `11.4k`; of other units than requests with the unit.
+/// A number whose uncertainty is not shown, or not known.
+fn two_digits(value: f64) -> String {
+    rounded(value, value.abs())
+}
+
+/// A rate: `812` or `11.4k`. Of other units than requests, the cell of the energy names the unit. Without energy, this cell
+/// names it.
 #[must_use]
-pub fn rate(rate: &Figure, units: &Units) -> String {
-    units.rate(thousands(rate.value, half(rate), units))
+pub fn rate(rate: &Figure, units: &Units, has_energy: bool) -> String {
+    let amount = thousands(rate.value, half(rate));
+    if has_energy {
+        amount
+    } else {
+        units.rate(amount)
+    }
 }
 
 /// CPU time in milliseconds, with the unit if it is not per request.
@@ -107,30 +116,28 @@ pub fn cpu(milliseconds: &Figure, units: &Units) -> String {
 /// A time: milliseconds without unit per request, else with the unit.
 #[must_use]
 pub fn time(milliseconds: &Figure, units: &Units) -> String {
-    let uncertainty = half(milliseconds);
+    let (value, uncertainty) = (milliseconds.value, half(milliseconds));
     if units.is_of_requests() {
-        rounded(milliseconds.value, uncertainty)
-    } else if milliseconds.value < 1000.0 {
-        format!("{} ms", rounded(milliseconds.value, uncertainty))
+        rounded(value, uncertainty)
+    } else if value < 1000.0 {
+        format!("{} ms", digits(value, uncertainty, units))
     } else {
-        let seconds = rounded(milliseconds.value / 1000.0, uncertainty / 1000.0);
+        let seconds = digits(value / 1000.0, uncertainty / 1000.0, units);
         format!("{seconds} s")
     }
 }
 
 /// A number with the suffix of its size.
-fn thousands(value: f64, uncertainty: f64, units: &Units) -> String {
+fn thousands(value: f64, uncertainty: f64) -> String {
     // The rounded number chooses the suffix: 999.9 is 1.00k.
-    let shown = digits(value, uncertainty, units);
-    let shown: f64 = shown.parse().unwrap_or(value);
+    let shown: f64 = rounded(value, uncertainty).parse().unwrap_or(value);
     let (factor, suffix) = match shown.abs() {
         1e9.. => (1e-9, "G"),
         1e6.. => (1e-6, "M"),
         1e3.. => (1e-3, "k"),
         _ => (1.0, ""),
     };
-    let shown = digits(value * factor, uncertainty * factor, units);
-    format!("{shown}{suffix}")
+    format!("{}{suffix}", rounded(value * factor, uncertainty * factor))
 }
 
 /// A ratio with its deciding interval: `0.39 [0.38–0.40]`. An end that is not 1 is not rounded to 1.
@@ -222,7 +229,7 @@ mod tests {
         for (joules, kind, provenance, interval, text) in [
             (metered, Net, Metered, Interval::Shown, "5.12±0.08 mJ net"),
             (metered, Net, Metered, Interval::Hidden, "5.12 mJ net"),
-            (metered, Net, Modelled, Interval::Hidden, "~5.12 mJ net"),
+            (metered, Net, Modelled, Interval::Hidden, "~5.1 mJ net"),
             (metered, Net, Modelled, Interval::Shown, "5.12±0.08 mJ net"),
             (metered, Net, Fake, Interval::Shown, ""),
             (
@@ -260,12 +267,14 @@ mod tests {
             (1_234_567.0, 10_000.0, "1.23M"),
             (0.05, 0.002, "0.050"),
         ] {
-            assert_eq!(rate(&about(value, half), &of_requests()), text);
+            assert_eq!(rate(&about(value, half), &of_requests(), true), text);
         }
-        assert_eq!(rate(&about(40_174.0, 100.0), &of_work()), "40k nodes");
+        let executed = about(40_174.0, 100.0);
+        assert_eq!(rate(&executed, &of_work(), true), "40.2k");
+        assert_eq!(rate(&executed, &of_work(), false), "40.2k nodes");
         assert_eq!(time(&about(0.352, 0.001), &of_requests()), "0.352");
-        assert_eq!(time(&about(20_100.0, 100.0), &of_work()), "20.1 s");
-        assert_eq!(time(&about(35.2, 0.1), &of_work()), "35.2 ms");
+        assert_eq!(time(&about(20_100.0, 100.0), &of_work()), "20 s");
+        assert_eq!(time(&about(35.2, 0.1), &of_work()), "35 ms");
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
         let joules = deciding_figure(result, kind)?;
         cells::energy(&joules, kind, figures.provenance?, units, interval)
     });
-    columns.rate = (result.requests_per_second).map(|it| cells::rate(&it, units));
+    let has_energy = columns.energy.is_some();
+    columns.rate = (result.requests_per_second).map(|it| cells::rate(&it, units, has_energy));
     columns.latency = (result.milliseconds_per_request).map(|it| cells::time(&it, units));
     columns.cpu = (result.cpu_milliseconds_per_request).map(|it| cells::cpu(&it, units));
     columns.candidate = Some(result.candidate.clone());

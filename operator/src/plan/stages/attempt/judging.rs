@@ -330,19 +330,15 @@ impl Attempt<'_> {
         let gross = energy
             .gross_joules_per_request
             .filter(|_| !self.trial.spec.is_node_shared());
+        let joules = gross.and_then(|joules| {
+            let (joules, interval) = (Figure::exact(joules), Interval::Hidden);
+            cells::amount_of_joules(&joules, energy.provenance, units, interval)
+        });
+        let has_energy = joules.is_some();
         TrialColumns {
-            energy: gross.and_then(|joules| {
-                let (kind, shown) = (DecidingFigure::Gross, Interval::Hidden);
-                cells::energy(
-                    &Figure::exact(joules),
-                    kind,
-                    energy.provenance,
-                    units,
-                    shown,
-                )
-            }),
+            energy: joules,
             rate: (requests.requests_per_second)
-                .map(|rate| cells::rate(&Figure::exact(rate), units)),
+                .map(|rate| cells::rate(&Figure::exact(rate), units, has_energy)),
             latency: (requests.ms_per_request).map(|time| cells::time(&Figure::exact(time), units)),
             errors: Some(requests.errors.to_string()),
         }
