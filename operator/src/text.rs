@@ -183,13 +183,11 @@ pub fn rounded(value: f64, uncertainty: f64) -> String {
 /// A number with so many decimals; negative decimals round to tens, hundreds and so on.
 #[must_use]
 pub fn with_decimals(value: f64, decimals: i32) -> String {
-    match usize::try_from(decimals) {
-        Ok(decimals) => format!("{value:.decimals$}"),
-        Err(_) => {
-            let step = 10f64.powi(-decimals);
-            format!("{:.0}", (value / step).round() * step)
-        }
+    if let Ok(decimals) = usize::try_from(decimals) {
+        return format!("{value:.decimals$}");
     }
+    let step = 10f64.powi(-decimals);
+    format!("{:.0}", (value / step).round() * step)
 }
 
 /// The text in at most `most` characters. A longer text ends with an ellipsis.

@@ -82,5 +82,5 @@ def test_only_the_ledger_is_left(session: Session) -> None:
 def test_a_failed_program_is_reported_with_its_output(session: Session) -> None:
     benchmark = session.ended(NOT_EXECUTED.key, TURN_SECONDS)
     message = assert_ended(benchmark, "Error", "NoSuccessfulRequest")
-    assert "candidate program was never executed as expected" in message
+    assert "Candidate program was never executed as expected" in message
     assert "exit code 3: there is no board" in message

@@ -16,7 +16,7 @@ from session import Session
 @pytest.mark.parametrize(
     ("benchmark", "reason", "message"),
     [
-        (ANSWERS_500, "NoSuccessfulRequest", r"candidate broken answered no request as expected: \d+ × 500$"),
+        (ANSWERS_500, "NoSuccessfulRequest", r"Candidate broken answered no request as expected: \d+ × 500\.$"),
         (NO_IMAGE, "ImagePullFailed", "candidate missing: .*no-such-server"),
         (AS_ROOT, "ImageRunsAsRoot", "candidate root: .*image will run as root.*runAsUser"),
         (CRASHES, "CandidateCrashed", "crashing: .*ended 2 times .*: exit code 3: lost its configuration"),

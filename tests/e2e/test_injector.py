@@ -66,7 +66,7 @@ def test_two_servers_behind_a_weak_injector_are_not_compared(limited: Object) ->
     status = limited["status"]
     complete = conditions(limited)["Complete"]
     assert (status["verdict"], complete["reason"]) == ("Inconclusive", "InjectorLimited"), complete
-    assert "nginx and lighttpd are not compared" in complete["message"]
+    assert "Not compared: nginx and lighttpd." in complete["message"]
     assert "give the injector more CPU" in complete["message"]
     assert "winner" not in status
     assert "tie" not in status

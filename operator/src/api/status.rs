@@ -660,36 +660,40 @@ pub struct BudgetResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Columns {
-    /// The winner's name, or why there is no winner: `tie`, `not separated`, `depends on load`, `depends on the board`.
+    /// The verdict; while running the reason code of the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
+    /// The winner's name. Without a winner: `tie`, `depends on load`, `depends on board`, or the leading candidates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
-    /// The winner's figure divided by the next best figure, with its interval.
+    /// The leading candidate's figure divided by the next best figure, with its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<String>,
-    /// The winner's energy per successful request, with the kind of joules.
+    /// Energy per successful request, with the kind of joules. `~` marks modelled energy without an interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
-    /// The winner's successful requests per second.
+    /// Successful requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// The winner's mean milliseconds per successful request.
+    /// Mean milliseconds per successful request. With a unit if it is not per request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
-    /// The source of the node's power: `Metered` or `Modelled`.
+    /// The source of the node's power: `metered` or `modelled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<String>,
-    /// Valid trials and planned trials: `3/20`.
+    /// Valid trials and planned trials, while running with the time left: `3/20 ~25m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<String>,
-    /// About how much time of measuring is left.
+    /// The candidate of the figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<String>,
+    /// The point of a sweep at which the figures were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub point: Option<String>,
+    /// CPU milliseconds per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
+    /// About how much time of measuring is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
     /// Reason code of the state.

@@ -322,7 +322,7 @@ pub struct DatabaseFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialColumns {
-    /// Energy per successful request, with the kind of joules.
+    /// Gross joules per successful request. `~` marks modelled energy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
     /// Successful requests per second.

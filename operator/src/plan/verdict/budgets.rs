@@ -460,13 +460,11 @@ impl Unit {
 
     /// The interval alone.
     fn ends(&self, figure: &Figure) -> String {
-        match &self.boards {
-            Some(range) => text::interval(range.values(), range.bounds()),
-            None => {
-                let figure = figure.times(self.factor);
-                text::interval((figure.value, figure.value), figure.bounds())
-            }
+        if let Some(range) = &self.boards {
+            return text::interval(range.values(), range.bounds());
         }
+        let figure = figure.times(self.factor);
+        text::interval((figure.value, figure.value), figure.bounds())
     }
 }
 

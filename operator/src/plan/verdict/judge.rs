@@ -380,9 +380,12 @@ impl<'a> Budgets<'a> {
         let clauses: Vec<String> = self
             .0
             .iter()
-            .map(|(it, text)| match is_one {
-                true => text.clause.clone(),
-                false => format!("{} {}", it.candidate, text.clause),
+            .map(|(it, text)| {
+                if is_one {
+                    text.clause.clone()
+                } else {
+                    format!("{} {}", it.candidate, text.clause)
+                }
             })
             .collect();
         let mut sentences = vec![format!("{count} {outcome}{of}: {}.", clauses.join(", "))];
