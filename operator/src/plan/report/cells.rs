@@ -1,4 +1,4 @@
-//! Cells of `kubectl get`: short texts, so that a row fits 120 characters.
+//! Cells of `kubectl get`: short texts, because a row must fit 120 characters.
 
 use frugality_measure::reading::Provenance;
 

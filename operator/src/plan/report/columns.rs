@@ -12,7 +12,7 @@ use crate::{
     text,
 };
 
-/// The cells of these figures. All figures of a row are those of one candidate at one point.
+/// The cells of these figures. All figures of a row belong to one candidate at one point.
 pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
     let table = Table::of(figures);
     let ratio = table.ratio();

@@ -96,7 +96,7 @@ impl Figures {
         text::at(point, self.results.iter().any(is_elsewhere))
     }
 
-    /// The judged results: all except those of the point at which errors ended a sweep.
+    /// The judged results: all except the results of the point at which errors ended a sweep.
     #[must_use]
     pub fn judged(&self) -> &[CandidateResult] {
         &self.results[..self.judged.min(self.results.len())]
