@@ -10,6 +10,7 @@ mod check;
 mod common;
 mod crd;
 mod export;
+mod identity;
 mod kstatus;
 mod life;
 mod plan_attempt;
