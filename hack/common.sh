@@ -67,12 +67,16 @@ declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/stream
 # shellcheck disable=SC2034 # read by hack/test
 GO_TESTS=(tests/kstatus)
 
+# Tests that need programs of the cluster in a box. All builds with tests have them, or the operator would be
+# compiled twice.
+TEST_FEATURES=(--features frugality-operator/api-server-tests)
+
 # cargo_binaries [OPTION]...: builds all of them, and always together: fewer would have other features of
 # what they share, which is then compiled twice. So would tests: with FRUGALITY_WITH_TESTS=1, where these are
 # wanted as well, all of it is built in one.
 cargo_binaries() {
   local scope=("${BINARIES[@]/#/--package=}")
-  [[ ${FRUGALITY_WITH_TESTS:-} != 1 || " $*" == *" --target"* ]] || scope=(--workspace --all-targets)
+  [[ ${FRUGALITY_WITH_TESTS:-} != 1 || " $*" == *" --target"* ]] || scope=(--workspace --all-targets "${TEST_FEATURES[@]}")
   cargo build --release --locked "$@" "${scope[@]}"
 }
 

@@ -87,7 +87,7 @@ fn the_ids_of_a_benchmark_with_defaults_only_are_pinned() {
 
 #[test]
 fn the_ids_of_a_benchmark_with_every_field_are_pinned() {
-    assert_ids(&stored(FULL, &[]), "90710bb2", "aeaefaba");
+    assert_ids(&stored(FULL, &[]), "0342da34", "1d2f5b88");
 }
 
 #[test]
