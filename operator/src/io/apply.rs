@@ -15,7 +15,7 @@ use crate::{
         reader::Reader,
     },
     plan::{
-        action::{Action, ChildObject, EventNote, LockAction, Plan},
+        action::{Action, ChildObject, Deletion, EventNote, LockAction, Plan},
         database::cloud_native_pg,
         facts::{ChildKind, Refusal, Refused},
         names::lock_name,
@@ -137,7 +137,7 @@ impl Applier {
                 Action::Status(status) => self.tell(benchmark, *status).await?,
                 Action::Create(_) if refused.is_some() => {}
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
-                Action::Delete(kind, name) => self.delete(&namespace, kind, &name).await?,
+                Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, &note).await,
                 Action::Expire => self.expire(benchmark).await?,
             }
@@ -366,8 +366,15 @@ impl Applier {
 
     /// Foreground: an injector's pod ends before its Job is gone. Background would let Fortio load
     /// the next candidate.
-    async fn delete(&self, namespace: &str, kind: ChildKind, name: &str) -> Result<(), ApplyError> {
-        let params = DeleteParams::foreground();
+    ///
+    /// Only the object that was seen: a Job or a database that was made again has the same name.
+    async fn delete(&self, namespace: &str, deletion: Deletion) -> Result<(), ApplyError> {
+        let Deletion { kind, name, uid } = deletion;
+        let name = &name;
+        let params = DeleteParams::foreground().preconditions(Preconditions {
+            resource_version: None,
+            uid: Some(uid),
+        });
         let client = self.client.clone();
         let result = match kind {
             ChildKind::Deployment => Api::<Deployment>::namespaced(client, namespace)
@@ -390,7 +397,9 @@ impl Applier {
                 .await
                 .map(|_| ()),
         };
-        gone_is_fine(result).map_err(failed("delete an object"))
+        overtaken_is_fine(result)
+            .map(|_| ())
+            .map_err(failed("delete an object"))
     }
 
     fn clusters(&self, namespace: &str) -> Api<DynamicObject> {
@@ -461,14 +470,6 @@ pub(crate) fn only(resource_version: String) -> DeleteParams {
             uid: None,
         }),
         ..DeleteParams::default()
-    }
-}
-
-fn gone_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(error),
     }
 }
 

@@ -11,7 +11,7 @@ pub(in crate::plan) use self::plans::{BUSY_REQUEUE_SECONDS, SOON_SECONDS};
 use crate::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec, Role},
     plan::{
-        action::{Plan, Watch},
+        action::{Deletion, Plan, Watch},
         facts::{
             Child, ChildKind, Config, ForeignPod, NodeFacts, Observed, Refusal,
             placement::PlacementRequest, preflight,
@@ -230,20 +230,20 @@ impl Context<'_> {
         }
     }
 
-    /// Kinds and names of the benchmark's objects that are meant.
+    /// The benchmark's objects that are meant, to be deleted.
     pub(in crate::plan) fn children_where(
         &self,
         is_meant: impl Fn(&Child) -> bool,
-    ) -> Vec<(ChildKind, String)> {
+    ) -> Vec<Deletion> {
         self.observed
             .children
             .iter()
             .filter(|child| is_meant(child))
-            .map(|child| (child.kind, child.name.clone()))
+            .map(Deletion::of)
             .collect()
     }
 
-    pub(in crate::plan) fn all_children(&self) -> Vec<(ChildKind, String)> {
+    pub(in crate::plan) fn all_children(&self) -> Vec<Deletion> {
         self.children_where(|_| true)
     }
 }

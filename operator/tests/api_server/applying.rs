@@ -7,7 +7,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialStatus, Outcome, Reason},
     io::apply::Applied,
     plan::{
-        action::{ChildObject, EventNote, LedgerWrite, LockAction, Plan},
+        action::{ChildObject, Deletion, EventNote, LedgerWrite, LockAction, Plan},
         facts::{ChildKind, Refusal},
         names::lock_name,
         placement::nodes::selector,
@@ -18,7 +18,10 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Event, ResourceQuota, Service},
 };
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::json;
 
 use super::{
@@ -63,6 +66,15 @@ fn note(text: &str) -> EventNote {
         warning: true,
         reason: "Tested".into(),
         note: text.into(),
+    }
+}
+
+/// The deletion of an object that is gone.
+fn absent(kind: ChildKind) -> Deletion {
+    Deletion {
+        kind,
+        name: "none".into(),
+        uid: "none".into(),
     }
 }
 
@@ -371,7 +383,7 @@ async fn a_refused_object_ends_the_creating_and_says_why() {
         let mut objects = servers(&stage, &benchmark);
         objects.sort_by_key(|object| object.kind() != ChildKind::Deployment);
         let plan = Plan {
-            delete: vec![(ChildKind::Job, "none".into())],
+            delete: vec![absent(ChildKind::Job)],
             ..creating(&benchmark, objects)
         };
         let refusal = refusal(stage.apply(&benchmark, plan).await.unwrap());
@@ -449,27 +461,18 @@ async fn a_deletion_is_in_the_foreground_and_what_is_gone_is_no_error() {
     let plan = creating(&benchmark, servers(&stage, &benchmark));
     stage.apply(&benchmark, plan).await.unwrap();
     let seen = stage.observe(&benchmark).await.unwrap();
-    let mut delete: Vec<_> = seen
-        .children
-        .iter()
-        .map(|it| (it.kind, it.name.clone()))
-        .collect();
-    delete.extend(
-        [ChildKind::Job, ChildKind::Cluster, ChildKind::Service]
-            .map(|kind| (kind, "none".to_owned())),
-    );
+    let mut delete: Vec<_> = seen.children.iter().map(Deletion::of).collect();
+    delete.extend([ChildKind::Job, ChildKind::Cluster, ChildKind::Service].map(absent));
     let plan = Plan {
         delete,
         ..plan_of(&benchmark)
     };
-    assert_eq!(
-        stage.apply(&benchmark, plan.clone()).await.unwrap(),
-        Applied::Done
-    );
+    assert_eq!(stage.apply(&benchmark, plan).await.unwrap(), Applied::Done);
     let asked = stage.proxy.asked(&Method::DELETE, "/");
     assert_eq!(asked.len(), 5);
     for asked in asked {
         assert_eq!(asked.body["propagationPolicy"], "Foreground");
+        assert!(asked.body["preconditions"]["uid"].is_string());
     }
     // Their pods are still to go.
     let deployment = stage.api::<Deployment>().get("attempt").await.unwrap();
@@ -477,6 +480,37 @@ async fn a_deletion_is_in_the_foreground_and_what_is_gone_is_no_error() {
     assert_eq!(deployment.finalizers(), ["foregroundDeletion"]);
     let seen = stage.observe(&benchmark).await.unwrap();
     assert!(seen.children.iter().all(|child| child.deleting));
+}
+
+/// The Job that restores the database has the same name before each attempt. A late pass must not delete a later one.
+#[tokio::test]
+async fn an_object_that_was_made_again_is_not_deleted_for_the_earlier_one() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    let made = || creating(&benchmark, servers(&stage, &benchmark));
+    stage.apply(&benchmark, made()).await.unwrap();
+    let seen = stage.observe(&benchmark).await.unwrap();
+    let late = Plan {
+        delete: seen.children.iter().map(Deletion::of).collect(),
+        ..plan_of(&benchmark)
+    };
+    let now = DeleteParams::default().grace_period(0);
+    for child in &seen.children {
+        if child.kind == ChildKind::Service {
+            let api = stage.api::<Service>();
+            api.delete(&child.name, &now).await.unwrap();
+        } else {
+            let api = stage.api::<Deployment>();
+            api.delete(&child.name, &now).await.unwrap();
+        }
+    }
+    stage.apply(&benchmark, made()).await.unwrap();
+    assert_eq!(stage.apply(&benchmark, late).await.unwrap(), Applied::Done);
+    let left = stage.observe(&benchmark).await.unwrap().children;
+    assert_eq!(left.len(), 2);
+    for child in left {
+        assert!(!child.deleting && seen.children.iter().all(|it| it.uid != child.uid));
+    }
 }
 
 // ---- the benchmark --------------------------------------------------------------------------------

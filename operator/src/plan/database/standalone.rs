@@ -4,7 +4,7 @@
 use crate::{
     api::{Database, Reason, Role},
     plan::{
-        action::ChildObject,
+        action::{ChildObject, Deletion},
         database::provider::{DatabaseProvider, DatabaseState, Made, child},
         facts::{ChildKind, Observed, PodFacts, placement::Labels, pods::last_words},
         objects::{
@@ -65,7 +65,7 @@ impl DatabaseProvider for Standalone {
             // A user has deleted its Service, and with it the password that it was made with.
             return DatabaseState::Missing {
                 create: Vec::new(),
-                delete: vec![(ChildKind::Deployment, name)],
+                delete: vec![Deletion::of(server)],
             };
         }
         let pods = pods(observed, builder.run);

@@ -3,7 +3,7 @@
 use crate::{
     api::{Database, Reason, Role},
     plan::{
-        action::{ChildObject, Plan},
+        action::{ChildObject, Deletion, Plan},
         context::{BUSY_REQUEUE_SECONDS, Context, Stage},
         database::{
             of as provider_of,
@@ -45,7 +45,7 @@ enum Prepared {
         reason: Reason,
         message: String,
         create: Vec<ChildObject>,
-        delete: Vec<(ChildKind, String)>,
+        delete: Vec<Deletion>,
     },
     /// It will not come.
     Failed { reason: Reason, message: String },
@@ -177,28 +177,31 @@ fn filled(
         .children
         .iter()
         .find(|child| child.kind == ChildKind::Job && child.name == seed);
-    let seed_created = job.map(|child| child.created_unix_seconds);
-    if seed_created.is_some_and(|created| created < made.data_since_unix_seconds) {
+    if let Some(job) = job
+        && job.created_unix_seconds < made.data_since_unix_seconds
+    {
         // It filled a database that has gone since, or whose pod took the data with it.
         return Prepared::Waiting {
             reason: Reason::Seeding,
             message: "the database is new: filling it again".into(),
             create: Vec::new(),
-            delete: vec![(ChildKind::Job, seed)],
+            delete: vec![Deletion::of(job)],
         };
     }
     // Times are whole seconds, and a Job that has filled the database took one at least.
-    if seed_created.is_some_and(|created| has_begun_since(context, created - 1.0)) {
+    if let Some(job) = job
+        && has_begun_since(context, job.created_unix_seconds - 1.0)
+    {
         // The attempt has left its traces: the next one begins with the database as it was filled.
         return Prepared::Waiting {
             reason: Reason::Measuring,
             message: RESTORING.into(),
             create: Vec::new(),
-            delete: vec![(ChildKind::Job, seed)],
+            delete: vec![Deletion::of(job)],
         };
     }
     let filling = Filling::of(context, made.data_since_unix_seconds);
-    let (Some(seed_created), Some(job)) = (seed_created, job) else {
+    let Some(job) = job else {
         return Prepared::waiting(filling.reason, filling.message, vec![filler]);
     };
     let pod = context
@@ -207,7 +210,7 @@ fn filled(
         .iter()
         .find(|pod| pod.role == Role::Seed.as_str() && pod.run == context.run);
     let refused = job.pods_refused.as_deref();
-    let age = context.now_unix_seconds - seed_created;
+    let age = context.now_unix_seconds - job.created_unix_seconds;
     let refused = refused.filter(|_| pod.is_none());
     if let Some(refused) = refused.and_then(|it| await_leave("the seed's pod", it, age)) {
         return refused;
@@ -280,7 +283,7 @@ impl Filling {
             reason: self.reason,
             message: format!("{} again, because {why}", self.message),
             create: Vec::new(),
-            delete: vec![(ChildKind::Job, job.name.clone())],
+            delete: vec![Deletion::of(job)],
         }
     }
 
