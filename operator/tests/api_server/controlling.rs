@@ -1,6 +1,6 @@
 //! `controller`: whole passes, one after the other, with a kubelet that the test plays.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::http::Method;
 use frugality_operator::{
@@ -17,7 +17,7 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     batch::v1::Job,
     coordination::v1::Lease,
-    core::v1::{Event, Pod, ResourceQuota, Service},
+    core::v1::{Event, Pod, ResourceQuota, Secret, Service},
 };
 use kube::{
     Api, Client, ResourceExt,
@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 
 use super::{
     cluster::{LATER_FIELD, create},
-    kubelet::Kubelet,
+    kubelet::{Kubelet, SEEDED_ROWS},
     proxy::Fault,
     server::User,
     stage::{Stage, patch_status, until},
@@ -242,6 +242,46 @@ async fn a_run_reaches_its_load_though_every_write_goes_wrong_once() {
         stage.all::<FrugalityTrial>().await[0].name_any(),
         first(&benchmark)
     );
+}
+
+/// The objects as the API server stores them, defaults included, are still taken for those that the operator made.
+#[tokio::test]
+async fn a_standalone_database_is_made_and_filled_before_the_load() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let database = json!({ "provider": "Standalone", "seed": { "contacts": SEEDED_ROWS } });
+    let benchmark = stage.benchmark("b", &[("database", database)]).await;
+    let _operator = Operator::start(&stage);
+    until("the injector", || async {
+        let jobs = stage.all::<Job>().await;
+        jobs.iter().any(|job| job.name_any() == first(&benchmark))
+    })
+    .await;
+    let servers = stage.all::<Deployment>().await;
+    assert_eq!(servers.len(), 2, "the database and the candidate");
+    let secrets = stage.all::<Secret>().await;
+    let [secret] = &secrets[..] else {
+        panic!("{secrets:?}")
+    };
+    let keys: Vec<&str> = secret
+        .data
+        .iter()
+        .flat_map(BTreeMap::keys)
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        keys,
+        ["dbname", "host", "password", "port", "uri", "username"]
+    );
+    let owner = &secret.owner_references()[0];
+    let services = stage.all::<Service>().await;
+    assert!(
+        services
+            .iter()
+            .any(|it| it.uid().as_ref() == Some(&owner.uid))
+    );
+    let seeds: Vec<Job> = stage.all::<Job>().await;
+    assert_eq!(seeds.len(), 2, "the seed and the injector");
 }
 
 /// The client itself waits for ever.

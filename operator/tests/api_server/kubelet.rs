@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use frugality_operator::api::FrugalityBenchmark;
+use frugality_operator::api::{FrugalityBenchmark, LABEL_ROLE, Role};
 use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 use k8s_openapi::{
     api::{
@@ -30,6 +30,10 @@ use super::stage::{Stage, patch_status};
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
+
+/// What the Job that fills the database prints: rows and digest.
+pub(crate) const SEEDED_ROWS: i64 = 5;
+const SEEDED: &str = "5 -77";
 
 /// The present in whole seconds, as Kubernetes writes times.
 pub(crate) fn now() -> String {
@@ -187,18 +191,32 @@ impl Player {
         if api.create(&PostParams::default(), &pod).await.is_err() {
             return;
         }
-        let running = |name: &str| {
+        let is_seed = pod.labels().get(LABEL_ROLE).map(String::as_str) == Some(Role::Seed.as_str());
+        let container = |name: &str| {
+            let state = if is_seed {
+                json!({ "terminated": { "exitCode": 0, "reason": "Completed", "message": SEEDED } })
+            } else {
+                json!({ "running": { "startedAt": now() } })
+            };
             json!({
-                "name": name, "ready": true, "restartCount": 0, "image": "i", "imageID": "sha256:1",
-                "state": { "running": { "startedAt": now() } },
+                "name": name, "ready": !is_seed, "restartCount": 0, "image": "i", "imageID": "sha256:1",
+                "state": state,
             })
         };
-        let containers: Vec<Value> = spec.containers.iter().map(|it| running(&it.name)).collect();
-        let condition =
-            |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": now() });
+        let containers: Vec<Value> = spec
+            .containers
+            .iter()
+            .map(|it| container(&it.name))
+            .collect();
+        let condition = |kind: &str, is: bool| {
+            let status = if is { "True" } else { "False" };
+            json!({ "type": kind, "status": status, "lastTransitionTime": now() })
+        };
         let status = json!({
-            "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{ "ip": "127.0.0.1" }],
-            "conditions": [condition("PodScheduled"), condition("Ready")], "containerStatuses": containers,
+            "phase": if is_seed { "Succeeded" } else { "Running" },
+            "podIP": "127.0.0.1", "podIPs": [{ "ip": "127.0.0.1" }],
+            "conditions": [condition("PodScheduled", true), condition("Ready", !is_seed)],
+            "containerStatuses": containers,
         });
         patch_status(&api, &pod.name_any(), status).await;
     }
