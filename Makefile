@@ -1,66 +1,72 @@
-# make help tells what there is. Everything real is in hack/, so that it can be run by hand too.
+# `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters articles accuracy fuzz lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters articles accuracy fuzz coverage mutants lab generate images up down clean
 
-help: ## what there is
+help: ## list the targets: at once
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: ## a cluster in a box, the chart, examples/rust-vs-python.yaml, the verdict; ARGS="--context NAME …" for your own cluster
+demo: ## run examples/rust-vs-python.yaml in the cluster in a box: ten minutes; ARGS="--context NAME …" uses your own cluster
 	hack/demo $(ARGS)
 
-test: ## everything that CI runs, end to end on the cluster in a box included
+test: ## run all tests that CI runs, end-to-end tests in the cluster in a box included: about 40 minutes
 	hack/test
 
-lint: ## format, clippy, gofmt, go vet, shellcheck, chart lint
+lint: ## check with rustfmt, clippy, gofmt, go vet, shellcheck and Vale: half a minute if dependencies are built
 	hack/test lint
 
-unit: ## the tests that need no cluster
+unit: ## run the tests that need no cluster: 8 minutes if dependencies are built
 	hack/test unit
 
-tracer: ## the proof of the energy figures, short form; hack/tracer --whole has all factors
+tracer: ## prove the energy figures, short form: about two minutes if mutants are built; hack/tracer --whole has all factors
 	hack/tracer
 
-e2e: ## the user's journeys on the cluster in a box
+e2e: ## run the end-to-end tests in the cluster in a box: about 25 minutes
 	hack/test e2e
 
-survival: ## a run that is disturbed in every way, on the cluster in a box: half an hour
+survival: ## disturb a run in every way, in the cluster in a box: half an hour
 	hack/test survival
 
-adversary: ## ways to bend a figure or a verdict, tried on the cluster in a box: a quarter of an hour
+adversary: ## try to falsify a figure or a verdict, in the cluster in a box: a quarter of an hour
 	hack/test adversary
 
-meters: ## the same benchmark with a model, a plug and through Kepler, on the cluster in a box: a quarter of an hour
+meters: ## run one benchmark with a power model, a plug and Kepler, in the cluster in a box: a quarter of an hour
 	hack/test meters
 
-articles: ## the examples of docs/articles.md in their short forms, on the cluster in a box: nearly five hours
+articles: ## run the short forms of the examples in docs/articles.md, in the cluster in a box: about five hours
 	hack/test articles
 
-bench: ## what the node meter costs: memory, CPU, time of a scrape
+bench: ## measure memory, CPU and scrape time of the node meter: samples for 30 s, then scrapes
 	hack/bench
 
-accuracy: ## known joules, false winners, power, coverage; a death after every write; the whole tracer bench
+accuracy: ## check joules, false winners, power, coverage (6 minutes), then the operator killed after every write, and hack/tracer --whole
 	hack/accuracy
 
-fuzz: ## a million damaged inputs for each parser of foreign text
+fuzz: ## send a million damaged inputs to each parser of foreign text: 12 minutes for three parsers
 	cargo run --quiet --release --locked --bin fuzz
 
-lab: ## the cluster in a box tested by itself, in a second box beside
+coverage: ## print the share of lines that the unit tests execute: ten minutes the first time
+	hack/coverage
+
+mutants: ## mutate the changed lines and expect failing unit tests: two minutes per mutant; hack/mutants --help
+	hack/mutants
+
+lab: ## test the cluster in a box itself, in a second box: minutes
 	hack/lab/selftest
 
-generate: ## write what is generated: CRDs, API reference, the chart's documented values
+generate: ## write the CRDs, the API reference and the chart's documented values: seconds after the build
 	hack/generate
 
-images: ## every image for amd64 and arm64, as build/ARCH/IMAGE.tar; hack/images --help for one, a push, k3s
+images: ## build every image for amd64 and arm64 as build/ARCH/IMAGE.tar: minutes; hack/images --help: one architecture, push, k3s
 	hack/images --arch all
 
-arm64: ## images for a Raspberry Pi, run under emulation, imported and pushed
+arm64: ## run, import and push the images for a Raspberry Pi under emulation: 25 minutes the first time
 	hack/test arm64
 
-up: ## start the cluster in a box with the operator in it
+up: ## start the cluster in a box and install the operator: a minute; half an hour the first time
 	hack/install
 
-down: ## end the cluster in a box
+down: ## end the cluster in a box: seconds
 	hack/lab/lab down
 
-clean: ## remove what was built in this checkout; the lab's cache stays (hack/lab/lab clean)
+clean: ## remove the build results of this checkout: seconds; hack/lab/lab clean removes the lab's cache
 	rm -rf target build

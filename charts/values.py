@@ -1,9 +1,9 @@
-"""Writes what the chart's documents say about its values from the comments in values.yaml.
+"""Generates the documentation of the chart's values from the comments in values.yaml.
 
     python charts/values.py        writes README.md's table and the descriptions in values.schema.json
 
-The comment right above a key is its description. A map is one value, unless a key within it has a
-comment of its own. A comment such as ``# ---- Title ----`` begins a section.
+The comment directly above a key is its description. A map is one value, unless one of its keys has
+a comment. A comment such as ``# ---- Title ----`` begins a section.
 """
 
 import json
@@ -16,7 +16,7 @@ import yaml
 
 CHART = Path(__file__).resolve().parent / "frugality-operator"
 BEGIN, END = "<!-- values: written by `make generate` -->", "<!-- end of values -->"
-# A longer default is left to values.yaml.
+# Characters. The table refers to values.yaml for a longer default.
 LONGEST_DEFAULT = 60
 
 
@@ -26,7 +26,7 @@ class UndocumentedError(Exception):
 
 @dataclass(frozen=True)
 class Value:
-    """One value, or a map of values that has a comment itself."""
+    """One value, or a map of values with a comment of its own."""
 
     section: str
     path: str
@@ -37,7 +37,7 @@ class Value:
 
 
 def values(text: str) -> list[Value]:
-    """The values of a values.yaml, in its order."""
+    """The values in the text of a values.yaml, in the order of the file."""
     lines = text.splitlines()
     found: list[Value] = []
 
@@ -61,7 +61,7 @@ def values(text: str) -> list[Value]:
 
 def _comment_above(lines: list[str], key: yaml.Node) -> str:
     line, column = key.start_mark.line, key.start_mark.column
-    if lines[line][:column].strip():  # another key's line
+    if lines[line][:column].strip():  # the key shares its line with another key
         return ""
     first = line
     while first > 0 and re.match(r" *#(?! -{4})", lines[first - 1]):
@@ -83,7 +83,7 @@ def _section(lines: list[str], line: int) -> str:
 
 
 def table(found: list[Value]) -> str:
-    """Markdown: a table for each section."""
+    """One Markdown table per section."""
     parts = []
     section = None
     for value in found:
@@ -103,14 +103,14 @@ def _default(value: Value) -> str:
 
 
 def readme(text: str, found: list[Value]) -> str:
-    """README.md with the table of these values in its place."""
+    """The text of README.md with the tables of these values between the markers."""
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{table(found)}\n{END}{after}"
 
 
 def schema(text: str, found: list[Value]) -> str:
-    """values.schema.json with the descriptions of these values."""
+    """The text of values.schema.json with the descriptions of these values."""
     whole = json.loads(text)
     for value in found:
         part = whole

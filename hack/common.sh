@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts of this folder share. To be sourced.
+# Functions that the scripts in this folder share. They source this file.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
@@ -8,10 +8,10 @@ LAB=hack/lab/lab
 # shellcheck disable=SC2034 # read by the scripts that source this one
 VERSION=$(awk -F'"' '/^\[workspace.package\]/{on=1} on && /^version/{print $2; exit}' Cargo.toml)
 
-# say TEXT: a line about progress, with the seconds since the script began.
+# say TEXT: prints a progress line with the seconds since the script began.
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 
-# die TEXT [REMEDY]...: ends the script.
+# die TEXT [REMEDY]...: prints an error and its remedies, and ends the script.
 die() {
   printf 'error: %s\n' "$1" >&2
   shift
@@ -21,27 +21,37 @@ die() {
 
 kubectl() { "$LAB" kubectl "$@"; }
 
-# need_toolchains: Rust and Go are assumed, and nothing else.
+# need_toolchains: Rust and Go must be installed before. The scripts install everything else.
 need_toolchains() {
   local go
-  # The newest that a part of the cluster in a box asks for.
+  # The newest version that a part of the cluster in a box requires.
   go=$(sed -n 's/^go //p' hack/lab/parts/*/go.mod | sort --version-sort | tail -n 1)
   command -v cargo >/dev/null || die "cargo is not in PATH: install Rust 1.89 or newer (https://rustup.rs)"
   command -v go >/dev/null || die "go is not in PATH: install Go $go or newer (https://go.dev/dl)"
 }
 
-# architecture_of MACHINE: what images call it; MACHINE as `uname -m` prints it.
+# need_cargo_tool NAME VERSION: installs a cargo subcommand for this checkout, and puts it into PATH.
+need_cargo_tool() {
+  local folder=$ROOT/build/tools/$1-$2
+  [[ -x $folder/bin/$1 ]] || {
+    say "building $1 $2"
+    CARGO_TARGET_DIR=$ROOT/build/tools/target cargo install --quiet --locked --root "$folder" "$1@$2"
+  }
+  PATH=$folder/bin:$PATH
+}
+
+# architecture_of MACHINE: prints the images' name of an architecture. MACHINE is in the form of `uname -m`.
 architecture_of() {
   case $1 in
     x86_64) echo amd64 ;;
     aarch64 | arm64) echo arm64 ;;
-    *) die "there are no images for $1: only for x86_64 and aarch64 (a Raspberry Pi needs a 64-bit system)" ;;
+    *) die "no images for the architecture $1: only for x86_64 and aarch64 (a Raspberry Pi needs a 64-bit system)" ;;
   esac
 }
 
-# need_rust_for ARCHITECTURE: what compiles Rust for another architecture than this machine's. Sets
-# RUST_TARGET to rustc's name of it. Linked with Debian's cross compiler, so that the C library is
-# the one of the images, as on the architecture itself.
+# need_rust_for ARCHITECTURE: installs the tools that compile Rust for another architecture than this machine's.
+# Sets RUST_TARGET to rustc's name of that architecture. Debian's cross compiler links the programs, so they use
+# the same C library as the images.
 need_rust_for() {
   local gnu linker
   case $1 in
@@ -58,12 +68,12 @@ need_rust_for() {
   rustup --quiet target add "$RUST_TARGET" || die "rustup cannot fetch the standard library for $RUST_TARGET"
 }
 
-# What the images hold.
-BINARIES=(frugality-operator frugality-meter frugality-injector contacts-rust streamdata-rust)
-# The programs in Go that the images hold: name, module.
+# The Rust programs in the images.
+BINARIES=(frugality-operator kubectl-frugality frugality-meter frugality-injector contacts-rust streamdata-rust)
+# The Go programs in the images: name, module.
 declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
 
-# The tests that are written in Go and belong to none of them: modules.
+# The modules of Go tests that belong to none of these programs.
 # shellcheck disable=SC2034 # read by hack/test
 GO_TESTS=(tests/kstatus)
 
@@ -71,17 +81,17 @@ GO_TESTS=(tests/kstatus)
 # compiled twice.
 TEST_FEATURES=(--features frugality-operator/api-server-tests)
 
-# cargo_binaries [OPTION]...: builds all of them, and always together: fewer would have other features of
-# what they share, which is then compiled twice. So would tests: with FRUGALITY_WITH_TESTS=1, where these are
-# wanted as well, all of it is built in one.
+# cargo_binaries [OPTION]...: builds all BINARIES in one command. A build of fewer packages would enable other
+# features of shared crates and compile them a second time. The same holds for tests, so FRUGALITY_WITH_TESTS=1
+# builds the whole workspace and its tests in one command.
 cargo_binaries() {
   local scope=("${BINARIES[@]/#/--package=}")
   [[ ${FRUGALITY_WITH_TESTS:-} != 1 || " $*" == *" --target"* ]] || scope=(--workspace --all-targets "${TEST_FEATURES[@]}")
   cargo build --release --locked "$@" "${scope[@]}"
 }
 
-# runner_program ARCHITECTURE FILE: builds the runner, which is executed in images of any kind and so linked
-# statically; in a folder of its own, for all that it is made of is compiled otherwise.
+# runner_program ARCHITECTURE FILE: builds the runner. It is linked statically, because it must run in any image.
+# It has its own target folder, because its crates are compiled with other flags.
 runner_program() {
   local target
   target=$(rustc -vV | sed -n 's/^host: //p')
@@ -94,22 +104,22 @@ runner_program() {
   cp -u "target/static/$target/release/frugality-runner" "$2"
 }
 
-# go_in FOLDER ARGUMENTS...: go there. Without cgo, so that a program needs nothing of an image; and always
-# with the same flags, for with others all that it is made of is compiled again.
+# go_in FOLDER ARGUMENTS...: runs go in FOLDER. Without cgo, a program needs no library of an image. The flags
+# are always the same, because go compiles all packages again if a flag changes.
 go_in() {
   local folder=$1
   shift
   (cd "$folder" && GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go "$@")
 }
 
-# go_program NAME FILE: builds one of GO_PROGRAMS; for another architecture by GOARCH.
+# go_program NAME FILE: builds one of GO_PROGRAMS. GOARCH selects another architecture.
 go_program() {
   local file
   file=$(realpath --canonicalize-missing "$2")
   go_in "${GO_PROGRAMS[$1]}" build -buildvcs=false -ldflags '-s -w' -o "$file" .
 }
 
-# need_packages PACKAGE...: Debian packages, installed if missing.
+# need_packages PACKAGE...: installs the Debian packages that are missing.
 need_packages() {
   local missing=() package
   for package; do
@@ -119,11 +129,11 @@ need_packages() {
   ((EUID == 0)) || die "these Debian packages are missing, and only root can install them: ${missing[*]}"
   say "installing ${missing[*]}"
   apt-get update -qq
-  # Run level 1 keeps a package from starting a server of its own.
+  # At run level 1 a package does not start its server.
   RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# python_tools: those of the tests, in a folder of this checkout.
+# python_tools: installs the tests' Python packages into a folder of this checkout.
 python_tools() {
   need_packages python3-venv
   local venv=build/venv stamp=build/venv/.requirements

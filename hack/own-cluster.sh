@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What hack/demo does on a cluster that it did not make: look whether it will do, say everything that
-# is missing at once, install the chart. To be sourced.
+# hack/demo sources this file to run in the user's own cluster. The functions check the cluster, list everything
+# that is missing at once, and install the chart.
 
 OWN_NAMESPACE=frugality-demo
 REGISTRY=""
@@ -14,12 +14,12 @@ own_kubectl() { command kubectl "${KUBE_FLAGS[@]}" "$@"; }
 
 own_helm() {
   local flag flags=()
-  # Helm has another name for one of them.
+  # Helm's name for --context is --kube-context.
   for flag in "${KUBE_FLAGS[@]}"; do flags+=("${flag/--context=/--kube-context=}"); done
   command helm "${flags[@]}" --namespace frugality-system "$@"
 }
 
-# problem TEXT REMEDY...: one thing that is missing, and what to do about it.
+# problem TEXT REMEDY...: prints one thing that is missing and its remedy, and counts it.
 problem() {
   PROBLEMS=$((PROBLEMS + 1))
   printf '  missing: %s\n' "$1" >&2
@@ -30,7 +30,7 @@ problem() {
 own_cluster_check() {
   local tool answer
   for tool in kubectl helm; do
-    command -v "$tool" >/dev/null || die "$tool is not in PATH" "hack/lab/lab build $tool builds one, and hack/lab/lab part $tool says where it is."
+    command -v "$tool" >/dev/null || die "$tool is not in PATH" "hack/lab/lab build $tool builds it, and hack/lab/lab part $tool prints its path."
   done
   answer=$(own_kubectl version 2>&1) || die "the cluster does not answer: ${answer##*$'\n'}"
   say "the cluster: $(own_kubectl config view --minify --output 'jsonpath={.contexts[0].name} at {.clusters[0].cluster.server}')"
@@ -42,23 +42,23 @@ own_cluster_check() {
   check_storage
   check_power
   check_images
-  ((PROBLEMS == 0)) || die "the cluster lacks what is listed above; nothing was changed in it"
+  ((PROBLEMS == 0)) || die "the items above are missing in the cluster; hack/demo changed nothing in it"
 }
 
 check_version() {
   local minor
   minor=$(sed -n 's/^Server Version: v1\.\([0-9]*\).*/\1/p' <<<"$1")
-  ((${minor:-0} >= 29)) || problem "Kubernetes 1.29 or newer" "It is: ${1##*$'\n'}"
+  ((${minor:-0} >= 29)) || problem "Kubernetes 1.29 or newer" "The cluster has: ${1##*$'\n'}"
 }
 
 check_rights() {
   local what
   for what in customresourcedefinitions clusterroles clusterrolebindings namespaces; do
-    own_kubectl auth can-i create "$what" --quiet 2>/dev/null || problem "the right to create $what" "Use a context of the cluster's administrator."
+    own_kubectl auth can-i create "$what" --quiet 2>/dev/null || problem "the right to create $what" "Use the context of a cluster administrator."
   done
 }
 
-# Names of the nodes that a benchmark may use, in NODES: ready, and without a taint that keeps pods off.
+# Sets NODES to the names of the nodes that a benchmark may use: ready, and without a taint that keeps pods off.
 check_nodes() {
   local name architecture ready taints
   NODES=()
@@ -66,11 +66,11 @@ check_nodes() {
     [[ $ready == True && " $taints" != *" No"* ]] || continue
     NODES+=("$name")
     [[ $architecture == amd64 || $architecture == arm64 ]] ||
-      problem "an architecture of $name that there are images for; it is $architecture" "amd64 and arm64; a Raspberry Pi needs a 64-bit system."
+      problem "images for the architecture of $name, $architecture" "There are images for amd64 and arm64. A Raspberry Pi needs a 64-bit system."
   done < <(own_kubectl get nodes --output 'jsonpath={range .items[*]}{.metadata.name}{"\t"}{.status.nodeInfo.architecture}{"\t"}{.status.conditions[?(@.type=="Ready")].status}{"\t"}{.spec.taints[*].effect}{"\n"}{end}')
   ((${#NODES[@]} >= 2 || (SHARE_NODE && ${#NODES[@]} == 1))) ||
     problem "two nodes that are ready and untainted, one to measure and one to send the load; there are: ${NODES[*]:-none}" \
-      "Add a node, or let the two share one with --share-node."
+      "Add a node, or let load and servers share one node with --share-node."
 }
 
 check_cloud_native_pg() {
@@ -80,7 +80,7 @@ check_cloud_native_pg() {
     return
   }
   available=$(own_kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=cloudnative-pg --output 'jsonpath={.items[*].status.availableReplicas}')
-  [[ $available == *[1-9]* ]] || problem "a CloudNativePG operator that is available: its resources are there, it is not" \
+  [[ $available == *[1-9]* ]] || problem "a CloudNativePG operator that is available: its CRDs are installed, but no replica is available" \
     "See: kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=cloudnative-pg"
 }
 
@@ -91,7 +91,8 @@ check_storage() {
     "Mark one: kubectl annotate storageclass NAME storageclass.kubernetes.io/is-default-class=true"
 }
 
-# What is installed keeps its images, and the candidates come from where the operator does.
+# An installed chart keeps its images, unless --registry is given. The candidates' images come from the registry
+# of the operator's image.
 look_at_release() {
   local image=""
   if own_helm status frugality >/dev/null 2>&1; then
@@ -109,13 +110,13 @@ look_at_release() {
 }
 
 check_power() {
-  ((${#CHART_FLAGS[@]} || INSTALLED)) || problem "what the nodes' power is read from" \
-    "--board pi-4b for a model of the board (frugality-meter boards lists them), or" \
+  ((${#CHART_FLAGS[@]} || INSTALLED)) || problem "a source of the nodes' power" \
+    "Use --board pi-4b for a model of the board (frugality-meter boards lists the boards), or" \
     "--values FILE with your meters, as docs/power-on-a-pi.md describes."
 }
 
-# Images that no registry has must be in the nodes. A node tells of 50 images at most, so one that
-# tells of as many may have more.
+# Images of localhost/ are in no registry, so they must be in the nodes. A node's status lists at most 50 images.
+# A node that lists 50 may have more, so it is not checked.
 check_images() {
   [[ $REGISTRY == localhost/* ]] || return 0
   local node image names missing
@@ -127,22 +128,22 @@ check_images() {
       [[ $names == *"\"$REGISTRY/$image:$VERSION\""* ]] || missing+=("$image")
     done
     ((${#missing[@]} == 0)) || problem "images $REGISTRY/…:$VERSION in the node $node: ${missing[*]}" \
-      "hack/images --import-k3s $node puts them there (a node tells of it within a few minutes), or" \
-      "hack/images --arch all --push PREFIX and --registry PREFIX here."
+      "Run hack/images --import-k3s $node (the node's status lists them within a few minutes), or" \
+      "hack/images --arch all --push PREFIX, then hack/demo with --registry PREFIX."
   done
 }
 
 own_cluster_install() {
   if ((INSTALLED && ${#CHART_FLAGS[@]} + ${#CHART_IMAGES[@]} == 0)); then
-    say "the chart is installed already, and used as it is"
+    say "using the installed chart without changes"
   else
     say "installing the chart into frugality-system"
-    # Definitions that kubectl applied before become the chart's.
+    # --take-ownership, because kubectl may have applied the CRDs before.
     own_helm upgrade --install frugality charts/frugality-operator --create-namespace --reset-then-reuse-values \
       --take-ownership "${CHART_IMAGES[@]}" "${CHART_FLAGS[@]}" >/dev/null
   fi
   rolled_out deployment/frugality-operator
-  # With meter.enabled=false there is a Kepler instead.
+  # With meter.enabled=false the user runs Kepler instead of the node meter.
   if own_kubectl --namespace frugality-system get daemonset/frugality-meter >/dev/null 2>&1; then
     rolled_out daemonset/frugality-meter
   fi
@@ -150,7 +151,7 @@ own_cluster_install() {
   say "the operator is ready"
 }
 
-# What no waiting will put right.
+# Reasons that waiting does not fix.
 HOPELESS='ErrImageNeverPull|ErrImagePull|ImagePullBackOff|InvalidImageName|CrashLoopBackOff|CreateContainerConfigError'
 
 rolled_out() {
@@ -158,12 +159,12 @@ rolled_out() {
   say "waiting for $1"
   image=$(own_kubectl --namespace frugality-system get "$1" --output 'jsonpath={.spec.template.spec.containers[0].image}')
   until own_kubectl --namespace frugality-system rollout status "$1" --timeout=5s >/dev/null 2>&1; do
-    # Pods of an installation before this one may still be there, with another image.
+    # Only pods with this image, because pods of an earlier installation may still run.
     why=$(own_kubectl --namespace frugality-system get pods --output \
       'jsonpath={range .items[*]}{range .status.containerStatuses[*]}{.image}{" "}{.state.waiting.reason}: {.state.waiting.message}{"\n"}{end}{end}' |
       grep -E "^$image ($HOPELESS)" | sort -u) || true
     [[ -z $why ]] || die "$1 does not start: $why" \
-      "Where the nodes get the images is said by --registry (hack/demo --help), or by image, injector and meter in --values."
+      "Set where the nodes get the images: --registry (hack/demo --help), or image, injector and meter in --values."
     ((SECONDS < deadline)) || die "$1 is not ready after 5 minutes" \
       "See: kubectl ${KUBE_FLAGS[*]} --namespace frugality-system describe pods"
   done
@@ -172,7 +173,7 @@ rolled_out() {
 own_cluster_farewell() {
   cat <<TEXT
 
-Remove it from the cluster:
+To remove the benchmark, the chart and its CRDs from the cluster:
   kubectl ${KUBE_FLAGS[*]} delete namespace $OWN_NAMESPACE
   helm ${KUBE_FLAGS[*]/--context=/--kube-context=} uninstall frugality --namespace frugality-system
   kubectl ${KUBE_FLAGS[*]} delete crd frugalitybenchmarks.frugality.dev frugalitytrials.frugality.dev

@@ -1,4 +1,4 @@
-"""Renders the chart as a user would and checks what would reach the cluster."""
+"""Renders the chart as a user would and checks the objects for the cluster."""
 
 import json
 import re
@@ -62,16 +62,17 @@ def test_the_definitions_are_the_generated_ones_and_are_upgraded_and_kept():
     rendered = definitions()
     assert {name: o["spec"] for name, o in rendered.items()} == {
         name: o["spec"] for name, o in generated.items()
-    }, "generate the CRDs again: crds/ and the chart's files/crds/ differ"
+    }, "run make generate: crds/ and the chart's files/crds/ differ"
     for o in rendered.values():
-        # Helm deletes what lacks this with the release, and all benchmarks with it.
+        # Without this annotation, Helm deletes the definition with the release, which deletes all
+        # benchmarks.
         assert o["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
         assert o["metadata"]["labels"]["app.kubernetes.io/part-of"] == "frugality"
-    # Helm never upgrades what is in this folder.
+    # Helm never upgrades definitions in this folder.
     assert not (CHART / "crds").exists()
 
 
-def test_the_definitions_may_be_left_to_somebody_else():
+def test_the_chart_can_leave_out_the_definitions():
     assert definitions("--set", "crds.install=false") == {}
 
 
@@ -103,7 +104,7 @@ def test_everything_is_in_the_release_s_namespace():
 
 
 def notes(tmp_path, *settings):
-    """Helm renders notes on a cluster only: here they are made the value of a template."""
+    """Renders NOTES.txt as a value of a template: Helm renders notes only on a cluster."""
     chart = tmp_path / "chart"
     shutil.copytree(CHART, chart)
     file = chart / "templates" / "NOTES.txt"
@@ -127,18 +128,18 @@ def test_notes_say_what_to_do_next(settings, energy, tmp_path):
     assert energy in shown
     assert "kubectl get frugalitybenchmarks" in shown
     assert "--clusterrole=frugality-edit" in shown
-    # No cluster, so no CloudNativePG.
+    # Rendered without a cluster, so without CloudNativePG.
     assert "CloudNativePG was not found" in shown
     assert "crds/" not in shown
 
 
-def test_notes_say_that_the_definitions_are_left_to_the_user(tmp_path):
+def test_notes_say_that_the_user_must_apply_the_definitions(tmp_path):
     shown = notes(tmp_path, *PI, "--set", "crds.install=false")
     assert "kubectl apply --server-side -f crds/" in shown
 
 
 def test_a_new_chart_with_the_same_images_restarts_nothing(tmp_path):
-    # A meter that restarts voids the attempt that is being measured.
+    # A restart of a meter voids the current attempt on its node.
     chart = tmp_path / "chart"
     shutil.copytree(CHART, chart)
     about = chart / "Chart.yaml"
@@ -166,7 +167,7 @@ def test_no_role_has_a_wildcard_secrets_or_the_kubelet():
             assert "*" not in "".join(words), rule
             assert "nonResourceURLs" not in rule, rule
             for resource in rule["resources"]:
-                # Made for a database, never seen again.
+                # The operator creates a database's login and never reads it.
                 assert resource.split("/")[0] != "secrets" or rule["verbs"] == ["create"], rule
                 assert not resource.startswith("nodes/"), rule
 
@@ -233,11 +234,11 @@ def test_users_edit_benchmarks_and_only_read_the_ledger():
     )
 
 
-# ---- what every pod may do ----------------------------------------------------------------------
+# ---- security of every pod ----------------------------------------------------------------------
 
 
 def pods(*arguments):
-    """Every pod that the chart makes, by the name of what makes it."""
+    """The spec of every pod of the chart, by the name of the pod or its controller."""
     return {
         o["metadata"]["name"]: o["spec"] if o["kind"] == "Pod" else o["spec"]["template"]["spec"]
         for o in render(*arguments)
@@ -247,7 +248,7 @@ def pods(*arguments):
 
 @pytest.mark.parametrize("name", ["frugality-operator", "frugality-operator-test"])
 def test_all_pods_but_the_meter_satisfy_the_restricted_standard(name):
-    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and more.
+    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and stricter.
     pod = pods(*PI)[name]
     context = pod["securityContext"]
     assert not {"hostNetwork", "hostPID", "hostIPC", "volumes", "initContainers"} & set(pod)
@@ -280,7 +281,7 @@ def mebibytes(pod, kind):
 
 def test_all_of_it_fits_a_board_with_1_gb():
     every = pods(*PI).values()
-    # k3s' server alone takes about half of such a board.
+    # The k3s server alone takes about half of the memory of such a board.
     assert sum(mebibytes(pod, "requests") for pod in every) <= 64
     assert sum(mebibytes(pod, "limits") for pod in every) <= 256
 
@@ -330,7 +331,7 @@ def test_helm_test_asks_the_operator_s_service_without_any_rights():
     host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
     assert main["args"] == ["check", f"--url=http://{host}:{port['port']}"]
     assert main["image"] == container(operator(*PI))["image"]
-    # The Service must not take it for an operator, nor may it run where is measured.
+    # The Service must not select this pod. The pod must avoid the measured node.
     assert not service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     template = operator(*PI)["spec"]["template"]["spec"]
     assert pod["spec"]["affinity"] == template["affinity"]
@@ -412,7 +413,7 @@ def test_the_operator_reads_a_kepler_that_is_there_already():
     assert env["FRUGALITY_METER_PORT"] == "9102"
 
 
-def test_what_the_operator_is_told():
+def test_the_operator_gets_the_settings_of_the_chart():
     env = environment(
         operator(*PI, "--set-string", "injector.image.tag=7", "--set", "energy.maxNodeWatts=12.5")
     )
@@ -426,7 +427,7 @@ def test_what_the_operator_is_told():
     assert env["FRUGALITY_LOG_FORMAT"] == "json"
 
 
-def test_the_operator_is_told_the_resources_of_its_pods():
+def test_the_operator_gets_the_resources_of_its_pods():
     env = environment(operator(*PI))
     assert json.loads(env["FRUGALITY_INJECTOR_RESOURCES"]) == {
         "requests": {"cpu": "100m", "memory": "64Mi"},
@@ -436,7 +437,7 @@ def test_the_operator_is_told_the_resources_of_its_pods():
         "requests": {"cpu": "10m", "memory": "32Mi"},
         "limits": {"memory": "256Mi"},
     }
-    # A whole number reaches Kubernetes as a quantity.
+    # A whole number becomes a quantity, which is a string.
     env = environment(operator(*PI, "--set", "injector.resources.limits.cpu=1"))
     limits = json.loads(env["FRUGALITY_INJECTOR_RESOURCES"])["limits"]
     assert limits == {"cpu": "1", "memory": "1Gi"}
@@ -451,7 +452,7 @@ def test_benchmarks_tolerate_the_measured_nodes_taint():
     assert json.loads(env["FRUGALITY_TOLERATIONS"]) == []
 
 
-def test_images_carry_the_workspace_s_version_and_are_pulled_only_where_missing():
+def test_images_carry_the_workspace_s_version_and_are_pulled_only_if_missing():
     version = re.search(
         r'^version = "(.+)"$', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE
     )[1]
@@ -551,7 +552,7 @@ def power_files(*arguments):
     return {name: json.loads(text) for name, text in data.items()}
 
 
-def test_every_node_finds_what_is_said_about_its_power():
+def test_every_node_gets_its_power_source():
     assert power_files(*PI, *PLUG) == {
         "power.json": {
             "nodes": {"pi-1": {"source": {"type": "shelly-gen2", "host": "192.168.1.20"}}}
@@ -562,17 +563,17 @@ def test_every_node_finds_what_is_said_about_its_power():
     mounts = {m["name"]: m for m in container(daemonset)["volumeMounts"]}
     assert env["FRUGALITY_METER_POWER_CONFIG"] == mounts["power"]["mountPath"] + "/power.json"
     assert mounts["power"]["readOnly"] is True
-    # Nodes of which nothing is said have the board's model.
+    # Nodes without a source use the board's model.
     assert env["FRUGALITY_METER_BOARD"] == "pi-4b"
 
 
-def test_without_a_word_about_power_there_is_no_configuration():
+def test_without_power_sources_there_is_no_configuration():
     objects = render(*PI)
     assert not [o for o in objects if o["kind"] == "ConfigMap"]
     assert "FRUGALITY_METER_POWER_CONFIG" not in environment(meter(*PI))
 
 
-def test_a_source_for_all_nodes_needs_no_board_and_watts_beside_it_are_refused():
+def test_a_source_for_all_nodes_needs_no_board_and_refuses_watts():
     assert power_files(*AUTO)["power.json"]["default"] == {"source": {"type": "auto"}}
     assert "FRUGALITY_METER_IDLE_WATTS" not in environment(meter(*AUTO))
     assert "below meter.power.default" in refusal(*AUTO, "--set", "meter.idleWatts=2")
@@ -600,7 +601,7 @@ def test_nodes_with_a_label_have_a_meter_of_their_own_and_never_two():
     ]
     assert environment(group)["FRUGALITY_METER_POWER_CONFIG"].endswith("/ina.json")
     assert power_files(*PI, *GROUP)["ina.json"]["default"] == {"source": {"type": "hwmon"}}
-    # The operator finds both by the same label, and takes pods of these two for meters.
+    # The operator finds the pods of both DaemonSets by the same label, and treats them as meters.
     names = environment(operator(*PI, *GROUP))["FRUGALITY_METER_DAEMON_SETS"]
     assert names == "frugality-meter,frugality-meter-ina"
     may_get_the_meters_daemonsets(objects, "frugality-system", names.split(","))
@@ -669,7 +670,7 @@ def test_the_meter_runs_on_every_node_and_is_probed():
     }
 
 
-def test_what_the_meter_is_told_of_a_known_board():
+def test_the_meter_gets_the_settings_of_a_known_board():
     env = environment(meter(*PI))
     assert env["NODE_NAME"] == "[spec.nodeName]"
     assert env["FRUGALITY_METER_BOARD"] == "pi-4b"
@@ -677,7 +678,7 @@ def test_what_the_meter_is_told_of_a_known_board():
     assert env["FRUGALITY_METER_CGROUP_FS"] == "/host/sys/fs/cgroup"
     assert env["FRUGALITY_METER_CGROUP_ROOT"] == "/"
     assert env["FRUGALITY_METER_POD_LOGS"] == "/var/log/pods"
-    # Without these it uses the board's own watts and the CPUs that it finds.
+    # Without these variables the meter uses the board's own watts and the CPUs that it finds.
     assert not {
         "FRUGALITY_METER_IDLE_WATTS",
         "FRUGALITY_METER_WATTS_PER_CPU",
@@ -685,7 +686,7 @@ def test_what_the_meter_is_told_of_a_known_board():
     } & set(env)
 
 
-def test_what_the_meter_is_told_of_a_board_with_watts_of_its_own():
+def test_the_meter_gets_the_settings_of_a_board_with_given_watts():
     env = environment(meter(*GENERIC, "--set", "meter.cpus=1"))
     assert env["FRUGALITY_METER_BOARD"] == "generic"
     assert env["FRUGALITY_METER_IDLE_WATTS"] == "0"
@@ -711,9 +712,9 @@ def test_nodes_that_share_a_machine_have_cgroups_and_logs_of_their_own(path, mou
     assert logs["hostPath"]["path"] == mounted
     env = environment(daemonset)
     assert env["FRUGALITY_METER_POD_LOGS"] == read
-    # The meter fills this one in itself.
+    # The meter itself replaces {node} here.
     assert env["FRUGALITY_METER_CGROUP_ROOT"] == "/lab/{node}"
-    # Kubernetes puts in only what stands before.
+    # Kubernetes expands only variables that are defined earlier in the list.
     names = list(env)
     assert names.index("NODE_NAME") < names.index("FRUGALITY_METER_POD_LOGS")
 
@@ -757,7 +758,7 @@ def test_the_boards_that_the_chart_names_are_the_boards_that_the_meter_knows():
 
 
 @pytest.mark.parametrize("settings", [PI, GENERIC], ids=["pi", "generic"])
-def test_the_meter_starts_with_what_the_chart_tells_it(settings):
+def test_the_meter_starts_with_the_settings_of_the_chart(settings):
     env = environment(meter(*settings)) | {
         "NODE_NAME": "pi-1",
         "FRUGALITY_METER_CGROUP_FS": "/sys/fs/cgroup",

@@ -1,7 +1,8 @@
-"""The chart as a user would render it, and what its tests ask about the result.
+"""Renders the chart as a user would, and has helpers for the tests of the result.
 
-HELM is the helm binary to use. FRUGALITY_BIN_DIR, where set, is a directory with frugality-operator
-and frugality-meter: what the chart tells them is then checked against what they understand.
+HELM is the path of the helm binary. FRUGALITY_BIN_DIR is optional: a directory with
+frugality-operator and frugality-meter. If it is set, the tests check that both programs know the
+settings of the chart.
 """
 
 import functools
@@ -17,7 +18,7 @@ CHART = REPOSITORY / "charts" / "frugality-operator"
 BINARIES = os.environ.get("FRUGALITY_BIN_DIR")
 
 NAMESPACE = "frugality-system"
-# Rendered for a cluster of this version; a helm built from source has no useful default.
+# Kubernetes version to render for, because a helm built from source has no useful default.
 KUBERNETES = ("--kube-version", "1.35.4")
 PI = ("--set", "meter.board=pi-4b")
 GENERIC = ("--set", "meter.idleWatts=0", "--set", "meter.wattsPerCpu=1.5")
@@ -52,7 +53,7 @@ def helm(*arguments):
 
 @functools.cache
 def template(*arguments, chart=CHART):
-    # A later flag wins over an earlier one.
+    # A later flag overrides an earlier one, so arguments can override the version.
     return helm(
         "template",
         "frugality",
@@ -67,13 +68,13 @@ def template(*arguments, chart=CHART):
 def render(*arguments, chart=CHART):
     result = template(*arguments, chart=chart)
     assert result.returncode == 0, result.stderr
-    # PyYAML's loader in C reads the resources' definitions in a tenth of the time.
+    # PyYAML's C loader needs a tenth of the time for the CRDs.
     return [document for document in yaml.load_all(result.stdout, yaml.CSafeLoader) if document]
 
 
 def refusal(*arguments):
     result = template(*arguments)
-    assert result.returncode != 0, "the chart was rendered"
+    assert result.returncode != 0, "helm did not refuse the chart"
     return result.stderr
 
 
@@ -88,7 +89,7 @@ def container(workload):
 
 
 def environment(workload):
-    """What is set literally; fields of the pod are in brackets."""
+    """The container's environment: literal values, and names of pod fields in brackets."""
     return {
         e["name"]: e.get("value") or f"[{e['valueFrom']['fieldRef']['fieldPath']}]"
         for e in container(workload)["env"]
@@ -104,7 +105,7 @@ def meter(*arguments):
 
 
 def flat(rules):
-    """Rules as a set of single rights, so that neither order nor grouping matters."""
+    """Rules as a set of single rights, independent of order and grouping."""
     return {
         (group, resource, verb, name)
         for rule in rules

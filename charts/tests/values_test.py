@@ -1,4 +1,4 @@
-"""What can be set: documented, checked, and the same wherever it is written."""
+"""Tests of the chart's values: documentation, schema, and agreement with the meter."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def resolved(part):
 
 
 def subschemas(part, path="#"):
-    """Every schema within a schema, with its path."""
+    """Every schema inside a schema, with its path."""
     if isinstance(part, dict):
         yield path, part
         for key, inner in part.items():
@@ -39,7 +39,7 @@ def subschemas(part, path="#"):
 @pytest.mark.parametrize(
     "name, written", [("README.md", values.readme), ("values.schema.json", values.schema)]
 )
-def test_documents_say_what_values_yaml_says(name, written):
+def test_documents_agree_with_values_yaml(name, written):
     text = (CHART / name).read_text()
     assert written(text, values.values(TEXT)) == text, f"{name} is out of date: make generate"
 
@@ -49,7 +49,7 @@ def test_a_value_without_a_comment_is_refused():
         values.values("# One.\na: 1\nb:\n  # Two.\n  c: 2\n  d: 3\n")
 
 
-def test_a_comment_belongs_to_the_key_right_below_it():
+def test_a_comment_belongs_to_the_key_directly_below_it():
     text = "# About the file.\n\n# ---- First ----\n\n# Of a,\n# on two lines.\na: [1]\nb:\n  # Of c.\n  c: {d: 1}\n"
     found = {v.path: (v.section, v.description, v.default) for v in values.values(text)}
     assert found == {
@@ -79,7 +79,7 @@ def test_every_value_is_in_the_schema_and_the_reverse():
     assert leaves <= documented
 
 
-def test_whatever_names_its_fields_refuses_others():
+def test_objects_with_named_fields_refuse_other_fields():
     loose = [
         path
         for path, part in subschemas(SCHEMA)
@@ -87,7 +87,7 @@ def test_whatever_names_its_fields_refuses_others():
         and part.get("type") == "object"
         and part.get("additionalProperties") is not False
     ]
-    # Its fields depend on its type.
+    # The fields of a source depend on its type.
     assert loose == ["#/definitions/source"]
     for case in SOURCES["allOf"]:
         assert case["then"]["additionalProperties"] is False
@@ -147,7 +147,7 @@ def test_every_value_has_a_description():
         ("meter.power.node.pi-1.source.type=auto", "additional properties 'node' not allowed"),
     ],
 )
-def test_a_slip_is_refused_and_named(setting, told):
+def test_a_mistake_is_refused_and_named(setting, told):
     assert told in refusal(*PI, "--set", setting)
     linted = helm("lint", str(CHART), *KUBERNETES, *PI, "--set", setting)
     assert linted.returncode != 0
@@ -169,11 +169,11 @@ def test_a_slip_is_refused_and_named(setting, told):
         "image.repository=registry:5000/frugality/operator",
     ],
 )
-def test_what_is_meant_so_is_accepted(setting):
+def test_valid_settings_are_accepted(setting):
     render(*PI, "--set", setting)
 
 
-# ---- power sources: the schema beside the meter itself ------------------------------------------
+# ---- power sources: the schema agrees with the meter --------------------------------------------
 
 EXAMPLES = {
     "auto": {},
@@ -196,7 +196,7 @@ EXAMPLES = {
 
 
 def meter_says(tmp_path, power):
-    """What the meter says of a power configuration that it can't read."""
+    """The meter's error message for an invalid power configuration."""
     file = tmp_path / "power.json"
     file.write_text(json.dumps({"default": power}))
     environment = {"NODE_NAME": "pi-1", "FRUGALITY_METER_POWER_CONFIG": str(file)}

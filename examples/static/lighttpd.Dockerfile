@@ -1,4 +1,4 @@
-# lighttpd as Debian packages it, serving the same page. Context: this directory.
+# lighttpd from Debian's package, with the page that nginx serves too. Context: this directory.
 FROM docker.io/library/debian:bookworm-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends lighttpd \

@@ -1,4 +1,4 @@
-# nginx as Debian packages it, serving one page. Context: this directory.
+# nginx from Debian's package, with one page. Context: this directory.
 FROM docker.io/library/debian:bookworm-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends nginx-light \

@@ -1,5 +1,5 @@
-# PostgreSQL as CloudNativePG wants it: the server's programs in PATH and a postgres user 26. The
-# instance manager comes from the CloudNativePG operator at run time. Debian's group 26 (tape) makes room.
+# PostgreSQL as CloudNativePG requires it: the server's programs in PATH and a user postgres with ID 26. The
+# CloudNativePG operator adds the instance manager at run time. Debian's group tape is deleted, because it has ID 26.
 FROM docker.io/library/debian:bookworm-slim
 RUN groupdel tape \
  && groupadd --gid 26 postgres \

@@ -1,5 +1,5 @@
-// Runs a benchmark's script over and over. The injector puts both beside each other, says by OPTIONS which
-// load to put on, and k6's output `cycles` counts what comes of it.
+// Runs a benchmark's script again and again. The injector writes this file and the script into one folder and passes
+// the load in the variable OPTIONS. k6's output `cycles` counts the cycles.
 import { Counter } from 'k6/metrics';
 import * as script from './script.js';
 
@@ -34,13 +34,13 @@ for (const name of Object.keys(script.options || {})) {
   }
 }
 
-// Without the tags of k6 that grow with every address asked, and so would its memory.
+// Without the tags that have one value per requested URL: k6's memory would grow with each.
 const systemTags = ['check', 'expected_response', 'scenario', 'status', 'vu'];
 export const options = Object.assign({}, script.options, JSON.parse(__ENV.OPTIONS), { systemTags });
 
 const begun = new Counter('frugality_begun_cycles');
 const failed = new Counter('frugality_failed_cycles');
-// What an agent threw, for people; not each time, for k6 keeps every text.
+// Number of errors that this agent threw. Only the first two carry their text, because k6 keeps every text.
 let told = 0;
 
 function fail(thrown) {

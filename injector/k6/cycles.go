@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// window says when cycles count. All three follow one another in one load without a break: the warm-up, the
-// measured window, and the tail, which lasts until the load ends.
+// window is the time in which cycles count. One load without a gap consists of the warm-up, the measured window and
+// the tail, which lasts until the load ends.
 type window struct {
 	warmUp   time.Duration
 	measured time.Duration
@@ -15,18 +15,19 @@ type window struct {
 	timeout time.Duration
 }
 
-// The most names that are told apart, and the most words of failures: a script could make one for every cycle.
+// Limits of the report: a script could create a new check name or failure text in every cycle.
 const (
 	mostChecks   = 16
 	mostFailures = 8
 	otherChecks  = "(others)"
-	// The most characters of a check's name, and of what a script threw: the report has little room. The operator
-	// keeps to the first one too (MOST_NAME_CHARS of measure/src/k6/result.rs).
+	// Longest check name and longest failure text in characters. The operator enforces the first limit too
+	// (MOST_NAME_CHARS in measure/src/k6/result.rs).
 	mostOfName    = 128
 	mostOfFailure = 200
 )
 
-// shortened gives a text of at most so many characters. A longer one ends with a digest, so that two stay two.
+// shortened returns a text of at most `most` characters. A shortened text ends with a digest, so different texts stay
+// different.
 func shortened(text string, most int) string {
 	characters := []rune(text)
 	if len(characters) <= most {
@@ -36,10 +37,10 @@ func shortened(text string, most int) string {
 	return string(characters[:most-len([]rune(digest))]) + digest
 }
 
-// counts is what came of a load so far. A cycle, a request and a check belong to the part of the load in which
-// they ended; so what was under way when the window began is counted, and what is under way at its end is not. But
-// a cycle that is under way at the window's end and has taken too long by then has failed in the window: it may
-// never end.
+// counts are the counters of a load so far. A cycle, a request and a check belong to the part of the load in which
+// they end. A cycle that is open at the window's start counts in the window; a cycle that is open at its end does not.
+// There is one exception: a cycle that is open at the window's end and already exceeds the timeout has failed in the
+// window, because it may never end.
 type counts struct {
 	window   window
 	began    time.Time
@@ -53,16 +54,16 @@ type counts struct {
 	requests requests
 	checks   map[string]*check
 	failures []string
-	// Agents of whose present cycle something has failed already.
+	// Agents in whose current cycle something has failed.
 	spoiled map[string]bool
-	// When each agent's present cycle began.
+	// Start of each agent's current cycle.
 	begun map[string]time.Time
-	// When each agent was last heard of: its cycle began, or it had an answer.
+	// Time of each agent's last sample: the start of its cycle, or an answer.
 	heard map[string]time.Time
 }
 
-// slices of equal length that the window has, so that it can be seen how long cycles take in the course of it. The
-// injector takes no more (MOST_SLICES of its course.rs).
+// slices is the number of slices of equal length in the window. The course shows the duration of cycles per slice. It
+// is the maximum that the injector accepts (MOST_SLICES in measure/src/course.rs).
 const slices = 16
 
 type slice struct {
@@ -70,7 +71,7 @@ type slice struct {
 	sum    float64
 }
 
-// span is a part of the load beside the measured window.
+// span counts the cycles of the warm-up or the tail.
 type span struct {
 	cycles uint64
 	failed uint64
@@ -107,7 +108,7 @@ const (
 	inTail
 )
 
-// part of the load at a time. The load begins with the first thing that is heard of it.
+// part returns the part of the load at a time. The load begins with its first sample.
 func (c *counts) part(at time.Time) part {
 	if c.began.IsZero() {
 		c.began = at
@@ -126,7 +127,8 @@ func (c *counts) part(at time.Time) part {
 	}
 }
 
-// request counts one that an agent sent. Time is what it waited for the other side: to connect, and to answer.
+// request counts a request of an agent. took is the time in which the agent waited for the target: to connect and to
+// answer.
 func (c *counts) request(at time.Time, agent string, took time.Duration, code string, failed bool) {
 	if failed {
 		c.spoiled[agent] = true
@@ -144,7 +146,7 @@ func (c *counts) request(at time.Time, agent string, took time.Duration, code st
 	}
 }
 
-// waited adds what lies in the window of an agent's time without an answer.
+// waited adds the part of an agent's waiting time that lies in the window.
 func (c *counts) waited(from, to time.Time) {
 	start, end := c.began.Add(c.window.warmUp), c.end()
 	if from.Before(start) {
@@ -156,10 +158,10 @@ func (c *counts) waited(from, to time.Time) {
 	c.requests.WaitedSeconds += max(0, to.Sub(from)).Seconds()
 }
 
-// end of the window.
+// end returns the end of the window.
 func (c *counts) end() time.Time { return c.began.Add(c.window.warmUp + c.window.measured) }
 
-// check counts one of the script's own checks.
+// check counts one check of the script.
 func (c *counts) check(at time.Time, agent, name string, passed bool) {
 	if !passed {
 		c.spoiled[agent] = true
@@ -184,7 +186,7 @@ func (c *counts) check(at time.Time, agent, name string, passed bool) {
 	}
 }
 
-// failure notes that the script threw, and what.
+// failure records that the script threw an error, with its text.
 func (c *counts) failure(agent, words string) {
 	c.spoiled[agent] = true
 	words = shortened(words, mostOfFailure)
@@ -198,20 +200,20 @@ func (c *counts) failure(agent, words string) {
 	}
 }
 
-// begin notes that an agent's next cycle begins.
+// begin records the start of an agent's next cycle.
 func (c *counts) begin(at time.Time, agent string) {
 	c.part(at)
 	c.begun[agent] = at
 	c.heard[agent] = at
 }
 
-// overdue says for how long a cycle had been under way when the window ended, and whether that was too long.
+// overdue returns the duration of a cycle up to the window's end, and whether it exceeds the timeout.
 func (c *counts) overdue(began time.Time) (time.Duration, bool) {
 	took := c.end().Sub(began)
 	return took, took > c.window.timeout
 }
 
-// cycle counts one that has ended.
+// cycle counts a cycle that has ended.
 func (c *counts) cycle(at time.Time, agent string, took time.Duration) {
 	failed := c.spoiled[agent] || took > c.window.timeout
 	delete(c.spoiled, agent)
@@ -243,14 +245,14 @@ func (c *counts) cycle(at time.Time, agent string, took time.Duration) {
 	}
 }
 
-// drop counts cycles that were due, and no agent was free to begin them.
+// drop counts cycles that were due while no agent was free.
 func (c *counts) drop(at time.Time, number uint64) {
 	if c.part(at) == inWindow {
 		c.dropped += number
 	}
 }
 
-// result is the line that is printed.
+// result is the JSON line that the output prints.
 type result struct {
 	Version          string            `json:"version"`
 	StartUnixSeconds float64           `json:"startUnixSeconds"`
@@ -268,7 +270,7 @@ type result struct {
 	Course           course            `json:"course"`
 }
 
-// course has the cycles of each slice of which nothing failed, and how long they took in the mean, to seven digits.
+// course has, per slice, the number of successful cycles and their mean duration in seconds, to seven digits.
 type course struct {
 	SliceSeconds float64   `json:"sliceSeconds"`
 	WholeSeconds float64   `json:"wholeSeconds"`
@@ -283,7 +285,7 @@ type toldSpan struct {
 	Errors           uint64  `json:"errors"`
 }
 
-// result of the load, which has ended, as far as it went. It is asked for once.
+// result returns the result of the load after its end, even if the load ended early. It may be called only once.
 func (c *counts) result() result {
 	whole := c.last.Sub(c.began)
 	length := func(from, most time.Duration) float64 {
@@ -300,13 +302,13 @@ func (c *counts) result() result {
 		}
 	}
 	for agent, began := range c.begun {
-		// Of a request that has no answer yet nothing is heard.
+		// k6 sends no sample for a request without an answer, so its waiting time is added here.
 		c.waited(c.heard[agent], c.last)
 		if soFar, is := c.overdue(began); is && whole >= end {
 			c.failed.add(soFar.Seconds())
 		}
 	}
-	// Where the failed ones lie nobody asks, and the report has little room.
+	// The report's size is limited, and no figure needs the buckets of failed cycles.
 	failed := c.failed.histogram()
 	failed.Buckets = []bucket{}
 	return result{

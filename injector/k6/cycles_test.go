@@ -11,10 +11,10 @@ import (
 
 var epoch = time.Unix(1_700_000_000, 0)
 
-// at is so many milliseconds after the load began.
+// at returns a time in milliseconds after the load began.
 func at(milliseconds int) time.Time { return epoch.Add(time.Duration(milliseconds) * time.Millisecond) }
 
-// load of a warm-up of one second and a window of two, which has begun.
+// load returns a load that has begun, with a warm-up of one second and a window of two seconds.
 func load() *counts {
 	c := newCounts(window{warmUp: time.Second, measured: 2 * time.Second, timeout: 500 * time.Millisecond})
 	c.request(at(0), "1", time.Millisecond, "200", false)
@@ -24,7 +24,7 @@ func load() *counts {
 func equal[T comparable](t *testing.T, what string, found, expected T) {
 	t.Helper()
 	if found != expected {
-		t.Errorf("%s: %v, and %v was expected", what, found, expected)
+		t.Errorf("%s: found %v, expected %v", what, found, expected)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestACycleBelongsToThePartInWhichItEnds(t *testing.T) {
 	equal(t, "length of the tail", told.Tail.DurationSeconds, 0.5)
 }
 
-func TestTheCourseOfTheWindowIsTold(t *testing.T) {
+func TestTheResultHasTheCourseOfTheWindow(t *testing.T) {
 	c := load()
 	for _, ended := range []int{999, 1000, 1124, 1125, 2999, 3000} {
 		c.cycle(at(ended), "1", time.Duration(ended)*time.Microsecond)
@@ -61,7 +61,7 @@ func TestTheCourseOfTheWindowIsTold(t *testing.T) {
 	equal(t, "of none", told.MeanSeconds[4], 0)
 }
 
-func TestACycleFailsByWhateverFailsInIt(t *testing.T) {
+func TestAnyFailureInACycleMakesItFail(t *testing.T) {
 	for name, spoil := range map[string]func(c *counts){
 		"request": func(c *counts) { c.request(at(1500), "1", time.Millisecond, "500", true) },
 		"check":   func(c *counts) { c.check(at(1500), "1", "answers", false) },
@@ -73,7 +73,7 @@ func TestACycleFailsByWhateverFailsInIt(t *testing.T) {
 	} {
 		c := load()
 		spoil(c)
-		// Another agent's is not its business, nor is the next one of the same agent.
+		// The failure affects neither another agent's cycle nor the next cycle of the same agent.
 		c.cycle(at(1600), "2", time.Millisecond)
 		c.cycle(at(1601), "1", time.Millisecond)
 		c.cycle(at(1700), "1", time.Millisecond)
@@ -87,15 +87,15 @@ func TestACycleFailsByWhateverFailsInIt(t *testing.T) {
 	equal(t, "too late", c.result().FailedCycles.Count, 1)
 }
 
-func TestACycleThatNeverEndsHasFailedOnceItTookTooLong(t *testing.T) {
+func TestACycleThatNeverEndsFailsAfterTheTimeout(t *testing.T) {
 	c := load()
 	c.begin(at(1400), "1")
 	c.begin(at(2400), "2")
-	// This one has time left when the window ends, and this one has ended.
+	// At the window's end, cycle 3 is within its timeout and cycle 4 has ended.
 	c.begin(at(2600), "3")
 	c.begin(at(1500), "4")
 	c.cycle(at(1510), "4", 10*time.Millisecond)
-	// In the tail one ends that was overdue, and one that was not.
+	// In the tail, an overdue cycle ends, and one that is not overdue.
 	c.cycle(at(3400), "2", time.Second)
 	c.cycle(at(3050), "5", 40*time.Millisecond)
 	told := c.result()
@@ -105,7 +105,7 @@ func TestACycleThatNeverEndsHasFailedOnceItTookTooLong(t *testing.T) {
 	equal(t, "seconds", told.FailedCycles.SumSeconds, 1.6+0.6)
 }
 
-func TestWhatFailedInTheWarmUpSpoilsTheCycleThatEndsInTheWindow(t *testing.T) {
+func TestAFailureInTheWarmUpFailsTheCycleThatEndsInTheWindow(t *testing.T) {
 	c := load()
 	c.check(at(990), "1", "answers", false)
 	c.cycle(at(1010), "1", time.Millisecond)
@@ -118,7 +118,7 @@ func TestRequestsAndDroppedCyclesOfTheWindowAreCounted(t *testing.T) {
 	c := load()
 	c.request(at(1500), "1", 30*time.Millisecond, "200", false)
 	c.request(at(1600), "1", 20*time.Millisecond, "404", true)
-	c.request(at(3000), "1", 20*time.Millisecond, "200", false) // in the window until it ended
+	c.request(at(3000), "1", 20*time.Millisecond, "200", false) // sent in the window, ended in the tail
 	c.drop(at(500), 1)
 	c.drop(at(1500), 2)
 	told := c.result()
@@ -132,17 +132,17 @@ func TestRequestsAndDroppedCyclesOfTheWindowAreCounted(t *testing.T) {
 func waited(t *testing.T, told result, expected float64) {
 	t.Helper()
 	if math.Abs(told.Requests.WaitedSeconds-expected) > 1e-9 {
-		t.Errorf("they waited %v s, and %v s were expected", told.Requests.WaitedSeconds, expected)
+		t.Errorf("waited %v s, expected %v s", told.Requests.WaitedSeconds, expected)
 	}
 }
 
-func TestOfTheTimeWithoutAnAnswerThatOfTheWindowCounts(t *testing.T) {
+func TestOnlyWaitingTimeWithinTheWindowCounts(t *testing.T) {
 	c := load()
 	c.begin(at(100), "1")
 	c.request(at(900), "1", 800*time.Millisecond, "200", false)
 	c.request(at(1200), "1", 300*time.Millisecond, "200", false)
 	c.request(at(3400), "1", 500*time.Millisecond, "200", false)
-	// These two never have an answer; one has had one before.
+	// Agents 2 and 3 wait without an answer to the end. Agent 3 had an earlier answer.
 	c.begin(at(500), "2")
 	c.begin(at(1000), "3")
 	c.request(at(1500), "3", 500*time.Millisecond, "200", false)
@@ -153,7 +153,7 @@ func TestOfTheTimeWithoutAnAnswerThatOfTheWindowCounts(t *testing.T) {
 	waited(t, told, 0.2+0.1+2+0.5+1.5)
 }
 
-func TestNamesAndWordsAreBounded(t *testing.T) {
+func TestTheNumberOfNamesAndTextsIsLimited(t *testing.T) {
 	c := load()
 	for index := range 100 {
 		c.check(at(1500), "1", string(rune('A'+index)), index%2 == 0)
@@ -172,7 +172,7 @@ func TestAnInterruptedLoadHasAShorterWindow(t *testing.T) {
 	equal(t, "tail", told.Tail.DurationSeconds, 0)
 }
 
-func TestAHistogramHoldsWhatWasAdded(t *testing.T) {
+func TestAHistogramHasAllAddedTimes(t *testing.T) {
 	var l latencies
 	var sum float64
 	for index := 1; index <= 1000; index++ {
@@ -186,11 +186,11 @@ func TestAHistogramHoldsWhatWasAdded(t *testing.T) {
 	for _, bucket := range told.Buckets {
 		counted += bucket.Count
 		if bucket.StartSeconds < end || bucket.EndSeconds < bucket.StartSeconds {
-			t.Errorf("a bucket from %v to %v after %v", bucket.StartSeconds, bucket.EndSeconds, end)
+			t.Errorf("bucket from %v to %v after %v", bucket.StartSeconds, bucket.EndSeconds, end)
 		}
 		end = bucket.EndSeconds
 		if bucket.EndSeconds > 1.06*bucket.StartSeconds+1e-9 {
-			t.Errorf("a bucket from %v to %v is too wide", bucket.StartSeconds, bucket.EndSeconds)
+			t.Errorf("bucket from %v to %v is too wide", bucket.StartSeconds, bucket.EndSeconds)
 		}
 	}
 	equal(t, "count", told.Count, 1000)
@@ -203,7 +203,7 @@ func TestAHistogramHoldsWhatWasAdded(t *testing.T) {
 	equal(t, "none", len((&latencies{}).histogram().Buckets), 0)
 }
 
-func TestNamesAreShortAndStayApart(t *testing.T) {
+func TestShortenedNamesStayDifferent(t *testing.T) {
 	c := load()
 	long := strings.Repeat("ä", 30_000)
 	for number := range 20 {
@@ -223,7 +223,7 @@ func TestNamesAreShortAndStayApart(t *testing.T) {
 		equal(t, "characters", utf8.RuneCountInString(words), mostOfFailure)
 	}
 	exact := strings.Repeat("a", mostOfName)
-	equal(t, "as long as may be", shortened(exact, mostOfName), exact)
+	equal(t, "longest name", shortened(exact, mostOfName), exact)
 	if other := shortened(exact+"b", mostOfName); !strings.HasPrefix(other, exact[:100]) {
 		t.Error(other)
 	}

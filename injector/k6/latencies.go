@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// latencies is a histogram of times in seconds, beside their exact count, sum and extremes.
+// latencies is a histogram of times in seconds, with their exact count, sum and extremes.
 type latencies struct {
 	count         uint64
 	least, most   float64
@@ -15,11 +15,11 @@ type latencies struct {
 	countsByBound []uint64
 }
 
-// Buckets per doubling of the time: one is 4.4 % wide, so that a percentile is known to half of that.
+// Buckets per doubling of the time. A bucket is 4.4 % wide, so the error of a percentile is at most half of it.
 const bucketsPerDoubling = 16
 
-// bounds are the upper ends of the buckets, from a microsecond to some twenty minutes, to four digits: more
-// would only fill the report.
+// bounds are the upper ends of the buckets in seconds, from 1 µs to about 20 minutes. Four digits keep the report
+// short.
 var bounds = func() []float64 {
 	var ends []float64
 	for index := range 30 * bucketsPerDoubling {
@@ -46,7 +46,7 @@ func (l *latencies) add(seconds float64) {
 	l.countsByBound[sort.SearchFloat64s(bounds, seconds)]++
 }
 
-// histogram is what is told of latencies. A bucket has the times above its start, up to its end.
+// histogram is the JSON form of latencies. A bucket contains the times above its start, up to and including its end.
 type histogram struct {
 	Count                    uint64   `json:"count"`
 	MinSeconds               float64  `json:"minSeconds"`

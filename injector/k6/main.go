@@ -1,8 +1,8 @@
-// Program k6 is Grafana k6 with one output more: `--out cycles=…` counts the runs of a script, the cycles,
-// within a window, and prints what came of them as one line of JSON.
+// Program k6 is Grafana k6 with one more output: `--out cycles=…` counts the runs of a script, the cycles, within a
+// window. It prints the result as one line of JSON.
 //
-// k6's own summary would not do. It keeps every value in memory, it knows neither when the load began nor
-// which cycles failed, and it has one set of figures for all of the load, the warm-up included.
+// k6's own summary is not sufficient. It keeps every value in memory. It knows neither the start of the load nor the
+// failed cycles. It has one set of figures for the whole load, including the warm-up.
 package main
 
 import (
@@ -13,12 +13,12 @@ import (
 	"go.k6.io/k6/output"
 )
 
-// errNetwork is why a script's `import 'https://…'` fails: what comes from there may be another text each time, and
-// is no part of what identifies the run.
+// errNetwork is the error of `import 'https://…'` in a script. The text at a URL can change, and the run's ID does not
+// cover it.
 var errNetwork = errors.New("a script can't import from the network: write all of it into scenario.script")
 
-// refusing is in the place of the HTTP client by which k6 loads modules (fetch of internal/loader/loader.go), and
-// would report its use. The requests of scripts have clients of their own.
+// refusing replaces the transport of http.DefaultClient, with which k6 loads modules (fetch in
+// internal/loader/loader.go) and would report its use to Grafana. Scripts send their requests with other clients.
 type refusing struct{}
 
 func (refusing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errNetwork }

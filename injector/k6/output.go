@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// The scenario whose cycles count, as the injector names it: setup() belongs to none.
+	// The injector's name for the scenario whose cycles count. setup() belongs to no scenario.
 	scenario = "cycles"
-	// The counter by which cycle.js tells that the script threw, and its tag with what it threw.
+	// cycle.js adds 1 to this counter if the script throws. The tag failureTag holds the error's text.
 	failureMetric = "frugality_failed_cycles"
-	// The counter by which it tells that a cycle begins.
+	// cycle.js adds 1 to this counter when a cycle begins.
 	begunMetric = "frugality_begun_cycles"
 	failureTag  = "failure"
 )
@@ -32,12 +32,12 @@ type cyclesOutput struct {
 	counts  *counts
 	out     io.Writer
 	builtin *metrics.BuiltinMetrics
-	// CPU time of this process when the window began and when it ended.
+	// CPU time of this process at the window's start and end.
 	cpuBefore, cpuAfter time.Duration
 	part                part
 	// Ends the load with an error.
 	stop func(error)
-	// The metric of k6's own that the script has added to, if it has: there is no result then.
+	// Name of the k6 metric to which the script added, or empty. If it is set, there is no result.
 	misused string
 }
 
@@ -46,7 +46,7 @@ var (
 	_ output.WithTestRunStop    = (*cyclesOutput)(nil)
 )
 
-// newOutput reads `warmUp=SECONDS&measured=SECONDS&timeout=SECONDS`.
+// newOutput reads the argument `warmUp=SECONDS&measured=SECONDS&timeout=SECONDS`.
 func newOutput(params output.Params) (output.Output, error) {
 	values, err := url.ParseQuery(params.ConfigArgument)
 	if err != nil {
@@ -75,7 +75,7 @@ func (o *cyclesOutput) SetTestRunStopCallback(stop func(error)) { o.stop = stop 
 
 func (o *cyclesOutput) Start() error { return nil }
 
-// AddMetricSamples is called twenty times a second, by one goroutine.
+// AddMetricSamples adds samples. One goroutine of k6 calls it twenty times per second.
 func (o *cyclesOutput) AddMetricSamples(containers []metrics.SampleContainer) {
 	for _, container := range containers {
 		if trail, is := container.(*httpext.Trail); is {
@@ -124,10 +124,10 @@ func (o *cyclesOutput) addSample(sample metrics.Sample) {
 	}
 }
 
-// isForged says whether the script itself has added to a metric by which k6 tells what it did. Two metrics of one
-// name and kind are the same one to k6's registry: new Trend('iteration_duration', true) gives the script k6's own.
-// k6 tells the end of a cycle in a list of samples, and cycles that no agent was free for outside of any agent. A
-// script's samples come one by one, from an agent.
+// isForged reports whether the script added a sample to a metric in which k6 counts cycles. k6's registry returns the
+// same metric for the same name and kind: new Trend('iteration_duration', true) gives the script k6's own metric. k6
+// sends the end of a cycle in a list of samples, and dropped cycles without an agent. A script's samples come one by
+// one, with an agent.
 func (o *cyclesOutput) isForged(sample metrics.Sample) bool {
 	_, isOfAgent := sample.Metadata["vu"]
 	switch sample.Metric {
@@ -140,7 +140,7 @@ func (o *cyclesOutput) isForged(sample metrics.Sample) bool {
 	}
 }
 
-// refuse ends the load: what the script has added can't be told from what happened.
+// refuse ends the load, because the output cannot distinguish the script's values from k6's.
 func (o *cyclesOutput) refuse(name string) {
 	if o.misused != "" {
 		return
@@ -150,15 +150,15 @@ func (o *cyclesOutput) refuse(name string) {
 	o.stop(errext.WithExitCodeIfNone(err, exitcodes.ScriptException))
 }
 
-// isOfLoad says whether something is of the load. What is told before the load begins is of setup(). After that all is
-// of the load, whatever the script does to its tags.
+// isOfLoad reports whether a sample belongs to the load. Samples before the load begins belong to setup(). All later
+// samples belong to the load, even if the script changes their tags.
 func (o *cyclesOutput) isOfLoad(tags *metrics.TagSet) bool {
 	name, _ := tags.Get(metrics.TagScenario.String())
 	return name == scenario || !o.counts.began.IsZero()
 }
 
-// noteCPU notes the CPU time at the window's ends. It is called at least once a second, as k6 tells that often how
-// many agents there are: so a load also goes on while nobody answers.
+// noteCPU records the CPU time at the window's start and end. k6 sends its number of agents once per second, so the
+// output calls noteCPU at least that often, even if no target answers.
 func (o *cyclesOutput) noteCPU() {
 	if o.counts.began.IsZero() {
 		return
@@ -182,7 +182,7 @@ func (o *cyclesOutput) Stop() error {
 		return nil
 	}
 	if o.part == inWindow {
-		// The load ended within it.
+		// The load ended within the window.
 		o.cpuAfter = cpuTime()
 	}
 	result := o.counts.result()
@@ -205,7 +205,7 @@ func cpuTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// version of k6, which is a dependency of this program.
+// version returns the version of k6, which is a dependency of this program.
 func version() string {
 	if info, is := debug.ReadBuildInfo(); is {
 		for _, module := range info.Deps {

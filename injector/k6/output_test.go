@@ -14,7 +14,7 @@ import (
 	"go.k6.io/k6/output"
 )
 
-// k6Output is a load that has begun, what its output prints, and why it was ended, if it was.
+// k6Output is a load that has begun. It records the printed text and the error with which the output ended the load.
 type k6Output struct {
 	*cyclesOutput
 	registry *metrics.Registry
@@ -36,7 +36,7 @@ func begun(t *testing.T) *k6Output {
 	return k6
 }
 
-// metric as a script makes it.
+// metric creates a metric like a script.
 func (k6 *k6Output) metric(t *testing.T, name string, kind metrics.MetricType, of ...metrics.ValueType) *metrics.Metric {
 	t.Helper()
 	metric, err := k6.registry.NewMetric(name, kind, of...)
@@ -46,7 +46,7 @@ func (k6 *k6Output) metric(t *testing.T, name string, kind metrics.MetricType, o
 	return metric
 }
 
-// sample of an agent.
+// sample returns a sample of an agent.
 func (k6 *k6Output) sample(metric *metrics.Metric, milliseconds int, value float64) metrics.Sample {
 	tags := k6.registry.RootTagSet().With("scenario", scenario)
 	return metrics.Sample{
@@ -57,7 +57,7 @@ func (k6 *k6Output) sample(metric *metrics.Metric, milliseconds int, value float
 	}
 }
 
-// cycle that has ended, as k6 tells it.
+// cycle returns the samples that k6 sends at the end of a cycle.
 func (k6 *k6Output) cycle(milliseconds int) metrics.Samples {
 	return metrics.Samples{
 		k6.sample(k6.builtin.IterationDuration, milliseconds, 10),
@@ -65,7 +65,7 @@ func (k6 *k6Output) cycle(milliseconds int) metrics.Samples {
 	}
 }
 
-func TestAScriptAddsNothingToWhatK6Tells(t *testing.T) {
+func TestAScriptCannotAddToTheMetricsOfK6(t *testing.T) {
 	type made struct {
 		name string
 		kind metrics.MetricType
@@ -90,12 +90,12 @@ func TestAScriptAddsNothingToWhatK6Tells(t *testing.T) {
 		}
 		equal(t, forged.name+": cycles", k6.counts.result().Cycles.Count, 1)
 		if err := k6.Stop(); err != nil || k6.printed.Len() > 0 {
-			t.Errorf("%s: %v, and printed %s", forged.name, err, k6.printed.String())
+			t.Errorf("%s: error %v, printed %s", forged.name, err, k6.printed.String())
 		}
 	}
 }
 
-func TestAMetricOfTheScriptsOwnIsItsOwn(t *testing.T) {
+func TestAScriptMayHaveItsOwnMetrics(t *testing.T) {
 	k6 := begun(t)
 	own := k6.metric(t, "my_duration", metrics.Trend, metrics.Time)
 	dropped := k6.sample(k6.builtin.DroppedIterations, 1600, 3)
@@ -110,11 +110,11 @@ func TestAMetricOfTheScriptsOwnIsItsOwn(t *testing.T) {
 	equal(t, "cycles", told.Cycles.Count, 1)
 	equal(t, "dropped", told.DroppedCycles, 3)
 	if err := k6.Stop(); err != nil || k6.printed.Len() == 0 {
-		t.Errorf("%v, and printed %q", err, k6.printed.String())
+		t.Errorf("error %v, printed %q", err, k6.printed.String())
 	}
 }
 
-func TestTagsHideNoCycle(t *testing.T) {
+func TestACycleWithChangedTagsCounts(t *testing.T) {
 	k6 := begun(t)
 	hidden := k6.cycle(1500)
 	hidden[0].Tags = k6.registry.RootTagSet()

@@ -1,4 +1,4 @@
-//! What Fortio writes of each request while it runs, read at once into the course of the run.
+//! Reads Fortio's access log, one line per request, while Fortio runs, and computes the run's course.
 
 use std::{
     collections::BTreeMap,
@@ -10,33 +10,33 @@ use std::{
 use frugality_measure::course::{Course, CourseRecorder};
 use serde::Deserialize;
 
-/// Where Fortio finds the log's end that it writes to: its standard input, which it has no other use for.
+/// Path to which Fortio writes its access log: its standard input, a pipe that Fortio uses for nothing but this log.
 pub(crate) const PATH: &str = "/proc/self/fd/0";
 
-/// A log that is being read. Nothing of it is kept.
+/// The thread that reads the access log. It keeps the course only, not the lines.
 pub(crate) struct AccessLog(JoinHandle<Option<Course>>);
 
-/// One line. Fortio writes it when the request has ended (`fileAccessLogger` of its package periodic).
+/// One line of the log. Fortio writes it when a request ends (`fileAccessLogger` in Fortio's package `periodic`).
 #[derive(Deserialize)]
 struct Entry {
-    /// Seconds.
+    /// In seconds.
     latency: f64,
-    /// When it began, nanoseconds since 1970.
+    /// Start of the request, in nanoseconds since 1970.
     timestamp: i64,
-    /// The connection's number.
+    /// Number of the connection.
     thread: u32,
-    /// By Fortio's own rule.
+    /// Success, by Fortio's own rule.
     ok: bool,
 }
 
 impl AccessLog {
-    /// A log, and the end of it that is Fortio's standard input.
+    /// Starts the reader. Returns it with the writable end of the pipe, which becomes Fortio's standard input.
     pub(crate) fn open() -> io::Result<(Self, Stdio)> {
         let (reader, writer) = io::pipe()?;
         Ok((Self(thread::spawn(move || course(reader))), writer.into()))
     }
 
-    /// The course, once Fortio has ended; `None` where no request succeeded, or a line could not be read.
+    /// Waits until Fortio has ended and returns the course. `None` if no request succeeded or a line is invalid.
     pub(crate) fn course(self) -> Option<Course> {
         self.0.join().ok().flatten()
     }
@@ -45,16 +45,16 @@ impl AccessLog {
 fn course(from: PipeReader) -> Option<Course> {
     let mut from = BufReader::with_capacity(1 << 16, from);
     let read = read(&mut from);
-    // To its end even so: Fortio would wait for a reader.
+    // After an error, read the rest too: Fortio blocks if the pipe is full.
     let _ = io::copy(&mut from, &mut io::sink());
     read.unwrap_or_else(|error| {
-        eprintln!("the course of the measured run is not known: {error}");
+        eprintln!("cannot read Fortio's access log, so the report has no course: {error}");
         None
     })
 }
 
 fn read(from: &mut impl BufRead) -> io::Result<Option<Course>> {
-    /// Longer than any line.
+    /// Longer than any line that Fortio writes.
     const LINE_LIMIT_BYTES: u64 = 4096;
     let mut recorder = CourseRecorder::default();
     let (mut line, mut first) = (Vec::new(), None);
@@ -69,7 +69,7 @@ fn read(from: &mut impl BufRead) -> io::Result<Option<Course>> {
         }
         line.clear();
     }
-    // Each has its share of the requests, and ends when it is done.
+    // Each connection ends after its share of the requests: the course covers the time in which all are in use.
     let whole_seconds = last_of_thread.into_values().reduce(f64::min);
     Ok(whole_seconds.and_then(|seconds| recorder.course(seconds.max(0.0))))
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn line(thread: u32, at_seconds: i64, ok: bool) -> String {
-        // As Fortio 1.68.2 writes it.
+        // The format of Fortio 1.68.2.
         let timestamp = 1_795_397_375_000_000_000 + at_seconds * 1_000_000_000;
         format!(
             "{{\"latency\":0.000082,\"timestamp\":{timestamp},\"thread\":{thread},\"iter\":7,\"ok\":{ok},\"details\":\"200\"}}\n"
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn successes_are_told_for_as_long_as_all_connections_are_in_use() {
+    fn the_course_has_the_successes_and_covers_the_time_with_all_connections() {
         let lines = [
             line(0, 0, true),
             line(1, 1, false),
@@ -105,17 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_failures_alone_have_no_course() {
+    fn a_log_without_a_success_has_no_course() {
         assert_eq!(read(&mut "".as_bytes()).unwrap(), None);
         assert_eq!(read(&mut line(0, 0, false).as_bytes()).unwrap(), None);
     }
 
     #[test]
-    fn what_is_no_line_of_fortio_is_read_to_its_end_and_told_as_nothing() {
+    fn an_invalid_log_is_read_to_its_end_and_has_no_course() {
         for text in ["no", &format!("{{\"latency\":\"{}\"}}", "x".repeat(5000))] {
             let (reader, mut writer) = io::pipe().unwrap();
             let course = thread::spawn(move || course(reader));
-            // More than a pipe holds: it would block.
+            // More than a pipe holds: the write would block without a reader.
             let lines = [text.to_owned(), line(0, 0, true).repeat(10_000)].join("\n");
             writer.write_all(lines.as_bytes()).unwrap();
             drop(writer);

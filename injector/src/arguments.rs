@@ -1,4 +1,4 @@
-//! The command line, and the load it asks for.
+//! The command line, and the load that it describes.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,10 +10,11 @@ use frugality_measure::{
 };
 use thiserror::Error;
 
-/// What k6 is given beside the load: to make its agents, and for the script's `setup()`, which may take a minute.
+/// Time that k6 may take in addition to the load: it starts its agents and runs the script's `setup()`, which may take
+/// a minute.
 const K6_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Puts a load on one candidate and reports what came of it.
+/// Puts load on one candidate and reports the result.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Cli {
@@ -23,7 +24,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Warm-up, measured run and tail, back to back.
+    /// Run the warm-up, the measured run and the tail, one directly after another.
     Run(RunArguments),
 }
 
@@ -33,55 +34,55 @@ pub(crate) enum Command {
     reason = "each is an option of the command line"
 )]
 pub(crate) struct RunArguments {
-    /// What to request; each {uuid} in it is fresh for every request. With a script, where it finds the target
+    /// URL to request; each {uuid} becomes a new UUID in every request. With --script: the target's URL
     #[arg(long)]
     url: String,
-    /// Connections, each with one request at a time; with a script, agents that each run it
+    /// Number of connections, each with one request at a time. With --script: number of agents that run the script
     #[arg(long)]
     connections: u32,
-    /// Length of the load before the measured run, 0 for none
+    /// Length of the load before the measured run, in seconds; 0 for none
     #[arg(long, default_value_t = 0.0)]
     warm_up_seconds: f64,
-    /// Length of the measured run
+    /// Length of the measured run, in seconds
     #[arg(long, required_unless_present = "requests")]
     duration_seconds: Option<f64>,
-    /// Number of requests of the measured run, or of executions, instead of its length
+    /// Number of requests or executions in the measured run, instead of its length
     #[arg(long, conflicts_with_all = ["duration_seconds", "script"])]
     requests: Option<u64>,
-    /// Longest that a measured run given in requests may take; then it is interrupted
+    /// Longest time, in seconds, for a measured run with --requests. The injector interrupts a longer run
     #[arg(long, default_value_t = 3600.0)]
     limit_seconds: f64,
-    /// Length of the load after the measured run, 0 for none
+    /// Length of the load after the measured run, in seconds; 0 for none
     #[arg(long, default_value_t = 0.0)]
     tail_seconds: f64,
-    /// Requests per second over all connections, or cycles begun by all agents; as many as possible if not given
+    /// Requests per second over all connections, or cycles per second over all agents. Default: as many as possible
     #[arg(long)]
     rate: Option<f64>,
-    /// At a rate, skip the requests that a connection is too late for, instead of sending them as soon as it can
+    /// With --rate: skip requests that are overdue, instead of sending them as soon as the connection is free
     #[arg(long, requires = "rate", conflicts_with_all = ["script", "batch", "open"])]
     skip_late: bool,
-    /// Send requests at the rate whether or not earlier ones are answered, by k6; at most `connections` are under way
+    /// Open loop: k6 sends requests at the rate without waiting for earlier answers, at most `connections` at a time
     #[arg(long, requires = "rate", conflicts_with_all = ["script", "batch", "requests", "body_file"])]
     open: bool,
-    /// Status code of a success, can be repeated. Only with --open: Fortio's result has all codes
+    /// Status code of a success; repeatable. Only with --open, because Fortio's result contains all codes
     #[arg(long = "expected-status", value_name = "CODE", requires = "open")]
     expected_status: Vec<u16>,
-    /// Time to connect, and to answer; with a script, of a whole cycle; of an execution
+    /// Limit in seconds for a connect and for an answer. With --script: for a cycle. With --batch: for an execution
     #[arg(long, default_value_t = 3.0)]
     timeout_seconds: f64,
-    /// k6 script to run over and over, its text: each run is a cycle
+    /// Text of the k6 script, which the agents run again and again. Each run is a cycle
     #[arg(long, conflicts_with_all = ["method", "headers", "body", "body_file"], allow_hyphen_values = true)]
     script: Option<String>,
-    /// For how long, at the beginning of the warm-up, the script's agents are made more
+    /// Time in seconds, at the start of the warm-up, in which the number of agents grows to its final value
     #[arg(long, default_value_t = 0.0, requires = "script")]
     ramp_up_seconds: f64,
-    /// Have the target's program executed, one execution after another, instead of sending requests
+    /// Let the target's runner execute its program, one execution after another, instead of sending requests
     #[arg(long, conflicts_with_all = ["script", "rate", "method", "headers", "body", "body_file"])]
     batch: bool,
-    /// Regular expression whose one group is the score in what the program prints
+    /// Regular expression with one group: the score in the program's output
     #[arg(long, requires = "batch", allow_hyphen_values = true)]
     score_pattern: Option<String>,
-    /// Likewise the work that an execution is
+    /// Regular expression with one group: the work of an execution in the program's output
     #[arg(
         long,
         requires = "batch",
@@ -89,13 +90,13 @@ pub(crate) struct RunArguments {
         allow_hyphen_values = true
     )]
     work_pattern: Option<String>,
-    /// Work that each execution is
+    /// Work of each execution, as a number
     #[arg(long, requires = "batch")]
     work_amount: Option<f64>,
-    /// HTTP method; GET, or POST with a body, if not given
+    /// HTTP method. Default: GET, or POST if there is a body
     #[arg(long)]
     method: Option<String>,
-    /// Header as NAME:VALUE, can be repeated
+    /// Header as NAME:VALUE; repeatable
     #[arg(long = "header", value_name = "NAME:VALUE", allow_hyphen_values = true)]
     headers: Vec<String>,
     /// Body of each request
@@ -104,27 +105,27 @@ pub(crate) struct RunArguments {
     /// File with the body of each request
     #[arg(long)]
     body_file: Option<PathBuf>,
-    /// Tell how latency goes in the course of the measured run. Fortio then writes each request down, which takes it some time
+    /// Report how latency changes during the measured run. Fortio then logs each request, which takes some of its time
     #[arg(long)]
     course: bool,
-    /// Where the meter says its time
+    /// URL at which the meter reports its time
     #[arg(long)]
     pub(crate) clock_url: Option<String>,
-    /// Text for Fortio to copy to its result
+    /// Text that Fortio copies into its result
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     labels: String,
-    /// The Fortio program
+    /// Path of the Fortio program
     #[arg(long, default_value = "/usr/bin/fortio")]
     fortio: PathBuf,
-    /// The k6 program, with the output `cycles`
+    /// Path of the k6 program that has the output `cycles`
     #[arg(long, default_value = "/usr/bin/k6")]
     k6: PathBuf,
-    /// Where the report goes
+    /// File for the report
     #[arg(long, default_value = "/dev/termination-log")]
     pub(crate) termination_log: PathBuf,
 }
 
-/// Why the arguments ask for nothing that can be done.
+/// Why the arguments are invalid.
 #[derive(Debug, Error)]
 pub(crate) enum ArgumentError {
     #[error(transparent)]
@@ -146,7 +147,7 @@ pub(crate) enum ArgumentError {
     },
     #[error("--work-amount must be above 0, not {0}")]
     WorkAmount(f64),
-    #[error("with --batch, --connections must be 1, not {0}: there is one execution at a time")]
+    #[error("with --batch, --connections must be 1, not {0}: the runner executes one at a time")]
     ExecutionsAtOnce(u32),
     #[error("--timeout-seconds must be more than 0 and less than a day, not {0}")]
     Timeout(f64),
@@ -154,29 +155,29 @@ pub(crate) enum ArgumentError {
     CycleRate(f64),
 }
 
-/// The load to put on.
+/// The load, by its kind.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// One request, again and again.
+    /// One request, repeated.
     Requests(Box<RequestPlan>),
-    /// A script, again and again.
+    /// A script, repeated.
     Cycles(CyclePlan),
-    /// A program, again and again.
+    /// A program, repeated.
     Executions(ExecutionPlan),
 }
 
 /// Executions of a program, one after another.
 #[derive(Debug)]
 pub(crate) struct ExecutionPlan {
-    /// Where its runner is.
+    /// URL of the runner.
     pub(crate) url: String,
     pub(crate) warm_up_seconds: f64,
-    /// Executions begin for as long as this is not over, and end when they end.
+    /// New executions begin until this amount is reached. The last one still runs to its end.
     pub(crate) amount: Amount,
     pub(crate) tail_seconds: f64,
-    /// When an execution is ended, should it not have ended by then.
+    /// Longest time of one execution. The runner kills a longer one.
     pub(crate) timeout: Duration,
-    /// When the measured run is given up, should its executions not have ended by then.
+    /// Longest time of a measured run that is given as a number of executions. The injector ends a longer run.
     pub(crate) limit: Duration,
     pub(crate) readers: Readers,
     pub(crate) with_course: bool,
@@ -189,20 +190,20 @@ pub(crate) struct CyclePlan {
     pub(crate) script: String,
     pub(crate) settings: CycleSettings,
     pub(crate) with_course: bool,
-    /// When it is interrupted, should it not have ended by then.
+    /// Longest time of k6. The injector interrupts k6 after it.
     pub(crate) limit: Duration,
 }
 
-/// The runs of Fortio to make. Each differs from the others in its amount only.
+/// The runs of Fortio. They differ in their amount only.
 #[derive(Debug)]
 pub(crate) struct RequestPlan {
     pub(crate) fortio: PathBuf,
     pub(crate) warm_up: Option<Run>,
     pub(crate) measured: Run,
     pub(crate) tail: Option<Run>,
-    /// Whether they tell each request.
+    /// Whether Fortio logs each request.
     pub(crate) with_course: bool,
-    /// How long an interrupted Fortio is given to write its result, before it is killed.
+    /// Time that an interrupted Fortio gets to write its result. After it the injector kills Fortio.
     pub(crate) grace: Duration,
 }
 
@@ -211,12 +212,12 @@ pub(crate) struct RequestPlan {
 pub(crate) struct Run {
     pub(crate) name: &'static str,
     pub(crate) settings: LoadSettings,
-    /// When it is interrupted, should it not have ended by then.
+    /// Longest time of this run. The injector interrupts Fortio after it.
     pub(crate) limit: Duration,
 }
 
 impl RunArguments {
-    /// Checks everything that can be checked before any load.
+    /// Checks the arguments as far as possible before any load.
     pub(crate) fn plan(&self) -> Result<Plan, ArgumentError> {
         if self.batch {
             return Ok(Plan::Executions(self.execution_plan()?));
@@ -332,7 +333,7 @@ impl RunArguments {
         let amount = self.amount()?;
         let settings = self.load_settings(amount)?;
         let limit_seconds = span("limit-seconds", self.limit_seconds)?;
-        // A request may connect, wait, and once more do both; so may the uncounted one before the run.
+        // A request may connect and wait, and then repeat both. The uncounted request before the run may do so too.
         let patience = Duration::from_secs_f64(4.0 * self.timeout_seconds + 10.0);
         let run = |name, amount| Run {
             name,
@@ -354,7 +355,7 @@ impl RunArguments {
             measured: run("measured run", amount),
             tail: beside("tail", span("tail-seconds", self.tail_seconds)?),
             with_course: self.course,
-            // Requests under way are waited for, but a pod is given 30 s to end by default.
+            // Fortio waits for open requests, but by default a pod must end within 30 s.
             grace: Duration::from_secs_f64((2.0 * self.timeout_seconds + 2.0).min(20.0)),
         })
     }
@@ -377,13 +378,13 @@ impl RunArguments {
     }
 }
 
-/// k6 takes whole numbers.
+/// k6 accepts whole numbers only.
 fn cycle_rate(rate: f64) -> Result<u32, ArgumentError> {
     let is_whole = (1.0..=1e6).contains(&rate) && rate.fract() == 0.0;
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is whole and within range"
+        reason = "the check above ensures a whole number within range"
     )]
     is_whole
         .then_some(rate as u32)

@@ -1,4 +1,4 @@
-//! CPU time of this container, by its own cgroup.
+//! CPU time and CPU limit of this container, from its own cgroup.
 
 use std::{
     fs,
@@ -8,13 +8,13 @@ use std::{
 /// Where container runtimes mount the cgroup file systems.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// How long the CPU of this cgroup has been throttled so far, in seconds: the sum over its CPUs.
-/// `None` where the kernel does not tell.
+/// Time that this cgroup has been throttled so far, in seconds, summed over its CPUs.
+/// `None` if the kernel does not report it.
 pub(crate) fn throttled_seconds() -> Option<f64> {
     files("cpu", "cpu.stat").find_map(|text| throttled_in(&text))
 }
 
-/// CPU time that this cgroup has used so far, in seconds. `None` if the kernel does not say.
+/// CPU time that this cgroup has used so far, in seconds. `None` if the kernel does not report it.
 pub(crate) fn used_seconds() -> Option<f64> {
     files("cpu", "cpu.stat")
         .find_map(|text| number_of(&text, "usage_usec"))
@@ -26,7 +26,7 @@ pub(crate) fn used_seconds() -> Option<f64> {
         })
 }
 
-/// The CPU limit of this cgroup, in CPUs. `None` without a limit, or if the kernel does not say.
+/// The CPU limit of this cgroup, in CPUs. `None` without a limit, or if the kernel does not report it.
 pub(crate) fn limit_cpus() -> Option<f64> {
     let version_2 = || files("cpu", "cpu.max").find_map(|text| limit_in(&text));
     let version_1 = || {
@@ -37,7 +37,7 @@ pub(crate) fn limit_cpus() -> Option<f64> {
     version_2().or_else(version_1)
 }
 
-/// The texts of the files of this name that may be this cgroup's, the likeliest first.
+/// Contents of the files with this name that may belong to this cgroup, the most likely file first.
 fn files(controller: &'static str, name: &'static str) -> impl Iterator<Item = String> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     paths(&own, controller, name)
@@ -45,14 +45,14 @@ fn files(controller: &'static str, name: &'static str) -> impl Iterator<Item = S
         .filter_map(|path| fs::read_to_string(path).ok())
 }
 
-/// Where a file of this cgroup may be, from what `/proc/self/cgroup` says. A container sees either the path from
-/// the machine's root or, with a cgroup namespace or a bind mount of its own, itself as the root.
+/// Possible paths of a file of this cgroup, from the text of `/proc/self/cgroup`. A container sees its path from the
+/// machine's root. If it has a cgroup namespace or a bind mount, it sees its own cgroup as the root.
 fn paths(own: &str, controller: &str, name: &str) -> Vec<PathBuf> {
     own.lines()
         .filter_map(|line| {
             let (_, rest) = line.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
-            // Version 2 has one line, without the name of a controller.
+            // cgroup version 2 has one line, which names no controller.
             let is_asked =
                 controllers.is_empty() || controllers.split(',').any(|one| one == controller);
             is_asked.then(|| (Path::new(MOUNT).join(controllers), path))
@@ -64,7 +64,7 @@ fn paths(own: &str, controller: &str, name: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The time in a `cpu.stat`: microseconds in version 2, nanoseconds in version 1.
+/// Throttled time in a `cpu.stat`, in seconds. cgroup version 2 counts microseconds, version 1 nanoseconds.
 fn throttled_in(text: &str) -> Option<f64> {
     let version_2 = || Some(number_of(text, "throttled_usec")? / 1e6);
     let version_1 = || Some(number_of(text, "throttled_time")? / 1e9);
@@ -78,7 +78,8 @@ fn number_of(text: &str, wanted: &str) -> Option<f64> {
     })
 }
 
-/// The limit in `QUOTA PERIOD`, both in microseconds; version 2 writes `max` for no limit, version 1 -1.
+/// The CPU limit in the text `QUOTA PERIOD`, both in microseconds. For no limit, version 2 writes `max` and version 1
+/// writes -1.
 fn limit_in(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_tell_the_time_in_their_own_unit() {
+    fn each_cgroup_version_has_its_own_unit_of_time() {
         let version_2 = "usage_usec 9\nnr_periods 4\nnr_throttled 3\nthrottled_usec 1500000\n";
         assert_eq!(throttled_in(version_2), Some(1.5));
         assert_eq!(number_of(version_2, "usage_usec"), Some(9.0));
@@ -99,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_unknown_and_not_zero() {
-        // The root of version 2, and a kernel without bandwidth control.
+    fn a_missing_counter_is_unknown_and_not_zero() {
+        // The root cgroup of version 2, a kernel without bandwidth control, and an invalid number.
         for text in [
             "usage_usec 9\nuser_usec 5\nsystem_usec 4\n",
             "",
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_looked_for_as_the_machine_and_as_the_container_sees_it() {
+    fn the_paths_of_the_machine_and_of_the_container_are_both_tried() {
         let paths = |own: &str, controller: &str, name: &str| {
             let files = paths(own, controller, name);
             files

@@ -1,29 +1,29 @@
-//! How far the meter's clock is from this one. Windows are by this node's clock, readings by the
-//! meter's.
+//! Offset between the meter's clock and this node's clock. Windows have times of this node's clock, readings have
+//! times of the meter's clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use frugality_measure::report::ClockOffset;
 use thiserror::Error;
 
-/// The round trip is bounded below by the network, and now and then a scheduler adds to it: of several,
-/// the shortest says most.
+/// Number of exchanges with the meter. A scheduler sometimes delays one: the shortest round trip has the least
+/// uncertainty.
 const EXCHANGES: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// The meter's answer is a number: anything longer is something else.
+/// Longest valid answer of the meter, which is one number.
 const ANSWER_LIMIT_BYTES: u64 = 64;
 
 #[derive(Debug, Error)]
 pub(crate) enum ClockError {
     #[error(transparent)]
     Http(#[from] ureq::Error),
-    #[error("the meter's time is no number of seconds: {0:?}")]
+    #[error("the meter's time is not a number of seconds: {0:?}")]
     Answer(String),
     #[error("this node's clock is before 1970")]
     Epoch,
 }
 
-/// Asks the meter for its time, several times, and keeps the exchange with the shortest round trip.
+/// Asks the meter for its time [`EXCHANGES`] times and keeps the exchange with the shortest round trip.
 pub(crate) fn compare(url: &str) -> Result<ClockOffset, ClockError> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
@@ -40,8 +40,8 @@ pub(crate) fn compare(url: &str) -> Result<ClockOffset, ClockError> {
     best.ok_or(ClockError::Epoch)
 }
 
-/// The meter's time is taken to be true in the middle of the exchange; it was true at some moment within
-/// it, so half the round trip is the most that this can be wrong.
+/// Assumes that the meter read its clock in the middle of the exchange. The meter read it at some time during the
+/// exchange, so the error is at most half the round trip.
 fn exchange(agent: &ureq::Agent, url: &str) -> Result<ClockOffset, ClockError> {
     let sent = SystemTime::now();
     let timer = Instant::now();

@@ -1,4 +1,4 @@
-//! How busy the injector's CPUs are while the load is on: its own container, and everything else that runs on them.
+//! Samples the use of the injector's CPUs during the load: by its own container, and by everything on these CPUs.
 
 use std::{
     fs,
@@ -7,33 +7,34 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use frugality_measure::{pace::InjectorCpu, report::LoadSpan};
+use frugality_measure::figures::LoadSpan;
+use frugality_measure::pace::InjectorCpu;
 
 use crate::cgroup;
 
-/// Time between two samples at first. A sample takes some 50 µs.
+/// Initial time between two samples. A sample takes about 50 µs.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The most samples that are kept. Beyond that every other one goes, and the interval doubles.
+/// Largest number of samples. At this number the sampler drops every second sample and doubles the interval.
 const MOST_SAMPLES: usize = 1024;
 
-/// Samples while it lives.
+/// The thread that takes the samples, from `start` until `of`.
 pub(crate) struct Sampler {
     stop: Sender<()>,
     thread: JoinHandle<Vec<Sample>>,
 }
 
-/// All counters at one time.
+/// The values of all counters at one time.
 #[derive(Clone, Debug, PartialEq)]
 struct Sample {
     at_unix_seconds: f64,
     used_seconds: Option<f64>,
     throttled_seconds: Option<f64>,
-    /// Of the CPUs that the injector may run on, in the order of their numbers.
+    /// One entry per CPU that the injector may run on, in the order of their numbers.
     cpus: Vec<Ticks>,
 }
 
-/// What the kernel counts of one CPU since its start, in ticks.
+/// The kernel's counters of one CPU since boot, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Ticks {
     busy: f64,
@@ -59,7 +60,7 @@ impl Sampler {
         Self { stop, thread }
     }
 
-    /// What the CPUs did in the measured run. `None` if the kernel does not say.
+    /// Ends the sampling and returns the CPU use in the measured run. `None` if there are no samples.
     pub(crate) fn of(self, measured: LoadSpan) -> Option<InjectorCpu> {
         drop(self.stop);
         let samples = self.thread.join().ok()?;
@@ -98,11 +99,11 @@ fn thin_out(samples: &mut Vec<Sample>) {
     });
 }
 
-/// What the counters rose by between two times.
+/// Increase of the counters between two times, in Unix seconds.
 fn between(samples: &[Sample], from: f64, to: f64) -> Option<InjectorCpu> {
     let rise = |value: &dyn Fn(&Sample) -> Option<f64>| {
         let rise = at(samples, to, value)? - at(samples, from, value)?;
-        // A clock that was set back, or a counter that began again.
+        // Negative if the clock was set back or a counter was reset.
         (rise >= 0.0).then_some(rise)
     };
     let cpus = samples.first()?.cpus.len();
@@ -131,7 +132,7 @@ fn between(samples: &[Sample], from: f64, to: f64) -> Option<InjectorCpu> {
     })
 }
 
-/// A counter at a time, linear between the two samples around it. `None` outside of the samples.
+/// The value of a counter at a time, interpolated linearly between two samples. `None` outside the samples.
 fn at(samples: &[Sample], time: f64, value: &dyn Fn(&Sample) -> Option<f64>) -> Option<f64> {
     samples.windows(2).find_map(|pair| {
         let [before, after] = pair else { return None };
@@ -145,8 +146,8 @@ fn at(samples: &[Sample], time: f64, value: &dyn Fn(&Sample) -> Option<f64>) -> 
     })
 }
 
-/// The CPUs of `/proc/stat` that are allowed. Time is idle or waits for a disk, else it is busy; stolen time is that of
-/// another virtual machine, and not this one's to use. A guest's time is in the user's already.
+/// Counters of the allowed CPUs in `/proc/stat`. All time except idle and iowait is busy. Stolen time is busy too,
+/// because another virtual machine used it. The kernel's user time already includes guest time.
 fn ticks(stat: &str, allowed: &[u32]) -> Vec<Ticks> {
     let of_line = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! A script, again and again: one run of k6, whose window lies within it.
+//! Load by a script that k6 repeats: one run of k6, which contains warm-up, window and tail.
 
 use std::{
     env, fs, io,
@@ -18,31 +18,32 @@ use crate::{
     process::{Ended, Output, Process, Watch},
 };
 
-/// What k6 runs: the benchmark's script, with what failed in it noted.
+/// The script that k6 runs. It calls the benchmark's script and records its failures.
 const CYCLE: &str = include_str!("../k6/cycle.js");
 
-/// Variables named K6_… would be options over ours, and a file in the home folder below them. k6 shall not
-/// build itself anew for modules that it has not. Its garbage is collected when it is four times what is in use, and
-/// not as much: some ten MB more, for CPU time that answers would wait for.
+/// The whole environment of k6. Variables named K6_… would override the injector's options, and a file in the home
+/// directory would change defaults. k6 must not rebuild itself for missing modules. With GOGC=400 the garbage may grow
+/// to four times the live memory before a collection (the default is one time). That takes about 10 MB more memory and
+/// saves CPU time, for which answers would wait.
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("GOGC", "400"),
     ("HOME", "/nonexistent"),
     ("K6_AUTO_EXTENSION_RESOLUTION", "false"),
 ];
 
-/// How long an interrupted k6 is given to write its result, before it is killed.
+/// Time that an interrupted k6 gets to write its result. After it the injector kills k6.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Runs the script as `plan` says.
+/// Runs k6 with the script and reads its result.
 pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Failure> {
     let folder = Scripts::write(&plan.script)
-        .map_err(|error| Failure::of(&format!("cannot write the script down: {error}")))?;
+        .map_err(|error| Failure::of(&format!("cannot write the script to a file: {error}")))?;
     let arguments = plan.settings.argv(&folder.path("cycle.js"));
     let mut process = Process::spawn_apart(&plan.k6, &arguments, &ENVIRONMENT)
         .map_err(|error| Failure::of(&format!("cannot start {}: {error}", plan.k6.display())))?;
     let ended = watch
         .wait(&mut process, plan.limit, GRACE)
-        .map_err(|error| Failure::of(&format!("lost k6: {error}")))?;
+        .map_err(|error| Failure::of(&format!("cannot wait for k6: {error}")))?;
     let output = process.output();
     let K6Output {
         measured,
@@ -64,7 +65,7 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
             ended.status,
             last_line(&output.stderr_tail)
         )),
-        None if measured.is_interrupted() => Some("the load: ended before its time".to_owned()),
+        None if measured.is_interrupted() => Some("the load: ended early".to_owned()),
         None => None,
     };
     Ok(Outcome {
@@ -79,7 +80,7 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
     })
 }
 
-/// Nothing was measured; mostly it is the script that k6 could not run, and it says why.
+/// The failure if there is no result. The usual cause is a script that k6 cannot run: k6 prints the reason.
 fn failure(error: &dyn std::fmt::Display, output: &Output, ended: &Ended) -> Failure {
     Failure {
         error: match ended.stop {
@@ -95,14 +96,14 @@ fn failure(error: &dyn std::fmt::Display, output: &Output, ended: &Ended) -> Fai
     }
 }
 
-/// The last line that says something, and not where in a script.
+/// The last line with a message. Lines that begin with `at` are locations in the script.
 fn last_line(text: &str) -> &str {
     let mut lines = text.lines().rev().map(str::trim);
     let says = |line: &&str| !line.is_empty() && !line.starts_with("at ");
-    lines.find(says).unwrap_or("it said nothing")
+    lines.find(says).unwrap_or("k6 printed no message")
 }
 
-/// A folder with the two scripts, for as long as this lives.
+/// A temporary folder with the two scripts, deleted on drop.
 struct Scripts(PathBuf);
 
 impl Scripts {
@@ -121,7 +122,7 @@ impl Scripts {
 
 impl Drop for Scripts {
     fn drop(&mut self) {
-        // What stays behind is two small files in the container.
+        // After an error two small files stay in the container, which does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A program that runs to completion, again and again: the runner in the candidate's pod executes it at each POST.
+//! Load by a program that runs to completion: the runner in the candidate's pod executes it once per POST.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError},
@@ -6,12 +6,13 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     batch::{BatchResult, EXECUTIONS_PATH, Execution, Outcome as Executed},
     course::CourseRecorder,
     fortio::Amount,
     load::LoadResult,
-    report::{Failure, LoadSpan},
+    report::Failure,
 };
 use thiserror::Error;
 
@@ -21,17 +22,17 @@ use crate::{
     process::{Stop, Watch},
 };
 
-/// How often a signal to the injector is looked for while an execution is under way.
+/// Time between two checks for a signal to the injector during an execution.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Until one has succeeded, the next execution waits for the rest of this after a failure: what fails at once is not
-/// tried a thousand times a second.
+/// Shortest time from the start of a failed execution to the next start, until a first execution has succeeded.
+/// Without it the injector would repeat an immediate failure a thousand times per second.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the runner adds to the program's output: names, quotes, and escapes of it.
+/// Longest answer of the runner: the program's output plus JSON names, quotes and escapes.
 const ANSWER_LIMIT_BYTES: u64 = 1 << 20;
 
-/// Why there is no outcome of an execution.
+/// Why an execution has no outcome.
 #[derive(Debug, Error)]
 enum Missing {
     #[error(transparent)]
@@ -40,16 +41,16 @@ enum Missing {
     Overdue(Duration),
     #[error("{0}")]
     Refused(String),
-    #[error("no answer of the runner: {0}")]
+    #[error("no answer from the runner: {0}")]
     NoAnswer(ureq::Error),
-    #[error("not an answer of the runner: {0}")]
+    #[error("invalid answer from the runner: {0}")]
     NotAnAnswer(#[from] serde_json::Error),
     #[error("{0}")]
     Stopped(Stop),
 }
 
-/// Has the program executed as `plan` says. Warm-up and measured run are whole executions; that of the tail is cut
-/// off, for it only keeps the load on.
+/// Lets the runner execute the program for the warm-up, the measured run and the tail. Warm-up and measured run
+/// consist of whole executions. The tail only keeps the load on, so the injector cuts off its last execution.
 pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome, Failure> {
     let mut runner = Runner { plan, watch };
     let warm_up = (plan.warm_up_seconds > 0.0).then(|| {
@@ -92,8 +93,8 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Whole executions, one after another, at least one; and why they were given up before the amount, if they
-    /// were.
+    /// Runs at least one whole execution, one after another. The second value is the reason if they ended before the
+    /// amount.
     fn executions(
         &mut self,
         name: &str,
@@ -144,7 +145,7 @@ impl Runner<'_> {
         (result, given_up)
     }
 
-    /// Executions until the tail is over, of which the last is cut off.
+    /// Executions until the end of the tail. The last one is cut off.
     fn tail(&mut self) -> LoadSpan {
         let (start_unix_seconds, start) = (now(), Instant::now());
         let length = Duration::from_secs_f64(self.plan.tail_seconds);
@@ -170,7 +171,7 @@ impl Runner<'_> {
         }
     }
 
-    /// One execution. When its time is over the connection is closed, and the runner kills the program.
+    /// One execution. At the limit the injector closes the connection, and the runner kills the program.
     fn execution(&mut self, limit: Duration) -> Result<Executed, Missing> {
         let url = format!("{}{EXECUTIONS_PATH}", self.plan.url);
         let (sender, answers) = mpsc::channel();
@@ -179,7 +180,7 @@ impl Runner<'_> {
             match answers.recv_timeout(SIGNAL_INTERVAL) {
                 Ok(answer) => break answer,
                 Err(RecvTimeoutError::Disconnected) => {
-                    break Err(Missing::Refused("the asking thread ended".to_owned()));
+                    break Err(Missing::Refused("the client thread ended".to_owned()));
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(stop) = self.watch.stopped() {
@@ -229,7 +230,7 @@ fn told(executed: &Executed) -> String {
     )
 }
 
-/// Unix seconds; 0 before 1970, with which no window is valid.
+/// Current time in Unix seconds. 0 if the clock is before 1970: the operator rejects such a window.
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()

@@ -1,35 +1,30 @@
-//! What a load leaves, whoever puts it on.
+//! The outcome of a load, the same for Fortio, k6 and executions.
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     course::Course,
     load::LoadResult,
-    report::{ClockOffset, Failure, InjectionReport, LoadSpan, REPORT_VERSION},
+    report::{ClockOffset, InjectionReport, REPORT_VERSION},
 };
 
-use crate::{arguments::Plan, cpu::Sampler, cycles, executions, process::Watch, requests};
+use crate::cpu::Sampler;
 
-/// Puts the load on.
-pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure> {
-    match plan {
-        Plan::Requests(plan) => requests::put_on(plan, watch),
-        Plan::Cycles(plan) => cycles::put_on(plan, watch),
-        Plan::Executions(plan) => executions::put_on(plan, watch),
-    }
-}
-
-/// Whether a course has all that succeeded, so that it is of what the figures are of.
+/// Whether the course contains every successful request. Otherwise course and figures would describe different
+/// requests.
 fn is_of(course: &Course, measured: LoadSpan) -> bool {
     let (told, succeeded) = (
         course.requests.iter().sum::<u64>(),
         measured.requests.saturating_sub(measured.errors),
     );
     if told != succeeded {
-        eprintln!("the course of the measured run has {told} of {succeeded}, and is not told");
+        eprintln!(
+            "the course has {told} of {succeeded} successful requests, so the report has no course"
+        );
     }
     told == succeeded
 }
 
-/// What warm-up, measured run and tail left.
+/// Results of warm-up, measured run and tail.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) warm_up: Option<LoadSpan>,
@@ -38,7 +33,7 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: Option<String>,
     pub(crate) asked_warm_up_seconds: f64,
     pub(crate) asked_tail_seconds: f64,
-    /// Where it was asked for.
+    /// The course, if the arguments request it.
     pub(crate) course: Option<Course>,
     /// The load generator's own JSON of the measured run, on one line.
     pub(crate) json_line: String,

@@ -1,15 +1,14 @@
-//! The injector of one trial. One request is sent again and again by Fortio: warm-up, measured run and tail as three
-//! processes back to back. A script is run again and again by k6, in one process. A program that runs to completion is
-//! executed by the runner in the candidate's pod, each time it is asked to.
+//! The injector of one trial. Fortio repeats one request, in three processes directly after each other: warm-up,
+//! measured run and tail. k6 repeats a script, in one process. The runner in the candidate's pod executes a program
+//! that runs to completion, once per POST of the injector.
 //!
-//! - standard output: the load generator's whole JSON of the measured run, one line;
-//! - standard error: progress, for people;
+//! - standard output: the load generator's whole JSON of the measured run, in one line;
+//! - standard error: progress messages;
 //! - termination message: the report for the operator ([`frugality_measure::report`]).
 //!
-//! What the target answers, and whether it answers at all, is an outcome and never an error here. Exit
-//! codes: 0 the load was whole, 1 there is no measured run, 2 the arguments are wrong, 3 there is a
-//! measured run but the load was interrupted. All but a command line that cannot be read leave a
-//! termination message.
+//! Every answer of the target, and a missing answer, is an outcome and not an error of the injector. Exit codes:
+//! 0: the load is complete; 1: there is no measured run; 2: the arguments are wrong; 3: there is a measured run but the
+//! load was interrupted. The injector writes a termination message unless it cannot read the command line.
 
 mod access_log;
 mod arguments;
@@ -18,6 +17,7 @@ mod clock;
 mod cpu;
 mod cycles;
 mod executions;
+mod kinds;
 mod load;
 mod process;
 mod requests;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     let Cli {
         command: Command::Run(arguments),
     } = Cli::parse();
-    // Opened before any load: a report that nobody can read would waste the trial.
+    // Opened before any load, because a report that the injector cannot write would waste the trial.
     let path = &arguments.termination_log;
     let mut log = match File::create(path) {
         Ok(log) => log,
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Puts the load on and says what to leave behind: the termination message and the exit code.
+/// Applies the load. Returns the termination message and the exit code.
 fn report(arguments: &RunArguments) -> (String, u8) {
     let plan = match arguments.plan() {
         Ok(plan) => plan,
@@ -77,13 +77,13 @@ fn report(arguments: &RunArguments) -> (String, u8) {
     };
     let clock = compare_clocks(arguments);
     let cpu = Sampler::start();
-    let outcome = match load::put_on(&plan, &mut watch) {
+    let outcome = match kinds::put_on(&plan, &mut watch) {
         Ok(outcome) => outcome,
         Err(failure) => return failed(&failure, NO_MEASURED_RUN),
     };
     let report = outcome.report(clock, compare_clocks(arguments), cpu);
     if let Err(error) = writeln!(io::stdout(), "{}", outcome.json_line) {
-        eprintln!("the measured run's JSON could not be printed: {error}");
+        eprintln!("cannot print the measured run's JSON: {error}");
     }
     match report.encode() {
         Ok(message) if report.interrupted.is_some() => (message, INTERRUPTED),
@@ -92,7 +92,7 @@ fn report(arguments: &RunArguments) -> (String, u8) {
     }
 }
 
-/// How far the meter's clock is from this one; `None` where there is no meter to ask, or no answer.
+/// Offset of the meter's clock from this one. `None` without a `--clock-url` or a valid answer.
 fn compare_clocks(arguments: &RunArguments) -> Option<ClockOffset> {
     match clock::compare(arguments.clock_url.as_deref()?) {
         Ok(offset) => {

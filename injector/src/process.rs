@@ -1,4 +1,4 @@
-//! One process of Fortio or k6: started, watched, interrupted, killed.
+//! One process of Fortio or k6: starts it, waits for it, interrupts it, kills it.
 
 use std::{
     fmt, io,
@@ -17,17 +17,17 @@ use signal_hook::{
     iterator::Signals,
 };
 
-/// Fortio's JSON takes some 15 kB.
+/// Longest standard output that is kept. Fortio's JSON takes about 15 kB.
 const STDOUT_LIMIT_BYTES: u64 = 4 << 20;
-/// What is kept of the end of its standard error.
+/// Number of bytes kept from the end of standard error.
 const STDERR_TAIL_BYTES: usize = 2048;
 
-/// Why a process was told to end.
+/// Why the injector ended a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// By the signal of this name, sent to the injector.
+    /// The injector received the signal with this name.
     Signal(&'static str),
-    /// It did not end by itself within this time.
+    /// The process did not end by itself within this time.
     Overdue(Duration),
 }
 
@@ -45,7 +45,7 @@ enum Event {
     Stop(&'static str),
 }
 
-/// Hears the signals that matter: a child has ended, or the injector shall.
+/// Receives signals: a child has ended (SIGCHLD), or the injector must end (SIGINT, SIGTERM).
 pub(crate) struct Watch {
     events: Receiver<Event>,
     stop: Option<Stop>,
@@ -70,7 +70,7 @@ impl Watch {
         Ok(Self { events, stop: None })
     }
 
-    /// The signal that the injector was told to end with, if it was.
+    /// The first signal that asked the injector to end, if any.
     pub(crate) fn stopped(&mut self) -> Option<Stop> {
         while let Ok(event) = self.events.try_recv() {
             self.note(&event);
@@ -84,9 +84,9 @@ impl Watch {
         }
     }
 
-    /// Waits for `process` and returns the moment it ends. A signal to the injector, or the end of
-    /// `limit`, becomes SIGINT, on which both write their result (with SIGTERM Fortio would lose it); after `grace`
-    /// more it is killed.
+    /// Waits for `process` and returns as soon as it ends. On a signal to the injector, and after `limit`, the
+    /// injector sends SIGINT. Fortio and k6 then write their result; on SIGTERM Fortio would lose it. The injector
+    /// kills the process after another `grace`.
     pub(crate) fn wait(
         &mut self,
         process: &mut Process,
@@ -112,7 +112,7 @@ impl Watch {
                     process.signal(Signal::INT)?;
                     deadline = Instant::now() + grace;
                 }
-                // The grace is over, or nobody hears signals any more.
+                // The grace is over, or the thread that receives signals has ended.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     process.child.kill()?;
                     return Ok(Ended {
@@ -129,18 +129,18 @@ impl Watch {
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// Why it was told to, if it was.
+    /// Why the injector ended it, if the injector did.
     pub(crate) stop: Option<Stop>,
 }
 
-/// A running Fortio or k6. Its output is read from the first moment, so that it never waits for a reader.
+/// A running Fortio or k6. Threads read its output from the start, so the process never blocks on a full pipe.
 pub(crate) struct Process {
     child: Child,
     stdout: JoinHandle<Vec<u8>>,
     stderr: JoinHandle<Vec<u8>>,
 }
 
-/// What a process left.
+/// The output of a process.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) stdout: String,
@@ -152,7 +152,7 @@ impl Process {
         Self::start(Command::new(program).args(arguments), stdin)
     }
 
-    /// The same with this environment and nothing of the injector's.
+    /// Like [`Process::spawn`], with this environment only: the child inherits no variable of the injector.
     pub(crate) fn spawn_apart(
         program: &Path,
         arguments: &[String],
@@ -168,7 +168,8 @@ impl Process {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A terminal's ^C would reach it beside ours, and a second SIGINT ends it at once.
+            // In the injector's process group, Fortio or k6 would get a terminal's ^C in addition to the injector's
+            // SIGINT. A second SIGINT ends them immediately.
             .process_group(0)
             .spawn()?;
         let stdout = child.stdout.take();
@@ -180,12 +181,12 @@ impl Process {
         })
     }
 
-    /// The process is a child that was not waited for, so its number cannot be another's by now.
+    /// The kernel reuses a process ID only after the parent has waited for the child, so this ID is still the child's.
     fn signal(&self, signal: Signal) -> io::Result<()> {
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
-    /// What it said. Only after [`Watch::wait`].
+    /// The output. Call it only after [`Watch::wait`], otherwise it blocks until the process ends.
     pub(crate) fn output(self) -> Output {
         let text = |reader: JoinHandle<Vec<u8>>| {
             String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
@@ -197,10 +198,10 @@ impl Process {
     }
 }
 
-/// A result longer than the limit is cut, and then no JSON.
+/// The output up to the limit. A longer result is cut and is then invalid JSON.
 fn beginning(from: impl Read) -> Vec<u8> {
     let mut kept = Vec::new();
-    // Whatever was read before an error is kept: the JSON says itself whether it is whole.
+    // Bytes before a read error are kept: the JSON parser detects an incomplete result.
     let _ = from.take(STDOUT_LIMIT_BYTES).read_to_end(&mut kept);
     kept
 }

@@ -1,11 +1,12 @@
-//! One request, again and again: three runs of Fortio, back to back.
+//! Load by one request that Fortio repeats: three runs of Fortio, directly after each other.
 
 use std::{fmt::Display, process::Stdio};
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     fortio::{Amount, FortioResult, argv, parse},
     load::LoadResult,
-    report::{Failure, LoadSpan},
+    report::Failure,
 };
 
 use crate::{
@@ -15,8 +16,8 @@ use crate::{
     process::{Ended, Output, Process, Stop, Watch},
 };
 
-/// Makes the runs of `plan`. The next process is started the moment the one before has ended; what that
-/// one said is read afterwards.
+/// Runs Fortio for the warm-up, the measured run and the tail. It starts each process as soon as the previous one has
+/// ended. It reads the previous one's output only afterwards, to keep the gap without load short.
 pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, Failure> {
     let warm_up = match &plan.warm_up {
         Some(run) => Some((run, finish(run, plan, watch)?)),
@@ -30,7 +31,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
     let warm_up = warm_up.and_then(|(run, (process, ended))| span(run, process.output(), &ended));
     let ended = wait(&plan.measured, &mut process, plan, watch)?;
 
-    // Whether the result can be read is known only later; a tail for nothing does no harm.
+    // The tail starts before the result is parsed. A tail after an invalid result does no harm.
     let whole = ended.stop.is_none() && ended.status.success();
     let tail = match &plan.tail {
         Some(run) if whole => Some((run, start(run, plan)?.0)),
@@ -53,7 +54,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
     }
     let measured = measured?;
     if interrupted.is_none() && measured.is_interrupted() {
-        interrupted = Some(format!("{}: ended before its amount", plan.measured.name));
+        interrupted = Some(format!("{}: ended early", plan.measured.name));
     }
     Ok(Outcome {
         warm_up,
@@ -67,7 +68,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
     })
 }
 
-/// The length of a run beside the measured one, 0 for none.
+/// Planned length of the warm-up or the tail, in seconds; 0 for none.
 fn asked_seconds(run: Option<&Run>) -> f64 {
     match run.map(|run| run.settings.amount) {
         Some(Amount::DurationSeconds(seconds)) => seconds,
@@ -75,8 +76,8 @@ fn asked_seconds(run: Option<&Run>) -> f64 {
     }
 }
 
-/// A run, and what it tells of each request where that is asked for: all three do then, so that one is as fast as
-/// another.
+/// Starts a run and, with a course, the reader of its access log. All three runs then write a log, because a run with
+/// a log is slower.
 fn start(run: &Run, plan: &RequestPlan) -> Result<(Process, Option<AccessLog>), Failure> {
     let spawn = |log, stdin| {
         let spawned = Process::spawn(&plan.fortio, &argv(&run.settings, "-", log), stdin);
@@ -100,7 +101,7 @@ fn wait(
 ) -> Result<Ended, Failure> {
     watch
         .wait(process, run.limit, plan.grace)
-        .map_err(|error| Failure::of(&format!("lost Fortio during the {}: {error}", run.name)))
+        .map_err(|error| Failure::of(&format!("cannot wait for the {}: {error}", run.name)))
 }
 
 fn finish(run: &Run, plan: &RequestPlan, watch: &mut Watch) -> Result<(Process, Ended), Failure> {
@@ -109,7 +110,7 @@ fn finish(run: &Run, plan: &RequestPlan, watch: &mut Watch) -> Result<(Process, 
     Ok((process, ended))
 }
 
-/// The measured run's result, or why there is none.
+/// The measured run's result, or the reason for its absence.
 fn measured(output: &Output, ended: &Ended) -> Result<FortioResult, Failure> {
     let failure = |problem: &dyn Display| Failure {
         error: match ended.stop {
@@ -125,15 +126,15 @@ fn measured(output: &Output, ended: &Ended) -> Result<FortioResult, Failure> {
     parse(&output.stdout).map_err(|error| failure(&error))
 }
 
-/// When a run beside the measured one put load on, if it left a result: that it did not is told, and
-/// is no reason to end, for it may be the candidate's doing.
+/// The time span of the warm-up or the tail, if it left a result. A missing result is logged and does not end the
+/// load, because the candidate may have caused it.
 fn span(run: &Run, output: Output, ended: &Ended) -> Option<LoadSpan> {
     let Output {
         stdout,
         stderr_tail,
     } = output;
     if let Some(Stop::Overdue(_)) = ended.stop {
-        eprintln!("{}: interrupted, it was overdue", run.name);
+        eprintln!("{}: interrupted, because it did not end in time", run.name);
     }
     match parse(&stdout) {
         Ok(result) => {

@@ -1,6 +1,6 @@
-//! The injector with the real Fortio against a target of the test's own, which counts what reaches it.
+//! The injector with the real Fortio, against a target in the test that counts the requests it receives.
 //!
-//! Needs the environment variable FRUGALITY_FORTIO: the path of a Fortio 1.68.2.
+//! The tests need the environment variable FRUGALITY_FORTIO: the path of a Fortio 1.68.2.
 
 #![allow(
     clippy::expect_used,
@@ -32,7 +32,7 @@ fn fortio() -> PathBuf {
     PathBuf::from(path)
 }
 
-/// `name` must be unique among the tests. `arguments` are split at spaces.
+/// `name` must be unique among the tests. The function splits `arguments` at spaces.
 fn start(name: &str, url: &str, arguments: &str) -> Injector {
     start_with(&fortio(), name, url, arguments)
 }
@@ -43,7 +43,7 @@ fn start_with(fortio: &Path, name: &str, url: &str, arguments: &str) -> Injector
     Injector::start(name, url, program.into_iter().chain(arguments))
 }
 
-/// Fortio's own JSON, which is all of the standard output.
+/// Fortio's own JSON, the only line of standard output.
 fn printed(ended: &Ended) -> FortioResult {
     let text = ended.stdout();
     assert_eq!(text.lines().count(), 1);
@@ -55,7 +55,7 @@ fn run(name: &str, url: &str, arguments: &str) -> Ended {
 }
 
 #[test]
-fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
+fn three_consecutive_runs_count_the_same_requests_as_the_target() {
     let target = Target::start(Duration::from_millis(5), OK);
     let ended = run(
         "three-runs",
@@ -70,11 +70,11 @@ fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
     assert_eq!(measured.labels, "trial");
     assert_eq!((measured.threads, measured.sockets), (4, 4));
 
-    // Each of the three runs by duration sends one uncounted request on each connection.
+    // With a duration, Fortio sends one uncounted request per connection at the start of each of the three runs.
     let (warm_up, tail) = (report.warm_up.unwrap(), report.tail.unwrap());
     let counted = warm_up.requests + measured.latency.count + tail.requests;
     assert_eq!(target.requests(), counted + 3 * 4);
-    // {uuid} was replaced, by another one each time.
+    // Fortio replaced {uuid} with a new UUID in each request.
     assert_eq!(target.distinct_paths(), target.requests());
 
     let figures = figures(measured, &[200]);
@@ -90,14 +90,14 @@ fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
 
     let asked = (report.asked_warm_up_seconds, report.asked_tail_seconds);
     assert_eq!(asked, (1.0, 1.0));
-    // The test runs on a machine that says how busy it is.
+    // The kernel under the test reports CPU use.
     let cpu = report.cpu.unwrap();
     let (busy, busiest) = (cpu.busy_share.unwrap(), cpu.busiest_share.unwrap());
     assert!(0.0 < busy && busy <= busiest && busiest <= 1.0, "{cpu:?}");
     assert!(cpu.cpus >= 1, "{cpu:?}");
     assert!(warm_up.end_unix_seconds() <= measured.start_unix_seconds);
     assert!(measured.end_unix_seconds() <= tail.start_unix_seconds);
-    // The start of a process lies between.
+    // The reported gap is the time between the end of one run and the start of the next.
     for (gap, from, to) in [
         (
             report.gap_before_measured_seconds,
@@ -115,7 +115,7 @@ fn three_runs_back_to_back_whose_counts_are_the_targets_own() {
 }
 
 #[test]
-fn a_target_that_becomes_slower_is_told_by_how_much() {
+fn a_target_that_becomes_slower_has_a_drift() {
     let answer = Answer::Slower {
         milliseconds_per_second: 20.0,
     };
@@ -135,7 +135,7 @@ fn a_target_that_becomes_slower_is_told_by_how_much() {
 }
 
 #[test]
-fn the_course_is_of_the_requests_that_succeed_and_nobody_is_told_it_unasked() {
+fn the_course_has_successes_only_and_is_absent_unless_requested() {
     let target = Target::start(Duration::ZERO, Answer::Status(500));
     let arguments = "--connections 2 --duration-seconds 1";
     let report = run(
@@ -151,7 +151,7 @@ fn the_course_is_of_the_requests_that_succeed_and_nobody_is_told_it_unasked() {
 }
 
 #[test]
-fn a_count_of_requests_is_kept_to_and_method_headers_and_body_arrive() {
+fn a_run_sends_the_given_number_of_requests_with_method_header_and_body() {
     let target = Target::start(Duration::ZERO, OK);
     let arguments =
         "--connections 2 --requests 100 --method PUT --header X-Trial:one --body BEGIN:VCARD";
@@ -167,7 +167,7 @@ fn a_count_of_requests_is_kept_to_and_method_headers_and_body_arrive() {
 }
 
 #[test]
-fn a_rate_is_kept_to() {
+fn a_run_sends_at_the_given_rate() {
     let target = Target::start(Duration::ZERO, OK);
     let report = run(
         "rate",
@@ -183,7 +183,7 @@ fn a_rate_is_kept_to() {
 
 #[test]
 fn a_connection_that_is_late_catches_up_or_skips_as_asked() {
-    // 20 requests/s of 100 ms on one connection, which can do 10.
+    // 20 requests/s of 100 ms each on one connection, which can send 10 per second.
     let target = Target::start(Duration::from_millis(100), OK);
     let arguments = "--connections 1 --duration-seconds 2 --rate 20 --skip-late";
     let report = run("skip-late", &target.url("/"), arguments).report(0);
@@ -241,7 +241,7 @@ fn a_target_that_hangs_longer_than_the_timeout_is_an_outcome_in_bounded_time() {
 }
 
 #[test]
-fn sigterm_in_the_measured_run_keeps_its_result_says_so_and_ends_the_load() {
+fn sigterm_in_the_measured_run_keeps_its_result_is_reported_and_ends_the_load() {
     let target = Target::start(Duration::from_millis(2), OK);
     let arguments = "--connections 2 --warm-up-seconds 0.2 --duration-seconds 30 --tail-seconds 30";
     let injector = start("sigterm-measured", &target.url("/"), arguments);
@@ -291,7 +291,7 @@ fn sigterm_in_the_warm_up_leaves_a_failure_and_no_measured_run() {
 }
 
 #[test]
-fn sigterm_in_the_tail_leaves_a_whole_measured_run_and_says_so() {
+fn sigterm_in_the_tail_keeps_the_whole_measured_run_and_is_reported() {
     let target = Target::start(Duration::from_millis(2), OK);
     let arguments = "--connections 2 --requests 200 --tail-seconds 30";
     let injector = start("sigterm-tail", &target.url("/"), arguments);
@@ -318,7 +318,7 @@ fn an_overdue_measured_run_is_interrupted() {
 }
 
 #[test]
-fn a_measured_run_without_a_result_leaves_fortios_own_words() {
+fn a_measured_run_without_a_result_reports_fortios_error() {
     let arguments = "--connections 2 --duration-seconds 1 --warm-up-seconds 1";
     let ended = run("no-such-host", "http://no-such-host.invalid/", arguments);
     let (message, exit_code, stderr_tail) = ended.failure(1);
@@ -331,7 +331,7 @@ fn a_measured_run_without_a_result_leaves_fortios_own_words() {
         stderr_tail.contains("no-such-host.invalid"),
         "{stderr_tail}"
     );
-    // The warm-up failed in the same way, and was no reason to leave the measured run out.
+    // The warm-up failed in the same way. The injector still tried the measured run.
     assert!(
         ended.stderr().contains("warm-up: no result"),
         "{}",
@@ -340,7 +340,7 @@ fn a_measured_run_without_a_result_leaves_fortios_own_words() {
 }
 
 #[test]
-fn a_fortio_that_is_not_there_is_a_failure() {
+fn a_missing_fortio_is_a_failure() {
     let arguments = "--connections 1 --warm-up-seconds 1 --duration-seconds 1";
     let missing = Path::new("/does/not/exist");
     let ended = start_with(missing, "no-fortio", "http://127.0.0.1:9/", arguments).end();
@@ -387,7 +387,7 @@ fn a_meter_that_does_not_answer_leaves_the_offset_unknown() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_before_any_load_with_what_is_wrong() {
+fn wrong_arguments_are_refused_before_any_load_with_the_reason() {
     let target = Target::start(Duration::ZERO, OK);
     for (name, arguments, reason) in [
         (
@@ -440,7 +440,7 @@ fn wrong_arguments_are_refused_before_any_load_with_what_is_wrong() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_said_before_any_load() {
+fn a_report_that_cannot_be_written_is_an_error_before_any_load() {
     let target = Target::start(Duration::ZERO, OK);
     let output = Command::new(env!("CARGO_BIN_EXE_frugality-injector"))
         .args([

@@ -1,6 +1,6 @@
-//! The injector with the real k6 and its output `cycles`, against a target of the test's own.
+//! The injector with the real k6 and its output `cycles`, against a target in the test.
 //!
-//! Needs the environment variable FRUGALITY_K6: the path of the k6 of `injector/k6`.
+//! The tests need the environment variable FRUGALITY_K6: the path of the k6 that `injector/k6` builds.
 
 #![allow(
     clippy::expect_used,
@@ -22,7 +22,7 @@ use target::{Answer, Target, refusing_url};
 
 const OK: Answer = Answer::Status(200);
 
-/// Two requests and a check.
+/// A cycle of two requests and a check.
 const SCRIPT: &str = "import http from 'k6/http';
 import { check } from 'k6';
 export default function () {
@@ -44,12 +44,12 @@ fn start(name: &str, url: &str, script: &str, arguments: &str) -> Injector {
 fn k6(report: &InjectionReport) -> &K6Result {
     match &report.measured {
         LoadResult::K6(result) => result,
-        other => panic!("not of a script: {other:?}"),
+        other => panic!("not the result of a script: {other:?}"),
     }
 }
 
 #[test]
-fn one_load_without_a_break_whose_requests_are_the_targets_own() {
+fn one_load_without_a_gap_counts_the_same_requests_as_the_target() {
     let target = Target::start(Duration::from_millis(5), OK);
     let began = Instant::now();
     let ended = start(
@@ -84,7 +84,7 @@ fn one_load_without_a_break_whose_requests_are_the_targets_own() {
         "{course:?}"
     );
 
-    // Each cycle waits for two answers of 5 ms; each agent has at most one under way at an end.
+    // Each cycle waits for two answers of 5 ms. At an end of the window each agent has at most one open cycle.
     let figures = report.measured.figures(&[]);
     assert_eq!((figures.errors, result.dropped_cycles), (0, 0));
     let milliseconds = figures.ms_per_request.unwrap();
@@ -107,7 +107,7 @@ fn one_load_without_a_break_whose_requests_are_the_targets_own() {
     assert_eq!(check.failed, 0);
     assert!(check.passed.abs_diff(figures.successes) <= 4);
 
-    // All of the load together is what the target has seen, but for what was cut off at its end.
+    // The target received the requests of all cycles, plus the requests of cycles that the end of the load cut off.
     let cycles = warm_up.requests + figures.requests + tail.requests;
     let seen = target.requests();
     assert!(
@@ -118,7 +118,7 @@ fn one_load_without_a_break_whose_requests_are_the_targets_own() {
 }
 
 #[test]
-fn at_a_rate_cycles_begin_whether_or_not_others_have_ended() {
+fn at_a_rate_cycles_begin_even_if_others_have_not_ended() {
     let target = Target::start(Duration::from_millis(100), OK);
     let script = "import http from 'k6/http'; export default () => http.get(__ENV.URL);";
     let arguments = "--rate 50 --warm-up-seconds 1 --ramp-up-seconds 1 --duration-seconds 2";
@@ -127,7 +127,7 @@ fn at_a_rate_cycles_begin_whether_or_not_others_have_ended() {
         let ended = start(name, &target.url("/"), script, &arguments).end();
         ended.report(0)
     };
-    // Fifty cycles of 100 ms are five at a time.
+    // Fifty cycles per second of 100 ms each are five at a time.
     let enough = of("k6-rate", "200");
     let figures = enough.measured.figures(&[]);
     assert_eq!(k6(&enough).dropped_cycles, 0);
@@ -141,9 +141,12 @@ fn at_a_rate_cycles_begin_whether_or_not_others_have_ended() {
         (0.5..0.95).contains(&figures.shortfall.unwrap()),
         "{figures:?}"
     );
-    // Each waits for the next cycle that is due.
+    // Each agent waits for the next cycle that is due.
     assert!(figures.occupancy.unwrap() > 0.5, "{figures:?}");
-    assert_eq!(figures.ms_per_request, None, "of what was not begun");
+    assert_eq!(
+        figures.ms_per_request, None,
+        "no latency without the dropped cycles"
+    );
     let dropped = k6(&too_few).dropped_cycles;
     let all = dropped + figures.requests;
     assert!(
@@ -153,7 +156,7 @@ fn at_a_rate_cycles_begin_whether_or_not_others_have_ended() {
 }
 
 #[test]
-fn one_request_is_sent_when_it_is_due_as_it_was_asked_for() {
+fn an_open_load_sends_each_request_when_due_with_method_header_and_body() {
     let target = Target::start(Duration::from_millis(100), OK);
     let k6_program = std::env::var("FRUGALITY_K6").unwrap();
     let arguments = [
@@ -182,7 +185,7 @@ fn one_request_is_sent_when_it_is_due_as_it_was_asked_for() {
     let milliseconds = figures.ms_per_request.unwrap();
     assert!((100.0..190.0).contains(&milliseconds), "{milliseconds}");
     assert_eq!(figures.requests_per_cycle, Some(1.0));
-    assert!(target.distinct_paths() > 50, "each has an ID of its own");
+    assert!(target.distinct_paths() > 50, "each has its own UUID");
     let request = target.last_request();
     assert!(request.starts_with("PUT /contacts/"), "{request}");
     assert!(request.contains("?a=b HTTP/1.1\r\n"), "{request}");
@@ -212,7 +215,7 @@ fn an_answer_that_is_not_expected_makes_an_open_request_fail() {
 }
 
 #[test]
-fn what_fails_in_a_cycle_makes_it_a_failed_one() {
+fn a_failure_within_a_cycle_makes_the_cycle_fail() {
     let target = Target::start(Duration::ZERO, OK);
     let script = "import http from 'k6/http';
 import { check, fail } from 'k6';
@@ -282,7 +285,7 @@ export default (data) => http.get(__ENV.URL + data.path);";
 }
 
 #[test]
-fn a_script_that_cannot_run_says_why() {
+fn a_script_that_cannot_run_is_reported_with_the_reason() {
     let target = Target::start(Duration::ZERO, OK);
     for (name, script, words) in [
         (
@@ -326,7 +329,7 @@ fn a_script_that_cannot_run_says_why() {
 }
 
 #[test]
-fn a_load_that_is_ended_leaves_what_there_was_and_says_so() {
+fn a_load_that_ends_early_keeps_its_results_and_reports_the_interruption() {
     let target = Target::start(Duration::from_millis(5), OK);
     let arguments = "--connections 2 --duration-seconds 60";
     let injector = start("k6-ended", &target.url(""), SCRIPT, arguments);
@@ -348,7 +351,7 @@ export default () => { http.get(__ENV.URL); if (exec.vu.iterationInScenario > 5)
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused_before_any_load() {
+fn invalid_settings_are_refused_before_any_load() {
     let target = Target::start(Duration::ZERO, OK);
     for (name, arguments, words) in [
         (
@@ -375,7 +378,7 @@ fn settings_that_cannot_be_are_refused_before_any_load() {
 }
 
 #[test]
-fn a_metric_of_k6s_own_is_not_the_scripts() {
+fn a_script_that_adds_to_a_metric_of_k6_is_refused() {
     let target = Target::start(Duration::from_millis(1), OK);
     let script = "import http from 'k6/http';
 import { Trend } from 'k6/metrics';
@@ -432,7 +435,7 @@ fn nothing_is_imported_from_the_network() {
 }
 
 #[test]
-fn what_a_script_names_and_throws_is_short() {
+fn names_of_checks_and_thrown_texts_are_shortened() {
     let target = Target::start(Duration::from_millis(1), OK);
     let script = "import http from 'k6/http';
 import { check } from 'k6';

@@ -1,4 +1,4 @@
-//! The injector with the real runner, and programs of a shell.
+//! The injector with the real runner, which executes shell scripts.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -15,7 +15,7 @@ use std::{
 use frugality_measure::{batch::BatchResult, load::LoadResult, report::InjectionReport};
 use harness::Injector;
 
-/// A runner of a shell's script, ended with this.
+/// A runner of a shell script, killed on drop.
 struct Runner {
     process: Child,
     url: String,
@@ -23,7 +23,7 @@ struct Runner {
 
 impl Runner {
     fn of(script: &str) -> Self {
-        // Beside the injector, as cargo builds all programs of the workspace.
+        // Cargo builds all programs of the workspace into the same folder.
         let program: PathBuf =
             Path::new(env!("CARGO_BIN_EXE_frugality-injector")).with_file_name("frugality-runner");
         assert!(program.exists(), "no runner: build the whole workspace");
@@ -38,7 +38,7 @@ impl Runner {
         let url = format!("http://127.0.0.1:{port}");
         let end = Instant::now() + Duration::from_secs(10);
         while ureq::get(&url).call().is_err() {
-            assert!(Instant::now() < end, "no answer of the runner");
+            assert!(Instant::now() < end, "no answer from the runner");
             thread::sleep(Duration::from_millis(20));
         }
         Self { process, url }
@@ -61,7 +61,7 @@ fn start(name: &str, url: &str, arguments: &[&str]) -> Injector {
 fn batch(report: &InjectionReport) -> &BatchResult {
     match &report.measured {
         LoadResult::Batch(result) => result,
-        other => panic!("not of a program: {other:?}"),
+        other => panic!("not the result of a batch: {other:?}"),
     }
 }
 
@@ -79,7 +79,7 @@ fn whole_executions_one_after_another_with_score_and_work() {
     let ended = start("batch-executions", &runner.url, &arguments).end();
     let report = ended.report(0);
     let result = batch(&report);
-    // They begin within 1.5 s, and end when they end.
+    // All begin within 1.5 s. The last one may end later.
     assert!((1..=4).contains(&result.executions.count), "{result:?}");
     assert_eq!(result.failed_executions.count, 0);
     assert!(result.executions.min_seconds >= 0.4);
@@ -96,7 +96,7 @@ fn whole_executions_one_after_another_with_score_and_work() {
     assert!((result.work.unwrap().sum() - 1000.0 * result.executions.count as f64).abs() < 1e-6);
     let (warm_up, tail) = (report.warm_up.unwrap(), report.tail.unwrap());
     assert!((1..=2).contains(&warm_up.requests), "{warm_up:?}");
-    // The last one of the tail is cut off.
+    // The injector cuts off the tail's last execution.
     assert!(tail.requests <= 2, "{tail:?}");
     assert!((1.0..3.0).contains(&tail.duration_seconds), "{tail:?}");
     for gap in [
@@ -110,7 +110,7 @@ fn whole_executions_one_after_another_with_score_and_work() {
 }
 
 #[test]
-fn a_number_of_executions_takes_as_long_as_it_takes() {
+fn a_run_with_a_number_of_executions_ends_after_the_last_one() {
     let runner = Runner::of("sleep 0.1");
     let report = start("batch-number", &runner.url, &["--requests=5"])
         .end()
@@ -121,8 +121,8 @@ fn a_number_of_executions_takes_as_long_as_it_takes() {
 }
 
 #[test]
-fn executions_that_fail_are_counted_and_told_why() {
-    // The first one goes well, all others say nothing.
+fn failed_executions_are_counted_and_their_reason_is_reported() {
+    // The first execution prints a score. All others print nothing.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("batch-failing");
     let _ = std::fs::remove_file(&folder);
     let script = format!("[ -e {0} ] || echo score 1; touch {0}", folder.display());
@@ -152,8 +152,8 @@ fn an_execution_that_takes_too_long_is_killed_and_has_failed() {
 }
 
 #[test]
-fn what_fails_at_once_is_not_tried_as_fast_as_possible() {
-    // Nobody listens there any more.
+fn the_injector_pauses_after_an_immediate_failure() {
+    // The runner ends with this statement: the port has no listener.
     let url = Runner::of("true").url.clone();
     let report = start("batch-nobody", &url, &["--duration-seconds=2.5"])
         .end()
@@ -166,11 +166,11 @@ fn what_fails_at_once_is_not_tried_as_fast_as_possible() {
     let [told] = result.first_failures.as_slice() else {
         panic!("{result:?}");
     };
-    assert!(told.starts_with("no answer of the runner: "), "{told}");
+    assert!(told.starts_with("no answer from the runner: "), "{told}");
 }
 
 #[test]
-fn a_signal_ends_it_in_the_midst_of_an_execution() {
+fn a_signal_ends_the_injector_during_an_execution() {
     let runner = Runner::of("sleep 1");
     let injector = start("batch-signal", &runner.url, &["--requests=100"]);
     thread::sleep(Duration::from_millis(2500));
@@ -181,7 +181,7 @@ fn a_signal_ends_it_in_the_midst_of_an_execution() {
 }
 
 #[test]
-fn arguments_that_ask_for_nothing_are_refused() {
+fn invalid_batch_arguments_are_refused() {
     for (name, arguments, message) in [
         (
             "batch-pattern",

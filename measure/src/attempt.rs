@@ -5,9 +5,11 @@ mod load;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::energy::{AttemptReadings, Ends, EnergyFigures, Limits, Tail, Window, evaluate};
-use crate::load::{LoadResult, RequestFigures};
+use crate::figures::LoadSpan;
+use crate::figures::RequestFigures;
+use crate::load::LoadResult;
 use crate::reading::Reading;
-use crate::report::{InjectionReport, LoadSpan};
+use crate::report::InjectionReport;
 use crate::void::Void;
 pub use load::MAX_CLOCK_ERROR_SECONDS;
 

@@ -19,6 +19,7 @@ pub const OUTPUT_LIMIT_BYTES: usize = 64 << 10;
 
 /// The runner's answer after the program has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Execution {
     /// Exit code; absent if a signal ended the program.

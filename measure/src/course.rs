@@ -16,6 +16,7 @@ const FIRST_SLICE_SECONDS: f64 = 1.0;
 /// Mean latencies of successful requests in slices of equal length, from the first recorded request. A script
 /// has cycles and a program has executions instead of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Course {
     /// Length of each slice, in seconds.

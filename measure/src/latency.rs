@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Latencies of a number of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Histogram {
     /// Number of requests.
@@ -24,6 +25,7 @@ pub struct Histogram {
 
 /// Requests with a latency above `start_seconds`, up to `end_seconds`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Bucket {
     /// Lower end; in the first bucket the shortest latency itself.
@@ -36,6 +38,7 @@ pub struct Bucket {
 
 /// The latency that `percentile` percent of the requests do not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Percentile {
     /// 0 to 100.

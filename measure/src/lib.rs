@@ -23,6 +23,7 @@ pub mod batch;
 pub mod course;
 pub mod energy;
 pub mod exposition;
+pub mod figures;
 pub mod fortio;
 pub mod k6;
 pub mod latency;

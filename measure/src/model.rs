@@ -16,6 +16,7 @@ pub const COVERAGE: f64 = 2.0;
 
 /// The model's coefficients for one node.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LinearModel {
     /// Power without load, in watts.
@@ -29,6 +30,7 @@ pub struct LinearModel {
 
 /// Relative standard uncertainties of a model's coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUncertainty {
     /// Relative standard uncertainty of the idle watts.

@@ -10,7 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NUMBERS_END, load::RequestFigures};
+use crate::NUMBERS_END;
+use crate::figures::RequestFigures;
 
 pub use crate::statistics::median;
 
@@ -37,6 +38,7 @@ pub const MAX_SHORTFALL: f64 = 0.01;
 
 /// How busy the injector's CPUs were in the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InjectorCpu {
     /// CPUs that the injector may run on, by its affinity.

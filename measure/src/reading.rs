@@ -5,16 +5,18 @@
 //! Therefore a text without the node's own series is an error. A number that no counter can have is also an
 //! error.
 
+mod error;
 mod pods;
 mod series;
 
+pub use self::error::ReadingError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exposition::{self, ExpositionError};
+use crate::exposition;
 use crate::model::{LinearModel, ModelUncertainty};
 use series::Scrape;
 
@@ -22,6 +24,7 @@ pub use pods::{PodIdentity, PodReading, Pods};
 
 /// The source of a node's power. Ordered from best to worst: the worst of several is their maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Provenance {
     /// A physical instrument: RAPL, a sensor, a plug.
     Metered,
@@ -43,6 +46,7 @@ impl fmt::Display for Provenance {
 
 /// The meter of a reading. All fields must be equal in two readings of one attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MeterIdentity {
     /// `kepler` or `frugality-meter`.
@@ -77,6 +81,7 @@ impl fmt::Display for MeterIdentity {
 /// The software of a node. A change in any field changes the cost of the same work. Values that the meter
 /// does not report are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Platform {
     /// Release of the kernel.
@@ -184,61 +189,6 @@ fn share<T: PartialEq>(own: &mut Arc<T>, earlier: &Arc<T>) {
     if own == earlier {
         *own = Arc::clone(earlier);
     }
-}
-
-/// Why a text is not a valid reading.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ReadingError {
-    /// The text is not in the Prometheus format.
-    #[error("the meter's text cannot be read: {0}")]
-    Exposition(#[from] ExpositionError),
-    /// The answer does not contain the node's energy.
-    #[error("the meter serves no kepler_node_cpu_joules_total for the node {node_name}")]
-    NoNodeSeries {
-        /// The requested node.
-        node_name: String,
-    },
-    /// The answer does not contain the requested zone.
-    #[error("the meter serves no zone {zone}; it serves {available}")]
-    NoSuchZone {
-        /// The requested zone.
-        zone: String,
-        /// The available zones, comma-separated.
-        available: String,
-    },
-    /// No zone was requested, and no available zone is known to contain the others.
-    #[error("the zone must be named: none of {available} is known to contain the others")]
-    ZoneUndecided {
-        /// The available zones, comma-separated.
-        available: String,
-    },
-    /// One counter occurs more than once. Kepler itself adds up the sockets of one zone. These may therefore
-    /// be two views of the same joules, and a sum could count them twice.
-    #[error("the meter serves {series} more than once")]
-    Ambiguous {
-        /// The series' name and the labels of the lookup.
-        series: String,
-    },
-    /// A value is negative, not a number, at least 2⁵³, or outside the range of its series.
-    #[error("{series} is {value}, which is impossible")]
-    InvalidValue {
-        /// The series' name and the labels of the lookup.
-        series: String,
-        /// The invalid value.
-        value: f64,
-    },
-    /// The node meter does not report its power's source.
-    #[error("the node meter serves no frugality_meter_info for the node {node_name}")]
-    NoMeterInfo {
-        /// The requested node.
-        node_name: String,
-    },
-    /// The node meter reports a provenance that this version does not know.
-    #[error("the node meter's provenance {text:?} is unknown")]
-    UnknownProvenance {
-        /// The reported provenance.
-        text: String,
-    },
 }
 
 /// Zones that contain one another, the widest first (the board, the socket, its cores, its memory, the rest

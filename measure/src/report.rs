@@ -5,6 +5,7 @@
 //! An injector without a measured run writes a small plain JSON object instead ([`Failure`]), which a person
 //! can read with kubectl. [`InjectionReport::decode`] distinguishes the two.
 
+use crate::figures::LoadSpan;
 use std::io::{Read, Write};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -64,37 +65,9 @@ pub struct InjectionReport {
     pub cpu: Option<InjectorCpu>,
 }
 
-/// One load: its time by the clock of the injector's node, and its counts.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LoadSpan {
-    /// Start, Unix seconds.
-    pub start_unix_seconds: f64,
-    /// Length, in seconds.
-    pub duration_seconds: f64,
-    /// The number of all requests, or of a script's cycles.
-    pub requests: u64,
-    /// The number of failed ones: by Fortio's definition ([`crate::fortio::is_success`]), or by the script.
-    pub errors: u64,
-}
-
-impl LoadSpan {
-    /// End of the load, Unix seconds.
-    #[must_use]
-    pub fn end_unix_seconds(&self) -> f64 {
-        self.start_unix_seconds + self.duration_seconds
-    }
-
-    /// All requests divided by the length; absent without requests.
-    #[must_use]
-    pub fn requests_per_second(&self) -> Option<f64> {
-        (self.requests > 0 && self.duration_seconds > 0.0)
-            .then(|| self.requests as f64 / self.duration_seconds)
-    }
-}
-
 /// The difference of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClockOffset {
     /// The meter's clock minus the injector's clock. Added to a time of the injector, it gives the meter's

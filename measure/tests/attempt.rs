@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::attempt::{Attempt, assess, same_answers, windows};
 use frugality_measure::energy::{Limits, Window};
+use frugality_measure::figures::LoadSpan;
+use frugality_measure::figures::RequestFigures;
 use frugality_measure::fortio::{figures, parse};
 use frugality_measure::k6::{self, CycleSettings};
-use frugality_measure::load::{LoadResult, RequestFigures};
+use frugality_measure::load::LoadResult;
 use frugality_measure::pace::InjectorCpu;
-use frugality_measure::report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION};
+use frugality_measure::report::{ClockOffset, InjectionReport, REPORT_VERSION};
 
 const SETTLE_SECONDS: f64 = 3.0;
 const IDLE_SECONDS: f64 = 30.0;

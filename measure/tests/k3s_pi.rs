@@ -17,11 +17,12 @@ use std::sync::Arc;
 
 use frugality_measure::attempt::{Attempt, Windows, assess, windows};
 use frugality_measure::energy::{Limits, Window};
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::fortio::{Amount, FortioResult};
 use frugality_measure::latency::Histogram;
 use frugality_measure::load::LoadResult;
 use frugality_measure::reading::{MeterIdentity, PodReading, Provenance, Reading};
-use frugality_measure::report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION};
+use frugality_measure::report::{ClockOffset, InjectionReport, REPORT_VERSION};
 use frugality_measure::void::Void;
 
 const T0: f64 = 1_795_236_900.0;

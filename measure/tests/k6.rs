@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+use frugality_measure::figures::RequestFigures;
 use frugality_measure::{
     k6::{CheckCounts, CycleSettings, CycleSettingsError, K6Error, K6Output, OTHER_CHECKS, parse},
-    load::{LoadResult, RequestFigures},
+    load::LoadResult,
     report::{InjectionReport, LIMIT_BYTES, REPORT_VERSION},
 };
 use rstest::rstest;

@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     course::Course,
     fortio::{FortioResult, parse},
     latency::{Bucket, Percentile},
     pace::InjectorCpu,
-    report::{
-        ClockOffset, Failure, InjectionReport, LIMIT_BYTES, LoadSpan, REPORT_VERSION, ReportError,
-    },
+    report::{ClockOffset, Failure, InjectionReport, LIMIT_BYTES, REPORT_VERSION, ReportError},
 };
 use proptest::prelude::*;
 

@@ -1,15 +1,16 @@
 //! CPU time and memory of the node and its pods, read from the cgroup file system.
 
 mod counters;
+mod error;
 mod layout;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::counters::{CpuCounter, MemoryFiles};
+pub(crate) use self::error::CgroupError;
 use self::layout::{Layout, Listing, PodCgroup, Tree};
 use crate::processors::Processors;
 use frugality_measure::attribution::{Observation, PodObservation};
@@ -17,49 +18,10 @@ use frugality_measure::attribution::{Observation, PodObservation};
 /// A longer reading of clock and counter was interrupted, and is tried again.
 const LONGEST_READ: Duration = Duration::from_micros(200);
 /// Least time between two readings of memory. Reading memory costs several times as much as reading CPU time.
-/// A working set changes slowly, and no client scrapes more often.
+/// A working set changes slowly, so a scrape in between gets the last value.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(900);
 /// Tries before the meter accepts a slow reading.
 const READ_TRIES: u32 = 3;
-
-/// Why there is no reading.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CgroupError {
-    /// No file below the given paths holds CPU time.
-    #[error(
-        "no CPU accounting found for the node's cgroup; tried {}. Check --cgroup-fs (where the \
-         host's /sys/fs/cgroup is mounted) and --cgroup-root (the node's cgroup)",
-        .tried.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-    )]
-    NotFound {
-        /// The files that the meter looked for.
-        tried: Vec<PathBuf>,
-    },
-    /// A file or directory is unreadable.
-    #[error("cannot read {}: {source}", .path.display())]
-    Unreadable {
-        /// The file or directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The content of a file is not in the kernel's format.
-    #[error("{} holds no CPU time", .path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
-impl CgroupError {
-    /// Whether the cgroup was removed between its listing and its reading.
-    fn is_gone(&self) -> bool {
-        // For a file whose cgroup was removed, the kernel answers a read with ENODEV.
-        const ENODEV: i32 = 19;
-        matches!(self, Self::Unreadable { source, .. }
-            if source.kind() == io::ErrorKind::NotFound || source.raw_os_error() == Some(ENODEV))
-    }
-}
 
 /// Reads observations of one node.
 #[derive(Debug)]

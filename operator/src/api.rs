@@ -1,32 +1,39 @@
-//! The resource: what a user writes, what the operator answers, and the ledger between them.
+//! The custom resources: the benchmark that a user writes, its status, and the ledger of attempts.
 //!
-//! The CRDs in `crds/` are generated from these types; their doc comments are the field
-//! descriptions that `kubectl explain` shows.
+//! The CRDs in `crds/` are generated from these types. `kubectl explain` shows their doc comments as field
+//! descriptions.
 
 mod batch;
 mod benchmark;
 mod candidate;
 pub mod condition;
 mod costs;
+mod figure;
+mod labels;
 mod load;
 mod parameters;
 mod quantity;
 mod reason;
 mod scenario;
+mod schema;
 mod status;
 mod trial;
 
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
-    Boundary, Budget, ConfigMapSeed, Database, DecidingFigure, Energy, FrugalityBenchmark,
-    FrugalityBenchmarkSpec, Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request,
-    Seed, Storage, Trials,
+    Boundary, Budget, ConfigMapSeed, Database, Energy, FrugalityBenchmark, FrugalityBenchmarkSpec,
+    Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request, Seed, Storage, Trials,
 };
 pub use self::candidate::{
     Backend, Candidate, EnvVar, MAX_BACKENDS, MAX_PODS, MAX_REPLICAS, PullPolicy, ResourceList,
     Resources, SecretName, Server,
 };
 pub use self::costs::{Carbon, Costs, Money};
+pub use self::figure::{DecidingFigure, Expanded, Figure, seven_digits};
+pub use self::labels::{
+    GROUP, LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL,
+    LABEL_WORKLOAD, Role,
+};
 pub use self::load::{
     Arrivals, DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep,
 };
@@ -36,51 +43,10 @@ pub use self::reason::Reason;
 pub use self::scenario::{CheckResult, CycleResult, Scenario};
 pub use self::status::{
     BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
-    CostPerMillion, CostTerms, Expanded, Figure, FrugalityBenchmarkStatus, InjectorLimits,
-    InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
-    PastVerdict, Progress, SweepResult, Verdict, WorkloadResult, seven_digits,
+    CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits, InjectorResult,
+    LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum, PastVerdict, Progress,
+    SweepResult, Verdict, WorkloadResult,
 };
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,
 };
-
-/// API group of every kind here.
-pub const GROUP: &str = "frugality.dev";
-/// Label on every child: UID of the benchmark that owns it.
-pub const LABEL_BENCHMARK_UID: &str = "frugality.dev/benchmark-uid";
-/// Label on every child: ID of the run that it belongs to.
-pub const LABEL_RUN: &str = "frugality.dev/run";
-/// Label on an entry of the ledger: ID of what was measured, which a re-run leaves as it is.
-pub const LABEL_MEASUREMENT: &str = "frugality.dev/measurement";
-/// Label on the children of one attempt: name of its `FrugalityTrial`.
-pub const LABEL_TRIAL: &str = "frugality.dev/trial";
-/// Label on a candidate's pods: the candidate's name, or that of its backend.
-pub const LABEL_WORKLOAD: &str = "frugality.dev/workload";
-/// Label on every child: what it is for; see [`Role`].
-pub const LABEL_ROLE: &str = "frugality.dev/role";
-
-/// What a child object is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// A candidate's server under test.
-    Candidate,
-    /// The database that the candidates share.
-    Database,
-    /// The Job that fills the database.
-    Seed,
-    /// The Job that sends the load.
-    Injector,
-}
-
-impl Role {
-    /// Value of [`LABEL_ROLE`].
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Candidate => "candidate",
-            Self::Database => "database",
-            Self::Seed => "seed",
-            Self::Injector => "injector",
-        }
-    }
-}

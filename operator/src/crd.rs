@@ -1,6 +1,4 @@
-//! The custom resource definitions as YAML, made from the Rust types.
-
-use std::path::{Path, PathBuf};
+//! The custom resource definitions as YAML, generated from the Rust types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -10,23 +8,12 @@ use serde_json::json;
 
 use crate::api::{FrugalityBenchmark, FrugalityTrial, NOT_SEEN};
 
-/// The definitions could not be written.
+/// A definition can't be represented as YAML.
 #[derive(Debug, thiserror::Error)]
-pub enum CrdError {
-    /// Not representable as YAML.
-    #[error("cannot write YAML: {0}")]
-    Yaml(#[from] serde_yaml::Error),
-    /// The file could not be written.
-    #[error("cannot write {path}: {source}")]
-    File {
-        /// File.
-        path: PathBuf,
-        /// Cause.
-        source: std::io::Error,
-    },
-}
+#[error("cannot write YAML: {0}")]
+pub struct CrdError(#[from] serde_yaml::Error);
 
-/// The definitions, by the name of the file that holds them.
+/// The definitions with their file names. The descriptions include defaults, limits and rules.
 #[must_use]
 pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
     bare_definitions().map(|(name, mut definition)| {
@@ -42,7 +29,7 @@ pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
     })
 }
 
-/// The same with descriptions that tell neither defaults nor limits: for what shows them by itself.
+/// The definitions without defaults and limits in the descriptions, for output that shows them separately.
 #[must_use]
 pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 2] {
     [
@@ -61,7 +48,8 @@ pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 2] {
     })
 }
 
-/// Until the operator has written a status, the API server fills in one that says so.
+/// The API server fills in this default until the operator writes a status. It says that the operator has not seen
+/// the benchmark.
 fn default_status(schema: &mut JSONSchemaProps) {
     let status = schema
         .properties
@@ -80,7 +68,7 @@ fn schemas(
     schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut())
 }
 
-/// Puts into the descriptions what `kubectl explain` does not show: defaults, limits and rules.
+/// Adds to the descriptions what `kubectl explain` does not show: defaults, limits and rules.
 fn tell_limits(schema: &mut JSONSchemaProps) {
     let default = schema.default.as_ref().map(|default| &default.0);
     let default = default.filter(|value| !value.is_object() && !value.is_array());
@@ -102,9 +90,10 @@ fn tell_limits(schema: &mut JSONSchemaProps) {
     for_each_within(schema, tell_limits);
 }
 
-/// `kubectl apply` merges a custom resource's maps, and compares its lists as wholes. A list whose items the API
-/// server has filled with defaults is never that of the file: each `apply` would change it and say `configured`. So
-/// the operator alone fills items in (serde's defaults); the descriptions still tell these.
+/// `kubectl apply` merges the maps of a custom resource, but compares its lists as wholes. If the API server
+/// filled defaults into a list's items, the list would never equal the list in the file. Each `apply` would change
+/// it and print `configured`. So only the operator fills in the items (serde's defaults). The descriptions still
+/// show these defaults.
 fn leave_lists_as_written(schema: &mut JSONSchemaProps) {
     if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
         without_defaults(item);
@@ -117,7 +106,7 @@ fn without_defaults(schema: &mut JSONSchemaProps) {
     for_each_within(schema, without_defaults);
 }
 
-/// How large a value may be, how long a text or a list, in a few words.
+/// Range of a value, and longest text or list, in a few words.
 #[must_use]
 pub fn bounds(schema: &JSONSchemaProps) -> Option<String> {
     let size = match (schema.minimum, schema.maximum) {
@@ -135,7 +124,7 @@ pub fn bounds(schema: &JSONSchemaProps) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-/// Descriptions without the line ends of the source: `kubectl explain` keeps them, and breaks lines of its
+/// Removes the line ends of the source from the descriptions, because `kubectl explain` keeps them and adds its
 /// own.
 fn join_lines(schema: &mut JSONSchemaProps) {
     if let Some(description) = &mut schema.description {
@@ -162,22 +151,4 @@ fn for_each_within(schema: &mut JSONSchemaProps, change: fn(&mut JSONSchemaProps
 /// One definition as YAML.
 pub fn to_yaml(definition: &CustomResourceDefinition) -> Result<String, CrdError> {
     Ok(serde_yaml::to_string(definition)?)
-}
-
-/// Prints all definitions, parted by `---`.
-pub fn print() -> Result<(), CrdError> {
-    for (_, definition) in definitions() {
-        println!("---\n{}", to_yaml(&definition)?.trim_end());
-    }
-    Ok(())
-}
-
-/// Writes each definition to its file in `folder`.
-pub fn write(folder: &Path) -> Result<(), CrdError> {
-    for (name, definition) in definitions() {
-        let path = folder.join(name);
-        std::fs::write(&path, to_yaml(&definition)?)
-            .map_err(|source| CrdError::File { path, source })?;
-    }
-    Ok(())
 }

@@ -1,10 +1,10 @@
-//! Digests.
+//! Digests as text.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// The first `bytes` of SHA-256 in hex.
+/// The first `bytes` bytes of the SHA-256 digest, in hex.
 #[must_use]
 pub fn hex_digest(data: &[u8], bytes: usize) -> String {
     Sha256::digest(data)

@@ -1,4 +1,4 @@
-//! What reads and writes: thin, and tested against a real API server.
+//! All input and output. These modules are thin, and tests run them against a real API server.
 
 pub mod apply;
 pub mod check;

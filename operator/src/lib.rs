@@ -1,19 +1,18 @@
-//! Frugality's operator: one [`api::FrugalityBenchmark`] in, joules per request and a verdict out.
+//! Frugality's operator: reads an [`api::FrugalityBenchmark`] and reports joules per request and a verdict.
 //!
-//! The modules are layers; each uses only the ones above it in this list:
+//! The modules are layers. Each layer uses only the layers above it in this list:
 //!
 //! - [`api`]: the resource, its status, the ledger and the reason codes; [`crd`]: their definitions for a cluster;
-//! - [`digest`], [`text`], [`time`]: digests, figures in words, times in Kubernetes' forms;
+//! - [`digest`], [`text`], [`time`]: digests, figures as text, times in Kubernetes' formats;
+//! - [`load`]: the kinds of load;
 //! - [`plan`]: every decision, as pure functions;
-//! - [`io`]: reads what exists, does what a plan says, reads meters, answers probes and Prometheus.
+//! - [`io`]: reads the cluster, carries out plans, reads meters, answers probes and Prometheus.
 
 pub mod api;
 pub mod crd;
 pub mod digest;
-pub mod export;
 pub mod io;
+pub mod load;
 pub mod plan;
-pub mod reference;
-pub mod summary;
 pub mod text;
 pub mod time;

@@ -2,9 +2,7 @@
 
 use std::{
     future::pending,
-    io::Write as _,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::Duration,
@@ -13,8 +11,6 @@ use std::{
 use clap::{Parser, Subcommand, ValueEnum};
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial},
-    crd,
-    export::{ExportError, Format, export},
     io::{
         check::{CheckError, check},
         controller,
@@ -25,8 +21,6 @@ use frugality_operator::{
         server,
     },
     plan::facts::{Config, PodPolicy},
-    reference::markdown,
-    summary::summary,
 };
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 use kube::{Api, Client, api::ListParams};
@@ -53,22 +47,6 @@ struct Cli {
 enum Command {
     /// Reconcile benchmarks until told to end.
     Run(Box<Run>),
-    /// Print the custom resource definitions, or write them to a folder.
-    Crd {
-        /// Folder to write one file for each definition to.
-        #[arg(long)]
-        write: Option<PathBuf>,
-    },
-    /// Print the API reference as Markdown.
-    Reference,
-    /// Print a benchmark as a table: kubectl get fb NAME -o json | frugality-operator summarize
-    Summarize,
-    /// Print the ledger as JSON or CSV: kubectl get fbt -A -o json | frugality-operator export
-    ///
-    /// One object or row an attempt, void ones included with their reason, in the order of
-    /// namespaces, benchmarks and time. Fields are named as in the ledger, with their units; an
-    /// unknown figure is null or empty, never 0.
-    Export(Export),
     /// Say whether an installation works: the operator answers, and the API server knows every field of
     /// this version's resources. helm test runs it in the cluster.
     Check {
@@ -79,24 +57,6 @@ enum Command {
         )]
         url: String,
     },
-}
-
-#[derive(Debug, clap::Args)]
-struct Export {
-    /// What to write: JSON (an array of flat objects) or CSV (RFC 4180, with a header).
-    #[arg(long, value_enum, default_value_t = ExportFormat::Json)]
-    format: ExportFormat,
-    /// File to write; standard output if absent.
-    #[arg(long)]
-    output: Option<PathBuf>,
-    /// File to read, as kubectl get fbt -o json prints it; standard input if absent.
-    file: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ExportFormat {
-    Json,
-    Csv,
 }
 
 #[derive(Debug, clap::Args)]
@@ -187,30 +147,10 @@ enum Failure {
         address: SocketAddr,
         source: std::io::Error,
     },
-    #[error(transparent)]
-    Crd(#[from] crd::CrdError),
     #[error(
         "the cluster does not know frugality.dev's resources ({0}); install the chart with crds.install=true, or apply crds/ first"
     )]
     NoCrd(#[source] Box<kube::Error>),
-    #[error("cannot read standard input: {0}")]
-    Stdin(#[source] std::io::Error),
-    #[error(
-        "standard input is not one benchmark as JSON ({0}); write: kubectl get fb NAME -o json | frugality-operator summarize"
-    )]
-    NotABenchmark(#[from] serde_json::Error),
-    #[error("{0}; write: kubectl get fbt -A -o json | frugality-operator export")]
-    Export(#[from] ExportError),
-    #[error("cannot read {path}: {source}", path = path.display())]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("cannot write {path}: {source}", path = path.display())]
-    Write {
-        path: PathBuf,
-        source: std::io::Error,
-    },
     #[error(transparent)]
     Check(#[from] CheckError),
     #[error("--log: {0}")]
@@ -221,17 +161,6 @@ enum Failure {
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(options) => run(*options).await,
-        Command::Reference => {
-            let definitions = crd::bare_definitions();
-            print!("{}", markdown(definitions.iter().map(|(_, crd)| crd)));
-            Ok(())
-        }
-        Command::Crd { write: None } => crd::print().map_err(Failure::from),
-        Command::Crd {
-            write: Some(folder),
-        } => crd::write(&folder).map_err(Failure::from),
-        Command::Summarize => summarize(),
-        Command::Export(options) => export_ledger(&options),
         Command::Check { url } => check_installation(&url).await,
     };
     match result {
@@ -315,13 +244,6 @@ async fn run(options: Run) -> Result<(), Failure> {
     }
 }
 
-fn summarize() -> Result<(), Failure> {
-    let text = std::io::read_to_string(std::io::stdin()).map_err(Failure::Stdin)?;
-    let benchmark: FrugalityBenchmark = serde_json::from_str(&text)?;
-    print!("{}", summary(&benchmark));
-    Ok(())
-}
-
 /// Once it is asked to end, the operator has this long: less than a pod's usual grace of 30 s. An API
 /// server that never answers would keep it for ever, and nothing is lost: all state is in the cluster.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -336,29 +258,6 @@ async fn overdue() {
         Ok(()) = ctrl_c() => {}
     }
     sleep(LAST_WORDS).await;
-}
-
-fn export_ledger(options: &Export) -> Result<(), Failure> {
-    let text = match &options.file {
-        Some(path) => std::fs::read_to_string(path).map_err(|source| Failure::Read {
-            path: path.clone(),
-            source,
-        })?,
-        None => std::io::read_to_string(std::io::stdin()).map_err(Failure::Stdin)?,
-    };
-    let format = match options.format {
-        ExportFormat::Json => Format::Json,
-        ExportFormat::Csv => Format::Csv,
-    };
-    let exported = export(&text, format)?;
-    let (path, written) = match &options.output {
-        Some(path) => (path.clone(), std::fs::write(path, exported)),
-        None => (
-            PathBuf::from("standard output"),
-            std::io::stdout().write_all(&exported),
-        ),
-    };
-    written.map_err(|source| Failure::Write { path, source })
 }
 
 async fn client() -> Result<Client, Failure> {

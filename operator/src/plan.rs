@@ -1,11 +1,12 @@
-//! Every decision, as pure functions from data to data: the facts of a pass go in, a plan comes out. Nothing here is
-//! async, holds a client or reads a clock.
+//! Every decision, as pure functions from data to data: the input is the facts of a pass, the output is a plan. No
+//! function here is async, holds a client or reads a clock.
 //!
-//! State is derived: the next step follows from the objects that exist and from the ledger. The status is only
-//! written.
+//! The operator derives all state: the next step follows from the existing objects and from the ledger. The
+//! operator only writes the status.
 //!
-//! Each module uses only the ones above it in this list: `protocol`, `names`, [`facts`] and [`action`]; [`settings`];
-//! [`ledger`]; [`placement`]; [`objects`] and [`verdict`]; `database` and [`report`]; `context`; [`stages`].
+//! Each module uses only the modules before it in this list: `protocol`, `names`, [`facts`] and [`action`];
+//! [`settings`]; [`ledger`]; [`placement`]; [`objects`] and [`verdict`]; `database` and [`report`]; `context`;
+//! [`stages`].
 
 pub mod action;
 mod context;
@@ -36,7 +37,7 @@ use self::{
 };
 use crate::api::{FrugalityBenchmark, FrugalityTrial, Outcome, Reason, Verdict};
 
-/// Decides what to do for one benchmark, at a time of the operator's clock.
+/// Decides what to do for one benchmark. `operator_unix_seconds` is the time of the operator's clock.
 #[must_use]
 pub fn plan(
     benchmark: &FrugalityBenchmark,
@@ -44,7 +45,7 @@ pub fn plan(
     config: &Config,
     operator_unix_seconds: f64,
 ) -> Plan {
-    // Everything that is compared or written below has the cluster's time.
+    // All times below are the cluster's.
     let now_unix_seconds = operator_unix_seconds - observed.operator_ahead_seconds;
     let run = names::run_id(benchmark);
     let ledger = Ledger::of(&run, &observed.trials);
@@ -70,15 +71,15 @@ pub fn plan(
             without_figures(Verdict::Invalid, Reason::InvalidSpec, error.to_string()),
         ),
     };
-    // The next pass reports a run that fails now, with its verdict.
+    // If this pass ends the run as failed, the next pass reports the end with its verdict.
     let fails = plan
         .record()
         .is_some_and(|(_, record)| record.outcome == Some(Outcome::Failed));
     if !fails {
         plan.events
-            .extend(events::of_status(benchmark.told(), &plan.status));
+            .extend(events::of_status(benchmark.current_status(), &plan.status));
     }
-    // No other pass ends an attempt of a run that an edit of the spec has ended.
+    // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt.
     if plan.ledger.is_none() {
         let is_left_open =
             |trial: &&FrugalityTrial| trial.spec.run != run && outcome_of(trial).is_none();
@@ -98,27 +99,27 @@ pub fn plan(
     plan
 }
 
-/// The order of the stages.
+/// Runs the stages in their order.
 fn stages(context: &Context<'_>, settings: &Settings) -> Stage<Plan> {
     judge::is_undecided(context, settings)?;
     rest::is_not_suspended(context, settings)?;
     judge::is_in_time(context, settings)?;
     let nodes = place::nodes(context, settings)?;
     preflight::is_passed(context, settings, &nodes)?;
-    turn::is_here(context, settings, &nodes)?;
+    turn::has_locks(context, settings, &nodes)?;
     let plan = match measure(context, settings, &nodes) {
         ControlFlow::Continue(plan) | ControlFlow::Break(plan) => plan,
     };
     Stage::Continue(refusal::reported(context, &nodes, plan))
 }
 
-/// The stages of a run that holds its nodes.
+/// Runs the stages of a run that holds the locks of its nodes.
 fn measure(
     context: &Context<'_>,
     settings: &Settings,
     nodes: &placement::nodes::Nodes,
 ) -> Stage<Plan> {
-    refusal::may_pass(context, settings, nodes)?;
+    refusal::is_not_permanent(context, settings, nodes)?;
     cleanup::is_done(context, settings, nodes)?;
     prepare::is_ready(context, settings, nodes)?;
     Stage::Continue(attempt::next(context, settings, nodes))

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers as text for people.
 
 use std::net::Ipv6Addr;
 
@@ -6,13 +6,13 @@ use frugality_measure::reading::Provenance;
 
 use crate::api::{BoardRange, BoardVerdict, Comparison, DecidingFigure, Figure};
 
-/// In the place of a winner, where it is the board that decides.
+/// Text in place of a winner if the winner depends on the board.
 pub const DEPENDS_ON_BOARD: &str = "depends on the board";
 
-/// The most significant digits of a figure: a status keeps seven.
+/// Most significant digits of a figure in a text. A status keeps seven.
 const MOST_DIGITS: i32 = 6;
 
-/// The address of a port in a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
+/// Host and port for a URL. An IPv6 address gets brackets (RFC 3986, 3.2.2).
 #[must_use]
 pub fn authority(host: &str, port: u16) -> String {
     match host.parse::<Ipv6Addr>() {
@@ -21,7 +21,7 @@ pub fn authority(host: &str, port: u16) -> String {
     }
 }
 
-/// A text of at most so many bytes of UTF-8, cut between two characters and then marked.
+/// The text in at most `most` bytes of UTF-8. A longer text is cut between two characters and ends with `…`.
 #[must_use]
 pub fn within_bytes(text: &str, most: usize) -> String {
     const MARK: &str = "…";
@@ -33,7 +33,7 @@ pub fn within_bytes(text: &str, most: usize) -> String {
     format!("{}{MARK}", &text[..end.unwrap_or_default()])
 }
 
-/// Three significant digits, without an exponent where that stays short.
+/// The number with three significant digits, without an exponent if the text stays short.
 #[must_use]
 pub fn number(value: f64) -> String {
     if value == 0.0 {
@@ -48,7 +48,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// The exponent of a number of three significant digits: 9.9999 has that of 10.
+/// The exponent of a number rounded to three significant digits: 9.9999 has the exponent of 10.
 fn magnitude(value: f64) -> i32 {
     format!("{value:.2e}")
         .split_once('e')
@@ -56,8 +56,8 @@ fn magnitude(value: f64) -> i32 {
         .unwrap_or_default()
 }
 
-/// As many decimals as an uncertainty needs to show one significant digit, or two if the first is 1 (as ISO 80000-1 and the
-/// GUM, 7.2.6, have it).
+/// Decimals at which an uncertainty shows one significant digit, or two if the first digit is 1 (ISO 80000-1 and
+/// GUM, 7.2.6).
 fn decimals_of(uncertainty: f64) -> i32 {
     let text = format!("{uncertainty:.0e}");
     let Some((digit, exponent)) = text.split_once('e') else {
@@ -67,7 +67,7 @@ fn decimals_of(uncertainty: f64) -> i32 {
     i32::from(digit == "1") - exponent
 }
 
-/// The decimals of a figure beside its uncertainty: three significant digits, more if the uncertainty asks for them.
+/// Decimals of a figure with an uncertainty: three significant digits, more if the uncertainty needs them.
 fn decimals(value: f64, uncertainty: f64) -> usize {
     let magnitude = magnitude(value);
     let wanted = if uncertainty > 0.0 {
@@ -78,7 +78,7 @@ fn decimals(value: f64, uncertainty: f64) -> usize {
     usize::try_from(wanted.min(MOST_DIGITS - 1 - magnitude)).unwrap_or_default()
 }
 
-/// A number beside its uncertainty.
+/// A number rounded to match its uncertainty.
 fn number_beside(value: f64, uncertainty: f64) -> String {
     match magnitude(value) {
         _ if value == 0.0 => number(value),
@@ -87,8 +87,8 @@ fn number_beside(value: f64, uncertainty: f64) -> String {
     }
 }
 
-/// A figure with half its interval, the one that decides, rounded alike: `0.00412±0.00020`. The uncertainty shows one
-/// significant digit at least. A figure of which no accuracy is known has none: `≈0.00412`.
+/// A figure with half of its deciding interval, both with the same decimals: `0.00412±0.00020`. The uncertainty
+/// shows at least one significant digit. A figure of unknown accuracy shows no uncertainty: `≈0.00412`.
 #[must_use]
 pub fn figure(figure: &Figure) -> String {
     if figure.is_repeatability_only() {
@@ -103,19 +103,18 @@ pub fn figure(figure: &Figure) -> String {
     if half <= 0.0 {
         return value;
     }
-    // Of zero there are no digits to go by.
+    // Zero has no significant digits: the uncertainty alone sets the decimals.
     let decimals = if figure.value == 0.0 {
         usize::try_from(decimals_of(half)).unwrap_or_default()
     } else {
         decimals(figure.value, half)
     };
-    // Never 0: what is smaller than the last digit is told as one of it.
+    // Never 0: a smaller uncertainty is shown as 1 in the last digit.
     let last = 0.1_f64.powi(i32::try_from(decimals).unwrap_or_default());
     format!("{value}±{:.decimals$}", half.max(last))
 }
 
-/// Joules never stand without which joule they are and where the power came from; invented ones
-/// not at all.
+/// Joules as text, always with the kind of joule and the source of the power; `None` if the power is invented.
 #[must_use]
 pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> Option<String> {
     match provenance {
@@ -129,7 +128,7 @@ pub fn joules(amount: &str, figure: DecidingFigure, provenance: Provenance) -> O
     }
 }
 
-/// A text of at most so many characters; a longer one ends with an ellipsis.
+/// The text in at most `most` characters. A longer text ends with an ellipsis.
 #[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -141,7 +140,7 @@ pub fn shortened(text: &str, most: usize) -> String {
         .collect()
 }
 
-/// Where something is; of one point only, that goes without saying.
+/// The point as ` at POINT`; empty if there is only one point.
 #[must_use]
 pub fn at(point: &str, is_one_of_several: bool) -> String {
     if is_one_of_several {
@@ -151,19 +150,21 @@ pub fn at(point: &str, is_one_of_several: bool) -> String {
     }
 }
 
-/// A ratio with its interval, the one that decides: `0.380 [0.360–0.400]`.
+/// A ratio with its deciding interval: `0.380 [0.360–0.400]`.
 #[must_use]
 pub fn ratio(ratio: &Figure) -> String {
     range((ratio.value, ratio.value), ratio.bounds(), "")
 }
 
-/// The extremes of a ratio over all boards, with an interval that has both of theirs: `0.342–0.371 [0.334–0.380]`.
+/// The extremes of a ratio over all boards, with an interval that contains both of their intervals:
+/// `0.342–0.371 [0.334–0.380]`.
 #[must_use]
 pub fn board_range(range_of_boards: &BoardRange) -> String {
     range(range_of_boards.values(), range_of_boards.bounds(), "")
 }
 
-/// A ratio as it is known: for every board, unless the stated accuracy of this board's watts decides.
+/// The ratio over all boards if known, unless the stated accuracy of this board's watts decides. Otherwise the
+/// ratio.
 #[must_use]
 pub fn comparison(comparison: &Comparison) -> String {
     match &comparison.boards {
@@ -172,10 +173,10 @@ pub fn comparison(comparison: &Comparison) -> String {
     }
 }
 
-/// From the least to the most, or one number, with an interval and what is to be said of that.
+/// One number, or a range from the least to the most, with an interval and a remark in its brackets.
 #[must_use]
 pub fn range((least, most): (f64, f64), (lower, upper): (f64, f64), remark: &str) -> String {
-    // By the smaller of the two distances: the interval must be seen on either side.
+    // By the smaller of the two distances, because the interval must be visible on both sides.
     let half = (least - lower).min(upper - most);
     let [least, most, lower, upper] =
         [least, most, lower, upper].map(|value| number_beside(value, half));
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uncertainty_shows_a_digit_and_two_if_the_first_is_a_1() {
+    fn an_uncertainty_shows_one_digit_or_two_if_the_first_is_1() {
         for (value, half, text) in [
             (523.2, 0.3, "523.2±0.3"),
             (523.2, 0.14, "523.20±0.14"),
@@ -274,7 +275,7 @@ mod tests {
             (2.834, 0.000_96, "2.8340±0.0010"),
             (7528.0, 287.0, "7528±287"),
             (0.000_141, 0.000_000_4, "0.0001410±0.0000004"),
-            // A status has seven digits, and of what is smaller one of the last.
+            // A status has seven digits. A smaller uncertainty is shown as 1 in the last digit.
             (200.0, 1e-9, "200.000±0.001"),
             (200.0, 0.0, "200"),
             (0.0, 0.000_3, "0±0.0003"),
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_an_interval_are_seen_apart_from_its_middle() {
+    fn the_ends_of_an_interval_differ_from_its_middle() {
         let told = |value, lower, upper| {
             ratio(&Figure {
                 value,

@@ -1,4 +1,4 @@
-//! Times between Kubernetes' and the arithmetic's form.
+//! Conversions between Kubernetes' time formats and Unix seconds.
 
 use jiff::{Timestamp, Unit};
 
@@ -8,43 +8,43 @@ pub fn unix_seconds(time: Timestamp) -> f64 {
     time.as_duration().as_secs_f64()
 }
 
-/// RFC 3339 with milliseconds; `None` outside the calendar.
+/// RFC 3339 with milliseconds; `None` if the time is outside the calendar.
 #[must_use]
 pub fn rfc3339(unix_seconds: f64) -> Option<String> {
     let time = timestamp(unix_seconds)?.round(Unit::Millisecond).ok()?;
     Some(format!("{time:.3}"))
 }
 
-/// RFC 3339 in whole seconds, as Kubernetes writes times; `None` outside the calendar.
+/// RFC 3339 in whole seconds, as Kubernetes writes times; `None` if the time is outside the calendar.
 #[must_use]
 pub fn whole_second(time: Timestamp) -> Option<String> {
     Some(Timestamp::from_second(time.as_second()).ok()?.to_string())
 }
 
-/// The nearest whole number of seconds; `None` where it fits no `i64`.
+/// The nearest whole number of seconds; `None` if it does not fit into an `i64`.
 #[must_use]
 pub fn whole_seconds(seconds: f64) -> Option<i64> {
     let duration = jiff::SignedDuration::try_from_secs_f64(seconds.round());
     duration.ok().map(|duration| duration.as_secs())
 }
 
-/// How far a clock is ahead of a server's, in seconds, by the `Date` of an answer that this clock saw asked and
-/// received. A `Date` is cut to whole seconds (RFC 9110, 5.6.7). Of all values that fit, this is the one nearest
-/// to 0.
+/// How far the local clock is ahead of a server's clock, in seconds. The local clock saw the question at `asked`
+/// and the answer at `received`; `date` is the answer's `Date`. A `Date` is cut to whole seconds (RFC 9110,
+/// 5.6.7), so several values fit. The function returns the value nearest to 0.
 #[must_use]
 pub fn ahead_seconds(asked: f64, received: f64, date: f64) -> f64 {
     let (least, most) = (asked - (date + 1.0), received - date);
     if least > 0.0 { least } else { most.min(0.0) }
 }
 
-/// Unix seconds of an HTTP `Date` header; `None` where it is none.
+/// Unix seconds of an HTTP `Date` header; `None` if the text is no date.
 #[must_use]
 pub fn http_date(text: &str) -> Option<f64> {
     let date = jiff::fmt::rfc2822::parse(text).ok()?;
     Some(unix_seconds(date.timestamp()))
 }
 
-/// A timestamp; `None` outside the calendar.
+/// A timestamp from Unix seconds; `None` if the time is outside the calendar.
 #[must_use]
 pub fn timestamp(unix_seconds: f64) -> Option<Timestamp> {
     jiff::SignedDuration::try_from_secs_f64(unix_seconds)

@@ -1,7 +1,7 @@
-//! The operator's tests as one program: each of its own would be compiled and linked with all of the
-//! Kubernetes client again.
+//! One program holds all of the operator's tests. With one program per file, cargo would compile and link the
+//! Kubernetes client again for each file.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+#![allow(clippy::unwrap_used, reason = "an unwrap in a helper fails the test")]
 
 mod batch;
 mod boards;
@@ -9,9 +9,9 @@ mod cel;
 mod check;
 mod common;
 mod crd;
-mod export;
 mod identity;
 mod kstatus;
+mod layers;
 mod life;
 mod plan_attempt;
 mod plan_points;
@@ -41,9 +41,9 @@ mod verdict_sweep;
 mod verdict_sweep_errors;
 mod workloads;
 
-/// Without a line above, a file's tests would not be run.
+/// Without its `mod` line above, a file's tests would not run.
 #[test]
-fn every_file_beside_this_one_is_part_of_it() {
+fn every_test_file_is_a_module_of_this_program() {
     let this = include_str!("all.rs");
     let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap();
     for file in files {

@@ -1,6 +1,7 @@
-//! The rules by which the API server refuses a spec, tried without one: each has a spec that breaks
-//! it, with its message, and one just inside. The rule of `load.rate` alone uses a function (`type`)
-//! that only an API server has; it is left to the tests on a cluster.
+//! The rules by which the API server refuses a spec, evaluated without an API server. For each rule, a test
+//! has a spec that breaks the rule, the rule's message, and a spec just inside the limit. The rule of
+//! `load.rate` uses the function `type`, which only an API server has. The tests on a cluster cover that
+//! rule.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ fn schema<K: CustomResourceExt>() -> Value {
     schema
 }
 
-/// The messages that the API server would answer with.
+/// The messages of the rules that the object breaks.
 fn refusals(schema: &Value, object: &Value, earlier: Option<&Value>) -> Vec<String> {
     match Validator::new().validate(schema, object, earlier) {
         Ok(()) => Vec::new(),
@@ -37,7 +38,7 @@ fn put(object: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// What is null the API server takes for absent.
+/// The API server treats null as absent.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(without_nulls),
@@ -58,7 +59,7 @@ fn benchmark(changes: &[(&str, Value)]) -> Value {
     object
 }
 
-/// The first change breaks the rule, the second keeps it.
+/// `broken` breaks the rule, `kept` satisfies the rule.
 #[track_caller]
 fn rule(message: &str, broken: &[(&str, Value)], kept: &[(&str, Value)]) {
     let schema = schema::<FrugalityBenchmark>();
@@ -71,7 +72,7 @@ fn rule(message: &str, broken: &[(&str, Value)], kept: &[(&str, Value)]) {
     assert!(told.is_empty(), "{kept:?} is answered with {told:?}");
 }
 
-/// Names of two candidates; the first is that of the smallest benchmark.
+/// Names of two candidates. The smallest benchmark has the first one.
 const SERVER: &str = "server";
 const BEFORE: &str = "before";
 
@@ -79,14 +80,15 @@ fn candidate(name: &str) -> Value {
     json!({"name": name, "image": "example.org/server:1"})
 }
 
-/// A database with some field of its own.
+/// A database with this field set.
 fn database(field: &str, value: Value) -> [(&'static str, Value); 1] {
     let mut database = json!({"seed": {"contacts": 10}});
     database[field] = value;
     [("spec/database", database)]
 }
 
-/// A duration from `least` to `most`, both allowed.
+/// Checks both limits of a duration. `least` and `most` each hold a value just outside and the limit, which
+/// is allowed.
 fn duration_rule(message: &str, path: &str, least: [&str; 2], most: [&str; 2]) {
     for [outside, inside] in [least, most] {
         let long = ("spec/deadline", json!("336h"));
@@ -105,7 +107,7 @@ fn the_smallest_benchmark_is_accepted() {
 }
 
 #[test]
-fn names_leave_room_for_what_is_made_from_them() {
+fn names_leave_room_for_derived_names() {
     let message = "metadata.name must be a DNS label of at most 30 characters";
     let name = |text: &str| [("metadata/name", json!(text))];
     rule(message, &name(&"a".repeat(31)), &name(&"a".repeat(30)));
@@ -114,7 +116,7 @@ fn names_leave_room_for_what_is_made_from_them() {
 }
 
 #[test]
-fn a_backend_has_a_name_of_its_own() {
+fn a_backend_has_another_name_and_valid_fields() {
     let of = |name: &str| {
         let backend = candidate(name);
         [("spec/candidates/0/backends", json!([backend]))]
@@ -185,7 +187,7 @@ fn looks_ascend_and_end_with_the_blocks() {
         rule(message, &of(bad), &of(good.clone()));
     }
     let message = "trials.looks must end with trials.blocks";
-    // 10 is also what stands there when blocks are left out.
+    // 10 is also the default of `blocks`, which the API server fills in. The rule therefore accepts 10.
     let left_out = json!({"blocks": 10, "looks": [10, 15, 20]});
     let other = json!({"blocks": 15, "looks": [10, 15, 20]});
     rule(message, &of(other.clone()), &of(good));
@@ -209,7 +211,7 @@ fn every_connection_has_two_requests_at_least() {
 }
 
 #[test]
-fn blocks_have_three_digits_and_the_status_has_an_end() {
+fn the_size_of_a_sweep_is_limited() {
     let points = |connections: i32, trials: Value, candidates: usize| {
         let names = (1..candidates).map(|number| format!("c{number}"));
         let others: Vec<Value> = names.map(|name| candidate(&name)).collect();
@@ -293,7 +295,7 @@ fn the_control_is_a_candidate() {
 }
 
 #[test]
-fn a_ratio_has_another_candidate() {
+fn a_ratio_needs_another_candidate() {
     let of = |budget: Value| {
         [
             ("spec/candidates", json!([SERVER, BEFORE].map(candidate))),
@@ -378,7 +380,7 @@ fn an_error_ratio_is_a_share() {
 }
 
 #[test]
-fn what_all_candidates_are_given_alike_is_not_theirs_to_set() {
+fn candidates_must_not_set_the_operators_variables() {
     let of = |name: &str| {
         [(
             "spec/candidates/0/env",
@@ -421,7 +423,7 @@ fn the_database_image_names_its_version() {
 }
 
 #[test]
-fn the_database_can_give_the_right_to_a_checkpoint() {
+fn the_database_is_postgresql_15_or_later() {
     let message = "database.image must be PostgreSQL 15 or later";
     for (old, new) in [
         ("example.org/postgresql:14", "example.org/postgresql:15"),
@@ -440,7 +442,7 @@ fn the_database_can_give_the_right_to_a_checkpoint() {
 }
 
 #[test]
-fn only_settings_that_change_speed_are_parameters_in_one_spelling() {
+fn only_allowed_parameters_in_lower_case_are_accepted() {
     for name in [
         "port",
         "Port",
@@ -466,7 +468,7 @@ fn only_settings_that_change_speed_are_parameters_in_one_spelling() {
 }
 
 #[test]
-fn every_parameter_that_is_allowed_is_explained_and_spelled_in_small_letters() {
+fn every_allowed_parameter_is_explained_and_in_lower_case() {
     let mut schema = schema::<FrugalityBenchmark>();
     let of = "/properties/spec/properties/database/properties/parameters/description";
     let explained = schema.pointer_mut(of).unwrap().take();
@@ -492,7 +494,7 @@ fn every_parameter_that_is_allowed_is_explained_and_spelled_in_small_letters() {
 }
 
 #[test]
-fn what_one_provider_has_the_other_has_not() {
+fn fields_of_one_provider_are_refused_for_the_other() {
     let of = |provider: &str, field: &str, value: Value| {
         let mut changes = database(field, value);
         changes[0].1["provider"] = json!(provider);
@@ -542,7 +544,7 @@ fn the_database_has_connections_for_the_pool() {
     };
     let message = "database.parameters.max_connections leaves too few";
     rule(message, &of("29"), &of("30"));
-    // What is no number is PostgreSQL's to refuse.
+    // PostgreSQL refuses a value that is not a number. The rule does not.
     rule(message, &of("5"), &of("many"));
 }
 
@@ -564,7 +566,7 @@ fn an_image_is_a_name() {
 }
 
 #[test]
-fn paths_are_paths() {
+fn paths_contain_no_host_and_no_blanks() {
     let readiness = |path: &str| [("spec/candidates/0/readinessPath", json!(path))];
     let request = |path: &str| [("spec/request/path", json!(path))];
     for wrong in ["healthz", "http://server/healthz", "/health z"] {
@@ -582,7 +584,7 @@ fn paths_are_paths() {
 }
 
 #[test]
-fn the_connection_is_the_injectors() {
+fn headers_of_the_connection_are_refused() {
     let of = |name: &str| {
         [(
             "spec/request/headers",
@@ -599,7 +601,7 @@ fn the_connection_is_the_injectors() {
 }
 
 #[test]
-fn a_header_is_what_http_transports() {
+fn a_header_value_has_no_blanks_at_its_ends() {
     let of = |value: &str| {
         [(
             "spec/request/headers",
@@ -620,7 +622,7 @@ fn a_header_is_what_http_transports() {
 }
 
 #[test]
-fn no_more_is_set_aside_than_allowed() {
+fn resource_requests_do_not_exceed_the_limits() {
     let of = |requests: Value, limits: Value| {
         [(
             "spec/candidates/0/resources",
@@ -662,7 +664,7 @@ fn a_number_of_requests_fills_a_window() {
 }
 
 #[test]
-fn a_rate_lets_its_budget_be_met() {
+fn a_budget_above_the_rate_is_refused() {
     let of = |rate: Value, least: &str| {
         [
             ("spec/load", json!({"rate": rate})),
@@ -696,7 +698,7 @@ fn the_injector_is_not_put_on_the_measured_node() {
 
 #[test]
 fn the_deadline_is_longer_than_the_trials() {
-    // Two candidates and a control, 6 blocks, each 9 + 10 + 30 + 20 s: 1242 s.
+    // Two candidates and a control, 6 blocks, 9 + 10 + 30 + 20 s per trial: 1242 s.
     let of = |deadline: &str, trials: Value| {
         let mut trials = trials;
         trials["control"] = json!("server");
@@ -711,7 +713,7 @@ fn the_deadline_is_longer_than_the_trials() {
     let message = "spec.deadline is shorter than the trials must take";
     let six = || json!({"blocks": 6});
     rule(message, &of("1241s", six()), &of("1242s", six()));
-    // At every point of a sweep, unless it may end at the first one.
+    // The trials at every point count, unless errors may end the sweep at its first point.
     let at = |deadline: &str, sweep: Value| {
         let mut of = of(deadline, six());
         of[1].1 = json!({"duration": "20s", "warmUp": "10s", "sweep": sweep});
@@ -723,10 +725,11 @@ fn the_deadline_is_longer_than_the_trials() {
     rule(message, &at("3725s", replicas()), &at("3726s", replicas()));
     let some = || json!({"connections": [1, 2, 4], "maxErrorRatio": "0.01"});
     rule(message, &at("1241s", some()), &at("1242s", some()));
-    // It may end at the first look.
+    // The run may end at the first look.
     let looks = || json!({"looks": [6, 50]});
     rule(message, &of("1241s", looks()), &of("1242s", looks()));
-    // A number of requests takes at least the shortest window; without either it is a minute.
+    // A number of requests takes at least the shortest window. Without `requests` and `duration`, the window
+    // is one minute.
     let mut requests = of("1241s", six());
     requests[1].1 = json!({"requests": 1000});
     let mut longer = requests.clone();
@@ -740,7 +743,7 @@ fn the_deadline_is_longer_than_the_trials() {
 }
 
 #[test]
-fn a_user_is_told_of_twenty_kinds_of_nonsense_and_more() {
+fn the_crd_has_at_least_twenty_rules() {
     let mut kinds = std::collections::BTreeSet::new();
     collect(&schema::<FrugalityBenchmark>(), &mut |message| {
         kinds.insert(message.to_owned());
@@ -762,7 +765,7 @@ fn a_database_is_filled_in_one_way() {
 }
 
 #[test]
-fn costs_are_of_something() {
+fn costs_are_neither_empty_nor_zero() {
     let money = |node: &str| json!({"currency": "EUR", "node": node, "perKilowattHour": "0"});
     let carbon = |node: &str| json!({"nodeGrams": node, "gramsPerKilowattHour": "0"});
     let of = |lifetime: &str, name: &str, costs: Value| {
@@ -796,7 +799,7 @@ fn costs_are_of_something() {
 }
 
 #[test]
-fn boards_are_of_candidates_without_a_database() {
+fn candidates_with_boards_have_no_database() {
     let board = |selector: Value| {
         let mut board = candidate(SERVER);
         board["measuredNodeSelector"] = selector;
@@ -806,7 +809,7 @@ fn boards_are_of_candidates_without_a_database() {
     let pi = || json!({"kubernetes.io/hostname": "pi-5"});
     let [contacts] = database("seed", json!({"contacts": 10}));
     rule(
-        "a database is on one node, beside its candidates",
+        "a database runs on one node, together with its candidates",
         &[of(board(pi())), contacts],
         &[of(board(pi()))],
     );
@@ -823,14 +826,14 @@ fn boards_are_of_candidates_without_a_database() {
         [of(candidate)]
     };
     rule(
-        "a candidate's costs are those of a node of its own",
+        "a candidate's costs need a node of its own",
         &priced(candidate(SERVER)),
         &priced(board(pi())),
     );
 }
 
 #[test]
-fn the_deadline_leaves_time() {
+fn the_deadline_has_limits() {
     let message = "spec.deadline must be from 1m to 336h";
     let of = |deadline: &str| {
         [
@@ -845,7 +848,7 @@ fn the_deadline_leaves_time() {
 }
 
 #[test]
-fn an_ended_benchmark_is_kept_for_a_minute_to_a_year_or_for_good() {
+fn the_time_to_live_is_from_a_minute_to_a_year() {
     let of = |time: &str| [("spec/ttlAfterFinished", json!(time))];
     let message = "spec.ttlAfterFinished must be from 1m to 8784h";
     rule(message, &of("8785h"), &of("8784h"));
@@ -853,7 +856,7 @@ fn an_ended_benchmark_is_kept_for_a_minute_to_a_year_or_for_good() {
 }
 
 #[test]
-fn the_nodes_energy_is_not_the_candidates_alone() {
+fn the_candidate_boundary_needs_attributed_energy() {
     let of = |figure: Value| {
         let mut energy = json!({"boundary": "Candidate"});
         if figure.is_string() {
@@ -926,7 +929,7 @@ fn a_body_goes_with_a_method_that_has_one() {
     }
 }
 
-/// Changes that put a script in the place of the request.
+/// Changes that replace the request by a script.
 fn scripted<'a>(scenario: Value, load: Value) -> Vec<(&'a str, Value)> {
     vec![
         ("spec/request", Value::Null),
@@ -938,7 +941,7 @@ fn scripted<'a>(scenario: Value, load: Value) -> Vec<(&'a str, Value)> {
 const SCRIPT: &str = "export default () => {};";
 
 #[test]
-fn something_is_asked_and_one_thing_only() {
+fn a_spec_needs_exactly_one_of_request_scenario_and_batch() {
     let message = "spec needs one of request";
     let scenario = json!({"script": SCRIPT});
     let kept = scripted(scenario.clone(), json!({}));
@@ -947,7 +950,7 @@ fn something_is_asked_and_one_thing_only() {
 }
 
 #[test]
-fn all_of_a_script_is_in_the_benchmark() {
+fn a_script_imports_nothing_from_the_network() {
     let message = "scenario.script imports from the network";
     let of = |line: &str| {
         let script = format!("{line}\n{SCRIPT}");
@@ -977,7 +980,7 @@ fn a_script_has_a_cycle() {
 }
 
 #[test]
-fn cycles_are_not_single_requests() {
+fn a_script_excludes_a_number_of_requests() {
     let of = |load: Value| scripted(json!({"script": SCRIPT}), load);
     rule(
         "load.requests counts single requests",
@@ -987,7 +990,7 @@ fn cycles_are_not_single_requests() {
 }
 
 #[test]
-fn open_arrivals_are_of_single_requests_at_a_rate() {
+fn open_arrivals_need_single_requests_at_a_rate() {
     let of = |load: Value| vec![("spec/load", load)];
     let message = "load.arrivals: Open sends requests at a rate for some time";
     let open = |rate: Value| json!({"arrivals": "Open", "rate": rate, "duration": "20s"});
@@ -1025,7 +1028,7 @@ fn agents_join_within_the_warm_up() {
     rule(message, &of("500ms", "10s"), &of("1s", "10s"));
 }
 
-/// Changes that make a program of the candidate.
+/// Changes that replace the request by a program of the candidate.
 fn executed<'a>(batch: Value, load: Value, changes: &Value) -> Vec<(&'a str, Value)> {
     let mut candidate = json!({"name": "rust", "image": "x", "command": ["stockfish"]});
     for (name, value) in changes.as_object().unwrap() {
@@ -1076,7 +1079,7 @@ fn there_is_one_execution_at_a_time() {
 }
 
 #[test]
-fn what_is_executed_is_one_program() {
+fn a_batch_needs_a_command_in_one_pod() {
     let of = |changes: Value| executed(json!({}), json!({"connections": 1}), &changes);
     let message = "with a batch every candidate needs command";
     rule(message, &of(json!({"command": []})), &of(json!({})));
@@ -1154,7 +1157,7 @@ fn an_entry_that_has_an_outcome_is_final() {
 }
 
 #[test]
-fn no_rule_is_untried() {
+fn every_rule_is_tested() {
     let text = include_str!("cel.rs");
     let mut untried = Vec::new();
     for schema in [schema::<FrugalityBenchmark>(), schema::<FrugalityTrial>()] {

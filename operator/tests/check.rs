@@ -1,4 +1,4 @@
-//! What `helm test` says of the resources that an API server describes.
+//! The report of `helm test` about the resources that an API server describes.
 
 use frugality_operator::{
     crd::definitions,
@@ -6,7 +6,7 @@ use frugality_operator::{
 };
 use serde_json::{Value, json};
 
-/// As an API server describes this version's definitions.
+/// This version's definitions in the form in which an API server describes them.
 fn described() -> Value {
     let schemas: serde_json::Map<String, Value> = definitions()
         .into_iter()
@@ -59,7 +59,7 @@ fn fields_that_an_older_definition_lacks_are_named() {
     candidate.as_object_mut().unwrap().remove("env").unwrap();
     spec.as_object_mut().unwrap().remove("budgets").unwrap();
     let Err(CheckError::Outdated { kind, fields }) = knows_this_version(&document) else {
-        panic!("an older definition is taken for this one");
+        panic!("an older definition passes as this version");
     };
     assert_eq!(kind, "FrugalityBenchmark");
     assert_eq!(fields, ["spec.budgets", "spec.candidates.env"]);

@@ -1,13 +1,11 @@
-//! The CRDs: what the cluster is given is what the types say, and what a user writes is read so.
+//! The CRDs: their files match the types, and the types read the YAML that a user writes.
 
 use std::path::{Path, PathBuf};
 
 use frugality_operator::{
     api::{Boundary, Decimal, FrugalityBenchmark, FrugalityBenchmarkSpec, Method},
-    crd::{bare_definitions, definitions, to_yaml},
+    crd::{definitions, to_yaml},
     plan::settings::Settings,
-    reference::markdown,
-    summary::summary,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Deserialize;
@@ -27,24 +25,13 @@ fn the_files_are_what_the_types_generate() {
             let file = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(
                 file == to_yaml(&definition).unwrap(),
-                "{folder}/{name} is not what the types generate: run `make generate`"
+                "{folder}/{name} differs from the types: run `make generate`"
             );
         }
     }
 }
 
-#[test]
-fn the_reference_is_what_the_types_generate() {
-    let definitions = bare_definitions();
-    let generated = markdown(definitions.iter().map(|(_, definition)| definition));
-    let file = std::fs::read_to_string(root().join("docs/api.md")).unwrap_or_default();
-    assert!(
-        file == generated,
-        "docs/api.md is not what the types generate: run `make generate`"
-    );
-}
-
-/// Every schema of a tree, with its path.
+/// Visits every schema of a tree, with its path.
 fn walk(path: &str, schema: &Value, visit: &mut dyn FnMut(&str, &Value)) {
     visit(path, schema);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -104,7 +91,7 @@ fn everything_that_a_user_writes_is_bounded() {
 }
 
 #[test]
-fn whole_numbers_that_a_user_writes_have_a_least_value() {
+fn whole_numbers_that_a_user_writes_have_a_minimum() {
     let mut unbounded = Vec::new();
     let (file, schema) = &schemas()[0];
     walk(
@@ -147,7 +134,7 @@ fn every_field_that_a_user_writes_is_described() {
 }
 
 #[test]
-fn explain_tells_defaults_limits_and_rules() {
+fn explain_shows_defaults_limits_and_rules() {
     let (_, schema) = schemas().remove(0);
     let spec = &schema["properties"]["spec"]["properties"];
     let told = |schema: &Value| schema["description"].as_str().unwrap().to_owned();
@@ -174,7 +161,7 @@ fn explain_tells_defaults_limits_and_rules() {
 }
 
 #[test]
-fn explain_breaks_the_lines_itself() {
+fn descriptions_contain_no_line_breaks() {
     let mut broken = Vec::new();
     for (file, schema) in schemas() {
         walk("", &schema, &mut |path, schema| {
@@ -188,7 +175,7 @@ fn explain_breaks_the_lines_itself() {
 }
 
 #[test]
-fn the_columns_answer_the_question() {
+fn the_columns_show_existing_fields() {
     let columns = |index: usize| -> Vec<(String, String)> {
         let (_, definition) = &definitions()[index];
         definition.spec.versions[0]
@@ -228,7 +215,7 @@ fn the_columns_answer_the_question() {
             "Age"
         ]
     );
-    // Each shows a field that exists.
+    // Each column shows a field that exists.
     for (columns, (file, schema)) in [benchmark, trial].iter().zip(schemas()) {
         for (name, path) in columns.iter().filter(|(name, _)| name != "Age") {
             let field = path
@@ -258,22 +245,21 @@ fn the_status_is_a_subresource_and_the_short_names_are_short() {
     }
 }
 
-/// Tools that know kstatus take an object without a status for one that is ready.
+/// Tools that know kstatus treat an object without a status as ready.
 #[test]
-fn a_benchmark_that_nobody_has_seen_says_so() {
+fn a_new_benchmark_is_marked_as_unseen() {
     let (_, schema) = schemas().remove(0);
     let status = &schema["properties"]["status"];
     assert_eq!(status["default"], json!({"observedGeneration": -1}));
     let seen = two();
     assert_eq!(seen.status.as_ref().unwrap().observed_generation, Some(-1));
-    assert_eq!(seen.told(), None);
-    assert_eq!(summary(&seen), "two: not seen by the operator yet\n");
+    assert_eq!(seen.current_status(), None);
 }
 
-/// `kubectl apply` compares lists as wholes: one that the API server has filled in is never that of the file, and an
-/// unchanged file would be `configured`.
+/// `kubectl apply` compares whole lists. If the API server filled in a default, the list would never equal
+/// the list in the file. kubectl would then report an unchanged file as `configured`.
 #[test]
-fn what_a_user_writes_into_a_list_stays_as_it_is() {
+fn fields_in_lists_have_no_defaults() {
     let (_, schema) = schemas().remove(0);
     let mut filled = Vec::new();
     walk(
@@ -318,7 +304,7 @@ fn decimals_are_written_as_numbers() {
     );
 }
 
-/// Of the one benchmark in a file.
+/// The spec of the only benchmark in a file.
 fn spec(path: &Path) -> FrugalityBenchmarkSpec {
     let mut all = specs(path);
     assert_eq!(all.len(), 1, "{}", path.display());
@@ -369,7 +355,7 @@ fn the_smallest_benchmark_has_the_documented_defaults() {
     assert_eq!(settings.points[0].name, "c4-max");
 }
 
-/// Fields that a schema requires and a value lacks, by path.
+/// Paths of the fields that a schema requires and a value lacks.
 fn lacking(path: &str, schema: &Value, value: &Value) -> Vec<String> {
     if let Value::Array(items) = value {
         let of_item = |item| lacking(&format!("{path}[]"), &schema["items"], item);
@@ -387,9 +373,9 @@ fn lacking(path: &str, schema: &Value, value: &Value) -> Vec<String> {
     lacked
 }
 
-/// As the API server sees it, before any type of ours does.
+/// The object as the API server sees it, before our types read it.
 #[test]
-fn the_smallest_benchmark_has_all_that_is_required() {
+fn the_smallest_benchmark_has_all_required_fields() {
     let text = include_str!("fixtures/smallest.yaml");
     let benchmark: Value = serde_yaml::from_str(text).unwrap();
     let [(_, definition), _] = definitions();
@@ -416,7 +402,7 @@ fn at_a_fixed_rate_net_energy_decides() {
 }
 
 #[test]
-fn the_crds_own_defaults_are_those_of_the_types() {
+fn the_crds_defaults_equal_the_types_defaults() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smallest.yaml");
     let filled = serde_json::to_value(spec(&path)).unwrap();
     let (_, schema) = &schemas()[0];
@@ -465,7 +451,7 @@ fn a_field_that_does_not_exist_is_refused_by_name() {
 }
 
 #[test]
-fn a_record_may_be_written_bit_by_bit() {
+fn no_field_of_a_status_is_required() {
     for (file, schema) in schemas() {
         let required = &schema["properties"]["status"]["required"];
         assert!(required.is_null(), "{file}: status requires {required}");

@@ -1,5 +1,5 @@
-//! What kstatus' own code is asked about (`tests/kstatus`): the benchmark in each of its states, as the API server
-//! has it.
+//! The benchmark in each of its states, as the API server stores it. `tests/kstatus` runs kstatus' code on
+//! these states.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::common::{
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/kstatus/states.json");
 
-/// What kstatus looks at. Words and figures are left out: they change more often.
+/// The fields that kstatus reads. Messages and figures are left out, because they change more often.
 fn object(benchmark: &FrugalityBenchmark) -> Value {
     let status = benchmark.status.as_ref();
     let mut conditions = json!(status.map(|status| &status.conditions).unwrap());
@@ -45,7 +45,7 @@ fn with(benchmark: &FrugalityBenchmark, status: FrugalityBenchmarkStatus) -> Fru
     }
 }
 
-/// Judged by a limit on `rust`.
+/// A benchmark that is judged by a limit on `rust`.
 fn limited(joules: &str) -> FrugalityBenchmark {
     let benchmark = budgets(&json!({ "maxJoulesPerRequest": joules }));
     let plan = status(&benchmark, usual);
@@ -92,7 +92,7 @@ fn states() -> BTreeMap<String, FrugalityBenchmark> {
     ]
     .map(|(name, benchmark)| (name.to_owned(), benchmark))
     .into();
-    // The verdicts by their own names.
+    // An ended state is named after its verdict.
     for ended in [
         limited("9"),
         limited("0.001"),
@@ -108,7 +108,7 @@ fn states() -> BTreeMap<String, FrugalityBenchmark> {
 }
 
 #[test]
-fn the_states_that_kstatus_is_asked_about_are_the_operators() {
+fn the_states_for_kstatus_match_the_operator() {
     let states: BTreeMap<String, Value> = states()
         .into_iter()
         .map(|(name, benchmark)| (name, object(&benchmark)))
@@ -120,6 +120,6 @@ fn the_states_that_kstatus_is_asked_about_are_the_operators() {
     }
     assert!(
         std::fs::read_to_string(FILE).unwrap_or_default() == text,
-        "tests/kstatus/states.json is not what the operator writes: run this test with INSTA_UPDATE=always"
+        "tests/kstatus/states.json differs from what the operator writes: run this test with INSTA_UPDATE=always"
     );
 }

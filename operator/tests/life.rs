@@ -1,5 +1,5 @@
-//! Life with a benchmark: suspended and resumed, run again, deleted after its time, its past verdicts,
-//! how long it goes on, and what its events say.
+//! The life of a benchmark: suspend and resume, run again, deletion after its time to live, past verdicts,
+//! time left and events.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ fn second() -> FrugalityBenchmark {
 // ---- suspend and resume ---------------------------------------------------------------------------
 
 #[test]
-fn one_that_is_created_suspended_never_starts() {
+fn a_benchmark_created_suspended_does_not_start() {
     let mut world = World::new([two_with(&SUSPEND)]);
     while world.now < T0 + 7.0 * 3600.0 {
         world.wait();
@@ -96,7 +96,7 @@ fn neither_suspending_nor_a_time_to_live_is_part_of_the_run() {
     }
 }
 
-/// No block that counts has trials of before and of after the suspension.
+/// Asserts that no block that counts has trials from both before and after the suspension.
 #[track_caller]
 fn assert_blocks_are_whole(world: &World, suspended_at: f64) {
     let counted: Vec<_> = measured(world, 0);
@@ -111,9 +111,9 @@ fn assert_blocks_are_whole(world: &World, suspended_at: f64) {
     }
 }
 
-/// Suspends at every pass of a whole run (a sample of them), resumes hours later, and goes on to the end.
+/// Suspends at a sample of the passes of a whole run, resumes hours later, and runs to the end.
 #[test]
-fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
+fn a_run_suspended_at_any_pass_ends_with_the_true_figures() {
     let mut world = World::new([two()]);
     let (mut passes, mut with_voids, mut between) = (0, 0, 0);
     while !world.is_over() {
@@ -133,7 +133,7 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         paused.wait();
         paused.pass(0);
         let suspended_at = paused.now;
-        // The block in hand becomes void first; the nodes are given back soon.
+        // The operator first makes the current block void, and soon gives the nodes back.
         if reason_of(&paused, 0) == Reason::Measuring.as_str() {
             paused.wait();
             paused.pass(0);
@@ -142,7 +142,11 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
         paused.run_until("rest", |world| is_at_rest(world, 0));
         assert!(paused.now - suspended_at < 10.0);
         assert!(paused.slots[0].watch.is_empty());
-        assert_eq!(measured(&paused, 0).len(), before, "nothing is unmeasured");
+        assert_eq!(
+            measured(&paused, 0).len(),
+            before,
+            "no measured trial is lost"
+        );
         paused.advance_to(paused.now + 9000.0);
         paused.edit(0, &RESUME);
         paused.run_to_end();
@@ -156,10 +160,14 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
                     .iter()
                     .all(|(reason, _)| reason == Reason::Suspended.as_str())
         );
-        assert_eq!(voids.len(), status(&paused, 0).notes.len(), "it is told");
+        assert_eq!(
+            voids.len(),
+            status(&paused, 0).notes.len(),
+            "a note reports the void"
+        );
         with_voids += voids.len();
         between += usize::from(!voids.is_empty() && !had_open);
-        // The run is the same one: what was measured is not measured again, but for one block.
+        // The run stays the same, so the operator measures at most one block again.
         assert!(measured(&paused, 0).len() <= 11);
     }
     println!(
@@ -169,7 +177,7 @@ fn whenever_it_is_suspended_it_goes_on_to_the_true_figures() {
 }
 
 #[test]
-fn suspending_uses_up_no_attempt() {
+fn a_suspension_uses_up_no_attempt() {
     let mut world = World::new([two_with(&[("/trials/maxAttempts", json!(1))])]);
     for pause in 1..=3 {
         world.run_until("a load", |world| world.loads.len() >= pause);
@@ -202,7 +210,7 @@ fn a_void_of_another_cause_still_counts_after_a_suspension() {
 }
 
 #[test]
-fn while_one_is_suspended_the_others_go_on() {
+fn other_benchmarks_run_while_one_is_suspended() {
     let mut world = World::new([two(), second()]);
     let uid = |slot: usize| world.slots[slot].benchmark.uid().unwrap();
     let uids = [uid(0), uid(1)];
@@ -223,10 +231,10 @@ fn while_one_is_suspended_the_others_go_on() {
 }
 
 #[test]
-fn one_in_the_queue_lets_the_younger_ones_past() {
+fn a_suspended_benchmark_in_the_queue_blocks_no_other() {
     let mut world = World::new([two(), second()]);
     world.run_until("a queue", |world| {
-        (0..2).all(|slot| world.slots[slot].benchmark.told().is_some())
+        (0..2).all(|slot| world.slots[slot].benchmark.current_status().is_some())
             && (0..2).any(|slot| reason_of(world, slot) == Reason::Measuring.as_str())
     });
     let waits = (0..2).find(|slot| reason_of(&world, *slot) == Reason::Queued.as_str());
@@ -244,7 +252,7 @@ fn one_in_the_queue_lets_the_younger_ones_past() {
 }
 
 #[test]
-fn the_deadline_counts_anew_after_a_suspension() {
+fn the_deadline_starts_again_after_a_suspension() {
     let mut world = World::new([two()]);
     world.run_until("some trials", |world| measured(world, 0).len() == 4);
     world.edit(0, &SUSPEND);
@@ -267,9 +275,10 @@ fn an_ended_run_stays_ended() {
     assert_truth(status(&world, 0));
 }
 
-/// Whoever resumes before all is gone must not be measured on what is on its way out.
+/// A user may resume before all objects are gone. The operator must not measure next to objects that still
+/// terminate.
 #[test]
-fn a_quick_change_of_mind_waits_for_what_is_leaving() {
+fn a_quick_resume_waits_until_the_old_objects_are_gone() {
     let mut world = World::new([two()]);
     world.run_until("some trials", |world| measured(world, 0).len() == 3);
     world.run_until("a load", |world| world.loads.len() == 4);
@@ -289,7 +298,7 @@ fn a_quick_change_of_mind_waits_for_what_is_leaving() {
 }
 
 #[test]
-fn an_operator_that_dies_while_it_suspends_is_no_harm() {
+fn an_operator_that_dies_while_it_suspends_does_no_harm() {
     let mut world = World::new([two()]);
     world.run_until("a load", |world| world.loads.len() == 3);
     world.edit(0, &SUSPEND);
@@ -319,15 +328,15 @@ fn an_ended_benchmark_is_deleted_after_its_time_and_not_before() {
     world.run_to_end();
     let complete = status(&world, 0).conditions[0].clone();
     let ended = unix_seconds(complete.last_transition_time.0);
-    world.run_until("its time", |world| world.slots[0].gone);
+    world.run_until("the deletion", |world| world.slots[0].gone);
     let age = world.now - ended;
     assert!((600.0..602.0).contains(&age), "{age}");
     assert!(is_at_rest(&world, 0));
 }
 
-/// An end is dated by the last entry of the ledger, and may be told much later.
+/// The last ledger entry gives the time of the end. The operator may report the end much later.
 #[test]
-fn an_end_can_be_read_for_a_minute_however_late_it_is_told() {
+fn a_late_verdict_stays_readable_for_a_minute() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
     world.run_to_end();
     world.slots[0].benchmark.status = None;
@@ -335,13 +344,13 @@ fn an_end_can_be_read_for_a_minute_however_late_it_is_told() {
     world.advance_to(world.now + 10_000.0);
     world.pass(0);
     let told = world.now;
-    world.run_until("its time", |world| world.slots[0].gone);
+    world.run_until("the deletion", |world| world.slots[0].gone);
     let read_for = world.now - told;
     assert!((60.0..70.0).contains(&read_for), "{read_for}");
 }
 
 #[test]
-fn without_a_time_to_live_it_is_kept() {
+fn a_benchmark_without_a_time_to_live_is_kept() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let end = world.now;
@@ -352,7 +361,7 @@ fn without_a_time_to_live_it_is_kept() {
 }
 
 #[test]
-fn neither_a_running_nor_a_suspended_one_is_deleted() {
+fn running_and_suspended_benchmarks_are_not_deleted() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
     world.run_until("some trials", |world| measured(world, 0).len() == 4);
     world.edit(0, &SUSPEND);
@@ -361,12 +370,12 @@ fn neither_a_running_nor_a_suspended_one_is_deleted() {
     assert!(!world.slots[0].gone);
     world.edit(0, &RESUME);
     world.run_until("the end", |world| world.slots[0].gone);
-    // People were told before it went.
+    // The status showed the verdict before the deletion.
     assert_truth(status(&world, 0));
 }
 
 #[test]
-fn an_edit_at_the_last_moment_keeps_it() {
+fn an_edit_at_the_last_moment_prevents_the_deletion() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("10m"))])]);
     world.run_to_end();
     let late = loop {
@@ -386,7 +395,7 @@ fn an_edit_at_the_last_moment_keeps_it() {
 }
 
 #[test]
-fn one_whose_ledger_cannot_be_read_is_kept() {
+fn a_benchmark_whose_ledger_cannot_be_read_is_kept() {
     let mut world = World::new([two_with(&[("/ttlAfterFinished", json!("1m"))])]);
     world.run_to_end();
     let at = world.now + 3600.0;
@@ -407,7 +416,6 @@ fn history(world: &World) -> &[PastVerdict] {
     &status(world, 0).history
 }
 
-/// Runs again to the end.
 fn rerun(world: &mut World, token: i64) {
     world.run_again(0, token);
     world.wait();
@@ -415,7 +423,7 @@ fn rerun(world: &mut World, token: i64) {
     world.run_to_end();
 }
 
-/// A run that ends early, as an error.
+/// Makes the run end early with an error.
 fn failing(world: &mut World) {
     world.manner.success_share = 0.0;
 }
@@ -456,13 +464,13 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
 }
 
 #[test]
-fn a_re_run_is_another_generation_and_another_try_of_the_same() {
+fn a_rerun_is_another_generation_and_another_try() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let first = status(&world, 0).clone();
     assert_eq!(first.tries, Some(1));
     world.run_again(0, 2);
-    // `kubectl wait` takes a condition of an earlier generation for none.
+    // `kubectl wait` ignores a condition of an earlier generation.
     let benchmark = &world.slots[0].benchmark;
     let complete = first.end().unwrap();
     assert!(complete.observed_generation < benchmark.metadata.generation);
@@ -486,7 +494,7 @@ fn a_run_that_never_ended_has_no_verdict_to_keep() {
 }
 
 #[test]
-fn a_verdict_that_other_budgets_turned_is_kept() {
+fn a_verdict_that_other_budgets_changed_is_kept() {
     let budget = |joules: &str| {
         let budget = json!([{"candidate": "rust", "maxJoulesPerRequest": joules}]);
         [("/budgets", budget)]
@@ -494,7 +502,7 @@ fn a_verdict_that_other_budgets_turned_is_kept() {
     let mut world = World::new([two_with(&budget("0.001"))]);
     world.run_to_end();
     assert_eq!(status(&world, 0).verdict, Some(Verdict::Fail));
-    // One that turns nothing adds nothing.
+    // An edit that does not change the verdict adds nothing.
     for (joules, verdict, past) in [
         ("0.0011", Verdict::Fail, 0),
         ("9", Verdict::Pass, 1),
@@ -511,7 +519,7 @@ fn a_verdict_that_other_budgets_turned_is_kept() {
 }
 
 #[test]
-fn the_history_has_an_end() {
+fn the_history_keeps_the_last_ten_verdicts() {
     let mut world = World::new([two()]);
     failing(&mut world);
     let mut runs = Vec::new();
@@ -530,7 +538,7 @@ fn the_history_has_an_end() {
 }
 
 #[test]
-fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
+fn the_history_keeps_a_verdict_that_an_edit_changes_or_removes() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let mut benchmark = world.slots[0].benchmark.clone();
@@ -552,9 +560,9 @@ fn an_edit_that_turns_the_winner_or_takes_the_verdict_back_leaves_a_trace() {
     }
 }
 
-/// Whoever edits until the verdict pleases leaves a trace, though the run goes on.
+/// A user who edits until the verdict pleases leaves a trace, although the run continues.
 #[test]
-fn a_verdict_that_an_edit_took_back_is_kept() {
+fn a_verdict_that_an_edit_removed_is_kept() {
     let mut world = World::new([two()]);
     world.manner.meter = None;
     world.run_to_end();
@@ -569,7 +577,7 @@ fn a_verdict_that_an_edit_took_back_is_kept() {
     assert_eq!(
         history(&put_right),
         [],
-        "the cluster has changed, not the wish"
+        "the cluster has changed, not the spec"
     );
     world.edit(0, &SUSPEND);
     world.wait();
@@ -585,13 +593,14 @@ fn a_verdict_that_an_edit_took_back_is_kept() {
 // ---- how long it goes on --------------------------------------------------------------------------
 
 #[test]
-fn the_estimate_tells_how_long_it_takes_and_gets_better() {
+fn the_estimate_of_the_time_left_improves() {
     let mut world = World::new([two()]);
     world.wait();
     world.pass(0);
     let first = status(&world, 0).clone();
-    // Ten attempts of 2 s warm-up, 20 s window, 3 s tail, two idle baselines of 5 s, each after 3 s of
-    // rest, and 10 s around, and 4 s to restore the database; a minute for its start.
+    // Ten attempts: 2 s warm-up, 20 s window, 3 s tail, and two idle baselines of 5 s, each after 3 s of
+    // rest. Each attempt also needs 10 s around these steps and 4 s to restore the database. The database
+    // takes a minute to start.
     assert_eq!(
         first.progress.unwrap().remaining_seconds,
         Some(60 + 10 * 55)
@@ -617,7 +626,7 @@ fn the_estimate_tells_how_long_it_takes_and_gets_better() {
         assert!(error < allowed, "{error} s off after {done} trials");
     }
     assert!(left.windows(2).all(|pair| pair[0] >= pair[1]), "{left:?}");
-    // It is told with the ledger, not with every look.
+    // The operator writes the estimate when the ledger changes, not in every pass.
     ends.dedup_by_key(|(_, end)| *end);
     assert!(ends.len() < 30, "{}", ends.len());
     let status = status(&world, 0);
@@ -653,7 +662,7 @@ fn a_number_of_requests_is_estimated_once_a_trial_was_measured() {
 }
 
 #[test]
-fn while_it_waits_or_rests_no_end_is_told() {
+fn a_waiting_or_suspended_run_has_no_estimated_end() {
     let mut world = World::new([two(), second()]);
     world.run_until("a trial", |world| {
         world.slots.iter().any(|s| !s.trials.is_empty())
@@ -703,7 +712,7 @@ fn the_events_read_like_a_log_of_the_experiment() {
 }
 
 #[test]
-fn who_waits_has_it_in_the_log() {
+fn an_event_reports_that_a_benchmark_waits() {
     let mut world = World::new([two(), second()]);
     world.run_to_end();
     let logs = log(&world, 0) + &log(&world, 1);
@@ -717,8 +726,8 @@ fn an_operator_that_was_restarted_repeats_no_event() {
         world.wait();
         let before = world.slots[0].events.len();
         world.pass(0);
-        // Never in an attempt, which would become void. Before the first one the meter is read anew,
-        // and that is told.
+        // The test does not kill the operator in an attempt, because the attempt would become void. Before
+        // the first attempt, a new operator reads the meter again and publishes an event about it.
         let trials = &world.slots[0].trials;
         let is_between = !trials.is_empty() && trials.iter().all(|t| outcome_of(t).is_some());
         if is_between && world.slots[0].events.len() > before {
@@ -737,7 +746,7 @@ fn an_operator_that_was_restarted_repeats_no_event() {
 }
 
 #[test]
-fn something_that_is_wrong_is_a_warning() {
+fn a_fault_is_a_warning_event() {
     let mut world = World::new([two()]);
     world.manner.meter = None;
     world.run_to_end();

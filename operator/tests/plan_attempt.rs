@@ -1,4 +1,4 @@
-//! One attempt, from fresh pods to its entry in the ledger; and all that makes it void or fail.
+//! One attempt, from fresh pods to its ledger entry, and the causes that make it void or failed.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
     world.advance_to(world.now + 5.0);
     let opening = world.plan(0);
     insta::assert_snapshot!([deleting, opening].each_ref().map(of_plan).join("----\n"));
-    // An injector's pod that outlives its Job could still send load; so could a server's serve it.
+    // An injector's pod that outlives its Job could still send load. A server's pod could still serve that
+    // load.
     for role in [Role::Injector, Role::Candidate] {
         let left = changed(&world, |observed| {
             let mut pod = pod_in(observed, Role::Database).clone();
@@ -70,13 +71,13 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
 }
 
 #[test]
-fn a_server_that_starts_is_waited_for() {
+fn the_attempt_waits_for_a_starting_server() {
     let world = after("starting fresh pods");
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
 #[test]
-fn a_server_of_two_pods_is_waited_for_until_both_are_ready() {
+fn the_attempt_waits_until_both_pods_of_a_server_are_ready() {
     let replicas = |number: i32| ("/candidates/0/replicas", json!(number));
     let deployment = |changes: &[(&str, Value)]| {
         let mut world = World::new([two_with(changes)]);
@@ -106,7 +107,7 @@ fn a_server_of_two_pods_is_waited_for_until_both_are_ready() {
     let both = ["/candidates/0/replicas", "/candidates/1/replicas"].map(|path| (path, json!(2)));
     let mut world = World::new([two_with(&both)]);
     run_to(&mut world, "waiting for the server to be ready");
-    // The world makes one pod of each Deployment.
+    // The world makes one pod per Deployment.
     world.advance_to(world.now + 20.0);
     let doing = |plan: &Plan| plan.status.columns.clone().unwrap().message.unwrap();
     let one = doing(&world.plan(0));
@@ -151,7 +152,7 @@ fn the_load_starts_once_the_baseline_is_recorded() {
 }
 
 #[test]
-fn under_load_nothing_is_done() {
+fn the_operator_does_nothing_under_load() {
     let world = after("load is on");
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
@@ -179,7 +180,7 @@ fn a_measured_attempt_has_its_windows_and_figures() {
 }
 
 #[test]
-fn a_shared_nodes_gross_joules_are_not_shown_as_the_candidates() {
+fn gross_joules_of_a_shared_node_are_not_shown() {
     let columns = |plan: &Plan| record(plan).columns.clone().unwrap();
     let apart = columns(&changed(&load_over(), |_| {}));
     assert!(apart.energy.is_some());
@@ -196,15 +197,15 @@ fn a_shared_nodes_gross_joules_are_not_shown_as_the_candidates() {
 }
 
 #[test]
-fn what_a_candidate_does_itself_is_an_outcome_and_never_void() {
-    // It crashed and came back.
+fn a_candidates_own_faults_never_make_an_attempt_void() {
+    // The candidate crashed and restarted.
     let crashed = changed(&load_over(), |observed| {
         let pod = pod_in(observed, Role::Candidate);
         pod.restarts = 2;
     });
     assert_eq!(record(&crashed).outcome, Some(Outcome::Measured));
     assert_eq!(record(&crashed).restarts, Some(2));
-    // One of five requests failed, or all did.
+    // One of five requests failed, or all requests failed.
     let answering = |share: f64| {
         let world = load_over();
         said(&world.loads[0].report(share).encode().unwrap())
@@ -230,7 +231,7 @@ fn what_a_candidate_does_itself_is_an_outcome_and_never_void() {
 }
 
 #[test]
-fn a_server_image_that_cannot_be_had_ends_the_run() {
+fn a_server_image_that_cannot_be_pulled_ends_the_run() {
     let mut world = World::new([two()]);
     world.manner.server_ready = None;
     world.manner.server_waiting = Some(("ErrImagePull".into(), "not found".into()));
@@ -269,13 +270,13 @@ fn an_image_that_insists_on_root_ends_the_run_at_once() {
             "{message}"
         );
     }
-    // A Secret that is not there yet may come.
+    // A Secret that does not exist yet may still appear.
     let other = refused("secret \"two-db-app\" not found");
     assert_eq!(other.record(), None);
 }
 
 #[test]
-fn a_candidate_says_how_its_image_is_had_and_as_whom_it_runs() {
+fn a_candidate_sets_its_pull_policy_and_its_user() {
     let pod = |changes: &[(&str, Value)]| first_server(&mut World::new([two_with(changes)]));
     let plain = pod(&[]);
     let container = &plain.containers[0];
@@ -300,7 +301,7 @@ fn a_candidate_says_how_its_image_is_had_and_as_whom_it_runs() {
         (context.run_as_user, context.run_as_group),
         (Some(1000), Some(2000))
     );
-    // The rest is what the restricted standard asks for.
+    // The other fields are as the restricted standard requires.
     let mut same = context.clone();
     (same.run_as_user, same.run_as_group) = (None, None);
     assert_eq!(&same, restricted);
@@ -335,7 +336,7 @@ fn a_server_that_never_becomes_ready_ends_the_run() {
     insta::assert_snapshot!(texts.join("\n"));
 }
 
-/// A container's end, with the last words that the kubelet takes from its log.
+/// The end of a container, with the last words that the kubelet takes from the container's log.
 fn crash(words: &str) -> Termination {
     Termination {
         exit_code: 1,
@@ -361,7 +362,7 @@ fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
             pod.terminated.insert("server".into(), end);
         })
     };
-    // It may have been too early for what it depends on.
+    // The server may have started before its dependencies.
     let once = crashed(1);
     assert_eq!(once.record(), None);
     assert!(
@@ -386,7 +387,7 @@ fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
 }
 
 #[test]
-fn what_a_server_is_waited_for_is_told_at_once() {
+fn the_status_says_why_a_server_is_not_ready_yet() {
     let mut world = World::new([two()]);
     world.manner.server_ready = None;
     run_to(&mut world, "waiting for the server to be ready");
@@ -414,7 +415,7 @@ fn what_a_server_is_waited_for_is_told_at_once() {
 }
 
 #[test]
-fn how_long_a_candidate_is_waited_for_can_be_set() {
+fn ready_within_limits_the_wait_for_a_candidate() {
     let waited = |within: Value, seconds: f64| {
         let changes = [
             ("/candidates/0/readyWithin", within.clone()),
@@ -447,7 +448,7 @@ fn every_container_of_a_candidate_leaves_its_last_words() {
     );
 }
 
-/// Arguments of the injector that the plan creates.
+/// Arguments of the injector in the plan.
 fn injector_args(world: &World) -> Vec<String> {
     let plan = world.plan(0);
     let job = plan.create.iter().find_map(|child| match child {
@@ -467,7 +468,7 @@ fn injector_args(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn the_clock_that_is_compared_is_the_one_that_stamps_the_readings() {
+fn the_injector_compares_its_clock_with_the_clock_of_the_readings() {
     let mut world = World::new([two()]);
     while !world
         .plan(0)
@@ -483,7 +484,7 @@ fn the_clock_that_is_compared_is_the_one_that_stamps_the_readings() {
         told.contains(&"--clock-url=http://10.0.0.1:28282/time".to_owned()),
         "{told:?}"
     );
-    // Stock Kepler tells no time: its readings are stamped by the operator's clock.
+    // Stock Kepler reports no time. The operator's clock stamps its readings.
     for session in world.slots[0].sessions.values_mut() {
         for reading in Arc::make_mut(&mut session.readings) {
             reading.meter_unix_seconds = None;
@@ -507,7 +508,7 @@ fn a_load_begins_after_its_baseline_and_the_next_baseline_after_it() {
     assert!(record.idle_before.unwrap().start_unix_seconds > T0);
 }
 
-/// What is planned so many seconds later, with pods of a role that can't be created for this reason.
+/// The plan `later_seconds` later, if the pods of this kind of object can't be created because of `words`.
 fn pods_refused(doing: &str, kind: ChildKind, later_seconds: f64, words: &str) -> Plan {
     let world = after(doing);
     let mut observed = world.observed(0);
@@ -526,14 +527,14 @@ fn pods_refused(doing: &str, kind: ChildKind, later_seconds: f64, words: &str) -
 }
 
 #[test]
-fn pods_that_cannot_be_created_say_why() {
+fn the_status_says_why_pods_cannot_be_created() {
     let quota = "FailedCreate: pods \"x\" is forbidden: exceeded quota: small, requested: pods=1";
     let forbidden = "FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"baseline\"";
     for (doing, kind) in [
         ("waiting for the server to be ready", ChildKind::Deployment),
         ("load is on", ChildKind::Job),
     ] {
-        // Room may come at any time before the deadline.
+        // The quota may have room again at any time before the deadline.
         let waiting = pods_refused(doing, kind, 3600.0, quota);
         assert_eq!(waiting.record(), None, "{kind:?}");
         let complete = &waiting.status.conditions[0];
@@ -575,7 +576,7 @@ fn an_attempt_is_under_load_from_the_end_of_its_first_baseline() {
 }
 
 #[test]
-fn a_pod_that_a_quota_kept_back_has_all_its_time() {
+fn a_pod_delayed_by_a_quota_keeps_its_full_time_to_become_ready() {
     let world = after("waiting for the server to be ready");
     let now = world.now + 600.0;
     let at = |change: fn(&mut PodFacts, f64)| {
@@ -591,12 +592,12 @@ fn a_pod_that_a_quota_kept_back_has_all_its_time() {
         outcome(&at(|pod, now| pod.created_unix_seconds = now - 10.0)),
         None
     );
-    // A cordon keeps it from its node.
+    // A cordon delayed the scheduling of the pod.
     assert_eq!(
         outcome(&at(|pod, now| pod.scheduled_unix_seconds = Some(now - 10.0))),
         None
     );
-    // No pod, and nothing that refuses it: the candidate has not run at all.
+    // No pod exists, and no error explains this: the candidate has not run.
     let mut observed = world.observed(0);
     observed
         .pods
@@ -628,7 +629,7 @@ fn every_pod_that_the_operator_adds_has_resources() {
 }
 
 #[test]
-fn every_pod_of_a_run_tolerates_what_the_installation_says() {
+fn every_pod_of_a_run_has_the_installations_tolerations() {
     let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
     let database = benchmark.spec.database.as_ref().unwrap();
     let objects = made(&benchmark, |builder, candidate, node| {
@@ -662,7 +663,7 @@ fn every_pod_of_a_run_tolerates_what_the_installation_says() {
 }
 
 #[test]
-fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first() {
+fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first_trial() {
     let message = |status: &FrugalityBenchmarkStatus| {
         let columns = status.columns.as_ref();
         columns.and_then(|columns| columns.message.clone())
@@ -703,7 +704,7 @@ fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first() {
         let cool = doing(&world, as_cool);
         assert!(cool.ends_with("measuring the idle baseline"), "{cool}");
     }
-    // No longer than a minute.
+    // The wait lasts at most a minute.
     let idle_before = |world: &World, celsius| record(&seen(world, celsius)).idle_before.unwrap();
     world.advance_to(world.now + 70.0);
     let (cool, hot) = (

@@ -1,4 +1,4 @@
-//! Which points a spec asks for, and in which order they are tried.
+//! The points that a spec asks for, and their order in time.
 
 use crate::common::{
     entries::{swept, without_figures},
@@ -123,7 +123,7 @@ fn points_ascend() {
     ] {
         assert_eq!(parse(bad), Err(SettingsError::Sweep));
     }
-    // 27 points are possible, with five blocks and two candidates.
+    // With five blocks and two candidates, 27 points are allowed.
     let grid = json!({"connections": [1, 2, 4, 8, 16, 32, 64, 128, 256], "replicas": [1, 2, 3]});
     assert!(parse(grid.clone()).is_ok());
     let many = at(
@@ -149,7 +149,7 @@ fn points_ascend() {
             ("c8-max-x3", 8, Some(3)),
         ]
     );
-    // Absent connections are those of the load.
+    // If the sweep names no connections, the connections of the load apply.
     let settings = parse(json!({"replicas": [1, 2]})).unwrap();
     assert_eq!(settings.points[1].name, "c4-max-x2");
     let settings = parse(json!({"connections": [3, 40]})).unwrap();

@@ -1,4 +1,4 @@
-//! A run as a whole: how it ends, what an edit of the spec does to it, and what is left of it.
+//! A whole run: its end, the effect of an edit of the spec, and the objects that stay.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn assert_no_number(status: &FrugalityBenchmarkStatus) {
 }
 
 #[test]
-fn what_ends_a_run_early_is_told_without_a_number() {
+fn an_early_end_is_reported_without_figures() {
     type Fault = fn(&mut World);
     let faults: [(&str, Fault, Verdict); 6] = [
         (
@@ -120,7 +120,7 @@ fn a_run_that_lasts_too_long_is_an_error() {
     assert_no_number(status(&world));
     assert!(world.now - T0 < 150.0);
 
-    // Of the run, not of the benchmark, which may have waited for hours.
+    // The deadline counts from the start of the run. The benchmark may have waited for hours before.
     let world = under_load();
     let first = world.slots[0].children[0].facts.created_unix_seconds - T0;
     let at = |age: f64| changed(&world, first + age, |_| {});
@@ -133,7 +133,7 @@ fn a_run_that_lasts_too_long_is_an_error() {
 }
 
 #[test]
-fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
+fn at_the_end_all_but_the_ledger_is_deleted_and_then_the_locks() {
     let mut world = World::new([two()]);
     let mut plans = Vec::new();
     while !world.is_over() {
@@ -151,11 +151,11 @@ fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
             plan.locks.len() == 2 && plan.locks.iter().all(is_release)
         })
         .collect();
-    // Both of them once, and last.
+    // The operator releases both locks once, as its last action.
     assert_eq!(releases.iter().filter(|release| **release).count(), 1);
     assert_eq!(releases.last(), Some(&true));
     assert_eq!(world.slots[0].trials.len(), 10);
-    // From then on there is nothing to do.
+    // Afterwards the operator has nothing to do.
     let rest = world.plan(0);
     assert_eq!(
         (rest.watch.as_slice(), rest.opened(), rest.record()),
@@ -174,7 +174,7 @@ fn at_the_end_all_but_the_ledger_goes_and_then_the_lock() {
 }
 
 #[test]
-fn a_budget_is_judged_anew_on_the_same_trials() {
+fn a_changed_budget_is_judged_on_the_same_trials() {
     let mut world = ended(&[]);
     let before = status(&world).clone();
     world.edit(
@@ -212,7 +212,7 @@ fn a_budget_is_judged_anew_on_the_same_trials() {
 }
 
 #[test]
-fn what_affects_the_measurement_starts_a_new_run() {
+fn changes_that_affect_the_measurement_start_a_new_run() {
     let benchmark = two();
     let run = run_of(&benchmark);
     for change in [
@@ -365,7 +365,7 @@ fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
     });
     assert_eq!(moved.status.measured_node.as_deref(), Some("pi-1"));
     assert_eq!(moved.watch[0].node, "pi-1");
-    // Between two attempts its node is closed.
+    // The measured node is cordoned between two attempts.
     let mut world = under_load();
     world.run_until("an outcome", |world| {
         outcome_of(&world.slots[0].trials[0]).is_some()
@@ -380,7 +380,7 @@ fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
     let lost = at(3000.0);
     assert_eq!((lost.status.verdict, lost.opened()), (None, None));
     insta::assert_snapshot!(of_plan(&lost));
-    // Not for ever: others wait for the lock.
+    // The wait ends at the deadline, because other benchmarks wait for the lock.
     let plan = at(7.0 * 3600.0);
     let (_, record) = plan.record().unwrap();
     assert_eq!(
@@ -390,7 +390,7 @@ fn a_run_that_has_begun_keeps_its_nodes_and_waits_for_them() {
 }
 
 #[test]
-fn a_node_that_is_cordoned_during_an_attempt_is_read_on() {
+fn a_node_cordoned_during_an_attempt_is_still_read() {
     for index in [0, 1] {
         let mut world = under_load();
         world.nodes[index].schedulable = false;
@@ -439,7 +439,7 @@ fn pods_that_wait_for_a_cordoned_node_are_no_fault_of_the_candidate() {
 }
 
 #[test]
-fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
+fn a_removed_node_ends_the_attempt_and_the_run_waits_for_the_node() {
     for index in [0, 1] {
         let mut world = under_load();
         let removed = world.nodes.remove(index);
@@ -453,7 +453,7 @@ fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
         let complete = &status(&world).conditions[0];
         assert_eq!(complete.reason, Reason::NodeRemoved.as_str());
         assert!(complete.message.contains("was removed"), "{complete:?}");
-        // It comes back.
+        // The node comes back.
         world.nodes.insert(index, removed);
         world.run_to_end();
         assert_eq!(status(&world).verdict, Some(Verdict::Reported));
@@ -461,7 +461,7 @@ fn a_node_that_is_removed_ends_the_attempt_and_is_waited_for() {
 }
 
 #[test]
-fn a_void_repeats_its_whole_block() {
+fn a_void_attempt_repeats_its_whole_block() {
     let mut world = World::new([two()]);
     world.run_until("the second load", |world| world.loads.len() == 2);
     let name = world.loads[1].trial.clone();

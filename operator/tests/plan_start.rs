@@ -1,5 +1,4 @@
-//! From a benchmark's creation to its first trial: what must be right, whose turn it is, and the
-//! database.
+//! From a benchmark's creation to its first trial: preflight, the queue and the database.
 
 use crate::common::{
     T0,
@@ -29,8 +28,7 @@ fn reason_of(plan: &Plan) -> &str {
     &plan.status.conditions[0].reason
 }
 
-/// What is planned for what the world shows after a change that came at creation, so many seconds
-/// later.
+/// The plan `age_seconds` after creation, if the world has been as after `change` since creation.
 fn planned(world: &World, age_seconds: f64, change: impl Fn(&mut Observed)) -> Plan {
     let mut observed = world.observed(0);
     change(&mut observed);
@@ -45,7 +43,7 @@ fn planned(world: &World, age_seconds: f64, change: impl Fn(&mut Observed)) -> P
     plan(benchmark, &observed, &world.config, T0 + age_seconds)
 }
 
-/// A world whose first pass has begun to read the meter.
+/// A world in which the first pass has begun to read the meter.
 fn preflight(benchmark: FrugalityBenchmark, meter: Option<Provenance>) -> World {
     let mut world = World::new([benchmark]);
     world.manner.meter = meter;
@@ -54,7 +52,7 @@ fn preflight(benchmark: FrugalityBenchmark, meter: Option<Provenance>) -> World 
     world
 }
 
-/// A world that has come to a reason of its conditions.
+/// A world whose conditions have just reached the reason `wanted`.
 fn at(wanted: &str) -> World {
     let mut world = World::new([two()]);
     world.run_until(wanted, |world| {
@@ -68,7 +66,7 @@ fn at(wanted: &str) -> World {
     world
 }
 
-/// A pod of a benchmark that no list shows, created long ago.
+/// An old pod of a benchmark that no list contains.
 fn foreign_pod(node: &str) -> ForeignPod {
     ForeignPod {
         name: "lab/other-b01-x-1".into(),
@@ -80,7 +78,7 @@ fn foreign_pod(node: &str) -> ForeignPod {
     }
 }
 
-/// The benchmark in `namespace` whose UID [`foreign_pod`] bears. It has ended.
+/// The ended benchmark in `namespace` whose UID is the label of [`foreign_pod`].
 fn other_benchmark(namespace: &str) -> Peer {
     Peer {
         name: format!("{namespace}/other"),
@@ -106,7 +104,7 @@ fn a_spec_that_cannot_be_read_is_invalid_at_once() {
 }
 
 #[test]
-fn a_cluster_without_meters_is_waited_for_and_then_invalid() {
+fn a_cluster_without_meters_is_invalid_after_a_minute() {
     let world = World::new([two()]);
     let without = |age| {
         planned(&world, age, |observed| {
@@ -123,19 +121,19 @@ fn a_cluster_without_meters_is_waited_for_and_then_invalid() {
 }
 
 #[test]
-fn a_meter_that_does_not_answer_is_waited_for_and_then_invalid() {
+fn a_meter_that_does_not_answer_is_invalid_after_a_minute() {
     let world = preflight(two(), None);
     let waiting = planned(&world, 59.9, |_| {});
     assert_eq!(waiting.status.verdict, None);
     let ended = planned(&world, 60.1, |_| {});
     assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
-    // It is read on, so that the run begins by itself once it answers.
+    // The operator continues to read the meter, and the run begins by itself once the meter answers.
     assert!(is_preflight(&waiting.watch[0].trial));
     insta::assert_snapshot!(format!("{}----\n{}", of_plan(&waiting), of_plan(&ended)));
 }
 
 #[test]
-fn a_meter_that_answers_without_power_is_told_apart_from_one_that_does_not() {
+fn a_meter_without_power_has_another_reason_than_a_silent_meter() {
     let world = preflight(two(), None);
     let missing = "the meter serves no kepler_node_cpu_joules_total for the node pi-1";
     let ended = planned(&world, 60.1, |observed| {
@@ -147,7 +145,7 @@ fn a_meter_that_answers_without_power_is_told_apart_from_one_that_does_not() {
     assert_eq!(ended.status.verdict, Some(Verdict::Invalid));
     assert_eq!(reason_of(&ended), Reason::NoPowerMetrics.as_str());
     assert!(ended.status.conditions[0].message.contains(missing));
-    // It did so once, and does not answer now.
+    // The meter answered without power once, and does not answer now.
     let silent = planned(&world, 60.1, |observed| {
         for session in observed.sessions.values_mut() {
             session.without_power = Some(missing.into());
@@ -185,7 +183,7 @@ fn a_fake_meter_is_invalid_at_once() {
 }
 
 #[test]
-fn modelled_power_needs_leave_to_decide_a_budget() {
+fn modelled_power_needs_permission_to_decide_a_budget() {
     let budget = json!([{"candidate": "rust", "maxJoulesPerRequest": "0.02"}]);
     let gated = two_with(&[("/budgets", budget.clone())]);
     let world = preflight(gated, Some(Provenance::Modelled));
@@ -205,7 +203,7 @@ fn modelled_power_needs_leave_to_decide_a_budget() {
 }
 
 #[test]
-fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
+fn a_cluster_without_cloudnativepg_is_an_error_after_a_minute() {
     let world = preflight(two(), Some(Provenance::Metered));
     let without = |age| {
         planned(&world, age, |observed| {
@@ -218,7 +216,7 @@ fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
         Reason::CloudNativePgMissing.as_str()
     );
     insta::assert_snapshot!(of_plan(&without(60.1)));
-    // Where no database is asked for, none is missed.
+    // A benchmark without a database does not need CloudNativePG.
     let mut world = world;
     world.slots[0].benchmark.spec.database = None;
     let plan = planned(&world, 60.1, |observed| {
@@ -228,7 +226,7 @@ fn a_cluster_without_cloudnativepg_is_waited_for_and_then_an_error() {
 }
 
 #[test]
-fn the_injector_needs_a_node_of_its_own_unless_it_may_share() {
+fn the_injector_needs_a_separate_node_unless_it_may_share() {
     let one_node = |observed: &mut Observed| observed.nodes.retain(|node| node.name == "pi-1");
     let world = preflight(two(), Some(Provenance::Metered));
     assert_eq!(planned(&world, 59.9, one_node).status.verdict, None);
@@ -238,7 +236,7 @@ fn the_injector_needs_a_node_of_its_own_unless_it_may_share() {
     let shared = planned(&world, 60.1, one_node);
     assert_eq!(shared.status.shared_node, Some(true));
     insta::assert_snapshot!(format!("{}----\n{}", of_plan(&refused), of_plan(&shared)));
-    // It does not share where it need not.
+    // If another node is free, the injector does not share the measured node.
     assert_eq!(
         planned(&world, 60.1, |_| {}).status.shared_node,
         Some(false)
@@ -285,7 +283,7 @@ fn nodes_are_chosen_by_labels_and_readiness() {
 }
 
 #[test]
-fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
+fn the_run_waits_for_a_labelled_node_and_measures_no_other() {
     let without = |lacks: fn(&mut NodeFacts)| {
         planned(&World::new([two()]), 61.0, |observed| {
             for node in &mut observed.nodes {
@@ -296,12 +294,12 @@ fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
             lacks(&mut observed.nodes[1]);
         })
     };
-    // Its meter restarts.
+    // The node's meter restarts.
     let plan = without(|node| node.meter_ip = None);
     assert_eq!(reason_of(&plan), Reason::MeterMissing.as_str());
     let message = &plan.status.conditions[0].message;
     assert!(message.contains("may be measured (pi-1)"), "{message}");
-    // It restarts itself.
+    // The node restarts.
     let plan = without(|node| node.schedulable = false);
     assert_eq!(reason_of(&plan), Reason::NoMeasuredNode.as_str());
     let message = &plan.status.conditions[0].message;
@@ -309,7 +307,7 @@ fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
         message.contains("has the labels frugality.dev/role=measured"),
         "{message}"
     );
-    // A spec that names another node means that one.
+    // If the spec selects another node, the operator measures that node.
     let selector = json!({"kubernetes.io/hostname": "injector-1"});
     let elsewhere = two_with(&[("/placement/measuredNodeSelector", selector)]);
     let plan = planned(&World::new([elsewhere]), 61.0, |observed| {
@@ -321,7 +319,7 @@ fn a_labelled_node_is_waited_for_and_no_other_is_measured_in_its_place() {
 }
 
 #[test]
-fn another_benchmark_that_is_older_goes_first() {
+fn an_older_benchmark_goes_first() {
     let world = preflight(two(), Some(Provenance::Metered));
     let behind = |rests| {
         planned(&world, 10.0, |observed| {
@@ -339,13 +337,13 @@ fn another_benchmark_that_is_older_goes_first() {
 }
 
 #[test]
-fn the_first_in_line_takes_the_lock_before_anything_is_made() {
+fn the_first_in_the_queue_takes_the_locks_before_it_creates_anything() {
     let world = preflight(two(), Some(Provenance::Metered));
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
 #[test]
-fn with_the_lock_the_database_is_made() {
+fn the_database_is_created_after_the_locks() {
     let mut world = at(Reason::Queued.as_str());
     world.wait();
     insta::assert_snapshot!(of_plan(&world.plan(0)));
@@ -378,7 +376,7 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
         });
         reason_of(&plan).to_owned()
     };
-    // A Pending pod that names no node, or a node that does not exist.
+    // The pod is pending. It names no node, or a node that does not exist.
     let pending = |node: Option<&str>| ForeignPod {
         node: node.map(str::to_owned),
         ..foreign_pod("")
@@ -394,7 +392,7 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
             Reason::StartingDatabase.as_str()
         );
     }
-    // A pod on the run's node whose label names no benchmark, or a benchmark of another namespace.
+    // The pod is on the run's node. Its label names no benchmark, or a benchmark of another namespace.
     let on_node = || foreign_pod("injector-1");
     assert_eq!(beside(&[], on_node()), Reason::StartingDatabase.as_str());
     let peers = [other_benchmark("shop")];
@@ -402,7 +400,7 @@ fn a_pod_with_a_copied_label_stalls_no_benchmark() {
 }
 
 #[test]
-fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
+fn the_run_waits_while_the_cluster_removes_pods_of_a_deleted_benchmark() {
     let mut world = at(Reason::Queued.as_str());
     world.wait();
     let orphan = |pod: ForeignPod| {
@@ -420,18 +418,18 @@ fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
         ..foreign_pod("pi-1")
     };
     assert_eq!(orphan(deleting(T0 - 100.0)), Reason::CleaningUp.as_str());
-    // Anybody can make a pod with the label that stays for a day after its deletion.
+    // Any user can make a pod with the label that stays for a day after its deletion.
     assert_eq!(
         orphan(deleting(T0 - 200.0)),
         Reason::StartingDatabase.as_str()
     );
-    // A late write of another operator: the garbage collector has not seen it yet.
+    // Another operator wrote late, and the garbage collector has not seen the pod yet.
     assert_eq!(orphan(created(T0 + 3.0)), Reason::CleaningUp.as_str());
     assert_eq!(
         orphan(created(T0 - 56.1)),
         Reason::StartingDatabase.as_str()
     );
-    // Somebody makes a new one each minute that no node can take.
+    // A user could make a new pod each minute that no node can take.
     let pending = ForeignPod {
         running: false,
         ..created(T0 + 3.0)
@@ -440,7 +438,7 @@ fn pods_of_a_deleted_benchmark_are_waited_for_while_the_cluster_removes_them() {
 }
 
 #[test]
-fn a_database_that_starts_is_waited_for() {
+fn the_run_waits_for_a_starting_database() {
     let world = at(Reason::StartingDatabase.as_str());
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
@@ -467,7 +465,7 @@ fn a_database_that_cannot_start_ends_the_run_through_the_ledger() {
 }
 
 #[test]
-fn a_database_image_that_cannot_be_had_ends_the_run() {
+fn a_database_image_that_cannot_be_pulled_ends_the_run() {
     let world = at(Reason::StartingDatabase.as_str());
     let pulling = |age| {
         planned(&world, age, |observed| {
@@ -475,7 +473,7 @@ fn a_database_image_that_cannot_be_had_ends_the_run() {
                 Some(("ImagePullBackOff".into(), "Back-off pulling image".into()));
         })
     };
-    // A registry that fails once is given another try.
+    // If the registry fails once, the kubelet tries again.
     assert!(pulling(20.0).record().is_none());
     insta::assert_snapshot!(of_plan(&pulling(60.0)));
 }
@@ -529,7 +527,7 @@ fn a_seed_that_counts_other_rows_ends_the_run() {
 }
 
 #[test]
-fn a_meter_that_comes_late_begins_the_run_by_itself() {
+fn a_run_begins_by_itself_once_its_meter_answers() {
     let mut world = World::new([two()]);
     world.manner.meter = None;
     world.run_until("a verdict", |world| {
@@ -547,18 +545,18 @@ fn a_meter_that_comes_late_begins_the_run_by_itself() {
 }
 
 #[test]
-fn an_operator_that_was_restarted_does_not_take_back_what_it_has_told() {
+fn a_restarted_operator_keeps_the_verdict() {
     let mut world = preflight(two(), Some(Provenance::Fake));
     let ended = planned(&world, 3.0, |_| {}).status;
     assert_eq!(ended.verdict, Some(Verdict::Invalid));
     world.slots[0].benchmark.status = Some(ended.clone());
     let restarted = planned(&world, 4.0, |observed| observed.sessions.clear());
     assert_eq!(restarted.status, ended);
-    // It reads the meter again, and so learns when it has been put right.
+    // The new operator reads the meter again, and therefore notices the repair.
     assert!(is_preflight(&restarted.watch[0].trial));
 }
 
-/// A run with a database of the operator's own that has come to its start.
+/// A run whose `Standalone` database starts.
 fn standalone_starting() -> World {
     let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
     let mut world = World::new([benchmark]);
@@ -571,7 +569,7 @@ fn standalone_starting() -> World {
 }
 
 #[test]
-fn a_standalone_database_that_starts_is_waited_for_and_one_that_never_will_is_not() {
+fn a_standalone_database_may_start_slowly_but_not_crash_repeatedly() {
     let world = standalone_starting();
     let waiting = world.plan(0);
     assert_eq!(reason_of(&waiting), Reason::StartingDatabase.as_str());
@@ -608,7 +606,7 @@ fn a_standalone_database_that_starts_is_waited_for_and_one_that_never_will_is_no
 }
 
 #[test]
-fn a_standalone_databases_pod_that_was_evicted_is_not_waited_for_beside_its_successor() {
+fn an_evicted_pod_of_a_standalone_database_does_not_delay_the_run() {
     let mut world = standalone_starting();
     world.run_until("a trial", |world| !world.slots[0].trials.is_empty());
     let plan = planned(&world, 30.0, |observed| {
@@ -623,7 +621,7 @@ fn a_standalone_databases_pod_that_was_evicted_is_not_waited_for_beside_its_succ
 fn candidates_reach_every_database_alike() {
     let env = |provider: &str| {
         let benchmark = two_with(&[("/database/provider", json!(provider))]);
-        // Its ID covers the provider.
+        // The run's ID depends on the provider.
         let run = run_of(&benchmark);
         let mut server = first_server(&mut World::new([benchmark]));
         let env = serde_json::to_string(&server.containers.remove(0).env).unwrap();
@@ -664,7 +662,7 @@ fn an_object_that_a_quota_refuses_is_tried_again_until_the_deadline() {
 }
 
 #[test]
-fn a_seed_whose_pod_is_refused_says_so() {
+fn the_status_says_why_a_seeds_pod_is_refused() {
     let mut world = at(Reason::Seeding.as_str());
     world.advance_to(world.now + 1.0);
     let refused = |age_seconds: f64, words: &str| {
@@ -702,7 +700,7 @@ fn deleted_seeds(plan: &Plan) -> usize {
 }
 
 #[test]
-fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
+fn a_seed_whose_pod_was_deleted_or_evicted_is_created_again() {
     let world = at(Reason::Seeding.as_str());
     let gone = |ended: bool| {
         changed(&world, |observed| {
@@ -728,7 +726,7 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_made_anew() {
 }
 
 #[test]
-fn a_seed_whose_pod_runs_something_else_is_made_anew() {
+fn a_seed_whose_pod_runs_something_else_is_created_again() {
     let world = at(Reason::Seeding.as_str());
     let plan = changed(&world, |observed| {
         let pod = pod_in(observed, Role::Seed);
@@ -740,7 +738,7 @@ fn a_seed_whose_pod_runs_something_else_is_made_anew() {
 }
 
 #[test]
-fn restoring_that_fails_is_tried_again_for_a_while_and_the_first_filling_is_not() {
+fn a_failed_restore_is_tried_again_but_a_failed_first_seed_is_not() {
     let mut world = World::new([two()]);
     let failed = |world: &World, later_seconds: f64| {
         let mut observed = world.observed(0);
@@ -783,7 +781,7 @@ fn restoring_that_fails_is_tried_again_for_a_while_and_the_first_filling_is_not(
 }
 
 #[test]
-fn a_standalone_database_whose_pod_is_refused_says_so() {
+fn the_status_says_why_a_standalone_databases_pod_is_refused() {
     let mut world = World::new([two_with(&[("/database/provider", json!("Standalone"))])]);
     world.manner.database_ready = None;
     world.run_until("a database", |world| {

@@ -1,4 +1,4 @@
-//! What makes an attempt void: causes outside the candidate, each with its reason.
+//! Causes outside the candidate that make an attempt void, each with its reason.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn an_operator_that_was_restarted_makes_the_attempt_void() {
         world.wait();
         let plan = world.plan(0);
         if doing == "measuring the idle baseline" {
-            // No window of it is recorded yet: the baseline begins anew.
+            // The ledger has no window of the attempt yet, so the baseline begins again.
             assert_eq!(plan.record(), None);
         } else {
             assert_void(&plan, Reason::ReadingsInterrupted.as_str());
@@ -53,7 +53,7 @@ fn an_operator_that_was_restarted_makes_the_attempt_void() {
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
-/// The Service that is asked in the open attempt.
+/// The Service that receives the requests of the open attempt.
 fn asked(observed: &mut Observed) -> &mut Child {
     let children = observed.children.iter_mut();
     let mut services = children.filter(|child| child.kind == ChildKind::Service);
@@ -70,12 +70,12 @@ fn stranger() -> Endpoint {
 }
 
 #[test]
-fn a_pod_behind_the_service_that_is_not_the_attempts_makes_it_void() {
+fn a_foreign_pod_behind_the_service_makes_the_attempt_void() {
     for world in [after("load is on"), load_over()] {
         assert_ne!(outcome(&world.plan(0)), Some(Outcome::Void));
         for foreign in [
             stranger(),
-            // An address that no pod is known for.
+            // An address that belongs to no known pod.
             Endpoint {
                 name: "10.1.2.3".into(),
                 pod_uid: None,
@@ -111,7 +111,7 @@ fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
     assert_void(&plan, Reason::ForeignEndpoint.as_str());
     let message = record(&plan).message.clone().unwrap();
     assert!(message.contains("though none of its pods did"), "{message}");
-    // A restart of the candidate's own changes its address as well, and is an outcome.
+    // A restart of the candidate changes its address too. The attempt is measured nevertheless.
     let plan = changed(&world, |observed| {
         again(observed);
         let started = world.loads[0].start + 1.0;
@@ -119,7 +119,7 @@ fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
         (pod.restarts, pod.started_unix_seconds) = (1, Some(started));
     });
     assert_eq!(outcome(&plan), Some(Outcome::Measured));
-    // One before the baseline changes nothing any more.
+    // A restart before the baseline does not explain a later change.
     let plan = changed(&world, |observed| {
         again(observed);
         pod_in(observed, Role::Candidate).restarts = 1;
@@ -183,7 +183,7 @@ fn a_service_or_deployment_that_was_edited_makes_the_attempt_void() {
 }
 
 #[test]
-fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
+fn a_pod_with_changed_contents_makes_the_attempt_void() {
     let world = after("load is on");
     for (role, container) in [(Role::Candidate, "server"), (Role::Injector, "injector")] {
         let plan = changed(&world, |observed| {
@@ -194,7 +194,7 @@ fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
         let message = record(&plan).message.clone().unwrap();
         assert!(message.contains("has the image forger"), "{message}");
     }
-    // A sidecar of a mesh, a debugger.
+    // An added container is, for example, the sidecar of a mesh or a debugger.
     let plan = changed(&world, |observed| {
         let contents = &mut pod_in(observed, Role::Candidate).contents;
         contents.insert("proxy".into(), Contents::default());
@@ -203,7 +203,7 @@ fn a_pod_that_does_not_run_what_it_was_made_to_run_makes_the_attempt_void() {
 }
 
 #[test]
-fn a_service_as_the_api_server_has_it_is_the_one_that_was_made() {
+fn fields_that_the_api_server_adds_to_a_service_are_no_change() {
     let made = json!({"selector": {"a": "b"}, "ports": [{"port": 8080, "targetPort": 8080}]});
     let stored = json!({
         "selector": {"a": "b"}, "type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"],
@@ -253,7 +253,7 @@ fn a_meter_that_was_lost_under_load_makes_the_attempt_void() {
 }
 
 #[test]
-fn a_meter_that_is_lost_for_good_is_not_waited_for() {
+fn the_wait_for_a_lost_meter_ends() {
     let mut world = after("load is on");
     let load_end = world.loads[0].end;
     world.advance_to(load_end);
@@ -274,7 +274,7 @@ fn no_load_begins_before_the_meter_has_shown_the_whole_idle_baseline() {
     assert_eq!((waiting.record(), waiting.create.len()), (None, 0));
     world.advance_to(lost + 16.0);
     assert_void(&world.plan(0), Reason::ReadingsInterrupted.as_str());
-    // A meter that answers, but with the same reading again and again, is as dead.
+    // A meter that repeats one reading counts as lost.
     let mut world = after("measuring the idle baseline");
     world.advance_to(world.now + 20.0);
     let stuck = changed(&world, |observed| {
@@ -302,7 +302,7 @@ fn a_measured_pod_that_was_replaced_makes_the_attempt_void() {
                 .unwrap()
                 .contains(role.as_str())
         );
-        // So does one that is gone without a successor yet.
+        // A pod that terminates without a successor makes the attempt void too.
         let world = load_over();
         let gone = changed(&world, |observed| {
             pod_in(observed, role).deleting = true;
@@ -334,7 +334,7 @@ fn an_evicted_pod_makes_the_attempt_void_under_its_own_name() {
         let message = record(&plan).message.as_ref().unwrap();
         assert!(message.contains(why), "{message}");
     }
-    // A database that was evicted before the attempt began stays there beside its successor.
+    // A database pod that was evicted before the attempt began stays next to its successor.
     let world = load_over();
     let before = changed(&world, |observed| {
         let mut old = pod_in(observed, Role::Database).clone();
@@ -404,7 +404,7 @@ fn an_injector_that_was_deleted_makes_the_attempt_void() {
     });
     assert_void(&evicted, Reason::InjectorDeleted.as_str());
 
-    // Its pod is still there, and Fortio's last words are in it.
+    // The injector's pod still exists, and holds Fortio's last words.
     let world = load_over();
     let mut report = world.loads[0].report(1.0);
     report.interrupted = Some("measured run: SIGTERM".into());
@@ -422,7 +422,7 @@ fn an_injector_that_was_deleted_makes_the_attempt_void() {
 
 #[test]
 fn a_job_that_was_never_seen_is_created_again() {
-    // The API server was not reached between the record and the Job.
+    // The operator could not reach the API server between the record and the Job.
     let mut world = World::new([two()]);
     while world.loads.is_empty() {
         let slot = world.wait();
@@ -481,7 +481,7 @@ fn clocks_that_moved_make_the_attempt_void() {
     assert_void(&moved(0.11), "ClockStepped");
     let plan = moved(0.09);
     assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
-    // A step shows in the record even where it is small enough.
+    // The record shows a step even if the step is below the limit.
     let offsets = [record(&plan).clock, record(&plan).clock_after];
     let [before, after] = offsets.map(|clock| clock.unwrap().offset_seconds);
     assert!((after - before - 0.09).abs() < 1e-9);
@@ -499,7 +499,7 @@ fn a_trial_with_a_slow_injector_counts_and_its_record_says_how_busy_the_injector
     };
     let plan = reported(|report| {
         report.cpu = Some(cpu);
-        // Four connections over 20.012 s.
+        // Half of the time of four connections over 20.012 s.
         report.measured.fortio_mut().unwrap().latency.sum_seconds = 0.5 * 4.0 * 20.012;
     });
     assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
@@ -517,8 +517,8 @@ fn load_that_was_not_steady_makes_the_attempt_void() {
 
 #[test]
 fn a_load_that_the_node_did_not_see_makes_the_attempt_void() {
-    // By the injector's clock it ended some seconds later than by the node's; a reading a second lets
-    // the step be told to 2 s.
+    // By the injector's clock the load ended some seconds later than by the node's clock. One reading per
+    // second shows the step to 2 s.
     let late = |seconds: f64| {
         reported(|report| {
             for clock in [&mut report.clock, &mut report.clock_after] {
@@ -533,7 +533,7 @@ fn a_load_that_the_node_did_not_see_makes_the_attempt_void() {
 #[test]
 fn a_meter_that_answers_without_power_makes_the_attempt_void() {
     let missing = "the meter serves no kepler_node_cpu_joules_total for the node pi-1";
-    // From the first reading on, or for some seconds under load.
+    // The meter reports no power from the first reading on, or for some seconds under load.
     let mut world = after("waiting for the server to be ready");
     world.manner.meter = None;
     world.advance_to(world.now + 40.0);
@@ -565,12 +565,12 @@ fn a_meter_that_answers_without_power_makes_the_attempt_void() {
         message.contains("the readings were interrupted"),
         "{message}"
     );
-    // A meter that did so only before the attempt's first reading costs nothing.
+    // A meter without power before the attempt's first reading costs nothing.
     let whole = changed(&load_over(), answer);
     assert_eq!(record(&whole).outcome, Some(Outcome::Measured));
 }
 
-/// What the attempt's end looks like after another trial of a candidate with this record.
+/// The plan at an attempt's end, if `change` has edited the records of the candidate's earlier trials.
 fn after_a_trial_of(candidate: &str, change: impl Fn(&mut FrugalityTrialStatus)) -> Plan {
     let mut world = World::new([two()]);
     world.run_until("its second load", |world| {
@@ -604,7 +604,7 @@ fn an_image_that_changed_makes_the_attempt_void() {
         let message = record(&plan).message.as_ref().unwrap();
         assert!(message.contains(container), "{message}");
     }
-    // A container that an earlier trial did not have is no other image.
+    // If an earlier trial lacks the container, its image did not change.
     let plan = after_a_trial_of("rust", |status| {
         status.images.remove("server");
     });
@@ -654,7 +654,7 @@ fn another_kernel_governor_or_firmware_makes_the_attempt_void() {
 
 #[test]
 fn answers_of_another_length_make_the_attempt_void() {
-    // Bodies of 1000 bytes.
+    // The bodies have 1000 bytes.
     let earlier = |bytes: f64| {
         after_a_trial_of("rust", |status| {
             let requests = status.requests.as_mut().unwrap();
@@ -738,7 +738,7 @@ fn data_that_changed_make_the_attempt_void() {
         &second_trial(&mut world, "10000 5"),
         Reason::DataChanged.as_str(),
     );
-    // Requests that write change the data; that is what they are for.
+    // Requests that write may change the data, because this is their purpose.
     let mut world = World::new([two_with(&[
         ("/request/method", json!("POST")),
         ("/request/body", json!("{}")),
@@ -749,13 +749,13 @@ fn data_that_changed_make_the_attempt_void() {
     );
 }
 
-/// What the restoring Job says, with the digest of its settings.
+/// The output of the restoring Job, with the digest of the settings.
 fn restored(settings: &str) -> String {
     format!("{ROWS}\nindexes=aa settings={settings}\n")
 }
 
 #[test]
-fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_void() {
+fn a_database_restored_differently_makes_the_attempt_void() {
     for method in ["GET", "POST"] {
         let mut world = World::new([two_with(&[("/request/method", json!(method))])]);
         world.manner.seeded = restored("bb");
@@ -787,7 +787,7 @@ fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_vo
             (facts.rows, facts.state["settings"].as_str()),
             (10_000, "bb")
         );
-        // The void attempt's own state is nothing to compare with: it is still the first attempt that counts.
+        // The first attempt stays the reference. The state of a void attempt does not replace it.
         world.run_until("another void attempt", |world| voids(world).len() == 2);
         let void = voids(&world).remove(1);
         assert_eq!(void.reason.as_deref(), Some(Reason::DataChanged.as_str()));
@@ -795,7 +795,7 @@ fn a_database_restored_otherwise_than_for_the_first_attempt_makes_the_attempt_vo
 }
 
 #[test]
-fn the_state_of_the_database_is_recorded_before_the_attempt_makes_anything() {
+fn the_state_of_the_database_is_recorded_before_the_attempt_creates_anything() {
     let mut world = World::new([two()]);
     world.run_until("an attempt", |world| !world.slots[0].trials.is_empty());
     let slot = world.wait();
@@ -806,7 +806,8 @@ fn the_state_of_the_database_is_recorded_before_the_attempt_makes_anything() {
     let plan = world.plan(slot);
     assert!(record(&plan).restored.is_some());
     assert!(plan.create.is_empty());
-    // An attempt that is void before its baseline has the state that the next ones are compared with.
+    // An attempt that is void before its baseline still holds the state with which later attempts are
+    // compared.
     world.run_until("a server", |world| {
         world.slots[0]
             .pods
@@ -849,7 +850,7 @@ fn the_database_is_restored_before_each_attempt_once_the_last_one_is_gone() {
 
 #[test]
 fn data_are_compared_with_trials_that_count() {
-    // Listed by name, the void entry of python comes before the measured one of rust.
+    // In a list by name, python's void entry comes before rust's measured entry.
     let mut world = World::new([two_with(&[("/trials/seed", json!(3))])]);
     let plan = second_trial(&mut world, "9999 5");
     assert!(
@@ -876,7 +877,7 @@ fn an_injector_that_never_ends_makes_the_attempt_void() {
         pod_in(&mut observed, Role::Injector).terminated.clear();
         plan(&world.slots[0].benchmark, &observed, &world.config, now)
     };
-    // 120 s of patience, 2 s warm-up, 20 s, 3 s tail, three timeouts of 3 s.
+    // 120 s of patience, 2 s warm-up, 20 s window, 3 s tail, and three timeouts of 3 s.
     assert_eq!(at(153.0).record(), None);
     assert_void(&at(155.0), Reason::InjectorFailed.as_str());
 }

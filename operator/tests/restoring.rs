@@ -1,4 +1,5 @@
-//! The Job that restores the database, with a real PostgreSQL: Debian's package `postgresql`, which `make test` installs.
+//! The Job that restores the database, run with a real PostgreSQL: Debian's package `postgresql`, which `make
+//! test` installs.
 
 use std::{
     fs,
@@ -19,10 +20,10 @@ use serde_json::json;
 
 use crate::common::{self, delivered::deliver, two_with};
 
-/// `nobody`: PostgreSQL does not start as root.
+/// The UID of `nobody`, because PostgreSQL does not start as root.
 const UNPRIVILEGED: u32 = 65_534;
 
-/// What a candidate can do to its database, to its role, and to what the operator's SQL looks up.
+/// Changes that a candidate can make to its database, to its role, and to the names in the operator's SQL.
 const MISCHIEF: [&str; 11] = [
     "CREATE INDEX evil ON contacts (etag)",
     "CREATE VIEW evil_view AS SELECT 1",
@@ -45,7 +46,7 @@ struct Postgres {
 }
 
 impl Postgres {
-    /// `None` if PostgreSQL is not installed, which `make test` does not allow.
+    /// `None` if PostgreSQL is not installed. `make test` fails in this case.
     fn start() -> Option<Self> {
         let Some(programs) = programs() else {
             assert!(
@@ -114,7 +115,7 @@ impl Postgres {
         )
     }
 
-    /// What PostgreSQL answers to the last of these; `None` if it refuses one.
+    /// PostgreSQL's answer to the last command. `None` if PostgreSQL refuses a command.
     fn ask(&self, database: &str, commands: &[&str]) -> Option<String> {
         let mut psql = Command::new("psql");
         psql.env("PATH", &self.path).args([
@@ -132,7 +133,7 @@ impl Postgres {
         output.status.success().then(|| answers.trim().to_owned())
     }
 
-    /// What the container that prepares a trial says of the transactions so far.
+    /// The transactions so far, as the container that prepares a trial reports them.
     fn transactions(&self) -> u64 {
         let benchmark = two_with(&[("/database/seed/contacts", json!(500))]);
         let job = common::made(&benchmark, |builder, candidate, node| {
@@ -143,14 +144,14 @@ impl Postgres {
         count.parse().unwrap()
     }
 
-    /// Runs the Job, and reads what it reports.
+    /// Runs the Job, and returns its report.
     fn restore(&self) -> DatabaseFacts {
         let facts = database_facts(&self.said(&seed())).unwrap();
         assert!(facts.state.len() >= 8, "{facts:?}");
         facts
     }
 
-    /// Runs a container, and reads its last words.
+    /// Runs a container, and returns its last words.
     fn said(&self, container: &Container) -> String {
         let words_file = self.folder.join("last-words");
         let _ = fs::remove_file(&words_file);
@@ -171,7 +172,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // A fast shutdown, so that none of its processes stays.
+        // SIGINT is PostgreSQL's fast shutdown, which leaves no process behind.
         let pid = self.server.id().to_string();
         let _ = Command::new("kill").args(["-INT", &pid]).status();
         let _ = self.server.wait();
@@ -220,7 +221,7 @@ fn a_candidate_leaves_nothing_behind_and_a_changed_template_is_seen() {
     let forged = "CREATE VIEW public.pg_stat_database AS SELECT current_database() AS datname, 0 AS xact_commit, 0 AS xact_rollback";
     postgres.ask("app", &[forged]).unwrap();
     postgres.ask("app", &MISCHIEF).unwrap();
-    // Sessions tell their transactions up to a second late.
+    // Sessions report their transactions up to a second late.
     thread::sleep(Duration::from_secs(1));
     assert!(
         postgres.transactions() > before,
@@ -244,7 +245,7 @@ fn a_candidate_leaves_nothing_behind_and_a_changed_template_is_seen() {
         ),
         ("CREATE TABLE evil_table AS SELECT 1 AS one", "rows"),
         ("ALTER TABLE contacts SET (fillfactor = 50)", "tables"),
-        // Dead rows alone.
+        // The result is dead rows only.
         ("UPDATE contacts SET etag = etag", "tables"),
         (
             "ALTER TABLE contacts ALTER etag SET STATISTICS 0",

@@ -1,4 +1,4 @@
-//! What the Jobs beside the database run in a shell, with a stand-in for `psql` that is refused at first.
+//! The shell scripts of the Jobs that use the database, with a stand-in for `psql` that fails at first.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use crate::common::{delivered::deliver, two, world::World};
 use frugality_operator::plan::action::ChildObject;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Container};
 
-/// The container of that name of the first Job that has one.
+/// The first container of that name in a Job of the run.
 fn container(name: &str) -> Container {
     let of = |job: Job| {
         let pod = job.spec?.template.spec?;
@@ -36,8 +36,8 @@ fn container(name: &str) -> Container {
     }
 }
 
-/// A folder with a `psql` that can't connect so many times, a clock that goes on by ten seconds whenever it is
-/// looked at, and a `sleep` that doesn't.
+/// A folder with stand-ins. `psql` can't connect for the first `refusals` calls. Each call of `date` advances
+/// the clock by ten seconds. `sleep` returns at once.
 struct StandIn(PathBuf);
 
 impl StandIn {
@@ -69,7 +69,7 @@ case \"$*\" in *'-f -'*) cat >> {at}/asked;; esac\n"
         &self.0
     }
 
-    /// Runs a container's command with this `psql`.
+    /// Runs a container's command with these stand-ins.
     fn run(&self, container: &Container) -> Output {
         let words_file = self.path().join("last-words");
         let command = deliver(container).words;
@@ -91,13 +91,13 @@ case \"$*\" in *'-f -'*) cat >> {at}/asked;; esac\n"
             .unwrap()
     }
 
-    /// How often a connection was tried.
+    /// The number of attempts to connect.
     fn calls(&self) -> usize {
         let calls = fs::read_to_string(self.path().join("calls")).unwrap();
         calls.lines().count()
     }
 
-    /// What the database was asked.
+    /// The commands that the database received.
     fn asked(&self) -> String {
         fs::read_to_string(self.path().join("asked")).unwrap_or_default()
     }
@@ -110,7 +110,7 @@ impl Drop for StandIn {
 }
 
 #[test]
-fn a_database_that_does_not_answer_yet_is_waited_for() {
+fn the_jobs_wait_for_a_database_that_does_not_answer_yet() {
     for (name, sign) in [("seed", "rows=10000 -f -"), ("prepare", "CHECKPOINT")] {
         let database = StandIn::new(name, 2);
         let output = database.run(&container(name));
@@ -126,15 +126,15 @@ fn a_database_that_does_not_answer_yet_is_waited_for() {
 }
 
 #[test]
-fn a_database_that_never_answers_is_told_in_its_own_words() {
+fn the_jobs_print_the_error_of_a_database_that_never_answers() {
     for name in ["seed", "prepare"] {
         let database = StandIn::new(&format!("{name}-never"), u32::MAX);
         let output = database.run(&container(name));
         assert_eq!(output.status.code(), Some(2), "{name}");
         let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(error, "psql: error: Connection refused\n", "said once");
+        assert_eq!(error, "psql: error: Connection refused\n", "printed once");
         assert_eq!(database.asked(), "");
-        // A minute's, and the one whose words are told.
+        // The tries of a minute, and the last try, whose error the Job prints.
         assert_eq!(database.calls(), 7, "{name}");
     }
 }

@@ -1,5 +1,5 @@
-//! Whole runs in a world whose truth is known: from the first pass to the verdict, undisturbed and
-//! beside another benchmark.
+//! Whole runs in a world with known true figures, from the first pass to the verdict, alone and next to
+//! another benchmark.
 
 use crate::common::{
     expected::{assert_truth, measured, start, status},
@@ -41,7 +41,7 @@ fn a_run_gives_the_true_figures_and_leaves_nothing() {
 }
 
 #[test]
-fn the_windows_are_fortios_on_the_meters_clock() {
+fn windows_use_fortios_times_on_the_meters_clock() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let trials = measured(&world, 0);
@@ -53,7 +53,7 @@ fn the_windows_are_fortios_on_the_meters_clock() {
             .iter()
             .find(|load| load.trial == trial.name_any())
             .unwrap();
-        // Times near 1.8e9 s are known to a quarter of a microsecond.
+        // The resolution of times near 1.8e9 s is a quarter of a microsecond.
         assert!((window.start_unix_seconds - load.measured.start_unix_seconds).abs() < 1e-6);
         assert!((window.seconds() - WINDOW_SECONDS).abs() < 1e-6);
     }
@@ -68,7 +68,7 @@ fn the_windows_are_fortios_on_the_meters_clock() {
 }
 
 #[test]
-fn the_order_is_the_seeded_one() {
+fn the_seed_determines_the_order() {
     for seed in [7, 8, 9] {
         let mut world = World::new([two_with(&[("/trials/seed", json!(seed))])]);
         world.run_to_end();
@@ -113,7 +113,7 @@ fn a_condition_keeps_its_time_until_it_changes() {
 }
 
 #[test]
-fn passes_at_any_time_change_nothing() {
+fn extra_passes_change_nothing() {
     let mut world = World::new([two()]);
     world.manner.hurry = Some(0.17);
     world.run_to_end();
@@ -126,7 +126,8 @@ fn passes_at_any_time_change_nothing() {
 
 #[test]
 fn clocks_that_differ_do_not_change_the_figures() {
-    // Ahead, the operator would begin the load within the idle baseline, which net rests on.
+    // With its clock ahead, the operator would begin the load within the idle baseline, and net figures would
+    // be wrong.
     for ahead in [-180.0, -9.0, 2.5, 4.0, 9.0, 180.0] {
         let mut world = World::new([two()]);
         world.manner.operator_ahead = ahead;
@@ -155,7 +156,7 @@ fn second() -> FrugalityBenchmark {
 #[test]
 fn two_benchmarks_are_measured_one_after_the_other() {
     let mut world = World::new([two(), second()]);
-    // That no two trials are open and no two loads on is asserted by the world.
+    // The world asserts that at most one trial is open and at most one load is on.
     world.run_to_end();
     let mut runs = Vec::new();
     for slot in 0..2 {
@@ -173,12 +174,12 @@ fn two_benchmarks_are_measured_one_after_the_other() {
 }
 
 #[test]
-fn the_one_that_waits_says_for_whom() {
+fn a_waiting_benchmark_names_the_benchmark_ahead() {
     let mut world = World::new([two(), second()]);
     world.run_until("a trial", |world| {
         world.slots.iter().any(|slot| !slot.trials.is_empty())
     });
-    world.run_until("a look of the other", |world| {
+    world.run_until("a pass of the other benchmark", |world| {
         world.now > crate::common::T0 + 60.0
     });
     let texts: Vec<String> = (0..2)
@@ -187,7 +188,7 @@ fn the_one_that_waits_says_for_whom() {
     insta::assert_snapshot!("two_at_once", texts.join("---\n"));
 }
 
-/// The same benchmark with a database that the operator runs itself.
+/// `fixtures/two.yaml` with a database that the operator runs itself.
 fn standalone() -> FrugalityBenchmark {
     two_with(&[("/database/provider", json!("Standalone"))])
 }
@@ -211,7 +212,8 @@ fn a_standalone_database_gives_the_same_figures_in_a_cluster_without_cloudnative
         status(&world, 0).progress.as_ref().unwrap().void_attempts,
         0
     );
-    // Each once, and the login before the pod that needs it; then a Job for each attempt.
+    // The plan creates each object once, and the login before the pod that needs it. Then it creates a Job
+    // per attempt.
     assert_eq!(made.len(), 3 + 10);
     made.truncate(4);
     assert_eq!(
@@ -253,7 +255,7 @@ fn a_standalone_database_that_lost_its_pod_is_filled_again() {
             seeds += 1;
         }
     }
-    // One for each attempt, the void one too, but for the first attempt's, which was before.
+    // Every attempt has one seed, also the void attempt. The first attempt's seed ran before this count.
     assert_eq!(seeds, 10);
     assert_truth(status(&world, 0));
     assert_eq!(
@@ -263,7 +265,7 @@ fn a_standalone_database_that_lost_its_pod_is_filled_again() {
 }
 
 #[test]
-fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
+fn the_run_waits_for_the_pod_of_a_new_seed() {
     let mut world = World::new([standalone()]);
     world.run_until("a load", |world| !world.loads.is_empty());
     world.replace_pod(0, Role::Database);
@@ -283,7 +285,7 @@ fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
     };
     world.wait();
     assert_eq!(without_pod(&world), Reason::Seeding.as_str());
-    // Kubernetes collects pods; their Job stays.
+    // Kubernetes may remove the pods. Their Job stays.
     let before = world.slots[0].trials.len();
     world.run_until("another attempt", |world| {
         world.slots[0].trials.len() > before
@@ -293,12 +295,12 @@ fn a_new_seed_whose_pod_is_not_there_yet_is_waited_for() {
 }
 
 #[test]
-fn a_standalone_database_whose_address_was_deleted_is_made_anew_with_its_login() {
+fn a_standalone_database_without_its_service_is_created_again_with_its_login() {
     let mut world = World::new([standalone()]);
     world.run_until("a load", |world| !world.loads.is_empty());
     let address = format!("two-{}-db-rw", run_of(&world.slots[0].benchmark));
     world.delete(0, ChildKind::Service, &address);
     world.run_to_end();
-    // The world stops the test where a database starts without its login.
+    // The world stops the test if a database starts without its login.
     assert_truth(status(&world, 0));
 }

@@ -1,7 +1,7 @@
-//! A run survives: the operator dropped after every write to the API server, a status that is wiped,
-//! and two operators at work at once.
+//! A run survives three kinds of faults: the operator dies after any write to the API server, a user wipes
+//! the status, and two operators run at once.
 //!
-//! The whole of it takes minutes; without `FRUGALITY_EXHAUSTIVE=1` a sample is tried.
+//! The whole set of cases takes minutes. Without `FRUGALITY_EXHAUSTIVE=1`, the tests try a sample.
 
 use crate::common::{
     T0, edited,
@@ -28,8 +28,7 @@ fn is_exhaustive() -> bool {
     std::env::var("FRUGALITY_EXHAUSTIVE").is_ok_and(|value| value == "1")
 }
 
-/// Runs a benchmark to its end once for each of its writes, which the operator does not survive, or
-/// does not hear of.
+/// For each write of a benchmark, runs the benchmark to its end with this fault at that write.
 fn at_every_write(fault: Fault, first: u32, stride: u32) {
     let mut world = World::new([two()]);
     let (mut runs, mut with_voids) = (0, 0);
@@ -61,12 +60,12 @@ fn at_every_write(fault: Fault, first: u32, stride: u32) {
         world.writes
     );
     assert!(runs * stride >= world.writes - stride);
-    // An operator that lives keeps its readings, and its attempt.
+    // An operator that stays alive keeps its readings and its attempt.
     assert_eq!(with_voids > 0, fault == Fault::Dies);
 }
 
 #[test]
-fn an_operator_that_dies_after_any_write_never_gives_another_number() {
+fn a_death_of_the_operator_after_any_write_changes_no_figure() {
     at_every_write(Fault::Dies, 0, 7);
 }
 
@@ -75,8 +74,9 @@ fn a_write_that_only_looks_failed_is_not_done_twice() {
     at_every_write(Fault::LooksFailed, 3, 7);
 }
 
-/// Its bytes, without the times that are nowhere else: those of what has not ended, and since when it has been
-/// neither `Ready` nor known to have `Succeeded`.
+/// The bytes of the status without the times that only the status holds. Before the end, these are all
+/// transition times. After the end, these are the times since the benchmark has been neither `Ready` nor
+/// known to have `Succeeded`.
 fn bytes(status: &FrugalityBenchmarkStatus) -> String {
     let mut status = status.clone();
     let has_ended = status.verdict.is_some();
@@ -124,7 +124,7 @@ fn a_wiped_end_comes_back_from_the_ledger_alone_byte_by_byte() {
         world.run_to_end();
         let told = status(&world, 0).clone();
         assert!(told.verdict.is_some());
-        // Hours later, by an operator that remembers nothing.
+        // A new operator without memory derives the status hours later.
         world.slots[0].benchmark.status = None;
         world.kill_operator();
         world.advance_to(world.now + 10_000.0);
@@ -133,10 +133,10 @@ fn a_wiped_end_comes_back_from_the_ledger_alone_byte_by_byte() {
     }
 }
 
-/// What two operators came to, over all seeds.
+/// The harm of two operators, over all seeds.
 struct Harm {
     void_attempts: i32,
-    /// Loads that began while another was still on their node.
+    /// Loads that began while another load was still on their node.
     late_loads: u32,
 }
 
@@ -221,9 +221,9 @@ fn two_operators_share_a_queue() {
     two_operators(&World::new([patient(), other]), seeds, 10.0);
 }
 
-/// Were plans not dropped when they are old, what they make late would still be seen.
+/// Operators drop old plans. If they did not, they would still notice the effects of late writes.
 #[test]
-fn writes_that_come_a_minute_late_make_voids_and_no_numbers() {
+fn writes_a_minute_late_make_void_attempts_and_no_wrong_figures() {
     let seeds = if is_exhaustive() {
         1000..1060
     } else {
@@ -231,13 +231,13 @@ fn writes_that_come_a_minute_late_make_voids_and_no_numbers() {
     };
     let harm = two_operators(&World::new([patient()]), seeds, 60.0);
     assert!(harm.void_attempts > 0);
-    // Too rare for a few seeds.
+    // Late loads are too rare for a few seeds.
     if is_exhaustive() {
         assert!(harm.late_loads > 0);
     }
 }
 
-/// A short benchmark in a namespace, that many seconds younger, on that board.
+/// A short benchmark in a namespace, created `younger` seconds after [`T0`], measured on this board.
 fn on(namespace: &str, name: &str, younger: f64, measured: &str) -> FrugalityBenchmark {
     let hostname = |name: &str| -> Value { json!({ "kubernetes.io/hostname": name }) };
     let mut benchmark = edited(
@@ -255,7 +255,7 @@ fn on(namespace: &str, name: &str, younger: f64, measured: &str) -> FrugalityBen
     benchmark
 }
 
-/// A cluster of boards and injectors.
+/// A cluster with this number of boards and injectors.
 fn cluster(benchmarks: Vec<FrugalityBenchmark>, boards: u32, injectors: u32) -> World {
     let mut world = World::new(benchmarks);
     let injectors = (1..=injectors).map(|i| node(&format!("injector-{i}"), None));
@@ -264,7 +264,7 @@ fn cluster(benchmarks: Vec<FrugalityBenchmark>, boards: u32, injectors: u32) -> 
     world
 }
 
-/// From its first pod to its last.
+/// Start of the benchmark's first pod and end of its last pod.
 fn span(world: &World, slot: usize) -> (f64, f64) {
     let spans = || world.spans.iter().filter(move |span| span.slot == slot);
     (
@@ -284,7 +284,7 @@ fn assert_apart_on_each_node(world: &World) {
     }
 }
 
-/// What is left when all have ended, as they must, and no two of them on a node at one time.
+/// The world after all benchmarks have ended. Asserts that they never overlapped on a node.
 #[track_caller]
 fn carried_out(benchmarks: Vec<FrugalityBenchmark>, boards: u32, injectors: u32) -> World {
     let mut world = cluster(benchmarks, boards, injectors);
@@ -318,7 +318,7 @@ fn three_benchmarks_in_two_namespaces_never_overlap_on_a_node_and_all_end() {
 }
 
 #[test]
-fn where_all_need_one_injector_they_go_by_age() {
+fn benchmarks_that_share_an_injector_run_by_age() {
     let benchmarks = vec![
         on("lab", "c", 2.0, "pi-2"),
         on("lab", "b", 1.0, "pi-1"),
@@ -329,7 +329,7 @@ fn where_all_need_one_injector_they_go_by_age() {
     assert!(a.1 < b.0 && b.1 < c.0);
 }
 
-/// A node that injects for one run is measured by the next one.
+/// A node that injects for one run is the measured node of the next run.
 #[test]
 fn boards_that_inject_for_each_other_take_turns() {
     let benchmarks = vec![
@@ -378,7 +378,7 @@ fn any_queue_on_any_cluster_ends_and_never_overlaps_on_a_node() {
 }
 
 #[test]
-fn who_waits_says_for_whom_and_for_which_node() {
+fn a_waiting_benchmark_names_the_other_benchmark_and_the_node() {
     let benchmarks = vec![on("shop", "a", 0.0, "pi-1"), on("lab", "b", 1.0, "pi-1")];
     let mut world = cluster(benchmarks, 1, 1);
     world.run_until("a trial", |world| !measured(world, 0).is_empty());
@@ -408,7 +408,7 @@ fn late_pod(node: &str) -> ForeignPod {
 }
 
 #[test]
-fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
+fn foreign_objects_end_an_open_attempt_before_they_are_removed() {
     type Change = fn(&mut Observed);
     let world = under_load();
     let changes: [(&str, Change); 3] = [
@@ -443,7 +443,7 @@ fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
         assert!(record.message.as_ref().unwrap().contains(name), "{name}");
         assert!(plan.delete.is_empty() && plan.create.is_empty());
     }
-    // On a node that is not the run's it is nobody's neighbour.
+    // A pod on a node outside the run does not disturb the run.
     let mut observed = world.observed(0);
     observed.foreign_pods = vec![late_pod("pi-2")];
     let plan = plan(
@@ -456,7 +456,7 @@ fn what_appears_beside_an_open_attempt_ends_it_before_it_is_removed() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_read_ends_the_run_and_says_so() {
+fn an_entry_that_cannot_be_read_ends_the_run_and_is_named() {
     let world = under_load();
     let with_entry_of = |run: Option<String>| {
         let mut observed = world.observed(0);
@@ -484,7 +484,7 @@ fn an_entry_that_cannot_be_read_ends_the_run_and_says_so() {
                     .contains("two-b01-rust-1 can't be read: missing field `block`")
         );
         assert_eq!(plan.status.results, []);
-        // The ledger stays as it is; the nodes are given back.
+        // The ledger stays unchanged, and the operator gives the nodes back.
         assert_eq!((plan.opened(), plan.record()), (None, None));
         assert_eq!(plan.delete.len(), world.slots[0].children.len());
     }

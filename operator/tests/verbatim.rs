@@ -1,4 +1,4 @@
-//! What a user writes arrives byte for byte, whatever the kubelet does with `$` on the way.
+//! Texts of a user arrive byte for byte, although the kubelet interprets `$`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::common::{
     injector_pod, two_with,
 };
 
-/// Texts that Kubernetes would change: references to variables that exist, escapes, and a `$` before `ä`.
+/// Texts that Kubernetes would change: references to existing variables, escapes, and a `$` before `ä`.
 const TEXTS: [&str; 6] = [
     "$$",
     "$(PORT) $(DATABASE_URL)",
@@ -37,13 +37,13 @@ fn pod_of(objects: Vec<ChildObject>) -> PodSpec {
     pod.unwrap()
 }
 
-/// What the first container is started with, on a node.
+/// The words and the variables with which the kubelet starts the first container.
 fn started(pod: &PodSpec) -> Delivered {
     deliver(&pod.containers[0])
 }
 
 #[test]
-fn the_kubelet_is_played_as_kubernetes_tells_it() {
+fn the_stand_in_expands_variables_as_the_kubelet_does() {
     let container = Container {
         args: Some(
             [
@@ -75,7 +75,7 @@ fn the_kubelet_is_played_as_kubernetes_tells_it() {
 }
 
 #[test]
-fn every_short_text_of_the_characters_that_matter_arrives() {
+fn every_short_text_of_special_characters_arrives() {
     let mut texts = vec![String::new()];
     for length in 1..=6 {
         let longer = texts
@@ -106,7 +106,7 @@ fn every_short_text_of_the_characters_that_matter_arrives() {
 }
 
 #[test]
-fn a_candidate_gets_its_words_and_variables_as_written_and_the_databases_address_whole() {
+fn a_candidate_gets_its_words_and_variables_as_written_and_the_whole_database_url() {
     for batch in [Value::Null, json!({})] {
         let mut changes = vec![
             ("/candidates/0/command", json!(TEXTS)),

@@ -1,4 +1,4 @@
-//! Budgets: each is decided on the bound of its figure, never on the figure itself.
+//! Each budget is decided on the bound of its figure, never on the figure itself.
 
 use crate::common::{
     entries::Trial,
@@ -26,7 +26,7 @@ fn a_budget_exceeded_is_a_fail_with_numbers() {
     assert_ended(&plan, Verdict::Fail, Reason::BudgetExceeded.as_str());
     insta::assert_snapshot!(summary::of_plan(&plan));
     assert!(plan.events[0].warning);
-    // The figures stand beside a Fail.
+    // A Fail shows the figures too.
     assert_eq!(plan.status.results.len(), 2);
 }
 
@@ -66,7 +66,7 @@ fn one_exceeded_budget_outweighs_all_others() {
     );
 }
 
-/// A limit's outcomes at four values: just beyond each end of the interval, and just within.
+/// Asserts the outcomes of four limits: just outside and just inside each end of the interval.
 #[track_caller]
 fn assert_bounds(limit: &str, value: f64, outcomes: [BudgetOutcome; 4]) {
     let (lower, upper) = (value / CLAIM_UPPER, value * CLAIM_UPPER);
@@ -108,8 +108,9 @@ fn budgets_are_decided_on_the_bound() {
 
 #[test]
 fn an_error_ratio_is_decided_on_the_bound_too() {
-    // Of 1000 requests 8, 9, 10, 11 and 12 fail: the trials' interval is 0.01 ± 0.002321889, and 50 of 5000 alone
-    // can be as many from 0.007197084 to 0.01350965 (Clopper and Pearson), which is wider.
+    // Of 1000 requests 8, 9, 10, 11 and 12 fail. The interval of the trials is 0.01 ± 0.002321889. The
+    // interval of 50 errors in 5000 requests alone is 0.007197084 to 0.01350965 (Clopper and Pearson), which
+    // is wider.
     let failing = |block: i32, candidate: &str| {
         let errors = 7 + u64::try_from(block).unwrap();
         Trial {
@@ -127,7 +128,8 @@ fn an_error_ratio_is_decided_on_the_bound_too() {
         let plan = status(&budgets(&json!({ "maxErrorRatio": limit })), failing);
         assert_eq!(plan.status.budgets[0].outcome, expected, "{limit}");
     }
-    // One of 1000 in each trial is no spread, and does not show that there are no more.
+    // One error per 1000 requests in each trial gives no spread. It does not show that the true share is no
+    // larger.
     let one = |block: i32, candidate: &str| Trial {
         errors: 1,
         successes: 999,
@@ -140,8 +142,9 @@ fn an_error_ratio_is_decided_on_the_bound_too() {
         let plan = status(&budgets(&json!({ "maxErrorRatio": limit })), one);
         assert_eq!(plan.status.budgets[0].outcome, expected, "{limit}");
     }
-    // Where trials differ by more than chance, they are what is wide: 2, 4, 6, 8 and 10 of 100 000 each are
-    // 0.00006 ± 0.0000464378 (t₄ · √10 · 10⁻⁵ / √5), and 30 of 500 000 alone from 0.0000388 to 0.0000885.
+    // If the trials differ by more than chance, their interval is the wider one: 2, 4, 6, 8 and 10 errors per
+    // 100 000 requests give 0.00006 ± 0.0000464378 (t₄ · √10 · 10⁻⁵ / √5). The 30 errors in 500 000 requests
+    // alone give 0.0000388 to 0.0000885.
     let differing = |block: i32, candidate: &str| Trial {
         errors: 2 * u64::try_from(block).unwrap(),
         successes: 100_000 - 2 * u64::try_from(block).unwrap(),

@@ -1,5 +1,5 @@
-//! What may be said of the figures: with a meter that tells its accuracy, with several limits, of
-//! candidates that are equal, that answer differently, that were tried before, or whose place mattered.
+//! The claims that the figures allow: with a meter that reports its accuracy, with several limits, and after
+//! earlier tries. Candidates may be equal, may answer differently, or may depend on their place in a block.
 
 use crate::common::{
     assert_near,
@@ -24,7 +24,7 @@ fn with_meter(uncertainty: f64) -> impl Fn(i32, &str) -> Trial {
 }
 
 #[test]
-fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
+fn only_joules_include_the_meters_accuracy() {
     let status = status(&two(), with_meter(0.03)).status;
     let result = &status.results[0];
     // √((1.963243 · 0.01)² + (2 · 0.03)²) = 0.0631299
@@ -42,14 +42,14 @@ fn joules_carry_the_meters_accuracy_and_nothing_else_does() {
     }
     assert_eq!(result.requests_per_second.unwrap().expanded, None);
     assert_eq!(result.milliseconds_per_request.unwrap().expanded, None);
-    // The same meter measured both: what its gain is wrong by cancels.
+    // One meter measured both candidates, so its gain error cancels.
     assert_eq!(status.comparisons[0].ratio.expanded, None);
     let columns = status.columns.unwrap();
     assert_eq!(columns.energy.as_deref(), Some("0.0100±0.0006 gross"));
 }
 
 #[test]
-fn joules_carry_what_the_ends_of_the_windows_cost() {
+fn joules_include_the_timing_error_at_the_windows_edges() {
     for of_meter in [Some(0.003), None] {
         let status = status(&two(), |block, candidate| Trial {
             ends_uncertainty: 0.004,
@@ -58,7 +58,8 @@ fn joules_carry_what_the_ends_of_the_windows_cost() {
         })
         .status;
         let result = &status.results[0];
-        // Net is 0.6 of gross here, and has the same joules of uncertainty; so has what is attributed of it.
+        // Net is 0.6 of gross here, with the same uncertainty in joules. Attributed joules take over the
+        // relative uncertainty of net.
         for (figure, of_ends) in [
             (result.gross_joules_per_request, 0.004_f64),
             (result.net_joules_per_request, 0.004 / 0.6),
@@ -71,7 +72,8 @@ fn joules_carry_what_the_ends_of_the_windows_cost() {
             assert_near(expanded.upper, figure.value * half.exp());
             assert_eq!(expanded.covers_meter, of_meter.is_some());
         }
-        // CPU time, here the same in all trials, has no meter's accuracy, and so one interval only.
+        // CPU time is the same in all trials here. A meter's accuracy does not apply, so CPU time has one
+        // interval only.
         let cpu = result.cpu_milliseconds_per_request.unwrap();
         let half: f64 = 2.0 * 0.004 / 0.6;
         assert_near(cpu.upper, cpu.value * half.exp());
@@ -81,7 +83,7 @@ fn joules_carry_what_the_ends_of_the_windows_cost() {
 }
 
 #[test]
-fn without_net_joules_cpu_time_carries_the_ends_as_a_share_of_what_is_attributed() {
+fn without_net_joules_cpu_time_takes_the_edge_error_as_a_share_of_attributed_joules() {
     let status = status(&two(), |block, candidate| Trial {
         ends_uncertainty: 0.004,
         net: None,
@@ -90,14 +92,14 @@ fn without_net_joules_cpu_time_carries_the_ends_as_a_share_of_what_is_attributed
     .status;
     let result = &status.results[0];
     assert_eq!(result.net_joules_per_request, None);
-    // Attributed joules of candidate and database are half of the gross ones here.
+    // Attributed joules of candidate and database are half of the gross joules here.
     let half: f64 = 2.0 * 0.004 / 0.5;
     let cpu = result.cpu_milliseconds_per_request.unwrap();
     assert_near(cpu.upper, cpu.value * half.exp());
 }
 
 #[test]
-fn cpu_time_whose_ends_are_not_known_is_withheld() {
+fn cpu_time_with_an_unknown_edge_error_is_withheld() {
     let status = status(&two(), |block, candidate| Trial {
         ends_uncertainty: 0.004,
         net: None,
@@ -109,13 +111,13 @@ fn cpu_time_whose_ends_are_not_known_is_withheld() {
 }
 
 #[test]
-fn a_figure_that_the_meter_knows_nothing_of_is_withheld() {
+fn a_figure_with_a_useless_meter_accuracy_is_withheld() {
     let status = status(&two(), with_meter(1000.0)).status;
     assert_eq!(status.results[0].gross_joules_per_request, None);
 }
 
 #[test]
-fn a_meter_that_tells_its_accuracy_in_some_trials_only_has_not_told_it() {
+fn an_accuracy_reported_in_only_some_trials_does_not_cover_the_meter() {
     let plan = status(&two(), |block, candidate| Trial {
         meter_uncertainty: (block > 1).then_some(0.03),
         ..usual(block, candidate)
@@ -123,12 +125,12 @@ fn a_meter_that_tells_its_accuracy_in_some_trials_only_has_not_told_it() {
     let figure = plan.status.results[0].gross_joules_per_request.unwrap();
     let expanded = figure.expanded.unwrap();
     assert!(!expanded.covers_meter);
-    // What it did tell is in it all the same.
+    // The interval still includes the accuracy that the meter reported.
     assert_near(expanded.upper, figure.value * 0.063_129_9_f64.exp());
 }
 
 #[test]
-fn joule_budgets_are_decided_on_the_bound_with_the_meter() {
+fn joule_budgets_are_decided_on_the_bound_with_the_meters_accuracy() {
     let end = (CLAIM_HALF * 0.01).hypot(2.0 * 0.03).exp();
     for (limit, outcome) in [
         (0.01 / end * 0.9999, BudgetOutcome::Exceeded),
@@ -161,7 +163,7 @@ fn joule_budgets_are_decided_on_the_bound_with_the_meter() {
 
 #[test]
 fn a_fail_among_several_limits_needs_a_wider_margin() {
-    // Broken by the whole interval of one claim, and by no wider one.
+    // The whole interval of one claim breaks the limit, but a wider interval does not.
     let narrowly = format!("{:.9}", 10.0 / CLAIM_UPPER * 0.9999);
     let alone = budgets(&json!({ "maxMillisecondsPerRequest": narrowly }));
     let plan = status(&alone, usual);
@@ -181,7 +183,7 @@ fn a_fail_among_several_limits_needs_a_wider_margin() {
     assert_eq!(found.outcome, BudgetOutcome::Undecided);
     assert!(found.message.contains("3 limits"), "{}", found.message);
 
-    // What is broken beyond doubt leaves fewer to share the error with: here all are.
+    // Clearly broken limits leave fewer limits to share the error. Here all limits are broken.
     limits["maxJoulesPerRequest"] = json!("0.001");
     limits["maxErrorRatio"] = json!("0");
     let failing = |block: i32, candidate: &str| Trial {
@@ -195,7 +197,7 @@ fn a_fail_among_several_limits_needs_a_wider_margin() {
 }
 
 #[test]
-fn that_all_limits_are_met_needs_no_wider_margin() {
+fn a_pass_with_several_limits_needs_no_wider_margin() {
     let narrowly = format!("{:.9}", 10.0 * CLAIM_UPPER * 1.0001);
     let limits = json!({
         "maxMillisecondsPerRequest": narrowly,
@@ -208,7 +210,7 @@ fn that_all_limits_are_met_needs_no_wider_margin() {
     );
 }
 
-/// Candidates that differ by this ratio with a spread of 0.01.
+/// Candidates that differ by this ratio, with a spread of 0.01.
 fn nearly(ratio: f64) -> impl Fn(i32, &str) -> Trial {
     move |block, candidate| Trial {
         gross: match candidate {
@@ -246,14 +248,14 @@ fn a_tie_is_shown_and_never_assumed() {
     assert_eq!(column(&tie_within("0.01"), 1.0), not_separated);
     assert_eq!(column(&two(), 1.0), not_separated);
     assert_eq!(column(&tie_within("0.05"), 0.9).0, "rust");
-    // Told apart, and shown to be too close to matter.
+    // The candidates are separated, and their difference is shown to be too small to matter.
     assert_eq!(column(&two(), 0.975).0, "rust");
     assert_eq!(column(&tie_within("0.05"), 0.975), tie);
-    // On the other side of the bound.
+    // The ratio is just outside the bound.
     assert_eq!(column(&tie_within("0.05"), 1.05 / end * 1.0001).1, None);
 }
 
-/// What the printed columns say beside the numbers.
+/// The message next to the numbers in the printed columns.
 fn column_message(status: &FrugalityBenchmarkStatus) -> &str {
     let columns = status.columns.as_ref().unwrap();
     columns.message.as_deref().unwrap()
@@ -283,7 +285,7 @@ fn candidates_that_answer_differently_are_not_compared() {
         message.contains("rust answers with 1000 bytes on average and python with 1010"),
         "{message}"
     );
-    // Each one's own figures stand.
+    // Each candidate keeps its figures.
     assert!(plan.status.results[0].gross_joules_per_request.is_some());
 
     let same = status(&two(), answering(1000.0, 1009.9));
@@ -294,7 +296,7 @@ fn candidates_that_answer_differently_are_not_compared() {
 }
 
 #[test]
-fn answers_are_compared_by_the_trials_that_tell_their_size() {
+fn answers_are_compared_in_the_trials_that_report_their_size() {
     let known_in = |blocks: std::ops::RangeInclusive<i32>| {
         move |block: i32, candidate: &str| {
             let is_python = candidate == "python";
@@ -306,7 +308,7 @@ fn answers_are_compared_by_the_trials_that_tell_their_size() {
             }
         }
     };
-    // One trial without an error is enough to see it.
+    // One trial without an error is enough to show the difference.
     let plan = status(&two(), known_in(3..=3));
     assert_ended(
         &plan,
@@ -332,8 +334,9 @@ fn asking(rust: f64, python: f64) -> impl Fn(i32, &str) -> Trial {
 }
 
 #[test]
-fn candidates_that_ask_the_database_otherwise_are_not_compared() {
-    // Of 400 requests a second each may have 0.005 of the 2 transactions a second that are nobody's.
+fn candidates_that_use_the_database_differently_are_not_compared() {
+    // 2 transactions per second belong to no candidate. At 400 requests per second, these are 0.005 per
+    // request.
     let plan = status(&two(), asking(2.0, 2.27));
     assert_ended(&plan, Verdict::Inconclusive, Reason::QueriesDiffer.as_str());
     assert_eq!(plan.status.comparisons, []);
@@ -355,7 +358,7 @@ fn candidates_that_ask_the_database_otherwise_are_not_compared() {
 }
 
 #[test]
-fn transactions_that_are_not_known_are_told() {
+fn unknown_transactions_are_noted() {
     let plan = status(&two(), |block, candidate| Trial {
         transactions: (candidate == "python" && block == 2).then_some(1.0),
         ..usual(block, candidate)
@@ -370,7 +373,7 @@ fn transactions_that_are_not_known_are_told() {
 }
 
 #[test]
-fn a_candidates_own_limits_are_judged_whatever_the_others_answer() {
+fn a_candidates_own_limits_are_judged_even_if_answers_differ() {
     let plan = status(
         &budgets(&json!({"maxJoulesPerRequest": "0.02"})),
         answering(1000.0, 2000.0),
@@ -412,7 +415,7 @@ fn earlier_tries_are_disclosed() {
     assert_eq!(alone.tries, Some(1));
     trials.extend(labelled(Some("11111111"), &measurement));
     trials.extend(labelled(Some("22222222"), &measurement));
-    // Another spec, and a run that failed before it measured anything, are no tries.
+    // A run of another spec is no try. Neither is a run that failed before it measured anything.
     trials.extend(labelled(Some("33333333"), "another"));
     let mut failed = labelled(Some("44444444"), &measurement);
     failed.truncate(1);
@@ -427,7 +430,7 @@ fn earlier_tries_are_disclosed() {
         ),
         "{message}"
     );
-    // What describes a candidate is the same; what is claimed has to be shown more strictly.
+    // The candidates' own figures are the same. Claims need a stricter level.
     assert_eq!(status.results, alone.results);
     let confidence = |of: &FrugalityBenchmarkStatus| of.look.unwrap().claim_confidence;
     assert_near(confidence(&alone), 1.0 - 0.030_396_355);
@@ -456,7 +459,8 @@ fn another_try(
 fn a_later_try_needs_more_to_win_and_an_earlier_one_keeps_its_level() {
     let benchmark = two();
     let own = run_of(&benchmark);
-    // Enough for a first try (exp(0.0232) apart), and not for a second: t₄ = 4.9846 at 0.76 % is exp(0.0352).
+    // The difference is enough for a first try (exp(0.0232) apart), but not for a second: t₄ = 4.9846 at 0.76
+    // % gives exp(0.0352).
     let close = || nearly(1.0 / 1.03);
     let winner = |others: &[(&str, u32)]| {
         let mut trials = another_try(&benchmark, &own, 30, close());
@@ -468,7 +472,7 @@ fn a_later_try_needs_more_to_win_and_an_earlier_one_keeps_its_level() {
     };
     assert_eq!(winner(&[]), (Some("rust".into()), Some(1)));
     assert_eq!(winner(&[("11111111", 10)]), (None, Some(2)));
-    // A try that came after this one takes nothing from it.
+    // A later try does not change the level of this try.
     assert_eq!(winner(&[("11111111", 50)]), (Some("rust".into()), Some(2)));
     assert_eq!(
         winner(&[("11111111", 10), ("22222222", 50)]),
@@ -479,7 +483,7 @@ fn a_later_try_needs_more_to_win_and_an_earlier_one_keeps_its_level() {
 #[test]
 fn correlated_trials_widen_a_candidates_own_interval() {
     let benchmark = two_with(&[("/trials/blocks", json!(10))]);
-    // A slow wave over the run, in both candidates alike.
+    // Both candidates have the same slow wave over the run.
     let of = |size: f64| {
         judged(
             &benchmark,
@@ -505,11 +509,11 @@ fn correlated_trials_widen_a_candidates_own_interval() {
         let mean = logarithms.iter().sum::<f64>() / 10.0;
         (logarithms.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 9.0).sqrt()
     };
-    // Of ten independent trials the half interval is 2.262 · s/√10.
+    // Ten independent trials have a half interval of 2.262 · s/√10.
     let independent = 2.262 * deviation / 10.0_f64.sqrt();
     let half = (figure.upper / figure.value).ln();
     assert!(half > 1.5 * independent, "{half} {independent}");
-    // The pairs do not have the wave, and their ratio is as narrow as without it.
+    // The pairs do not have the wave, so their ratio is as narrow as without the wave.
     let ratio = |status: &FrugalityBenchmarkStatus| status.comparisons[0].ratio;
     assert_near(ratio(&wave).upper, ratio(&still).upper);
 }
@@ -526,7 +530,7 @@ fn trials_that_start_at_different_temperatures_are_noted() {
                 0.0
             };
             let energy = trial.status.as_mut().unwrap().energy.as_mut().unwrap();
-            // Between blocks the node may warm up as it likes.
+            // Between blocks the node may warm up by any amount.
             let block = f64::from(trial.spec.block);
             energy.conditions.idle_before_celsius = Some(40.0 + 5.0 * block + warmer);
         }
@@ -545,7 +549,7 @@ fn trials_that_start_at_different_temperatures_are_noted() {
 #[test]
 fn many_or_unequal_void_attempts_are_noted() {
     let benchmark = two_with(&[("/trials/blocks", json!(10))]);
-    // Attempts of rust at the first blocks that were void before they were measured.
+    // Rust's attempts in the first blocks, void before they were measured.
     let note = |voids: i32| {
         let mut trials = ledger(&benchmark, usual);
         for trial in &mut trials {
@@ -573,7 +577,7 @@ fn many_or_unequal_void_attempts_are_noted() {
         some.starts_with("void attempts: rust 2 of 12, python 0 of 10: more than 10 %"),
         "{some}"
     );
-    // Fisher's exact test of 6 of 16 against 0 of 10: p = 0.0533; of 8 of 18: 0.0250.
+    // Fisher's exact test gives p = 0.0533 for 6 of 16 against 0 of 10, and p = 0.0250 for 8 of 18.
     assert!(note(6).unwrap().contains("more than 10 %"));
     let unequal = note(8).unwrap();
     assert!(
@@ -583,7 +587,7 @@ fn many_or_unequal_void_attempts_are_noted() {
 }
 
 #[test]
-fn a_place_that_matters_is_told() {
+fn a_place_that_matters_is_noted() {
     let benchmark = two_with(&[("/trials/blocks", json!(10))]);
     let with = |effect: f64| {
         let trials = ordered_ledger(&benchmark, |block, place, entrant| {
@@ -603,12 +607,12 @@ fn a_place_that_matters_is_told() {
     assert!(status.notes[0].contains("the place within a block matters"));
     let message = column_message(&status);
     assert!(message.contains("the place within a block matters"));
-    // Balanced: the winner is the same, and so is the ratio, nearly.
+    // The order is balanced, so the winner is the same, and the ratio nearly the same.
     assert_eq!(status.winner.as_deref(), Some("rust"));
 }
 
 #[test]
-fn what_there_is_nothing_to_say_of_is_absent() {
+fn empty_fields_are_absent() {
     let value = serde_json::to_value(status(&two(), with_meter(0.03)).status).unwrap();
     assert!(!value["look"].is_null() && value["tries"] == 1);
     assert!(value.get("notes").is_none() && value.get("noiseFloor").is_none());

@@ -1,4 +1,4 @@
-//! The A/A control, and budgets on a ratio, which it limits.
+//! The A/A control, and the ratio budgets that it limits.
 
 use crate::common::{
     assert_near,
@@ -25,7 +25,8 @@ fn ratio_budget(limit: &str, control: bool) -> FrugalityBenchmark {
     two_with(&changes)
 }
 
-/// Rust at 1.02 times python's figure, and the control with a spread of 0.01 around `own`.
+/// Rust has 1.02 times python's figure. The control has `own` times rust's mean, and their ratio has a spread
+/// of 0.01.
 fn run(benchmark: &FrugalityBenchmark, own: f64) -> Plan {
     let trials = ordered_ledger(benchmark, |block, _, entrant| Trial {
         gross: match entrant {
@@ -44,7 +45,8 @@ fn the_control_is_measured_and_neither_shown_nor_judged() {
     let settings = Settings::parse(&benchmark.spec).unwrap();
     let hidden = &settings.control.as_ref().unwrap().hidden;
     assert!(!hidden.contains("rust") && hidden.len() <= 15, "{hidden}");
-    // It costs next to nothing, and does not win; nor does anybody whom its noise floor hides.
+    // The control takes almost nothing and does not win. Its noise floor hides the other candidates, which do
+    // not win either.
     let plan = run(&benchmark, 0.001);
     assert_eq!(plan.status.winner, None);
     let shown: Vec<_> = plan.status.results.iter().map(|r| &r.candidate).collect();
@@ -65,7 +67,7 @@ fn the_noise_floor_is_the_far_end_of_the_controls_interval() {
     assert_eq!(floor.candidate, "rust");
     assert_near(floor.ratio.value, 1.0);
     assert_near(1.0 + floor.share, UPPER);
-    // Off by 3 %, the far end counts, and it is said.
+    // The control is off by 3 %. The far end of its interval counts, and a note reports the difference.
     let plan = run(&benchmark, 1.0 / 1.03);
     assert_near(1.0 + plan.status.noise_floor.unwrap().share, 1.03 * UPPER);
     assert!(
@@ -85,7 +87,7 @@ fn the_noise_floor_is_the_far_end_of_the_controls_interval() {
 
 #[test]
 fn a_ratio_budget_is_decided_on_the_bound() {
-    // ln rust − ln python has a spread of 0.002, so that the interval is 1.02 · exp(±2.321889 · 0.002).
+    // ln rust − ln python has a spread of 0.002. The interval is therefore 1.02 · exp(±2.321889 · 0.002).
     let end = (CLAIM_HALF * 0.002).exp();
     for (limit, outcome) in [
         (1.02 / end - 1e-5, BudgetOutcome::Exceeded),
@@ -138,7 +140,8 @@ fn a_ratio_budget_closer_to_one_than_the_noise_floor_is_refused() {
 #[test]
 fn a_winner_must_clear_the_noise_floor() {
     let benchmark = two_with(&[("/trials/control", json!("rust"))]);
-    // The control's spread of 0.01 gives a noise floor of 1.98 %; the pairs have no spread, and differ.
+    // The control's spread of 0.01 gives a noise floor of 1.98 %. The candidates differ, and their pairs have
+    // no spread.
     let run = |ratio: f64| {
         let trials = ordered_ledger(&benchmark, |block, _, entrant| Trial {
             gross: match entrant {
@@ -167,7 +170,7 @@ fn a_winner_must_clear_the_noise_floor() {
 }
 
 #[test]
-fn without_a_figure_of_the_control_nobody_wins() {
+fn without_a_figure_of_the_control_no_candidate_wins() {
     let benchmark = two_with(&[("/trials/control", json!("rust"))]);
     let trials = ordered_ledger(&benchmark, |block, _, entrant| Trial {
         net: (block > 1 || ["rust", "python"].contains(&entrant)).then_some(0.006),
@@ -204,7 +207,7 @@ fn the_control_must_be_a_candidate_and_a_ratio_needs_another() {
 }
 
 #[test]
-fn modelled_joules_need_leave_to_decide_a_ratio() {
+fn modelled_joules_need_permission_to_decide_a_ratio() {
     let modelled = |block: i32, candidate: &str| Trial {
         provenance: frugality_measure::reading::Provenance::Modelled,
         ..usual(block, candidate)
@@ -234,7 +237,7 @@ fn a_whole_run_measures_the_control_as_another_candidate() {
         .filter(|t| t.status.as_ref().unwrap().outcome == Some(Outcome::Measured))
         .count();
     assert_eq!(measured, 15);
-    // The control works exactly as python does.
+    // The control works exactly like python.
     let floor = status.noise_floor.as_ref().unwrap();
     assert_near(floor.ratio.value, 1.0);
     assert!(floor.share < 1e-3, "{}", floor.share);

@@ -1,4 +1,4 @@
-//! Looks at a run that goes on: it ends at the first one that decides, and not before.
+//! Looks at a run in progress. The run ends at the first look that decides, and not before.
 
 use crate::common::{
     assert_near,
@@ -24,7 +24,7 @@ fn three_looks(more: &[(&str, Value)]) -> FrugalityBenchmark {
     two_with(&changes)
 }
 
-/// The entries of the first blocks.
+/// The entries of the first `blocks` blocks.
 fn first(
     benchmark: &FrugalityBenchmark,
     blocks: i32,
@@ -35,7 +35,7 @@ fn first(
     trials
 }
 
-/// Python needs this much more than rust, which is not to be seen in five blocks if it is little.
+/// Python needs `ratio` times as much as rust. Five blocks do not show a small difference.
 fn apart(ratio: f64) -> impl Fn(i32, &str) -> Trial {
     move |block, candidate| match candidate {
         "python" => Trial {
@@ -90,8 +90,9 @@ fn a_look_that_does_not_decide_is_followed_by_more_blocks() {
 }
 
 #[test]
-fn a_look_is_stricter_than_an_only_one() {
-    // Just beyond the end of a claim's interval of five blocks, exp(2.321889 · 0.01): enough for one look.
+fn one_of_several_looks_is_stricter_than_a_single_look() {
+    // Just beyond the end of a claim's interval for five blocks, exp(2.321889 · 0.01). A single look would
+    // decide.
     let close = || apart(1.0236);
     let one = status(&two(), close());
     assert_eq!(one.status.winner.as_deref(), Some("rust"));
@@ -119,7 +120,7 @@ fn with_budgets_a_look_decides_once_every_limit_is_certain() {
     };
     for (limit, verdict) in [("0.02", Verdict::Pass), ("0.005", Verdict::Fail)] {
         let benchmark = with(limit);
-        // The candidates themselves are not separated.
+        // The candidates are not separated.
         let plan = judged(&benchmark, first(&benchmark, 5, apart(1.0)));
         assert_eq!(plan.status.verdict, Some(verdict));
         assert_eq!((look(&plan), &plan.status.winner), ((1, 3, 5), &None));
@@ -140,7 +141,7 @@ fn with_budgets_a_look_decides_once_every_limit_is_certain() {
 }
 
 #[test]
-fn what_was_measured_after_the_look_that_decides_does_not_count() {
+fn trials_after_the_deciding_look_do_not_count() {
     let benchmark = three_looks(&[]);
     let ended = judged(&benchmark, first(&benchmark, 5, usual)).status;
     let with_more = judged(
@@ -169,7 +170,7 @@ fn looks_continue_the_order_of_one_plan() {
 }
 
 #[test]
-fn looks_that_do_not_ascend_are_no_looks() {
+fn looks_that_do_not_ascend_are_refused() {
     for looks in [json!([10, 5]), json!([10, 10]), json!([4, 10])] {
         let spec = two_with(&[("/trials", json!({ "looks": looks }))]).spec;
         assert_eq!(Settings::parse(&spec), Err(SettingsError::Looks), "{looks}");
@@ -177,7 +178,7 @@ fn looks_that_do_not_ascend_are_no_looks() {
 }
 
 #[test]
-fn a_new_run_is_what_measures_anew() {
+fn only_changes_of_the_measurement_start_a_new_run() {
     let of = |path: &str, value: Value| run_of(&two_with(&[(path, value)]));
     let plain = run_of(&two());
     assert_ne!(of("/trials/looks", json!([5])), plain);
@@ -185,7 +186,7 @@ fn a_new_run_is_what_measures_anew() {
     assert_eq!(of("/request/responsesMayDiffer", json!(true)), plain);
     assert_eq!(of("/request/queriesMayDiffer", json!(true)), plain);
     assert_eq!(of("/energy/tieWithin", json!("0.05")), plain);
-    // Specs without the newer fields keep the runs that they had.
+    // Specs without the newer fields keep their runs.
     let spec = serde_json::to_value(two().spec).unwrap();
     let keys =
         |part: &str| -> Vec<String> { spec[part].as_object().unwrap().keys().cloned().collect() };

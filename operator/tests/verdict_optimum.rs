@@ -1,11 +1,11 @@
-//! Where over the points of a sweep a candidate does best, as often right as is promised.
+//! The points of a sweep at which a candidate may do best contain the true best point as often as promised.
 
 use crate::common::{
     entries::Trial,
     sweep::{at, judged_over},
 };
 
-/// Normal enough: the sum of twelve uniform numbers, of a generator of its own.
+/// Approximately normal: the sum of twelve uniform numbers from a separate generator.
 struct Noise(u64);
 
 impl Noise {
@@ -22,9 +22,9 @@ impl Noise {
 }
 
 #[test]
-fn the_true_best_point_is_among_those_that_are_told() {
+fn the_true_best_point_is_among_the_reported_points() {
     let benchmark = at(&[1, 2, 4, 8], &[]);
-    // The best by a little; and the rounds drift by far more than that.
+    // 4 connections are best by a little. The rounds drift by far more.
     let truth = |connections: u32| match connections {
         4 => 103.0,
         8 => 102.0,
@@ -48,25 +48,25 @@ fn the_true_best_point_is_among_those_that_are_told() {
         held += i32::from(best.among.iter().any(|point| point == "c4-max"));
         told += best.among.len();
     }
-    // 95 % at least, less three standard errors of 400 runs.
+    // At least 95 %, less three standard errors of 400 runs.
     assert!(
         f64::from(held) >= (0.95 - 0.033) * f64::from(runs),
         "{held} of {runs}"
     );
-    // And it tells something: without the pairs, the drift would hide every difference.
+    // The reported points are informative: without the pairs, the drift would hide every difference.
     assert!(told < 3 * 400, "{told}");
 }
 
 #[test]
-fn points_that_two_alone_would_tell_apart_are_not_apart_among_nine() {
+fn points_that_are_separated_as_a_pair_are_not_separated_among_nine() {
     let among = |connections: &[i32]| {
         let benchmark = at(connections, &[]);
         let points = connections.len();
         let last = u32::try_from(*connections.last().unwrap()).unwrap();
         let plan = judged_over(&benchmark, |connections, block, _| {
             let round = usize::try_from(block - 1).unwrap() / points;
-            // Over five rounds the logarithms' differences are k·{−2 … 2} about 4·k·√2.5/√5, so that t₄ is 4:
-            // more than the 2.78 of 5 %, and less than the 5.6 of an eighth of that.
+            // Over five rounds the logarithms' differences are k·{−2 … 2} about 4·k·√2.5/√5, which gives t₄ =
+            // 4. This is more than the 2.78 of 5 %, and less than the 5.6 of an eighth of 5 %.
             let k = 0.01;
             let spread = k * (f64::from(u32::try_from(round).unwrap()) - 2.0);
             let apart = -4.0 * k * 2.5_f64.sqrt() / 5_f64.sqrt();
@@ -91,7 +91,7 @@ fn points_that_two_alone_would_tell_apart_are_not_apart_among_nine() {
 }
 
 #[test]
-fn thirty_two_equal_points_are_all_told() {
+fn thirty_two_equal_points_are_all_reported() {
     let benchmark = at(&(1..=32).collect::<Vec<_>>(), &[]);
     let plan = judged_over(&benchmark, |_, _, _| Trial::default());
     let best = plan.status.sweep[0].most_requests_per_second.as_ref();

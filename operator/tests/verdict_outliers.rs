@@ -1,4 +1,4 @@
-//! A block that was disturbed though every check passed: it is named, and counts all the same.
+//! A disturbed block that passed every check. A note names the block, and the block still counts.
 
 use super::common::{
     entries::{SPREAD, Trial, judged, ordered_ledger},
@@ -6,12 +6,12 @@ use super::common::{
 };
 use serde_json::json;
 
-/// Notes of a run of rust, its control and python, in which `of` multiplies the figure of block 5.
+/// Notes of a run of rust, its control and python. `of` returns the factor on an entrant's figure in block 5.
 fn notes(of: impl Fn(&str) -> f64) -> Vec<String> {
     let benchmark = two_with(&[("/trials/control", json!("rust"))]);
     let trials = ordered_ledger(&benchmark, |block, _, entrant| {
         let step = SPREAD[usize::try_from(block - 1).unwrap()];
-        // Each entrant has a spread of its own, so that ratios have one too.
+        // The entrants have different spreads, because ratios need a spread too.
         let k = match entrant {
             "rust" => 0.003,
             "python" => -0.002,

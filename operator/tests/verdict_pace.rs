@@ -1,4 +1,5 @@
-//! Candidates that the injector limited: their figures are the injector's, so nothing is concluded from them.
+//! Candidates that the injector limited. Their figures describe the injector, so the operator concludes
+//! nothing from them.
 
 use frugality_measure::pace::InjectorCpu;
 use frugality_operator::{
@@ -17,7 +18,7 @@ use crate::common::{
     two_with,
 };
 
-/// A trial in which so much of the injector's and of the measured node's CPU was in use.
+/// A trial with these shares of the injector's CPU and of the measured node's CPU in use.
 fn busy(injector: f64, node: f64) -> impl Fn(Trial) -> Trial {
     move |trial| Trial {
         injector_cpu: Some(InjectorCpu {
@@ -32,7 +33,7 @@ fn busy(injector: f64, node: f64) -> impl Fn(Trial) -> Trial {
     }
 }
 
-/// nginx and lighttpd, whose small answers take less CPU than the injector's requests.
+/// nginx and lighttpd. Their small answers take less CPU than the injector's requests.
 fn static_servers(changes: &[(&str, Value)]) -> FrugalityBenchmark {
     let servers = two_with(&[
         ("/candidates/0/name", json!("nginx")),
@@ -42,7 +43,8 @@ fn static_servers(changes: &[(&str, Value)]) -> FrugalityBenchmark {
     edited(&servers, changes)
 }
 
-/// As fast as the injector asks: 1 % of chance from block to block, and nothing between the servers.
+/// As fast as the injector sends. Chance changes the figures by up to 0.2 % from block to block, and the servers
+/// do not differ.
 fn saturated(block: i32) -> Trial {
     let f = factor(block, 0.001);
     busy(0.97, 0.48)(Trial {
@@ -74,7 +76,7 @@ fn result<'a>(status: &'a FrugalityBenchmarkStatus, candidate: &str) -> &'a Cand
 }
 
 #[test]
-fn two_servers_that_the_injector_limits_are_neither_equal_nor_is_one_the_winner() {
+fn two_servers_that_the_injector_limits_have_no_tie_and_no_winner() {
     let plan = status(&static_servers(&[]), |block, _| saturated(block));
     let found = &plan.status;
     assert_eq!((found.tie, &found.winner), (None, &None));
@@ -96,7 +98,7 @@ fn two_servers_that_the_injector_limits_are_neither_equal_nor_is_one_the_winner(
 }
 
 #[test]
-fn what_the_injector_limited_is_withheld_and_what_does_not_depend_on_the_rate_stays() {
+fn figures_that_the_injector_limited_are_withheld_and_cpu_time_stays() {
     let plan = status(&static_servers(&[]), |block, _| saturated(block));
     for candidate in ["nginx", "lighttpd"] {
         let result = result(&plan.status, candidate);
@@ -137,7 +139,8 @@ fn a_busy_injector_that_loads_a_busier_node_limits_nothing() {
 
 #[test]
 fn the_fastest_trials_are_not_discarded() {
-    // At the threshold: fast trials are above, slow ones below. All of them count, and the median decides.
+    // At the threshold, the fast trials are above and the slow trials below. All trials count, and the median
+    // decides.
     let of = |share: f64| {
         status(&static_servers(&[]), move |block, candidate| {
             let trial = usual(block, candidate);
@@ -171,7 +174,7 @@ fn connections_that_wait_for_the_injector_limit_all_trials_or_none() {
 }
 
 #[test]
-fn a_throttled_injector_limits_what_it_loads() {
+fn a_throttled_injector_limits_its_candidate() {
     let plan = status(&static_servers(&[]), |block, candidate| Trial {
         injector_cpu: Some(InjectorCpu {
             cpus: 1,
@@ -198,7 +201,8 @@ fn budget(limits: &Value) -> FrugalityBenchmark {
 
 #[test]
 fn a_budget_is_met_at_the_injectors_limit_but_never_exceeded() {
-    // 28500 requests/s in 0.14 ms: with more of the injector it would be more in less.
+    // 28500 requests/s in 0.14 ms. With more CPU for the injector, the rate would be higher and the time
+    // shorter.
     for (limits, outcome) in [
         (json!({"minRequestsPerSecond": "20000"}), BudgetOutcome::Met),
         (
@@ -213,7 +217,7 @@ fn a_budget_is_met_at_the_injectors_limit_but_never_exceeded() {
             json!({"maxMillisecondsPerRequest": "0.1"}),
             BudgetOutcome::Withheld,
         ),
-        // Of another rate.
+        // These figures would differ at another rate.
         (
             json!({"maxJoulesPerRequest": "0.001"}),
             BudgetOutcome::Withheld,

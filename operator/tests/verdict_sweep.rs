@@ -1,8 +1,8 @@
-//! Several points: the figures of each, and what holds at all of them.
+//! Several points: the figures of each point, and the claims about all points.
 
 use crate::common::{
     entries::{Trial, factor, judged, swept},
-    judgement::{assert_ended, table},
+    judgement::assert_ended,
     sweep::{at, judged_over, saturating},
     two_with,
 };
@@ -20,7 +20,7 @@ fn bytes(status: &FrugalityBenchmarkStatus) -> usize {
 }
 
 #[test]
-fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
+fn every_point_has_its_figures_and_each_candidate_its_best_points() {
     let benchmark = at(&[1, 2, 4, 8, 16, 32], &[]);
     let plan = judged_over(&benchmark, saturating);
     assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
@@ -59,7 +59,7 @@ fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
     }
     for sweep in &status.sweep {
         let most = sweep.most_requests_per_second.as_ref().unwrap();
-        // Beyond 8 nothing is gained, and of what is equal nothing is left out.
+        // Beyond 8 connections the figures stay equal, and every equal point is listed.
         assert_eq!(most.among, ["c8-max", "c16-max", "c32-max"], "{sweep:?}");
         assert!(most.among.contains(&most.point));
         let least_energy = sweep.most_requests_per_joule.as_ref().unwrap();
@@ -71,42 +71,27 @@ fn every_point_has_its_figures_and_each_candidate_its_best_ones() {
     assert_eq!(names, ["rust", "python"]);
     let columns = status.columns.as_ref().unwrap();
     assert_eq!(columns.trials.as_deref(), Some("60/60"));
-    // Of several points, the least and the most; and the ratio where the two are closest.
+    // With several points, the columns show the least and the greatest figure. They show the ratio at the
+    // point where the candidates are closest.
     let energy = columns.energy.as_ref().unwrap();
     assert_eq!(energy, "0.00750–0.0250 gross");
     assert_eq!(columns.rate.as_deref(), Some("100–800"));
     let ratio = columns.ratio.as_ref().unwrap();
     assert!(ratio.contains("] at c"), "{ratio}");
-    let table = table(&benchmark, status.clone());
-    for text in [
-        "POINT",
-        "winner: rust, by gross joules per request, at every point",
-        "rust: knee at c8-max\n",
-        "most requests per gross joule at c",
-        " (may be any of c8-max, c16-max, c32-max)",
-        "rust / python at c1-max: ",
-    ] {
-        assert!(table.contains(text), "{text} is missing in\n{table}");
-    }
 }
 
 #[test]
-fn one_point_alone_is_told_as_before() {
+fn a_single_point_is_not_named() {
     let benchmark = two_with(&[]);
     let plan = judged(
         &benchmark,
         swept(&benchmark, |_, block, _, name| saturating(4, block, name)),
     );
     assert!(plan.status.sweep.is_empty());
-    let table = table(&benchmark, plan.status);
-    assert!(
-        !table.contains("POINT") && !table.contains("c4-max"),
-        "{table}"
-    );
 }
 
 #[test]
-fn who_wins_at_some_points_only_does_not_win() {
+fn a_candidate_that_wins_at_only_some_points_does_not_win() {
     let benchmark = at(&[1, 8], &[]);
     let crossing = |connections: u32, block: i32, candidate: &str| {
         let better = (connections == 1) == (candidate == "rust");
@@ -138,7 +123,7 @@ fn who_wins_at_some_points_only_does_not_win() {
 }
 
 #[test]
-fn a_budget_is_kept_where_it_is_kept_at_every_point() {
+fn a_budget_must_be_met_at_every_point() {
     let with = |limit: &str| {
         let budget = json!([{"candidate": "rust", "maxMillisecondsPerRequest": limit}]);
         at(&[1, 8, 32], &[("/budgets", budget)])
@@ -163,8 +148,8 @@ fn a_budget_is_kept_where_it_is_kept_at_every_point() {
 }
 
 #[test]
-fn more_limits_at_more_points_each_ask_for_more() {
-    // Broken at the confidence of one limit at one point: t₄ = 3.284 · 0.01 · √2.5 / √5 is 2.3 %.
+fn limits_at_more_points_need_a_wider_margin() {
+    // One limit at one point is broken at its confidence: t₄ = 3.284 · 0.01 · √2.5 / √5 is 2.3 %.
     let of = |_, block, _: &str| Trial {
         milliseconds: 10.0 * factor(block, 0.01),
         ..Trial::default()
@@ -176,8 +161,8 @@ fn more_limits_at_more_points_each_ask_for_more() {
     let plan = judged_over(
         &at(&[1, 2, 4, 8], &[("/budgets", budget)]),
         |connections, block, name| {
-            // At one of four points only.
-            // One block at each of four points in every round.
+            // The limit is broken at one of four points only. Every round has one block at each of the four
+            // points.
             let trial = of(connections, (block - 1) / 4 + 1, name);
             let factor = if connections == 8 { 1.0 } else { 0.5 };
             Trial {
@@ -199,11 +184,11 @@ fn more_limits_at_more_points_each_ask_for_more() {
 }
 
 #[test]
-fn candidates_that_do_other_work_anywhere_are_compared_nowhere() {
+fn different_work_at_some_points_prevents_every_comparison() {
     let budget = json!([{"candidate": "rust", "maxEnergyRatio": "0.01", "against": "python"}]);
     let benchmark = at(&[1, 8, 32], &[("/budgets", budget)]);
     let plan = judged_over(&benchmark, |connections, block, name| {
-        // With an error in each trial, Fortio tells no size.
+        // If a trial has an error, Fortio reports no size.
         let size = if name == "python" { 2000.0 } else { 1000.0 };
         let errors = u64::from(connections == 32);
         let body_bytes = (errors == 0).then_some(size);
@@ -219,7 +204,7 @@ fn candidates_that_do_other_work_anywhere_are_compared_nowhere() {
         Reason::ResponsesDiffer.as_str(),
     );
     assert!(plan.status.comparisons.is_empty());
-    // Said once, not at every point.
+    // The note appears once, not at every point.
     let notes = &plan.status.notes;
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(
@@ -229,7 +214,7 @@ fn candidates_that_do_other_work_anywhere_are_compared_nowhere() {
 }
 
 #[test]
-fn not_separated_at_a_noisy_point_is_no_dependence_on_the_load() {
+fn a_noisy_point_is_no_dependence_on_the_load() {
     let plan = judged_over(&at(&[1, 8], &[]), |connections, block, name| {
         let trial = saturating(connections, block, name);
         let noise = if connections == 8 && name == "rust" {
@@ -271,7 +256,7 @@ fn a_sweep_ends_at_the_first_look_that_decides() {
 }
 
 #[test]
-fn the_noise_floor_is_that_of_the_worst_point() {
+fn the_noise_floor_comes_from_the_worst_point() {
     let with = |control: &str| {
         let trials = json!({"blocks": 5, "seed": 7, "idleBaseline": "5s", "control": control});
         at(&[1, 8], &[("/trials", trials)])
@@ -299,7 +284,7 @@ fn the_noise_floor_is_that_of_the_worst_point() {
     let floor = judged_over(&benchmark, noisy).status.noise_floor.unwrap();
     assert_eq!(floor.point, "c8-max");
     assert!(floor.share > 0.05, "{floor:?}");
-    // Known at one point only, it is not known.
+    // If one point lacks the noise floor, the noise floor of the run is unknown.
     let missing = judged_over(&benchmark, |connections, block, name| {
         let net = (connections == 1).then_some(0.006);
         Trial {
@@ -366,11 +351,11 @@ fn nine_points_of_two_candidates_fit_a_status() {
     }
     let status = judged(&benchmark, trials.clone()).status;
     assert_eq!(status.verdict, Some(Verdict::Pass));
-    // The longest that figures come in: none is withheld, each has every interval, and all percentiles.
+    // The longest figures: none is withheld, each has every interval, and all percentiles are present.
     let whole = |r: &CandidateResult| r.withheld.is_empty() && r.latency.len() == 5;
     assert!(status.results.iter().all(whole), "{:?}", status.results[0]);
     assert!(bytes(&status) < 32 * 1024, "{}", bytes(&status));
-    // What nobody asks for takes no room; both costs take a third more.
+    // Costs take no room unless the spec asks for them. Both costs take a third more.
     let priced = at(&nine, &[("/budgets", budget), ("/costs", costs)]);
     let status = judged(&priced, trials).status;
     let is_priced = |r: &CandidateResult| r.money.is_some() && r.carbon.is_some();

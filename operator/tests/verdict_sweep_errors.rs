@@ -1,4 +1,4 @@
-//! Sweeps that errors end.
+//! Sweeps that end because of errors.
 
 use crate::common::{
     entries::{Trial, judged, measured, swept},
@@ -16,7 +16,7 @@ use frugality_operator::{
 };
 use serde_json::json;
 
-/// Errors from so many connections on.
+/// Errors from `from` connections on. For python, errors begin at half of this number.
 fn failing(from: u32) -> impl Fn(u32, i32, &str) -> Trial {
     move |connections, block, candidate| {
         let is_failing = connections
@@ -37,7 +37,7 @@ fn until_errors(connections: &[i32]) -> FrugalityBenchmark {
 }
 
 #[test]
-fn points_beyond_everybodys_errors_are_not_tried() {
+fn points_beyond_the_errors_of_all_candidates_are_not_measured() {
     let benchmark = until_errors(&[1, 2, 4, 8, 16, 32]);
     let settings = Settings::parse(&benchmark.spec).unwrap();
     let first: Vec<_> = settings.plan()[..6]
@@ -48,7 +48,7 @@ fn points_beyond_everybodys_errors_are_not_tried() {
     let mut trials = swept(&benchmark, |connections, block, _, name| {
         failing(8)(connections, block, name)
     });
-    // What an operator would have measured: nothing beyond 8 connections.
+    // A real operator would have measured nothing beyond 8 connections.
     trials.retain(|t| {
         let connections: u32 = t.spec.point[1..]
             .split('-')
@@ -69,7 +69,7 @@ fn points_beyond_everybodys_errors_are_not_tried() {
     );
     let note = "at c8-max the errors of every candidate passed load.sweep.maxErrorRatio: it is shown and not judged, and c16-max, c32-max left out";
     assert!(status.notes.iter().any(|n| n == note), "{:?}", status.notes);
-    // After its first round, the run goes on below the end.
+    // After its first round, the run continues below the end.
     trials.retain(|t| t.spec.block <= 4);
     let run = run_of(&benchmark);
     let ledger = Ledger::of(&run, &trials);
@@ -81,19 +81,19 @@ fn points_beyond_everybodys_errors_are_not_tried() {
         panic!("{:?}", ledger.next(&settings));
     };
     assert!(start.block > 6, "{start:?}");
-    // Errors of one candidate alone end nothing.
+    // Errors of one candidate alone do not end the sweep.
     trials.retain(|t| t.spec.block <= 3);
     let ledger = Ledger::of(&run, &trials);
     assert_eq!(judged_of(&ledger.parts(&settings)), 6);
 }
 
 #[test]
-fn each_number_of_replicas_has_an_end_of_its_own() {
+fn a_sweep_ends_separately_for_each_number_of_replicas() {
     let sweep = json!({"connections": [1, 2, 4, 8], "replicas": [1, 3], "maxErrorRatio": "0.01"});
     let load = json!({"duration": "20s", "sweep": sweep});
     let benchmark = two_with(&[("/load", load)]);
     let settings = Settings::parse(&benchmark.spec).unwrap();
-    // One member is overloaded from 2 connections on, three are from 8 on.
+    // One member is overloaded from 2 connections on, three members from 8 on.
     let mut trials = swept(&benchmark, |connections, block, _, name| {
         saturating(connections, block, name)
     });
@@ -126,7 +126,7 @@ fn each_number_of_replicas_has_an_end_of_its_own() {
         "{:?}",
         plan.status.notes
     );
-    // What is left out is not asked for: the next block is of another point.
+    // The operator does not measure points that are left out: the next block belongs to another point.
     let first_round = trials
         .iter()
         .map(|t| t.spec.block)
@@ -140,7 +140,7 @@ fn each_number_of_replicas_has_an_end_of_its_own() {
 }
 
 #[test]
-fn the_ends_of_eight_numbers_of_replicas_are_told_together() {
+fn one_note_reports_the_ends_of_eight_numbers_of_replicas() {
     let replicas = json!([1, 2, 3, 4, 5, 6, 7, 8]);
     let sweep = json!({"connections": [1, 8], "replicas": replicas, "maxErrorRatio": "0.01"});
     let load = json!({"duration": "20s", "sweep": sweep});
@@ -156,7 +156,7 @@ fn the_ends_of_eight_numbers_of_replicas_are_told_together() {
 }
 
 #[test]
-fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
+fn no_expected_answer_is_an_error_unless_errors_may_end_the_sweep() {
     let silent = |connections: u32, block: i32, candidate: &str| {
         let trial = saturating(connections, block, candidate);
         match (connections, candidate) {
@@ -183,7 +183,7 @@ fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
     );
     let results = &plan.status.results;
     assert!(results[3].requests_per_second.is_none() && results[2].requests_per_second.is_some());
-    // Its best point may be the one without a figure.
+    // Python's best point may be the point without a figure.
     let [rust, python] = plan.status.sweep.as_slice() else {
         panic!("{:?}", plan.status.sweep);
     };
@@ -191,12 +191,12 @@ fn no_answer_at_all_is_an_error_unless_errors_were_asked_for() {
 }
 
 #[test]
-fn where_errors_end_a_sweep_nobody_is_judged() {
+fn the_point_where_errors_end_a_sweep_is_not_judged() {
     let budget = json!([{"candidate": "rust", "maxErrorRatio": "0.01"}]);
     let load =
         json!({"duration": "20s", "sweep": {"connections": [1, 2, 4, 8], "maxErrorRatio": "0.01"}});
     let benchmark = two_with(&[("/load", load), ("/budgets", budget)]);
-    // With 8 connections both fail, and python wins by it; the budget is broken there.
+    // With 8 connections both candidates fail. There python would win, and the budget is broken.
     let plan = judged_over(&benchmark, |connections, block, name| {
         let trial = failing(8)(connections, block, name);
         let gross = if connections == 8 && name == "python" {
@@ -224,7 +224,7 @@ fn where_errors_end_a_sweep_nobody_is_judged() {
 }
 
 #[test]
-fn a_candidate_that_is_broken_from_the_first_is_an_error_at_once() {
+fn a_candidate_that_fails_at_the_first_point_is_an_error_at_once() {
     let benchmark = until_errors(&[1, 8]);
     let mut trials = swept(&benchmark, |connections, block, _, name| match name {
         "python" => Trial {

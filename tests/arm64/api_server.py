@@ -1,4 +1,4 @@
-"""Just enough of an API server for the operator to start: TLS, and empty lists of everything."""
+"""The part of an API server that the operator needs to start: TLS, and empty lists of all resources."""
 
 import base64
 import http.server
@@ -14,7 +14,7 @@ GROUP = "/apis/frugality.dev/v1alpha1/"
 
 
 def certificate(folder: Path) -> tuple[Path, Path, Path]:
-    """An authority's certificate, and key and certificate of 127.0.0.1 from it."""
+    """Makes an authority, and a key and certificate for 127.0.0.1 that it signs. Returns the three paths."""
     authority, key, leaf = (folder / name for name in ("ca.crt", "server.key", "server.crt"))
     new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     new += ["-days", "2"]
@@ -31,7 +31,7 @@ def certificate(folder: Path) -> tuple[Path, Path, Path]:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers lists; a watch stays open and tells nothing."""
+    """Answers lists. A watch stays open and sends no event."""
 
     protocol_version = "HTTP/1.1"
     server: "ApiServer"
@@ -58,11 +58,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the tests say what went wrong."""
+        """Prints nothing, because the tests report failures."""
 
 
 class ApiServer(http.server.ThreadingHTTPServer):
-    """Serves from its making until it is closed."""
+    """Serves from its construction until `close`."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""One run of hack/images for a Pi: built, imported into its containerd, pushed to a registry."""
+"""Runs hack/images once for a Pi: it builds the images, imports them into containerd and pushes them."""
 
 import os
 import subprocess
@@ -20,13 +20,14 @@ IMAGES = (
     "injector",
     "contacts-rust",
     "contacts-python",
+    "radicale",
     "streamdata-rust",
     "streamdata-go",
     "mnesia-erlang",
     "programs",
 )
 
-# The way to a Pi: the name, then the command, as root there.
+# Replaces ssh: accepts only "pi-1 sudo COMMAND", and runs the command here.
 SSH = """#!/bin/sh
 [ "$1 $2" = "pi-1 sudo" ] || exit 255
 shift 2
@@ -35,7 +36,7 @@ PATH={node}:$PATH exec "$@"
 UNAME = """#!/bin/sh
 echo aarch64
 """
-# k3s is containerd with its own namespace for images; on a Pi the platform goes without saying.
+# k3s keeps images in containerd's namespace k8s.io. A Pi needs no --platform, because its own is arm64.
 K3S = """#!/bin/sh
 case "$1 $2 $3 $4" in
   "--version   ") echo k3s ;;
@@ -62,7 +63,7 @@ def executable(path: Path, text: str) -> None:
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., None]]:
-    """Starts a program and waits until ``ready`` succeeds; all are ended with the session."""
+    """Starts a program and waits until ``ready`` succeeds. All programs end with the session."""
     folder = tmp_path_factory.mktemp("daemons")
     started: list[subprocess.Popen[bytes]] = []
 
@@ -85,13 +86,13 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., N
 
 @dataclass
 class Pi:
-    """A k3s as ``ssh pi-1 sudo k3s`` would find it: a containerd of the test's own."""
+    """The k3s that ``ssh pi-1 sudo k3s`` reaches: a containerd that the test started."""
 
     path: Path
     socket: Path
 
     def images(self) -> dict[str, str]:
-        """Name and platform of each image."""
+        """Maps the name of each image to its platform."""
         command = ["ctr", "--address", self.socket, "--namespace", "k8s.io", "images", "list"]
         listed = subprocess.run(command, check=True, capture_output=True, text=True)
         rows = [line.split() for line in listed.stdout.splitlines()[1:]]
@@ -128,7 +129,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory, daemon: Callable[..., Non
 
 @pytest.fixture(scope="session")
 def archives(pi: Pi, registry: str) -> dict[str, Path]:
-    """The images' archives, after the one command that builds, imports and pushes them."""
+    """The images' archives. One command builds, imports and pushes the images."""
     command = [ROOT / "hack" / "images", "--import-k3s", "pi-1"]
     command += ["--push", f"{registry}/pi/frugality", "--insecure"]
     environment = os.environ | {"PATH": f"{pi.path}:{os.environ['PATH']}"}

@@ -1,4 +1,4 @@
-"""An image's archive, its files in a directory, and its programs as the archive says to start them."""
+"""Unpacks an image's archive, and starts its programs with the archive's entry point and user."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# A Pi 5's system has pages of 16 KiB.
+# The Pi 5's kernel has pages of 16 KiB.
 PAGE_BYTES = 16 * 1024
-# Programs under emulation share the machine with whatever else it does.
+# Long, because emulated programs are slow and share the machine with other work.
 PATIENCE_SECONDS = 120
 AARCH64 = 183
 LOAD = 1
@@ -25,7 +25,7 @@ LOAD = 1
 
 @dataclass
 class Image:
-    """What an archive says, and its files below ``root``."""
+    """The tag and configuration of an archive. Its files are below ``root``."""
 
     tag: str
     config: dict[str, Any]
@@ -50,7 +50,7 @@ class Image:
 
     @property
     def user(self) -> str:
-        """``UID:GID`` as a container runtime takes it: a user without a group has group 0."""
+        """``UID:GID`` as a container runtime reads it: a user without a group has group 0."""
         user, _, group = self.config["config"].get("User", "0").partition(":")
         return f"{int(user or 0)}:{int(group or 0)}"
 
@@ -59,7 +59,7 @@ class Image:
         return self.config["config"]["Entrypoint"]
 
     def command(self, *arguments: str | Path, program: str | None = None) -> list[str]:
-        """Starts the entry point, or another program, in the image's files and as the image's user."""
+        """The command that starts the entry point or `program` in the image's files as the image's user."""
         start = [program] if program else self.entrypoint
         return ["chroot", f"--userspec={self.user}", str(self.root), *start, *map(str, arguments)]
 
@@ -88,12 +88,12 @@ class Image:
         return made
 
     def inside(self, path: Path) -> Path:
-        """How a program in the image calls this file."""
+        """The path of this file for a program in the image."""
         return Path("/") / path.relative_to(self.root)
 
 
 def unpack_layer(files: tarfile.TarFile, root: Path) -> None:
-    """Lays a layer over what is there; a file ``.wh.NAME`` in it removes NAME."""
+    """Unpacks a layer over the earlier layers. A file ``.wh.NAME`` removes NAME."""
     for member in files:
         path = root / member.name
         if path.name.startswith(".wh."):
@@ -110,7 +110,7 @@ def unpack_layer(files: tarfile.TarFile, root: Path) -> None:
 
 @dataclass
 class Program:
-    """What an ELF file's headers say."""
+    """The headers of an ELF file."""
 
     path: Path
     machine: int
@@ -131,7 +131,7 @@ class Program:
 
 
 class Service:
-    """A program of an image that serves until it is told to end."""
+    """A program of an image that serves until the test ends it."""
 
     def __init__(self, command: list[str], port: int, log: Path, **environment: str) -> None:
         self.port = port

@@ -1,4 +1,4 @@
-"""The images' programs at work, under emulation: in the image's own files and as the image's user."""
+"""Runs the images' programs under emulation, in the image's own files and as the image's user."""
 
 import itertools
 import os
@@ -42,7 +42,7 @@ def api_server(tmp_path: Path) -> Iterator[ApiServer]:
 
 
 @pytest.mark.parametrize("name", ["operator", "meter", "injector"])
-def test_program_tells_its_version(images: dict[str, Image], name: str) -> None:
+def test_program_prints_its_version(images: dict[str, Image], name: str) -> None:
     assert images[name].run("--version").stdout == f"frugality-{name} {VERSION}\n"
 
 
@@ -56,13 +56,16 @@ def test_injector_has_a_fortio_that_runs(images: dict[str, Image]) -> None:
     assert re.match(r"v?1\.\d+\.\d+", told.stdout), told
 
 
-def test_operator_prints_the_resources_that_the_chart_installs(images: dict[str, Image]) -> None:
-    printed = list(yaml.safe_load_all(images["operator"].run("crd").stdout))
+def test_operator_has_a_plugin_that_prints_the_resources_that_the_chart_installs(
+    images: dict[str, Image],
+) -> None:
+    plugin = images["operator"].run("crd", program="/usr/bin/kubectl-frugality")
+    printed = list(yaml.safe_load_all(plugin.stdout))
     installed = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").glob("*.yaml"))]
     assert sorted(printed, key=str) == sorted(installed, key=str)
 
 
-def test_operator_says_that_there_is_no_cluster(images: dict[str, Image]) -> None:
+def test_operator_reports_that_it_cannot_reach_a_cluster(images: dict[str, Image]) -> None:
     done = images["operator"].run(*RUN)
     assert done.returncode == 1
     assert "no connection to a cluster" in done.stderr
@@ -90,7 +93,7 @@ def test_operator_starts_by_tls_becomes_ready_serves_metrics_and_ends(
 def test_meter_models_the_energy_of_a_node_and_shares_it_among_its_pods(
     images: dict[str, Image], serve: Callable[..., Service]
 ) -> None:
-    """Half of the CPU time that the node uses is a pod's, and so is half of the active energy."""
+    """The pod uses half of the node's CPU time, so it gets half of the active energy."""
     image, port = images["meter"], free_port()
     node = image.directory("node")
     uid = "11111111-2222-3333-4444-555555555555"
@@ -118,7 +121,8 @@ def test_meter_models_the_energy_of_a_node_and_shares_it_among_its_pods(
     meter.wait_for("/readyz", 200)
     assert joules("kepler_node_cpu_active_joules_total") == 0
     assert 'pod_name="contacts"' in meter.get("/metrics")[1]
-    # Both counters change at one time: the meter reads nothing while the node's is no number.
+    # Both counters change between two readings, because the meter reads nothing while the node's counter is
+    # not a number.
     set_cpu("", "not to be read")
     meter.wait_for("/readyz", 503)
     set_cpu(pod, "1000000000")
@@ -130,7 +134,7 @@ def test_meter_models_the_energy_of_a_node_and_shares_it_among_its_pods(
 
 
 def script(folder: Path, name: str, image: Image) -> str:
-    """A program that is an image's."""
+    """The path of a shell script that starts the image's program."""
     path = folder / name
     path.write_text(f'#!/bin/sh\nexec {shlex.join(image.command())} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
@@ -140,7 +144,7 @@ def script(folder: Path, name: str, image: Image) -> str:
 @pytest.mark.parametrize(
     ("suite", "tests", "programs"),
     [
-        # Its tests of answers, against a real PostgreSQL.
+        # The suite's tests of answers, with a real PostgreSQL.
         (
             "conformance",
             "test_answers.py",

@@ -1,4 +1,4 @@
-"""What is in the images, and where hack/images brings them."""
+"""The images' contents, and the nodes and registries that get them from hack/images."""
 
 import json
 import os
@@ -34,6 +34,7 @@ def test_no_program_of_ours_has_an_allocator_that_is_built_for_one_page_size(
     ours += [images[name].root / "usr/local/bin" / name for name in ("contacts-rust", "streamdata-rust")]
     assert {path.name for path in ours} == {
         "frugality-operator",
+        "kubectl-frugality",
         "frugality-meter",
         "frugality-injector",
         "frugality-runner",
@@ -50,7 +51,7 @@ def test_k3s_of_the_pi_has_every_image_under_the_name_that_the_chart_uses(pi: Pi
 
 
 def platforms(registry: str, repository: str, tag: str) -> list[str]:
-    """Of what a registry has under a name: one for each architecture."""
+    """The platforms of a multi-architecture image in a registry, one per architecture."""
     request = urllib.request.Request(
         f"http://{registry}/v2/{repository}/manifests/{tag}", headers={"Accept": INDEX}
     )
@@ -82,15 +83,15 @@ def test_images_of_two_architectures_are_pushed_as_one(registry: str, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--arch", "mips"], "there is no architecture mips: amd64, arm64 or all"),
+        (["--arch", "mips"], "unknown architecture mips: use amd64, arm64 or all"),
         (["--arch"], "--arch needs a value"),
-        (["--insecure"], "it goes with --push"),
+        (["--insecure"], "--insecure is only for --push"),
         (["--push", "https://registry.example.org/x"], "--push takes a registry and a path"),
-        (["--import-k3s", "elsewhere"], "no k3s answers on elsewhere"),
-        (["--tag", "2"], "there is no option --tag"),
+        (["--import-k3s", "elsewhere"], "k3s does not answer on elsewhere"),
+        (["--tag", "2"], "unknown option --tag"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_built(pi: Pi, arguments: list[str], message: str) -> None:
+def test_images_reports_a_wrong_argument_before_it_builds(pi: Pi, arguments: list[str], message: str) -> None:
     done = subprocess.run(
         [ROOT / "hack" / "images", *arguments],
         check=False,

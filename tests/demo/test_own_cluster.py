@@ -1,6 +1,6 @@
-"""hack/demo on a cluster of one's own: what it says is missing, and that it changes nothing until then.
+"""hack/demo on the user's own cluster: it lists what is missing, and changes nothing before.
 
-kubectl and helm are scripts that answer as a cluster of two Pis would, and write down what they are asked.
+kubectl and helm are scripts that answer like a cluster of two Pis, and log their arguments.
 """
 
 import os
@@ -18,7 +18,7 @@ IMAGES = [
     f'["localhost/frugality/{name}:{VERSION}"]'
     for name in ("operator", "meter", "injector", "contacts-rust", "contacts-python")
 ]
-# What is asked, as a pattern of the shell: what is answered. None: an error.
+# Arguments, as a shell pattern: the answer. None is an error.
 CLUSTER: dict[str, str | None] = {
     "*version*": "Client Version: v1.35.4\nServer Version: v1.33.1+k3s1",
     "*config*view*": "pis at https://pi-1:6443",
@@ -35,7 +35,7 @@ CHANGES = ("apply", "create namespace", "delete", "upgrade", "annotate", "label"
 
 
 class Demo:
-    """hack/demo before a cluster that answers so."""
+    """hack/demo on a cluster with these answers."""
 
     def __init__(self, folder: Path, answers: dict[str, str | None], installed: bool) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Demo:
         path.chmod(0o755)
 
     def run(self, *arguments: str) -> str:
-        """The message with which it ends; it must have changed nothing."""
+        """Runs hack/demo, and returns its error output. It must fail and change nothing in the cluster."""
         done = subprocess.run(
             [ROOT / "hack" / "demo", *arguments],
             check=False,
@@ -71,7 +71,7 @@ class Demo:
 @pytest.fixture
 def demo(tmp_path: Path) -> Callable[..., Demo]:
     def demo(installed: bool = False, **changed: str | None) -> Demo:
-        """Changes by a word of the pattern."""
+        """The cluster above with other answers to the patterns that contain a word of `changed`."""
         answers = {
             pattern: next((text for word, text in changed.items() if word in pattern), answer)
             for pattern, answer in CLUSTER.items()
@@ -92,7 +92,7 @@ def demo(tmp_path: Path) -> Callable[..., Demo]:
         ({"nodes": "pi-1\tarm64\tTrue\t\npi-2\tarm64\tTrue\tNoSchedule NoExecute"}, "there are: pi-1\n"),
         (
             {"nodes": "pi-1\tarm64\tTrue\t\npi-2\tarm\tTrue\t"},
-            "missing: an architecture of pi-2 that there are images for; it is arm",
+            "missing: images for the architecture of pi-2, arm",
         ),
         ({"crd": None}, "missing: CloudNativePG, for the database"),
         ({"deployments": ""}, "missing: a CloudNativePG operator that is available"),
@@ -103,20 +103,20 @@ def demo(tmp_path: Path) -> Callable[..., Demo]:
         ),
     ],
 )
-def test_what_is_missing_is_told_before_anything_is_changed(
+def test_demo_reports_what_is_missing_before_it_changes_anything(
     demo: Callable[..., Demo], changed: dict[str, str | None], message: str
 ) -> None:
     assert message in demo(**changed).run("--context", "pis", "--board", "pi-4b")
 
 
-def test_power_is_asked_for_where_the_chart_is_not_installed(demo: Callable[..., Demo]) -> None:
-    assert "missing: what the nodes' power is read from" in demo().run("--context", "pis")
+def test_a_source_of_power_is_required_unless_the_chart_is_installed(demo: Callable[..., Demo]) -> None:
+    assert "missing: a source of the nodes' power" in demo().run("--context", "pis")
     told = demo(installed=True, storageclasses="").run("--context", "pis")
     assert "missing: a default StorageClass" in told
-    assert "missing: what the nodes' power is read from" not in told
+    assert "missing: a source of the nodes' power" not in told
 
 
-def test_candidates_come_from_where_the_operator_does_that_is_installed(demo: Callable[..., Demo]) -> None:
+def test_candidates_come_from_the_registry_of_the_installed_operator(demo: Callable[..., Demo]) -> None:
     no_image_in_the_nodes = {"node*pi": "", "storageclasses": ""}
     told = demo(installed=True, **no_image_in_the_nodes).run("--context", "pis")
     assert told.count("missing: ") == 1
@@ -124,24 +124,24 @@ def test_candidates_come_from_where_the_operator_does_that_is_installed(demo: Ca
     assert told.count("missing: ") == 3
 
 
-def test_everything_that_is_missing_is_told_at_once(demo: Callable[..., Demo]) -> None:
+def test_demo_reports_everything_that_is_missing_at_once(demo: Callable[..., Demo]) -> None:
     told = demo(nodes="pi-1\tarm64\tTrue\t", crd=None, storageclasses="").run("--context", "pis")
     assert told.count("missing: ") == 4
 
 
-def test_one_node_will_do_where_load_and_servers_may_share_it(demo: Callable[..., Demo]) -> None:
+def test_one_node_is_enough_if_load_and_servers_may_share_it(demo: Callable[..., Demo]) -> None:
     one = {"nodes": "pi-1\tarm64\tTrue\t", "storageclasses": ""}
     told = demo(**one).run("--context", "pis", "--board", "pi-4b", "--share-node")
     assert told.count("missing: ") == 1
 
 
-def test_images_of_a_registry_are_not_looked_for_in_the_nodes(demo: Callable[..., Demo]) -> None:
+def test_demo_does_not_look_for_images_of_a_registry_in_the_nodes(demo: Callable[..., Demo]) -> None:
     without = {"node*pi": "", "storageclasses": ""}
     told = demo(**without).run("--context", "pis", "--board", "pi-4b", "--registry", "registry.example.org/f")
     assert told.count("missing: ") == 1
 
 
-def test_only_the_cluster_that_is_named_is_asked(demo: Callable[..., Demo]) -> None:
+def test_demo_contacts_only_the_named_cluster(demo: Callable[..., Demo]) -> None:
     before = demo(storageclasses="")
     before.run("--context", "pis", "--board", "pi-4b")
     asked = before.asked.read_text().splitlines()
@@ -152,11 +152,11 @@ def test_only_the_cluster_that_is_named_is_asked(demo: Callable[..., Demo]) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--board", "pi-4b"], "are for a cluster of your own: name it with --context or --kubeconfig"),
+        (["--board", "pi-4b"], "are for your own cluster: name it with --context or --kubeconfig"),
         (["--context"], "--context needs a value"),
-        (["--kubeconfig", "no-such-file"], "there is no file no-such-file"),
-        (["--all"], "there is no option --all"),
+        (["--kubeconfig", "no-such-file"], "--kubeconfig: no file no-such-file"),
+        (["--all"], "unknown option --all"),
     ],
 )
-def test_a_mistake_is_told(demo: Callable[..., Demo], arguments: list[str], message: str) -> None:
+def test_demo_reports_a_wrong_argument(demo: Callable[..., Demo], arguments: list[str], message: str) -> None:
     assert message in demo().run(*arguments)

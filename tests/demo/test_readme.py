@@ -1,4 +1,4 @@
-"""README and quick start show the examples as they are, and the list of examples is complete."""
+"""README and quick start contain the examples unchanged, and the list of examples is complete."""
 
 import re
 import textwrap
@@ -12,7 +12,7 @@ LIST = (ROOT / "examples/README.md").read_text()
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/quickstart.md"])
-def test_documents_show_the_examples_as_they_are(document: str) -> None:
+def test_documents_contain_the_examples_unchanged(document: str) -> None:
     blocks = re.findall(r"^ *```yaml\n(.*?)^ *```$", (ROOT / document).read_text(), re.S | re.M)
     written = [yaml.safe_load(textwrap.dedent(block)) for block in blocks]
     shown = [m for m in written if isinstance(m, dict) and m.get("kind") == "FrugalityBenchmark"]

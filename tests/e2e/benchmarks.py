@@ -1,5 +1,7 @@
-"""What the session applies, all at once and in this order. The box has one node to measure and one that
-injects, so its cluster runs it one after the other."""
+"""The benchmarks of the session, in the order in which they are applied.
+
+The box has one measured node and one node for the injector, so the operator runs them one after another.
+"""
 
 import json
 from dataclasses import dataclass, field
@@ -9,7 +11,7 @@ from kube import ROOT, Object, kubectl
 EXAMPLE = "examples/rust-vs-python.yaml"
 SHORT = "examples/short.patch.yaml"
 RUST = "localhost/frugality/contacts-rust:0.1.0"
-# Real Fortio as a server: it answers 200 on /debug and whatever it is asked for on /.
+# Real Fortio as a server: it answers 200 on /debug. On / it answers with the status and size in the query.
 FORTIO = "localhost/frugality/fortio:1.68.2"
 FORTIO_ARGS = [
     "server",
@@ -26,7 +28,7 @@ class Benchmark:
     namespace: str
     name: str
     spec: Object = field(default_factory=dict)
-    """Empty: the example's."""
+    """Empty for the example."""
 
     @property
     def key(self) -> str:
@@ -50,13 +52,13 @@ class Benchmark:
 
 
 def apply_example(namespace: str, example: str, patch: str) -> str:
-    """An example of one benchmark in its short form, as the patch's own comment says; returns its name."""
+    """Applies an example with one benchmark in its short form, and returns the benchmark's name."""
     (name,) = apply_examples(namespace, example, patch)
     return name
 
 
 def apply_examples(namespace: str, example: str, patch: str) -> list[str]:
-    """The same of several benchmarks in one file."""
+    """Applies an example with several benchmarks in its short form, and returns their names."""
     command = ("patch", "-f", example, "--local", "--type=merge", "--patch-file", patch, "-o", "json")
     patched = kubectl(*command).stdout
     applied = kubectl("apply", "--namespace", namespace, "-f", "-", "-o", "name", stdin=patched)
@@ -119,7 +121,8 @@ let cycle = 0;
 export default function () {
   cycle += 1;
   const body = JSON.stringify({ name: 'object', text: 'text' });
-  const created = http.post(`${__ENV.URL}/objects`, body, { headers: { 'Content-Type': 'application/json' } });
+  const headers = { 'Content-Type': 'application/json' };
+  const created = http.post(`${__ENV.URL}/objects`, body, { headers: headers });
   check(created, { 'was created': (answer) => answer.status === 201 });
   http.get(`${__ENV.URL}/stats`);
   check(cycle, { 'is no tenth': (cycle) => cycle % 10 !== 0 });
@@ -180,7 +183,7 @@ EXECUTED = executed(
     },
     duration="20s",
 )
-# Numbers of bytes and bits, which are large.
+# Its work and its score are large numbers: bytes and bit/s.
 SENT = executed(
     "sent",
     ["sh", "-c", "iperf3 -s -1 -D && sleep 0.2 && iperf3 -c 127.0.0.1 -t 5 -J"],
@@ -190,7 +193,7 @@ SENT = executed(
         "work": {"pattern": r'"bytes":\s*([0-9]+)', "unit": "byte"},
     },
 )
-# Says nothing that is a score, and ends with a code.
+# Prints no score, and ends with an exit code.
 NOT_EXECUTED = executed(
     "not-executed",
     ["sh", "-c", "echo 'there is no board' >&2; exit 3"],
@@ -203,7 +206,7 @@ ANSWERS_500 = Benchmark(
     spec(
         candidates=[{"name": "broken", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
         request={"path": "/?status=500"},
-        # Fortio reconnects after every failure: as fast as possible, it would run out of ports.
+        # Fortio reconnects after every failure. At the greatest rate it would run out of ports.
         load={"duration": "20s", "warmUp": "2s", "rate": 50},
         deadline="3m",
     ),
@@ -215,7 +218,7 @@ NO_IMAGE = Benchmark(
         candidates=[{"name": "missing", "image": "localhost/frugality/no-such-server:0.1.0"}], deadline="2m"
     ),
 )
-# The box's own base image, which names no user.
+# The base image of the box. It names no user.
 AS_ROOT = Benchmark(
     "e2e-bad",
     "as-root",
@@ -265,7 +268,7 @@ MODELLED = Benchmark(
     ),
 )
 
-# Applied by their own tests, after everything else. As short as the schema allows, and without a database.
+# The tests of test_life.py apply these after all others. As short as the schema allows, without a database.
 TURN = spec(
     candidates=[{"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}],
     request={"path": "/?size=100"},
@@ -273,7 +276,7 @@ TURN = spec(
     deadline="5m",
 )
 
-# Ends without a turn, because the box has a model and no meter.
+# Ends without a turn, because the power of the box is modelled.
 NO_JOULES = {
     "trials": {"blocks": 5, "idleBaseline": "5s"},
     "budgets": [{"candidate": "rust", "maxJoulesPerRequest": 0.02}],
@@ -284,10 +287,23 @@ CREATED_SUSPENDED = Benchmark("e2e-life", "created-suspended", TURN | {"suspend"
 PAUSED = Benchmark("e2e-life", "paused", TURN)
 LIFE = [PAUSED, CREATED_SUSPENDED, EXPIRES, AGAIN]
 
-# The last two never get a turn, and need none to be refused.
+# NO_INJECTOR and MODELLED are not in it: they are refused without a turn.
 QUEUE = [
-    LONG, DELETED, KILLED, BALANCED, SCRIPTED, UNREADABLE_SCRIPT, EXECUTED, SENT, NOT_EXECUTED, ANSWERS_500,
-    NO_IMAGE, AS_ROOT, CRASHES, WRONG_PORT, NO_DATABASE,
+    LONG,
+    DELETED,
+    KILLED,
+    BALANCED,
+    SCRIPTED,
+    UNREADABLE_SCRIPT,
+    EXECUTED,
+    SENT,
+    NOT_EXECUTED,
+    ANSWERS_500,
+    NO_IMAGE,
+    AS_ROOT,
+    CRASHES,
+    WRONG_PORT,
+    NO_DATABASE,
 ]
 ALL = [*QUEUE, NO_INJECTOR, MODELLED]
 NAMESPACES = sorted({benchmark.namespace for benchmark in [*ALL, *LIFE]})

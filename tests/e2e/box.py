@@ -1,20 +1,20 @@
-"""The box from outside: its directory, its cgroups, the processes of a pod."""
+"""The cluster in a box as the host sees it: its directory, its cgroups, the processes of a pod."""
 
 import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import waiting
 from oracle import CGROUPS, Cgroup
 
 CGROUP_ROOT = os.environ.get("FRUGALITY_LAB_CGROUP_ROOT", "/lab").rstrip("/")
 MEASURED_NODE = "pi-1"
 INJECTOR_NODE = "injector-1"
-# Where the measured node reaches the other one.
+# The address of the injector's node for the measured node.
 INJECTOR_ADDRESS = "10.240.0.2"
 _CACHE = Path(os.environ.get("FRUGALITY_CACHE", Path.home() / ".cache/frugality"))
 LAB_DIR = Path(os.environ.get("FRUGALITY_LAB_DIR", _CACHE / "lab"))
@@ -32,7 +32,7 @@ def measured_cpus() -> int:
 
 
 def processes(pod_uid: str) -> Iterator[tuple[int, str]]:
-    """Process IDs and names of a pod's containers, the sandbox's own left out."""
+    """Process IDs and names of a pod's containers, without the sandbox."""
     box = Cgroup.find(CGROUP_ROOT).path
     for directory in box.glob(f"*/kubepods/**/pod{pod_uid}"):
         for procs in directory.rglob("cgroup.procs"):
@@ -43,14 +43,14 @@ def processes(pod_uid: str) -> Iterator[tuple[int, str]]:
 
 
 def system_process(part: str, name: str) -> int:
-    """The one process of this name among the box's own of a part: ``control-plane`` or a node."""
+    """The process of this name in a part of the box itself: ``control-plane`` or a node."""
     procs = Cgroup.find(f"{CGROUP_ROOT}/system/{part}").path / "cgroup.procs"
     (pid,) = [int(pid) for pid in procs.read_text().split() if _name_of(pid) == name[:15]]
     return pid
 
 
 def in_network_of(node: str) -> list[str]:
-    """What to put before a command to run it in a node's network."""
+    """The beginning of a command line that runs a command in a node's network."""
     return ["nsenter", f"--net=/proc/{system_process(node, 'kubelet')}/ns/net"]
 
 
@@ -61,21 +61,43 @@ def files_of(node: str) -> Path:
 
 @contextlib.contextmanager
 def stand_in(node: str, script: ModuleType, *arguments: str) -> Iterator[None]:
-    """One of this suite's stand-ins, running in a node's network."""
+    """Runs one of this suite's stand-ins in a node's network."""
     command = [*in_network_of(node), sys.executable, str(script.__file__), *arguments]
+    port = int(arguments[arguments.index("--listen") + 1])
     process = subprocess.Popen(command)
-    try:
-        time.sleep(1)
+
+    def is_up() -> bool:
         assert process.poll() is None, f"{script.__name__} has ended"
+        return listens(process.pid, port)
+
+    try:
+        waiting.until(is_up, 30, f"{script.__name__} on port {port} of {node}", every=0.1)
         yield
     finally:
         process.terminate()
         process.wait(10)
 
 
+def listens(pid: int, port: int) -> bool:
+    """Whether a program listens on this TCP port (IPv4), in the network of a process."""
+    sockets = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    # Columns: number, local address, remote address, state. 0A is LISTEN.
+    return any(socket[1].endswith(f":{port:04X}") and socket[3] == "0A" for socket in sockets)
+
+
+def state_of(pid: int) -> str:
+    """The kernel's letter for a process's state, for example ``T`` for stopped; empty after its end."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    state = status.rpartition(")")[2].split()[0]
+    return "" if state in "ZX" else state
+
+
 @contextlib.contextmanager
 def redirected(node: str, address: str, port: int, to_port: int) -> Iterator[None]:
-    """What comes to a node for this address and port goes to another port of the node itself."""
+    """Redirects a node's incoming connections for this address and port to another port of the node."""
     rule = ["PREROUTING", "-d", address, "-p", "tcp", "--dport", str(port)]
     rule += ["-j", "REDIRECT", "--to-ports", str(to_port)]
     iptables = [*in_network_of(node), "iptables", "-t", "nat"]
@@ -89,12 +111,12 @@ def redirected(node: str, address: str, port: int, to_port: int) -> Iterator[Non
 def _name_of(pid: str) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:  # it has ended
+    except OSError:  # The process has ended.
         return ""
 
 
 def resident_kib(pid: int) -> int | None:
-    """VmRSS of a process, or nothing where it has ended."""
+    """VmRSS of a process. ``None`` if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

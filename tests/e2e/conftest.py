@@ -1,8 +1,7 @@
-"""One session: everything is applied at once and queues, is watched, and is checked afterwards."""
+"""One session: its benchmarks are applied at once, queue, are watched, and are checked afterwards."""
 
 import contextlib
 import os
-import time
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -11,14 +10,14 @@ import pytest
 import box
 import oracle
 import scenarios
-from benchmarks import ALL, LONG, NAMESPACES
+import waiting
+from benchmarks import DELETED, KILLED, LONG, NAMESPACES
 from evidence import Observer, save, say
 from kube import Object, conditions, get, kubectl
 from memory import Memory
-from session import Session, in_background, meter_model, start_recorder
+from needs import MARK, check_declared, needed
+from session import LONG_RUN_SECONDS, Session, in_background, meter_model, start_recorder
 
-# How long the long run may take, queueing included. Everything else is bounded by it and its own deadline.
-LONG_RUN_SECONDS = 1500
 _failures_shown = 0
 _session: Session | None = None
 
@@ -30,7 +29,7 @@ def remove_namespaces(namespaces: list[str], wait: bool) -> None:
 
 @contextlib.contextmanager
 def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[Session]:
-    """A watched cluster with these namespaces, new and empty; they go at the end."""
+    """A watched cluster with these namespaces, new and empty. They are deleted at the end."""
     global _session
     others = [
         f"{fb['metadata']['namespace']}/{fb['metadata']['name']}"
@@ -50,7 +49,7 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
     try:
         for namespace in namespaces:
             kubectl("create", "namespace", namespace)
-            # Every pod of a benchmark must satisfy it.
+            # Every pod of a benchmark must satisfy this standard.
             kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
         yield _session
     finally:
@@ -61,20 +60,25 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
         if request.session.testsfailed and os.environ.get("E2E_KEEP") == "1":
             say(f"kept the namespaces {', '.join(namespaces)}")
         else:
-            # All that is left in them is the ledger: nothing that would take long, or disturb.
+            # Only the ledger is left in them, so the deletion is quick and disturbs nothing.
             remove_namespaces(namespaces, wait=False)
 
 
 @pytest.fixture(scope="session")
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
-    """The session of every day, with everything applied and the operator about to be killed."""
+    """The session of the default suite, with the benchmarks that the collected tests need."""
+    applied = needed(request.session.items)
     with watched(NAMESPACES, request) as session:
         observer = session.observer
-        session.killing = in_background("killing the operator", scenarios.kill_in_each_phase, observer)
-        session.deleting = in_background("deleting a benchmark", scenarios.delete_under_load, observer)
-        for benchmark in ALL:
+        # Before the benchmarks are applied, to see every phase.
+        if KILLED in applied:
+            session.killing = in_background("killing the operator", scenarios.kill_in_each_phase, observer)
+        if DELETED in applied:
+            session.deleting = in_background("deleting a benchmark", scenarios.delete_under_load, observer)
+        for benchmark in applied:
             benchmark.apply()
-            time.sleep(1.1)  # creation times, and so the order of the queue, are in whole seconds
+            # The queue is ordered by creation times, which have whole seconds.
+            waiting.next_second()
         yield session
 
 
@@ -86,10 +90,26 @@ def long_run(session: Session) -> Object:
     return result
 
 
-# ---- what pytest prints --------------------------------------------------------------------------
+# ---- collection ----------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(hookwrapper=True)  # as Debian's pytest wants it
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}(*benchmarks): benchmarks of the session that a test needs")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    check_declared(session.items)
+
+
+def pytest_report_collectionfinish(items: list[pytest.Item]) -> str:
+    keys = [benchmark.key for benchmark in needed(items)]
+    return f"benchmarks of the session: {', '.join(keys) or 'none'}"
+
+
+# ---- reports -------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(hookwrapper=True)  # Debian's pytest has no newer form of it.
 def pytest_runtest_makereport() -> Generator[None, Any, None]:
     global _failures_shown
     report = (yield).get_result()
@@ -122,7 +142,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if deviation.relative > known.relative:
             worst[deviation.figure] = deviation
     if worst:
-        terminalreporter.section("the operator's figures beside the oracle's: the largest deviation of each")
+        terminalreporter.section("the operator's figures next to the oracle's: the largest deviation of each")
         for name, deviation in sorted(worst.items()):
             write(f"{name:48} {100 * deviation.relative:10.6f} %   allowed {100 * deviation.tolerance:g} %")
     memory = _session.memory.summary()

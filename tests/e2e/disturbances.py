@@ -1,4 +1,4 @@
-"""What goes wrong from outside while a benchmark is measured, each with how it is put right again."""
+"""Disturbances from outside while a benchmark is measured, each with its repair."""
 
 import contextlib
 import json
@@ -13,24 +13,25 @@ from dataclasses import dataclass
 import box
 import scenarios
 import stand_in_meter
+import waiting
 from evidence import TRIAL_LABEL, Observer, container, say
 from kube import Object, kubectl
 
 STAND_IN_PORT = 28283
 METER_PORT = 28282
-# Any image of the box that can burn a CPU.
+# Any image of the box that can keep a CPU busy.
 HOG_IMAGE = "localhost/frugality/contacts-python:0.1.0"
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """Something that goes wrong under load."""
+    """A fault under load."""
 
     name: str
     reasons: tuple[str, ...]
-    """Reasons that the attempt may be void for; with none, it must be measured all the same."""
+    """The reasons for which the attempt may be void. If empty, the attempt must be measured."""
     act: Callable[[], None]
-    """Does it and puts it right again."""
+    """Causes the fault and repairs it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Done:
 
 
 class Hand:
-    """Does things to the box on behalf of one benchmark."""
+    """Causes the faults for one benchmark."""
 
     def __init__(self, observer: Observer, namespace: str, key: str) -> None:
         self.observer, self.namespace, self.key = observer, namespace, key
@@ -65,8 +66,8 @@ class Hand:
                 ("NoPowerMetrics", "ReadingsInterrupted"),
                 lambda: self.stand_in("powerless", 8),
             ),
-            Disturbance("CPU hog beside the candidate", ("NeighbourActive",), self.hog),
-            Disturbance("CPU hog beside the measured node", ("CpuTaken",), self.hog_outside),
+            Disturbance("busy loop on the candidate's node", ("NeighbourActive",), self.hog),
+            Disturbance("busy loop outside the measured node's cgroups", ("CpuTaken",), self.hog_outside),
             Disturbance("operator killed, first time", interrupted, self.kill_operator),
             Disturbance("operator killed, second time", interrupted, self.kill_operator),
             Disturbance("operator killed, third time", interrupted, self.kill_operator),
@@ -85,7 +86,7 @@ class Hand:
         kubectl("delete", "job", "-n", self.namespace, "--all", "--cascade=foreground", "--wait=false")
 
     def hog(self) -> None:
-        """Ten seconds of a busy loop, in a pod of another namespace on the measured node."""
+        """Runs a busy loop for ten seconds, in a pod of another namespace on the measured node."""
         name = f"hog-{time.time_ns()}"
         loop = "import time\nend = time.time() + 10\nwhile time.time() < end: pass"
         spec = {
@@ -114,7 +115,7 @@ class Hand:
         kubectl("delete", "pod", "-n", "default", name)
 
     def hog_outside(self) -> None:
-        """Ten seconds of a busy loop on the measured node's processors, in none of the node's cgroups."""
+        """Runs a busy loop for ten seconds on the measured node's CPUs, outside the node's cgroups."""
         cpus = os.sched_getaffinity(self.meter_process())
         pinned = f"import os, time\nos.sched_setaffinity(0, {cpus})"
         loop = f"{pinned}\nend = time.time() + 10\nwhile time.time() < end: pass"
@@ -142,17 +143,20 @@ class Hand:
         self.observer.until(back, 60, "another meter")
 
     def freeze_meter(self) -> None:
-        with frozen(self.meter_process()):
-            time.sleep(10)
+        freeze(self.meter_process(), 10)
 
     def stand_in(self, mode: str, seconds: float) -> None:
+        trial = scenarios.open_trial(self.observer, self.key)
+        name = trial["metadata"]["name"] if trial else ""
         self.mode_file.write_text(mode)
-        time.sleep(seconds)
-        self.mode_file.write_text("pass")
+        try:
+            hold_unmeasured(self.observer, self.key, name, seconds)
+        finally:
+            self.mode_file.write_text("pass")
 
     @contextlib.contextmanager
     def stand_in_before_the_meter(self) -> Iterator[None]:
-        """Everything that comes to the measured node for its meter goes through the stand-in."""
+        """Redirects all connections to the measured node's meter to the stand-in."""
         pods = self.observer.pods_named(scenarios.OPERATOR_NAMESPACE, "frugality-meter")
         (pod,) = [pod for pod in pods if pod["spec"].get("nodeName") == box.MEASURED_NODE]
         address = pod["status"]["podIP"]
@@ -177,29 +181,34 @@ class Hand:
         old = box.system_process("control-plane", "kube-apiserver")
         os.kill(old, signal.SIGKILL)
 
-        def answers() -> bool:
-            return kubectl("get", "--raw", "/readyz", check=False).returncode == 0
+        def is_back() -> bool:
+            with contextlib.suppress(ValueError):
+                is_another = box.system_process("control-plane", "kube-apiserver") != old
+                return is_another and kubectl("get", "--raw", "/readyz", check=False).returncode == 0
+            return False
 
-        time.sleep(1)
-        self.observer.until(answers, 60, "the API server")
+        self.observer.until(is_back, 60, "another API server that is ready")
 
     def stop_kubelet(self) -> None:
-        with frozen(box.system_process(box.MEASURED_NODE, "kubelet")):
-            time.sleep(60)
+        freeze(box.system_process(box.MEASURED_NODE, "kubelet"), 60)
 
 
-@contextlib.contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    """A process that is stopped for a while, whatever happens."""
+def freeze(pid: int, seconds: float) -> None:
+    """Stops a process for some seconds. The process continues even if this fails."""
+
+    def is_stopped() -> bool:
+        return box.state_of(pid) == "T"
+
     os.kill(pid, signal.SIGSTOP)
     try:
-        yield
+        waiting.until(is_stopped, 5, f"the stop of process {pid}", every=0.05)
+        waiting.hold(seconds, is_stopped, f"the stop of process {pid}")
     finally:
         os.kill(pid, signal.SIGCONT)
 
 
 def disturb(hand: Hand) -> list[Done]:
-    """Does every disturbance under the load of an attempt of its own, and waits for what becomes of it."""
+    """Causes each disturbance under the load of another attempt, and waits for the attempt's outcome."""
     observer, done = hand.observer, list[Done]()
     seen: set[str] = set()
     for disturbance in hand.all():
@@ -213,27 +222,38 @@ def disturb(hand: Hand) -> list[Done]:
 
 
 def attempt_under_load(observer: Observer, key: str, seen: set[str]) -> str:
-    """Waits for the middle of the load of an attempt that was not seen before; tells its name."""
+    """Waits for the middle of the load of an attempt that was not seen before, and returns its name."""
     namespace = key.split("/")[0]
+
+    def is_loaded(name: str) -> bool:
+        pods = observer.pods_of(namespace, "injector")
+        mine = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
+        return any("running" in container(pod, "injector") for pod in mine)
 
     def found() -> str | None:
         assert not observer.is_complete(key), f"{key} has ended: {observer.message(key)}"
         trial = scenarios.open_trial(observer, key)
         name = trial["metadata"]["name"] if trial else ""
-        if not name or name in seen:
-            return None
-        pods = observer.pods_of(namespace, "injector")
-        mine = [pod for pod in pods if pod["metadata"]["labels"].get(TRIAL_LABEL) == name]
-        return name if any("running" in container(pod, "injector") for pod in mine) else None
+        return name if name and name not in seen and is_loaded(name) else None
 
     name = observer.until(found, 300, f"load on {key}")
     seen.add(name)
-    time.sleep(scenarios.INTO_LOAD_SECONDS)
+    waiting.hold(scenarios.INTO_LOAD_SECONDS, lambda: is_loaded(name), f"load of {name}")
     return name
 
 
+def hold_unmeasured(observer: Observer, key: str, name: str, seconds: float) -> None:
+    """Lets a disturbance of an attempt last. The attempt must not be measured before the disturbance ends."""
+
+    def is_unmeasured() -> bool:
+        mine = [t for t in observer.trials_of(key) if t["metadata"]["name"] == name]
+        return all(t.get("status", {}).get("outcome") != "Measured" for t in mine)
+
+    waiting.hold(seconds, is_unmeasured, f"the disturbance of {name}")
+
+
 def outcome_of(observer: Observer, key: str, name: str) -> Object:
-    """Waits for what becomes of an attempt: its record in the ledger."""
+    """Waits for an attempt's outcome, and returns its entry in the ledger."""
 
     def ended() -> Object | None:
         (trial,) = [t for t in observer.trials_of(key) if t["metadata"]["name"] == name]

@@ -1,4 +1,4 @@
-"""Watches the whole session: what every benchmark said, what every pod did, what Fortio printed."""
+"""The observer of a session: every status of a benchmark, every pod, and the load generators' results."""
 
 import json
 import os
@@ -7,33 +7,35 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kube import KubectlError, Object, Watch, conditions, kubectl
+from oracle import unix_seconds
 
 UID_LABEL = "frugality.dev/benchmark-uid"
 ROLE_LABEL = "frugality.dev/role"
 TRIAL_LABEL = "frugality.dev/trial"
+RUN_LABEL = "frugality.dev/run"
 BEGUN = time.monotonic()
 T = TypeVar("T")
-# pytest shows a test's output after it; progress is for who waits now.
+# pytest shows a test's output after the test. Progress lines appear at once.
 _terminal = os.fdopen(os.dup(2), "w", buffering=1)
 
 
 def say(text: str) -> None:
-    """A line of progress."""
+    """Prints a line of progress."""
     print(f"[{time.monotonic() - BEGUN:4.0f} s] {text}", file=_terminal)
 
 
-# What the JSON of a load has, of Fortio, of k6 and of a program's executions.
+# Keys in the JSON of a load: of Fortio, of k6, and of a program's executions.
 RESULT_KEYS = ("DurationHistogram", "cycles", "executions")
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What a benchmark said at one time."""
+    """A benchmark's status at one time."""
 
     at: float
     key: str
@@ -45,14 +47,23 @@ class Moment:
 
 @dataclass
 class PodSpan:
-    """When the containers of a benchmark's pod ran, as seen from here (Unix seconds)."""
+    """A benchmark's pod as seen from here. All times are Unix seconds."""
 
     pod: str
     benchmark: str
     role: str
     node: str
     begin: float
+    """When a container was first seen to run."""
     end: float | None = None
+    """When the last container was seen to have ended."""
+    run: str = ""
+    trial: str = ""
+    created: float = 0.0
+    ready: set[float] = field(default_factory=set)
+    """Each time at which the API server says that the pod became ready."""
+    injector_ended: float | None = None
+    """When the container `injector` ended, by its kubelet."""
 
 
 def key_of(resource: Object) -> str:
@@ -76,10 +87,11 @@ def _runs(pod: Object) -> bool:
 
 
 class Observer:
-    """Keeps the newest state of benchmarks, trials and pods, and what must not be lost of the older."""
+    """Keeps the newest benchmarks, trials and pods, and the parts of older ones that tests need."""
 
     def __init__(self, fortio_directory: Path) -> None:
         self._changed = threading.Condition()
+        self._closed = False
         self._fortio_directory = fortio_directory
         self._logs = ThreadPoolExecutor(1, "logs")
         self._asked: set[str] = set()
@@ -98,15 +110,20 @@ class Observer:
         ]
 
     def close(self) -> None:
+        with self._changed:
+            # Threads that still wait end here, and change nothing after the session.
+            self._closed = True
+            self._changed.notify_all()
         for watch in self._watches:
             watch.close()
         self._logs.shutdown()
 
     def until(self, found: Callable[[], T | None], timeout: float, what: str) -> T:
-        """Waits until ``found`` finds something."""
+        """Waits until ``found`` returns something true, and returns it."""
         deadline = time.monotonic() + timeout
         with self._changed:
             while True:
+                assert not self._closed, f"{what}: not seen before the end of the session"
                 result = found()
                 if result:
                     return result
@@ -115,7 +132,7 @@ class Observer:
                     raise AssertionError(f"{what}: not seen in {timeout:.0f} s")
                 self._changed.wait(min(left, 0.5))
 
-    # ---- what the watches tell -----------------------------------------------------------------
+    # ---- events of the watches -------------------------------------------------------------------
 
     def _on_benchmark(self, event: str, benchmark: Object) -> None:
         key = key_of(benchmark)
@@ -136,9 +153,9 @@ class Observer:
                 self.benchmarks[key] = benchmark
                 self.history.append(moment)
             self._changed.notify_all()
-        self._tell(event, moment)
+        self._report(event, moment)
 
-    def _tell(self, event: str, moment: Moment) -> None:
+    def _report(self, event: str, moment: Moment) -> None:
         trials = moment.status.get("columns", {}).get("trials", "")
         verdict = moment.status.get("verdict", "")
         message = moment.message.split(";")[0]
@@ -149,7 +166,7 @@ class Observer:
 
     def _on_trial(self, event: str, trial: Object) -> None:
         with self._changed:
-            # Trials of a deleted benchmark stay evidence.
+            # Trials of a deleted benchmark are kept.
             self.trials[key_of(trial)] = trial
             self._changed.notify_all()
 
@@ -174,12 +191,25 @@ class Observer:
         runs = event != "DELETED" and _runs(pod)
         span = self.spans.get(uid)
         if span is None and runs:
-            node = pod["spec"].get("nodeName", "")
-            role = labels.get(ROLE_LABEL, "")
-            self.spans[uid] = PodSpan(key_of(pod), labels[UID_LABEL], role, node, time.time())
+            span = self.spans[uid] = PodSpan(
+                pod=key_of(pod),
+                benchmark=labels[UID_LABEL],
+                role=labels.get(ROLE_LABEL, ""),
+                node=pod["spec"].get("nodeName", ""),
+                begin=time.time(),
+                run=labels.get(RUN_LABEL, ""),
+                trial=labels.get(TRIAL_LABEL, ""),
+                created=unix_seconds(pod["metadata"]["creationTimestamp"]),
+            )
         elif span is not None:
-            # A container may be started after another; the pod has ended when the last one has.
+            # A container may start after another one has ended. The pod ends with its last container.
             span.end = None if runs else span.end or time.time()
+        if span is None:
+            return
+        if is_ready(pod):
+            span.ready.add(unix_seconds(conditions(pod)["Ready"]["lastTransitionTime"]))
+        if "terminated" in (state := container(pod, "injector")):
+            span.injector_ended = unix_seconds(state["terminated"]["finishedAt"])
 
     def _keep_log(self, pod: Object) -> None:
         trial = pod["metadata"]["labels"][TRIAL_LABEL]
@@ -187,7 +217,7 @@ class Observer:
         try:
             log = kubectl("logs", "-n", namespace, name, "-c", "injector").stdout
         except (KubectlError, subprocess.TimeoutExpired) as error:
-            # The pod of a benchmark that is deleted under load may be gone: nothing is asked of it.
+            # The pod of a benchmark that was deleted under load may be gone. No test needs its log.
             if "(NotFound)" not in str(error):
                 self.problems.append(f"log of {namespace}/{name}: {error}")
             return
@@ -212,7 +242,7 @@ class Observer:
         return conditions(self.benchmarks.get(key, {})).get("Complete", {}).get("status") == "True"
 
     def trials_of(self, key: str) -> list[Object]:
-        """All that was ever seen in the ledger of a benchmark, in order."""
+        """All entries that were ever seen in the ledger of a benchmark, in order."""
         namespace, name = key.split("/")
         with self._changed:
             mine = [
@@ -223,21 +253,26 @@ class Observer:
         return sorted(mine, key=lambda t: [t["spec"][field] for field in ("block", "attempt", "position")])
 
     def pods_of(self, namespace: str, role: str) -> list[Object]:
-        return [
-            pod
-            for pod in self.pods.values()
-            if pod["metadata"]["namespace"] == namespace
-            and pod["metadata"].get("labels", {}).get(ROLE_LABEL) == role
-        ]
+        return self._pods(namespace, ROLE_LABEL, role)
 
     def pods_named(self, namespace: str, name: str) -> list[Object]:
         """Living pods of a namespace with this ``app.kubernetes.io/name``."""
-        return [
-            pod
-            for pod in self.pods.values()
-            if pod["metadata"]["namespace"] == namespace
-            and pod["metadata"].get("labels", {}).get("app.kubernetes.io/name") == name
-        ]
+        return self._pods(namespace, "app.kubernetes.io/name", name)
+
+    def _pods(self, namespace: str, label: str, value: str) -> list[Object]:
+        # The watch's thread may add a pod at any time.
+        with self._changed:
+            return [
+                pod
+                for pod in self.pods.values()
+                if pod["metadata"]["namespace"] == namespace
+                and pod["metadata"].get("labels", {}).get(label) == value
+            ]
+
+    def spans_now(self) -> dict[str, PodSpan]:
+        """The pods that were seen to run, by their UID."""
+        with self._changed:
+            return {uid: replace(span, ready=set(span.ready)) for uid, span in self.spans.items()}
 
     def moments(self, key: str) -> list[Moment]:
         with self._changed:

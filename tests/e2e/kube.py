@@ -1,4 +1,4 @@
-"""kubectl as a user would type it, and watches that need no polling. No client library."""
+"""kubectl as a user types it, and watches without polling. No client library."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ def kubectl(
 
 
 def install(values: Object, file: Path) -> None:
-    """Installs the chart as ``hack/install`` does, with further values, which are kept in ``file``."""
+    """Installs the chart as ``hack/install`` does, with further values, which it writes to ``file``."""
     file.write_text(json.dumps(values))
     release = ("upgrade", "frugality", "charts/frugality-operator", "--namespace", OPERATOR_NAMESPACE)
     options = ("--values", "hack/box-values.yaml", "--values", str(file), "--wait", "--timeout=3m")
@@ -65,24 +65,30 @@ def get(*arguments: str) -> Object:
     return json.loads(kubectl("get", *arguments, "-o", "json").stdout)
 
 
+def duration_seconds(text: str) -> float:
+    """A duration as a spec has it, for example ``1m30s``."""
+    units = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+    return sum(int(count) * units[unit] for count, unit in re.findall(r"(\d+)(ms|s|m|h)", text))
+
+
 def summarize(benchmark: Object) -> str:
-    """What ``frugality-operator summarize`` makes of it."""
-    return _operator("summarize", benchmark)
+    """The output of ``kubectl frugality summarize`` for a benchmark."""
+    return _frugality("summarize", benchmark)
 
 
 def export(namespace: str) -> list[Object]:
-    """What ``frugality-operator export`` makes of a namespace's ledger."""
-    rows: list[Object] = json.loads(_operator("export", get("fbt", "-n", namespace)))
+    """The output of ``kubectl frugality export`` for a namespace's ledger."""
+    rows: list[Object] = json.loads(_frugality("export", get("fbt", "-n", namespace)))
     return rows
 
 
-def _operator(command: str, resource: Object) -> str:
+def _frugality(command: str, resource: Object) -> str:
     pod = ("exec", "-i", "-n", OPERATOR_NAMESPACE, "deployment/frugality-operator", "--")
-    return kubectl(*pod, "frugality-operator", command, stdin=json.dumps(resource)).stdout
+    return kubectl(*pod, "kubectl-frugality", command, stdin=json.dumps(resource)).stdout
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The table that ``kubectl get`` prints, a row as column -> cell. Cells may hold single spaces."""
+    """The rows of a table of ``kubectl get``, each as column -> cell. Cells may hold single spaces."""
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return []
@@ -100,7 +106,7 @@ def conditions(resource: Object) -> dict[str, Object]:
 
 
 class Watch:
-    """``kubectl get KIND -A --watch``, told to a listener until it is closed."""
+    """``kubectl get KIND -A --watch``: passes each event to a listener until it is closed."""
 
     def __init__(self, kind: str, listener: Callable[[str, Object], None]) -> None:
         self._kind = kind
@@ -113,7 +119,7 @@ class Watch:
     def _run(self) -> None:
         while not self._closed.is_set():
             arguments = ["get", self._kind, "-A", "--watch", "--output-watch-events", "-o", "json"]
-            # A group of its own, to be ended whole: kubectl runs below a shell in other namespaces.
+            # In a separate process group, because a shell in other namespaces is kubectl's parent.
             self._process = subprocess.Popen(
                 [LAB, "kubectl", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -124,7 +130,7 @@ class Watch:
             )
             with self._process as process:
                 assert process.stdout is not None
-                # A line cut off by the end of kubectl is no JSON; the next watch tells it again.
+                # A line that the end of kubectl cut off is no JSON. The next watch repeats the object.
                 with contextlib.suppress(json.JSONDecodeError):
                     for line in process.stdout:
                         event = json.loads(line)

@@ -1,4 +1,4 @@
-"""Resident memory of the standing parts while the long run is on."""
+"""Resident memory of operator, meters and CloudNativePG during the long run."""
 
 import statistics
 import threading
@@ -8,7 +8,7 @@ import box
 from evidence import Observer, save
 
 SAMPLE_SECONDS = 2.0
-# What stands: its namespace, its app.kubernetes.io/name.
+# Namespace and app.kubernetes.io/name of each part.
 PARTS = {
     "operator": ("frugality-system", "frugality-operator"),
     "meter": ("frugality-system", "frugality-meter"),
@@ -33,7 +33,7 @@ class Memory:
                     self.samples.setdefault(f"{part} on {where}", []).append(kib)
 
     def resident_kib(self, part: str) -> dict[str, int]:
-        """What a part has now, by its node."""
+        """The resident memory of a part now, by node."""
         found = {}
         for pod in self._observer.pods_named(*PARTS[part]):
             pids = [pid for pid, _ in box.processes(pod["metadata"]["uid"])]
@@ -49,7 +49,7 @@ class Memory:
             save(path, self.summary())
 
     def early_and_late_mib(self, part: str) -> tuple[float, float]:
-        """What a part of one pod had in the second tenth of the time, and in the last."""
+        """The memory of a part with one pod: its median in the second tenth of the time, and in the last."""
         (samples,) = [kib for name, kib in self.samples.items() if name.startswith(f"{part} ")]
         tenth = len(samples) // 10
         assert tenth > 10

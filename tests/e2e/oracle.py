@@ -1,11 +1,11 @@
-"""What the figures must be, from outside the operator.
+"""The true figures, computed without the operator.
 
-Two halves, neither of which shares code, data or arithmetic with the product:
+It has two parts. Neither shares code, data or arithmetic with the product:
 
-- a recorder, a process of its own, that writes down the kernel's CPU accounting of the measured node
-  and of every pod on it ten times a second (``python3 oracle.py record --help``);
-- the definitions of the figures, computed from that record, from Fortio's own JSON, and from the two
-  constants of the board's power model.
+- a recorder, a separate process. Ten times per second it writes down the kernel's CPU accounting of the
+  measured node and of every pod on it (``python3 oracle.py record --help``);
+- the definitions of the figures. They are computed from this record, from the load generator's JSON, and from
+  the two constants of the board's power model.
 """
 
 import argparse
@@ -25,13 +25,15 @@ from typing import Any
 
 CGROUPS = Path("/sys/fs/cgroup")
 HERTZ = 10.0
-# A sample that took longer to read than this was interrupted: its time is not known well enough.
+# If reading a sample takes longer, the reading was interrupted, and the sample's time is not known well
+# enough.
 LONGEST_READ_SECONDS = 0.005
-# The meter splits energy among pods in steps of this length; so does the oracle, on its own grid.
-STEP_SECONDS = 0.5
-# Student's t for 95 % on both sides, by degrees of freedom (any table of it).
+# The meter divides energy among pods in steps of this length (`meter.interval` in hack/box-values.yaml).
+# The oracle does the same, but its steps begin at other times.
+STEP_SECONDS = 0.25
+# Student's t for a two-sided 95 %, by degrees of freedom (any table).
 STUDENT_T_95 = {1: 12.706205, 2: 4.302653, 3: 3.182446, 4: 2.7764451052, 5: 2.570582, 9: 2.262157}
-# The same for the claims of a first try, 5 % · 6/π² on both sides together.
+# Student's t for the claims of a first try: a two-sided error of 5 % · 6/π².
 STUDENT_T_CLAIM = {1: 20.928033, 2: 5.604141, 3: 3.876413, 4: 3.283647, 5: 2.991457, 9: 2.565803}
 
 
@@ -75,7 +77,7 @@ class Cgroup:
         }
 
     def sample(self) -> tuple[float, int, dict[str, int]]:
-        """Time, the node's CPU time and that of its pods, in nanoseconds; read again where interrupted."""
+        """Time, and CPU time of the node and its pods in nanoseconds. Reads again after an interruption."""
         while True:
             pods = self.pods()
             begin = time.time()
@@ -84,7 +86,7 @@ class Cgroup:
             for uid, directory in pods.items():
                 try:
                     usage[uid] = self.nanoseconds(directory)
-                except OSError:  # the pod has ended
+                except OSError:  # The pod has ended.
                     continue
             end = time.time()
             if end - begin <= LONGEST_READ_SECONDS:
@@ -93,9 +95,9 @@ class Cgroup:
 
 
 def record(cgroup: Cgroup, output: Path, hertz: float = HERTZ) -> None:
-    """Writes a line a sample, ``time node uid=… uid=…``, until the process or its parent ends."""
+    """Writes one line per sample, ``time node uid=… uid=…``, until the process or its parent ends."""
     parent = os.getppid()
-    # A sample is a millisecond's work, and must come in time though an API server starts beside it.
+    # A sample takes a millisecond of work. It must be in time even while an API server starts.
     with contextlib.suppress(PermissionError):
         lowest = os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
         os.sched_setscheduler(0, os.SCHED_RR, lowest)
@@ -115,7 +117,7 @@ def record(cgroup: Cgroup, output: Path, hertz: float = HERTZ) -> None:
 
 @dataclass
 class Counter:
-    """A CPU counter over time, linear in between."""
+    """A CPU counter over time, linear between samples."""
 
     times: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -149,7 +151,7 @@ class Record:
         result = cls()
         for line in lines:
             if not line.endswith("\n"):
-                break  # being written
+                break  # The recorder is writing this line.
             at, node, *pods = line.split()
             result.node.add(float(at), int(node))
             for pod in pods:
@@ -168,7 +170,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Model:
-    """Power of a board: idle watts, and what each busy CPU adds."""
+    """Power of a board: idle watts, and watts per busy CPU."""
 
     idle_watts: float
     watts_per_cpu: float
@@ -196,7 +198,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Requests:
-    """The measured run, from the load generator's own JSON; of k6, its cycles; of a program, its executions."""
+    """The measured run by the load generator's JSON: requests, cycles of k6, or executions of a program."""
 
     start: float
     seconds: float
@@ -208,7 +210,7 @@ class Requests:
 
     @property
     def units(self) -> float:
-        """What joules are divided by."""
+        """The divisor of joules: successes, or units of work."""
         return self.successes if self.work is None else self.work
 
     @property
@@ -240,7 +242,7 @@ class Requests:
     def _of_k6(cls, k6: Mapping[str, Any]) -> "Requests":
         done, failed = k6["cycles"], k6["failedCycles"]["count"]
         seconds, successes = k6["durationSeconds"], done["count"]
-        # Those that were due and did not begin would have taken longest.
+        # Dropped cycles would have taken longest.
         is_timed = successes and not k6["droppedCycles"]
         return cls(
             start=k6["startUnixSeconds"],
@@ -268,7 +270,7 @@ class Requests:
 
 
 def unix_seconds(text: str) -> float:
-    """RFC 3339, to the nanosecond, as Go writes it."""
+    """Unix seconds of a time in RFC 3339, to the nanosecond, as Go writes it."""
     match = re.fullmatch(r"(\d+-\d+-\d+T\d+:\d+:\d+)(\.\d+)?(Z|[+-]\d\d:\d\d)", text)
     if match is None:
         raise ValueError(f"not a time: {text}")
@@ -279,11 +281,37 @@ def unix_seconds(text: str) -> float:
     return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) - offset + float(fraction or 0)
 
 
+@dataclass(frozen=True)
+class Window:
+    """An interval, in Unix seconds."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt's pods, by UID, and its idle baselines."""
+
+    candidate: Sequence[str]
+    database: Sequence[str]
+    idle_before: Window
+    idle_after: Window
+
+    @property
+    def baselines(self) -> tuple[Window, Window]:
+        return self.idle_before, self.idle_after
+
+
 Figures = dict[str, float | None]
 
 
 def request_figures(requests: Requests) -> Figures:
-    """What a trial's ``requests`` must say. ``None`` is "must be absent"."""
+    """The true figures of a trial's ``requests``. ``None`` means "must be absent"."""
     return {
         "requests": requests.total,
         "successes": requests.successes,
@@ -292,12 +320,12 @@ def request_figures(requests: Requests) -> Figures:
     }
 
 
-def energy_figures(record: Record, model: Model, requests: Requests, trial: Mapping[str, Any]) -> Figures:
-    """What a trial's ``energy`` must say, each figure by its own definition."""
+def energy_figures(record: Record, model: Model, requests: Requests, attempt: Attempt) -> Figures:
+    """The true figures of a trial's ``energy``, each by its own definition."""
     start, end = requests.start, requests.end
-    candidate, database = trial["candidatePods"], trial.get("databasePods", [])
+    candidate, database = attempt.candidate, attempt.database
     gross = model.node_joules(record, start, end)
-    idle = [_mean_watts(record, model, trial[name]) for name in ("idleBefore", "idleAfter")]
+    idle = [model.node_joules(record, it.start, it.end) / it.seconds for it in attempt.baselines]
     net = gross - (end - start) * sum(idle) / 2
     of_candidate = model.pods_joules(record, candidate, start, end)
     of_database = model.pods_joules(record, database, start, end) if database else None
@@ -325,43 +353,45 @@ def energy_figures(record: Record, model: Model, requests: Requests, trial: Mapp
     }
 
 
-def _mean_watts(record: Record, model: Model, window: Mapping[str, float]) -> float:
-    start, end = window["startUnixSeconds"], window["endUnixSeconds"]
-    return model.node_joules(record, start, end) / (end - start)
+def idle_cpus(record: Record, pods: Iterable[str], attempt: Attempt) -> float:
+    """CPUs that pods used in both baselines together."""
+    seconds = sum(window.seconds for window in attempt.baselines)
+    used = sum(record.pods[uid].used(it.start, it.end) for uid in pods for it in attempt.baselines)
+    return used / seconds
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """A figure of the operator beside the oracle's."""
+    """A figure of the operator next to the oracle's."""
 
     figure: str
-    told: float | None
+    reported: float | None
     true: float | None
     tolerance: float
 
     @property
     def relative(self) -> float:
-        if self.told is None or self.true is None:
-            return 0.0 if self.told is self.true else math.inf
+        if self.reported is None or self.true is None:
+            return 0.0 if self.reported is self.true else math.inf
         if self.true == 0:
-            return 0.0 if self.told == 0 else math.inf
-        return abs(self.told - self.true) / abs(self.true)
+            return 0.0 if self.reported == 0 else math.inf
+        return abs(self.reported - self.true) / abs(self.true)
 
     @property
     def is_wrong(self) -> bool:
         return not self.relative <= self.tolerance
 
     def __str__(self) -> str:
-        return f"{self.figure}: told {self.told}, is {self.true} ({100 * self.relative:.4f} % off)"
+        return f"{self.figure}: reported {self.reported}, is {self.true} ({100 * self.relative:.4f} % off)"
 
 
-def compare(told: Mapping[str, Any], true: Figures, tolerance: float) -> list[Deviation]:
-    """Every figure that the oracle knows beside what an object of the ledger says."""
-    return [Deviation(path, _look_up(told, path), value, tolerance) for path, value in true.items()]
+def compare(reported: Mapping[str, Any], true: Figures, tolerance: float) -> list[Deviation]:
+    """Every figure of the oracle next to the figure in an object of the ledger."""
+    return [Deviation(path, _look_up(reported, path), value, tolerance) for path, value in true.items()]
 
 
-def _look_up(told: Mapping[str, Any], path: str) -> float | None:
-    value: Any = told
+def _look_up(reported: Mapping[str, Any], path: str) -> float | None:
+    value: Any = reported
     for name in path.split("."):
         value = (value or {}).get(name)
     return value
@@ -394,7 +424,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
 
 
 def boards(text: str) -> dict[str, tuple[float, float]]:
-    """Idle watts and watts per CPU by board, from what ``frugality-meter boards`` prints."""
+    """Idle watts and watts per CPU by board, from the output of ``frugality-meter boards``."""
     found = re.finditer(r"^(\S+) .*? ([\d.]+) +\d+ % +([\d.]+) +(\d+) +[\d.]+ ", text, re.MULTILINE)
     return {
         name: (float(idle), (float(full) - float(idle)) / int(cores))

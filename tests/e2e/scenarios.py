@@ -1,5 +1,7 @@
-"""What is done to the operator and to benchmarks while they run."""
+"""Interventions during the session: the operator is killed, a benchmark is deleted."""
 
+import contextlib
+import json
 import os
 import signal
 import time
@@ -7,28 +9,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import box
+import waiting
 from benchmarks import DELETED, KILLED
 from evidence import TRIAL_LABEL, Observer, container, is_ready, say
 from kube import OPERATOR_NAMESPACE, Object, get, kubectl
 
 OPERATOR = "frugality-operator"
-# Until its turn comes.
+# The time in the queue.
 LONG_WAIT_SECONDS = 1200
-# From one phase to the next, with a restart of the operator in between.
+# From one phase to the next. The operator restarts in this time.
 PHASE_SECONDS = 120
 # From the injector's start to the middle of the measured run: after 2 s of warm-up.
 INTO_LOAD_SECONDS = 9
 # From the injector's end to the middle of the idle baseline, which begins 3 s later.
 INTO_IDLE_AFTER_SECONDS = 5.5
+# Within this time no object of a deleted benchmark must be left.
+DELETION_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One death of the operator."""
+    """One kill of the operator."""
 
     phase: str
     trial: str | None
-    """Name of the attempt that was open."""
+    """Name of the open attempt."""
     back_after_seconds: float
 
 
@@ -38,7 +43,7 @@ def open_trial(observer: Observer, key: str) -> Object | None:
 
 
 def kill_operator(observer: Observer, phase: str, key: str = KILLED.key) -> Kill:
-    """Ends the operator's process as a crash does, and its pod, so that no back-off delays the next."""
+    """Kills the operator's process like a crash. Deletes its pod, because a back-off delays restarts."""
     pods = observer.pods_named(OPERATOR_NAMESPACE, OPERATOR)
     assert len(pods) == 1, f"{len(pods)} operators"
     uid, name = pods[0]["metadata"]["uid"], pods[0]["metadata"]["name"]
@@ -97,33 +102,48 @@ def kill_in_each_phase(observer: Observer) -> list[Kill]:
     phase(lambda: any(map(is_ready, candidate())) and doing("idle baseline"), PHASE_SECONDS, "idle before")
     kills.append(kill_operator(observer, "idle before"))
     phase(lambda: injector("running"), PHASE_SECONDS, "load")
-    time.sleep(INTO_LOAD_SECONDS)
+    waiting.hold(INTO_LOAD_SECONDS, lambda: injector("running"), f"load on {key}")
     kills.append(kill_operator(observer, "load"))
     loaded = kills[-1].trial or ""
     phase(lambda: injector("terminated", but_not=loaded), PHASE_SECONDS, "idle after")
-    time.sleep(INTO_IDLE_AFTER_SECONDS)
+    waiting.hold(INTO_IDLE_AFTER_SECONDS, lambda: injector("terminated"), f"the idle baseline of {key}")
     kills.append(kill_operator(observer, "idle after"))
     return kills
 
 
 @dataclass(frozen=True)
 class Deletion:
-    """What became of a deleted benchmark's objects."""
+    """The objects of a benchmark right before its deletion, and the names of the objects that remained."""
 
-    before: set[str]
+    before: list[Object]
     left: set[str]
     seconds: float
 
 
-def objects(namespace: str, kinds: str) -> set[str]:
-    """Everything in a namespace but what Kubernetes puts into each, and the volumes claimed from it."""
-    names = set(kubectl("get", kinds, "-n", namespace, "-o", "name", "--ignore-not-found").stdout.split())
-    volumes = {
-        f"persistentvolume/{volume['metadata']['name']}"
+def name_of(resource: Object) -> str:
+    """Kind and name."""
+    return f"{resource['kind']}/{resource['metadata']['name']}"
+
+
+def objects(namespace: str, kinds: str) -> list[Object]:
+    """All objects of a namespace and its volumes, except the objects that each namespace has."""
+    # Without any object, kubectl prints nothing.
+    text = kubectl("get", kinds, "-n", namespace, "-o", "json", "--ignore-not-found").stdout
+    listed = json.loads(text)["items"] if text.strip() else []
+    volumes = [
+        volume
         for volume in get("persistentvolumes")["items"]
         if volume["spec"].get("claimRef", {}).get("namespace") == namespace
-    }
-    return (names | volumes) - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+    ]
+    of_every_namespace = {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
+    return [resource for resource in (*listed, *volumes) if name_of(resource) not in of_every_namespace]
+
+
+def owners(resource: Object, by_uid: dict[str, Object]) -> list[Object]:
+    """An object's owners, with the owners of each owner."""
+    direct = [by_uid.get(owner["uid"]) for owner in resource["metadata"].get("ownerReferences", [])]
+    known = [owner for owner in direct if owner is not None]
+    return [*known, *(further for owner in known for further in owners(owner, by_uid))]
 
 
 def delete_under_load(observer: Observer) -> Deletion:
@@ -144,17 +164,22 @@ def delete_under_load(observer: Observer) -> Deletion:
     observer.until(
         is_loaded,
         LONG_WAIT_SECONDS,
-        "load on the benchmark that is to be deleted",
+        "load on the benchmark before its deletion",
     )
-    time.sleep(3)
+    waiting.hold(3, is_loaded, f"load on {DELETED.key}")
     before = objects(DELETED.namespace, kinds)
     begin = time.monotonic()
     kubectl("delete", "fb", DELETED.name, "-n", DELETED.namespace)
-    say(f"deleted {DELETED.key} under load; {len(before)} objects are to go")
-    while True:
-        left = objects(DELETED.namespace, kinds)
-        seconds = time.monotonic() - begin
-        if not left or seconds > 60:
-            say(f"{len(left)} objects of {DELETED.key} left after {seconds:.0f} s")
-            return Deletion(before, left, seconds)
-        time.sleep(2)
+    say(f"deleted {DELETED.key} under load; {len(before)} objects must go")
+    left = set(map(name_of, before))
+
+    def is_gone() -> bool:
+        nonlocal left
+        left = set(map(name_of, objects(DELETED.namespace, kinds)))
+        return not left
+
+    with contextlib.suppress(waiting.NotSeenError):
+        waiting.until(is_gone, DELETION_SECONDS, f"the end of all objects of {DELETED.key}", every=2)
+    seconds = time.monotonic() - begin
+    say(f"{len(left)} objects of {DELETED.key} left after {seconds:.0f} s")
+    return Deletion(before, left, seconds)

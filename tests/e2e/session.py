@@ -1,9 +1,8 @@
-"""What the tests look at: the watched cluster, the oracle, and what is done to the run meanwhile."""
+"""The session that tests use: the watched cluster, the oracle, and the interventions."""
 
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -13,16 +12,19 @@ from typing import TypeVar
 import box
 import oracle
 import scenarios
+import waiting
 from evidence import Observer, say
 from kube import Object, get, kubectl
 from memory import Memory
 
 T = TypeVar("T")
+# How long the long run may take. All other benchmarks have their own deadlines.
+LONG_RUN_SECONDS = 1500
 
 
 @dataclass
 class Session:
-    """What the tests look at."""
+    """The watched cluster, the oracle and the interventions."""
 
     observer: Observer
     memory: Memory
@@ -47,7 +49,7 @@ class Session:
 
 
 def meter_model() -> oracle.Model:
-    """The constants that the meter was installed with, and the CPUs that the node really has."""
+    """The constants of the installed meter's model, and the number of the node's CPUs."""
     meter = get("daemonset", "frugality-meter", "-n", scenarios.OPERATOR_NAMESPACE)
     env = {e["name"]: e.get("value") for e in meter["spec"]["template"]["spec"]["containers"][0]["env"]}
     cpus = box.measured_cpus()
@@ -62,13 +64,13 @@ def meter_model() -> oracle.Model:
 
 
 def in_background(name: str, work: Callable[[Observer], T], observer: Observer) -> Future[T]:
-    """A thread whose result, or failure, a test fetches."""
+    """Runs work in a thread. A test fetches its result or its failure."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work(observer))
-        except BaseException as error:  # the test raises it again
+        except BaseException as error:  # The test raises the error again.
             say(f"{name}: {error}")
             future.set_exception(error)
 
@@ -77,12 +79,17 @@ def in_background(name: str, work: Callable[[Observer], T], observer: Observer) 
 
 
 def start_recorder(node: str, path: Path) -> subprocess.Popen[bytes]:
-    """The oracle's record of a node's CPU accounting, from now on."""
+    """Starts the oracle's record of a node's CPU accounting."""
     cgroup = f"{box.CGROUP_ROOT}/{node}"
+    # A record of an older session would look like a record of this session.
+    path.unlink(missing_ok=True)
     process = subprocess.Popen(
         [sys.executable, oracle.__file__, "record", "--cgroup", cgroup, "--file", str(path)]
     )
-    time.sleep(1)
-    assert process.poll() is None, "the oracle's recorder has ended"
-    assert path.stat().st_size > 0, "the oracle's recorder writes nothing"
+
+    def is_writing() -> bool:
+        assert process.poll() is None, "the oracle's recorder has ended"
+        return path.exists() and path.stat().st_size > 0
+
+    waiting.until(is_writing, 30, "the oracle's first sample", every=0.1)
     return process

@@ -1,15 +1,15 @@
-"""What the stand-ins share: a server that answers what a function says."""
+"""The server of the stand-ins. A function gives the answer to each request."""
 
 import contextlib
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Status, content type and body; where there is none, the connection is closed without an answer.
+# Status, content type and body. Without them the server closes the connection and does not answer.
 Answer = tuple[int, str, bytes] | None
 
 
 def serve(port: int, answer: Callable[[str], Answer]) -> None:
-    """Answers every GET by its path, for ever."""
+    """Answers every GET request by its path, until the process ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -17,7 +17,7 @@ def serve(port: int, answer: Callable[[str], Answer]) -> None:
             if answered is None:
                 return
             status, kind, body = answered
-            # Whoever asked may have been killed since.
+            # The client may have been killed in the meantime.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self.send_response(status)
                 self.send_header("Content-Type", kind)

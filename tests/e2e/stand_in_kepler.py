@@ -1,16 +1,18 @@
 """A stand-in for stock Kepler v0.11.4 on a node whose power comes over the node meter's bridge.
 
-Kepler itself is not to be had here, so this does what was seen of it, from the same powercap tree:
+Kepler itself is not available here. The stand-in reads the same powercap tree and behaves as Kepler did in
+observations:
 
-- it reads every zone below ``class/powercap``, and takes a counter that fell for one that wrapped;
-- a snapshot is taken every 5 s, and when it is asked and the last one is older than 500 ms;
-- it tells no time, and no CPU time of pods;
-- the energy of an interval is active in proportion to the CPU use of the interval *before*, and the active
-  part is shared among pods by CPU time;
-- where the zone stood still, the pods' counters begin again at 0.
+- It reads every zone below ``class/powercap``. If a counter fell, it assumes that the counter wrapped.
+- It takes a snapshot every 5 s, and at a scrape if the last snapshot is older than 500 ms.
+- It reports no timestamps and no CPU time of pods.
+- The active part of an interval's energy is proportional to the CPU use of the interval *before*. The active
+  part is shared among pods by CPU time.
+- If a zone's counter did not change, the pods' counters begin again at 0.
 
-CPU time comes from cgroups, where Kepler looks at processes; pods' names from the folders of their logs,
-where it asks the kubelet. Every snapshot is a line of the log: Unix seconds and the node's joules.
+The stand-in reads CPU time from cgroups, while Kepler reads it from processes. It reads pods' names from the
+folders of their logs, while Kepler asks the kubelet. Each snapshot is a line of the log: Unix seconds and
+joules of the node.
 
     python3 stand_in_kepler.py --sysfs DIR --cgroup /lab/pi-1 --cpus 1 --pod-logs DIR --node pi-1 \\
         --listen 28284 --log FILE
@@ -51,7 +53,7 @@ class Zone:
         return (self.directory / name).read_text().strip()
 
     def advance(self, seconds: float, ratio: float) -> float:
-        """The zone's joules of the interval that ends now; its active part is ``ratio`` of them."""
+        """The zone's joules of the interval that ends now. The share ``ratio`` of them is active."""
         counter = int(self._read("energy_uj"))
         last, self.last = self.last, counter
         if last is None:
@@ -63,21 +65,21 @@ class Zone:
         for part, share in parts.items():
             self.joules[part] += share
             self.watts[part] = share / seconds
-        # The node's own counter is the hardware's.
+        # The node's own counter is the counter of the hardware.
         self.joules[""] = counter / 1e6
         return joules
 
 
 @dataclass
 class Pod:
-    """One pod's account in every zone."""
+    """One pod's energy and power in every zone."""
 
     joules: dict[str, float] = field(default_factory=dict)
     watts: dict[str, float] = field(default_factory=dict)
 
 
 class Kepler:
-    """The snapshot that is served."""
+    """The snapshots, and the exposition of the newest one."""
 
     def __init__(
         self,
@@ -103,13 +105,13 @@ class Kepler:
             zone.advance(1.0, 0.0)
 
     def keep_fresh(self) -> None:
-        """Takes snapshots for ever."""
+        """Takes snapshots until the process ends."""
         while True:
             time.sleep(INTERVAL_SECONDS)
             self.page()
 
     def page(self) -> str:
-        """The exposition, of a snapshot that is not stale."""
+        """The exposition of a snapshot that is not stale."""
         with self._lock:
             if self._clock() - self._taken > STALENESS_SECONDS:
                 self._take()
@@ -167,7 +169,7 @@ class Kepler:
         yield family("kepler_pod_cpu_watts", "gauge", f"Power {about} watts", power)
 
     def _path(self, zone: Zone) -> str:
-        """As Kepler sees it, which has the host's sysfs mounted."""
+        """The path in Kepler's container, which mounts the host's sysfs."""
         return f"/host/sys/{zone.directory.relative_to(self._sysfs)}"
 
 

@@ -1,11 +1,11 @@
-"""A stand-in between the operator and the real node meter, for faults that no healthy meter shows.
+"""A stand-in between the operator and the real node meter, for faults that no healthy meter has.
 
-It hands on what the real meter answers, changed as a file says, which is read anew for every answer:
+It passes on the answers of the real meter, changed by a mode. For each answer it reads the mode from a file:
 
-- ``pass``       as it is;
-- ``backwards``  every energy counter of the node less 20 J, as after a counter's fall;
-- ``stale``      the same text again and again, as from a meter that has stopped reading;
-- ``powerless``  answered with 200, but without one power metric, as stock Kepler does without RAPL.
+- ``pass``       the answer is unchanged;
+- ``backwards``  every energy counter of the node is 20 J lower, as if the counter had fallen;
+- ``stale``      the text stays the same, as from a meter that has stopped reading;
+- ``powerless``  status 200 without any power metric, like stock Kepler without RAPL.
 
     python3 stand_in_meter.py --upstream 10.42.1.4:28282 --listen 28283 --mode-file FILE
 """
@@ -23,7 +23,7 @@ POWER = re.compile(r"^(?:# \w+ )?kepler_\w+_(?:joules_total|watts)\b.*\n", re.MU
 
 
 def changed(text: str, mode: str, kept: dict[str, str]) -> str:
-    """What the operator gets to see of the real meter's ``text``."""
+    """The text that the operator gets instead of the real meter's ``text``."""
     if mode != "stale":
         kept.pop("text", None)
     match mode:

@@ -1,13 +1,13 @@
-"""A stand-in for a smart plug that a node is plugged into: it answers as a Shelly of the second generation.
+"""A stand-in for the smart plug of a node. It answers like a Shelly of the second generation.
 
-What it shows is no measurement. It takes the CPU time of the node's cgroup from the kernel, and says that the
-node draws IDLE watts and WATTS-PER-CPU for every CPU in use: so that what a meter makes of it can be checked.
+It measures nothing. It reads the CPU time of the node's cgroup from the kernel. By its answers the node draws
+IDLE watts, and WATTS-PER-CPU for every CPU in use. A test can therefore check the meter that reads the plug.
 
 - ``apower`` is the mean power of the last second, rounded to a tenth of a watt;
 - ``aenergy.total`` counts watt-hours, to a thousandth.
 
-The file says ``plugged``, or ``silent``: then a connection is closed without an answer, as by a plug that has
-lost its radio, while its counter goes on.
+The mode file holds ``plugged`` or ``silent``. A silent plug closes each connection without an answer, like a
+plug without radio contact. Its counter continues.
 
     python3 stand_in_plug.py --cgroup /lab/pi-1 --idle-watts 2 --watts-per-cpu 3 --listen 28290 \\
         --mode-file FILE
@@ -52,7 +52,7 @@ class Node:
         self._samples = [*self._samples[-2 * SAMPLES_PER_SECOND :], self._sample()]
 
     def keep_looking(self) -> None:
-        """Takes samples for ever."""
+        """Takes samples until the process ends."""
         while True:
             time.sleep(1 / SAMPLES_PER_SECOND)
             self.look()
@@ -66,7 +66,7 @@ class Node:
 
 
 def status(watts: float, joules: float) -> bytes:
-    """What a Shelly Plus Plug S answers."""
+    """The answer of a Shelly Plus Plug S."""
     return json.dumps(
         {
             "id": 0,

@@ -1,4 +1,4 @@
-"""The API server refuses nonsense, and says what to write instead."""
+"""The API server refuses an invalid spec, and names the rule."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def benchmark(name: str = "nonsense", **changes: object) -> Object:
     return Benchmark("default", name, spec(**changes)).manifest
 
 
-def test_the_spec_that_the_nonsense_is_made_from_is_accepted() -> None:
+def test_the_valid_spec_is_accepted() -> None:
     code, text = create(benchmark())
     assert code == 0, text
 
@@ -34,19 +34,19 @@ def test_the_spec_that_the_nonsense_is_made_from_is_accepted() -> None:
     ids=lambda f: f.stem,
 )
 def test_the_examples_are_accepted(example: Path) -> None:
-    # In the default namespace there may be one that the demo has left.
+    # The demo may have left a benchmark in the default namespace.
     kubectl("create", "--dry-run=server", "-n", "kube-public", "-f", str(example))
 
 
-def test_an_unchanged_file_is_unchanged_and_a_new_one_unseen() -> None:
-    """Suspended, so that nothing is measured."""
+def test_a_new_benchmark_is_in_progress_and_applying_it_again_changes_nothing() -> None:
+    """The benchmark is suspended, so nothing is measured."""
     manifest = benchmark(
         "unchanged", trials=FIVE, suspend=True, budgets=[{"candidate": "rust", "maxJoulesPerRequest": 0.02}]
     )
     text = json.dumps(manifest)
     try:
         created = json.loads(kubectl("apply", "-o", "json", "-f", "-", stdin=text).stdout)
-        # Before the operator writes: in progress for Flux and Helm, which take no status for ready.
+        # Before the operator writes a status. Flux and Helm would treat a missing status as ready.
         assert created["status"] == {"observedGeneration": -1}
         again = kubectl("apply", "-f", "-", stdin=text).stdout
         assert again.split()[-1] == "unchanged", again
@@ -200,7 +200,7 @@ def test_an_unchanged_file_is_unchanged_and_a_new_one_unseen() -> None:
         (benchmark(candidates=[RUST | {"hostNetwork": True}]), "hostNetwork"),
     ],
 )
-def test_nonsense_is_refused_with_what_to_write_instead(manifest: Object, message: str) -> None:
+def test_an_invalid_spec_is_refused_with_the_rule(manifest: Object, message: str) -> None:
     code, text = create(manifest)
     assert code != 0
     assert message in text

@@ -1,9 +1,9 @@
-"""Ways to bend a figure or a verdict, each tried by a user with the edit roles of the cluster and the chart.
+"""Attempts to falsify a figure or a verdict, by a user with the edit roles of the cluster and the chart.
 
-Every try ends in one of three ways, and the test says in which: the API server refuses it, the attempt is
-void for a reason, or the figure is the same as without the try.
+Each one ends in one of three ways. The API server refuses it, the trial's attempt is void with a reason, or
+the figure is unchanged. The test checks in which way.
 
-Not among the tests of every day, because it takes a quarter of an hour: ``make adversary``.
+Not part of the default suite, because it takes a quarter of an hour: ``make adversary``.
 """
 
 import base64
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import box
+import waiting
 from benchmarks import Benchmark, spec
 from conftest import remove_namespaces
 from kube import OPERATOR_NAMESPACE, Object, conditions, get, kubectl
@@ -26,17 +27,17 @@ ADVERSARY = "adversary"
 RUST = "localhost/frugality/contacts-rust:0.1.0"
 PYTHON = "localhost/frugality/contacts-python:0.1.0"
 INTERPRETER = "/opt/contacts/bin/python3"
-# Longest wait for one benchmark: three attempts of about 50 s, or a database and two of them.
+# Longest wait for one benchmark: three attempts of about 50 s, or a database and two attempts.
 TURN_SECONDS = 480
 User = Callable[..., CompletedProcess[str]]
 
-# What Kubernetes' expansion of variables would change, in the middle of other text. ASCII, for headers.
+# Text that Kubernetes' expansion of variables would change. ASCII, because headers hold it.
 TEXT = "$$ $(PORT) $$(PGPASSWORD) $(HOME)$$ `${x}` 5$"
 PATH = "/$$/$(PORT)?q=$$(HOME)$$"
 BODY = TEXT + " $ä€\n\ttab"
 
-# A server of Python's standard library. A program adds `wrong(self, body)`, which says what is wrong with a
-# request, or nothing.
+# A server of Python's standard library. A program adds `wrong(self, body)`, which returns the fault of a
+# request, or None.
 SERVER = """
 import base64, http.server, json, os, socketserver, sys, threading, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -60,8 +61,8 @@ def serve(): Server(('', int(os.environ.get('PORT', 8080))), Handler).serve_fore
 QUIET = SERVER + "def wrong(self, body): return None\nserve()\n"
 # Prints each request.
 TELLING = QUIET.replace("    def log_message(self, *words): pass\n", "")
-# Answers 500 unless path, header and body are those of EXPECTED. Does not start unless argument and variable
-# are.
+# Answers 500 if path, header or body differ from EXPECTED. Does not start if its argument or its variable
+# differ.
 ECHO = (
     SERVER
     + """
@@ -74,7 +75,7 @@ def wrong(self, body):
 serve()
 """
 )
-# Burns its CPU while nobody asks: its idle baseline is as high as its load.
+# Keeps its CPU busy while it gets no requests: its idle power equals its power under load.
 BURNER = (
     SERVER
     + """
@@ -88,7 +89,7 @@ threading.Thread(target=burn, daemon=True).start()
 serve()
 """
 )
-# Fails to start if another candidate has been at the database before, and leaves it so itself.
+# Fails to start if it finds changes of another candidate in the database. Then it makes the same changes.
 MISCHIEF = (
     SERVER
     + """
@@ -151,7 +152,7 @@ def encoded(**expected: str) -> str:
 
 @pytest.fixture(scope="module")
 def adversary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    """A user who may do in a namespace all that the edit role gives, and nothing elsewhere."""
+    """A user with the edit roles in one namespace, and without rights in other namespaces."""
     remove_namespaces([NAMESPACE], wait=True)
     kubectl("create", "namespace", NAMESPACE)
     kubectl("create", "serviceaccount", ADVERSARY, "-n", NAMESPACE)
@@ -189,18 +190,16 @@ def refused(user: User, manifest: Object) -> str:
 
 
 def until(what: str, ask: Callable[[], Any], seconds: float = TURN_SECONDS) -> Any:
-    """The first answer that is not empty."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if answer := ask():
-            return answer
-        time.sleep(1)
-    seen = kubectl("get", "fb,fbt,pods", "-n", NAMESPACE, "-o", "wide").stdout
-    pytest.fail(f"not within {seconds:.0f} s: {what}\n{seen}")
+    """The first answer that is not empty. A failure shows the namespace's benchmarks, trials and pods."""
+    try:
+        return waiting.until(ask, seconds, what, every=1)
+    except waiting.NotSeenError as error:
+        seen = kubectl("get", "fb,fbt,pods", "-n", NAMESPACE, "-o", "wide").stdout
+        pytest.fail(f"{error}\n{seen}")
 
 
 def ended(name: str) -> Object:
-    """A benchmark that has come to its verdict."""
+    """A benchmark with its verdict."""
 
     def complete() -> Object | None:
         found = get("fb", name, "-n", NAMESPACE)
@@ -217,7 +216,7 @@ def verdict(name: str) -> tuple[str, str, str]:
 
 
 def trials(name: str) -> list[Object]:
-    """Attempts of a benchmark in the order in which they were made."""
+    """The attempts of a benchmark in their order."""
     found = [t for t in get("fbt", "-n", NAMESPACE)["items"] if t["spec"]["benchmark"] == name]
     return sorted(found, key=lambda trial: (trial["spec"]["attempt"], trial["spec"]["position"]))
 
@@ -227,7 +226,7 @@ def measured(name: str) -> list[Object]:
 
 
 def under_load(name: str, attempt: int) -> str:
-    """The attempt of that number, by the name of all that it made, once its injector sends requests."""
+    """Waits until the injector of this attempt sends requests. Returns the name of the attempt."""
 
     def loading() -> str | None:
         for trial in trials(name):
@@ -242,12 +241,13 @@ def under_load(name: str, attempt: int) -> str:
         return None
 
     found: str = until(f"load of attempt {attempt} of {name}", loading)
-    time.sleep(4)
+    # Some seconds into the load.
+    waiting.hold(4, loading, f"load of attempt {attempt} of {name}", every=1)
     return found
 
 
 def outcome_of(trial: str, name: str) -> tuple[str, str]:
-    """Outcome and reason of an attempt, once it has ended."""
+    """Waits for the end of an attempt. Returns its outcome and its reason."""
 
     def over() -> tuple[str, str] | None:
         (status,) = [t.get("status", {}) for t in trials(name) if t["metadata"]["name"] == trial]
@@ -258,7 +258,7 @@ def outcome_of(trial: str, name: str) -> tuple[str, str]:
 
 
 def pod(name: str, labels: dict[str, str], port: int = 8080) -> Object:
-    """A bare pod that answers every request with 200, as the restricted Pod Security Standard wants it."""
+    """A bare pod that answers every request with 200. It satisfies the restricted Pod Security Standard."""
     container = {
         "name": "server",
         "image": PYTHON,
@@ -308,7 +308,7 @@ def test_a_header_that_would_not_arrive_is_refused(adversary: User) -> None:
     assert "must not begin or end with a blank" in refused(adversary, benchmark("refused", request=request))
 
 
-def test_a_meter_of_the_users_own_is_refused_among_the_meters_and_not_read_elsewhere(adversary: User) -> None:
+def test_a_users_meter_is_refused_in_the_operators_namespace(adversary: User) -> None:
     real = kubectl(
         *("get", "daemonset", "frugality-meter", "-n", OPERATOR_NAMESPACE),
         *("-o", "jsonpath={.spec.template.metadata.labels}"),
@@ -316,11 +316,11 @@ def test_a_meter_of_the_users_own_is_refused_among_the_meters_and_not_read_elsew
     forged = pod("meter", json.loads(real), port=28282)
     result = adversary("create", "-n", OPERATOR_NAMESPACE, "-f", "-", stdin=json.dumps(forged))
     assert "is forbidden" in result.stderr, result.stdout
-    # In the user's own namespace it is a pod like any other. A later test asks what it was asked.
+    # In the user's own namespace it is an ordinary pod. A later test reads its log.
     create(adversary, forged)
 
 
-def test_nobody_writes_a_verdict_or_an_entry_of_the_ledger(adversary: User) -> None:
+def test_a_user_cannot_write_a_verdict_or_a_ledger_entry(adversary: User) -> None:
     create(adversary, benchmark("forged", suspend=True))
     patch = ("--subresource=status", "--type=merge", "-p", '{"status":{"verdict":"Pass"}}')
     assert "is forbidden" in adversary("patch", "fb", "forged", *patch).stderr
@@ -333,8 +333,8 @@ def test_nobody_writes_a_verdict_or_an_entry_of_the_ledger(adversary: User) -> N
 # ---- an unchanged figure --------------------------------------------------------------------------
 
 
-def test_a_new_benchmark_is_in_progress_before_anything_was_seen_of_it(adversary: User) -> None:
-    """Also what is asked below: the first benchmark, whose request has all that Kubernetes would change."""
+def test_a_new_benchmark_is_in_progress_at_once(adversary: User) -> None:
+    """The next tests use this benchmark too. Its request has all text that Kubernetes would change."""
     request = {
         "method": "POST",
         "path": PATH,
@@ -346,7 +346,7 @@ def test_a_new_benchmark_is_in_progress_before_anything_was_seen_of_it(adversary
         "bytes", request=request, candidates=[candidate("echo", ECHO, TEXT, TEXT=TEXT, EXPECTED=expected)]
     )
     said = allowed(adversary("create", "-f", "-", "-o", "json", stdin=json.dumps(manifest)))
-    # kstatus takes an object for current if it has no observedGeneration, and for in progress with this one.
+    # For kstatus, an object without observedGeneration is current, and an object with -1 is in progress.
     assert json.loads(said)["status"] == {"observedGeneration": -1}
 
 
@@ -357,7 +357,7 @@ def test_every_byte_of_a_request_arrives(adversary: User) -> None:
 
 
 def measured_of(name: str, count: int = 1) -> list[Object]:
-    """The measured trials of a benchmark, of which none was void."""
+    """The measured trials of a benchmark. There must be this many."""
     found = ended(name)
     all_of_it = measured(name)
     assert len(all_of_it) == count, (found["status"], trials(name))
@@ -365,20 +365,20 @@ def measured_of(name: str, count: int = 1) -> list[Object]:
     return all_of_it
 
 
-def test_without_budgets_nothing_has_passed(adversary: User) -> None:
-    # Five blocks are needed for figures; fewer are Reported or Inconclusive, and in no case a Pass.
+def test_a_benchmark_without_budgets_never_passes(adversary: User) -> None:
+    # Figures need five blocks. With fewer blocks the verdict is Reported or Inconclusive, but never Pass.
     name, reason, message = verdict("bytes")
     assert name != "Pass", (reason, message)
     assert conditions(ended("bytes"))["Succeeded"]["status"] != "True"
 
 
-def test_waiting_after_a_rerun_waits_for_the_new_run(adversary: User) -> None:
+def test_kubectl_wait_after_a_rerun_waits_for_the_new_run(adversary: User) -> None:
     ended("bytes")
     allowed(adversary("patch", "fb", "bytes", "--type=merge", "-p", '{"spec":{"rerun":2}}'))
     began = time.monotonic()
     result = adversary("wait", "fb/bytes", "--for=condition=Complete", "--timeout=8s")
     assert result.returncode != 0, f"returned after {time.monotonic() - began:.1f} s: {result.stdout}"
-    # What the re-run would measure is not asked for here.
+    # The test does not need the re-run's figures.
     allowed(adversary("delete", "fb", "bytes", "--wait=false"))
 
 
@@ -393,7 +393,7 @@ export default function () {
 """
 
 
-def test_every_byte_of_a_script_arrives_and_its_longest_names_block_nothing(adversary: User) -> None:
+def test_every_byte_of_a_script_arrives_and_long_check_names_are_cut(adversary: User) -> None:
     script = LONG_NAMES % tuple(json.dumps(text, ensure_ascii=False) for text in (TEXT, PATH, BODY, TEXT))
     expected = encoded(path=PATH, header=TEXT, body=BODY, text=TEXT)
     create(
@@ -408,7 +408,7 @@ def test_every_byte_of_a_script_arrives_and_its_longest_names_block_nothing(adve
     )
     (status,) = measured_of("script")
     assert status["requests"]["errors"] == 0, status["k6"]
-    # k6's own shape of the script: each cycle is one request, and no more cycles than were asked for.
+    # Each cycle is one request, and there are as many cycles as requested.
     assert status["requests"]["requestsPerCycle"] == pytest.approx(1, rel=0.02)
     assert status["requests"]["successes"] == pytest.approx(5 * 20, rel=0.05)
     names = status["k6"]["checks"]
@@ -433,7 +433,7 @@ export default function () {
 """
 
 
-def test_cycles_that_a_script_invents_give_no_figure(adversary: User) -> None:
+def test_a_script_cannot_add_to_k6s_own_metric(adversary: User) -> None:
     create(adversary, benchmark("invented", request=None, scenario={"script": FORGED_CYCLES}))
     name, reason, message = verdict("invented")
     assert (name, reason) == ("Error", "ScriptFailed"), message
@@ -441,17 +441,18 @@ def test_cycles_that_a_script_invents_give_no_figure(adversary: User) -> None:
     assert measured("invented") == []
 
 
-def test_work_in_the_idle_baseline_lowers_no_figure(adversary: User) -> None:
+def test_net_joules_are_withheld_if_the_candidate_works_in_the_baseline(adversary: User) -> None:
     create(adversary, benchmark("burner", candidates=[candidate("burner", BURNER)]))
     (status,) = measured_of("burner")
-    # What it burns when idle would be taken off; so there is no net figure, and the message says why.
+    # The baselines would subtract its idle work. Therefore there is no net figure, and the message has the
+    # reason.
     assert "netJoulesPerRequest" not in status["energy"], status["energy"]
     assert status["energy"]["netWithheld"]
     assert status["energy"]["candidateIdleCpus"] > 0.1, status["energy"]
 
 
-def test_what_a_candidate_does_to_the_database_does_not_reach_its_rival(adversary: User) -> None:
-    """Both do the same, and neither starts where the other one has been before."""
+def test_changes_of_the_database_do_not_reach_the_next_candidate(adversary: User) -> None:
+    """Both candidates make the same changes. Neither starts in a database that the other one has changed."""
     create(
         adversary,
         benchmark(
@@ -470,7 +471,7 @@ def test_what_a_candidate_does_to_the_database_does_not_reach_its_rival(adversar
 # ---- void -----------------------------------------------------------------------------------------
 
 
-def test_a_changed_template_of_the_database_is_seen(adversary: User) -> None:
+def test_a_change_of_the_database_template_makes_the_attempt_void(adversary: User) -> None:
     create(
         adversary,
         benchmark(
@@ -488,7 +489,7 @@ def test_a_changed_template_of_the_database_is_seen(adversary: User) -> None:
     assert ended("template")["status"].get("winner") is None
 
 
-def test_whoever_answers_in_the_candidates_place_makes_the_attempt_void(adversary: User) -> None:
+def test_another_server_in_the_candidates_place_makes_the_attempt_void(adversary: User) -> None:
     """Four attempts: a bare pod with the candidate's labels, an edited Service, Deployment and pod."""
     trials_of = {"blocks": 1, "idleBaseline": "5s", "maxAttempts": 4}
     create(adversary, benchmark("divert", trials=trials_of))
@@ -524,8 +525,9 @@ def test_whoever_answers_in_the_candidates_place_makes_the_attempt_void(adversar
     assert measured("divert") == []
 
 
-def test_the_forged_meter_was_never_asked(adversary: User) -> None:
+def test_the_operator_never_scraped_the_forged_meter(adversary: User) -> None:
     logs = kubectl("logs", "meter", "-n", NAMESPACE).stdout
     assert "/metrics" not in logs
     meters = [status["energy"]["meter"] for name in ("script", "burner") for status in measured(name)]
-    assert len(meters) > 1 and all(meter == meters[0] for meter in meters), meters
+    assert len(meters) > 1
+    assert all(meter == meters[0] for meter in meters), meters

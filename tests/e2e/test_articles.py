@@ -1,6 +1,6 @@
-"""The examples that repeat the articles, in their documented short forms, with what they came to.
+"""The examples that repeat the articles, in their documented short forms, and their results.
 
-Not among the tests of every day, for they take an hour: ``make articles``.
+Not part of the default suite, because they take an hour: ``make articles``.
 """
 
 import json
@@ -30,7 +30,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
 
 
 def run(session: Session, example: str, patch: str) -> Object:
-    """An example in its short form, as its own comment says, at its end."""
+    """Runs an example in its documented short form to its end."""
     name = apply_example(NAMESPACE, example, patch)
     benchmark = session.ended(f"{NAMESPACE}/{name}", EXAMPLE_SECONDS)
     say(f"{example}\n{summarize(benchmark)}")
@@ -48,19 +48,19 @@ def sweep(session: Session) -> Object:
 
 
 def assert_true(session: Session, benchmark: Object) -> None:
-    """It ended with a verdict, and each trial's figures are the oracle's."""
+    """Checks that it ended with a verdict, and that each trial's figures agree with the oracle."""
     status = benchmark["status"]
     assert status["verdict"] == "Reported", status["columns"]
     key = f"{NAMESPACE}/{benchmark['metadata']['name']}"
     assert {result["trials"] for result in status["results"]} == {5}
-    # With those of blocks that were measured again.
+    # Including trials of blocks that were measured again.
     trials = [trial for trial in session.observer.trials_of(key) if outcome(trial) == "Measured"]
     assert len(trials) >= 5 * len(status["results"])
     assert disagreements(session, session.record(), trials) == []
     assert len(json.dumps(status)) < STATUS_BYTES
 
 
-def test_rust_and_go_behind_their_balancers_are_told_apart(session: Session, streamdata: Object) -> None:
+def test_rust_and_go_behind_balancers_are_separated(session: Session, streamdata: Object) -> None:
     assert_true(session, streamdata)
     status = streamdata["status"]
     comparisons = [c for c in status["comparisons"] if c["candidate"] == "rust"]
@@ -72,21 +72,21 @@ def test_rust_and_go_behind_their_balancers_are_told_apart(session: Session, str
         names = [workload["name"] for workload in result["workloads"]]
         assert names == sorted([result["candidate"], "service"])
         parts = sum(w["attributedJoulesPerRequest"]["value"] for w in result["workloads"])
-        # Means of parts and the mean of the whole are geometric, and differ by less than they spread.
+        # The means of the parts and of the whole are geometric. Their sums differ by less than their spread.
         assert parts == pytest.approx(result["attributedJoulesPerRequest"]["value"], rel=0.02)
 
 
-def test_balancers_have_a_number_of_connections_that_suits_them(streamdata: Object) -> None:
+def test_the_balancers_sweep_names_the_best_points(streamdata: Object) -> None:
     assert_bests(streamdata, ["rust", "go"], STREAMDATA_POINTS)
 
 
-def test_a_sweep_names_where_each_server_does_best(session: Session, sweep: Object) -> None:
+def test_a_sweep_names_the_best_points_of_each_server(session: Session, sweep: Object) -> None:
     assert_true(session, sweep)
     assert_bests(sweep, ["rust", "python"], {"c2-max", "c8-max", "c32-max"})
 
 
 def assert_bests(benchmark: Object, candidates: list[str], points: set[str]) -> None:
-    """Every point is measured, and of each candidate the best ones are named, with all that may be it."""
+    """Checks that every point is measured, and that each candidate's best points are named."""
     status = benchmark["status"]
     assert [result["candidate"] for result in status["sweep"]] == candidates
     assert {result["point"] for result in status["results"]} == points

@@ -1,4 +1,4 @@
-"""Programs that run to completion: what is counted, what is read from their output, and one that fails."""
+"""Programs that run to completion: their executions, the numbers in their output, and a failed program."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from kube import Object, get
 from session import Session
 
 TURN_SECONDS = 600
+executed = pytest.mark.benchmarks(EXECUTED)
 
 
 def measured(session: Session, benchmark: Benchmark = EXECUTED) -> Object:
@@ -17,52 +18,56 @@ def measured(session: Session, benchmark: Benchmark = EXECUTED) -> Object:
     return trial
 
 
+@executed
 def test_whole_executions_are_counted_with_their_score_and_their_work(session: Session) -> None:
     status = measured(session)["status"]
     figures, batch, window = status["requests"], status["batch"], status["window"]
     seconds = window["endUnixSeconds"] - window["startUnixSeconds"]
     assert figures["errors"] == 0
     assert figures["successes"] == batch["executions"]["count"] > 1
-    # As many as begin within 20 s, one after another.
+    # All executions that begin within 20 s, one after another.
     assert seconds - batch["executions"]["maxSeconds"] < 20 < seconds + 0.1
     assert 0.9 * seconds < batch["executions"]["sumSeconds"] < 1.001 * seconds
-    # The same positions to the same depth: a single thread searches the same nodes each time.
+    # A single thread searches the same nodes each time, because positions and depth are the same.
     work, score = batch["work"], batch["score"]
     assert work["least"] == work["most"] > 10_000
     assert score["least"] <= score["mean"] <= score["most"]
-    # The engine does not count the time in which it starts.
+    # The engine does not count its starting time.
     assert work["mean"] / batch["executions"]["minSeconds"] < score["most"]
     assert figures["work"] == pytest.approx(work["mean"] * work["count"])
     assert figures["requestsPerSecond"] == pytest.approx(figures["work"] / seconds)
-    assert "fortio" not in status and "k6" not in status
+    assert not {"fortio", "k6"} & status.keys()
 
 
-def test_the_program_is_what_is_measured(session: Session) -> None:
+@executed
+def test_the_program_runs_only_in_the_window(session: Session) -> None:
     trial = measured(session)
     (pod,) = trial["status"]["candidatePods"]
     record, window = session.record(), trial["status"]["window"]
     begin, end = window["startUnixSeconds"], window["endUnixSeconds"]
-    # It computes all the time, on the one core that is measured, and nothing of it runs before and after.
+    # It computes all the time, on the one measured core. It does not run before and after the window.
     assert record.pods[pod].used(begin, end) > 0.4 * (end - begin)
     idle = trial["status"]["idleAfter"]
     idle_seconds = idle["endUnixSeconds"] - idle["startUnixSeconds"]
     assert record.pods[pod].used(idle["startUnixSeconds"], idle["endUnixSeconds"]) < 0.05 * idle_seconds
 
 
-def test_a_number_of_executions_is_what_was_asked_for(session: Session) -> None:
+@pytest.mark.benchmarks(SENT)
+def test_the_number_of_executions_is_the_one_of_the_spec(session: Session) -> None:
     batch = measured(session, SENT)["status"]["batch"]
     assert batch["executions"]["count"] == SENT.spec["batch"]["executions"]
-    # By the program's own clock, over the five seconds in which it sends.
+    # The program sends for five seconds, by its own clock.
     sent = 8 * batch["work"]["mean"] / batch["score"]["mean"]
     assert sent == pytest.approx(5, rel=0.05)
 
 
 @pytest.mark.parametrize("benchmark", [EXECUTED, SENT], ids=lambda it: it.name)
-def test_its_figures_are_the_oracles(session: Session, benchmark: Benchmark) -> None:
+def test_its_figures_agree_with_the_oracle(session: Session, benchmark: Benchmark) -> None:
     assert disagreements(session, session.record(), [measured(session, benchmark)]) == []
 
 
-def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+@executed
+def test_only_the_ledger_is_left(session: Session) -> None:
     measured(session)
 
     def left() -> list[str]:
@@ -73,7 +78,8 @@ def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
     session.observer.until(lambda: not left(), 60, "the end of the program's pod")
 
 
-def test_a_program_that_fails_says_why(session: Session) -> None:
+@pytest.mark.benchmarks(NOT_EXECUTED)
+def test_a_failed_program_is_reported_with_its_output(session: Session) -> None:
     benchmark = session.ended(NOT_EXECUTED.key, TURN_SECONDS)
     message = assert_ended(benchmark, "Error", "NoSuccessfulRequest")
     assert "candidate program was never executed as expected" in message

@@ -1,10 +1,10 @@
-"""The same servers and programs on two boards: each trial on its candidate's own node, by that node's meter.
+"""The same servers and programs on two boards: each trial on its candidate's node, with this node's meter.
 
-``pi-2`` is a second board of the box (``lab board pi-2``), with half the watts of ``pi-1`` by its model, so
-that the truth of the ratio is known. Both models are said to be known to 2 %, without which nothing would be
-compared.
+``pi-2`` is a second board of the box (``lab board pi-2``). Its model has half the watts of ``pi-1``, so the
+true ratio is known. The values state an uncertainty of 2 % for both models. Without it there would be no
+comparison.
 
-Not among the tests of every day, for it takes an hour: ``make articles``.
+Not part of the default suite, because it takes an hour: ``make articles``.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ IMAGES = [
 SECONDS = 3000
 UNCERTAINTY = 0.02
 NODE_OF = {"large": box.MEASURED_NODE, "small": BOARD}
-# Of a made-up euro: in the example.
+# The prices in the example.
 PRICE_OF = {"large": 90, "small": 30}
 FIVE_YEARS_SECONDS = 43800 * 3600
 
@@ -47,7 +47,7 @@ def lab(*arguments: str) -> None:
 
 @dataclass
 class Boards:
-    """The benchmark at its end, and what is known of each candidate's node."""
+    """The benchmark at its end, and the session of each candidate's node."""
 
     sessions: dict[str, Session]
     benchmark: Object
@@ -101,7 +101,7 @@ def programs(sessions: dict[str, Session]) -> dict[str, Boards]:
 
 @pytest.fixture(scope="module")
 def sessions(request: pytest.FixtureRequest) -> Iterator[dict[str, Session]]:
-    """By candidate, each with the model of its own node."""
+    """The sessions by candidate, each with the model of the candidate's node."""
     lab("board", BOARD)
     try:
         lab("load", *IMAGES)
@@ -125,7 +125,7 @@ def sessions(request: pytest.FixtureRequest) -> Iterator[dict[str, Session]]:
 
 
 @pytest.mark.parametrize("candidate", NODE_OF)
-def test_each_trial_is_on_its_own_board_and_is_the_oracles(boards: Boards, candidate: str) -> None:
+def test_each_trial_is_on_its_own_board_and_agrees_with_the_oracle(boards: Boards, candidate: str) -> None:
     assert_on_its_board(boards, candidate)
 
 
@@ -142,7 +142,7 @@ def assert_on_its_board(boards: Boards, candidate: str) -> None:
 
 
 @pytest.mark.parametrize("candidate", NODE_OF)
-def test_a_script_is_run_against_each_board_and_is_the_oracles(erlang: Boards, candidate: str) -> None:
+def test_a_script_runs_against_each_board_and_agrees_with_the_oracle(erlang: Boards, candidate: str) -> None:
     assert_on_its_board(erlang, candidate)
     result = erlang.result(candidate)
     assert result["errorRatio"]["value"] == 0
@@ -151,7 +151,7 @@ def test_a_script_is_run_against_each_board_and_is_the_oracles(erlang: Boards, c
     assert (check["failed"], check["passed"] > 0) == (0, True)
 
 
-def test_the_board_of_half_the_watts_wins_by_what_both_meters_leave_sure(boards: Boards) -> None:
+def test_the_board_of_half_the_watts_wins_with_both_meters_uncertainty(boards: Boards) -> None:
     assert_half(boards)
 
 
@@ -165,16 +165,16 @@ def assert_half(boards: Boards) -> None:
     assert status["measuredNode"] == f"{box.MEASURED_NODE}, {BOARD}"
     (comparison,) = [c for c in status["comparisons"] if c["candidate"] == "small"]
     ratio, expanded = comparison["ratio"], comparison["ratio"]["expanded"]
-    # Half the watts for the same work at the same speed, as far as the machine's speed stays.
+    # Half the watts for the same work at the same speed, if the machine's speed does not change.
     assert expanded["lower"] < 0.5 < expanded["upper"], ratio
     assert expanded["coversMeter"]
-    # 2 % of each meter, with a coverage factor of 2, beside the spread.
+    # 2 % of each meter, with a coverage factor of 2, in addition to the spread.
     assert expanded["upper"] / ratio["value"] > 1 + 2 * UNCERTAINTY * 2**0.5
     assert expanded["upper"] > ratio["upper"]
 
 
 @pytest.mark.parametrize("candidate", NODE_OF)
-def test_watts_and_costs_are_those_of_the_board(boards: Boards, candidate: str) -> None:
+def test_watts_and_costs_belong_to_the_board(boards: Boards, candidate: str) -> None:
     result, trials = boards.result(candidate), boards.of(candidate)[-5:]
     node = result["node"]
     assert node["name"] == NODE_OF[candidate]
@@ -193,9 +193,7 @@ WORK = {"cpu-stockfish": "node", "cpu-network": "byte"}
 
 
 @pytest.mark.parametrize("name", PROGRAM_NAMES)
-def test_programs_are_executed_on_each_board_and_are_the_oracles(
-    programs: dict[str, Boards], name: str
-) -> None:
+def test_programs_run_on_each_board_and_agree_with_the_oracle(programs: dict[str, Boards], name: str) -> None:
     assert set(programs) == set(PROGRAM_NAMES)
     boards = programs[name]
     assert boards.benchmark["status"]["verdict"] == "Reported", boards.benchmark["status"]["columns"]
@@ -208,10 +206,10 @@ def test_programs_are_executed_on_each_board_and_are_the_oracles(
         assert score["least"] <= score["mean"] <= score["most"]
         assert score["standardDeviation"] > 0
         assert batch.get("workUnit") == WORK.get(name)
-        # Of the trials that count, and no others.
+        # Only of the trials that count.
         last = boards.of(candidate)[-result["trials"] :]
         assert batch["executions"] == sum(t["status"]["batch"]["executions"]["count"] for t in last)
-        # What an execution takes is what its units take.
+        # The joules of an execution are the joules of its units.
         units = batch.get("workPerExecution", 1)
         of_unit = result["grossJoulesPerRequest"]["value"]
         assert batch["joulesPerExecution"]["value"] == pytest.approx(of_unit * units, rel=0.02)
@@ -229,7 +227,7 @@ def test_the_board_of_half_the_watts_computes_for_half_the_joules(
 
 
 def test_no_node_is_held_afterwards(boards: Boards) -> None:
-    """All three are given back once the last pod has gone."""
+    """All three locks are free once the last pod is gone."""
 
     def is_free() -> bool:
         return not get("leases", "-n", OPERATOR_NAMESPACE, "-l", "frugality.dev/lock=node")["items"]

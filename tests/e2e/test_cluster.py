@@ -1,6 +1,6 @@
-"""Erlang servers that replicate their data with Mnesia, in its four modes, under a script of several requests.
+"""Erlang servers that replicate data with Mnesia in its four modes, under a script of several requests.
 
-Not among the tests of every day, for it takes an hour and a quarter: ``make articles``.
+Not part of the default suite, because it takes an hour and a quarter: ``make articles``.
 """
 
 import json
@@ -48,7 +48,7 @@ def run(session: Session, example: str, patch: str) -> Object:
 
 
 def trials_of(session: Session, benchmark: Object) -> list[Object]:
-    """The measured ones."""
+    """The measured trials of a benchmark."""
     of_benchmark = session.observer.trials_of(f"{NAMESPACE}/{benchmark['metadata']['name']}")
     return [trial for trial in of_benchmark if outcome(trial) == "Measured"]
 
@@ -62,7 +62,7 @@ def assert_true(session: Session, benchmark: Object) -> None:
     assert len(json.dumps(benchmark["status"])) < STATUS_BYTES
 
 
-def test_each_trials_figures_are_the_oracles(session: Session, cluster: Object) -> None:
+def test_each_trials_figures_agree_with_the_oracle(session: Session, cluster: Object) -> None:
     assert_true(session, cluster)
 
 
@@ -71,10 +71,10 @@ def test_all_members_are_measured(session: Session, cluster: Object) -> None:
         assert len(trial["status"]["candidatePods"]) == MEMBERS[trial["spec"]["point"]]
 
 
-def test_cycles_are_what_the_script_says(cluster: Object) -> None:
+def test_a_cycle_has_the_requests_and_checks_of_the_script(cluster: Object) -> None:
     for result in cluster["status"]["results"]:
         cycles = result["cycles"]
-        # A cycle that fails to create ends with its first request.
+        # If a cycle can't create its object, it ends with its first request.
         assert 5.9 < cycles["requestsPerCycle"] <= 6.01, result
         assert len(cycles["checks"]) == 4
         assert all(check["passed"] > 0 for check in cycles["checks"])
@@ -87,16 +87,16 @@ def test_synchronous_modes_and_single_members_are_consistent(cluster: Object) ->
             assert failed == 0, result["cycles"]
 
 
-def test_members_and_modes_are_told_apart(cluster: Object) -> None:
+def test_members_and_modes_are_separated(cluster: Object) -> None:
     status = cluster["status"]
     one, two, three = (f"c8-r100-x{count}" for count in (1, 2, 3))
-    # On one node a further member only replicates.
+    # On one node another member only replicates.
     assert [result["mostRequestsPerJoule"]["point"] for result in status["sweep"]] == [one] * 4
     joules = {(it["candidate"], it["point"]): it["netJoulesPerRequest"] for it in status["results"]}
     for candidate in ("transaction", "sync-trans"):
         for several in (two, three):
             assert joules[candidate, one]["upper"] < joules[candidate, several]["lower"], candidate
-    # What synchronous transactions cost beside changes without any.
+    # Synchronous transactions cost more than changes without a transaction.
     ratios = {(it["candidate"], it["against"], it["point"]): it["ratio"] for it in status["comparisons"]}
     assert ratios["async-dirty", "sync-trans", three]["upper"] < 1
 
@@ -105,7 +105,7 @@ def test_members_that_compute_do_the_same_work(session: Session, mandelbrot: Obj
     assert_true(session, mandelbrot)
     one, two, three = mandelbrot["status"]["results"]
     assert [it["point"] for it in (one, two, three)] == ["c8-max-x1", "c8-max-x2", "c8-max-x3"]
-    # All on one core: as many pictures, at about the same CPU time.
+    # All members share one core. Each picture takes about the same CPU time.
     for several in (two, three):
         ratio = several["cpuMillisecondsPerRequest"]["value"] / one["cpuMillisecondsPerRequest"]["value"]
         assert 0.8 < ratio < 1.25, ratio

@@ -1,6 +1,6 @@
-"""Ten million requests in one window: status, ledger and the operator's memory stay as small as ever.
+"""Ten million requests in one window: status, ledger and the operator's memory stay small.
 
-Not among the tests of every day, for it takes up to half an hour: ``make articles``.
+Not part of the default suite, because it takes up to half an hour: ``make articles``.
 """
 
 import json
@@ -22,9 +22,10 @@ EXAMPLE = "examples/endurance.yaml"
 SHORT_ENDURANCE = "examples/short-endurance.patch.yaml"
 REQUESTS = 10_000_000
 SECONDS = 2700
-# As an entry of a window of 20 s.
+# The same limit as for a window of 20 s.
 ENTRY_BYTES = 16 * 1024
-# Readings of the window's length are kept: twice a second some kilobytes, and the allocator's slack.
+# The operator keeps the window's readings: some kilobytes twice per second. The allocator keeps some memory
+# too.
 GROWTH_MIB = 8
 
 
@@ -46,7 +47,7 @@ def endured(request: pytest.FixtureRequest) -> Iterator[Endured]:
         yield Endured(session, benchmark, measured[0])
 
 
-def test_all_requests_are_in_one_window_and_are_the_oracles(endured: Endured) -> None:
+def test_all_requests_are_in_one_window_and_agree_with_the_oracle(endured: Endured) -> None:
     assert_ended(endured.benchmark, "Inconclusive", "TooFewBlocks")
     status = endured.trial["status"]
     assert status["requests"]["requests"] == REQUESTS
@@ -61,7 +62,7 @@ def test_all_requests_are_in_one_window_and_are_the_oracles(endured: Endured) ->
     )
 
 
-def test_how_fast_memory_grows_is_told(endured: Endured) -> None:
+def test_the_growth_of_memory_is_reported(endured: Endured) -> None:
     growth = endured.trial["status"]["energy"]["candidateWorkingSetGrowthBytesPerSecond"]
     window = endured.trial["status"]["window"]
     seconds = window["endUnixSeconds"] - window["startUnixSeconds"]
@@ -69,10 +70,10 @@ def test_how_fast_memory_grows_is_told(endured: Endured) -> None:
     assert -peak < growth * seconds < peak
 
 
-def test_how_latency_goes_is_told(endured: Endured) -> None:
+def test_the_drift_of_latency_is_reported(endured: Endured) -> None:
     status = endured.trial["status"]
     course, window = status["course"], status["window"]
-    # Every request is in it, and their mean is Fortio's own.
+    # The course has every request, and its mean equals Fortio's mean.
     counts, means = course["requests"], course["meanSeconds"]
     assert sum(counts) == REQUESTS
     mean = sum(n * mean for n, mean in zip(counts, means, strict=True)) / REQUESTS

@@ -1,9 +1,9 @@
-"""An injector that is too weak for its candidates: nothing may be concluded from what it could not ask for.
+"""An injector that is too weak for its candidates: figures that it limits support no conclusion.
 
-A LimitRange gives every container of the namespace 0.3 CPU, as an administrator may. The candidates ask for a limit of
-their own, so that only the injector has that little.
+A LimitRange limits every container of the namespace to 0.3 CPU. The spec gives the candidates higher limits,
+so only the injector is limited.
 
-Not among the tests of every day, because it takes a quarter of an hour: ``tests/e2e/run --injector``.
+Not part of the default suite, because it takes a quarter of an hour: ``tests/e2e/run --injector``.
 """
 
 import json
@@ -53,7 +53,7 @@ def limited(request: pytest.FixtureRequest) -> Iterator[Object]:
         spec = example["spec"]
         for candidate in spec["candidates"]:
             candidate["resources"] = OF_THEIR_OWN
-        # Anything closer than a factor of two would be a tie.
+        # A ratio below a factor of two would be a tie.
         spec["energy"]["tieWithin"] = 1
         manifest = {**example, "metadata": {"namespace": NAMESPACE, "name": "limited"}}
         kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
@@ -73,18 +73,18 @@ def test_two_servers_behind_a_weak_injector_are_not_compared(limited: Object) ->
     assert "comparisons" not in status
 
 
-def test_what_the_injector_could_do_is_not_told_as_what_a_server_does(limited: Object) -> None:
+def test_figures_that_the_injector_limits_are_withheld(limited: Object) -> None:
     results = limited["status"]["results"]
     assert [result["candidate"] for result in results] == SERVERS
     for result in results:
         assert result["injector"]["limits"] == "Rate", result
         for figure in ("requestsPerSecond", "millisecondsPerRequest", "grossJoulesPerRequest", "latency"):
             assert figure not in result, result
-        # Of the server alone, at any rate.
+        # CPU time depends on the server alone.
         assert result["cpuMillisecondsPerRequest"]["value"] > 0
 
 
-def test_no_trial_was_discarded_for_it(limited: Object) -> None:
+def test_no_trial_is_void_because_of_the_injector(limited: Object) -> None:
     trials = get("fbt", "-n", NAMESPACE)["items"]
     outcomes = [(trial["status"]["outcome"], trial["status"]["reason"]) for trial in trials]
     assert outcomes.count(("Measured", "Measured")) == 10
@@ -92,6 +92,6 @@ def test_no_trial_was_discarded_for_it(limited: Object) -> None:
     assert not reasons & {"InjectorStarved", "InjectorThrottled", "InjectorBusy"}, reasons
     used = [t["status"]["injectorCpu"] for t in trials if t["status"]["outcome"] == "Measured"]
     assert all(abs(cpu["limitCpus"] - 0.3) < 1e-6 for cpu in used), used
-    # Not in every trial alike: the kernel counts a process that waits for its next share, however little it lacks.
+    # Trials differ: the kernel also counts a process that waits for its next share and lacks little.
     assert statistics.median(cpu["throttledSeconds"] for cpu in used) > 0.2, used
     assert limited["status"]["results"][0]["voidAttempts"] <= 1

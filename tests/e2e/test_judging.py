@@ -1,4 +1,4 @@
-"""Editing budgets or costs judges the same trials anew, and measures nothing."""
+"""After an edit of budgets or costs the operator judges the same trials again, and measures nothing."""
 
 import json
 import re
@@ -10,6 +10,7 @@ from checks import assert_ended
 from kube import Object, get, kubectl
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(LONG)
 IMPOSSIBLE = 0.000001
 
 
@@ -18,7 +19,7 @@ def trials() -> set[str]:
 
 
 def judged_with(session: Session, **changes: object) -> Object:
-    """The benchmark, once the operator has looked at these fields of its spec."""
+    """The benchmark after the operator has judged it with these fields of the spec."""
     change = json.dumps({"spec": changes})
     command = ("patch", "fb", LONG.name, "-n", LONG.namespace, "--type=merge", "-p", change, "-o", "json")
     generation = json.loads(kubectl(*command).stdout)["metadata"]["generation"]
@@ -45,14 +46,14 @@ def test_a_budget_that_cannot_be_met_fails_with_numbers(
     figure = next(r for r in run["status"]["results"] if r["candidate"] == "rust")["grossJoulesPerRequest"]
     (budget,) = failed["status"]["budgets"]
     assert (budget["outcome"], budget["limitValue"]) == ("Exceeded", IMPOSSIBLE)
-    # A first try is judged at 96.96 %, and a figure is shown with its 95 %.
+    # A budget of a first try is judged at 96.96 %. A candidate's figure has a 95 % interval.
     judged = budget["figure"]
     assert judged["value"] == figure["value"]
-    assert judged["lower"] < figure["lower"] and figure["upper"] < judged["upper"]
-    # The accuracy of the box's made-up board is unknown: the figure stands without its interval, and the message says so.
+    assert judged["lower"] < figure["lower"] < figure["upper"] < judged["upper"]
+    # The accuracy of the box's fictitious board is unknown. The message has the figure without an interval.
     assert figure["expanded"]["repeatabilityOnly"]
-    assert any(abs(told / figure["value"] - 1) < 0.006 for told in numbers(message)), message
-    assert f"of at most 0.000001 " in message
+    assert any(abs(number / figure["value"] - 1) < 0.006 for number in numbers(message)), message
+    assert "of at most 0.000001 " in message
     assert "the model's accuracy is unknown" in message
     assert "[" not in budget["message"]
     assert "gross J/request" in message
@@ -69,7 +70,7 @@ def test_the_old_budgets_pass_again(session: Session, before: tuple[Object, set[
     assert trials() == ledger
 
 
-def test_costs_are_told_beside_the_joules(session: Session, before: tuple[Object, set[str]]) -> None:
+def test_costs_are_reported_with_the_joules(session: Session, before: tuple[Object, set[str]]) -> None:
     run, ledger = before
     hours, price, kilowatt_hour, embodied, grid = 43800, 90, 0.25, 25000, 56
     costs = {
@@ -78,8 +79,8 @@ def test_costs_are_told_beside_the_joules(session: Session, before: tuple[Object
         "carbon": {"nodeGrams": embodied, "gramsPerKilowattHour": grid},
     }
     try:
-        told = judged_with(session, costs=costs)
-        for result in told["status"]["results"]:
+        judged = judged_with(session, costs=costs)
+        for result in judged["status"]["results"]:
             joules = result["grossJoulesPerRequest"]["value"]
             rate = result["requestsPerSecond"]["value"]
             for kind, node, energy in (("money", price, kilowatt_hour), ("carbon", embodied, grid)):

@@ -1,4 +1,4 @@
-"""The operator killed in each phase: the run goes on, and every figure is right or its attempt void."""
+"""The operator is killed in each phase. The run continues, and an attempt is either right or void."""
 
 import pytest
 
@@ -7,12 +7,16 @@ from checks import assert_ended, assert_no_number, disagreements, outcome
 from evidence import say
 from kube import Object
 from scenarios import Kill
-from session import Session
+from session import LONG_RUN_SECONDS, Session
+
+pytestmark = pytest.mark.benchmarks(KILLED)
+# The kills come after the long run, if the long run is in the queue.
+KILLS_SECONDS = LONG_RUN_SECONDS + 600
 
 
 @pytest.fixture(scope="module")
 def kills(session: Session) -> list[Kill]:
-    kills = session.killing.result(900)
+    kills = session.killing.result(KILLS_SECONDS)
     for kill in kills:
         say(f"operator back {kill.back_after_seconds:.1f} s after its death in the phase: {kill.phase}")
     return kills
@@ -23,7 +27,7 @@ def killed(session: Session, kills: list[Kill]) -> Object:
     return session.ended(KILLED.key, 400)
 
 
-def test_it_was_killed_once_in_each_phase(kills: list[Kill]) -> None:
+def test_the_operator_was_killed_once_in_each_phase(kills: list[Kill]) -> None:
     phases = ["database start", "seeding", "server start", "idle before", "load", "idle after"]
     assert [kill.phase for kill in kills] == phases
 
@@ -49,7 +53,7 @@ def test_an_attempt_whose_readings_were_lost_is_void(
     assert killed["status"]["progress"]["voidAttempts"] >= 2
 
 
-def test_every_other_attempt_is_right(session: Session, killed: Object) -> None:
+def test_every_other_attempt_agrees_with_the_oracle(session: Session, killed: Object) -> None:
     trials = session.observer.trials_of(KILLED.key)
     assert {outcome(trial) for trial in trials} == {"Measured", "Void"}
     measured = [trial for trial in trials if outcome(trial) == "Measured"]
@@ -57,7 +61,8 @@ def test_every_other_attempt_is_right(session: Session, killed: Object) -> None:
     assert disagreements(session, record, measured) == []
 
 
-def test_what_had_ended_stays_ended(session: Session, killed: Object) -> None:
+@pytest.mark.benchmarks(LONG, NO_INJECTOR, MODELLED)
+def test_ended_benchmarks_stay_ended(session: Session, killed: Object) -> None:
     for ended in (LONG, NO_INJECTOR, MODELLED):
         known: set[int] = set()
         for moment in session.observer.moments(ended.key):

@@ -1,5 +1,7 @@
-"""A benchmark is suspended under load and goes on; others are created suspended, run again, deleted after
-their time. All of it beside the one that works, which takes a minute and a quarter."""
+"""A benchmark is suspended under load and resumed. Others are created suspended, run again, or expire.
+
+The others are tested during the first one's run, which takes a minute and a quarter.
+"""
 
 import json
 from collections.abc import Iterator
@@ -13,15 +15,17 @@ from kube import Object, conditions, get, kubectl, table
 from scenarios import OPERATOR_NAMESPACE
 from session import Session
 
+# This module applies its own benchmarks.
+pytestmark = pytest.mark.benchmarks()
 SUSPENDED = {"Complete": "False", "Succeeded": "Unknown", "Ready": "False"}
 IN_LINE = ("Waiting", "Queued", "CleaningUp", "Measuring")
-# Until whoever is in the queue has ended.
+# The time until all earlier benchmarks in the queue have ended.
 TURN_SECONDS = 600
 
 
 @pytest.fixture(scope="module", autouse=True)
 def applied(session: Session) -> Iterator[None]:
-    """All at once; at the end none is left that others would wait for."""
+    """Applies all benchmarks at once. Deletes them at the end: no other benchmark may wait for them."""
     for benchmark in LIFE:
         benchmark.apply()
     yield
@@ -34,7 +38,7 @@ def suspend(benchmark: Benchmark, wish: bool) -> None:
 
 
 def at_rest(session: Session, benchmark: Benchmark) -> Object:
-    """The benchmark, once it is suspended and nothing of it is left: neither pods nor a lock."""
+    """The benchmark, once it is suspended and has neither pods nor a lock."""
     uid = get("fb", benchmark.name, "-n", benchmark.namespace)["metadata"]["uid"]
 
     def rests() -> bool:
@@ -50,16 +54,16 @@ def at_rest(session: Session, benchmark: Benchmark) -> Object:
     return get("fb", benchmark.name, "-n", benchmark.namespace)
 
 
-def test_one_suspended_under_load_gives_its_nodes_back(session: Session) -> None:
+def test_a_benchmark_suspended_under_load_releases_its_nodes(session: Session) -> None:
     def loaded() -> bool:
         injectors = session.observer.pods_of(PAUSED.namespace, "injector")
         return any("running" in container(pod, "injector") for pod in injectors)
 
     session.observer.until(loaded, TURN_SECONDS, f"load on {PAUSED.key}")
     suspend(PAUSED, True)
-    told = at_rest(session, PAUSED)
-    assert kstatus(conditions(told)) == SUSPENDED
-    assert "verdict" not in told["status"]
+    resting = at_rest(session, PAUSED)
+    assert kstatus(conditions(resting)) == SUSPENDED
+    assert "verdict" not in resting["status"]
     [trial] = session.observer.trials_of(PAUSED.key)
     assert (outcome(trial), trial["status"]["reason"]) == ("Void", "Suspended")
     assert not {"requests", "energy"} & trial["status"].keys()
@@ -69,10 +73,10 @@ def test_one_suspended_under_load_gives_its_nodes_back(session: Session) -> None
     suspend(PAUSED, False)
 
 
-def test_one_created_suspended_does_not_start_until_it_is_resumed(session: Session) -> None:
+def test_a_benchmark_created_suspended_starts_only_when_resumed(session: Session) -> None:
     key = CREATED_SUSPENDED.key
-    told = at_rest(session, CREATED_SUSPENDED)
-    assert "set spec.suspend to false to begin" in conditions(told)["Complete"]["message"]
+    resting = at_rest(session, CREATED_SUSPENDED)
+    assert "set spec.suspend to false to begin" in conditions(resting)["Complete"]["message"]
     assert session.observer.trials_of(key) == []
     suspend(CREATED_SUSPENDED, False)
     session.observer.until(lambda: session.observer.reason(key) in IN_LINE, 20, f"{key} in line")
@@ -80,7 +84,7 @@ def test_one_created_suspended_does_not_start_until_it_is_resumed(session: Sessi
     at_rest(session, CREATED_SUSPENDED)
 
 
-def test_an_ended_one_is_deleted_after_its_time(session: Session) -> None:
+def test_an_ended_benchmark_is_deleted_after_its_ttl(session: Session) -> None:
     def verdict() -> str:
         moments = session.observer.moments(EXPIRES.key)
         return next((m.status["verdict"] for m in moments if m.status.get("verdict")), "")
@@ -95,8 +99,17 @@ def test_a_new_run_keeps_the_verdict_of_the_one_before(session: Session) -> None
     assert "history" not in first["status"]
     change = json.dumps({"spec": {"rerun": 2}})
     kubectl("patch", "fb", AGAIN.name, "-n", AGAIN.namespace, "--type=merge", "-p", change)
-    # Not with the verdict of the run before.
-    kubectl("wait", "fb", AGAIN.name, "-n", AGAIN.namespace, "--for=condition=Complete", "--timeout=30s", timeout=45)
+    # It must not return with the verdict of the previous run.
+    kubectl(
+        "wait",
+        "fb",
+        AGAIN.name,
+        "-n",
+        AGAIN.namespace,
+        "--for=condition=Complete",
+        "--timeout=30s",
+        timeout=45,
+    )
     assert get("fb", AGAIN.name, "-n", AGAIN.namespace)["status"]["run"] != first["status"]["run"]
 
     def again() -> list[Object]:
@@ -113,7 +126,7 @@ def test_a_new_run_keeps_the_verdict_of_the_one_before(session: Session) -> None
     }
 
 
-def test_the_resumed_one_goes_on_to_its_end(session: Session) -> None:
+def test_the_resumed_benchmark_runs_to_its_end(session: Session) -> None:
     ended = session.ended(PAUSED.key, TURN_SECONDS)
     assert_ended(ended, "Inconclusive", "TooFewBlocks")
     trials = session.observer.trials_of(PAUSED.key)
@@ -125,11 +138,11 @@ def test_the_resumed_one_goes_on_to_its_end(session: Session) -> None:
     assert measured["status"]["requests"]["errors"] == 0
 
 
-def test_the_events_tell_it(session: Session) -> None:
-    told = get("events", "-n", PAUSED.namespace)["items"]
-    mine = [event for event in told if event["involvedObject"]["name"] == PAUSED.name]
+def test_events_report_the_suspension_and_the_attempts(session: Session) -> None:
+    events = get("events", "-n", PAUSED.namespace)["items"]
+    mine = [event for event in events if event["involvedObject"]["name"] == PAUSED.name]
     messages = [event["message"] for event in mine]
-    # The attempt that became void, and the state.
+    # One for the attempt that became void, and one for the state.
     assert [event["reason"] for event in mine].count("Suspended") == 2, messages
     void, measured = "block 1 attempt 1 fortio at c4-r100: Void", " fortio at c4-r100: Measured: "
     for text in (": 1 trial, about ", void, measured):
@@ -137,13 +150,13 @@ def test_the_events_tell_it(session: Session) -> None:
 
 
 def test_describe_shows_the_events_in_the_order_in_which_they_happened() -> None:
-    told = get("events", "-n", PAUSED.namespace)["items"]
-    mine = [event for event in told if event["involvedObject"]["name"] == PAUSED.name]
+    events = get("events", "-n", PAUSED.namespace)["items"]
+    mine = [event for event in events if event["involvedObject"]["name"] == PAUSED.name]
     mine.sort(key=lambda event: event["eventTime"])
     assert len(mine) > 5
     described = kubectl("describe", "fb", PAUSED.name, "-n", PAUSED.namespace).stdout
     shown = described.rpartition("\nEvents:\n")[2]
-    # Two may have the same message.
+    # Two events may have the same message.
     place = 0
     for event in mine:
         message = event["message"].splitlines()[0]

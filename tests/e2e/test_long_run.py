@@ -1,4 +1,4 @@
-"""The main job: rust-vs-python, the example itself shortened by its overlay, to a verdict."""
+"""The main example, rust-vs-python in its short form, to its verdict."""
 
 import math
 import re
@@ -13,14 +13,15 @@ from checks import EXACT, PASS, RUNNING, assert_ended, disagreements, kstatus, o
 from kube import Object, get, kubectl, table
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(LONG)
 NUMBER = r"\d[\d.]*(e-?\d+)?"
 FIGURE = rf"{NUMBER}±{NUMBER}"
-# Over all boards: the power is modelled.
+# The range over all boards, because the power is modelled.
 RANGE = rf"{NUMBER}(–{NUMBER})? \[{NUMBER}–{NUMBER}\]"
 
 
 def counted(session: Session) -> list[Object]:
-    """The trials that count: of each block the newest attempt."""
+    """The trials that count: the newest attempt at each block."""
     trials = session.observer.trials_of(LONG.key)
     newest: dict[int, int] = {}
     for trial in trials:
@@ -47,7 +48,7 @@ def test_rust_wins_within_its_budgets(session: Session, long_run: Object) -> Non
     assert results == [("c4-max", "rust", 5), ("c4-max", "python", 5)]
 
 
-def test_conditions_are_those_of_kstatus_all_the_time(session: Session, long_run: Object) -> None:
+def test_conditions_follow_kstatus_all_the_time(session: Session, long_run: Object) -> None:
     seen = [kstatus(moment.conditions) for moment in session.observer.moments(LONG.key) if moment.conditions]
     assert len(seen) > 20
     assert [s for s in seen if s not in (RUNNING, PASS)] == []
@@ -61,14 +62,14 @@ def test_nothing_is_shown_before_the_end(session: Session, long_run: Object) -> 
     assert shown == []
 
 
-def test_get_fb_answers_at_a_glance(long_run: Object) -> None:
+def test_get_fb_shows_the_result_in_one_row(long_run: Object) -> None:
     (row,) = table(kubectl("get", "fb", "-n", LONG.namespace).stdout)
     columns = {
         "NAME": "rust-vs-python",
         "VERDICT": "Pass",
         "WINNER": "rust",
         "RATIO": RANGE,
-        # Nothing is known of the accuracy of the box's made-up board.
+        # The accuracy of the box's fictitious board is unknown.
         "J/REQ": rf"{NUMBER} ms CPU \(≈{NUMBER}( m?J)? gross modelled\)",
         "REQ/S": FIGURE,
         "MS/REQ": FIGURE,
@@ -80,7 +81,7 @@ def test_get_fb_answers_at_a_glance(long_run: Object) -> None:
     assert {name: cell for name, cell in row.items() if not re.fullmatch(columns[name], cell)} == {}
 
 
-def test_get_fbt_answers_at_a_glance(session: Session, long_run: Object) -> None:
+def test_get_fbt_shows_one_row_per_attempt(session: Session, long_run: Object) -> None:
     rows = table(kubectl("get", "fbt", "-n", LONG.namespace).stdout)
     rows = [row for row in rows if row["OUTCOME"] == "Measured"]
     columns = {
@@ -103,7 +104,9 @@ def test_get_fbt_answers_at_a_glance(session: Session, long_run: Object) -> None
         assert {name: cell for name, cell in row.items() if not re.fullmatch(columns[name], cell)} == {}
 
 
-def test_each_block_is_one_trial_of_each_in_an_order_that_changes(session: Session, long_run: Object) -> None:
+def test_each_block_has_one_trial_of_each_candidate_in_a_changing_order(
+    session: Session, long_run: Object
+) -> None:
     blocks: dict[int, list[str]] = {}
     for trial in counted(session):
         assert outcome(trial) == "Measured"
@@ -127,14 +130,12 @@ def test_every_trial_had_fresh_pods_and_the_same_rows(session: Session, long_run
     assert asked == pytest.approx([1.0] * 10, abs=0.02)
 
 
-def test_every_trials_figures_are_those_of_fortio_and_of_the_kernel(
-    session: Session, long_run: Object
-) -> None:
+def test_every_trials_figures_agree_with_fortio_and_the_kernel(session: Session, long_run: Object) -> None:
     record = session.record()
     measured = [trial for trial in session.observer.trials_of(LONG.key) if outcome(trial) == "Measured"]
     assert len(measured) >= 10
     assert disagreements(session, record, measured) == []
-    # Withheld figures agree with anything: some must be told.
+    # A withheld figure is not compared. Therefore at least one trial must have it.
     assert any("netWithheld" not in trial["status"]["energy"] for trial in measured)
 
 
@@ -162,27 +163,25 @@ def figures(session: Session, candidate: str, name: str) -> list[Any]:
 def test_summary_is_the_geometric_mean_with_its_t_interval(
     session: Session, long_run: Object, candidate: str, name: str
 ) -> None:
-    told = next(r for r in long_run["status"]["results"] if r["candidate"] == candidate)
+    result = next(r for r in long_run["status"]["results"] if r["candidate"] == candidate)
     values = figures(session, candidate, name)
-    if None in values:
-        assert name == "netJoulesPerRequest"
-        assert name not in told
-        assert any("net joules" in text for text in told["withheld"])
-        return
-    bounds = dict(told[name])
-    # A copy: other tests look at the status too.
+    if name == "netJoulesPerRequest" and (None in values or name not in result):
+        # One trial without net joules is enough. The trials together have a detection limit of their own.
+        reasons = [text for text in result.get("withheld", []) if "net joules" in text]
+        assert name not in result
+        assert reasons, result
+        pytest.skip(f"net joules of {candidate} are withheld: {reasons[0]}")
+    # A copy, because other tests use the status too.
+    bounds = dict(result[name])
     expanded = dict(bounds.pop("expanded", {}))
-    exact = for_correlated(oracle.geometric(values), bounds)
+    exact = oracle.geometric(values)
     if name == "cpuMillisecondsPerRequest":
-        # Its one interval has what the windows' ends cost.
-        exact = oracle.geometric(values)
-        if bounds["upper"] > 1.01 * widened(session, candidate, name, exact)["upper"]:
-            for_correlated(exact, bounds)
-            return
-        assert bounds == pytest.approx(
-            {"value": exact["value"]} | widened(session, candidate, name, exact), rel=EXACT
-        )
+        # Its only interval includes the edge uncertainty.
+        ends = max(share_of_ends(s, name) for s in statuses(session, candidate))
+        assert bounds == pytest.approx(for_correlated(exact, bounds, ends), rel=EXACT)
+        assert not expanded
         return
+    exact = for_correlated(exact, bounds)
     assert bounds == pytest.approx(exact, rel=EXACT)
     assert bool(expanded) == name.endswith("JoulesPerRequest")
     if expanded:
@@ -191,25 +190,42 @@ def test_summary_is_the_geometric_mean_with_its_t_interval(
         assert expanded == pytest.approx(widened(session, candidate, name, exact), rel=EXACT)
 
 
-def for_correlated(exact: dict[str, float], told: dict[str, float]) -> dict[str, float]:
-    """The interval as told, if it is wider because trials resemble the ones before them, which is so in one run
-    of ten by chance. The tracer bench's referee works these out. Of five trials it is at most 9.3 times as wide."""
-    half, found = (math.log(it["upper"] / it["value"]) for it in (exact, told))
-    if found <= half * (1 + EXACT):
-        return exact
-    assert found < 9.4 * half, (exact, told)
+def test_net_joules_are_reported_for_at_least_one_candidate(long_run: Object) -> None:
+    """Net joules that are withheld for every candidate would leave the figure untested."""
+    reported = [r["candidate"] for r in long_run["status"]["results"] if "netJoulesPerRequest" in r]
+    assert reported, [r.get("withheld") for r in long_run["status"]["results"]]
+
+
+def for_correlated(
+    exact: dict[str, float], reported: dict[str, float], ends: float = 0.0
+) -> dict[str, float]:
+    """The interval with the edge uncertainty, or the reported one if correlated trials explain it.
+
+    Independent trials look correlated in one run of ten. Correlation makes the t-interval of five trials at
+    most 9.3 times as wide. The tracer's oracle computes these intervals exactly.
+    """
+    half, found = (math.log(it["upper"] / it["value"]) for it in (exact, reported))
+    expected = wider(exact, ends)
+    if reported["upper"] <= expected["upper"] * (1 + EXACT):
+        return expected
+    assert found < math.hypot(9.4 * half, 2 * ends), (exact, reported)
     return exact | {"lower": exact["value"] / math.exp(found), "upper": exact["value"] * math.exp(found)}
 
 
+def wider(exact: dict[str, float], ends: float) -> dict[str, float]:
+    """An interval with the edge uncertainty, at a coverage factor of 2."""
+    half = math.hypot(math.log(exact["upper"] / exact["value"]), 2 * ends)
+    return exact | {"lower": exact["value"] / math.exp(half), "upper": exact["value"] * math.exp(half)}
+
+
 def widened(session: Session, candidate: str, name: str, exact: dict[str, float]) -> dict[str, float]:
-    """The interval with what the windows' ends cost; of the exact figure, for what is told is rounded."""
-    of_ends = [share_of_ends(s, name) for s in statuses(session, candidate)]
-    half = math.hypot(math.log(exact["upper"] / exact["value"]), 2 * max(of_ends))
-    return {"lower": exact["value"] / math.exp(half), "upper": exact["value"] * math.exp(half)}
+    """The bounds with the edge uncertainty, from the exact figure. The reported figure is rounded."""
+    interval = wider(exact, max(share_of_ends(s, name) for s in statuses(session, candidate)))
+    return {bound: interval[bound] for bound in ("lower", "upper")}
 
 
 def share_of_ends(status: Object, name: str) -> float:
-    """What the window's ends cost, as a share of a figure in joules."""
+    """The edge uncertainty as a share of a figure in joules."""
     energy = status["energy"]
     joules = FIGURES[name](status) * status["requests"]["successes"]
     if name.startswith("attributed"):
@@ -219,34 +235,34 @@ def share_of_ends(status: Object, name: str) -> float:
     return energy["nodeJoulesRelativeUncertainty"] * energy["nodeJoules"] / joules
 
 
-def test_summary_tells_errors_and_memory(session: Session, long_run: Object) -> None:
-    for told in long_run["status"]["results"]:
-        mine = [t["status"] for t in counted(session) if t["spec"]["candidate"] == told["candidate"]]
+def test_summary_reports_errors_and_memory(session: Session, long_run: Object) -> None:
+    for result in long_run["status"]["results"]:
+        mine = [t["status"] for t in counted(session) if t["spec"]["candidate"] == result["candidate"]]
         errors = oracle.arithmetic([s["requests"]["errorRate"] for s in mine])
-        assert told["errorRatio"]["value"] == pytest.approx(errors["value"], rel=EXACT)
+        assert result["errorRatio"]["value"] == pytest.approx(errors["value"], rel=EXACT)
         peak = max(s["energy"]["candidatePeakWorkingSetBytes"] for s in mine)
-        assert told["peakMemoryBytes"] == peak > 1_000_000
+        assert result["peakMemoryBytes"] == peak > 1_000_000
 
 
 def test_comparison_is_paired_by_block(session: Session, long_run: Object) -> None:
     rust, python = (figures(session, name, "grossJoulesPerRequest") for name in ("rust", "python"))
-    told = {(c["candidate"], c["against"]): c for c in long_run["status"]["comparisons"]}
-    # Those of the winner; the other way round is the same number upside down.
-    assert set(told) == {("rust", "python")}
+    comparisons = {(c["candidate"], c["against"]): c for c in long_run["status"]["comparisons"]}
+    # Only the winner's comparison is shown. The other one is its inverse.
+    assert set(comparisons) == {("rust", "python")}
     ratio = oracle.paired(rust, python)
-    comparison = told["rust", "python"]
-    # A copy: other tests look at the status too.
+    comparison = comparisons["rust", "python"]
+    # A copy, because other tests use the status too.
     own = dict(comparison["ratio"])
     decides = own.pop("expanded")
     assert own == pytest.approx(ratio, rel=EXACT)
-    # On any board it lies between the ratio of times and that of the node's CPU times.
+    # On any board the ratio lies between the ratio of times and the ratio of the node's CPU times.
     extremes = {
         "idleOnly": oracle.paired(*(per_request(session, name, window) for name in ("rust", "python"))),
         "cpuOnly": oracle.paired(*(per_request(session, name, node_cpu) for name in ("rust", "python"))),
     }
     for name, extreme in extremes.items():
         assert comparison["boards"][name] == pytest.approx(extreme, rel=EXACT), name
-    # What the status tells is rounded to seven digits.
+    # The status rounds to seven digits.
     assert decides["upper"] >= max(it["upper"] for it in extremes.values()) * (1 - 1e-6)
     assert decides["lower"] <= min(it["lower"] for it in extremes.values()) * (1 + 1e-6)
     assert decides["upper"] < 1
@@ -266,13 +282,13 @@ def node_cpu(status: Object) -> float:
     return status["energy"]["cpu"]["nodeSeconds"]
 
 
-def test_an_event_tells_the_verdict(long_run: Object) -> None:
+def test_an_event_reports_the_verdict(long_run: Object) -> None:
     events = get("events", "-n", LONG.namespace)["items"]
-    told = [e for e in events if e["reason"] == "BudgetsMet" and e["involvedObject"]["name"] == LONG.name]
-    assert [e["type"] for e in told] == ["Normal"]
+    verdicts = [e for e in events if e["reason"] == "BudgetsMet" and e["involvedObject"]["name"] == LONG.name]
+    assert [e["type"] for e in verdicts] == ["Normal"]
 
 
-def test_what_it_made_goes_when_it_ends_but_the_ledger_stays(session: Session, long_run: Object) -> None:
+def test_only_the_ledger_is_left_after_the_end(session: Session, long_run: Object) -> None:
     def gone() -> bool:
         return not [
             pod for pod in session.observer.pods.values() if pod["metadata"]["namespace"] == LONG.namespace

@@ -1,16 +1,14 @@
-"""The same benchmark with the board's model, with a plug, and through what stock Kepler serves.
+"""The same benchmark with the board's model, with a plug, and through stock Kepler.
 
-The plug and Kepler are stand-ins (``stand_in_plug.py``, ``stand_in_kepler.py``); meter, bridge, chart and
-operator are the real ones. The truth is the oracle's, from the kernel's CPU accounting and the two constants
-of the model.
+The plug and Kepler are stand-ins (``stand_in_plug.py``, ``stand_in_kepler.py``). Meter, bridge, chart and
+operator are real. The oracle computes the truth from the kernel's CPU accounting and the model's constants.
 
-Not among the tests of every day, for it takes a quarter of an hour: ``make meters``.
+Not part of the default suite, because it takes a quarter of an hour: ``make meters``.
 """
 
 import contextlib
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -24,7 +22,7 @@ import stand_in_plug
 from benchmarks import FORTIO, FORTIO_ARGS, Benchmark, spec
 from checks import WITHIN_ONE_PERCENT, assert_ended, outcome
 from conftest import watched
-from disturbances import METER_PORT, attempt_under_load, outcome_of
+from disturbances import METER_PORT, attempt_under_load, hold_unmeasured, outcome_of
 from evidence import is_ready, say
 from kube import OPERATOR_NAMESPACE, Object, install
 from session import Session
@@ -33,18 +31,18 @@ NAMESPACE = "e2e-meters"
 PLUG_PORT = 28290
 KEPLER_PORT = 28284
 BRIDGE = "/run/frugality/kepler"
-# Above what the box's made-up board can draw.
+# Above the greatest power of the box's fictitious board.
 MAX_WATTS = 12
-# How far the oracle itself may be off: it has ten samples a second of the kernel's CPU accounting. Where the
-# product's joules came from the same accounting, no figure was off by more than 0.33 % in runs on the box.
+# The oracle's own error, because it has only ten samples per second of the kernel's CPU accounting. In runs
+# on the box no figure was off by more than 0.33 % if the product's joules came from the same accounting.
 ORACLE_ERROR = 0.004
-# The time that it takes the operator to be sure that an instrument is silent, and some.
+# Longer than the operator needs to find that an instrument is silent.
 SILENT_SECONDS = 12
 SERVER = {"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}
 
 
 def benchmark(name: str, blocks: int) -> Benchmark:
-    """As heavy on the node as its one core allows at a rate that does not depend on the machine's mood."""
+    """A load that keeps the node's one core busy, at a rate that does not depend on the machine's speed."""
     return Benchmark(
         NAMESPACE,
         name,
@@ -60,7 +58,7 @@ def benchmark(name: str, blocks: int) -> Benchmark:
 
 @dataclass
 class Run:
-    """A benchmark that has ended, with the oracle's gross joules of each attempt that was measured."""
+    """A benchmark that has ended, and the oracle's gross joules of each measured attempt."""
 
     benchmark: Object
     trials: list[Object]
@@ -73,13 +71,13 @@ class Run:
 
     @property
     def half_width(self) -> float:
-        """Of the figure's stated interval, as a logarithm."""
+        """Half the width of the figure's stated interval, as a logarithm."""
         figure = self.figure
         return math.log(figure["expanded"]["upper"] / figure["value"])
 
     @property
     def true_figure(self) -> float:
-        """The figure by the oracle."""
+        """The oracle's figure."""
         per_request = [
             self.true_joules[trial["metadata"]["name"]] / trial["status"]["requests"]["successes"]
             for trial in self.trials
@@ -88,7 +86,7 @@ class Run:
 
 
 def stated(trial: Object) -> float:
-    """How far the node's energy may be off by the attempt's own word, with a coverage factor of 2."""
+    """The uncertainty of the node's energy that the attempt states, with a coverage factor of 2."""
     energy = trial["status"]["energy"]
     of_meter = energy.get("meterRelativeUncertainty", 0.0)
     return 2 * math.hypot(of_meter, energy["nodeJoulesRelativeUncertainty"])
@@ -96,21 +94,21 @@ def stated(trial: Object) -> float:
 
 @dataclass
 class Meters:
-    """Runs, each done when it is first asked for."""
+    """The runs. Each one is done at its first use."""
 
     session: Session
     values: Object = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
 
     def use(self, values: Object) -> None:
-        """Installs the chart with these values, where it is not already."""
+        """Installs the chart with these values, if it is not installed with them already."""
         if values != self.values:
             say(f"installing with {values}")
             self.values = values
             install(values, box.ARTIFACTS / "meters-values.json")
 
     def run(self, source: "Source") -> Run:
-        """The benchmark with this source."""
+        """The run of the benchmark with this source."""
         if source.name not in self.runs:
             self.use({"meter": source.values})
             with source.around(self):
@@ -130,7 +128,7 @@ class Meters:
         return self.session.model.node_joules(self.session.record(), window.start, window.end)
 
     def meter_address(self) -> str:
-        """Of the meter's pod on the measured node."""
+        """The address of the meter's pod on the measured node."""
         observer = self.session.observer
 
         def found() -> str | None:
@@ -144,7 +142,7 @@ class Meters:
 
 @contextlib.contextmanager
 def kepler(meters: Meters) -> Iterator[None]:
-    """What asks for the meter finds a Kepler instead, which reads the meter's bridge."""
+    """Redirects the meter's connections to a Kepler, which reads the meter's bridge."""
     files = box.files_of(box.MEASURED_NODE)
     tree = ("--sysfs", f"{files}{BRIDGE}", "--pod-logs", f"{files}/var/log/pods")
     cgroup = ("--cgroup", f"{box.CGROUP_ROOT}/{box.MEASURED_NODE}")
@@ -160,7 +158,7 @@ def kepler(meters: Meters) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Source:
-    """Where power comes from, and what the status must say of it."""
+    """A source of power, and its description in the status."""
 
     name: str
     provenance: str
@@ -200,7 +198,7 @@ each_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: sour
 
 @pytest.fixture(scope="module")
 def plug_mode(meters: "Meters") -> Iterator[Callable[[str], object]]:
-    """The plug that the measured node is plugged into, and how to silence it."""
+    """The plug of the measured node. Yields the function that sets the plug's mode."""
     file = box.ARTIFACTS / "stand-in-plug.mode"
     file.write_text("plugged")
     model = meters.session.model
@@ -221,7 +219,7 @@ def meters(request: pytest.FixtureRequest) -> Iterator[Meters]:
 
 
 @each_source
-def test_the_status_says_where_the_power_came_from(meters: Meters, plug_mode: object, source: Source) -> None:
+def test_the_status_names_the_source_of_power(meters: Meters, plug_mode: object, source: Source) -> None:
     run = meters.run(source)
     assert_ended(run.benchmark, "Reported", "NoBudgets")
     status = run.benchmark["status"]
@@ -233,29 +231,31 @@ def test_the_status_says_where_the_power_came_from(meters: Meters, plug_mode: ob
 
 
 @each_source
-def test_every_attempt_s_energy_is_the_truth_within_its_stated_uncertainty(
+def test_every_attempts_energy_is_true_within_its_stated_uncertainty(
     meters: Meters, plug_mode: object, source: Source
 ) -> None:
     run = meters.run(source)
     assert len(run.trials) >= 5
     wrong = []
     for trial in run.trials:
-        name, told = trial["metadata"]["name"], trial["status"]["energy"]["nodeJoules"]
+        name, reported = trial["metadata"]["name"], trial["status"]["energy"]["nodeJoules"]
         true, allowed = run.true_joules[name], stated(trial) + ORACLE_ERROR
-        off = told / true - 1
-        say(f"{name}: {told:.3f} J, truth {true:.3f} J: {100 * off:+.2f} %, allowed {100 * allowed:.1f} %")
+        off = reported / true - 1
+        say(
+            f"{name}: {reported:.3f} J, truth {true:.3f} J: {100 * off:+.2f} %, allowed {100 * allowed:.1f} %"
+        )
         if abs(off) > allowed:
             wrong.append(name)
     assert wrong == []
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS, ids=lambda source: source.name)
-def test_two_sources_agree_within_what_they_state(
+def test_two_sources_agree_within_their_stated_uncertainty(
     meters: Meters, plug_mode: object, a: Source, b: Source
 ) -> None:
     runs = [meters.run(source) for source in (a, b)]
     allowed = math.hypot(*(run.half_width for run in runs)) + 2 * ORACLE_ERROR
-    # What the machine did differently in the two runs, the oracle saw too.
+    # The oracle saw any difference between the two runs too.
     off = [math.log(run.figure["value"] / run.true_figure) for run in runs]
     for source, run in zip((a, b), runs, strict=True):
         say(f"{source.name}: {run.figure}, truth {run.true_figure:.6g}")
@@ -270,7 +270,7 @@ def test_an_instrument_states_its_accuracy(meters: Meters, plug_mode: object) ->
     assert expanded["upper"] > meters.run(PLUG).figure["upper"]
 
 
-def test_a_plug_that_falls_silent_under_load_voids_the_attempt(
+def test_a_plug_that_is_silent_under_load_makes_the_attempt_void(
     meters: Meters, plug_mode: Callable[[str], object]
 ) -> None:
     wanted, observer = benchmark("silent", 1), meters.session.observer
@@ -279,13 +279,13 @@ def test_a_plug_that_falls_silent_under_load_voids_the_attempt(
     name = attempt_under_load(observer, wanted.key, set())
     say(f"the plug falls silent ({name})")
     plug_mode("silent")
-    time.sleep(SILENT_SECONDS)
+    hold_unmeasured(observer, wanted.key, name, SILENT_SECONDS)
     plug_mode("plugged")
     status = outcome_of(observer, wanted.key, name)["status"]
     say(f"{status['outcome']} {status['reason']}: {status['message']}")
     assert (status["outcome"], status["reason"]) == ("Void", "MeterStale")
     assert "energy" not in status
-    # The plug is back: the block is tried again, and what is then measured is right.
+    # The plug answers again. The block is tried again, and its figures are right.
     assert_ended(meters.session.ended(wanted.key, 600), "Inconclusive", "TooFewBlocks")
     measured = [t for t in observer.trials_of(wanted.key) if outcome(t) == "Measured"]
     assert [t["status"]["energy"]["provenance"] for t in measured] == ["Metered"]
@@ -294,7 +294,7 @@ def test_a_plug_that_falls_silent_under_load_voids_the_attempt(
         assert abs(off) <= stated(trial) + ORACLE_ERROR
 
 
-def test_kepler_s_node_counter_follows_the_truth_without_resets_or_leaps(
+def test_keplers_node_counter_follows_the_truth_without_resets_or_jumps(
     meters: Meters, plug_mode: object
 ) -> None:
     meters.run(KEPLER)

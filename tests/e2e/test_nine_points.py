@@ -1,15 +1,15 @@
 """Two candidates under nine loads, five blocks at each: status and the operator's memory stay small.
 
-Not among the tests of every day, for it takes over an hour: ``make articles``.
+Not part of the default suite, because it takes over an hour: ``make articles``.
 """
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
+import waiting
 from benchmarks import SHORT, apply_example
 from checks import STATUS_BYTES, disagreements, outcome
 from conftest import watched
@@ -23,11 +23,11 @@ POINTS = 9
 CANDIDATES = ("rust", "python")
 BLOCKS = 5
 SECONDS = 7200
-# The ledger's entries, which the operator caches, and the allocator's slack.
+# The ledger's entries, which the operator caches, and memory that the allocator keeps.
 GROWTH_MIB = 8
 
 
-# As long a ledger as a spec with five times as many blocks leaves.
+# The ledger becomes as long as with five times as many blocks.
 LONGER = 5
 
 
@@ -56,7 +56,7 @@ def test_each_point_has_both_candidates_and_their_comparison(swept: Swept) -> No
     assert sorted(comparison["point"] for comparison in status["comparisons"]) == sorted(points)
 
 
-def test_every_trials_figures_are_the_oracles(swept: Swept) -> None:
+def test_every_trials_figures_agree_with_the_oracle(swept: Swept) -> None:
     measured = [trial for trial in swept.trials if outcome(trial) == "Measured"]
     assert len(measured) >= POINTS * len(CANDIDATES) * BLOCKS
     assert disagreements(swept.session, swept.session.record(), measured) == []
@@ -76,7 +76,7 @@ def test_the_operators_memory_stays_flat(swept: Swept) -> None:
 
 
 def lengthen(benchmark: Object, trials: list[Object]) -> str:
-    """A copy of the benchmark that rests, with each of its entries several times; returns its name."""
+    """Creates a suspended copy of the benchmark with several copies of each entry. Returns its name."""
     namespace, name = benchmark["metadata"]["namespace"], "longer"
     copy = {key: benchmark[key] for key in ("apiVersion", "kind")}
     copy |= {
@@ -92,7 +92,7 @@ def lengthen(benchmark: Object, trials: list[Object]) -> str:
     items = []
     for attempt in range(1, LONGER + 1):
         for trial in json.loads(text):
-            # The garbage collector looks for owners by name too.
+            # The garbage collector compares the owner's name too.
             owner = trial["metadata"]["ownerReferences"][0] | {"name": name}
             trial["metadata"] = {
                 "namespace": namespace,
@@ -104,7 +104,7 @@ def lengthen(benchmark: Object, trials: list[Object]) -> str:
     entries = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     kubectl("create", "-f", "-", "--validate=false", stdin=entries, timeout=300)
     kubectl("replace", "--subresource=status", "--validate=false", "-f", "-", stdin=entries, timeout=300)
-    # Last, for until then the operator does not see them: one without an outcome it would call abandoned.
+    # Last, because the operator sees entries by their label. It would end an entry without an outcome.
     labels = [f"{key}={value}" for key, value in json.loads(text)[0]["metadata"]["labels"].items()]
     unseen = f"!{labels[0].partition('=')[0]}"
     kubectl("label", "fbt", "-n", namespace, "-l", unseen, *labels, timeout=300)
@@ -114,10 +114,19 @@ def lengthen(benchmark: Object, trials: list[Object]) -> str:
 def test_a_longer_ledger_takes_no_more_memory(swept: Swept) -> None:
     (before,) = swept.session.memory.resident_kib("operator").values()
     name = lengthen(swept.benchmark, swept.trials)
+
+    def verdict() -> str:
+        return str(get("fb", name, "-n", NAMESPACE)["status"].get("verdict", ""))
+
+    def is_up() -> bool:
+        return bool(swept.session.memory.resident_kib("operator"))
+
+    assert waiting.until(verdict, 60, f"the verdict of {name}") == swept.benchmark["status"]["verdict"]
     for look in range(10):
+        # Each change makes the operator read the whole ledger, if the changes do not come together.
         kubectl("annotate", "--overwrite", "fb", name, "-n", NAMESPACE, f"look={look}")
-        time.sleep(1)
-    assert get("fb", name, "-n", NAMESPACE)["status"]["verdict"] == swept.benchmark["status"]["verdict"]
+        waiting.hold(1, is_up, "the operator's process")
+    assert verdict() == swept.benchmark["status"]["verdict"]
     (after,) = swept.session.memory.resident_kib("operator").values()
     entries = LONGER * len(swept.trials)
     say(f"operator: {before / 1024:.1f} MiB, and {after / 1024:.1f} MiB with {entries} entries to look at")

@@ -1,11 +1,11 @@
-"""A namespace without room: the run waits and says why. A pod with a copied label delays nobody."""
+"""A run waits in a namespace without room and reports why. A pod with a copied label delays no benchmark."""
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
 
+import waiting
 from benchmarks import FORTIO, FORTIO_ARGS, Benchmark, spec
 from conftest import remove_namespaces
 from kube import Object, conditions, get, kubectl
@@ -23,14 +23,14 @@ CROWDED = Benchmark(
         deadline="15m",
     ),
 )
-# No pod fits at first.
+# At first no pod may be created.
 QUOTA = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
     "metadata": {"name": "small"},
     "spec": {"hard": {"pods": "0", "requests.cpu": "1"}},
 }
-# A Deployment of somebody else, with the label of a benchmark that does not exist, for a node that does not.
+# A foreign Deployment with the label of a benchmark that does not exist. Its pods fit on no node.
 LABELS = {"frugality.dev/benchmark-uid": "00000000-0000-4000-8000-000000000000"}
 STRAY = {
     "apiVersion": "apps/v1",
@@ -64,26 +64,29 @@ def crowded() -> Iterator[None]:
 
 
 def until(reasons: set[str], seconds: float) -> Object:
-    """The condition Complete once it has one of these reasons."""
-    end = time.monotonic() + seconds
-    while True:
-        benchmark = get("fb", CROWDED.name, "-n", NAMESPACE)
-        complete = conditions(benchmark).get("Complete", {})
-        if complete.get("reason") in reasons:
-            return complete
-        assert time.monotonic() < end, complete
-        time.sleep(1)
+    """Waits until the condition Complete has one of these reasons, and returns the condition."""
+    seen: Object = {}
+
+    def found() -> Object | None:
+        nonlocal seen
+        seen = conditions(get("fb", CROWDED.name, "-n", NAMESPACE)).get("Complete", {})
+        return seen if seen.get("reason") in reasons else None
+
+    try:
+        return waiting.until(found, seconds, f"the reason {', '.join(sorted(reasons))}", every=1)
+    except waiting.NotSeenError as error:
+        raise AssertionError(f"{error}; last seen: {seen}") from error
 
 
-def test_without_room_for_its_pods_a_run_waits_and_says_so(crowded: None) -> None:
+def test_a_run_without_room_for_its_pods_waits_and_names_the_quota(crowded: None) -> None:
     complete = until({"QuotaExceeded"}, 300)
     assert complete["status"] == "False"
     assert "exceeded quota: small" in complete["message"], complete
 
 
-def test_once_there_is_room_it_goes_on_and_ends(crowded: None) -> None:
+def test_a_run_with_room_again_continues_to_its_end(crowded: None) -> None:
     room = json.dumps({"spec": {"hard": {"pods": "10"}}})
     kubectl("patch", "resourcequota", "small", "-n", NAMESPACE, "--type=merge", "-p", room)
-    # One block is measured, and five are the least that is reported.
+    # Only one block is measured, and figures need five.
     complete = until({"TooFewBlocks"}, 600)
     assert complete["status"] == "True"

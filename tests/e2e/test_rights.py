@@ -1,4 +1,4 @@
-"""Who may do what: the operator no more than it needs, nobody else with the ledger."""
+"""Rights: the operator has only the rights that it needs, and only the operator writes the ledger."""
 
 import json
 
@@ -11,6 +11,7 @@ from session import Session
 
 OPERATOR = f"system:serviceaccount:{OPERATOR_NAMESPACE}:frugality-operator"
 EDITOR = "e2e-editor"
+on_ledger = pytest.mark.benchmarks(LONG)
 
 
 def may(user: str, *what: str) -> bool:
@@ -48,19 +49,19 @@ def test_operator_may_not(what: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("verb", ["update", "delete"])
-def test_operator_locks_nodes_in_its_own_namespace_alone(verb: str) -> None:
+def test_operator_may_write_leases_in_its_own_namespace_only(verb: str) -> None:
     assert may(OPERATOR, verb, "leases.coordination.k8s.io", "-n", OPERATOR_NAMESPACE)
     assert not may(OPERATOR, verb, "leases.coordination.k8s.io", "-n", "kube-system")
 
 
-def test_operator_sees_the_meter_s_daemonset_and_no_other() -> None:
+def test_operator_may_get_the_meters_daemonset_only() -> None:
     assert may(OPERATOR, "get", "daemonsets.apps/frugality-meter", "-n", OPERATOR_NAMESPACE)
     assert not may(OPERATOR, "get", "daemonsets.apps/another", "-n", OPERATOR_NAMESPACE)
     assert not may(OPERATOR, "list", "daemonsets.apps", "-n", OPERATOR_NAMESPACE)
     assert not may(OPERATOR, "get", "daemonsets.apps/frugality-meter", "-n", "kube-system")
 
 
-def test_the_question_can_be_answered_with_yes() -> None:
+def test_can_i_also_answers_yes() -> None:
     assert may(OPERATOR, "create", "jobs.batch", "-A")
     # For spec.ttlAfterFinished.
     assert may(OPERATOR, "delete", "frugalitybenchmarks.frugality.dev", "-A")
@@ -69,7 +70,7 @@ def test_the_question_can_be_answered_with_yes() -> None:
 
 @pytest.fixture(scope="module")
 def trial(session: Session) -> str:
-    """A measured entry of the ledger, and a user with the cluster's own edit role beside it."""
+    """The name of a measured entry of the ledger. A user has the cluster's edit role in its namespace."""
     binding = (
         "create",
         "rolebinding",
@@ -95,17 +96,20 @@ def patch(trial: str, change: object, *how: str) -> str:
     return result.stderr
 
 
+@on_ledger
 def test_editor_may_benchmark_and_read_the_ledger(trial: str) -> None:
     assert may(EDITOR, "create", "frugalitybenchmarks.frugality.dev", "-n", LONG.namespace)
     assert trial in kubectl("get", "fbt", "-n", LONG.namespace, f"--as={EDITOR}").stdout
 
 
+@on_ledger
 @pytest.mark.parametrize("how", [(), ("--subresource=status",)], ids=["spec", "status"])
 def test_editor_may_not_write_the_ledger(trial: str, how: tuple[str, ...]) -> None:
     change = {"spec": {"candidate": "forged"}, "status": {"message": "forged"}}
     assert "(Forbidden)" in patch(trial, change, f"--as={EDITOR}", *how)
 
 
+@on_ledger
 def test_editor_may_not_delete_the_ledger_nor_write_a_verdict(trial: str) -> None:
     deleted = kubectl("delete", "fbt", trial, "-n", LONG.namespace, f"--as={EDITOR}", check=False)
     assert "(Forbidden)" in deleted.stderr
@@ -118,6 +122,7 @@ def test_editor_may_not_delete_the_ledger_nor_write_a_verdict(trial: str) -> Non
     assert "(Forbidden)" in patched.stderr
 
 
-def test_not_even_an_administrator_rewrites_an_entry(trial: str) -> None:
+@on_ledger
+def test_an_administrator_cannot_rewrite_an_entry(trial: str) -> None:
     assert "can't be rewritten" in patch(trial, {"spec": {"candidate": "forged"}})
     assert "can't be rewritten" in patch(trial, {"status": {"message": "forged"}}, "--subresource=status")

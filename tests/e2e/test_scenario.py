@@ -1,4 +1,4 @@
-"""A script instead of a request: its cycles are what is counted, and a cluster's members find each other."""
+"""A script instead of a request: the operator counts cycles. The members of the cluster find each other."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from kube import Object, get
 from session import Session
 
 TURN_SECONDS = 600
+scripted = pytest.mark.benchmarks(SCRIPTED)
 MEMBERS = 2
 
 
@@ -18,13 +19,14 @@ def measured(session: Session) -> Object:
     return trial
 
 
-def test_cycles_are_counted_and_what_failed_in_them(session: Session) -> None:
+@scripted
+def test_cycles_and_their_failed_checks_are_counted(session: Session) -> None:
     status = measured(session)["status"]
     figures, k6 = status["requests"], status["k6"]
     assert figures["successes"] > 100
     assert figures["requests"] == figures["successes"] + figures["errors"]
     assert figures["requestsPerCycle"] == pytest.approx(2, rel=0.02)
-    # By the script's own count every tenth cycle of an agent fails.
+    # The script lets every tenth cycle of an agent fail.
     assert figures["errorRate"] == pytest.approx(0.1, abs=0.02)
     assert k6["checks"]["is no tenth"]["failed"] == pytest.approx(figures["errors"], abs=4)
     assert k6["checks"]["was created"]["failed"] == 0
@@ -33,7 +35,8 @@ def test_cycles_are_counted_and_what_failed_in_them(session: Session) -> None:
     assert "fortio" not in status
 
 
-def test_both_members_of_the_cluster_were_asked(session: Session) -> None:
+@scripted
+def test_both_members_of_the_cluster_served_requests(session: Session) -> None:
     trial = measured(session)
     pods = trial["status"]["candidatePods"]
     assert len(pods) == MEMBERS
@@ -42,11 +45,13 @@ def test_both_members_of_the_cluster_were_asked(session: Session) -> None:
     assert min(seconds) > 0.2 * max(seconds) > 0, seconds
 
 
-def test_its_figures_are_the_oracles(session: Session) -> None:
+@scripted
+def test_its_figures_agree_with_the_oracle(session: Session) -> None:
     assert disagreements(session, session.record(), [measured(session)]) == []
 
 
-def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+@scripted
+def test_only_the_ledger_is_left(session: Session) -> None:
     measured(session)
 
     def left() -> list[str]:
@@ -57,7 +62,8 @@ def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
     session.observer.until(lambda: not left(), 60, "the end of the cluster")
 
 
-def test_a_script_that_cannot_run_says_why(session: Session) -> None:
+@pytest.mark.benchmarks(UNREADABLE_SCRIPT)
+def test_a_script_that_cannot_run_is_reported(session: Session) -> None:
     benchmark = session.ended(UNREADABLE_SCRIPT.key, TURN_SECONDS)
     message = assert_ended(benchmark, "Error", "ScriptFailed")
     assert "options set vus, which is the benchmark's to say" in message

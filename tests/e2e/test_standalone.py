@@ -1,5 +1,7 @@
-"""A database that the operator runs itself is measured like CloudNativePG's, and leaves as little behind,
-though the operator was killed six times meanwhile."""
+"""A database that the operator runs itself is measured like a database of CloudNativePG.
+
+Only the ledger is left of it, although the operator is killed six times during the run.
+"""
 
 import pytest
 
@@ -9,6 +11,7 @@ from evidence import PodSpan
 from kube import Object, get
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(STANDALONE)
 TURN_SECONDS = 600
 
 
@@ -29,7 +32,7 @@ def databases(session: Session) -> dict[str, PodSpan]:
     }
 
 
-def test_it_is_one_pod_that_is_measured(session: Session) -> None:
+def test_the_database_is_one_measured_pod(session: Session) -> None:
     status = measured(session)["status"]
     ((uid, span),) = databases(session).items()
     assert status["databasePods"] == [uid]
@@ -40,11 +43,11 @@ def test_it_is_one_pod_that_is_measured(session: Session) -> None:
     assert status["energy"]["attributed"]["databaseJoules"] > 0
 
 
-def test_its_figures_are_the_oracles(session: Session) -> None:
+def test_its_figures_agree_with_the_oracle(session: Session) -> None:
     assert disagreements(session, session.record(), [measured(session)]) == []
 
 
-def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+def test_only_the_ledger_is_left(session: Session) -> None:
     measured(session)
     kinds = "deployments,replicasets,services,jobs,pods,secrets,persistentvolumeclaims"
 

@@ -1,6 +1,6 @@
-"""A run that survives anything: every disturbance has its reason, and the figures are those of a quiet run.
+"""A run with every disturbance: each one has its reason, and the figures agree with a quiet run.
 
-Not among the tests of every day, for it takes half an hour: ``make survival``.
+Not part of the default suite, because it takes half an hour: ``make survival``.
 """
 
 import math
@@ -70,14 +70,14 @@ def test_every_disturbance_has_its_reason(survival: Survival) -> None:
     assert wrong == []
 
 
-def test_only_what_was_disturbed_is_void(survival: Survival) -> None:
+def test_only_disturbed_attempts_are_void(survival: Survival) -> None:
     disturbed = {done.trial for done in survival.done}
     trials = survival.session.observer.trials_of(DISTURBED.key)
     void = {t["metadata"]["name"]: t["status"]["reason"] for t in trials if outcome(t) == "Void"}
     assert {name: reason for name, reason in void.items() if name not in disturbed} == {}
 
 
-def test_every_measured_figure_is_the_oracles(survival: Survival) -> None:
+def test_every_measured_figure_agrees_with_the_oracle(survival: Survival) -> None:
     session = survival.session
     trials = [t for key in (QUIET.key, DISTURBED.key) for t in session.observer.trials_of(key)]
     measured = [trial for trial in trials if outcome(trial) == "Measured"]
@@ -85,7 +85,7 @@ def test_every_measured_figure_is_the_oracles(survival: Survival) -> None:
     assert disagreements(session, session.record(), measured) == []
 
 
-def test_the_figure_is_that_of_the_quiet_run(survival: Survival) -> None:
+def test_the_figure_agrees_with_the_quiet_run(survival: Survival) -> None:
     def figure(benchmark: Object) -> Object:
         return benchmark["status"]["results"][0]["grossJoulesPerRequest"]
 

@@ -1,11 +1,10 @@
-"""How the suite reads kubectl, and whether its stand-ins are what they stand for. Needs no cluster."""
+"""How the suite reads kubectl, and whether its stand-ins behave like the originals. Needs no cluster."""
 
 import http.client
 import json
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import kube
+import scenarios
 import stand_in_kepler
 import stand_in_plug
+import waiting
 from oracle import Cgroup
 
 FB = """NAME             VERDICT   WINNER   RATIO                 J/REQ   TRIALS   AGE
@@ -23,12 +24,27 @@ other                                                             0/2      1s
 """
 
 
-def test_a_table_has_cells_with_spaces_and_blank_ones() -> None:
+def test_a_table_may_have_blank_cells_and_cells_with_spaces() -> None:
     first, second = kube.table(FB)
     assert first["RATIO"] == "0.38 [0.36–0.40]"
     assert (first["J/REQ"], first["TRIALS"], first["AGE"]) == ("", "10/10", "9m")
     assert (second["NAME"], second["VERDICT"], second["TRIALS"]) == ("other", "", "0/2")
     assert kube.table("No resources found\n") == []
+
+
+def test_owners_are_found_over_several_steps() -> None:
+    def resource(kind: str, uid: str, *owned_by: str) -> kube.Object:
+        references = [{"uid": owner} for owner in owned_by]
+        return {"kind": kind, "metadata": {"name": "it", "uid": uid, "ownerReferences": references}}
+
+    pod = resource("Pod", "3", "2", "gone")
+    listed = [resource("Deployment", "1"), resource("ReplicaSet", "2", "1"), pod]
+    by_uid = {each["metadata"]["uid"]: each for each in listed}
+    assert [scenarios.name_of(owner) for owner in scenarios.owners(pod, by_uid)] == [
+        "ReplicaSet/it",
+        "Deployment/it",
+    ]
+    assert scenarios.owners({"kind": "Endpoints", "metadata": {"name": "it"}}, by_uid) == []
 
 
 # ---- the stand-in for Kepler ---------------------------------------------------------------------
@@ -38,7 +54,7 @@ POD = "bed27566-8352-495a-8672-08132c7957e6"
 
 
 class MadeUpNode:
-    """A node with one pod that uses half of what the node does, in the place of its cgroup."""
+    """Replaces a node's cgroup. The node has one pod, which uses half of the node's CPU time."""
 
     def __init__(self) -> None:
         self.nanoseconds_used = 0
@@ -58,7 +74,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 class Fed:
-    """A stand-in whose zone and node a test moves on."""
+    """A stand-in whose zone and node a test advances."""
 
     def __init__(self, tree: Path) -> None:
         self.node = MadeUpNode()
@@ -68,7 +84,7 @@ class Fed:
         self.kepler = stand_in_kepler.Kepler(*arguments, clock=lambda: self.now)
 
     def after(self, microjoules: int, cpu_seconds: float) -> str:
-        """What is served half a second and a little later."""
+        """The answer a little more than half a second later."""
         self.now += 0.625
         self.counter.write_text(f"{int(self.counter.read_text()) + microjoules}\n")
         self.node.nanoseconds_used += int(cpu_seconds * 1e9)
@@ -94,7 +110,7 @@ def value(page: str, name: str) -> float:
     return float(found)
 
 
-def test_the_stand_in_serves_series_as_a_real_kepler_does(fed: Fed) -> None:
+def test_the_stand_in_serves_the_series_of_a_real_kepler(fed: Fed) -> None:
     page = fed.after(1_000_000, 0.1)
     ours = shape(page)
     assert len(REAL_KEPLER) == 9
@@ -106,15 +122,16 @@ def test_the_stand_in_serves_series_as_a_real_kepler_does(fed: Fed) -> None:
     assert f'pod_id="{POD}",pod_name="echo",pod_namespace="default"' in page
 
 
-def test_the_stand_in_has_kepler_s_traps(fed: Fed) -> None:
+def test_the_stand_in_repeats_keplers_peculiarities(fed: Fed) -> None:
     fed.after(2_000_000, 0.25)
     page = fed.after(2_000_000, 0.25)
     assert value(page, "kepler_node_cpu_joules_total") == 104.0
     assert page == fed.kepler.page(), "an answer within the staleness is the same"
     before = value(page, "kepler_pod_cpu_joules_total")
-    # 2 J, by the CPU use of the interval before, 0.25 s of 0.625 s; half of it was the pod's.
+    # 2 J times the CPU use of the previous interval, 0.25 s of 0.625 s. Half of this is the pod's.
     assert before == pytest.approx(2 * 0.4 * 0.5)
-    # A zone that stands still takes the pods' counters with it; one that falls is taken for a wrap.
+    # If the zone's counter does not change, the pods' counters begin at 0. If it falls, Kepler assumes a
+    # wrap.
     assert value(fed.after(0, 0.25), "kepler_pod_cpu_joules_total") == 0
     assert value(fed.after(-1_000_000, 0.25), "kepler_node_cpu_active_joules_total") > 1e10
 
@@ -122,7 +139,7 @@ def test_the_stand_in_has_kepler_s_traps(fed: Fed) -> None:
 # ---- the stand-in for a plug ---------------------------------------------------------------------
 
 
-def test_the_plug_shows_what_the_node_s_cpu_time_costs(tmp_path: Path) -> None:
+def test_the_plug_shows_the_energy_of_the_nodes_cpu_time(tmp_path: Path) -> None:
     counter, mode = tmp_path / "cgroup/cpuacct/node/cpuacct.usage", tmp_path / "mode"
     counter.parent.mkdir(parents=True)
     counter.write_text("0\n")
@@ -146,9 +163,12 @@ def test_the_plug_shows_what_the_node_s_cpu_time_costs(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, stand_in_plug.__file__, "--cgroup", "/", *arguments])
     url = f"http://127.0.0.1:28291{stand_in_plug.PATH}"
     try:
-        while (shown := answer_of(url)) is None:
-            assert process.poll() is None
-            time.sleep(0.1)
+
+        def shown_by_plug() -> kube.Object | None:
+            assert process.poll() is None, "the stand-in has ended"
+            return answer_of(url)
+
+        shown = waiting.until(shown_by_plug, 30, "the plug's answer", every=0.1)
         assert shown["apower"] >= 2
         mode.write_text("silent")
         assert answer_of(url) is None
@@ -158,7 +178,7 @@ def test_the_plug_shows_what_the_node_s_cpu_time_costs(tmp_path: Path) -> None:
 
 
 def answer_of(url: str) -> kube.Object | None:
-    """The JSON there, or nothing where nobody answers."""
+    """The JSON at this address. ``None`` if there is no answer."""
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:
             return json.load(answer)

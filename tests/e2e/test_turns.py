@@ -1,15 +1,18 @@
-"""A node works for one benchmark at a time, whatever its namespace; all get their turn, by age."""
+"""A node runs one benchmark at a time, across all namespaces. All get their turn in creation order."""
 
 from itertools import combinations
+
+import pytest
 
 from benchmarks import ANSWERS_500, DELETED, KILLED, LONG, NO_DATABASE, QUEUE
 from checks import outcome
 from evidence import say
 from kube import get
 from scenarios import OPERATOR_NAMESPACE
-from session import Session
+from session import LONG_RUN_SECONDS, Session
 
-# From the queue before it to its own end.
+pytestmark = pytest.mark.benchmarks(*QUEUE)
+# From the end of the previous benchmark to the benchmark's own end.
 TURN_SECONDS = 600
 
 
@@ -17,13 +20,13 @@ def test_benchmarks_of_several_namespaces_all_end(session: Session) -> None:
     assert 2 < len({benchmark.namespace for benchmark in QUEUE}) < len(QUEUE)
     measured = (LONG, KILLED, ANSWERS_500)
     for benchmark in measured:
-        session.ended(benchmark.key, TURN_SECONDS)
+        session.ended(benchmark.key, LONG_RUN_SECONDS if benchmark is LONG else TURN_SECONDS)
         [*others, last] = map(outcome, session.observer.trials_of(benchmark.key))
         assert last == "Measured"
         assert set(others) <= {"Measured", "Void"}
 
 
-def test_first_come_first_served(session: Session) -> None:
+def test_benchmarks_begin_in_creation_order(session: Session) -> None:
     def begins() -> list[float]:
         return [
             min((m.at for m in session.observer.moments(b.key) if m.reason not in waiting), default=0.0)
@@ -37,7 +40,7 @@ def test_first_come_first_served(session: Session) -> None:
     assert begins() == sorted(begins())
 
 
-def test_who_waits_says_for_whom_and_for_which_node(session: Session) -> None:
+def test_a_waiting_benchmark_names_the_benchmark_and_the_node(session: Session) -> None:
     messages = {m.message for m in session.observer.moments(NO_DATABASE.key) if m.reason == "Queued"}
     for other in [b for b in QUEUE if b is not NO_DATABASE]:
         said = [text for text in messages if text.startswith(f"waits for {other.key}: node ")]
@@ -50,12 +53,13 @@ def test_no_two_attempts_of_the_session_overlap_on_a_node(session: Session) -> N
         for trial in session.observer.trials_of(benchmark.key):
             spec, status = trial["spec"], trial.get("status", {})
             if "idleBefore" in status:
-                # A void attempt has no second baseline; its first one is in nobody else's span all the same.
+                # A void attempt has no second baseline. Its first baseline must still overlap with no other
+                # attempt.
                 last = status.get("idleAfter", status["idleBefore"])
                 begin, end = status["idleBefore"]["startUnixSeconds"], last["endUnixSeconds"]
                 nodes = {spec["measuredNode"], spec["injectorNode"]}
                 spans.append((begin, end, trial["metadata"]["name"], nodes))
-    # Ten of the long run, three of the one whose operator is killed, and one of the server that fails.
+    # Ten of the long run, three of the run whose operator is killed, and one of the server that fails.
     assert len(spans) >= 14
     ordered = sorted(spans, key=lambda span: span[:3])
     overlapping = [(a, b) for a, b in combinations(ordered, 2) if b[0] < a[1] and a[3] & b[3]]
@@ -66,7 +70,7 @@ def test_no_pods_of_two_benchmarks_ran_on_a_node_at_the_same_time(session: Sessi
     observer = session.observer
     observer.until(lambda: all(span.end for span in observer.spans.values()), 60, "the end of all pods")
     spans = list(observer.spans.values())
-    # All but the three whose images can't be had or can't be run, and perhaps the one that crashes at once.
+    # All but the three whose images can't be pulled or run, and perhaps the one that crashes at once.
     assert len({span.benchmark for span in spans}) >= len(QUEUE) - 4
     assert all(span.node for span in spans)
     overlapping = [

@@ -1,15 +1,18 @@
-"""The chart removed, an older one in its place, and upgraded: what users have stays. One story, each test
-goes on where the one before ended; the last of all, for the operator is away meanwhile."""
+"""The chart is removed, an older version is installed and then upgraded. Users' objects remain.
+
+Each test continues from the state that the previous one left. The module is the last one, because it removes
+the operator for a time.
+"""
 
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
+import waiting
 from benchmarks import Benchmark, spec
 from conftest import remove_namespaces
 from kube import LAB, ROOT, Object, get, kubectl
@@ -20,11 +23,11 @@ RELEASE = "frugality"
 NAMESPACE = "e2e-upgrade"
 DEFINITIONS = ("frugalitybenchmarks.frugality.dev", "frugalitytrials.frugality.dev")
 PREVIOUS = "0.0.9"
-# What the definition of the previous version does not know: a field of spec.request, which no rule names.
+# A field of spec.request that the previous version's definition does not have. No rule names it.
 NEW_FIELD = "responsesMayDiffer"
-# What the previous version did not have: benchmarks might have named any image.
+# A template that the previous version did not have. Without it benchmarks may name any image.
 NEW_TEMPLATE = "database-images.yaml"
-# No node has the label: the benchmark never gets a turn.
+# No node has the label, so the benchmark never gets a turn.
 OLD = Benchmark(
     NAMESPACE,
     "old",
@@ -51,7 +54,7 @@ def helm(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str
 
 @pytest.fixture(scope="module")
 def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A file with what the suite's release was installed with. The release is as it was at the end."""
+    """A file with the values of the installed release. At the end the release is restored."""
     file = tmp_path_factory.mktemp("values") / "values.json"
     file.write_text(helm("get", "values", RELEASE, "-o", "json").stdout)
     remove_namespaces([NAMESPACE], wait=True)
@@ -65,7 +68,7 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def previous(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """This chart as an earlier version of it."""
+    """A copy of this chart as an earlier version."""
     chart = tmp_path_factory.mktemp("previous") / CHART.name
     shutil.copytree(CHART, chart)
     about = yaml.safe_load((chart / "Chart.yaml").read_text())
@@ -84,7 +87,7 @@ def known_fields(definition: Object) -> Object:
 
 
 def cluster() -> tuple[set[str], set[str]]:
-    """UIDs of all definitions, benchmarks and entries of the ledger; labels of the definitions' chart."""
+    """UIDs of all definitions, benchmarks and ledger entries, and the chart's label of the definitions."""
     definitions = get("crd", *DEFINITIONS)["items"]
     objects = [*definitions, *get("fb", "-A")["items"], *get("fbt", "-A")["items"]]
     versions = {d["metadata"]["labels"]["helm.sh/chart"] for d in definitions}
@@ -92,13 +95,19 @@ def cluster() -> tuple[set[str], set[str]]:
 
 
 def assert_said_soon(words: str, *command: str, stdin: str | None = None) -> None:
-    """API servers use new definitions and policies within some seconds."""
-    for _ in range(20):
+    """Waits for an answer with these words. The API server needs seconds for new definitions and policies."""
+    said = ""
+
+    def is_said() -> bool:
+        nonlocal said
         result = kubectl(*command, "--dry-run=server", stdin=stdin, check=False)
-        if words in result.stdout + result.stderr:
-            return
-        time.sleep(0.5)
-    raise AssertionError(result.stdout + result.stderr)
+        said = result.stdout + result.stderr
+        return words in said
+
+    try:
+        waiting.until(is_said, 15, f"the answer {words!r}")
+    except waiting.NotSeenError as error:
+        raise AssertionError(f"{error}; last answer: {said}") from error
 
 
 def assert_new_field(words: str) -> None:
@@ -106,7 +115,7 @@ def assert_new_field(words: str) -> None:
     assert_said_soon(words, *create, stdin=json.dumps(USES_NEW_FIELD.manifest))
 
 
-def test_removed_it_leaves_definitions_benchmarks_and_ledger(values: str) -> None:
+def test_uninstall_keeps_definitions_benchmarks_and_ledger(values: str) -> None:
     before, _ = cluster()
     helm("uninstall", RELEASE, "--wait")
     assert cluster()[0] == before
@@ -115,8 +124,8 @@ def test_removed_it_leaves_definitions_benchmarks_and_ledger(values: str) -> Non
     assert "frugality" not in left
 
 
-def test_definitions_of_somebody_else_are_taken_over_only_when_asked_to(values: str, previous: str) -> None:
-    # As kubectl apply leaves them.
+def test_foreign_definitions_are_taken_over_only_on_request(values: str, previous: str) -> None:
+    # The state after kubectl apply.
     for name in DEFINITIONS:
         kubectl("annotate", "crd", name, "meta.helm.sh/release-name-", "meta.helm.sh/release-namespace-")
         kubectl("label", "crd", name, "app.kubernetes.io/managed-by-")
@@ -128,14 +137,14 @@ def test_definitions_of_somebody_else_are_taken_over_only_when_asked_to(values: 
     assert_new_field(f'unknown field "spec.request.{NEW_FIELD}"')
 
 
-def test_an_operator_newer_than_the_definitions_is_told_by_helm_test() -> None:
+def test_helm_test_reports_definitions_older_than_the_operator() -> None:
     failed = helm("test", RELEASE, check=False)
     assert failed.returncode != 0
     said = kubectl("logs", "-n", OPERATOR_NAMESPACE, "frugality-operator-test").stdout
     assert f"FrugalityBenchmark is older than this operator and lacks spec.request.{NEW_FIELD}" in said
 
 
-def test_upgraded_the_definitions_have_the_new_field_and_benchmarks_stay(values: str) -> None:
+def test_an_upgrade_adds_the_new_field_and_keeps_benchmarks(values: str) -> None:
     OLD.apply()
     before, _ = cluster()
     uid = operator_pod()
@@ -143,7 +152,7 @@ def test_upgraded_the_definitions_have_the_new_field_and_benchmarks_stay(values:
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
     assert cluster() == (before, {f"{CHART.name}-{version}"})
     assert_new_field("created (server dry run)")
-    # The images are the same: nothing restarts, and no attempt is void.
+    # The images are unchanged. Therefore nothing restarts, and no attempt is void.
     assert operator_pod() == uid
 
 
@@ -154,7 +163,7 @@ def operator_pod() -> str:
     return uid
 
 
-def test_a_benchmark_of_before_can_be_edited_though_its_image_is_no_longer_allowed() -> None:
+def test_an_older_benchmark_can_be_edited_although_its_image_is_not_allowed() -> None:
     patch = ("patch", "fb", OLD.name, "-n", NAMESPACE, "--type=merge", "-p")
     other = json.dumps({"spec": {"database": {"image": "example.com/other:15"}}})
     assert_said_soon("database.image must be of", *patch, other)

@@ -1,4 +1,4 @@
-"""A user with the chart's edit role runs benchmarks, and gains no other right by them."""
+"""A user with the chart's edit role runs benchmarks, and gains no other right through them."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from kube import Object, get, kubectl
 NAMESPACE = "e2e-users"
 AUTHOR, NOBODY = "author", "nobody"
 SECRET = "treasure"
-# No node has it: such a benchmark never gets a turn.
+# No node has this label, so a benchmark with it never gets a turn.
 NOWHERE = {"measuredNodeSelector": {"example.com/no-such-label": "yes"}}
 User = Callable[..., CompletedProcess[str]]
 ENTRY = {
@@ -35,8 +35,10 @@ def benchmark(name: str = "mine", **changes: object) -> Object:
 
 @pytest.fixture(scope="module")
 def namespace() -> Iterator[str]:
-    """A namespace with a Secret, a benchmark, an entry of a ledger, an author who is bound to the chart's
-    edit role, and somebody who is not."""
+    """A namespace with a Secret, a benchmark and a ledger entry.
+
+    One account is bound to the chart's edit role, another one is not.
+    """
     remove_namespaces([NAMESPACE], wait=True)
     kubectl("create", "namespace", NAMESPACE)
     kubectl("create", "secret", "generic", SECRET, "--from-literal=key=gold", "-n", NAMESPACE)
@@ -53,7 +55,7 @@ def namespace() -> Iterator[str]:
 
 
 def with_token(account: str, directory: Path) -> User:
-    """kubectl with an account's token and nothing of the administrator's."""
+    """kubectl with an account's token, without the administrator's certificate."""
     config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
     token = kubectl("create", "token", account, "-n", NAMESPACE).stdout.strip()
     config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
@@ -73,7 +75,7 @@ def author(namespace: str, tmp_path_factory: pytest.TempPathFactory) -> User:
 
 
 def create(user: User, manifest: Object, *how: str) -> str:
-    """What is said to it; it must be accepted."""
+    """Creates an object, which must be accepted. Returns the output."""
     result = user("create", "-f", "-", *how, stdin=json.dumps(manifest))
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -85,7 +87,7 @@ def refusal(user: User, manifest: Object, *how: str) -> str:
     return result.stderr
 
 
-# ---- what the role gives -------------------------------------------------------------------------
+# ---- the role's rights ---------------------------------------------------------------------------
 
 
 def test_the_token_is_the_authors(author: User) -> None:
@@ -105,7 +107,7 @@ def test_an_author_creates_changes_reads_and_deletes_benchmarks(author: User) ->
 
 
 def rights(user: User) -> set[tuple[str, str, str]]:
-    """All that an account may do in the namespace, as the API server says."""
+    """All rights of an account in the namespace, by the API server."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
@@ -122,9 +124,7 @@ def rights(user: User) -> set[tuple[str, str, str]]:
     }
 
 
-def test_the_role_gives_benchmarks_and_the_sight_of_the_ledger_and_nothing_else(
-    author: User, tmp_path: Path
-) -> None:
+def test_the_role_allows_benchmarks_and_reading_the_ledger_only(author: User, tmp_path: Path) -> None:
     read = ("get", "list", "watch")
     write = ("create", "delete", "deletecollection", "patch", "update")
     expected = {("frugality.dev", "frugalitybenchmarks", verb) for verb in (*read, *write)}
@@ -170,12 +170,12 @@ def test_an_author_may_not(author: User, command: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("manifest", [POD, ENTRY], ids=["pod", "entry of the ledger"])
-def test_an_author_may_not_create_a(author: User, manifest: Object) -> None:
+def test_an_author_may_not_create(author: User, manifest: Object) -> None:
     result = author("create", "--validate=ignore", "-f", "-", stdin=json.dumps(manifest))
     assert FORBIDDEN in result.stderr, result.stdout + result.stderr
 
 
-# ---- what a benchmark can make its pods do -------------------------------------------------------
+# ---- fields that would give pods more rights -----------------------------------------------------
 
 HOST = {"name": "host", "hostPath": {"path": "/"}}
 SECRET_VOLUME = {"name": "secret", "secret": {"secretName": SECRET}}
@@ -233,7 +233,7 @@ def behind(more: Object) -> Object:
 
 
 def asking() -> Iterator[object]:
-    """Benchmarks that ask for more, each with the path of the field that it needs."""
+    """Benchmarks that ask for more rights, each with the path of its unknown field."""
     for field in CANDIDATE_FIELDS:
         name = next(iter(field))
         yield pytest.param(
@@ -258,8 +258,8 @@ def asking() -> Iterator[object]:
     )
 
 
-@pytest.mark.parametrize(("manifest", "path"), asking())
-def test_a_field_that_would_give_more_is_unknown(author: User, manifest: Object, path: str) -> None:
+@pytest.mark.parametrize(("manifest", "path"), list(asking()))
+def test_a_field_that_would_give_more_rights_is_unknown(author: User, manifest: Object, path: str) -> None:
     assert f'unknown field "{path}"' in refusal(author, manifest, "--validate=strict")
 
 
@@ -270,7 +270,7 @@ def fields(value: object) -> set[str]:
     return {name for inner in value for name in fields(inner)} if isinstance(value, list) else set()
 
 
-def test_fields_that_would_give_more_are_not_stored_even_where_nobody_asks(author: User) -> None:
+def test_fields_that_would_give_more_rights_are_never_stored(author: User) -> None:
     candidate = {name: value for field in CANDIDATE_FIELDS for name, value in field.items()}
     database = {name: value for field in DATABASE_FIELDS for name, value in field.items()}
     more = {name: value for field in SPEC_FIELDS for name, value in field.items()}
@@ -283,7 +283,7 @@ def test_fields_that_would_give_more_are_not_stored_even_where_nobody_asks(autho
     create(author, asked, "--validate=ignore")
     stored = json.loads(author("get", "fb", "greedy", "-o", "json").stdout)["spec"]
     assert author("delete", "fb", "greedy").returncode == 0
-    # As without them, defaults included.
+    # The same as without these fields, defaults included.
     create(
         author, benchmark("modest", candidates=[RUST | {"env": [LITERAL]} | behind({})], database=DATABASE)
     )
@@ -291,7 +291,7 @@ def test_fields_that_would_give_more_are_not_stored_even_where_nobody_asks(autho
     assert author("delete", "fb", "modest").returncode == 0
 
 
-def test_no_field_of_the_resource_names_what_a_pod_must_not_have() -> None:
+def test_no_field_of_the_resource_is_a_forbidden_feature_of_a_pod() -> None:
     [version] = get("crd", "frugalitybenchmarks.frugality.dev")["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     words = ("privileged", "host", "secret", "serviceaccount", "volume", "securitycontext", "valuefrom")
@@ -300,9 +300,10 @@ def test_no_field_of_the_resource_names_what_a_pod_must_not_have() -> None:
         for name in property_names(schema)
         if any(word in name.lower() for word in words) or name in ("envFrom", "podSpec")
     }
-    # Names of Secrets that the kubelet alone reads, to pull images.
+    # Names of Secrets. Only the kubelet reads them, to pull images.
     assert suspects <= {"imagePullSecrets"}
-    # Whoever chooses a candidate's image chooses what it runs. The database's image is not the author's to choose.
+    # The author chooses a candidate's image and therefore its command. The author can't choose the database's
+    # image.
     holders = {name for name, part in schema["properties"].items() if "command" in property_names(part)}
     assert holders == {"candidates"}
     assert "x-kubernetes-preserve-unknown-fields" not in fields(schema)
@@ -318,12 +319,12 @@ def property_names(schema: Object) -> set[str]:
 @pytest.mark.parametrize(
     "image", ["example.com/evil:15", "localhost/frugality/postgresql-evil:15", "ghcr.io/cloudnative-pgx/a:15"]
 )
-def test_the_databases_image_is_not_the_authors_choice(author: User, image: str) -> None:
+def test_other_images_of_the_database_are_refused(author: User, image: str) -> None:
     said = refusal(author, benchmark(database=DATABASE | {"image": image}))
     assert "database.image must be of" in said
     assert "database.allowedImages" in said
 
 
 @pytest.mark.parametrize("image", ["localhost/frugality/postgresql:15-1", "ghcr.io/cloudnative-pg/a:17"])
-def test_allowed_images_of_the_database_may_be_chosen(author: User, image: str) -> None:
+def test_allowed_images_of_the_database_are_accepted(author: User, image: str) -> None:
     create(author, benchmark(database=DATABASE | {"image": image}), "--dry-run=server")

@@ -1,4 +1,6 @@
-"""While another benchmark is measured: who waits says so, and what can't be is refused without a turn."""
+"""While a benchmark is measured, another one reports its wait. Impossible ones are refused without a turn."""
+
+import pytest
 
 from benchmarks import DELETED, LONG, MODELLED, NO_INJECTOR
 from checks import RUNNING, assert_ended, assert_no_number, kstatus
@@ -6,7 +8,8 @@ from evidence import Moment
 from session import Session
 
 
-def test_the_others_say_that_they_queue_and_for_whom(session: Session) -> None:
+@pytest.mark.benchmarks(LONG, DELETED)
+def test_a_queued_benchmark_names_the_benchmark_before_it(session: Session) -> None:
     def queued() -> list[Moment]:
         moments = session.observer.moments(DELETED.key)
         return [m for m in moments if m.reason == "Queued" and f"waits for {LONG.key}" in m.message]
@@ -15,7 +18,8 @@ def test_the_others_say_that_they_queue_and_for_whom(session: Session) -> None:
     assert kstatus(moment.conditions) == RUNNING
 
 
-def test_without_a_node_for_the_injector_it_says_what_to_write(session: Session) -> None:
+@pytest.mark.benchmarks(NO_INJECTOR)
+def test_a_benchmark_without_injector_node_names_the_setting_to_write(session: Session) -> None:
     ended = session.ended(NO_INJECTOR.key, 120)
     message = assert_ended(ended, "Invalid", "NoInjectorNode")
     assert "example.com/no-such-label=yes" in message
@@ -23,7 +27,8 @@ def test_without_a_node_for_the_injector_it_says_what_to_write(session: Session)
     assert_no_number(ended)
 
 
-def test_modelled_power_gates_nothing_that_does_not_allow_it(session: Session) -> None:
+@pytest.mark.benchmarks(MODELLED)
+def test_modelled_power_decides_a_budget_only_if_the_spec_allows_it(session: Session) -> None:
     ended = session.ended(MODELLED.key, 120)
     message = assert_ended(ended, "Invalid", "ModelledPowerNotAllowed")
     assert "spec.energy.allowModelled: true" in message

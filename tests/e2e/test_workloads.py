@@ -1,4 +1,4 @@
-"""A candidate of several servers: all of them are measured, and each is told its part."""
+"""A candidate of several servers: all of them are measured, and the trial reports each server's part."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from checks import WITHIN_ONE_PERCENT, disagreements, outcome
 from kube import Object, get
 from session import Session
 
+pytestmark = pytest.mark.benchmarks(BALANCED)
 TURN_SECONDS = 600
 PODS = 3
 
@@ -18,7 +19,7 @@ def measured(session: Session) -> Object:
     return trial
 
 
-def test_every_request_goes_through_to_a_service(session: Session) -> None:
+def test_every_request_reaches_a_service(session: Session) -> None:
     status = measured(session)["status"]
     assert status["requests"]["errors"] == 0
     assert status["requests"]["successes"] > 1000
@@ -29,11 +30,11 @@ def test_every_request_goes_through_to_a_service(session: Session) -> None:
     assert set(status["images"]) >= {"server", "backend-service", "injector"}
 
 
-def test_its_figures_are_the_oracles(session: Session) -> None:
+def test_its_figures_agree_with_the_oracle(session: Session) -> None:
     assert disagreements(session, session.record(), [measured(session)]) == []
 
 
-def test_each_server_is_told_its_part(session: Session) -> None:
+def test_each_server_has_its_part(session: Session) -> None:
     status = measured(session)["status"]
     energy = status["energy"]
     front, back = energy["workloads"]
@@ -43,9 +44,9 @@ def test_each_server_is_told_its_part(session: Session) -> None:
     for part, whole in (("joules", "attributed"), ("cpuSeconds", "cpu")):
         name = {"joules": "candidateJoules", "cpuSeconds": "candidateSeconds"}[part]
         assert front[part] + back[part] == pytest.approx(energy[whole][name], rel=1e-9)
-        # A balancer passes on what two services share between them: neither works for nothing.
+        # The balancer passes all requests on to two services. All three have work.
         assert min(front[part], back[part]) > 0.05 * energy[whole][name]
-    # Both services were asked: one after the other, by the balancer, not by chance.
+    # Both services got requests. The balancer alternates between them.
     record = session.record()
     window = status["window"]
     seconds = [
@@ -55,7 +56,7 @@ def test_each_server_is_told_its_part(session: Session) -> None:
     assert max(seconds) < 1.5 * min(seconds), seconds
 
 
-def test_nothing_of_it_is_left_but_the_ledger(session: Session) -> None:
+def test_only_the_ledger_is_left(session: Session) -> None:
     measured(session)
 
     def left() -> list[str]:

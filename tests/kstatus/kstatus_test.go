@@ -1,4 +1,4 @@
-// Package kstatus asks kstatus' own code, which Flux and Helm use, about the states of a FrugalityBenchmark.
+// Package kstatus checks the states of a FrugalityBenchmark with the kstatus library, which Flux and Helm use.
 package kstatus
 
 import (
@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// What each state in states.json must be for kstatus. Only a Pass of this very generation opens a gate.
+// The status that kstatus must compute for each state in states.json. Only a Pass of the current generation
+// opens a gate.
 var expected = map[string]status.Status{
 	"created":             status.InProgressStatus,
 	"running":             status.InProgressStatus,
@@ -27,14 +28,14 @@ var expected = map[string]status.Status{
 	"re-run after a Pass": status.InProgressStatus,
 }
 
-// states.json is written from the operator's own code (operator/tests/kstatus.rs), which also checks it.
+// The operator's code writes and checks states.json (operator/tests/kstatus.rs).
 func states(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("states.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of apimachinery, for whole numbers must be such.
+	// apimachinery's json, because it decodes whole numbers as int64 instead of float64.
 	var states map[string]any
 	if err := json.Unmarshal(text, &states); err != nil {
 		t.Fatal(err)
@@ -55,11 +56,11 @@ func compute(t *testing.T, object map[string]any) *status.Result {
 	return result
 }
 
-func TestEachStateIsWhatKstatusShallMakeOfIt(t *testing.T) {
+func TestKstatusComputesTheExpectedStatus(t *testing.T) {
 	found := states(t)
 	for name := range found {
 		if _, known := expected[name]; !known {
-			t.Errorf("nothing is expected of %q", name)
+			t.Errorf("no expected status for %q", name)
 		}
 	}
 	for name, want := range expected {
@@ -74,8 +75,8 @@ func TestEachStateIsWhatKstatusShallMakeOfIt(t *testing.T) {
 	}
 }
 
-// Why the CRD gives every benchmark a status: without one, kstatus takes it for ready.
-func TestWithoutAStatusItWouldBeCurrent(t *testing.T) {
+// The reason why the CRD has a default status: kstatus considers an object without a status ready.
+func TestABenchmarkWithoutAStatusWouldBeCurrent(t *testing.T) {
 	object := states(t)["created"]
 	delete(object, "status")
 	if got := compute(t, object); got.Status != status.CurrentStatus {
@@ -83,7 +84,7 @@ func TestWithoutAStatusItWouldBeCurrent(t *testing.T) {
 	}
 }
 
-// The message of a gate that stays shut says why.
+// The message of a gate that stays closed gives the reason.
 func TestAFailureIsExplained(t *testing.T) {
 	for _, name := range []string{"Fail", "Reported", "Inconclusive", "Invalid", "Error"} {
 		if got := compute(t, states(t)[name]); got.Message == "" {

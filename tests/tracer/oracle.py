@@ -3,13 +3,13 @@
 
     frugality-tracer | python3 tests/tracer/oracle.py [--first]
 
-Standard library only, and no code, constant or file of the product: what a figure means is written
-here a second time, from the words of docs/measurement.md. Times are whole nanoseconds of true time,
-power is whole milliwatts, CPU use is whole nanoseconds a second, so that sums are exact.
+The oracle uses only the standard library, and no code, constant or file of the product. It implements each figure a
+second time, from the text of docs/measurement.md. Times are whole nanoseconds of true time, power is whole
+milliwatts, and CPU use is whole nanoseconds per second, so sums are exact.
 
-Exit code: 0 all as it should be (green), 1 a wrong figure or a wrong void (red), 2 no judgement.
-With --first, the first wrong figure ends it and is printed on one line, for a table; where there is
-none, the first wrong void.
+Exit code: 0 all claims are right (green), 1 a wrong figure or a wrong void (red), 2 no judgement.
+With --first, the oracle prints only the first wrong figure, on one line for a table, and stops. Without a wrong
+figure, it prints the first wrong void.
 """
 
 import json
@@ -18,16 +18,16 @@ from fractions import Fraction
 
 SECOND = 10**9
 
-# What the requests' figures and times may be off by: rounding of times near 2e9 s.
+# Relative tolerance of the figures of requests: rounding of times near 2e9 s.
 EXACT = 1e-6
-# Energy with the meter's own timestamps and steady power around a window's ends is exact but for
-# rounding; a tenth of a percent is a twentieth of the least thing that a mutant does.
+# Energy with the meter's own timestamps and steady power around a window's ends is exact except for rounding. A tenth
+# of a percent is a twentieth of the smallest error that a mutant causes.
 STAMPED = 0.001
-# Kepler's counters may be half a second older than their scrape, at either end of a window.
+# Kepler's counters may be half a second older than their scrape, at each end of a window.
 UNSTAMPED = 0.03
 UNSTAMPED_TIME = SECOND // 2
 
-# The void that is right in each kind of trouble.
+# The right void for each trouble.
 VOIDS_BY_TROUBLE = {
     "slow clock exchange": {"ClockOffsetUnknown"},
     "no scrapes": {"ReadingsInterrupted"},
@@ -37,18 +37,18 @@ VOIDS_BY_TROUBLE = {
 
 
 def overlap(act, window):
-    """For how long an act lasts within a window."""
+    """The time of an act within a window."""
     return max(0, min(act["to"], window[1]) - max(act["from"], window[0]))
 
 
 def joules(acts, window):
-    """Energy of the node: every act's power for as long as it lasts."""
+    """Energy of the node in a window: the sum of power times duration over all acts."""
     return Fraction(sum(act["milliwatts"] * overlap(act, window) for act in acts), 1000 * SECOND)
 
 
 def shared_joules(acts, window, pods, cpus):
-    """What pods are given: at any moment the share of the node's power that their CPU use is of all
-    CPUs (Kepler's formula for ever shorter intervals)."""
+    """Energy attributed to pods. At any moment they get the node's power times their share of all CPUs (Kepler's
+    formula in the limit of short intervals)."""
     times = {window[0], window[1]}
     for act in acts:
         times.update(t for t in (act["from"], act["to"]) if window[0] < t < window[1])
@@ -63,7 +63,7 @@ def shared_joules(acts, window, pods, cpus):
 
 
 def truth(case, trial):
-    """Every figure of a trial by its definition; None where there must be none."""
+    """Every figure of a trial by its definition. None if the product must not have the figure."""
     acts = case["acts"]
     sent, answered, latencies, codes, server_cpu, database_cpu = [], [], [], [], [], []
     for at, latency, code, server, database in trial["measured"]:
@@ -124,26 +124,26 @@ def truth(case, trial):
 
 
 def allowed(case, trial, name, true, figures):
-    """By how much a claim may differ from the truth."""
+    """The allowed difference between a claim and the true value."""
     if name in ("successes", "errors"):
         return 0
     if name in ("requests_per_second", "milliseconds_per_request"):
         return EXACT * abs(true)
     share = UNSTAMPED if case["meter"] == "kepler" else STAMPED
     if case["meter"] == "kepler" and name.startswith("idle_"):
-        # So much shorter or longer than a baseline may be what its counters are of.
+        # The interval of the counters may be this much shorter or longer than the baseline.
         share = Fraction(UNSTAMPED_TIME, trial["idle_length"])
-    if name == "net_joules_per_request":  # What is subtracted is off as well as what it is taken from.
+    if name == "net_joules_per_request":  # Relative to gross, because net is a difference of two inexact figures.
         true = figures["gross_joules_per_request"]
     return share * abs(true)
 
 
 def findings_of(case, trial):
-    """What is wrong with the claim of a trial."""
+    """The errors in the claim of a trial: claimed value, true value, remark."""
     claim = trial["claim"]
     may_be_void, may_be_measured = set(), True
     if case["meter"] == "frugality-meter" and case["interval_milliseconds"] > 1000:
-        # Its readings are older than the 5 s allowed, half of the time.
+        # Half of the time its readings are older than the limit of 5 s.
         may_be_void, may_be_measured = {"MeterStale"}, False
     if trial["is_troubled"]:
         may_be_void, may_be_measured = VOIDS_BY_TROUBLE[case["trouble"]], False
@@ -156,19 +156,19 @@ def findings_of(case, trial):
         yield "figures", "void " + " or ".join(sorted(may_be_void)), cause
         return
     claims, figures = claim["figures"], truth(case, trial)
-    # The figures that decide come first, so that the first finding says most.
+    # The figures that decide a verdict come first, because --first prints only one finding.
     for name in sorted(figures, key=lambda name: not name.endswith("joules_per_request")):
         claimed, true = claims[name], figures[name]
         if claimed is None and true is None:
             continue
         if claimed is None or true is None:
             yield f"{name} {claimed}", "none" if true is None else f"{float(true):.6g}", "one is missing"
-        # Not written as >, so that a claim that is no number is not let through.
+        # `not <=` instead of `>`, because a claim of NaN must be a finding.
         elif not abs(Fraction(claimed) - true) <= Fraction(allowed(case, trial, name, true, figures)):
             off = f"{100 * (claimed / float(true) - 1):+.3g} %" if true else "truth is 0"
             yield f"{name} {claimed:.6g}", f"{float(true):.6g}", off
     if case["meter"] == "kepler":
-        # The uncertainty that the product states must cover its own error.
+        # The product's stated uncertainty must cover its error.
         claimed, true = claims["node_joules"], float(figures["node_joules"])
         stated = claims["relative_uncertainty"]
         if not abs(claimed / true - 1) <= 2 * stated:
@@ -200,10 +200,10 @@ def main():
                     elif red <= 40:
                         print(f"{case['case']}, trial {number}: {claimed}, truth {true} ({remark})")
     except (ValueError, KeyError, TypeError) as error:
-        print(f"the bench's output cannot be judged: {error!r}", file=sys.stderr)
+        print(f"the oracle cannot read the bench's output: {error!r}", file=sys.stderr)
         return 2
     if not trials:
-        print("no case was run", file=sys.stderr)
+        print("the bench ran no case", file=sys.stderr)
         return 2
     if wrong_void:
         print(wrong_void)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The tracer bench's referee: works out verdicts from scripted trials, and cycles from k6's output.
+"""The tracer bench's referee: computes verdicts from scripted trials, and figures of cycles from k6's output.
 
     judge | python3 tests/tracer/referee.py [--first]
 
-Standard library only, and no code, constant or file of the product: what is claimed when is written here a second time,
-from the words of docs/measurement.md.
+The referee uses only the standard library, and no code, constant or file of the product. It implements the rules of
+claims a second time, from the text of docs/measurement.md.
 
-Exit code: 0 all as it should be (green), 1 a wrong figure (red), 2 no judgement. With --first, the first wrong figure
-ends it and is printed on one line, for a table.
+Exit code: 0 all claims are right (green), 1 a wrong figure (red), 2 no judgement. With --first, the referee prints
+only the first wrong figure, on one line for a table, and stops.
 """
 
 import json
@@ -15,10 +15,10 @@ import math
 import sys
 
 ERROR = 0.05
-# Levels of claims and of figures for looks at 10, 15 and 20 blocks, by simulation of 250,000 runs.
+# Levels of claims and of figures for looks at 10, 15 and 20 blocks, from a simulation of 250,000 runs.
 LOOK_LEVELS = {0.05: 0.0234, 0.05 * 6 / math.pi**2: 0.0137}
 LOOK_TOLERANCE = 0.0003
-# Figures of a status have as many digits.
+# Relative tolerance: figures in a status are rounded to this precision.
 CLOSE = 2e-6
 
 
@@ -78,7 +78,8 @@ def half_of(values, level):
 
 
 def correlation(blocks):
-    """Coefficient of blocks of trials (candidate, logarithm) in order, where von Neumann's ratio shows one."""
+    """The correlation coefficient of blocks of trials (candidate, logarithm) in time order. None if von Neumann's
+    ratio shows no correlation."""
     trials = [trial for block in blocks for trial in block]
     means = {}
     for name in {name for name, _ in trials}:
@@ -94,7 +95,7 @@ def correlation(blocks):
     if math.erfc(-z / math.sqrt(2)) / 2 >= 0.1:
         return None
     of_all = sum(a[1] * b[1] for a, b in pairs) / squares
-    # Neighbours in different blocks: the last of one and the first of the next.
+    # Neighbours in different blocks: the last trial of one block and the first of the next.
     own = [[(name, value - means[name]) for name, value in block] for block in blocks]
     count = len(blocks)
     of_blocks = sum(a[-1][1] * b[0][1] for a, b in zip(own, own[1:])) / (count - 1) / (squares / n)
@@ -120,7 +121,7 @@ def own_half(blocks, name, level):
 
 
 def blocks_of(case):
-    """The valid blocks in order, and what is wrong with the plan."""
+    """The valid blocks in order, and the errors in the plan."""
     by_block, wrong = {}, []
     order = []
     for attempt in case["attempts"]:
@@ -136,7 +137,7 @@ def blocks_of(case):
         if [trial["position"] for trial in trials] != list(range(1, len(trials) + 1)):
             wrong.append(("plan", f"positions of block {key[0]}"))
         if is_void:
-            # The void attempt is the last of its block, and the whole block follows once more.
+            # A void attempt must be the last of its block, and the whole block must follow again.
             follows = order[index + 1] if index + 1 < len(order) else None
             if not trials[-1]["void"] or follows != (key[0], key[1] + 1):
                 wrong.append(("repetition", f"after void block {key[0]}, attempt {key[1]}: {follows}"))
@@ -146,7 +147,7 @@ def blocks_of(case):
             valid.append(trials)
     if [trials[0]["block"] for trials in valid] != list(range(1, len(valid) + 1)):
         wrong.append(("repetition", "blocks are missing"))
-    # Every candidate has every place as often as every other, but for the rest of a square.
+    # Each candidate must have each place equally often. A difference below 1 is allowed, for an incomplete square.
     for name in case["entrants"]:
         for place in range(len(case["entrants"])):
             count = sum(trials[place]["candidate"] == name for trials in valid)
@@ -174,7 +175,7 @@ def verdict_findings(case):
     ):
         if not abs(claimed - true) <= tolerance:
             yield figure, claimed, true
-    if looks:  # With the levels themselves, which are known to fewer digits.
+    if looks:  # Use the claimed levels from here on, because LOOK_LEVELS has fewer digits.
         level, claim_level = (1 - claim["look"][name] for name in ("confidence", "claimConfidence"))
     if claim["tries"] != case["try"]:
         yield "tries", claim["tries"], case["try"]
@@ -250,7 +251,7 @@ def verdict_findings(case):
 
 
 def winner_after(case, blocks, claim_level):
-    """Whether two candidates are told apart after some blocks."""
+    """Whether the comparison of two candidates is decided after these blocks."""
     logs = [{t["candidate"]: math.log(t["joules"]) for t in block} for block in blocks]
     first, second = case["candidates"]
     pairs = [block[first] - block[second] for block in logs]
@@ -258,7 +259,7 @@ def winner_after(case, blocks, claim_level):
 
 
 def budget_findings(case, figures, ratio, spent):
-    """Limits by Holm's procedure: what is exceeded; met where the whole interval keeps to the limit."""
+    """Checks budgets. Holm's procedure finds exceeded limits. A limit is met if the whole interval is below it."""
     limits = []
     for budget in case["budgets"]:
         name = budget["candidate"]
@@ -352,10 +353,10 @@ def main():
                     return 1
                 print(f"{case['case']}: {figure} is {claimed}, truth {true}")
     except (ValueError, KeyError, TypeError, StopIteration) as error:
-        print(f"what the product says cannot be judged: {error!r}", file=sys.stderr)
+        print(f"the referee cannot read the product's output: {error!r}", file=sys.stderr)
         return 2
     if not cases:
-        print("no case was run", file=sys.stderr)
+        print("the bench ran no case", file=sys.stderr)
         return 2
     if not first_only:
         print(f"{cases} cases, {red} findings")

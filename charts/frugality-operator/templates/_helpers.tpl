@@ -1,4 +1,4 @@
-{{/* Labels of every object. Argument: dict "root" $ "name" the value of app.kubernetes.io/name. */}}
+{{/* Labels of every object. Argument: dict "root" $ "name" NAME, the value of app.kubernetes.io/name. */}}
 {{- define "frugality.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{ include "frugality.selectorLabels" . }}
@@ -7,7 +7,7 @@ app.kubernetes.io/part-of: frugality
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
-{{/* Labels that select pods; they never change. Same argument. */}}
+{{/* Labels that select pods. They never change. Same argument as frugality.labels. */}}
 {{- define "frugality.selectorLabels" -}}
 app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -18,7 +18,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{ printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion | toString) }}
 {{- end }}
 
-{{/* Requests and limits as JSON, every amount as a string. */}}
+{{/* Requests and limits as JSON, with every amount as a string. */}}
 {{- define "frugality.resources" -}}
 {{- $resources := dict }}
 {{- range $kind, $amounts := . }}
@@ -31,7 +31,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- toJson $resources }}
 {{- end }}
 
-{{/* What the restricted Pod Security Standard asks of a pod. */}}
+{{/* Pod settings that the restricted Pod Security Standard requires. */}}
 {{- define "frugality.restrictedPod" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -40,7 +40,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{/* What it asks of a container, and a root file system that nobody writes to. */}}
+{{/* Container settings that the standard requires, with a read-only root file system. */}}
 {{- define "frugality.restrictedContainer" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -48,7 +48,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* Where the operator's pods run: off the measured node. */}}
+{{/* Scheduling of the operator's pods: by default not on a measured node. */}}
 {{- define "frugality.operatorPlacement" -}}
 {{- with .Values.nodeSelector }}
 nodeSelector:
@@ -77,7 +77,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* Stops where the power of the board is not known, or said twice: no joule is made up. */}}
+{{/* Fails if the board's power is unknown or is set twice, because the meter must not invent joules. */}}
 {{- define "frugality.checkMeter" -}}
 {{- $missing := list }}
 {{- $given := list }}
@@ -91,29 +91,29 @@ tolerations:
 {{- if and (eq .Values.meter.board "generic") (not .Values.meter.power.default) $missing }}
 {{- fail (printf `
 
-The node meter does not know how much power your nodes draw: no %s is set.
-Write one of these:
+The node meter does not know the power of your nodes: no %s is set.
+Set one of these:
 
   --set meter.power.default.source.type=auto
-      a sensor that is wired to the node, or else the model of the board, if it is known;
-      a plug is named in meter.power too (docs/power-on-a-pi.md);
+      a sensor wired to the node, else the model of the board, if the board is known;
+      meter.power also accepts a plug (docs/power-on-a-pi.md);
 
   --set meter.board=pi-4b
       the model of a Raspberry Pi: pi-zero-2w, pi-2b, pi-3b, pi-3b-plus, pi-4b or pi-5b;
 
   --set meter.idleWatts=2.7 --set meter.wattsPerCpu=0.925
-      any other board, with your own figures: watts with nothing to do, and
+      any other board, with your own figures: idle watts, and
       (watts with all CPUs busy - idle watts) / number of CPUs;
 
   --set meter.enabled=false
-      no node meter: energy is read from a Kepler that runs already.
+      no node meter: the operator reads energy from a Kepler that already runs.
 ` (join " and no " $missing)) }}
 {{- end }}
 {{- if and (ne .Values.meter.board "generic") $given }}
 {{- fail (printf `
 
 The board %s has its own watts: leave out %s,
-or write --set meter.board=generic to use yours.
+or use --set meter.board=generic with your own watts.
 ` .Values.meter.board (join " and " $given)) }}
 {{- end }}
 {{- $stated := list }}
@@ -125,7 +125,7 @@ or write --set meter.board=generic to use yours.
 {{- if eq (len $stated) 1 }}
 {{- fail (printf `
 
-Only %s is set. The accuracy of an energy needs that of both watts: write
+Only %s is set. The uncertainty of the energy needs both uncertainties: set
 meter.idleWattsRelativeUncertainty and meter.wattsPerCpuRelativeUncertainty, or neither.
 ` (join "" $stated)) }}
 {{- end }}
@@ -133,7 +133,7 @@ meter.idleWattsRelativeUncertainty and meter.wattsPerCpuRelativeUncertainty, or 
 {{- if and .Values.meter.power.default $given }}
 {{- fail (printf `
 
-Where meter.power.default says what power is read from, %s are not used:
+meter.power.default sets the power source, so the meter does not use %s:
 write %s below meter.power.default.
 ` (join " and " $given) (join " and " $given | replace "meter." "")) }}
 {{- end }}

@@ -1,4 +1,4 @@
-"""What the tests share: one seeded PostgreSQL, one server of each kind, and two that find no database."""
+"""Shared fixtures: one seeded PostgreSQL, one server of each kind, and two servers without a database."""
 
 import itertools
 import json
@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from harness import COMMANDS, Postgres, Server
+from harness import COMMANDS, Server
+from postgres import Postgres
 from program import free_port
 
 ROWS = 10_000
-# Contacts of an address book that the tests write into: more than one page of the servers.
+# Contacts in an address book that tests write to: more than one page of the servers.
 BOOK_ROWS = 300
 
-# Ended by SIGTERM, pytest would leave the servers behind; interrupted, it ends them.
+# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the servers too.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.getbasetemp()
-    # PostgreSQL's user has to pass through to its own folder.
+    # PostgreSQL's user must be able to reach its folder.
     for part in (folder, folder.parent):
         part.chmod(0o755)
     return folder
@@ -47,7 +48,7 @@ def contacts(postgres: Postgres) -> dict[int, tuple[str, bytes]]:
 
 @pytest.fixture(scope="session")
 def start(folder: Path) -> Iterator[Callable[..., Server]]:
-    """Start a server by name with these variables; all are gone at the end of the session."""
+    """Start a server by name with these variables; all servers end with the session."""
     started: list[Server] = []
     count = itertools.count()
 
@@ -63,7 +64,7 @@ def start(folder: Path) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture(scope="session", autouse=True)
 def orphans(start: Callable[..., Server]) -> dict[str, Server]:
-    """Servers whose database never comes. They take a minute to give up, so they are started first."""
+    """Servers without a database, started first because they give up only after a minute."""
     url = f"postgresql://app:app@127.0.0.1:{free_port()}/contacts?sslmode=disable"
     return {name: start(name, DATABASE_URL=url) for name in COMMANDS}
 
@@ -76,7 +77,7 @@ def servers(postgres: Postgres, start: Callable[..., Server]) -> dict[str, Serve
 
 @pytest.fixture(scope="session")
 def books(postgres: Postgres, start: Callable[..., Server]) -> dict[str, Server]:
-    """Servers with an address book of their own each, equal at the start and written to in the same way."""
+    """Servers with separate address books, equal at the start and written to in the same way."""
     servers = {}
     for name in COMMANDS:
         postgres.create(f"book_{name}")
@@ -97,7 +98,7 @@ def server(name: str, servers: dict[str, Server]) -> Server:
 
 @pytest.fixture
 def fresh(name: str, postgres: Postgres, start: Callable[..., Server]) -> Iterator[Server]:
-    """A server of the test's own, to be ended by it."""
+    """A server for one test, which ends it."""
     server = start(name, DATABASE_URL=postgres.url()).wait_ready()
     yield server
     server.end()

@@ -1,4 +1,4 @@
-"""Both servers give the same answer, byte for byte, and it is what the table holds."""
+"""Both servers give the same answers, byte for byte, with the contents of the table."""
 
 import hashlib
 import random
@@ -7,7 +7,8 @@ import uuid
 import pytest
 
 from conftest import ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import Answer, ask, same
 
 Contacts = dict[int, tuple[str, bytes]]
@@ -90,7 +91,7 @@ def test_if_none_match(
     assert answer.status == status
     assert answer.header("etag") == f'"{bare}"'
     if status == 304:
-        # What GET would send, or nothing (RFC 9110, 8.6).
+        # The length that GET would send, or no header (RFC 9110, 8.6).
         assert answer.header("content-length") == (str(len(vcard)) if method == "HEAD" else None)
         assert answer.header("content-type") is None
     assert answer.body == (vcard if (status, method) == (200, "GET") else b"")

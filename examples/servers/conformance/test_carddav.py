@@ -1,4 +1,4 @@
-"""Both servers are the same address book, byte for byte, and a right one (RFC 6352)."""
+"""Both servers are the same address book, byte for byte, and follow RFC 6352."""
 
 import concurrent.futures
 import hashlib
@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from conftest import BOOK_ROWS, ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import Answer, same
 
 Servers = dict[str, Server]
@@ -51,24 +52,24 @@ def query(servers: Servers, inner: str, test: str = "anyof", prop: str = "<getet
 
 
 def responses(answer: Answer) -> dict[str, ElementTree.Element]:
-    """The responses of an answer with several statuses, by their paths."""
+    """The responses in a multistatus answer, by path."""
     assert answer.status == 207, answer
     assert answer.header("content-type") == XML
     root = ElementTree.fromstring(answer.body)
     assert root.tag == f"{D}multistatus"
     found = {response.findtext(f"{D}href"): response for response in root}
-    assert len(found) == len(root), "a path is there twice"
+    assert len(found) == len(root), "a path occurs twice"
     return found
 
 
 def one(answer: Answer, path: str) -> ElementTree.Element | None:
-    """What is at a path within the only response."""
+    """The element at a path within the only response."""
     (response,) = responses(answer).values()
     return response.find(f".//{path}")
 
 
 def condition(answer: Answer) -> str:
-    """The one precondition that an answer names."""
+    """The only precondition that an answer names."""
     assert answer.header("content-type") == XML
     root = ElementTree.fromstring(answer.body)
     assert root.tag == f"{D}error"
@@ -148,7 +149,7 @@ def test_other_paths_are_not_found(servers: Servers, path: str, method: str) -> 
 
 
 def test_all_properties(servers: Servers) -> None:
-    """An empty body means allprop; what other documents than RFC 4918 define has to be asked for."""
+    """An empty body means allprop. A client must name the properties of documents other than RFC 4918."""
     answer = same(servers, BOOK, "PROPFIND", {"Depth": "0"})
     assert answer == propfind(servers, BOOK, "<allprop/>")
     found = [child.tag for child in one(answer, f"{D}prop")]
@@ -158,7 +159,7 @@ def test_all_properties(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize("path", COLLECTIONS)
-def test_each_property_that_is_named_can_be_had(servers: Servers, path: str) -> None:
+def test_each_named_property_can_be_requested(servers: Servers, path: str) -> None:
     names = [child.tag for child in one(propfind(servers, path, "<propname/>"), f"{D}prop")]
     for name in names:
         namespace, local = name[1:].split("}")
@@ -189,7 +190,7 @@ def test_properties_of_a_contact(servers: Servers, contacts: Contacts) -> None:
 
 
 def test_a_propfind_of_everything(servers: Servers, contacts: Contacts) -> None:
-    """All 10,000, in the order of the table, each once, without much memory."""
+    """The answer has all 10,000 contacts once, in the order of the table, and takes little memory."""
     before = {name: _peak_memory(server) for name, server in servers.items()}
     found = responses(propfind(servers, BOOK, "<prop><getetag/><resourcetype/></prop>", "1"))
     grown = {name: _peak_memory(server) - before[name] for name, server in servers.items()}
@@ -275,7 +276,7 @@ def test_a_body_that_is_too_large_is_refused(servers: Servers, method: str) -> N
 
 
 def test_a_multiget_of_everything(servers: Servers, contacts: Contacts) -> None:
-    """Every vCard comes through XML as it is in the table, carriage returns included."""
+    """Every vCard passes through XML unchanged, carriage returns included."""
     table = sorted(contacts.items())
     before = {name: _peak_memory(server) for name, server in servers.items()}
     found = responses(multiget(servers, [href_of(vcard) for _, (_, vcard) in table]))
@@ -287,7 +288,7 @@ def test_a_multiget_of_everything(servers: Servers, contacts: Contacts) -> None:
     assert len(found) == ROWS
 
 
-def test_a_multiget_of_what_is_not_there(servers: Servers, contacts: Contacts) -> None:
+def test_a_multiget_of_missing_contacts(servers: Servers, contacts: Contacts) -> None:
     there = href_of(contacts[1][1])
     asked = [
         f"http://example.org{there}",
@@ -321,7 +322,7 @@ def test_reports_at_a_contact_are_about_it_alone(servers: Servers, contacts: Con
 
 
 def test_a_version_that_a_contact_does_not_have(servers: Servers, contacts: Contacts) -> None:
-    """RFC 6352, 8.7.2: nothing is converted, and said for each."""
+    """RFC 6352, 8.7.2: the server converts nothing, and reports 415 for each contact."""
     hrefs = [href_of(contacts[number][1]) for number in (1, 2)]
     found = responses(multiget(servers, hrefs, '<C:address-data content-type="text/vcard" version="4.0"/>'))
     assert found[hrefs[0]].findtext(f"{D}status").split()[1] == "415"
@@ -491,7 +492,7 @@ def test_a_contact_is_got(servers: Servers, contacts: Contacts) -> None:
 
 
 def test_the_life_of_a_contact(books: Servers) -> None:
-    """Made, found everywhere, changed only by those who know its state, gone."""
+    """A contact is created, found on every path, changed only with its current tag, and deleted."""
     path, first, second = f"{BOOK}a%20b%C3%A9.vcf", card("urn:uuid:life"), card("life", "Someone else")
     made = same(
         books, path, "PUT", {"Content-Type": "text/vcard; charset=utf-8", "If-None-Match": "*"}, first
@@ -560,7 +561,7 @@ def test_a_contact_may_be_folded_and_have_any_line_ends(books: Servers) -> None:
         ({}, card("a", "x" * (1 << 20)), 413, f"{C}max-resource-size"),
     ],
 )
-def test_what_is_no_contact_is_not_taken(
+def test_a_body_that_is_no_contact_is_refused(
     books: Servers, headers: dict[str, str], body: bytes | None, status: int, expected: str | None
 ) -> None:
     answer = same(books, f"{BOOK}refused.vcf", "PUT", headers, body)
@@ -585,7 +586,7 @@ def test_contacts_have_one_place(books: Servers, path: str) -> None:
 
 
 def test_a_uid_is_there_once(books: Servers) -> None:
-    """RFC 6352, 6.3.2.1: neither twice, nor changed in its place; the answer says where it is."""
+    """RFC 6352, 6.3.2.1: a UID neither occurs twice nor changes; the answer names the contact that has it."""
     one_path, other_path = f"{BOOK}one.vcf", f"{BOOK}other.vcf"
     assert same(books, one_path, "PUT", body=card("once")).status == 201
     for path, uid in ((other_path, "once"), (other_path, "URN:UUID:once"), (one_path, "twice")):
@@ -605,7 +606,7 @@ def test_a_uid_is_there_once(books: Servers) -> None:
 
 
 def test_of_many_writers_at_once_one_wins(books: Servers) -> None:
-    """The same UID at eight paths, and the same path eight times."""
+    """Eight writers use one UID at eight paths, then one path."""
     for server in books.values():
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
 
@@ -635,7 +636,7 @@ def test_the_collection_tag_changes_with_the_collection(books: Servers) -> None:
 
 
 def test_writing_leaves_the_table_as_it_was(books: Servers, postgres: Postgres) -> None:
-    """Last of those that write: what was made is gone, and nothing else was touched."""
+    """Runs after all tests that write: they removed what they created, and changed nothing else."""
     sql = "SELECT count(*), md5(string_agg(contacts::text, ',' ORDER BY id)) FROM contacts"
     digests = {postgres.psql(sql, database=f"book_{name}") for name in books}
     assert digests == {postgres.psql(sql.replace("FROM contacts", f"FROM contacts WHERE id <= {BOOK_ROWS}"))}

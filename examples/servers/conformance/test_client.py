@@ -1,4 +1,4 @@
-"""A public client, vdirsyncer, finds the address book, copies all of it, and carries changes both ways."""
+"""The public client vdirsyncer finds the address book, copies it, and transfers changes both ways."""
 
 import concurrent.futures
 import os
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from conftest import BOOK_ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 
 VDIRSYNCER = Path(os.environ["CONTACTS_PYTHON"]).with_name("vdirsyncer")
 BOOK = "/dav/addressbooks/contacts/"
@@ -33,7 +34,7 @@ NEW = "BEGIN:VCARD\r\nVERSION:4.0\r\nUID:urn:uuid:{uid}\r\nFN:{name}\r\nEND:VCAR
 
 
 class Client:
-    """vdirsyncer with a folder of its own, told nothing but the server's address."""
+    """vdirsyncer with a separate folder. Its configuration has only the server's address."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.book = folder / "books" / "contacts"
@@ -54,7 +55,7 @@ class Client:
         return done.stdout.decode()
 
     def contacts(self) -> dict[str, bytes]:
-        """What is in the folder, by UID."""
+        """The contacts in the folder, by UID."""
         files = [path.read_bytes() for path in self.book.iterdir()]
         found = {
             re.search(rb"^UID:(?:urn:uuid:)?(.+?)\r?$", vcard, re.MULTILINE)[1]: vcard for vcard in files
@@ -80,26 +81,26 @@ def restored(books: dict[str, Server], postgres: Postgres) -> Iterator[dict[str,
         postgres.seed(BOOK_ROWS, database=f"book_{name}")
 
 
-def test_a_client_carries_everything_both_ways(
+def test_a_client_transfers_changes_in_both_directions(
     restored: dict[str, Server], postgres: Postgres, tmp_path: Path
 ) -> None:
     with concurrent.futures.ThreadPoolExecutor(len(restored)) as threads:
         runs = [
-            threads.submit(carries_everything_both_ways, server, postgres, tmp_path / name)
+            threads.submit(transfers_changes_in_both_directions, server, postgres, tmp_path / name)
             for name, server in restored.items()
         ]
         for run in runs:
             run.result()
 
 
-def carries_everything_both_ways(book: Server, postgres: Postgres, folder: Path) -> None:
+def transfers_changes_in_both_directions(book: Server, postgres: Postgres, folder: Path) -> None:
     client = Client(folder, book.port)
     client.run("discover")
     client.run("sync")
     copied = client.contacts()
     assert len(copied) == BOOK_ROWS
     assert copied == in_the_database(postgres, book.name)
-    assert "Copying" not in client.run("sync"), "entity tags tell that nothing has changed"
+    assert "Copying" not in client.run("sync"), "the entity tags show no change"
 
     here, there, gone_here, gone_there = sorted(copied)[:4]
     file = client.file(here)

@@ -1,4 +1,4 @@
-"""Both servers use the database in the same way, and outlive its absence."""
+"""Both servers use the database in the same way, and survive its failure."""
 
 import concurrent.futures
 import http.client
@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import LOOPBACK, Answer, ask, wait_until
 
 SQL = "SELECT etag, vcard FROM contacts WHERE id = $1"
@@ -19,7 +20,7 @@ NO_DATABASE = b"The database does not answer\n"
 
 
 def backends(postgres: Postgres, name: str) -> set[str]:
-    """Process ids of the PostgreSQL backends of one kind of server, beside those of its address book."""
+    """Process IDs of the PostgreSQL backends of one kind of server, without its address book's backends."""
     sql = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = "
     return set(postgres.psql(f"{sql}'contacts-{name}'").splitlines())
 
@@ -42,11 +43,11 @@ def test_the_whole_pool_is_open_before_the_first_request(
 
 
 def test_a_request_is_one_prepared_select(postgres: Postgres, name: str, server: Server) -> None:
-    """Counted by PostgreSQL itself: nothing is sent beside the one statement, and it is not parsed again."""
+    """PostgreSQL's log shows only this one statement per request, and no further parse."""
     postgres.psql("ALTER SYSTEM SET log_statement = 'all'; SELECT pg_reload_conf()")
     try:
         wait_until(lambda: postgres.psql("SHOW log_statement") == "all", "statements are logged")
-        time.sleep(0.3)  # the servers' backends read their configuration before their next statement
+        time.sleep(0.3)  # PostgreSQL's backends read their configuration before their next statement
         server.ask(f"/contacts/{KEY}")
         begin = postgres.log.stat().st_size
         connection = server.connection()
@@ -67,7 +68,7 @@ def test_a_request_is_one_prepared_select(postgres: Postgres, name: str, server:
 
 
 def test_one_thread_does_the_work(servers: dict[str, Server], name: str) -> None:
-    """Others there may be (uvloop looks up names in a few), but they do nothing under load."""
+    """Other threads may exist (uvloop looks up names in some), but they do nothing under load."""
     server = servers[name]
     before = _cpu_ticks(server.process.pid)
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
@@ -103,7 +104,7 @@ def test_without_a_database_503_and_recovery(postgres: Postgres, servers: dict[s
 
 
 def test_a_database_that_hangs_is_given_five_seconds(postgres: Postgres, servers: dict[str, Server]) -> None:
-    """More requests than connections wait for a lock; none waits for ever, and no connection is lost."""
+    """More requests than connections wait for a lock. None waits forever, and no connection is lost."""
     with concurrent.futures.ThreadPoolExecutor(16) as threads:
         with postgres.table_locked():
             begin = time.monotonic()
@@ -113,7 +114,7 @@ def test_a_database_that_hangs_is_given_five_seconds(postgres: Postgres, servers
             answers = [future.result() for future in waiting]
             took = time.monotonic() - begin
         assert [_essence(answer)[0] for answer in answers] == [503] * 10
-        # Another round of waiting would be ten.
+        # A second round of waiting would make ten seconds.
         assert 4.5 < took < 9.5
     for name, server in servers.items():
         assert "no answer within 5 s" in server.text()
@@ -122,8 +123,8 @@ def test_a_database_that_hangs_is_given_five_seconds(postgres: Postgres, servers
         wait_until(lambda name=name: len(backends(postgres, name)) <= 10, "no connection too many")
 
 
-def test_a_list_is_cut_where_the_database_fails(postgres: Postgres, servers: dict[str, Server]) -> None:
-    """Half of the address book must not look like all of it."""
+def test_a_list_is_cut_if_the_database_fails(postgres: Postgres, servers: dict[str, Server]) -> None:
+    """Half of the address book must not look like the whole address book."""
     body = (
         '<C:addressbook-query xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:carddav">'
         "<prop><C:address-data/></prop><C:filter/></C:addressbook-query>"
@@ -131,7 +132,7 @@ def test_a_list_is_cut_where_the_database_fails(postgres: Postgres, servers: dic
     waiting = []
     for server in servers.values():
         connection = server.connection()
-        # A client that reads slowly: most of the answer is still to be made when the database stops.
+        # The client reads slowly, so most of the answer does not exist yet when the database stops.
         connection.sock = socket.socket()
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sock.connect((LOOPBACK, server.port))

@@ -1,4 +1,4 @@
-"""Both servers start and end as a container has to."""
+"""Both servers start and end as a container must."""
 
 import http.client
 import socket
@@ -8,7 +8,8 @@ import time
 import pytest
 
 from conftest import ROWS
-from harness import Postgres, Server
+from harness import Server
+from postgres import Postgres
 from program import end_under_load, end_while_idle, free_port, wait_until
 
 KEY = "00000006-1234-4abc-8def-0123456789ab"
@@ -88,7 +89,7 @@ def test_sigterm_closes_idle_connections(fresh: Server) -> None:
 
 
 def test_a_server_waits_for_its_database(name: str, start, postgres: Postgres) -> None:
-    """It starts before its database, says so once a second, and serves as soon as it can."""
+    """The server starts before its database, logs each try, and serves as soon as the database is usable."""
     port = free_port()
     server = start(name, DATABASE_URL=postgres.url(port))
     wait_until(lambda: server.text().count("waiting for the database") >= 2, "two tries")
@@ -109,7 +110,7 @@ def test_an_empty_table_is_not_ready(name: str, start, postgres: Postgres) -> No
     server.wait_ready().end()
 
 
-def test_sigterm_while_the_database_is_waited_for(name: str, start) -> None:
+def test_sigterm_during_the_wait_for_the_database(name: str, start) -> None:
     server = start(name, DATABASE_URL=URL)
     wait_until(lambda: "waiting for the database" in server.text(), "the first try")
     server.terminate()
@@ -134,7 +135,7 @@ def _accepts(port: int) -> bool:
 
 
 class Forward:
-    """Make a port that nothing listened on lead to another one."""
+    """Forward a so far unused port to another port."""
 
     def __init__(self, port: int, target: int) -> None:
         self.listener = socket.create_server(("127.0.0.1", port), backlog=64)

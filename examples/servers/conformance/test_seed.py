@@ -1,11 +1,11 @@
-"""The seeded table: the same everywhere, of the size and form that the README says."""
+"""The seeded table is the same on every machine, with the size and form in the README."""
 
 import hashlib
 
 from conftest import ROWS
-from harness import Postgres
+from postgres import Postgres
 
-# What examples/servers/README.md says about 10,000 rows.
+# The digest of 10,000 rows in examples/servers/README.md.
 DIGEST = "94046ec613084a5e6d00a6b76a15afbe"
 DIGEST_SQL = (
     "SELECT count(*), md5(string_agg(id || ' ' || uid || ' ' || etag, ',' ORDER BY id)) FROM contacts"

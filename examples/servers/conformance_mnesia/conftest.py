@@ -1,4 +1,4 @@
-"""What the tests share: a member that is alone, and clusters."""
+"""Shared fixtures: a member that is alone, and clusters."""
 
 import itertools
 import signal
@@ -11,7 +11,7 @@ import pytest
 from harness import HOSTS, MODES, NameServer, Server
 from program import free_port
 
-# Ended by SIGTERM, pytest would leave the members behind; interrupted, it ends them.
+# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the members too.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 Start = Callable[..., Server]
@@ -19,7 +19,7 @@ Start = Callable[..., Server]
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Start a member with these variables; all are gone at the end of the session."""
+    """Start a member with these variables; all members end with the session."""
     folder = tmp_path_factory.mktemp("logs")
     started: list[Server] = []
     count = itertools.count()
@@ -41,7 +41,7 @@ def alone(start: Start) -> Server:
 
 @pytest.fixture
 def fresh(start: Start) -> Iterator[Server]:
-    """A member of the test's own that is alone, to be ended by it."""
+    """A member that is alone, for one test, which ends it."""
     server = start().wait_ready()
     yield server
     server.end()
@@ -49,7 +49,7 @@ def fresh(start: Start) -> Iterator[Server]:
 
 @dataclass
 class Cluster:
-    """Three members by their addresses, or those of them that were started."""
+    """Up to three started members, by their addresses."""
 
     start: Start
     environment: dict[str, str]
@@ -80,7 +80,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(start: Start) -> Iterator[Callable[..., Cluster]]:
-    """Clusters of the test's own, none of whose members is started."""
+    """Clusters for one test. Their members are not started yet."""
     made: list[Cluster] = []
 
     def cluster(**environment: str) -> Cluster:

@@ -1,4 +1,4 @@
-"""What the tests start and end: members, alone or three of them on loopback addresses."""
+"""Start and end members on loopback addresses: one alone, or three."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from program import LOOPBACK, Program, wait_until
 
 COMMAND = os.environ["MNESIA_ERLANG"]
 MAXIMUM_BODY_BYTES = 64 * 1024
-# What the members of a cluster listen on; the first is the lowest.
+# The addresses of a cluster's members, in ascending order.
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 SYNCHRONOUS = ("sync_transaction", "sync_dirty")
 TRANSACTIONS = ("transaction", "sync_transaction")
@@ -20,12 +20,12 @@ MODES = (*TRANSACTIONS, "async_dirty", "sync_dirty")
 
 
 def text(name: str = "name", content: str = "text") -> str:
-    """What a client sends of an object."""
+    """The body that a client sends for an object."""
     return json.dumps({"name": name, "text": content}, ensure_ascii=False)
 
 
 class NameServer:
-    """A DNS server whose every name resolves to the addresses that it is given; to none at first."""
+    """A DNS server that resolves every name to ``addresses``, which is empty at first."""
 
     def __init__(self, settings: Path) -> None:
         self.addresses: tuple[str, ...] = ()
@@ -39,18 +39,18 @@ class NameServer:
             "{lookup, [dns]}",
         ]
         settings.write_text("".join(f"{line}.\n" for line in lines), encoding="utf-8")
-        # What has a member resolve names here, and not as the machine does.
+        # With these variables a member resolves names with this server.
         self.variables = {"PEERS_HOST": "members", "ERL_INETRC": str(settings)}
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
         while True:
             query, client = self.socket.recvfrom(512)
-            # The name, its type and class, after the head; what comes then is about the query.
+            # After the head come the name, its type and its class. The rest of the query is ignored.
             question = query[12 : query.index(b"\0", 12) + 5]
             addresses = self.addresses
             head = query[:2] + struct.pack(">5H", 0x8180 if addresses else 0x8183, 1, len(addresses), 0, 0)
-            # Each names the question, and is good for no time at all.
+            # Each record refers to the name in the question. Its time to live is 0.
             records = [struct.pack(">3HIH", 0xC00C, 1, 1, 0, 4) + socket.inet_aton(one) for one in addresses]
             self.socket.sendto(head + question + b"".join(records), client)
 
@@ -65,7 +65,7 @@ class Server(Program):
         return self.wait_for("/readyz")
 
     def wait_waiting(self, fault: str) -> None:
-        """Wait until it says that this is what it is not ready for."""
+        """Wait until the member gives this reason for not being ready."""
         self.wait_for("/readyz", 503)
         wait_until(lambda: self.ask("/readyz").error() == fault, f"{self.host}: {fault}")
 
@@ -84,7 +84,7 @@ class Server(Program):
         return self.ask("/stats").json()
 
     def objects(self) -> dict[str, dict[str, Any]]:
-        """All objects by their ids, of which there must be fewer than one answer holds."""
+        """All objects, by ID. They must be fewer than the maximum of one answer."""
         listed = self.ask("/objects?limit=100").json()["objects"]
         assert len(listed) < 100
         objects = {one["id"]: one for one in listed}
@@ -92,6 +92,6 @@ class Server(Program):
         return objects
 
     def kill(self) -> None:
-        """Be gone, as a node that lost its power."""
+        """Kill the member, as a power failure of its node would."""
         self.process.kill()
         self.process.wait(timeout=10)

@@ -1,4 +1,4 @@
-"""What a member that is alone answers."""
+"""Answers of a member that is alone."""
 
 import concurrent.futures
 import json
@@ -52,7 +52,7 @@ def test_an_object_is_deleted_once(alone: Server) -> None:
         assert (gone.status, gone.error()) == (404, "there is no such object")
 
 
-def test_browsing_gives_as_many_as_are_wanted(fresh: Server) -> None:
+def test_browsing_returns_the_requested_number(fresh: Server) -> None:
     assert fresh.ask("/objects").json() == {"objects": []}
     created = [post(fresh, text(f"name{number}")).json() for number in range(25)]
     for query, count in (
@@ -95,7 +95,7 @@ def test_a_limit_is_a_whole_number(alone: Server, limit: str) -> None:
         (b"[" * MAXIMUM_BODY_BYTES, "it is not JSON"),
     ],
 )
-def test_what_is_no_object_is_refused(alone: Server, body: bytes, fault: str) -> None:
+def test_a_body_that_is_no_object_is_refused(alone: Server, body: bytes, fault: str) -> None:
     path = alone.create()
     for answer in (post(alone, body), alone.ask(path, "PUT", None, body)):
         assert (answer.status, answer.error()) == (400, f"not an object: {fault}")
@@ -109,7 +109,7 @@ def test_unknown_fields_are_ignored_and_the_last_of_two_counts(alone: Server) ->
 
 
 def sized(size: int) -> bytes:
-    """An object of so many bytes."""
+    """The body of an object with this size in bytes."""
     return text("n", "t" * (size - len(text("n", "")))).encode()
 
 
@@ -132,7 +132,7 @@ def test_a_body_may_come_in_chunks(alone: Server, size: int, status: int) -> Non
     assert answer.status == status
 
 
-def test_whoever_waits_to_go_on_is_told_to(alone: Server) -> None:
+def test_expect_100_continue_is_answered(alone: Server) -> None:
     head = "POST /objects HTTP/1.1\r\nHost: s\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n"
     for size, expected in ((500, b"HTTP/1.1 100 "), (MAXIMUM_BODY_BYTES + 1, b"HTTP/1.1 413 ")):
         with socket.create_connection((alone.host, alone.port), timeout=20) as client:
@@ -149,8 +149,8 @@ def test_whoever_waits_to_go_on_is_told_to(alone: Server) -> None:
         ("Transfer-Encoding: chunked", 400),
     ],
 )
-def test_a_body_whose_end_cannot_be_told_is_refused(alone: Server, header: str, status: int) -> None:
-    """The connection is closed, so that nothing of it is taken for another request."""
+def test_a_body_of_unknown_length_is_refused(alone: Server, header: str, status: int) -> None:
+    """The server closes the connection, because the rest of the body must not be read as a request."""
     with socket.create_connection((alone.host, alone.port), timeout=20) as client:
         client.sendall(f"POST /objects HTTP/1.1\r\nHost: s\r\n{header}\r\n\r\nno chunk\r\n\r\n".encode())
         client.shutdown(socket.SHUT_WR)
@@ -251,7 +251,7 @@ def test_no_more_objects_are_kept_than_the_settings_say(start: Start) -> None:
 
 
 def mandelbrot(width: int, height: int, iterations: int) -> dict[str, int]:
-    """What the server has to find, by the same arithmetic of doubles."""
+    """The expected result, by the same arithmetic of doubles."""
     counts = []
     for y in range(height):
         for x in range(width):
@@ -302,7 +302,7 @@ def test_health_and_readiness(alone: Server) -> None:
         assert (answer.status, answer.body) == (200, b"ok")
 
 
-def test_what_was_done_is_counted(fresh: Server) -> None:
+def test_operations_are_counted(fresh: Server) -> None:
     kept, deleted = fresh.create(), fresh.create()
     for target, method, body in (
         ("/objects", "GET", None),
@@ -329,8 +329,8 @@ def test_what_was_done_is_counted(fresh: Server) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_mode_does_all_of_it(start: Start, mode: str) -> None:
-    """Writers in turn lose nothing in any mode, and at one time nothing in the transactions."""
+def test_each_mode_supports_all_operations(start: Start, mode: str) -> None:
+    """Sequential writers lose nothing in any mode. Simultaneous writers lose nothing in transactions."""
     server = start(MODE=mode).wait_ready()
     assert server.stats()["mode"] == mode
     path = server.create()

@@ -1,4 +1,4 @@
-"""Three members keep the same objects: all from the beginning, and after one or all of them were gone."""
+"""Three members have the same objects, from the start and after one or all of them were killed."""
 
 import concurrent.futures
 import http.client
@@ -21,7 +21,7 @@ def mode_of(cluster: Cluster) -> str:
 
 
 def wait_same(members: list[Server]) -> dict[str, dict[str, object]]:
-    """The objects that all members have, when they have the same."""
+    """Wait until all members have the same objects, and return these."""
 
     def same() -> bool:
         first, *others = (member.objects() for member in members)
@@ -32,7 +32,7 @@ def wait_same(members: list[Server]) -> dict[str, dict[str, object]]:
 
 
 def wait_body(member: Server, path: str, body: bytes) -> None:
-    wait_until(lambda: member.ask(path).body == body, f"{member.host} has what was written")
+    wait_until(lambda: member.ask(path).body == body, f"{member.host} has the written object")
 
 
 def wait_deleted(connection: http.client.HTTPConnection, path: str) -> None:
@@ -51,8 +51,8 @@ def test_all_members_are_there(three: Cluster) -> None:
         assert (member.ask("/readyz").status, member.ask("/healthz").status) == (200, 200)
 
 
-def test_what_one_member_is_told_the_others_say(three: Cluster) -> None:
-    """In every mode, if only after a while."""
+def test_a_write_at_one_member_arrives_at_the_others(three: Cluster) -> None:
+    """In every mode, in some only after a while."""
     for writer, reader in itertools.permutations(three.all(), 2):
         path = writer.create("one")
         reader.wait_for(path)
@@ -64,7 +64,7 @@ def test_what_one_member_is_told_the_others_say(three: Cluster) -> None:
 
 
 def cycle(writer: http.client.HTTPConnection, reader: http.client.HTTPConnection, misses: list[str]) -> None:
-    """Create, modify and delete at one member, each followed at once by a look at another."""
+    """Create, modify and delete at one member, and read at another member right after each."""
     created = ask(writer, "/objects", "POST", None, text("one"))
     path = created.header("location")
     assert path is not None
@@ -97,10 +97,10 @@ def test_synchronous_modes_are_right_at_once(three: Cluster) -> None:
 
 
 def test_members_agree_when_the_load_is_over(three: Cluster) -> None:
-    """Clients create, modify and delete objects of their own, each request at another member.
+    """Each client creates, modifies and deletes its own objects, with each request at another member.
 
-    But in ``async_dirty``, where each client keeps to one member: what two members are told of one object at
-    about the same time, the third may hear in another order, and then it is different there for good.
+    In ``async_dirty`` each client uses one member only. If two members change one object at about the same
+    time, the third may receive the changes in another order, and then stays different for good.
     """
     before = wait_same(three.all())
 
@@ -134,7 +134,7 @@ def test_members_agree_when_the_load_is_over(three: Cluster) -> None:
 
 @pytest.mark.parametrize("three", TRANSACTIONS, indirect=True)
 def test_transactions_lose_no_change(three: Cluster) -> None:
-    """All members change one object at the same time, and each change has a version of its own."""
+    """All members change one object at the same time, and each change has its own version."""
     path = three.all()[0].create()
     wait_until(lambda: all(member.ask(path).status == 200 for member in three.all()), "it is everywhere")
 
@@ -150,7 +150,7 @@ def test_transactions_lose_no_change(three: Cluster) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_member_that_was_killed_comes_back_with_everything(cluster: Clusters, mode: str) -> None:
-    """One after the other, the lowest, which made the table, included: nobody makes another one."""
+    """Kill each member in turn, also the lowest, which created the table. No second table is created."""
     made = cluster(MODE=mode)
     made.begin(*HOSTS)
     made.wait_ready()
@@ -161,7 +161,7 @@ def test_a_member_that_was_killed_comes_back_with_everything(cluster: Clusters, 
         made.members[host].kill()
         for member in others:
             member.wait_waiting(f"2 of 3 members have the table; not yet: {host}")
-        # The others go on.
+        # The others continue.
         expected.add(others[0].create())
         made.begin(host)
         made.wait_ready()
@@ -185,7 +185,7 @@ def test_members_come_one_after_the_other_and_the_lowest_last(cluster: Clusters)
     assert made.members[HOSTS[1]].stats()["members"] == list(HOSTS)
 
 
-def test_a_cluster_that_was_killed_begins_anew(cluster: Clusters) -> None:
+def test_a_cluster_that_was_killed_starts_with_an_empty_table(cluster: Clusters) -> None:
     made = cluster()
     made.begin(*HOSTS)
     made.wait_ready().all()[0].create()
@@ -199,7 +199,7 @@ def test_a_cluster_that_was_killed_begins_anew(cluster: Clusters) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_was_answered_is_not_lost_by_sigterm(cluster: Clusters, mode: str) -> None:
+def test_sigterm_loses_no_answered_write(cluster: Clusters, mode: str) -> None:
     made = cluster(MODE=mode)
     made.begin(*HOSTS)
     made.wait_ready()
@@ -211,7 +211,7 @@ def test_what_was_answered_is_not_lost_by_sigterm(cluster: Clusters, mode: str) 
     assert {f"/objects/{one}" for one in wait_same(made.all())} == created
 
 
-def test_whoever_has_another_cookie_stays_outside(cluster: Clusters) -> None:
+def test_a_member_with_another_cookie_stays_outside(cluster: Clusters) -> None:
     made = cluster()
     made.begin(*HOSTS[:2])
     made.begin(HOSTS[2], ERLANG_COOKIE="another")
@@ -241,7 +241,7 @@ def test_a_name_is_resolved_until_it_has_all_addresses(cluster: Clusters, names:
 
 
 def test_a_member_at_a_new_address_takes_the_place_of_another(cluster: Clusters, names: NameServer) -> None:
-    """As a pod that was deleted: the old address is forgotten, so that nobody who comes waits for it."""
+    """As with a deleted pod: the members forget the old address, so a new member does not wait for it."""
     names.addresses = HOSTS
     made = cluster(**names.variables)
     made.begin(*HOSTS)
@@ -275,7 +275,7 @@ def test_a_name_server_that_fails_changes_nothing(cluster: Clusters, names: Name
 
 
 def test_a_member_that_was_cut_off_gives_way_to_the_others(cluster: Clusters) -> None:
-    """It stops for so long that the others take it for lost, and then there are two tables."""
+    """A member stops until the others consider it lost, and then there are two tables."""
     made = cluster(MODE="async_dirty", ERL_FLAGS="-kernel net_ticktime 4")
     made.begin(*HOSTS)
     made.wait_ready()
@@ -287,7 +287,7 @@ def test_a_member_that_was_cut_off_gives_way_to_the_others(cluster: Clusters) ->
         member.wait_for("/readyz", 503)
     theirs = others[0].create()
     first.process.send_signal(signal.SIGCONT)
-    first.wait_log("beginning anew")
+    first.wait_log("dropping the table")
     made.wait_ready()
     assert {f"/objects/{one}" for one in wait_same(made.all())} == {both, theirs}
-    assert "beginning anew" not in "".join(member.text() for member in others)
+    assert "dropping the table" not in "".join(member.text() for member in others)

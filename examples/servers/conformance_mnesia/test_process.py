@@ -1,4 +1,4 @@
-"""A member starts and ends as a container has to."""
+"""A member starts and ends as a container must."""
 
 import os
 import socket
@@ -36,7 +36,7 @@ CLUSTER = {"PEERS_HOST": LOOPBACK, "POD_IP": LOOPBACK}
         (CLUSTER | {"POD_IP": "::1"}, 'POD_IP must be an IPv4 address, not "::1"'),
         (
             CLUSTER | {"PEERS_HOST": "a,"},
-            'PEERS_HOST must be a host, or hosts with commas between, not "a,"',
+            'PEERS_HOST must be a host, or hosts separated by commas, not "a,"',
         ),
         (
             CLUSTER | {"ERL_DIST_PORT": "4369x"},
@@ -86,7 +86,7 @@ def test_arguments_are_refused() -> None:
 def test_a_container_needs_no_home_and_nowhere_to_write(
     start: Start, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The port is 8080 unless it is given, here on an address that nobody else's program listens on."""
+    """The default port is 8080, here on an address that no other program uses."""
     folder = tmp_path_factory.mktemp("default")
     log = folder.with_name("default.log")
     with log.open("wb") as stream:

@@ -1,6 +1,6 @@
-"""What the conformance suites start, ask and end: programs, as their containers start them.
+"""Start, query and end programs for the conformance suites, in the way of their containers.
 
-Every process is ended by its own id. Nothing is left behind but the temporary folder that ``run`` removes.
+The suites end every process by its ID. Only the temporary folder remains, and ``run`` removes it.
 """
 
 import http.client
@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port(hosts: Sequence[str] = (LOOPBACK,)) -> int:
-    """A port that is free on all of these addresses."""
+    """A port that is free on all these addresses."""
     while True:
         with socket.socket() as probe:
             probe.bind((LOOPBACK, 0))
@@ -41,25 +41,25 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) 
 
 
 class Answer(NamedTuple):
-    """An HTTP response, whole; headers by their names in lower case, sorted."""
+    """A whole HTTP response; the headers are sorted and have lower-case names."""
 
     status: int
     headers: list[tuple[str, str]]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """The one value of a header, if it is there."""
+        """The only value of a header, or ``None`` if it is missing."""
         values = [value for key, value in self.headers if key == name]
-        assert len(values) <= 1, f"{name} is there twice: {values}"
+        assert len(values) <= 1, f"{name} occurs twice: {values}"
         return values[0] if values else None
 
     def without(self, name: str) -> "Answer":
-        """The same but for a header, which must be there once."""
+        """The same answer without a header, which must occur once."""
         assert self.header(name) is not None, f"{name} is missing: {self.headers}"
         return self._replace(headers=[one for one in self.headers if one[0] != name])
 
     def undated(self) -> "Answer":
-        """The same but for its date, which must be there."""
+        """The same answer without its date, which must occur."""
         assert (self.header("date") or "").endswith(" GMT"), self.headers
         return self.without("date")
 
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
     def error(self) -> str:
-        """The text of a refusal, which is one line of JSON and nothing else."""
+        """The text of a refusal, whose body must be one line of JSON."""
         assert b"\n" not in self.body
         fault = self.json()
         assert list(fault) == ["error"]
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 
 
 class Program:
-    """A server that was started, and what it wrote."""
+    """A running server and its log."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], log: Path, folder: Path | None = None
@@ -155,7 +155,7 @@ def same(
     headers: dict[str, str] | None = None,
     body: str | bytes | None = None,
 ) -> Answer:
-    """The one answer of all servers, with every header but the date."""
+    """The answer of all servers, which must be equal in every header except the date."""
     answers = {name: server.ask(path, method, headers, body).undated() for name, server in servers.items()}
     first, *others = answers.values()
     assert all(answer == first for answer in others), answers
@@ -163,9 +163,9 @@ def same(
 
 
 def end_under_load(server: Program, *request: str, is_whole: Callable[[int, bytes], bool]) -> None:
-    """End a server while four clients ask for this.
+    """End a server while four clients send this request.
 
-    Each has whole answers, then a closed connection; and the process ends by itself with 0.
+    Each client gets whole answers, then a closed connection. The process ends by itself with 0.
     """
     faults: list[str] = []
     go = threading.Event()
@@ -182,7 +182,7 @@ def end_under_load(server: Program, *request: str, is_whole: Callable[[int, byte
             except (http.client.HTTPException, OSError) as error:
                 faults.append(repr(error))
                 return
-            # An answer that has begun comes to its end, whatever the connection is closed with.
+            # An answer that has begun must be complete. Only then may the connection close.
             try:
                 body = answer.read()
             except (http.client.HTTPException, OSError) as error:

@@ -1,4 +1,4 @@
-"""What the tests share: a service of each kind, and balancers before backends that do as they are told."""
+"""Shared fixtures: a service of each kind, and balancers in front of scripted backends."""
 
 import itertools
 import signal
@@ -10,7 +10,7 @@ import pytest
 from harness import COMMANDS, Backend, Server, hosts_of
 from program import free_port
 
-# Ended by SIGTERM, pytest would leave the servers behind; interrupted, it ends them.
+# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the servers too.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 Start = Callable[..., Server]
@@ -18,7 +18,7 @@ Start = Callable[..., Server]
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Start a program by name in a role with these variables; all are gone at the end of the session."""
+    """Start a program by name in a role with these variables; all programs end with the session."""
     folder = tmp_path_factory.mktemp("logs")
     started: list[Server] = []
     count = itertools.count()
@@ -45,7 +45,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def fresh(name: str, start: Start) -> Iterator[Server]:
-    """A service of the test's own, to be ended by it."""
+    """A service for one test, which ends it."""
     server = start(name, "serve").wait_ready()
     yield server
     server.end()
@@ -59,7 +59,7 @@ class Group:
     backends: list[Backend]
 
     def counts(self) -> list[int]:
-        """How many requests each backend has got."""
+        """The number of requests that each backend has received."""
         return [len(backend.seen) for backend in self.backends]
 
     def end(self) -> None:
@@ -79,7 +79,7 @@ def group(start: Start, name: str, count: int) -> Group:
 
 @pytest.fixture
 def four(name: str, start: Start) -> Iterator[Group]:
-    """A balancer of the test's own before four backends."""
+    """A balancer in front of four backends, for one test."""
     made = group(start, name, 4)
     yield made
     made.end()
@@ -87,7 +87,7 @@ def four(name: str, start: Start) -> Iterator[Group]:
 
 @pytest.fixture(scope="module")
 def balanced(start: Start) -> Iterator[dict[str, Group]]:
-    """A balancer of each kind, each before one backend of its own."""
+    """A balancer of each kind, each in front of its own backend."""
     made = {name: group(start, name, 1) for name in COMMANDS}
     yield made
     for one in made.values():

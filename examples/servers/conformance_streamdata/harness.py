@@ -1,4 +1,4 @@
-"""What the tests start and end: the programs, and backends that do as they are told, on loopback."""
+"""Start and end the programs, and scripted backends, on loopback addresses."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ MAXIMUM_BODY_BYTES = 64 * 1024
 
 
 def hosts_of(count: int) -> list[str]:
-    """Loopback addresses: what a service of so many pods resolves to."""
+    """Loopback addresses that stand for the pods of a service."""
     return [f"127.0.0.{number}" for number in range(1, count + 1)]
 
 
@@ -27,7 +27,7 @@ class Server(Program):
         super().__init__([COMMANDS[name], role], environment, log)
 
     def stats(self) -> dict[str, Any]:
-        """What a balancer says when nothing is under way any more."""
+        """Wait until no request is under way, and return the balancer's stats."""
         stats: dict[str, Any] = {}
 
         def at_rest() -> bool:
@@ -38,7 +38,7 @@ class Server(Program):
         return stats
 
     def wait_healthy(self, count: int) -> None:
-        """Wait until a balancer finds so many of its backends healthy."""
+        """Wait until a balancer reports this number of healthy backends."""
 
         def healthy() -> bool:
             backends = self.ask("/stats").json()["backends"].values()
@@ -48,7 +48,7 @@ class Server(Program):
 
 
 class Seen(NamedTuple):
-    """A request as a backend got it; names of headers are in lower case."""
+    """A request that a backend received; header names are in lower case."""
 
     method: str
     target: str
@@ -57,12 +57,12 @@ class Seen(NamedTuple):
     connection: int
 
 
-# What a backend sends, or nothing: then it closes the connection.
+# The bytes that a backend sends; ``None`` makes it close the connection.
 Reply = Callable[[Seen], bytes | None]
 
 
 def response(status: str, *headers: str, body: bytes = b"") -> bytes:
-    """A response as it is sent, with exactly these headers."""
+    """The bytes of a response with exactly these headers."""
     return "\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode() + body
 
 
@@ -71,7 +71,7 @@ def fine(_seen: Seen) -> bytes:
 
 
 class Backend:
-    """A server that sends what it is told to, and writes down what it gets; ``/healthz`` is apart."""
+    """A server that sends scripted replies and records requests, except those to ``/healthz``."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
@@ -87,7 +87,7 @@ class Backend:
         return f"{self.host}:{self.port}"
 
     def connections(self) -> int:
-        """How many connections requests came by; checks are apart."""
+        """The number of connections that carried requests, without health checks."""
         return len({seen.connection for seen in self.seen})
 
     def start(self) -> None:
@@ -96,12 +96,12 @@ class Backend:
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 
     def stop(self) -> None:
-        """Be gone, as a pod that was killed."""
+        """Stop, as a killed pod does."""
         ends = [self.listener]
         with self.lock:
             ends += self.open
         for end in ends:
-            # Closed alone, a socket that another thread waits for would stay.
+            # close() alone would leave a socket open while another thread waits for it.
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
         self.listener.close()
@@ -123,7 +123,7 @@ class Backend:
             with accepted.makefile("rb") as stream:
                 while (seen := self._read(stream, number)) is not None:
                     if seen.target == "/healthz":
-                        # Else a request could be given the check's connection, just when it ends.
+                        # Otherwise a request could reuse the check's connection just when it ends.
                         reply: bytes | None = response(self.health, "Content-Length: 0", "Connection: close")
                     else:
                         with self.lock:
@@ -150,14 +150,14 @@ class Backend:
         while (field := stream.readline().decode("latin-1").rstrip("\r\n")) != "":
             name, _, value = field.partition(":")
             headers.append((name.lower(), value.strip()))
-        # Bodies are sent on with their length.
+        # The balancer sends every body with its length.
         assert "transfer-encoding" not in dict(headers)
         body = stream.read(int(dict(headers).get("content-length", "0")))
         return Seen(line[0], line[1], sorted(headers), body, number)
 
 
 def hold(backends: Sequence[Backend]) -> threading.Event:
-    """Make backends keep their answers back until the event is set."""
+    """Make backends delay their answers until the event is set."""
     go = threading.Event()
 
     def held(seen: Seen) -> bytes:

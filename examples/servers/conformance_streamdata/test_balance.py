@@ -1,4 +1,4 @@
-"""Both balancers pass requests and answers on in the same way, evenly, and count them."""
+"""Both balancers pass on requests and answers in the same way, spread them evenly, and count them."""
 
 import concurrent.futures
 import http.client
@@ -20,11 +20,11 @@ def balancers(balanced: Pair) -> dict[str, Server]:
 
 
 def passed(balanced: Pair, *request: Any) -> tuple[Seen, Answer]:
-    """The one request that both backends get for this one, and the one answer."""
+    """The request that both backends receive for this request, and the answer of both balancers."""
     for one in balanced.values():
         one.backends[0].seen.clear()
         one.backends[0].reply = fine
-    # Dated by each balancer, as this backend does not: two answers may lie on both sides of a full second.
+    # Each balancer adds a date, because the backend sends none. The dates may differ by a second.
     answers = {name: one.balancer.ask(*request).undated() for name, one in balanced.items()}
     assert answers["rust"] == answers["go"]
     seen = {}
@@ -36,7 +36,7 @@ def passed(balanced: Pair, *request: Any) -> tuple[Seen, Answer]:
 
 
 def replied(balanced: Pair, reply: Reply, method: str = "GET") -> Answer:
-    """The one answer that both balancers give for what a backend sends, with every header."""
+    """The answer of both balancers to a backend's reply, with every header."""
     answers = []
     for one in balanced.values():
         one.backends[0].reply = reply
@@ -135,7 +135,7 @@ def test_a_body_in_chunks_is_passed_on_with_its_length(balanced: Pair) -> None:
     assert seen.headers == [("accept-encoding", "br"), ("content-length", "5"), ("host", "balancer")]
 
 
-def test_a_body_that_waits_for_leave_is_passed_on(balanced: Pair) -> None:
+def test_a_body_after_100_continue_is_passed_on(balanced: Pair) -> None:
     for one in balanced.values():
         one.backends[0].seen.clear()
         with socket.create_connection((one.balancer.host, one.balancer.port), timeout=5) as client:
@@ -291,8 +291,8 @@ def test_stats_have_what_is_under_way(four: Group) -> None:
     assert {backend["current"] for backend in four.balancer.stats()["backends"].values()} == {0}
 
 
-def test_where_a_backend_is_down_the_next_one_answers(four: Group) -> None:
-    """From the first moment on, before any check has found it out."""
+def test_if_a_backend_is_down_the_next_one_answers(four: Group) -> None:
+    """Even before a health check finds that the backend is down."""
     four.backends[1].stop()
     for _ in range(24):
         assert four.balancer.ask("/", "POST", None, b"{}").status == 200
@@ -302,7 +302,7 @@ def test_where_a_backend_is_down_the_next_one_answers(four: Group) -> None:
     assert (stats["requests"], stats["failed"]) == (24, 0)
     assert stats["backends"][four.backends[1].address]["healthy"] is False
     assert four.balancer.ask("/healthz").status == 200
-    # Once it is known, it is not even tried, and its share is everybody's.
+    # After the check, the balancer does not try this backend, and spreads its share over the others.
     for backend in four.backends:
         backend.seen.clear()
     for _ in range(30):
@@ -315,7 +315,7 @@ def test_where_a_backend_is_down_the_next_one_answers(four: Group) -> None:
     assert four.counts() == [15, 5, 15, 15]
 
 
-def test_where_all_backends_are_down_nobody_answers(four: Group) -> None:
+def test_if_all_backends_are_down_the_balancer_answers_502(four: Group) -> None:
     for backend in four.backends:
         backend.stop()
     answer = four.balancer.ask("/", "POST", None, b"{}")
@@ -335,7 +335,7 @@ def test_where_all_backends_are_down_nobody_answers(four: Group) -> None:
 
 def test_a_backend_that_says_it_is_not_healthy_comes_last(four: Group) -> None:
     for backend in four.backends:
-        # A request sent by a connection that has just ended would break off.
+        # A request on a connection that has just ended would break off.
         backend.reply = lambda _: response("200 OK", "Content-Length: 0", "Connection: close")
     for backend in four.backends[:2]:
         backend.health = "503 Later"
@@ -343,7 +343,7 @@ def test_a_backend_that_says_it_is_not_healthy_comes_last(four: Group) -> None:
     for _ in range(10):
         assert four.balancer.ask("/").status == 200
     assert four.counts() == [0, 0, 5, 5]
-    # Rather one that is not healthy than none.
+    # An unhealthy backend is better than none.
     for backend in four.backends[2:]:
         backend.stop()
     assert four.balancer.ask("/").status == 200
@@ -371,7 +371,7 @@ def test_an_answer_that_breaks_off_is_not_taken_for_whole(four: Group) -> None:
     assert sum(backend["failures"] for backend in stats["backends"].values()) == 1
 
 
-def test_a_client_that_goes_is_nobodys_failure(four: Group) -> None:
+def test_a_client_that_goes_away_is_not_a_failure(four: Group) -> None:
     go = hold(four.backends)
     with socket.create_connection((four.balancer.host, four.balancer.port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: b\r\n\r\n")
@@ -384,7 +384,7 @@ def test_a_client_that_goes_is_nobodys_failure(four: Group) -> None:
 
 
 def test_a_part_of_an_answer_is_passed_on_when_it_comes(four: Group) -> None:
-    """An answer whose length nobody knows may have long pauses."""
+    """An answer of unknown length may have long pauses."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n"
     for backend in four.backends:
         backend.reply = lambda _: head
@@ -416,7 +416,7 @@ def test_a_name_that_is_unknown_has_no_backends(name: str, start: Start) -> None
 
 @pytest.mark.parametrize("behind", ["rust", "go"])
 def test_services_answer_through_a_balancer(name: str, behind: str, start: Start) -> None:
-    """As in the experiment: four pods of the service behind one balancer."""
+    """As in the example: four pods of the service behind one balancer."""
     hosts = hosts_of(4)
     port = str(free_port(hosts))
     services = [start(behind, "serve", LISTEN_ADDRESS=host, PORT=port) for host in hosts]

@@ -1,4 +1,4 @@
-"""Both programs start and end as a container has to, in both roles."""
+"""Both programs start and end as a container must, in both roles."""
 
 import http.client
 import os
@@ -32,7 +32,7 @@ PAYLOAD = b'{"name":"n","deviceId":"d","patientId":"p","data":[]}'
         (
             "balance",
             {"SERVICE_HOST": "a,", "SERVICE_PORT": "80"},
-            'SERVICE_HOST must be a host, or hosts with commas between, not "a,"',
+            'SERVICE_HOST must be a host, or hosts separated by commas, not "a,"',
         ),
     ],
 )
@@ -61,7 +61,7 @@ def test_help_names_the_settings(name: str, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["other"], ["serve", "balance"]])
-def test_what_is_no_role_is_refused(name: str, arguments: list[str]) -> None:
+def test_an_unknown_role_is_refused(name: str, arguments: list[str]) -> None:
     done = subprocess.run([COMMANDS[name], *arguments], capture_output=True, timeout=10)
     assert done.returncode == 2
     assert b"Usage: streamdata-" in done.stderr
@@ -69,7 +69,7 @@ def test_what_is_no_role_is_refused(name: str, arguments: list[str]) -> None:
 
 
 def test_the_port_is_8080_unless_it_is_given(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """On an address that nobody else's program listens on."""
+    """On an address that no other program uses."""
     log = tmp_path_factory.mktemp("default") / "log"
     with log.open("wb") as stream:
         process = subprocess.Popen(

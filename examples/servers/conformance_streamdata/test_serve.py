@@ -1,4 +1,4 @@
-"""Both services give the same answer, and it is what was sent to them."""
+"""Both services give the same answers, with the payloads that they received."""
 
 import copy
 import json
@@ -33,7 +33,7 @@ def text(payload: Any) -> str:
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    """The payload with one field, named by its path, that is another or, for ``...``, not there."""
+    """The payload with one field, named by its path, replaced; ``...`` removes the field."""
     payload = copy.deepcopy(PAYLOAD)
     *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
     place: Any = payload
@@ -113,7 +113,7 @@ def test_a_field_that_is_missing_or_wrong_is_refused(
 
 @pytest.mark.parametrize("path", [path for path in FIELDS if path[-2:] in ("hr", "ps", "pd", "o2", "rr")])
 @pytest.mark.parametrize("value", [1.5, "1", 2**63, -(2**63) - 1])
-def test_what_is_no_whole_number_is_refused(services: dict[str, Server], path: str, value: Any) -> None:
+def test_a_value_that_is_no_integer_is_refused(services: dict[str, Server], path: str, value: Any) -> None:
     for server in services.values():
         assert server.ask("/streamdata", "POST", None, text(changed(path, value))).status == 400
 
@@ -140,7 +140,7 @@ def test_what_is_no_whole_number_is_refused(services: dict[str, Server], path: s
         text(changed("deviceId", "")).encode(),
     ],
 )
-def test_what_is_no_payload_is_refused(services: dict[str, Server], body: bytes) -> None:
+def test_a_body_that_is_no_payload_is_refused(services: dict[str, Server], body: bytes) -> None:
     for server in services.values():
         answer = server.ask("/streamdata", "POST", None, body)
         assert answer.status == 400
@@ -148,7 +148,7 @@ def test_what_is_no_payload_is_refused(services: dict[str, Server], body: bytes)
 
 
 def sized(size: int) -> bytes:
-    """A payload of so many bytes."""
+    """A payload with this size in bytes."""
     return text(changed("name", "n" * (size - len(text(changed("name", "")).encode())))).encode()
 
 
@@ -168,7 +168,7 @@ def test_a_body_may_come_in_chunks(services: dict[str, Server], size: int, statu
     assert answer.status == status
 
 
-def test_whoever_waits_to_go_on_is_told_to(services: dict[str, Server]) -> None:
+def test_expect_100_continue_is_answered(services: dict[str, Server]) -> None:
     head = "POST /streamdata HTTP/1.1\r\nHost: s\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n"
     for server in services.values():
         for size, expected in ((500, b"HTTP/1.1 100 "), (MAXIMUM_BODY_BYTES + 1, b"HTTP/1.1 413 ")):
@@ -263,7 +263,7 @@ def test_no_more_than_ten_thousand_devices_are_kept(fresh: Server) -> None:
     assert statuses == [200] * DEVICES + [507]
     full = fresh.ask("/streamdata", "POST", None, text(changed("deviceId", "one-more")))
     assert (full.status, full.error()) == (507, "no more devices are kept")
-    # Those that are known go on.
+    # Known devices can still send payloads.
     last = changed("deviceId", f"device-{DEVICES - 1}") | {"name": "last"}
     assert fresh.ask("/streamdata", "POST", None, text(last)).status == 200
     assert fresh.ask(f"/streamdata/device-{DEVICES - 1}").json() == last

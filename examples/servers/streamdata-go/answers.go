@@ -13,7 +13,7 @@ import (
 // maximumBodyBytes is the largest body of a request.
 const maximumBodyBytes = 64 * 1024
 
-// refusal is why a request is not served. Its text is what the client is told.
+// refusal is the reason why a request is not served. The text goes to the client.
 type refusal struct {
 	status int
 	text   string
@@ -21,7 +21,7 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.text }
 
-// What both roles refuse; each has others of its own.
+// Refusals of both roles. Each role has further refusals.
 var (
 	errBody     = refusal{http.StatusBadRequest, "the body cannot be read"}
 	errTooLarge = refusal{
@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// refuse answers with the reason.
+// refuse answers with the refusal's status and text.
 func refuse(w http.ResponseWriter, why refusal) {
 	if why.status == http.StatusRequestEntityTooLarge {
 		// The rest of the body may not have been read.
@@ -41,7 +41,7 @@ func refuse(w http.ResponseWriter, why refusal) {
 	}{why.text})
 }
 
-// refuseMethod answers that the path has other methods.
+// refuseMethod answers 405 with the methods of the path.
 func refuseMethod(w http.ResponseWriter, methods string) {
 	w.Header().Set("Allow", methods)
 	refuse(w, refusal{http.StatusMethodNotAllowed, "only " + methods + " is served here"})
@@ -60,7 +60,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	write(w, status, "application/json", bytes.TrimSuffix(text.Bytes(), []byte{'\n'}))
 }
 
-// write answers with a whole body. One that cannot be written has nobody to read it.
+// write answers with a whole body. A write error is ignored, because the client is then gone.
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	header := w.Header()
 	header.Set("Content-Type", contentType)
@@ -69,7 +69,7 @@ func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// writeOK answers that all is well.
+// writeOK answers 200 with the body ok.
 func writeOK(w http.ResponseWriter) {
 	write(w, http.StatusOK, "text/plain; charset=utf-8", []byte("ok"))
 }

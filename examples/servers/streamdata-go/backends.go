@@ -7,28 +7,28 @@ import (
 	"sync/atomic"
 )
 
-// tally counts what became of requests.
+// tally counts requests, those under way, and failures.
 type tally struct {
 	requests, current, failures atomic.Uint64
 }
 
-// begin counts a request, and that it is under way until it ends.
+// begin counts a request, and counts it as under way until end.
 func (t *tally) begin() {
 	t.requests.Add(1)
 	t.current.Add(1)
 }
 
-// end counts that a request is under way no more.
+// end counts a request as no longer under way.
 func (t *tally) end() { t.current.Add(^uint64(0)) }
 
-// fail counts that a request failed.
+// fail counts a failed request.
 func (t *tally) fail() { t.failures.Add(1) }
 
 // backend is one address of the service.
 type backend struct {
 	tally
 	address netip.AddrPort
-	// authority is the address as a URL has it.
+	// authority is the address in a URL's form.
 	authority string
 	healthy   atomic.Bool
 }
@@ -37,7 +37,7 @@ func newBackend(address netip.AddrPort) *backend {
 	return &backend{address: address, authority: address.String()}
 }
 
-// setHealthy takes down what the last check found, and says so if it is news.
+// setHealthy stores the result of the last check, and logs a change.
 func (b *backend) setHealthy(healthy bool) {
 	if b.healthy.Swap(healthy) == healthy {
 		return
@@ -49,7 +49,7 @@ func (b *backend) setHealthy(healthy bool) {
 	}
 }
 
-// backendStats is what is said of a backend.
+// backendStats is the part of GET /stats for one backend.
 type backendStats struct {
 	Requests uint64 `json:"requests"`
 	Current  uint64 `json:"current"`
@@ -57,19 +57,19 @@ type backendStats struct {
 	Healthy  bool   `json:"healthy"`
 }
 
-// backends are all backends, and whose turn it is.
+// backends holds all backends and the number of the next turn.
 type backends struct {
 	now   atomic.Pointer[rotation]
 	turns atomic.Uint64
 }
 
-// rotation is the backends at one time, the healthy ones first.
+// rotation lists the backends at one time, the healthy backends first.
 type rotation struct {
 	all     []*backend
 	healthy int
 }
 
-// rotation is the backends as they are now.
+// rotation returns the current backends.
 func (b *backends) rotation() *rotation {
 	if now := b.now.Load(); now != nil {
 		return now
@@ -77,10 +77,10 @@ func (b *backends) rotation() *rotation {
 	return &rotation{}
 }
 
-// turn is a number that is one more at each call, from 0 on.
+// turn returns the number of earlier calls, from 0 on.
 func (b *backends) turn() uint64 { return b.turns.Add(1) - 1 }
 
-// set makes these addresses, which are sorted, the backends. Those that are known keep what they have done.
+// set replaces the backends by these addresses, which must be sorted. Known backends keep their counts.
 func (b *backends) set(addresses []netip.AddrPort) {
 	known := b.rotation().all
 	var healthy, others []*backend
@@ -106,7 +106,8 @@ func (b *backends) set(addresses []netip.AddrPort) {
 	b.now.Store(&rotation{append(healthy, others...), len(healthy)})
 }
 
-// order is each backend once, as this turn tries them: healthy ones from the one whose turn it is, then the others.
+// order yields each backend once, in the order of this turn: the healthy backends from the turn's backend on, then the
+// others.
 func (r *rotation) order(turn uint64) func(yield func(*backend) bool) {
 	return func(yield func(*backend) bool) {
 		for _, group := range [...][]*backend{r.all[:r.healthy], r.all[r.healthy:]} {
@@ -119,16 +120,16 @@ func (r *rotation) order(turn uint64) func(yield func(*backend) bool) {
 	}
 }
 
-// isHealthy is whether one at least was healthy when it was last checked.
+// isHealthy reports whether at least one backend was healthy at the last check.
 func (r *rotation) isHealthy() bool { return r.healthy > 0 }
 
-// stats is what each has done, by its address.
+// stats returns the counts of each backend, by its address.
 func (r *rotation) stats() map[string]backendStats {
 	stats := make(map[string]backendStats, len(r.all))
 	for place, b := range r.all {
 		stats[b.authority] = backendStats{
 			b.requests.Load(), b.current.Load(), b.failures.Load(),
-			// As turns are taken, which a check that has just ended is not yet part of.
+			// The state that turns use. A check that has just ended is not part of it yet.
 			place < r.healthy,
 		}
 	}

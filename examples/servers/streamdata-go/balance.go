@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// idleConnections is the most connections to one backend that are kept for later.
+	// idleConnections is the maximum number of idle connections to one backend.
 	idleConnections = 256
-	// idleTime is how long a connection is kept for later.
+	// idleTime is the time after which an idle connection is closed.
 	idleTime = 90 * time.Second
-	// connectTime is how long connecting may take.
+	// connectTime is the time limit for connecting.
 	connectTime = time.Second
 	// copyBytes is the size of the buffers that answers pass through.
 	copyBytes = 32 * 1024
 )
 
-// What the balancer alone refuses.
+// Refusals of the balancer only.
 var (
 	errNoPath    = refusal{http.StatusBadRequest, "the target is not a path"}
 	errNoBackend = refusal{http.StatusBadGateway, "no backend answers"}
@@ -32,7 +32,7 @@ var (
 	errUnhealthy = refusal{http.StatusServiceUnavailable, "no backend is healthy"}
 )
 
-// balancer has each request answered by the backend whose turn it is.
+// balancer forwards each request to the next backend in turn.
 type balancer struct {
 	tally
 	bytesReceived, bytesSent atomic.Uint64
@@ -41,7 +41,7 @@ type balancer struct {
 	buffers                  sync.Pool
 }
 
-// stats is what GET /stats says; bytes are those of bodies.
+// stats is the answer to GET /stats. Bytes count bodies only.
 type stats struct {
 	Requests      uint64                  `json:"requests"`
 	Current       uint64                  `json:"current"`
@@ -57,14 +57,14 @@ func newBalancer() *balancer {
 			DialContext:         (&net.Dialer{Timeout: connectTime}).DialContext,
 			MaxIdleConnsPerHost: idleConnections,
 			IdleConnTimeout:     idleTime,
-			// Answers pass as they are.
+			// Pass answers on unchanged.
 			DisableCompression: true,
 		},
 		buffers: sync.Pool{New: func() any { return new([copyBytes]byte) }},
 	}
 }
 
-// ServeHTTP gives everything that the balancer answers.
+// ServeHTTP answers the balancer's own paths and forwards all other requests.
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	switch {
@@ -88,7 +88,7 @@ func (b *balancer) stats() stats {
 	}
 }
 
-// serve has a backend answer, and counts.
+// serve forwards a request to a backend, and counts it.
 func (b *balancer) serve(w http.ResponseWriter, r *http.Request) {
 	b.begin()
 	defer b.end()
@@ -96,7 +96,7 @@ func (b *balancer) serve(w http.ResponseWriter, r *http.Request) {
 	var why refusal
 	switch {
 	case r.Context().Err() != nil:
-		// Nobody waits for an answer any more.
+		// The client is gone, so there is no answer.
 		if answer != nil {
 			answer.Body.Close()
 			by.end()
@@ -110,7 +110,7 @@ func (b *balancer) serve(w http.ResponseWriter, r *http.Request) {
 	defer by.end()
 	defer answer.Body.Close()
 	if err := b.pass(w, answer); err != nil {
-		// That the client has gone is nobody's fault.
+		// A client that went away is not a failure.
 		if errors.As(err, &why) && r.Context().Err() == nil {
 			b.fail()
 			by.fail()
@@ -119,8 +119,8 @@ func (b *balancer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forward sends the request to the first backend that can be connected. Where there is an answer, the request is
-// under way at that backend. Every error is a refusal.
+// forward sends the request to the first backend that it can connect to. If it returns an answer, the request is
+// still under way at that backend. Every error is a refusal.
 func (b *balancer) forward(w http.ResponseWriter, r *http.Request) (*http.Response, *backend, error) {
 	if !strings.HasPrefix(r.URL.Path, "/") {
 		return nil, nil, errNoPath
@@ -132,11 +132,11 @@ func (b *balancer) forward(w http.ResponseWriter, r *http.Request) (*http.Respon
 	b.bytesReceived.Add(uint64(len(body)))
 	header := r.Header
 	removeHopByHop(header)
-	// The body is here already, and its length known.
+	// The whole body is already here, so its length is known.
 	header.Del("Expect")
 	header.Del("Content-Length")
 	if _, found := header["User-Agent"]; !found {
-		// Otherwise Go's client names itself.
+		// Otherwise Go's client adds its own User-Agent.
 		header["User-Agent"] = []string{""}
 	}
 
@@ -151,7 +151,7 @@ func (b *balancer) forward(w http.ResponseWriter, r *http.Request) (*http.Respon
 			return nil, nil, errBrokeOff
 		}
 		one.fail()
-		// A request that may have been taken is not sent twice.
+		// The backend may have received the request, so it is not sent again.
 		var connecting *net.OpError
 		if !errors.As(err, &connecting) || connecting.Op != "dial" {
 			return nil, nil, errBrokeOff
@@ -160,7 +160,7 @@ func (b *balancer) forward(w http.ResponseWriter, r *http.Request) (*http.Respon
 	return nil, nil, errNoBackend
 }
 
-// outgoing is the request as a backend gets it.
+// outgoing returns the request to send to a backend.
 func outgoing(r *http.Request, to *backend, body []byte) *http.Request {
 	target := *r.URL
 	target.Scheme, target.Host, target.User = "http", to.authority, (*url.Userinfo)(nil)
@@ -179,8 +179,8 @@ func outgoing(r *http.Request, to *backend, body []byte) *http.Request {
 	return request.WithContext(r.Context())
 }
 
-// pass gives the client the backend's answer. The error is a refusal where the backend broke off; otherwise the
-// client has gone.
+// pass sends the backend's answer to the client. The error is a refusal if the backend broke off. Any other error means
+// that the client is gone.
 func (b *balancer) pass(w http.ResponseWriter, answer *http.Response) error {
 	removeHopByHop(answer.Header)
 	header := w.Header()
@@ -188,11 +188,11 @@ func (b *balancer) pass(w http.ResponseWriter, answer *http.Response) error {
 		header[name] = values
 	}
 	if _, found := header["Content-Type"]; !found {
-		// Otherwise Go's server guesses.
+		// Otherwise Go's server guesses the type.
 		header["Content-Type"] = nil
 	}
 	w.WriteHeader(answer.StatusCode)
-	// Of an answer whose length nobody knows, each part is passed on when it comes.
+	// If the answer's length is unknown, pass on each part as it arrives.
 	flush := func() error { return nil }
 	if answer.ContentLength < 0 {
 		flush = http.NewResponseController(w).Flush
@@ -224,7 +224,7 @@ func (b *balancer) pass(w http.ResponseWriter, answer *http.Response) error {
 	}
 }
 
-// drain reads what is left of a body, so that its connection can be used again.
+// drain reads the rest of a body, because the connection can only then be reused.
 func drain(body io.ReadCloser) {
 	_, _ = io.Copy(io.Discard, body)
 	body.Close()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// hopByHop are the headers of RFC 9110, 7.6.1, and those that proxies keep to themselves.
+// hopByHop lists the headers of RFC 9110, 7.6.1, and the headers between a client and a proxy.
 var hopByHop = []string{
 	"Connection",
 	"Keep-Alive",
@@ -18,7 +18,7 @@ var hopByHop = []string{
 	"Upgrade",
 }
 
-// removeHopByHop removes what is meant for this connection alone, and what Connection names.
+// removeHopByHop removes the headers for this connection only, and the headers that Connection names.
 func removeHopByHop(header http.Header) {
 	for _, value := range header["Connection"] {
 		for name := range strings.SplitSeq(value, ",") {

@@ -1,6 +1,6 @@
-// Candidate servers in Go: a service that keeps the readings of devices, and the balancer before it.
+// Candidate servers in Go: a service that stores the readings of devices, and a balancer in front of it.
 //
-// What they answer, and why their Rust counterparts answer the same, is in examples/servers/README.md.
+// examples/servers/README.md lists their answers, and the differences from the Rust servers.
 package main
 
 import (
@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// grace is how long requests in flight may take to end after SIGTERM.
+// grace is the time limit for requests in flight after SIGTERM.
 const grace = time.Second
 
-const usage = `Keeps the readings of devices, or balances over those who do.
+const usage = `Stores the readings of devices, or balances the load over services that store them.
 
 Usage: streamdata-go ROLE
 
 Roles:
-  serve    Keeps the last readings of each device: POST /streamdata, GET /streamdata/{deviceId}, GET /healthz
+  serve    Stores the last readings of each device: POST /streamdata, GET /streamdata/{deviceId}, GET /healthz
   balance  Forwards to the service's addresses in turn; GET /stats and GET /healthz are its own
 
 Options:
@@ -36,7 +36,7 @@ Environment:
 
 Environment of balance:
   SERVICE_HOST    host of the service, resolved every second: each address is a backend; several
-                  hosts with commas between
+                  hosts separated by commas
   SERVICE_PORT    TCP port of the service
 `
 
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// arguments finds the role, which is empty if it is none, and whether help is asked for.
+// arguments returns the role and whether the user asks for help. A missing or wrong role is empty.
 func arguments(given []string) (role string, help bool) {
 	for _, argument := range given {
 		switch {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// payload is the readings of one device. Every field has to be there, which a pointer tells; others are ignored.
+// payload holds the readings of one device. Every field is required: a nil pointer marks a missing field. Other fields
+// are ignored.
 type payload struct {
 	Name      *string   `json:"name"`
 	DeviceID  *string   `json:"deviceId"`
@@ -14,7 +15,7 @@ type payload struct {
 	Data      []reading `json:"data"`
 }
 
-// reading is what was measured at one time.
+// reading holds the values of one time.
 type reading struct {
 	HR     *int64  `json:"hr"`
 	BPS    *int64  `json:"bps"`
@@ -24,23 +25,23 @@ type reading struct {
 	Date   *string `json:"date"`
 }
 
-// custom is what only some devices measure.
+// custom holds the values that only some devices measure.
 type custom struct {
 	TP  *float64 `json:"tp"`
 	RR  *int64   `json:"rr"`
 	Etc *string  `json:"etc"`
 }
 
-// receipt is what the device is told.
+// receipt is the answer to a payload.
 type receipt struct {
 	Status   string `json:"status"`
 	DeviceID string `json:"deviceId"`
 	Readings int    `json:"readings"`
 }
 
-// readPayload reads JSON; the device must have a name that a path can hold.
+// readPayload reads JSON. The device ID must not be empty, because a path must be able to contain it.
 func readPayload(text []byte) (*payload, error) {
-	// encoding/json would put U+FFFD for what is no character.
+	// encoding/json would replace invalid UTF-8 by U+FFFD.
 	if !utf8.Valid(text) {
 		return nil, noPayload("it is not UTF-8")
 	}
@@ -61,12 +62,12 @@ func noPayload(why string) refusal {
 	return refusal{http.StatusBadRequest, "not a payload: " + why}
 }
 
-// receipt is what to tell the device.
+// receipt returns the answer to the payload.
 func (p *payload) receipt() receipt {
 	return receipt{"OK", *p.DeviceID, len(p.Data)}
 }
 
-// missing names the first field that is not there; it is empty if all are.
+// missing returns the name of the first missing field, or an empty name if no field is missing.
 func (p *payload) missing() string {
 	switch {
 	case p.Name == nil:

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// maximumDevices is the most devices that something is kept of.
+// maximumDevices is the maximum number of devices with a stored payload.
 const maximumDevices = 10_000
 
-// What the service alone refuses.
+// Refusals of the service only.
 var (
 	errNotFound = refusal{http.StatusNotFound, "there is nothing at this path"}
 	errNoDevice = refusal{http.StatusNotFound, "nothing is kept of this device"}
@@ -30,9 +30,9 @@ func newDevices(maximum int) *devices {
 	return &devices{maximum: maximum, payloads: make(map[string]*payload)}
 }
 
-// ServeHTTP gives everything that the service answers.
+// ServeHTTP answers all requests to the service.
 func (d *devices) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// As it was sent: %2F is no slash.
+	// The path without decoding: %2F is not a slash.
 	path := r.URL.EscapedPath()
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	deviceID, isDevice := strings.CutPrefix(path, "/streamdata/")
@@ -89,7 +89,7 @@ func (d *devices) answerKept(w http.ResponseWriter, escaped string) {
 	writeJSON(w, http.StatusOK, kept)
 }
 
-// keep keeps a payload in the place of the device's last one.
+// keep replaces the device's last payload.
 func (d *devices) keep(one *payload) error {
 	d.lock.Lock()
 	defer d.lock.Unlock()
@@ -100,7 +100,7 @@ func (d *devices) keep(one *payload) error {
 	return nil
 }
 
-// kept is the device's last payload, nil if there is none.
+// kept returns the device's last payload, or nil if the service has none.
 func (d *devices) kept(deviceID string) *payload {
 	d.lock.Lock()
 	defer d.lock.Unlock()

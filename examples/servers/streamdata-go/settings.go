@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// lookup finds an environment variable.
+// lookup returns an environment variable.
 type lookup func(name string) (value string, found bool)
 
-// service is what the balancer stands before.
+// service is the service behind the balancer.
 type service struct {
-	// hosts are one at least.
+	// hosts has at least one host.
 	hosts []string
 	// port is the TCP port that all of them listen on.
 	port uint16
@@ -32,7 +32,7 @@ func (e settingError) Error() string {
 	return fmt.Sprintf("%s must be %s, not \"%s\"", e.name, e.must, e.value)
 }
 
-// listenAddress is where the HTTP server listens.
+// listenAddress returns the address and port of the HTTP server.
 func listenAddress(variable lookup) (string, error) {
 	host, found := variable("LISTEN_ADDRESS")
 	if !found {
@@ -51,11 +51,11 @@ func listenAddress(variable lookup) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(int(port))), nil
 }
 
-// serviceFrom reads which service there is.
+// serviceFrom reads the service from the environment.
 func serviceFrom(variable lookup) (service, error) {
 	list, _ := variable("SERVICE_HOST")
 	if list == "" {
-		return service{}, missingError{"SERVICE_HOST", "the host of the service, or hosts with commas between"}
+		return service{}, missingError{"SERVICE_HOST", "the host of the service, or hosts separated by commas"}
 	}
 	port, _ := variable("SERVICE_PORT")
 	if port == "" {
@@ -66,7 +66,7 @@ func serviceFrom(variable lookup) (service, error) {
 		hosts[i] = strings.TrimSpace(host)
 	}
 	if slices.Contains(hosts, "") {
-		return service{}, settingError{"SERVICE_HOST", "a host, or hosts with commas between", list}
+		return service{}, settingError{"SERVICE_HOST", "a host, or hosts separated by commas", list}
 	}
 	number, err := parsePort("SERVICE_PORT", port)
 	return service{hosts, number}, err

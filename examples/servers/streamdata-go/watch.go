@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// second is how often the service is resolved and its backends are checked, and how long either may take.
+// second is the interval of resolving the service and checking its backends, and the time limit of each.
 const second = time.Second
 
-// found is what is known of a host: its addresses, or why there are none.
+// found holds the addresses of a host, or the reason why there are none.
 type found struct {
 	addresses []netip.Addr
 	fault     string
 }
 
-// watch keeps the backends up to date, without end.
+// watch updates the backends in an endless loop.
 func watch(service service, balancer *balancer) {
 	hosts := make(map[string]found)
 	ticks := time.NewTicker(second)
@@ -31,12 +31,12 @@ func watch(service service, balancer *balancer) {
 		addresses := addressesOf(hosts, service.port)
 		balancer.backends.set(addresses)
 		check(balancer)
-		// Those who are healthy now have their turn.
+		// Apply the results of the check to the turns.
 		balancer.backends.set(addresses)
 	}
 }
 
-// resolve looks a host up. Where that fails, the addresses that it had stay.
+// resolve looks a host up. If the lookup fails, the host keeps its last addresses.
 func resolve(host string, last found) found {
 	ctx, cancel := context.WithTimeout(context.Background(), second)
 	defer cancel()
@@ -53,7 +53,7 @@ func resolve(host string, last found) found {
 	return last
 }
 
-// preferred is the IPv4 addresses, or the IPv6 ones where there are no others: a pod that has both is one backend.
+// preferred returns the IPv4 addresses, or the IPv6 addresses if there are no others. A pod with both is one backend.
 func preferred(addresses []netip.Addr) []netip.Addr {
 	var four, six []netip.Addr
 	for _, address := range addresses {
@@ -69,7 +69,7 @@ func preferred(addresses []netip.Addr) []netip.Addr {
 	return six
 }
 
-// addressesOf is the addresses of all hosts, sorted, each once.
+// addressesOf returns the addresses of all hosts, sorted, without duplicates.
 func addressesOf(hosts map[string]found, port uint16) []netip.AddrPort {
 	var addresses []netip.AddrPort
 	for _, host := range hosts {
@@ -81,7 +81,7 @@ func addressesOf(hosts map[string]found, port uint16) []netip.AddrPort {
 	return slices.Compact(addresses)
 }
 
-// check asks all backends at once how they are.
+// check checks all backends in parallel.
 func check(balancer *balancer) {
 	ctx, cancel := context.WithTimeout(context.Background(), second)
 	defer cancel()
@@ -92,7 +92,7 @@ func check(balancer *balancer) {
 	checks.Wait()
 }
 
-// answers is whether /healthz answers 200.
+// answers reports whether /healthz answers 200.
 func answers(ctx context.Context, client http.RoundTripper, authority string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+authority+"/healthz", nil)
 	if err != nil {

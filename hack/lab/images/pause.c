@@ -1,4 +1,4 @@
-/* Holds a pod's namespaces open: sleeps until it is told to end, and reaps what it inherits. */
+/* Keeps a pod's namespaces open: sleeps until SIGINT or SIGTERM, and reaps orphaned processes. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

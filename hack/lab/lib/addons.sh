@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What runs in the cluster from its first minute: DNS, storage, CloudNativePG.
+# Installs DNS, storage and CloudNativePG when the cluster starts.
 
-# render DIRECTORY|FILE IMAGE [RELEASE]: a manifest of ours with the box's names filled in.
+# render DIRECTORY|FILE IMAGE [RELEASE]: prints a manifest from manifests/ with the box's names filled in.
 render() {
   local source=$1 image=$2 release=${3:-} target
   if [[ -f $source ]]; then
@@ -20,7 +20,7 @@ fill() {
     -e "s|@DNS_ADDRESS@|$LAB_DNS_SERVICE_ADDRESS|g" -e "s|@NODE_STATE@|$LAB_NODE_STATE|g"
 }
 
-# apply NAME: the manifest on standard input, unless the very same has been applied to this box.
+# apply NAME: applies the manifest on standard input, unless the same manifest has been applied to this box.
 apply() {
   local manifest digest stamp=$LAB_DIR/manifests/$1.applied
   manifest=$(cat)

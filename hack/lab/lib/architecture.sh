@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# Images for another architecture than the machine's. Their programs, those of a Dockerfile's RUN
-# among them, run here under emulation: the kernel starts qemu for them (binfmt_misc).
+# Builds images for another architecture than the machine's. The commands of a Dockerfile's RUN are programs of
+# that architecture. They run under emulation: the kernel starts qemu for them (binfmt_misc).
 
-# Debian's name of an architecture: qemu's.
+# Maps Debian's name of an architecture to qemu's.
 declare -A LAB_QEMU_ARCHITECTURE=([amd64]=x86_64 [arm64]=aarch64)
-# arch-test is what mmdebstrap asks whether the emulation works.
+# mmdebstrap runs arch-test to check the emulation.
 LAB_EMULATION_PACKAGES=(arch-test binfmt-support qemu-user-static)
 
-# What images are built for: the machine's architecture, unless use_architecture says otherwise.
+# The architecture that images are built for: the machine's, unless use_architecture sets another.
 image_architecture() { echo "${LAB_IMAGE_ARCHITECTURE:-$(dpkg --print-architecture)}"; }
 
-# use_architecture NAME: what follows is about images of this architecture. They have a store of
-# their own, because the base image has the same name in each.
+# use_architecture NAME: the rest of the command works with images of this architecture. Each architecture has its own
+# store, because the base image has the same name in all of them.
 use_architecture() {
   [[ -n ${LAB_QEMU_ARCHITECTURE[$1]:-} ]] || die "images cannot be built for the architecture '$1'" \
-    "There are: ${!LAB_QEMU_ARCHITECTURE[*]}"
+    "Architectures: ${!LAB_QEMU_ARCHITECTURE[*]}"
   [[ $1 != "$(image_architecture)" ]] || return 0
   LAB_IMAGE_ARCHITECTURE=$1
   LAB_IMAGES_DIR=$LAB_IMAGES_DIR/$1
@@ -24,10 +24,10 @@ use_architecture() {
 ensure_emulation() {
   ensure_packages "${LAB_EMULATION_PACKAGES[@]}"
   emulated "$1" || step "register $1 with the kernel" update-binfmts --enable "$1" || true
-  emulated "$1" || die "the kernel does not start $1 for the programs of another architecture" \
-    "It takes binfmt_misc, and the right to register there (a container needs to be privileged)." \
-    "Images of this machine's own architecture can be built without it."
+  emulated "$1" || die "the kernel does not start $1 for programs of another architecture" \
+    "The kernel needs binfmt_misc, and this process the right to register there (a container needs to be privileged)." \
+    "Images of this machine's own architecture can be built without emulation."
 }
 
-# The interpreter must be held open by the kernel (flag F): there is none inside an image.
+# The kernel must hold the interpreter open (flag F), because an image does not contain qemu.
 emulated() { grep -qs '^flags:.*F' "/proc/sys/fs/binfmt_misc/$1"; }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The box as one process: starting it, finding it, entering it, ending it.
+# Starts, finds, enters and ends the box, which is one process with its descendants.
 
-# The box is known by its outermost process: number and start time, because numbers come again.
+# Prints the box's outermost process. PID and start time identify it, because the kernel reuses PIDs.
 box_pid() {
   local pid started
   [[ -r $LAB_DIR/box.pid ]] || return 1
@@ -12,13 +12,13 @@ box_pid() {
 
 process_start() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 
-# The box's first process, as this machine numbers it: the one whose namespaces are entered.
+# Prints the PID on this machine of the box's first process. nsenter enters the namespaces of this process.
 box_init_pid() {
   local pid
   pid=$(box_pid) && pgrep --parent "$pid"
 }
 
-# box_exec COMMAND...: inside the box, in the same directory, off the measured core.
+# box_exec COMMAND...: runs the command inside the box, in the same directory, but not on the measured core.
 box_exec() {
   local pid
   pid=$(box_init_pid) || die "the box is not up" "Start it with: $LAB_COMMAND up"
@@ -28,8 +28,8 @@ box_exec() {
     bash -c 'cd "$1" && shift && exec "$@"' bash "$PWD" "$@"
 }
 
-# node_exec NODE COMMAND...: in a node's own mount and network namespaces, where its container
-# runtime's socket is.
+# node_exec NODE COMMAND...: runs the command in the node's mount and network namespaces, which contain the socket
+# of its container runtime.
 node_exec() {
   local node=$1 pid
   shift
@@ -43,7 +43,7 @@ node_pid() {
   pgrep --parent "$init" --full "/box/node .* $1\$"
 }
 
-# The nodes that are up: those of every box, and the boards that were asked for.
+# Prints the nodes that are up, boards included.
 nodes_up() {
   local node
   for node in "${LAB_NODES[@]}" "${LAB_BOARDS[@]}"; do
@@ -53,19 +53,20 @@ nodes_up() {
 
 kube() { box_exec "$LAB_DIR/bin/kubectl" "$@"; }
 
-# What decides whether a running box is the one that this checkout would start.
+# Prints a hash of everything that defines a box. It shows whether this checkout would start the same box.
 box_fingerprint() {
-  local part
+  local binary
   {
     cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,network,supervise,cgroups}.sh
-    for part in "${!PART_MODULE[@]}"; do part_dir "$part"; done | sort
+    # Of the box's own parts alone: a new version of a tool is no other box.
+    for binary in "${BINARIES[@]}"; do part_dir "${BINARY_PART[$binary]}"; done
   } | sha256sum | cut -c1-16
 }
 
 box_refuse_bad_place() {
   case $LAB_DIR/ in
     /run/* | /var/run/* | /var/log/* | /proc/* | /sys/*)
-      die "the state directory may not be $LAB_DIR: the box has a /run, /var/log, /proc of its own" \
+      die "the state directory must not be $LAB_DIR: the box mounts its own /run, /var/log and /proc" \
         "Set FRUGALITY_LAB_DIR to another directory."
       ;;
   esac
@@ -75,12 +76,12 @@ box_refuse_other_box() {
   local strangers
   strangers=$(cgroup_processes "$LAB_CGROUP_ROOT" | head -n 3 | tr '\n' ' ')
   [[ -z $strangers ]] || die "another box on this machine uses the cgroup $LAB_CGROUP_ROOT (processes $strangers…)" \
-    "End it from where it was started ('lab down' with its FRUGALITY_LAB_DIR)," \
-    "or give this one another name: FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT-2"
+    "End the other box with 'lab down' and its FRUGALITY_LAB_DIR," \
+    "or start this box with another cgroup: FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT-2"
 }
 
-# Everything of an ended box but the images in its nodes' stores, which are kept: they take long to
-# load and belong to no cluster.
+# Removes the state of an ended box, except the images in its nodes' stores: they take long to load and do not
+# depend on the cluster.
 box_sweep() {
   local node entry
   cgroup_remove "$LAB_CGROUP_ROOT" ||
@@ -94,7 +95,7 @@ box_sweep() {
   done
 }
 
-# The box must not hold what the caller has open: locks, pipes, the terminal.
+# Closes inherited file descriptors, because the box must not hold the caller's locks and pipes open.
 let_go() {
   local open
   for open in /proc/"$BASHPID"/fd/*; do
@@ -103,7 +104,7 @@ let_go() {
   done
 }
 
-# box_environment COMMAND...: becomes it, with what the box's own programs need of the environment and no more.
+# box_environment COMMAND...: executes the command with only the environment that the box's programs need.
 box_environment() {
   exec env -i "PATH=$LAB_DIR/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "HOME=$HOME" LANG=C.UTF-8 \
     "FRUGALITY_CACHE=$LAB_CACHE_DIR" "FRUGALITY_LAB_DIR=$LAB_DIR" "FRUGALITY_LAB_CGROUP_ROOT=$LAB_CGROUP_ROOT" "$@"
@@ -121,7 +122,7 @@ box_start() {
   done
   preflight
   step "make certificates" make_pki || die "openssl cannot make the cluster's certificates"
-  # Processes are in leaves only: cgroup v2 wants it so.
+  # All these cgroups are leaves, because cgroup v2 allows processes only in leaves.
   cgroup_make "$LAB_CGROUP_ROOT/system/control-plane"
   for node in "${LAB_NODES[@]}"; do
     cgroup_make "$LAB_CGROUP_ROOT/$node"
@@ -136,7 +137,7 @@ box_start() {
       "$LAB_HOME/box/init" "$LAB_HOME" </dev/null >"$LAB_LOG_DIR/box.log" 2>&1
   ) &
   local pid=$!
-  # unshare has the same number as the subshell that became it.
+  # The subshell executes unshare, so the PID stays the same.
   printf '%s %s\n' "$pid" "$(process_start "$pid")" >"$LAB_DIR/box.pid"
   wait_for 10 "the box starts" box_init_pid || die "the box's first process ended at once" "$(tail -n 5 "$LAB_LOG_DIR/box.log")"
 }
@@ -145,13 +146,13 @@ box_stop() {
   local pid init try
   if pid=$(box_pid); then
     init=$(box_init_pid) || init=$pid
-    # The kernel kills the box's first process with this one, and with that one all the others.
+    # --kill-child kills the box's first process too. The kernel then kills all processes of its PID namespace.
     kill -KILL "$pid"
     for ((try = 0; try < 300; try++)); do
       [[ -e /proc/$pid || -e /proc/$init || -n $(cgroup_processes "$LAB_CGROUP_ROOT") ]] || break
       sleep 0.1
     done
-    say "ended the box (process $pid and all it started)"
+    say "ended the box (process $pid and its descendants)"
   else
     say "no box is up"
   fi

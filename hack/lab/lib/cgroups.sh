@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# The box's cgroups, in every hierarchy of cgroup v1 (pure or hybrid) or in the one of v2.
+# The box's cgroups, in all hierarchies of cgroup v1 (pure or hybrid) or in the single hierarchy of v2.
 
 cgroup_mounts() { findmnt --noheadings --raw --types cgroup,cgroup2 --output TARGET | sort -u; }
 
 is_cgroup2() { [[ $(stat --file-system --format %T "$1") == cgroup2fs ]]; }
 
-# cgroup_make PATH: makes the cgroup everywhere, with CPUs and memory nodes filled in: a v1 cpuset
-# without them takes no process.
+# cgroup_make PATH: makes the cgroup in all hierarchies, and sets CPUs and memory nodes, because a v1 cpuset without
+# them accepts no process.
 cgroup_make() {
   local mount part directory parent
   for mount in $(cgroup_mounts); do
@@ -24,8 +24,8 @@ cgroup_make() {
   done
 }
 
-# A controller that a v2 parent cannot hand on (one that v1 has taken, or that processes in the
-# parent forbid) is left out.
+# Enables the controllers of a v2 parent for its children. It skips a controller that fails, because v1 uses it or
+# because the parent has processes.
 cgroup2_enable() {
   local controller
   for controller in $(<"$1/cgroup.controllers"); do
@@ -33,7 +33,7 @@ cgroup2_enable() {
   done
 }
 
-# Where the hierarchy with the cpuset controller is.
+# Prints the mount point of the hierarchy with the cpuset controller.
 cgroup_cpuset_mount() {
   local mount
   for mount in $(cgroup_mounts); do
@@ -44,14 +44,13 @@ cgroup_cpuset_mount() {
   done
 }
 
-# cgroup_cpus PATH CPUS: the CPUs for a cgroup and for all below it, the lowest first, because a
-# parent may not have fewer than a child. Returns 1 where the cgroup is not there yet or where a new
-# child came in between.
+# cgroup_cpus PATH CPUS: sets the CPUs of a cgroup and of all its descendants. Children come first, because a parent
+# cannot have fewer CPUs than a child. Returns 1 if the cgroup does not exist yet or a child appeared meanwhile.
 cgroup_cpus() {
   local directory status=0
   local top=${LAB_CPUSET_MOUNT:=$(cgroup_cpuset_mount)}$1
   [[ -e $top/cpuset.cpus ]] || return 1
-  # No child can have more than its parent: where that is right, all is.
+  # If the top cgroup has the right CPUs, its descendants have no others.
   [[ $(<"$top/cpuset.cpus") != "$2" ]] || return 0
   while IFS= read -r directory; do
     [[ $(<"$directory/cpuset.cpus") == "$2" ]] ||
@@ -60,7 +59,7 @@ cgroup_cpus() {
   return "$status"
 }
 
-# cgroup_join PATH: the calling shell, and what it starts from now on.
+# cgroup_join PATH: moves the calling shell, and so its later children, into the cgroup.
 cgroup_join() {
   local mount
   for mount in $(cgroup_mounts); do
@@ -76,8 +75,8 @@ cgroup_processes() {
   done | sort -un
 }
 
-# cgroup_remove PATH: removes it and all below it; tries for ten seconds, because the kernel takes
-# a moment to let go of processes that have just been killed.
+# cgroup_remove PATH: removes the cgroup and its descendants. It tries for ten seconds, because killed processes stay
+# in a cgroup for a moment.
 cgroup_remove() {
   local mount try
   for mount in $(cgroup_mounts); do

@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# The box as a cluster: bringing it up step by step, and saying how it is.
+# Starts the cluster in the box step by step, and prints its status.
 
 node_ready() {
   local condition='{.status.conditions[?(@.type=="Ready")].status}'
   [[ $(kube get node "$1" --output "jsonpath=$condition" 2>/dev/null) == True ]]
 }
 
-# Whether a node's pods have the CPUs that they should, and no others.
+# Succeeds if the node's pods have the node's CPUs and no others.
 node_pinned() {
   local mount
   mount=$(cgroup_cpuset_mount)
   [[ -z $mount || $(<"$mount$LAB_CGROUP_ROOT/$1/kubepods/cpuset.cpus") == "${LAB_NODE_CPUS[$1]}" ]]
 }
 
-# What `up --without` leaves out.
+# The parts that `up --without` excludes.
 declare -A LAB_WITHOUT=()
 
 parse_without() {
@@ -53,7 +53,7 @@ wanted_images() {
   ! wanted cloudnative-pg || echo cloudnative-pg postgresql
 }
 
-# Runtimes are ready before the API server is, so images are loaded meanwhile.
+# Loads images while the API server starts, because the container runtimes are ready earlier.
 load_system_images() {
   local node image
   for node in "${LAB_NODES[@]}"; do
@@ -128,13 +128,13 @@ cluster_up() {
   install_addons
   wait_for_nodes
   wait_for_addons
-  # Until now nothing was measured, and all CPUs made the start faster.
+  # Only now, because the start is faster with all CPUs and nothing was measured yet.
   wait_for 10 "the control plane leaves the measured core" cgroup_cpus "$LAB_CGROUP_ROOT/system" "$LAB_SYSTEM_CPUS" ||
     die "the control plane cannot be kept off the measured core"
   say "the cluster is up, $((SECONDS - started))s after the command; try: $LAB_COMMAND kubectl get nodes"
 }
 
-# board_up NODE: one more measured node, which has no role: only who asks for it by name gets it.
+# board_up NODE: adds one more node to measure. A benchmark uses this node only if its spec names the node.
 board_up() {
   local node=$1
   if ! node_pid "$node" >/dev/null; then
@@ -150,14 +150,14 @@ board_up() {
     die "node $node does not become ready" "See $LAB_LOG_DIR/$node-kubelet.log"
   wait_for 30 "node $node gets its CPUs" node_pinned "$node" ||
     die "node $node does not get its CPUs" "See $LAB_LOG_DIR/$node.log"
-  say "the board $node is up; images come with: $LAB_COMMAND load IMAGE..."
+  say "the board $node is up; to load images: $LAB_COMMAND load IMAGE..."
 }
 
-# board_down NODE: ends all that runs on it, by cgroup.
+# board_down NODE: ends all processes of the board's cgroups, and removes the board.
 board_down() {
   local node=$1 process cgroup
   node_pid "$node" >/dev/null || die "the board $node is not up"
-  # Its first process goes first, which would start the others again.
+  # The node's first process is killed first, because it would start the others again.
   for process in $(node_pid "$node") $(cgroup_processes "$LAB_CGROUP_ROOT/system/$node") $(cgroup_processes "$LAB_CGROUP_ROOT/$node"); do
     kill -KILL "$process" 2>/dev/null || true
   done
@@ -166,10 +166,10 @@ board_down() {
   done
   box_board "$node" unplug
   kube delete node "$node" --wait=false >/dev/null
-  say "the board $node is gone"
+  say "removed the board $node"
 }
 
-# A box that another checkout started serves this one as well, where it is made of the same things.
+# Reports a box that another checkout started. The command uses that box, even if versions or settings differ.
 box_report_other_checkout() {
   local checkout='' fingerprint='' key value
   while IFS='=' read -r key value; do
@@ -180,7 +180,7 @@ box_report_other_checkout() {
   done <"$LAB_DIR/box.env"
   if [[ $fingerprint != "$(box_fingerprint)" ]]; then
     say "note: the running box was started from $checkout with other versions or settings;"
-    say "      it is used as it is. For this checkout's own: $LAB_COMMAND down, then up"
+    say "      this command uses that box. To start this checkout's box: $LAB_COMMAND down, then up"
   elif [[ $checkout != "$LAB_HOME" ]]; then
     say "using the box that was started from $checkout"
   fi

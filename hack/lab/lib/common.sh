@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# Words to the person who waits: progress, failure, and the time both took.
+# Prints progress, errors and durations.
 
-# Lines about progress go to standard error, so that a command's own output can be used by a pipe.
+# Prints a progress line to standard error, because a pipe may use the command's standard output.
 say() { printf '%s\n' "$*" >&2; }
 
-# A problem that ends the command. Say what cannot be had and what works without it.
+# die TEXT [REMEDY]...: prints an error and ends the command. The remedies name what is missing and what works
+# without it.
 die() {
   printf 'lab: error: %s\n' "$1" >&2
   shift
@@ -13,15 +14,15 @@ die() {
   exit 1
 }
 
-# kill_tree PID: a process and all that it started.
+# kill_tree PID: kills a process and all its descendants.
 kill_tree() {
   local child
   for child in $(pgrep --parent "$1"); do kill_tree "$child"; done
   kill "$1" 2>/dev/null || true
 }
 
-# step TEXT COMMAND...: runs the command with its output in $LAB_LOG_DIR/<step>.log, and says every
-# ten seconds that it still runs. On failure it shows the end of that log and returns the status.
+# step TEXT COMMAND...: runs the command with its output in $LAB_LOG_DIR/<step>.log, and prints a line every
+# ten seconds while the command runs. If the command fails, it prints the end of the log and returns the status.
 step() {
   local text=$1 log status started elapsed next=10 pid
   shift
@@ -30,7 +31,7 @@ step() {
   started=$SECONDS
   "$@" >"$log" 2>&1 &
   pid=$!
-  # Commands in the background do not hear the terminal's interrupt.
+  # Commands in the background do not receive the terminal's interrupt.
   trap 'kill_tree "$pid"; exit 130' INT TERM
   while kill -0 "$pid" 2>/dev/null; do
     elapsed=$((SECONDS - started))

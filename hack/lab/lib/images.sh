@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Container images without a registry: a Debian base bootstrapped from the machine's own package
-# sources, ordinary Dockerfiles on top of it, and both nodes' stores as the place to load them to.
+# Builds container images without a registry. The base image is bootstrapped from the machine's Debian sources.
+# Ordinary Dockerfiles use it. Images are then loaded into the nodes' stores.
 
 lab_buildah() {
   mkdir -p "$LAB_IMAGES_DIR"
@@ -9,16 +9,16 @@ lab_buildah() {
   local subcommand=$1
   shift
   case $subcommand in build | push | commit) set -- --signature-policy "$policy" "$@" ;; esac
-  # In a mount namespace of its own, so that no interrupted build leaves a mount behind.
+  # In its own mount namespace, because an interrupted build would otherwise leave a mount behind.
   BUILDAH_ISOLATION=chroot unshare --mount --propagation private buildah --root "$LAB_IMAGES_DIR/storage" --runroot "$LAB_IMAGES_DIR/run" \
     --storage-driver overlay "$subcommand" "$@"
 }
 
-# image_id NAME: the ID of an image that has been built, or nothing.
+# image_id NAME: prints the ID of a built image, or nothing.
 image_id() { lab_buildah inspect --type image --format '{{.FromImageID}}' "$1" 2>/dev/null || true; }
 
-# The machine's Debian sources as one list, without those of other distributors: their keys and
-# certificates are not in the image.
+# Prints the machine's Debian sources as one list. It omits other distributors, because the image lacks their keys
+# and certificates.
 debian_sources() {
   local file
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
@@ -40,8 +40,7 @@ debian_sources() {
   done
 }
 
-# How this machine reaches its package registries, for the time of a build. Mounted, so that
-# nothing of it is in an image.
+# Writes this machine's settings for its package registries. A build mounts them, so no image contains them.
 build_configuration() {
   local directory=$LAB_IMAGES_DIR/configuration bundle=/etc/ssl/certs/ca-certificates.crt setting
   rm -rf "$directory"
@@ -69,8 +68,8 @@ build_configuration() {
 # shellcheck disable=SC2016 # $1 is the hook's own parameter
 bootstrap_base() {
   local rootfs=$LAB_IMAGES_DIR/base-rootfs.tar status=0
-  # As the image of that name: no recommended packages, no documentation, no package lists. And no
-  # sources: a build is given the machine's.
+  # Like the published image: no recommended packages, no documentation, no package lists. It has no sources,
+  # because a build mounts the machine's.
   debian_sources | mmdebstrap --variant=minbase --architectures="$(image_architecture)" \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
@@ -86,8 +85,8 @@ bootstrap_base() {
 ensure_base_image() {
   [[ -z $(image_id "$LAB_BASE_IMAGE") ]] || return 0
   step "bootstrap ${LAB_BASE_IMAGE##*/}" bootstrap_base ||
-    die "the base image $LAB_BASE_IMAGE cannot be had from the machine's Debian sources" \
-      "No database and no volume works without it, and no image of Debian programs can be built."
+    die "the base image $LAB_BASE_IMAGE cannot be built from the machine's Debian sources" \
+      "Without it, databases and volumes do not work, and images of Debian programs cannot be built."
 }
 
 run_build() {
@@ -103,23 +102,22 @@ run_build() {
     -f "$dockerfile" -t "$name" "$context"
 }
 
-# build_image DOCKERFILE NAME [CONTEXT]: steps of a Dockerfile whose inputs are unchanged are taken
-# from the cache of layers.
+# build_image DOCKERFILE NAME [CONTEXT]: builds an image. Steps with unchanged inputs come from the layer cache.
 build_image() {
   local dockerfile=$1 name=$2 context=${3:-.}
-  [[ -r $dockerfile ]] || die "there is no Dockerfile $dockerfile"
+  [[ -r $dockerfile ]] || die "no readable Dockerfile $dockerfile"
   [[ -d $context ]] || die "the build context $context is not a directory"
   ! grep -qi "^FROM .*$LAB_BASE_IMAGE" "$dockerfile" || ensure_base_image
   step "build $name" run_build "$dockerfile" "$name" "$context" || die "the image $name cannot be built from $dockerfile"
 }
 
-# save_image NAME FILE: in the form that `docker load`, `ctr images import`, skopeo and crane take.
+# save_image NAME FILE: writes an image in the format of `docker load`, `ctr images import`, skopeo and crane.
 save_image() {
   rm -f "$2.part"
   step "write ${2##*/}" lab_buildah push --quiet "$1" "docker-archive:$2.part:$1" && mv "$2.part" "$2"
 }
 
-# push_archives REFERENCE TLS ARCHIVE...: as one image, of as many architectures as there are archives.
+# push_archives REFERENCE TLS ARCHIVE...: pushes the archives, one per architecture, as one image.
 push_archives() {
   local reference=$1 tls=$2 archive list=localhost/frugality/push:$$ status=0
   shift 2
@@ -139,15 +137,15 @@ push_image() {
     tls=false
     shift
   fi
-  (($# >= 2)) || die "push-image needs one or more archives, and where to push"
+  (($# >= 2)) || die "push-image needs one or more archives, and the reference to push to"
   reference=${!#}
   set -- "${@:1:$#-1}"
   step "push $reference" push_archives "$reference" "$tls" "$@" || die "$reference cannot be pushed" \
-    "Log in first where the registry asks for it: buildah login, or docker login." \
-    "A registry without TLS, or with a certificate of its own, needs --insecure."
+    "If the registry needs a login, log in first: buildah login, or docker login." \
+    "If the registry has no TLS or a self-signed certificate, use --insecure."
 }
 
-# node_has_image NODE NAME ID: whether the very same image is in a node's store.
+# node_has_image NODE NAME ID: succeeds if the node's store has an image with this name and ID.
 node_has_image() {
   node_exec "$1" ctr --namespace k8s.io images list "name==$2" | grep -q "frugality.dev/image-id=$3"
 }
@@ -157,12 +155,12 @@ import_image() { # node, name, ID, archive
     node_exec "$1" ctr --namespace k8s.io images label "$2" "frugality.dev/image-id=$3"
 }
 
-# load_image NAME NODE...: puts a built image into the nodes' stores where it is not there yet.
+# load_image NAME NODE...: loads a built image into the stores of the nodes that lack it.
 load_image() {
   local name=$1 id archive node missing=()
   shift
   id=$(image_id "$name")
-  [[ -n $id ]] || die "there is no image $name" "Build it first: $LAB_COMMAND build-image DOCKERFILE $name"
+  [[ -n $id ]] || die "no image $name has been built" "Build it first: $LAB_COMMAND build-image DOCKERFILE $name"
   for node in "$@"; do node_has_image "$node" "$name" "$id" || missing+=("$node"); done
   ((${#missing[@]})) || return 0
   archive=$LAB_IMAGES_DIR/archive-$$.tar
@@ -179,7 +177,7 @@ load_image() {
   rm -f "$archive"
 }
 
-# Builds and loads share one store of layers and one configuration directory.
+# One build or load at a time, because they share a store of layers and a configuration directory.
 images_lock() {
   mkdir -p "$LAB_IMAGES_DIR"
   exec {LAB_IMAGES_LOCK}>"$LAB_IMAGES_DIR/.lock"
@@ -187,7 +185,7 @@ images_lock() {
     say "waiting for another build or load of images to end"
     flock "$LAB_IMAGES_LOCK"
   }
-  # What an interrupted command left behind.
+  # Removes files and containers of an interrupted command.
   rm -rf "$LAB_IMAGES_DIR"/archive-*.tar "$LAB_IMAGES_DIR"/base-rootfs.tar
   if [[ -n $(lab_buildah containers --quiet) ]]; then lab_buildah rm --all >/dev/null; fi
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The box's network: injector-1 is the box's own network namespace with a bridge as the wire between the
-# nodes, and every board a namespace with a plug in that bridge. There is no way out of the box.
+# The box's network. injector-1 is in the box's network namespace. A bridge in that namespace connects the nodes.
+# Each board has its own network namespace, and a veth pair connects it to the bridge. Nothing leads out of the box.
 
 network_server() {
   echo 1 >/proc/sys/net/ipv4/ip_forward
@@ -11,7 +11,7 @@ network_server() {
   ip route add "$LAB_SERVICE_RANGE" dev lab0
 }
 
-# network_board NODE: its namespace, its plug, and the ways to and from its pods.
+# network_board NODE: makes the board's namespace, its veth pair, and the routes to and from its pods.
 network_board() {
   local node=$1 address=${LAB_NODE_ADDRESS[$1]} server=$LAB_SERVER_NODE
   ip netns add "$node"
@@ -26,7 +26,7 @@ network_board() {
   nsenter --net="/run/netns/$node" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 }
 
-# network_unplug NODE: the plug goes with the namespace, and the route with the plug.
+# network_unplug NODE: deletes the namespace, which deletes the veth pair, and deletes the route.
 network_unplug() {
   ip netns delete "$1"
   ip route delete "${LAB_NODE_POD_RANGE[$1]}"

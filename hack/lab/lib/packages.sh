@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the box needs from Debian, installed when it is missing.
+# Installs missing Debian packages that the box needs.
 
 LAB_PACKAGES=(buildah ca-certificates conntrack containerd containernetworking-plugins ethtool gcc
   iproute2 iptables libc6-dev mmdebstrap openssl procps runc socat util-linux)
@@ -16,10 +16,10 @@ install_packages() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
 }
 
-# ensure_packages [PACKAGE...]: those named, or all that the box needs.
+# ensure_packages [PACKAGE...]: installs the named packages, or all that the box needs, if they are missing.
 ensure_packages() {
   ((EUID == 0)) || die "the box needs root: it makes namespaces, mounts and cgroups" \
-    "Run it as root, or use a cluster that you have; nothing of the box works without root."
+    "Run the command as root, or use your own cluster. The box does not work without root."
   command -v dpkg-query >/dev/null || die "this is not Debian (no dpkg-query)" \
     "The box takes containerd, runc, CNI plugins, buildah and mmdebstrap from Debian 12 or later."
   (($#)) || set -- "${LAB_PACKAGES[@]}"
@@ -28,5 +28,5 @@ ensure_packages() {
   ((${#missing[@]})) || return 0
   say "missing Debian packages: ${missing[*]}"
   step "install Debian packages" install_packages "${missing[@]}" ||
-    die "apt-get cannot install: ${missing[*]}" "Nothing of the box works without them."
+    die "apt-get cannot install: ${missing[*]}" "The box does not work without them."
 }

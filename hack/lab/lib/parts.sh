@@ -1,9 +1,8 @@
 # shellcheck shell=bash
-# The programs that the box is made of, built from Go modules that parts/*/go.mod pin by checksum.
-# A built part is kept by version and by a hash of all that decides its content, outside the
-# checkout, and never built twice.
+# Builds the box's programs from Go modules that parts/*/go.mod pin by checksum. The cache, outside the checkout,
+# keeps a built part under its version and a hash of its inputs, so no part is built twice.
 
-# part: the module that gives its version; what works without it.
+# Part: the module that gives its version; and a sentence about what works without it.
 declare -A PART_MODULE=(
   [kubernetes]=k8s.io/kubernetes
   [kine]=github.com/k3s-io/kine
@@ -12,22 +11,25 @@ declare -A PART_MODULE=(
   [cloudnative-pg]=github.com/cloudnative-pg/cloudnative-pg
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3
+  [vale]=github.com/vale-cli/vale/v3
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
-  [kine]="Nothing works without it: it is where the API server keeps its state."
-  [coredns]="Without it ('up --without coredns') pods run, but no Service is found by its name."
+  [kine]="Nothing works without it: the API server keeps its state there."
+  [coredns]="Without it ('up --without coredns') pods run, but pods cannot find a Service by its name."
   [local-path-provisioner]="Without it ('up --without local-path-provisioner') the cluster works, but no database gets a volume."
-  [cloudnative-pg]="Without it ('up --without cloudnative-pg') the cluster works, but a benchmark says that CloudNativePG is missing."
+  [cloudnative-pg]="Without it ('up --without cloudnative-pg') the cluster works, but a benchmark reports that CloudNativePG is missing."
   [fortio]="Without it ('up --without fortio') the cluster works, but there is no load to inject."
   [helm]="Without it ('up --without helm') the cluster works, but the chart cannot be installed."
+  [vale]="Without it the box works, but hack/english cannot check the English."
 )
-# binary: the part it belongs to, and the package it is built from.
+# Binary: its part; and its Go package.
 declare -A BINARY_PART=(
   [kube-apiserver]=kubernetes [kube-controller-manager]=kubernetes [kube-scheduler]=kubernetes
   [kubelet]=kubernetes [kube-proxy]=kubernetes [kubectl]=kubernetes
   [kine]=kine [coredns]=coredns [local-path-provisioner]=local-path-provisioner
   [manager]=cloudnative-pg [fortio]=fortio [helm]=helm
+  [vale]=vale
 )
 declare -A BINARY_PACKAGE=(
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -42,10 +44,13 @@ declare -A BINARY_PACKAGE=(
   [manager]=github.com/cloudnative-pg/cloudnative-pg/cmd/manager
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3/cmd/helm
+  [vale]=github.com/vale-cli/vale/v3/cmd/vale
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
+# Built only if named: the box does not need them, but hack/english needs Vale.
+TOOLS=(vale)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
@@ -72,12 +77,13 @@ part_ldflags() {
       ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     local-path-provisioner) printf ' -X main.VERSION=%s' "$version" ;;
+    vale) printf ' -X main.version=%s' "${version#v}" ;;
   esac
 }
 
-part_cgo() { case $1 in kine) echo 1 ;; *) echo 0 ;; esac; }
+part_cgo() { case $1 in kine | vale) echo 1 ;; *) echo 0 ;; esac; }
 
-# Where a part's binaries are or will be.
+# Prints the directory of a part's binaries, built or not.
 part_dir() {
   local files=("$LAB_HOME/parts/$1"/go.mod "$LAB_HOME/parts/$1"/go.sum) main="$LAB_HOME/parts/$1/main.go"
   [[ ! -e $main ]] || files+=("$main")
@@ -86,24 +92,23 @@ part_dir() {
   printf '%s/%s-%s-%s' "$LAB_PARTS_DIR" "$1" "$(part_version "$1")" "$hash"
 }
 
-# The path of one binary; it must have been built.
+# Prints the path of a binary, which must be built.
 binary_path() {
   local part=${BINARY_PART[$1]:-}
-  [[ -n $part ]] || die "no part is called '$1'" "There are: ${BINARIES[*]}"
+  [[ -n $part ]] || die "no binary is named '$1'" "Binaries: ${BINARIES[*]} ${TOOLS[*]}"
   local path
   path="$(part_dir "$part")/$1"
-  [[ -x $path ]] || die "$1 is not built yet" "'lab build' builds all parts, 'lab build $1' this one."
+  [[ -x $path ]] || die "$1 is not built yet" "'lab build' builds all binaries, 'lab build $1' only this one."
   printf '%s\n' "$path"
 }
 
-# A part's source in the module cache, for the files that come with a module but are no Go code.
+# Prints the directory of a part's source in the module cache. It has files of the module that are not Go code.
 part_source() {
   (cd "$LAB_HOME/parts/$1" && GOFLAGS=-mod=readonly GOWORK=off go mod download "${PART_MODULE[$1]}" &&
     GOFLAGS=-mod=readonly GOWORK=off go list -m -f '{{.Dir}}' "${PART_MODULE[$1]}")
 }
 
-# The manifest that a part is installed with, kept beside its binary so that a warm start needs no
-# module cache.
+# Copies the manifest that installs a part next to its binary, so a warm start needs no module cache.
 part_release() {
   local source version
   version=$(part_version "$1")
@@ -117,8 +122,8 @@ part_release() {
 go_build() {
   local part=$1 binary=$2 target=$3
   cd "$LAB_HOME/parts/$part" || return
-  # A quarter less to compute: less garbage collection in the compiler, and no debugging information,
-  # which the linker would leave out anyway.
+  # These settings save a quarter of the CPU time: less garbage collection in the compiler, and no debugging
+  # information, which the linker would strip anyway.
   GOFLAGS=-mod=readonly GOWORK=off GOGC=400 CGO_ENABLED=$(part_cgo "$part") \
     go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags "$(part_ldflags "$part")" -o "$target.part" "${BINARY_PACKAGE[$binary]}" &&
     case $part in cloudnative-pg | local-path-provisioner) part_release "$part" "${target%/*}" ;; esac &&
@@ -130,25 +135,25 @@ require_go() {
   go=$(sed -n 's/^go //p' "$LAB_HOME"/parts/*/go.mod | sort --version-sort | tail -n 1)
   command -v go >/dev/null || die "the Go toolchain is missing" \
     "The box's parts are built from Go modules: put Go $go or later on the PATH." \
-    "Nothing of the box works without it."
-  [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite" \
+    "The box does not work without it."
+  [[ $(part_cgo kine) == 0 ]] || command -v cc >/dev/null || die "no C compiler (cc): kine needs one for SQLite, Vale for its parsers" \
     "On Debian: apt-get install gcc libc6-dev"
 }
 
-# build_parts [BINARY...]: builds what is missing. Kubernetes in one lane, everything else in another,
-# because linking and C compile on one core while the other would have nothing to do.
+# build_parts [BINARY...]: builds missing binaries. Kubernetes and the rest are built in parallel, because linking and
+# C compilation use only one core.
 build_parts() {
   local wanted=("$@") binary part missing=()
   ((${#wanted[@]})) || wanted=("${BINARIES[@]}")
   require_go
   for binary in "${wanted[@]}"; do
     part=${BINARY_PART[$binary]:-}
-    [[ -n $part ]] || die "no part is called '$binary'" "There are: ${BINARIES[*]}"
+    [[ -n $part ]] || die "no binary is named '$binary'" "Binaries: ${BINARIES[*]} ${TOOLS[*]}"
     [[ -x "$(part_dir "$part")/$binary" ]] || missing+=("$binary")
   done
   ((${#missing[@]})) || return 0
   mkdir -p "$LAB_PARTS_DIR"
-  # One build at a time, also when two checkouts ask for one.
+  # One build at a time, for all checkouts.
   exec {parts_lock}>"$LAB_PARTS_DIR/.lock"
   flock -n "$parts_lock" || {
     say "waiting for another build of the parts to end"
@@ -163,7 +168,7 @@ build_parts() {
   lanes+=("$!")
   build_lane "${others[@]}" &
   lanes+=("$!")
-  # shellcheck disable=SC2064 # the lanes of now
+  # shellcheck disable=SC2064 # expand now: these are the lanes to kill
   trap "kill_tree ${lanes[0]}; kill_tree ${lanes[1]}; exit 130" INT TERM
   for lane in "${lanes[@]}"; do wait "$lane" || failed=1; done
   trap - INT TERM
@@ -171,7 +176,7 @@ build_parts() {
   ((failed == 0)) || exit 1
 }
 
-# build_lane [BINARY...]: one after the other.
+# build_lane [BINARY...]: builds the binaries one after the other.
 build_lane() {
   local binary part dir
   for binary; do
@@ -180,6 +185,6 @@ build_lane() {
     [[ ! -x $dir/$binary ]] || continue
     mkdir -p "$dir"
     step "build $binary $(part_version "$part")" go_build "$part" "$binary" "$dir/$binary" ||
-      die "$binary ($part $(part_version "$part")) cannot be had from the Go module proxy" "${PART_WITHOUT[$part]}"
+      die "$binary ($part $(part_version "$part")) cannot be built from the Go module proxy" "${PART_WITHOUT[$part]}"
   done
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The box's certificates and kubeconfigs: made at each start, gone with the box.
+# Makes the box's certificates and kubeconfigs at each start. They are deleted with the box.
 
 pki_authority() {
   mkdir -p "$1" && chmod 700 "$1"
@@ -22,7 +22,7 @@ pki_certificate() {
       )
 }
 
-# pki_kubeconfig DIRECTORY NAME FILE: a kubeconfig that holds the certificate itself.
+# pki_kubeconfig DIRECTORY NAME FILE: writes a kubeconfig with an embedded certificate.
 pki_kubeconfig() {
   cat >"$3" <<END
 apiVersion: v1

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# What the box needs of the kernel, tried before anything is started, so that a machine which
-# cannot hold a box says what it lacks.
+# Tests the kernel features that the box needs before the box starts. A failure names the missing feature.
 
 preflight() {
   local mount

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Keeps the box's programs running.
 
-# supervise NAME COMMAND...: runs it in the background with its output in a log of its own, and
-# starts it again a second after it has ended.
+# supervise NAME COMMAND...: runs the command in the background with its own log, and starts it again one second
+# after it ends.
 supervise() {
   local name=$1
   shift

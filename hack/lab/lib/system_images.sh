@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The images that the cluster itself runs, built once from the parts.
+# Builds the images that the cluster itself runs, once, from the parts.
 
-# image: what it is called, the Dockerfile it is built from.
+# Prints the full name of a system image.
 system_image_name() {
   case $1 in
     pause) echo "$LAB_PAUSE_IMAGE" ;;
@@ -11,7 +11,7 @@ system_image_name() {
   esac
 }
 
-# On which nodes an image is used: of the system only what pods of a benchmark need is on pi-1.
+# Prints the nodes that get an image. pi-1 gets only images that a benchmark's pods need.
 system_image_nodes() {
   case $1 in
     coredns | local-path-provisioner) echo "$LAB_SERVER_NODE" ;;
@@ -19,7 +19,7 @@ system_image_nodes() {
   esac
 }
 
-# The context of a system image: the part it holds, alone in a directory.
+# Makes the build context of a system image, a directory with only its part, and prints the path.
 system_image_context() {
   local context=$LAB_IMAGES_DIR/contexts/$1
   rm -rf "$context"
@@ -37,7 +37,7 @@ system_image_context() {
   echo "$context"
 }
 
-# What a system image's content follows from.
+# Prints a hash of a system image's inputs.
 system_image_key() {
   {
     case $1 in

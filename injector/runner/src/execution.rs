@@ -1,4 +1,4 @@
-//! One execution of the program.
+//! One execution of the candidate's program.
 
 use std::{
     io,
@@ -15,13 +15,14 @@ use tokio::{
     time::timeout,
 };
 
-/// How long output is waited for once the program has ended: only what it left behind may still hold it open.
+/// Time to wait for the end of the output after the program has ended. Only processes that the program left running
+/// can keep the output open.
 const OUTPUT_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Executes a program to its end. Dropped before that, it ends the program and all that this started.
+/// Executes a program to its end. If the future is dropped before, it kills the program and its process group.
 pub(crate) async fn execute(argv: &[String]) -> io::Result<Execution> {
     let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    // One pipe for both, so that lines stay in their order.
+    // One pipe for standard output and error keeps the lines in their order.
     let (reader, writer) = io::pipe()?;
     let mut output = Receiver::from_owned_fd(reader.into())?;
     let started = Instant::now();
@@ -42,7 +43,7 @@ pub(crate) async fn execute(argv: &[String]) -> io::Result<Execution> {
             tokio::select! {
                 status = &mut ended => break status?,
                 read = keep_end(&mut output, &mut kept) => {
-                    // It has closed its output, and may go on for all that.
+                    // The program closed its output and may still run.
                     if read? == 0 {
                         break ended.await?;
                     }
@@ -57,7 +58,7 @@ pub(crate) async fn execute(argv: &[String]) -> io::Result<Execution> {
             .is_ok_and(|length| length > 0)
         {}
     };
-    // Whatever the program left running is ended below.
+    // Dropping the group kills the processes that the program left running.
     let _ = timeout(OUTPUT_PATIENCE, rest).await;
     drop(group);
     keep_limit(&mut kept);
@@ -68,10 +69,10 @@ pub(crate) async fn execute(argv: &[String]) -> io::Result<Execution> {
     })
 }
 
-/// Reads what is there, and keeps the end of all of it.
+/// Reads the available output. Cuts its beginning as soon as it exceeds twice the limit.
 async fn keep_end(output: &mut Receiver, kept: &mut Vec<u8>) -> io::Result<usize> {
     let length = output.read_buf(kept).await?;
-    // Moved seldom, not with every line.
+    // At twice the limit, because cutting moves all kept bytes.
     if kept.len() > 2 * OUTPUT_LIMIT_BYTES {
         keep_limit(kept);
     }
@@ -83,7 +84,7 @@ fn keep_limit(kept: &mut Vec<u8>) {
     kept.drain(..surplus);
 }
 
-/// The process group of a program, ended with this.
+/// The process group of a program, killed on drop.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -96,7 +97,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // Mostly nobody is left in it.
+            // The usual error is an empty group.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! This program as a file.
+//! Copies this program to a file.
 
 use std::{
     env,
@@ -8,8 +8,8 @@ use std::{
     path::Path,
 };
 
-/// Writes it down, for whoever may read it there to execute. A file of that name is replaced, even one that is being
-/// executed: a pod that is started anew keeps its volume.
+/// Copies this program to `file`, executable by all users. It replaces an existing file, even one that is being
+/// executed, because a restarted pod keeps its volume.
 pub(crate) fn install(file: &Path) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;

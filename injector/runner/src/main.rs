@@ -1,12 +1,12 @@
-//! Executes a candidate's program once each time it is asked to, in the candidate's own container: so that the
-//! program's energy is that of the candidate's pod, and nothing of an execution is lost before somebody measures.
+//! Executes a candidate's program once per request, in the candidate's own container. The meter therefore attributes
+//! the program's energy to the candidate's pod, and the program runs only when the injector asks for an execution.
 //!
-//! It comes from the injector's image, and is linked statically to run in any other.
+//! The runner comes from the injector's image. It is linked statically, to run in every image.
 //!
-//! - `GET` of any other path: 200, there is a runner;
-//! - `POST /executions`: once the program has ended, 200 and an [`Execution`] in JSON; 500 where the program can't be
-//!   started, and why. There is one execution at a time, and others wait for it. One whose connection is closed is
-//!   killed.
+//! - `GET` of any other path: 200, the runner is ready;
+//! - `POST /executions`: after the program has ended, 200 and an [`Execution`] in JSON. If the program cannot start,
+//!   500 and the reason. The runner executes one program at a time; further requests wait. If the client closes the
+//!   connection, the runner kills the program.
 
 mod execution;
 mod install;
@@ -27,7 +27,7 @@ use tokio::{
     sync::Mutex,
 };
 
-/// Executes a program each time it is asked to.
+/// Executes a program once per request.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Cli {
@@ -37,12 +37,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Writes this program to a file, for another container.
+    /// Copy this program to a file, for another container.
     Install {
-        /// The file; a folder for it is made
+        /// Path of the file. Missing folders are created
         file: PathBuf,
     },
-    /// Executes a program at each POST of /executions.
+    /// Execute a program at each POST of /executions.
     Serve {
         /// Port to listen on
         #[arg(long)]
@@ -71,13 +71,13 @@ async fn main() -> ExitCode {
     }
 }
 
-/// What is executed, and by whom at the moment.
+/// The program, and the lock of the request that executes it.
 struct Program {
     argv: Vec<String>,
     turn: Mutex<()>,
 }
 
-/// Answers until it is told to end.
+/// Serves until SIGTERM.
 async fn serve(port: u16, argv: Vec<String>) -> std::io::Result<()> {
     let program = Arc::new(Program {
         argv,
@@ -87,13 +87,13 @@ async fn serve(port: u16, argv: Vec<String>) -> std::io::Result<()> {
         .route(EXECUTIONS_PATH, post(execute))
         .fallback(|| async { StatusCode::OK })
         .with_state(program);
-    // Takes IPv4 as well, where there is IPv6 at all.
+    // An IPv6 socket accepts IPv4 too. Without IPv6, listen on IPv4.
     let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await;
     let listener = match both {
         Ok(listener) => listener,
         Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?,
     };
-    // The first process of a container is not ended by a signal that it does not ask for.
+    // The kernel ignores SIGTERM to the first process of a container unless the process handles it.
     let mut told = signal(SignalKind::terminate())?;
     tokio::select! {
         ended = axum::serve(listener, router) => ended,

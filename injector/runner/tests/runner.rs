@@ -1,4 +1,4 @@
-//! The runner as a candidate's container has it.
+//! The runner as a process, as in a candidate's container.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -23,7 +23,7 @@ struct Runner {
 }
 
 impl Runner {
-    /// Of a program, once it answers.
+    /// Starts a runner of `program` and waits until it answers.
     fn of(program: &[&str]) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
@@ -35,13 +35,13 @@ impl Runner {
             .spawn()
             .unwrap();
         let runner = Self { process, port };
-        until("it answers", || {
+        until("the runner answers", || {
             ureq::get(runner.url("/healthz")).call().is_ok()
         });
         runner
     }
 
-    /// A shell's script.
+    /// Starts a runner of a shell script.
     fn script(text: &str) -> Self {
         Self::of(&["sh", "-c", text])
     }
@@ -83,14 +83,14 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process is there, other than to be told of.
+/// Whether the process exists and is not a zombie.
 fn runs(id: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{id}/stat"));
     stat.is_ok_and(|text| !text.contains(") Z "))
 }
 
 #[test]
-fn each_post_is_one_execution_with_all_that_was_printed_in_its_order() {
+fn each_post_is_one_execution_and_returns_all_output_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let script = format!(
@@ -98,7 +98,7 @@ fn each_post_is_one_execution_with_all_that_was_printed_in_its_order() {
         log.display()
     );
     let runner = Runner::script(&script);
-    assert!(!log.exists(), "executed before somebody asked");
+    assert!(!log.exists(), "executed before the first POST");
     for _ in 0..2 {
         let execution = runner.execution();
         assert_eq!(execution.exit_code, Some(4));
@@ -129,7 +129,7 @@ fn there_is_one_execution_at_a_time() {
 }
 
 #[test]
-fn of_long_output_the_end_is_kept() {
+fn the_end_of_long_output_is_kept() {
     let runner = Runner::script("seq 1 100000");
     let output = runner.execution().output;
     assert_eq!(output.len(), OUTPUT_LIMIT_BYTES);
@@ -143,7 +143,7 @@ fn a_signal_is_no_exit_code() {
 }
 
 #[test]
-fn a_program_that_closes_its_output_is_waited_for() {
+fn the_runner_waits_for_a_program_that_closes_its_output() {
     let runner = Runner::script("echo said; exec >&- 2>&-; sleep 0.5; exit 7");
     let execution = runner.execution();
     assert_eq!(execution.exit_code, Some(7));
@@ -152,7 +152,7 @@ fn a_program_that_closes_its_output_is_waited_for() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told() {
+fn a_missing_program_is_reported() {
     let runner = Runner::of(&["/no/such/program"]);
     let (status, text) = runner.post();
     assert_eq!(status, 500);
@@ -163,7 +163,7 @@ fn a_program_that_is_not_there_is_told() {
 }
 
 #[test]
-fn what_the_program_left_running_holds_nothing_up_and_ends() {
+fn processes_that_the_program_left_running_delay_nothing_and_are_killed() {
     let runner = Runner::script("sleep 300 & echo $!");
     let execution = runner.execution();
     assert!(execution.duration_seconds < 5.0);
@@ -172,7 +172,7 @@ fn what_the_program_left_running_holds_nothing_up_and_ends() {
 }
 
 #[test]
-fn an_execution_that_nobody_waits_for_any_more_is_killed_with_all_it_started() {
+fn an_execution_whose_connection_is_closed_is_killed_with_its_processes() {
     let folder = tempfile::tempdir().unwrap();
     let ids = folder.path().join("ids");
     let script = format!("sleep 300 & echo $$ $! > {}; wait", ids.display());
@@ -190,12 +190,12 @@ fn an_execution_that_nobody_waits_for_any_more_is_killed_with_all_it_started() {
 }
 
 #[test]
-fn it_ends_when_it_is_told_to() {
+fn sigterm_ends_the_runner() {
     let mut runner = Runner::script("true");
     let id = runner.process.id().to_string();
     Command::new("kill").args(["-TERM", &id]).status().unwrap();
     let mut status = None;
-    until("its end", || {
+    until("the end of the runner", || {
         status = runner.process.try_wait().unwrap();
         status.is_some()
     });
@@ -203,10 +203,10 @@ fn it_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn installed_it_is_a_program_that_anybody_may_execute() {
+fn install_writes_a_program_that_all_users_may_execute() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("new/runner");
-    // Once more as well: a pod that is started anew keeps its volume.
+    // Twice, because a restarted pod keeps its volume.
     for _ in 0..2 {
         let installed = Command::new(RUNNER).arg("install").arg(&file).status();
         assert!(installed.unwrap().success());
@@ -218,7 +218,7 @@ fn installed_it_is_a_program_that_anybody_may_execute() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told() {
+fn a_port_in_use_is_reported() {
     let taken = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let mut process = Command::new(RUNNER)

@@ -1,6 +1,6 @@
-//! An injector as its pod would run it, and what it leaves.
+//! Runs an injector as its pod would, and reads its output and report.
 
-#![allow(dead_code, reason = "each program of tests uses a part")]
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use std::{
 
 use frugality_measure::report::{InjectionReport, ReportError};
 
-/// One injector with a termination log of its own.
+/// One running injector and the path of its termination log.
 pub(crate) struct Injector {
     child: Child,
     log: PathBuf,

@@ -1,6 +1,6 @@
-//! A target on loopback that counts the requests that reach it, and also plays the meter's clock.
+//! A target on loopback that counts the requests it receives. It also serves the time, like a meter.
 
-#![allow(dead_code, reason = "each program of tests uses a part")]
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::{
     collections::HashSet,
@@ -11,17 +11,17 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// By how much the clock at `/time` is ahead of the real one.
+/// The time at `/time` is ahead of the real time by this offset.
 pub(crate) const CLOCK_OFFSET_SECONDS: f64 = 12.5;
 
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
     Status(u16),
-    /// 200, each second after the target's start this much later.
+    /// 200, after a delay that grows by this amount per second since the target's start.
     Slower {
         milliseconds_per_second: f64,
     },
-    /// The connection is taken and the request read, and that is all.
+    /// The target accepts the connection and reads the request, but does not answer.
     Never,
 }
 
@@ -33,14 +33,14 @@ struct Seen {
     last_request: String,
 }
 
-/// Lives on in its threads until the test process ends.
+/// A running target. Its threads end with the test process.
 pub(crate) struct Target {
     address: SocketAddr,
     seen: Arc<Mutex<Seen>>,
 }
 
 impl Target {
-    /// Answers each request with `answer`, after `delay`.
+    /// Starts a target that answers each request with `answer`, after `delay`.
     pub(crate) fn start(delay: Duration, answer: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -64,7 +64,7 @@ impl Target {
         self.seen.lock().unwrap()
     }
 
-    /// Requests so far, those for the time apart.
+    /// Number of requests so far, without requests of `/time`.
     pub(crate) fn requests(&self) -> u64 {
         self.seen().requests
     }
@@ -81,7 +81,7 @@ impl Target {
         self.seen().last_request.clone()
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until the target has received this number of requests.
     pub(crate) fn wait_for(&self, requests: u64) {
         let begin = Instant::now();
         while self.requests() < requests {
@@ -95,7 +95,7 @@ impl Target {
     }
 }
 
-/// The URL of a port where nothing listens.
+/// The URL of a port without a listener.
 pub(crate) fn refusing_url() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("http://{}/", listener.local_addr().unwrap())
@@ -152,11 +152,11 @@ fn respond(stream: &mut TcpStream, status: u16, body: &str) {
         "HTTP/1.1 {status} Test\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    // The other end may have gone: then the next read ends the connection.
+    // If the client has closed the connection, the next read ends the loop.
     let _ = stream.write_all(head.as_bytes());
 }
 
-/// One request with its body, or nothing where the connection ends.
+/// One request with its body. `None` at the end of the connection.
 fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     let mut byte = [0];

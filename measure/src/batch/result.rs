@@ -4,11 +4,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{Outcome, Spread};
+use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
     latency::{Bucket, Histogram, merged_percentiles},
-    load::RequestFigures,
-    report::LoadSpan,
 };
 
 /// The percentiles that a report contains; the same as Fortio's.
@@ -20,6 +19,11 @@ const FAILURES_KEPT: usize = 3;
 /// Executions of a measured window, one after another. The window begins with the first execution and ends
 /// with the last one, so all executions are whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "BatchFigures")
+)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchResult {
     /// Start of the first execution, in Unix seconds by the clock of the injector's node.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Count, mean and spread of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Spread {
     /// The number of values.

@@ -1,11 +1,11 @@
 //! The idle baseline, the net energy above it, and the detection limit of the net energy.
 
-use super::checks::Evidence;
 use super::drift::Drift;
 use super::ends;
 use super::noise::IdleNoise;
-use super::{ROUNDING_SECONDS, Void};
+use crate::energy::evidence::Evidence;
 use crate::statistics::t_quantile;
+use crate::{energy::attempt::ROUNDING_SECONDS, void::Void};
 
 /// The inputs for the net energy.
 pub(super) struct Gross {

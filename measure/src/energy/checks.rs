@@ -2,42 +2,16 @@
 
 mod load_end;
 mod surroundings;
-mod taken;
 
 use super::baseline::{Gross, Net};
 use super::counters::Series;
-use super::{AttemptReadings, ROUNDING_SECONDS, Void};
+use super::{evidence::Evidence, taken};
 use crate::model::LinearModel;
 use crate::reading::{PodReading, Provenance, Reading};
-
-pub(super) use taken::Taken;
-
-/// An attempt with its readings in order.
-pub(super) struct Evidence<'a> {
-    pub(super) attempt: &'a AttemptReadings<'a>,
-    pub(super) series: Series<'a>,
-}
-
-impl<'a> Evidence<'a> {
-    /// Void if there are no readings.
-    pub(super) fn gather(attempt: &'a AttemptReadings<'a>) -> Result<Self, Void> {
-        let series = Series::over(attempt.readings, attempt.span());
-        Ok(Self {
-            attempt,
-            series: series.ok_or(Void::MeterMissing {})?,
-        })
-    }
-
-    /// Namespace, name and UID of a pod, if a reading contains them.
-    fn pod_name(&self, uid: &str) -> String {
-        let mut readings = self.series.readings().iter();
-        let known = readings.find_map(|reading| reading.pods.get(uid));
-        known.map_or_else(
-            || uid.to_owned(),
-            |pod| format!("{}/{} ({uid})", pod.identity.namespace, pod.identity.name),
-        )
-    }
-}
+use crate::{
+    energy::attempt::{AttemptReadings, ROUNDING_SECONDS},
+    void::Void,
+};
 
 type Check = fn(&Evidence<'_>) -> Result<(), Void>;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Window;
-use super::checks::{Evidence, Taken};
 use super::counters::Series;
+use crate::energy::attempt::Window;
+use crate::energy::{evidence::Evidence, taken::Taken};
 use crate::reading::{Platform, Reading};
 
 /// Temperature, clock, throttling and platform of the node. Values that the meter does not report are
@@ -15,6 +15,7 @@ use crate::reading::{Platform, Reading};
 /// The candidate's own heat causes throttling that begins under load. Such throttling is an outcome: it is
 /// recorded here and makes no attempt void.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Conditions {
     /// Mean temperature over the idle baseline before the load, in degrees Celsius.

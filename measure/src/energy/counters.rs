@@ -2,9 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Bracket, ReadingMark, Void, Window};
 use crate::reading::{PodReading, Reading};
 use crate::statistics::median;
+use crate::{
+    energy::{
+        attempt::Window,
+        brackets::{Bracket, ReadingMark},
+    },
+    void::Void,
+};
 
 /// The different readings of a span of time, in order, with one reading on either side of it if there is one.
 pub(super) struct Series<'a> {

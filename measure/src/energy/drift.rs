@@ -1,8 +1,8 @@
 //! Idle power that differs before and after the load.
 
-use super::Conditions;
-use super::checks::Evidence;
 use super::noise::IdleNoise;
+use crate::energy::conditions::Conditions;
+use crate::energy::evidence::Evidence;
 
 /// A difference within this many of its standard errors is chance (for normal errors, 99.7 %).
 const STANDARD_ERRORS: f64 = 3.0;

@@ -1,7 +1,7 @@
 //! The uncertainty due to the two ends of a window. Each end lies between two readings, next to a short gap
 //! in the load, at a time that is known only as well as the clocks were compared.
 
-use super::checks::Evidence;
+use crate::energy::evidence::Evidence;
 use crate::reading::Reading;
 
 /// Relative standard uncertainty of the measured window's energy, from its two ends:

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Window;
-use super::checks::Evidence;
+use crate::energy::attempt::Window;
+use crate::energy::evidence::Evidence;
 use crate::reading::PodReading;
 
 /// The largest CPU use of the candidate's pods in the idle baselines, in CPUs. Runtimes with a timer use less

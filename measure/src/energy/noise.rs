@@ -1,8 +1,8 @@
 //! The variation of idle power without load, from the readings of the two idle baselines.
 
-use super::Window;
-use super::checks::Evidence;
 use super::counters::Series;
+use crate::energy::attempt::Window;
+use crate::energy::evidence::Evidence;
 
 /// Noise of idle power: the random error of a mean over some seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

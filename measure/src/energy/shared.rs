@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::Evidence;
-use super::{Window, per_request};
+use crate::energy::evidence::Evidence;
+use crate::energy::{attempt::Window, attempt::per_request};
 use crate::reading::PodReading;
 
 /// Net energy of the measured pods over the measured window: the node's net energy × their share of the CPU time above
 /// idle. A share, not a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NetAttributed {
     /// The candidate's pods, in joules.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::*;
 use crate::model::{LinearModel, ModelUncertainty};
 use crate::reading::Pods;
+use crate::reading::{Provenance, Reading};
 
 /// The tests' time 0, in Unix seconds.
 const T0: f64 = 1_795_236_900.0;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{FortioResult, is_success};
-use crate::{latency::Percentile, load::RequestFigures};
+use crate::figures::RequestFigures;
+use crate::latency::Percentile;
 
 /// The figures of `result`. Answers with a code of `expected` are successes.
 #[must_use]

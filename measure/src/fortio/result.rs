@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Amount;
+use crate::figures::LoadSpan;
 use crate::latency::{Bucket, Histogram, Percentile};
-use crate::report::LoadSpan;
 use crate::{LEAST_SECONDS, NUMBERS_END};
 
 /// Fortio's observations in one run, with one unit per quantity. Only [`parse`] creates it from Fortio's
 /// JSON. The ledger stores its own serialised form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FortioResult {
     /// Fortio's version.
@@ -57,6 +58,7 @@ pub struct FortioResult {
 /// Sizes of the answers in bytes, headers included. Fortio counts a truncated answer as a success. If all
 /// answers should have the same length, a truncated answer shows here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResponseSizes {
     /// The smallest.

@@ -12,6 +12,7 @@ const PERCENTILES: &str = "50,75,90,99,99.9";
 
 /// The amount of load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Amount {
     /// This many seconds (> 0). Fortio first sends one uncounted request on each connection.

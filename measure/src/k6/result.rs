@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::CycleSettings;
+use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
     course::Course,
     latency::{Histogram, merged_percentiles},
-    load::RequestFigures,
-    report::LoadSpan,
 };
 
 /// The number of checks that are reported by name. The others are reported together.
@@ -30,6 +29,7 @@ const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
 
 /// k6's observations in one measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct K6Result {
     /// k6's version.
@@ -66,6 +66,7 @@ pub struct K6Result {
 
 /// HTTP requests that ended within a window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRequests {
     /// The number of all requests.
@@ -82,6 +83,7 @@ pub struct HttpRequests {
 
 /// Results of one check of the script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CheckCounts {
     /// How often the check passed.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::ReadingError;
+use super::error::ReadingError;
 use crate::{NUMBERS_END, exposition::Sample};
 
 pub(super) const NODE_JOULES: &str = "kepler_node_cpu_joules_total";

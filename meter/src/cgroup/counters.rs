@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::CgroupError;
+use super::error::CgroupError;
 use super::layout::Version;
 
 /// An open CPU counter of a cgroup.

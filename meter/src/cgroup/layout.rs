@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::CgroupError;
+use super::error::CgroupError;
 
 /// Names under which v1 CPU accounting is mounted.
 const V1_CPU: [&str; 2] = ["cpuacct", "cpu,cpuacct"];

@@ -1,6 +1,6 @@
-//! A candidate: the server that is asked, and what stands behind it.
+//! A candidate: the server that receives the requests, and its backends.
 
-// The derives repeat the types in a private scope of their own.
+// The derive macros repeat the types in a private scope.
 #![allow(unreachable_pub)]
 
 use std::collections::BTreeMap;
@@ -9,94 +9,96 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Costs, HumanDuration, benchmark::string_map};
+use crate::api::{costs::Costs, quantity::HumanDuration, schema::string_map};
 
-/// The most pods of a server.
+/// Most pods of one server.
 pub const MAX_REPLICAS: i32 = 16;
-/// The most backends of a candidate.
+/// Most backends of one candidate.
 pub const MAX_BACKENDS: usize = 4;
-/// The most pods of a candidate: replicas of the server that is asked and of each backend.
+/// Most pods of one candidate: replicas of its server and of each backend.
 pub const MAX_PODS: usize = MAX_REPLICAS.unsigned_abs() as usize * (1 + MAX_BACKENDS);
 
-/// One contestant: a server that listens on a port, alone or in front of others; with `spec.batch` a program that runs to
-/// completion.
+/// One candidate: a server that listens on a port, alone or in front of backends. With `spec.batch`, a program
+/// that runs to completion.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.costs) || has(self.measuredNodeSelector)").message("a candidate's costs are those of a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"))]
+#[x_kube(validation = Rule::new("!has(self.costs) || has(self.measuredNodeSelector)").message("a candidate's costs need a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"))]
 #[x_kube(validation = Rule::new("!has(self.backends) || self.backends.all(b, b.name != self.name)").message("a backend has the candidate's own name: write another one, for example service"))]
 pub struct Candidate {
-    /// Name, unique in the benchmark; at most 15 characters.
+    /// Name of the candidate, unique in the benchmark; at most 15 characters.
     #[schemars(
         length(min = 1, max = 15),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     )]
     pub name: String,
-    /// The server that is asked.
+    /// The server that receives the requests.
     #[serde(flatten)]
     pub server: Server,
-    /// Secrets of the benchmark's namespace that let the node pull the images from a private registry, as
-    /// `kubectl create secret docker-registry` makes them.
+    /// Secrets in the benchmark's namespace that let the node pull the images from a private registry.
+    /// `kubectl create secret docker-registry` makes such Secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub image_pull_secrets: Vec<SecretName>,
-    /// How long the candidate may take in each attempt until all its pods are ready, images to be pulled included; the
-    /// run then ends as Error. Absent: 180s.
+    /// Longest time in each attempt until all pods of the candidate are ready, including image pulls. If they take
+    /// longer, the run ends as Error. Default: 180s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('1s') && duration(self) <= duration('1h')").message("a candidate's readyWithin must be from 1s to 1h; write for example 60s"))]
     pub ready_within: Option<HumanDuration>,
-    /// Servers behind the one that is asked, such as the services behind a load balancer: in pods of their
-    /// own on the measured node, fresh for every attempt, started and ready before the server that is asked is
-    /// made, and part of the candidate's figures, which `.status.results[].workloads` tells apart. All pods of
-    /// the candidate get the address of each as `NAME_HOST` and `NAME_PORT`, where NAME is its name in capitals
-    /// with `_` for `-`.
+    /// Servers behind the candidate's server, such as the services behind a load balancer. They run in separate
+    /// pods on the measured node, new for every attempt. The operator makes the candidate's server when all
+    /// backends are ready. The candidate's figures include the backends; `.status.results[].workloads` shows each
+    /// server separately. All pods of the candidate get the address of each backend as `NAME_HOST` and
+    /// `NAME_PORT`. NAME is the backend's name in capitals, with `_` for `-`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_BACKENDS), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub backends: Vec<Backend>,
-    /// Labels of the node that is measured for this candidate, instead of `placement.measuredNodeSelector`: the
-    /// same server on two boards is two candidates with two of them. Each such node needs a meter that tells its
-    /// accuracy, for what it reads wrong is in one candidate alone; figures of both are then told beside the
-    /// node's watts. Not with a database, which is on one node.
+    /// Labels of the node that is measured for this candidate, instead of `placement.measuredNodeSelector`. To
+    /// compare one server on two boards, write two candidates with different selectors. Each such node needs a
+    /// meter that reports its accuracy, because the meter's error affects only one candidate. The status then
+    /// shows the node's watts next to each candidate's figures. Not allowed with a database, which runs on one
+    /// node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 16), schema_with = "string_map")]
-    #[x_kube(validation = Rule::new("self.size() > 0").message("a candidate's measuredNodeSelector names labels, for example kubernetes.io/hostname: pi-5; leave it out for placement.measuredNodeSelector"))]
+    #[x_kube(validation = Rule::new("self.size() > 0").message("a candidate's measuredNodeSelector names labels, for example kubernetes.io/hostname: pi-5; without it placement.measuredNodeSelector applies"))]
     pub measured_node_selector: Option<BTreeMap<String, String>>,
-    /// Prices and carbon of the node that `measuredNodeSelector` names, and of its energy, instead of `spec.costs`.
+    /// Prices and carbon of the candidate's own node and its energy, instead of `spec.costs`. Needs
+    /// `measuredNodeSelector`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
 }
 
-/// A server behind a candidate's own.
+/// A server behind the candidate's server.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Backend {
-    /// Name, unique in the candidate and not the candidate's own; at most 15 characters. Its host name is
-    /// that of all its ready pods: whoever looks it up gets an address for each, to choose from.
+    /// Name of the backend, unique in the candidate and different from the candidate's name; at most 15
+    /// characters. As a host name it resolves to the addresses of all ready pods, and the client chooses one.
     #[schemars(
         length(min = 1, max = 15),
         regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
     )]
     pub name: String,
-    /// How it runs.
+    /// The settings of the server.
     #[serde(flatten)]
     pub server: Server,
 }
 
-/// A server in pods of its own.
+/// A server in separate pods.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Server {
-    /// Container image, for example `ghcr.io/you/server:1.2`; by digest (`…@sha256:…`) it can't change
-    /// during a run. Its user must be a number other than 0, or set `runAsUser`: pods run as non-root.
+    /// Container image, for example `ghcr.io/you/server:1.2`. With a digest (`…@sha256:…`) the image can't change
+    /// during a run. Pods run as non-root: the image's user must be a number other than 0, or set `runAsUser`.
     #[schemars(length(min = 1, max = 512))]
     #[x_kube(validation = Rule::new("self.matches('^[^[:space:]]+$') && !self.contains('://')").message("a candidate's image is a name without blanks and without https://; write for example ghcr.io/you/server:1.2"))]
     pub image: String,
-    /// When the node asks the registry for the image: only where it has none (`IfNotPresent`, what
-    /// happens where this is absent), before every attempt (`Always`; a tag that then has another digest
-    /// makes the attempt void), or not at all (`Never`, for images that were imported on the node).
+    /// When the node asks the registry for the image. `IfNotPresent` (default): only if the node lacks the image.
+    /// `Always`: before every attempt; if the tag then has another digest, the attempt is void. `Never`: for
+    /// images that were imported on the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_pull_policy: Option<PullPolicy>,
-    /// Program to run instead of the image's entry point. With a `batch` it is needed, for it is what is executed; the
-    /// image needs nothing else then.
+    /// Program to run instead of the image's entry point. A `batch` requires it: it is the program that is
+    /// executed. The image then needs nothing but this program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 4096)))]
     pub command: Vec<String>,
@@ -104,43 +106,43 @@ pub struct Server {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 4096)))]
     pub args: Vec<String>,
-    /// Environment, literal values only: they arrive byte for byte, and Kubernetes expands no `$(NAME)` in them, nor in
-    /// `command` and `args`. A program that needs one in its arguments is started by a shell:
-    /// `command: [sh, -c, "exec server --database $DATABASE_URL"]`. The operator adds `PORT`, with a database `DATABASE_URL` and
-    /// `POOL_SIZE`, and for each backend of the candidate `NAME_HOST` and `NAME_PORT`.
+    /// Environment variables with literal values. The values arrive byte for byte: Kubernetes expands no `$(NAME)`
+    /// in them, in `command` or in `args`. If a program needs a variable in its arguments, start it with a shell:
+    /// `command: [sh, -c, "exec server --database $DATABASE_URL"]`. The operator adds `PORT`. With a database it
+    /// adds `DATABASE_URL` and `POOL_SIZE`. For each backend of the candidate it adds `NAME_HOST` and `NAME_PORT`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = Rule::new("!self.exists(e, e.name in ['PORT', 'DATABASE_URL', 'POOL_SIZE', 'PGUSER', 'PGPASSWORD', 'POD_IP', 'PEERS_HOST', 'PEERS_COUNT'])").message("env must not set PORT, DATABASE_URL, POOL_SIZE, PGUSER, PGPASSWORD, POD_IP, PEERS_HOST or PEERS_COUNT: the operator sets them equally for all candidates; use port, database.poolSize and peers"))]
     pub env: Vec<EnvVar>,
-    /// Port that the server listens on, above 1023; also given to it as `PORT`.
+    /// Port on which the server listens, above 1023. The server gets the number as `PORT`.
     #[serde(default = "default_port")]
     #[schemars(range(min = 1024, max = 65535))]
     pub port: i32,
-    /// Pods of the server, all on the measured node. A candidate's are behind one address that spreads
-    /// connections (not requests) over them by chance. Memory and joules are those of all together; each has
-    /// a pool of `database.poolSize` of its own.
+    /// Number of the server's pods, all on the measured node. Default: 1. A candidate's pods share one address
+    /// that spreads connections (not requests) over them at random. Memory and joules are totals over all pods.
+    /// Each pod has its own pool of `database.poolSize` connections.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = MAX_REPLICAS))]
     pub replicas: i32,
-    /// Whether its pods are a cluster whose members know each other. Each is then told its own address as
-    /// `POD_IP`, how many they are as `PEERS_COUNT`, and as `PEERS_HOST` a host name that stands for the addresses
-    /// of all of them, those that are not ready too. A member should be ready once it has found the others.
+    /// Whether the pods form a cluster whose members know each other. Default: false. Each pod then gets its own
+    /// address as `POD_IP` and the number of pods as `PEERS_COUNT`. `PEERS_HOST` is a host name that resolves to
+    /// the addresses of all pods, ready or not. A member should become ready when it has found the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub peers: bool,
-    /// CPU and memory of each of the server's pods. Give all candidates the same.
+    /// CPU and memory of each pod of the server. Give all candidates the same amounts.
     #[serde(default)]
     pub resources: Resources,
-    /// Path that answers 200 once the server can work; with a `batch` any does.
+    /// HTTP path that answers 200 when the server can work. With a `batch` any path is accepted.
     #[serde(default = "default_readiness_path")]
     #[schemars(length(min = 1, max = 256))]
     #[x_kube(validation = Rule::new("self.matches('^/[^[:space:]]*$')").message("readinessPath is a path without host and blanks that begins with /; write for example /healthz"))]
     pub readiness_path: String,
-    /// User ID to run as, instead of the image's. Needed where the image runs as root, or names its user
-    /// by a name.
+    /// User ID to run as, instead of the image's user. Needed if the image runs as root or gives its user as a
+    /// name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub run_as_user: Option<i64>,
-    /// Group ID to run as, instead of the image's.
+    /// Group ID to run as, instead of the image's group.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub run_as_group: Option<i64>,
@@ -159,7 +161,9 @@ pub(super) fn is_one(number: &i32) -> bool {
 }
 
 /// When a node asks the registry for an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
 #[allow(missing_docs)]
 pub enum PullPolicy {
     IfNotPresent,
@@ -168,18 +172,14 @@ pub enum PullPolicy {
 }
 
 impl PullPolicy {
-    /// As Kubernetes spells it.
+    /// The value in Kubernetes' spelling.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::IfNotPresent => "IfNotPresent",
-            Self::Always => "Always",
-            Self::Never => "Never",
-        }
+        self.into()
     }
 }
 
-/// A Secret of the benchmark's namespace.
+/// A Secret in the benchmark's namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretName {
@@ -206,12 +206,12 @@ pub struct EnvVar {
         regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")
     )]
     pub name: String,
-    /// Its value, for example `warn`.
+    /// Value of the variable, for example `warn`.
     #[schemars(length(max = 4096))]
     pub value: String,
 }
 
-/// CPU and memory of a pod, in Kubernetes' quantities.
+/// CPU and memory of a pod, as Kubernetes quantities.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(
@@ -219,10 +219,10 @@ pub struct EnvVar {
     validation = Rule::new("!has(self.requests) || !has(self.limits) || !has(self.requests.memory) || !has(self.limits.memory) || quantity(self.requests.memory).compareTo(quantity(self.limits.memory)) <= 0").message("resources.requests.memory is more than resources.limits.memory: write the same amount or less"),
 )]
 pub struct Resources {
-    /// What the scheduler sets aside for the pod.
+    /// Amounts that the scheduler reserves for the pod.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub requests: ResourceList,
-    /// What the kernel enforces. A CPU limit throttles, and that is then part of what is measured.
+    /// Amounts that the kernel enforces. A CPU limit throttles the pod, and the figures include the throttling.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub limits: ResourceList,
 }
@@ -231,18 +231,18 @@ pub struct Resources {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResourceList {
-    /// Cores, for example `500m` or `1`.
+    /// Amount of CPU in cores, for example `500m` or `1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(\.[0-9]+)?m?$"))]
     pub cpu: Option<String>,
-    /// Memory, for example `128Mi`.
+    /// Amount of memory, for example `128Mi`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20), regex(pattern = r"^[0-9]+(Ki|Mi|Gi|k|M|G)?$"))]
     pub memory: Option<String>,
 }
 
 impl ResourceList {
-    /// Whether neither amount is given.
+    /// Whether both amounts are absent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpu.is_none() && self.memory.is_none()

@@ -1,9 +1,10 @@
-//! The settings of PostgreSQL that a benchmark may have.
+//! The PostgreSQL settings that a benchmark may set.
 
-/// What `database.parameters` may set: memory, planner, parallel work, WAL, checkpoints, vacuum, number of connections
-/// and time limits. These change how fast PostgreSQL is, for all candidates alike. Names as in PostgreSQL 18's manual
-/// ("Server Configuration"). Left out are all that run programs or load libraries, that say where files or
-/// sockets are, that change what a statement means, and those by which the operator counts.
+/// Settings that `database.parameters` may contain: memory, planner, parallel work, WAL, checkpoints, vacuum,
+/// number of connections and time limits. They change the speed of PostgreSQL, equally for all candidates. Names
+/// as in PostgreSQL 18's manual ("Server Configuration"). The list excludes settings that run programs, load
+/// libraries, place files or sockets, or change the meaning of a statement. It also excludes settings that the
+/// operator's counts depend on.
 pub const ALLOWED_PARAMETERS: [&str; 107] = [
     "archive_timeout",
     "autovacuum",
@@ -114,12 +115,12 @@ pub const ALLOWED_PARAMETERS: [&str; 107] = [
     "work_mem",
 ];
 
-/// The rule of admission: PostgreSQL ignores case in names, so only one spelling of each is allowed.
+/// Admission rule. PostgreSQL ignores case in names, so the rule allows only one spelling of each.
 pub(super) fn allowed_rule() -> String {
     format!("self.all(name, name in {})", list())
 }
 
-/// CEL that says what is wrong, and names the first setting that is not allowed.
+/// CEL expression of the message. It names the first setting that is not allowed.
 pub(super) fn refusal() -> String {
     format!(
         "'database.parameters must not set ' + self.filter(name, !(name in {}))[0] + ': allowed are settings of memory, planner, WAL and vacuum, in small letters; kubectl explain fb.spec.database.parameters names all of them'",

@@ -1,4 +1,4 @@
-//! Durations and decimals as a person writes them.
+//! Durations and decimals as users write them.
 
 use std::{borrow::Cow, str::FromStr};
 
@@ -63,13 +63,13 @@ impl JsonSchema for HumanDuration {
     }
 }
 
-/// A non-negative decimal such as `0.005`. A benchmark has it as a number, without quotes; it is kept in the fewest
-/// digits that are this number, so that messages repeat what was written.
+/// A non-negative decimal such as `0.005`. A benchmark contains it as a number, without quotes. It is stored with
+/// the fewest digits that give this number, because messages repeat what the user wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Written")]
 pub struct Decimal(String);
 
-/// A number, or the text of one.
+/// A number, or a text that contains one.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_what_to_write() {
+    fn an_unreadable_quantity_gets_an_example() {
         let error = HumanDuration::from("soon").seconds().unwrap_err();
         assert_eq!(
             error.to_string(),

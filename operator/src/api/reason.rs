@@ -1,7 +1,7 @@
 //! Reason codes. A reason is part of the API: `docs/runbook.md` explains each.
 
-/// Why a benchmark is in its state, or how an attempt ended. The reasons of void attempts that the arithmetic finds are
-/// in [`frugality_measure::void::Void`].
+/// Why a benchmark is in its state, or how an attempt ended. [`frugality_measure::void::Void`] has the reasons for
+/// void attempts that the arithmetic finds.
 #[derive(
     Clone,
     Copy,
@@ -16,7 +16,7 @@
 pub enum Reason {
     /// Every budget is met.
     BudgetsMet,
-    /// The spec has no budgets: the figures are reported, nothing is gated.
+    /// The spec has no budgets: the figures are reported, and no gate opens.
     NoBudgets,
     /// At least one budget is exceeded by more than the uncertainty.
     BudgetExceeded,
@@ -24,67 +24,67 @@ pub enum Reason {
     BudgetWithinUncertainty,
     /// The figure that a budget limits could not be determined.
     FigureWithheld,
-    /// A budget on a ratio is closer to 1 than what the control differs from itself by.
+    /// A budget on a ratio is closer to 1 than the noise floor of the control.
     BudgetBelowNoiseFloor,
-    /// The candidates' answers differ in size: what they cost is not compared.
+    /// The candidates' answers differ in size, so their costs are not compared.
     ResponsesDiffer,
-    /// The candidates' requests differ in the number of the database's transactions: what they cost is not
-    /// compared.
+    /// The candidates' requests differ in the number of database transactions, so their costs are not compared.
     QueriesDiffer,
-    /// The candidates' cycles differ in the number of requests: what they cost is not compared.
+    /// The candidates' cycles differ in the number of requests, so their costs are not compared.
     RequestsDiffer,
-    /// The injector, and not the candidate, set the rate: its figures are withheld, and it is not compared.
+    /// The injector, not the candidate, limited the rate. The candidate's rate, times and gross joules are
+    /// withheld, and it is not compared.
     InjectorLimited,
-    /// Fewer blocks than a report needs.
+    /// The run has fewer blocks than a report needs.
     TooFewBlocks,
     /// Another benchmark is being measured.
     Queued,
-    /// Pods of an earlier run are still ending.
+    /// Pods of an earlier run are still terminating.
     CleaningUp,
-    /// The cluster is not ready for the run yet; the message says what is awaited.
+    /// The cluster is not ready for the run yet. The message says what the operator waits for.
     Waiting,
     /// The database is being created.
     StartingDatabase,
     /// The database is being filled.
     Seeding,
-    /// Trials are being run.
+    /// The trials are running.
     Measuring,
-    /// The spec says `suspend`; void where an attempt was under way.
+    /// The spec sets `suspend`. An attempt under way is void.
     Suspended,
-    /// The spec asks for something that cannot be.
+    /// The spec asks for something impossible.
     InvalidSpec,
-    /// No node that may be measured.
+    /// No node may be measured.
     NoMeasuredNode,
-    /// No second node for the injector, and the spec does not allow sharing.
+    /// There is no second node for the injector, and the spec does not allow sharing.
     NoInjectorNode,
     /// No meter runs on the measured node.
     MeterMissing,
-    /// The meter answers, but without power metrics; void where it happens in an attempt.
+    /// The meter answers without power metrics. An attempt under way is void.
     NoPowerMetrics,
-    /// Power is computed from CPU use, and the spec does not let that decide a budget.
+    /// Power is computed from CPU use, and the spec does not let computed power decide a budget.
     ModelledPowerNotAllowed,
-    /// Candidates were measured by meters of their own, one of which tells no accuracy.
+    /// The candidates were measured by different meters, and one of these reports no accuracy.
     MeterAccuracyUnknown,
     /// CloudNativePG is not installed in the cluster.
     #[strum(serialize = "CloudNativePGMissing")]
     CloudNativePgMissing,
-    /// An object with a child's name exists and is not this benchmark's.
+    /// An object with the name of a child exists and does not belong to this benchmark.
     NameConflict,
-    /// The meter's power is invented.
+    /// The meter invents its power values.
     MeterFake,
-    /// A ResourceQuota of the namespace has no room for an object of the run, which waits for room.
+    /// A ResourceQuota of the namespace has no room for an object of the run. The run waits for room.
     QuotaExceeded,
     /// The API server refused a child.
     ChildRefused,
     /// An image could not be pulled.
     ImagePullFailed,
-    /// A candidate's image wants to run as root, which its pod may not.
+    /// A candidate's image wants to run as root, and its pod must not.
     ImageRunsAsRoot,
-    /// A candidate's image names its user by a name, so that nobody can tell whether it is root.
+    /// A candidate's image gives its user as a name, so kubelet can't check that the user is not root.
     ImageUserNotNumeric,
     /// The database did not start.
     DatabaseFailed,
-    /// The seed Job failed or counted other rows than expected.
+    /// The seed Job failed, or counted an unexpected number of rows.
     SeedFailed,
     /// A candidate's container ended twice before it was ready.
     CandidateCrashed,
@@ -98,9 +98,9 @@ pub enum Reason {
     DeadlineExceeded,
     /// An entry of the ledger can't be read.
     LedgerUnreadable,
-    /// A block was void as often as the spec allows.
+    /// A block was void as many times as the spec allows.
     TooManyVoidAttempts,
-    /// Void: the readings do not cover the attempt without a gap (the operator was restarted, say).
+    /// Void: the readings do not cover the attempt without a gap, for example because the operator restarted.
     ReadingsInterrupted,
     /// Void: a measured pod was replaced from outside.
     PodReplaced,
@@ -108,7 +108,7 @@ pub enum Reason {
     Superseded,
     /// Void: the cluster evicted or ended a pod of the attempt.
     PodEvicted,
-    /// A node of a run that has begun is no longer in the cluster; void where an attempt was under way.
+    /// A node of a run that has begun is no longer in the cluster. An attempt under way is void.
     NodeRemoved,
     /// Void: pods of another run, attempt or benchmark were on the nodes.
     OtherPods,
@@ -116,9 +116,9 @@ pub enum Reason {
     ServiceChanged,
     /// Void: a Deployment of the attempt was edited from outside.
     DeploymentChanged,
-    /// Void: a pod of the attempt does not run what the operator made it to run.
+    /// Void: a pod of the attempt does not run the containers that the operator specified.
     PodChanged,
-    /// Void: something else than the attempt's own pods was behind one of its Services.
+    /// Void: an address other than the attempt's own pods was behind one of its Services.
     ForeignEndpoint,
     /// Void: the injector's Job was deleted from outside.
     InjectorDeleted,
@@ -128,16 +128,16 @@ pub enum Reason {
     InjectorFailed,
     /// Void: the clocks of injector and meter could not be compared closely enough.
     ClockOffsetUnknown,
-    /// Void: rows or digest differ from what was seeded.
+    /// Void: rows or digest differ from the seeded data.
     DataChanged,
-    /// Void: an image's digest is not that of the run's earlier trials.
+    /// Void: an image's digest differs from the digest in the run's earlier trials.
     ImageChanged,
     /// Measured: the attempt passed every check.
     Measured,
 }
 
 impl Reason {
-    /// The code, as it stands in conditions, events and the ledger.
+    /// The code in conditions, events and the ledger.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()

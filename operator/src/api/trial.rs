@@ -1,28 +1,29 @@
-//! `FrugalityTrial`: one attempt of one trial. The ledger: written by the operator alone, and the
-//! only memory of what was measured.
+//! `FrugalityTrial`: one attempt of one trial. These objects are the ledger. Only the operator writes them, and no
+//! other record of the measurements exists.
 
-// The derives repeat the types in a private scope of their own; print columns repeat their types.
+// The derive macros repeat the types in a private scope; print columns repeat their types.
 #![allow(unreachable_pub, clippy::duplicated_attributes)]
 
 use std::collections::BTreeMap;
 
+use frugality_measure::figures::{LoadSpan, RequestFigures};
 use frugality_measure::{
     batch,
     course::Course,
     energy::{EnergyFigures, Window},
     fortio::FortioResult,
     k6::K6Result,
-    load::{LoadResult, RequestFigures},
+    load::LoadResult,
     pace::InjectorCpu,
-    report::{ClockOffset, LoadSpan},
+    report::ClockOffset,
 };
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::MAX_PODS;
+use crate::api::candidate::MAX_PODS;
 
-/// Which attempt of which trial this is.
+/// The attempt: run, point, block, candidate and nodes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "frugality.dev",
@@ -88,74 +89,74 @@ pub struct FrugalityTrialSpec {
     /// Load settings, for example `c4-max`.
     #[schemars(length(max = 63))]
     pub point: String,
-    /// Block, from 1; 0 for the preparation of the run.
+    /// Number of the block, from 1; 0 for the preparation of the run.
     pub block: i32,
-    /// Position within the block, from 1.
+    /// Position of the candidate within the block, from 1.
     pub position: i32,
-    /// Attempt at the block, from 1.
+    /// Number of the attempt at the block, from 1.
     pub attempt: i32,
-    /// Candidate; empty for the preparation of the run.
+    /// Name of the candidate; empty for the preparation of the run.
     #[schemars(length(max = 63))]
     pub candidate: String,
-    /// Node that is measured.
+    /// Name of the measured node.
     #[schemars(length(max = 253))]
     pub measured_node: String,
-    /// Node that injects.
+    /// Name of the node that runs the injector.
     #[schemars(length(max = 253))]
     pub injector_node: String,
-    /// Seed of the order of the blocks.
+    /// Seed of the random order within the blocks.
     pub seed: i64,
 }
 
 impl FrugalityTrialSpec {
-    /// Whether the injector's energy is part of the measured node's: gross and net joules are not the
-    /// candidate's then.
+    /// Whether injector and candidate share the measured node. Gross and net joules then include the injector's
+    /// energy.
     #[must_use]
     pub fn is_node_shared(&self) -> bool {
         self.measured_node == self.injector_node
     }
 }
 
-/// What became of an attempt.
+/// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Outcome {
-    /// Every check passed: the figures count.
+    /// Every check passed, and the figures count.
     Measured,
-    /// A cause outside the candidate made the attempt worthless; the block is tried again.
+    /// A cause outside the candidate made the attempt worthless. The block is tried again.
     Void,
-    /// Something did not work: the run ends with the verdict Error.
+    /// Something did not work. The run ends with the verdict Error.
     Failed,
 }
 
-/// The record of an attempt; final once it has an outcome.
+/// The record of an attempt. It is final when it has an outcome.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(oldSelf.outcome) || self == oldSelf").message("an entry of the ledger that has an outcome can't be rewritten"))]
 pub struct FrugalityTrialStatus {
-    /// Measured, Void or Failed; absent while the attempt is under way.
+    /// Outcome: Measured, Void or Failed; absent while the attempt is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Reason code; `docs/runbook.md` explains each.
+    /// Reason code for the outcome; `docs/runbook.md` explains each code.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub reason: Option<String>,
-    /// The same with numbers.
+    /// The reason as a sentence with numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub message: Option<String>,
-    /// When the outcome was written (RFC 3339).
+    /// Time when the outcome was written (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub finished_at: Option<String>,
-    /// Idle baseline before the load; written before the injector starts.
+    /// Idle baseline before the load, written before the injector starts. Times in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "window")]
     pub idle_before: Option<Window>,
-    /// Measured window.
+    /// Measured window. Times in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "window")]
     pub window: Option<Window>,
-    /// Idle baseline after the load.
+    /// Idle baseline after the load. Times in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "window")]
     pub idle_after: Option<Window>,
@@ -175,26 +176,26 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub images: BTreeMap<String, String>,
-    /// Times that the candidate's containers were restarted during the attempt.
+    /// Number of restarts of the candidate's containers during the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i32>,
-    /// Rows and digest of the data, read right before the load.
+    /// Rows and digest of the data, read directly before the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseFacts>,
-    /// The database as it was restored for this attempt, before the candidate started: rows and digest of the seeded
-    /// table, and a digest for each kind of thing beside it.
+    /// State of the database after its restore for this attempt, before the candidate started. It has rows and
+    /// digest of the seeded table, and a digest for each other kind of object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<DatabaseFacts>,
-    /// Transactions of the database for each request, warm-up and tail included; absent without a database,
-    /// or where it did not answer after the load.
+    /// Database transactions per request, warm-up and tail included. Absent without a database, or if the database
+    /// did not answer after the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub transactions_per_request: Option<f64>,
-    /// Figures of the requests.
+    /// Figures about the requests of the measured window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub requests: Option<RequestFigures>,
-    /// Figures of the energy, with the readings at the window's ends.
+    /// Energy figures of the measured window, with the readings at its edges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub energy: Option<EnergyFigures>,
@@ -202,36 +203,36 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub fortio: Option<FortioResult>,
-    /// k6's result of the measured window, where the benchmark has a scenario.
+    /// k6's result of the measured window, if the benchmark has a scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub k6: Option<K6Result>,
-    /// What the executions of the measured window came to, where the benchmark has a batch.
+    /// Result of the executions of the measured window, if the benchmark has a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub batch: Option<batch::BatchResult>,
-    /// Latencies in the course of the measured window, where that was known to be of ten minutes or more, or of a
+    /// Latencies over the measured window. Present if the window was known to have at least ten minutes or a
     /// million requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub course: Option<Course>,
-    /// The warm-up.
+    /// Result of the warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub warm_up: Option<LoadSpan>,
-    /// The tail.
+    /// Result of the tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub tail: Option<LoadSpan>,
-    /// Clock of the meter less clock of the injector.
+    /// Meter's clock minus injector's clock, before the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub clock: Option<ClockOffset>,
-    /// The same right after the tail.
+    /// Meter's clock minus injector's clock, directly after the tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub clock_after: Option<ClockOffset>,
-    /// How busy the injector's CPUs were in the measured run.
+    /// CPU use of the injector's CPUs in the measured run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
     pub injector_cpu: Option<InjectorCpu>,
@@ -241,7 +242,7 @@ pub struct FrugalityTrialStatus {
 }
 
 impl FrugalityTrialStatus {
-    /// Notes what the injector observed.
+    /// Stores the injector's result.
     pub fn set_load(&mut self, load: LoadResult) {
         match load {
             LoadResult::Fortio(result) => self.fortio = Some(result),
@@ -250,8 +251,8 @@ impl FrugalityTrialStatus {
         }
     }
 
-    /// How fast the mean latency of the expected answers rose in the window, in seconds per second. Unknown in
-    /// windows that are too short to tell, and where a container was restarted.
+    /// Slope of the mean latency of expected answers in the window, in seconds per second. `None` if the window is
+    /// too short, or if a container was restarted.
     #[must_use]
     pub fn latency_drift_seconds_per_second(&self) -> Option<f64> {
         let is_one_process = self.window?.is_long() && self.restarts == Some(0);
@@ -263,16 +264,16 @@ impl FrugalityTrialStatus {
     }
 }
 
-/// What the database held right before the load.
+/// State of the database at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseFacts {
     /// Rows of the seeded table.
     pub rows: i64,
-    /// Digest over all its rows.
+    /// Digest over all rows of the seeded table.
     #[schemars(length(max = 64))]
     pub digest: String,
-    /// Digests by kind of object, such as `indexes` or `settings`. `clusterGeneration` is no digest, but the
+    /// Digests by kind of object, such as `indexes` or `settings`. `clusterGeneration` is not a digest, but the
     /// generation of CloudNativePG's Cluster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
@@ -282,31 +283,34 @@ pub struct DatabaseFacts {
 /// Texts for `kubectl get`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct TrialColumns {
+    /// Energy per successful request, with the kind of joules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
+    /// Successful requests per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
+    /// Mean milliseconds per successful request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
+    /// Requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<String>,
 }
 
-/// An object whose fields are those of the Rust type and grow with it.
+/// Schema of an object whose fields come from the Rust type and grow with it.
 fn open_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
-/// A window, in Unix seconds of the measured node's clock.
+/// Schema of a window, in Unix seconds of the measured node's clock.
 fn window(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
         "nullable": true,
         "properties": {
-            "startUnixSeconds": { "type": "number", "description": "Begin." },
-            "endUnixSeconds": { "type": "number", "description": "End." },
+            "startUnixSeconds": { "type": "number", "description": "Start of the window." },
+            "endUnixSeconds": { "type": "number", "description": "End of the window." },
         },
         "required": ["startUnixSeconds", "endUnixSeconds"],
     })

@@ -1,7 +1,7 @@
-//! Does what a plan says, in the plan's order.
+//! Carries out a plan, in the plan's order.
 //!
-//! Objects are only ever created, and only under names that nobody else has: an object that exists
-//! and does not bear this benchmark's label is somebody else's, and creating it fails.
+//! Child objects are created and never overwritten. If an object of the same name exists without this benchmark's
+//! label, it belongs to another program, and the creation fails.
 
 use crate::{
     api::{
@@ -43,56 +43,60 @@ use serde_json::json;
 
 /// Name under which the API server records who set a field.
 const FIELD_MANAGER: &str = "frugality-operator";
-/// The API server takes notes of at most so many bytes (`NoteLengthLimit` of its validation of events).
+/// Most bytes that the API server accepts in an event's note (`NoteLengthLimit` of its validation of events).
 const NOTE_BYTES: usize = 1024;
-/// A plan that rests on what was seen longer ago is dropped, wherever it is: the process may have been
-/// stopped, and another operator may have gone on. A pass takes a fraction of a second.
+/// A plan from older observations is dropped at the next action. The process may have been stopped, and another
+/// operator may have continued. A pass takes a fraction of a second.
 const STALE_AFTER_SECONDS: f64 = 10.0;
 
 /// A plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The API server refused or was not reached.
+    /// The API server refused, or the operator could not reach it.
     #[error("cannot {what}: {source}")]
     Api {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
         /// Cause.
         source: kube::Error,
     },
     /// The system gave no random numbers.
     #[error("cannot make a password: {0}")]
-    Password(#[source] std::io::Error),
+    Password(#[source] getrandom::Error),
 }
 
-/// What became of a plan.
+/// Result of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// All of it was done.
     Done,
-    /// Somebody else wrote first, or the plan is too old; the rest of it was not done.
+    /// Another writer was first, or the plan is too old. The operator did not carry out the rest.
     Overtaken,
-    /// An object was refused. Whether trying again helps, the refusal says.
+    /// The API server refused an object. The refusal shows whether another try helps.
     Refused(Refusal),
 }
 
-/// The means to carry out plans.
+/// Carries out plans.
 #[derive(Clone)]
 pub struct Applier {
-    /// Client.
+    /// Client of the API server.
     pub client: Client,
-    /// Namespace of the lock.
+    /// Namespace of the locks.
     pub namespace: String,
     /// Name of this operator's pod, in the events that it publishes.
     pub instance: String,
-    /// Reads meters.
+    /// Reader of the meters.
     pub reader: Reader,
-    /// Keeps events in order.
+    /// Times of the events, in order.
     pub moments: Moments,
 }
 
 impl Applier {
-    /// Carries out a plan for a benchmark that was made from what was seen at a time.
+    /// Carries out a benchmark's plan. `seen_unix_seconds` is the time of the observations behind the plan.
+    ///
+    /// # Errors
+    ///
+    /// The API server can't be reached or fails, or the system gives no random numbers.
     pub async fn apply(
         &self,
         benchmark: &FrugalityBenchmark,
@@ -103,13 +107,13 @@ impl Applier {
         let mut opened = None;
         let mut refused = None;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
-        for action in plan.actions(benchmark.told()) {
+        for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
             if age.abs() > STALE_AFTER_SECONDS {
                 tracing::warn!(
                     benchmark = benchmark.name_any(),
                     age_seconds = age,
-                    "the plan is too old and is dropped"
+                    "plan dropped, because it is too old"
                 );
                 return Ok(Applied::Overtaken);
             }
@@ -148,7 +152,7 @@ impl Applier {
         Ok(refused.map_or(Applied::Done, Applied::Refused))
     }
 
-    /// Takes or gives back a lock; false where somebody else was faster.
+    /// Takes or releases a lock; false if another writer was first.
     async fn lock(
         &self,
         benchmark: &FrugalityBenchmark,
@@ -171,7 +175,7 @@ impl Applier {
                 ..ObjectMeta::default()
             },
             spec: Some(LeaseSpec {
-                // By the cluster's clock, against which the deadline is counted.
+                // The cluster's clock, because the deadline is counted by the same clock.
                 acquire_time: Some(MicroTime(decided)),
                 holder_identity: Some(holder.clone()),
                 ..LeaseSpec::default()
@@ -198,14 +202,14 @@ impl Applier {
                 resource_version,
             } => {
                 let result = api.delete(&name, &only(resource_version)).await;
-                return overtaken_is_fine(result).map_err(failed("give back a lock"));
+                return overtaken_is_fine(result).map_err(failed("release a lock"));
             }
         };
         overtaken_is_fine(result).map_err(failed("take a lock"))
     }
 
-    /// Version of the new entry; `None` where it exists: an earlier pass created it and was ended
-    /// before it could go on, or another operator did.
+    /// Version of the new entry. `None` if the entry exists: an earlier pass created it and ended before it could
+    /// continue, or another operator created it.
     async fn open(
         &self,
         namespace: &str,
@@ -219,9 +223,8 @@ impl Applier {
         }
     }
 
-    /// Writes a record over that version of the entry, which only grows; false where it has changed
-    /// since: an idle baseline that another operator has recorded must not be replaced by one that
-    /// ends later.
+    /// Writes a record over the given version of the entry. False if the entry has changed since: an idle baseline
+    /// that another operator recorded must not be replaced by a later one.
     async fn record(
         &self,
         namespace: &str,
@@ -242,8 +245,8 @@ impl Applier {
         overtaken_is_fine(result).map_err(failed("record an attempt"))
     }
 
-    /// Writes the status over that which the plan was made from. Where it has changed since, the next
-    /// pass writes what is true then.
+    /// Replaces the status that the plan was made from. If the status has changed since, the next pass writes the
+    /// current one.
     async fn tell(
         &self,
         benchmark: &FrugalityBenchmark,
@@ -293,7 +296,7 @@ impl Applier {
                 Ok(Some(Refusal {
                     reason: Reason::NameConflict,
                     message: format!(
-                        "{kind:?} {name} exists and is not this benchmark's; delete or rename it, then start another run with another number in spec.rerun"
+                        "{kind:?} {name} exists and does not belong to this benchmark; delete or rename it, then write another number in spec.rerun to start another run"
                     ),
                 }))
             }
@@ -311,8 +314,8 @@ impl Applier {
         }
     }
 
-    /// Whether an object that is in the way is this benchmark's; then an earlier pass made it, and
-    /// this pass had not seen it yet.
+    /// Whether an existing object belongs to this benchmark. If so, an earlier pass made it, and this pass had not
+    /// seen it yet.
     async fn is_ours(
         &self,
         benchmark: &FrugalityBenchmark,
@@ -324,7 +327,7 @@ impl Applier {
             ChildKind::Deployment => self.labels::<Deployment>(namespace, name).await,
             ChildKind::Service => self.labels::<Service>(namespace, name).await,
             ChildKind::Job => self.labels::<Job>(namespace, name).await,
-            // It can't be looked at. Its name has the run's ID, so an earlier pass made it.
+            // The operator may not read Secrets. The name contains the run's ID, so an earlier pass made it.
             ChildKind::Secret => return Ok(true),
             ChildKind::Cluster => self
                 .clusters(namespace)
@@ -332,7 +335,7 @@ impl Applier {
                 .await
                 .map(|object| object.map(|object| object.labels().clone())),
         };
-        let labels = labels.map_err(failed("look at an object that is in the way"))?;
+        let labels = labels.map_err(failed("read an object that has the name of a child"))?;
         Ok(labels.is_none_or(|labels| labels.get(LABEL_BENCHMARK_UID) == benchmark.uid().as_ref()))
     }
 
@@ -364,10 +367,10 @@ impl Applier {
         api.create(&post(), object).await.map(|_| ())
     }
 
-    /// Foreground: an injector's pod ends before its Job is gone. Background would let Fortio load
-    /// the next candidate.
+    /// Foreground, because an injector's pod must end before its Job is gone. With background deletion, Fortio
+    /// could load the next candidate.
     ///
-    /// Only the object that was seen: a Job or a database that was made again has the same name.
+    /// Deletes only the object that was observed. A seed Job or a database that was created again has the same name.
     async fn delete(&self, namespace: &str, deletion: Deletion) -> Result<(), ApplyError> {
         let Deletion { kind, name, uid } = deletion;
         let name = &name;
@@ -389,7 +392,7 @@ impl Applier {
                 .delete(name, &params)
                 .await
                 .map(|_| ()),
-            // It goes with the Service that it belongs to.
+            // The Secret is deleted with its owner, the Service.
             ChildKind::Secret => Ok(()),
             ChildKind::Cluster => self
                 .clusters(namespace)
@@ -410,8 +413,7 @@ impl Applier {
         )
     }
 
-    /// Deletes the benchmark that was seen, unless somebody has edited it since; what it owns goes with
-    /// it.
+    /// Deletes the observed benchmark with all objects that it owns, unless a user has edited it since.
     async fn expire(&self, benchmark: &FrugalityBenchmark) -> Result<(), ApplyError> {
         let namespace = benchmark.namespace().unwrap_or_default();
         let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
@@ -425,11 +427,11 @@ impl Applier {
         let result = api.delete(&benchmark.name_any(), &params).await;
         overtaken_is_fine(result)
             .map(|_| ())
-            .map_err(failed("delete a benchmark whose time is over"))
+            .map_err(failed("delete a benchmark after its ttlAfterFinished"))
     }
 
-    /// Publishes an event once: its name follows from what it says. One that can't be published is no
-    /// reason to stop measuring.
+    /// Publishes an event once, because its name follows from its content. A failure does not stop the
+    /// measurement.
     async fn publish(&self, benchmark: &FrugalityBenchmark, note: &EventNote) {
         let namespace = benchmark.namespace().unwrap_or_default();
         let now = jiff::Timestamp::now();
@@ -462,7 +464,7 @@ impl Applier {
     }
 }
 
-/// Deletes that version alone.
+/// Parameters that delete only the given version.
 pub(crate) fn only(resource_version: String) -> DeleteParams {
     DeleteParams {
         preconditions: Some(Preconditions {
@@ -473,7 +475,7 @@ pub(crate) fn only(resource_version: String) -> DeleteParams {
     }
 }
 
-/// Whether the write was done: not where the object has changed since it was seen, or is gone.
+/// Whether the write was done. False if the object has changed since it was observed, or is gone.
 fn overtaken_is_fine<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
     match result {
         Ok(_) => Ok(true),

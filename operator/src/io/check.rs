@@ -1,4 +1,4 @@
-//! Whether an installation works: what `helm test` asks.
+//! Checks whether an installation works, for `helm test`.
 
 use std::{
     error::Error,
@@ -11,51 +11,51 @@ use serde_json::Value;
 
 use crate::crd::definitions;
 
-/// How long the installation may take until it works. A new operator is ready within seconds, and an
-/// API server describes a new definition about a second after it has accepted it.
+/// Longest time until a new installation works. A new operator is ready within seconds. An API server describes a
+/// new definition about a second after it has accepted it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Longest time for an answer of the operator.
+/// Longest time to wait for an answer of the operator.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Where an API server describes the resources, which every account may read
+/// Path at which an API server describes the resources, readable for every account
 /// (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3>).
 const DESCRIPTION: &str = "/openapi/v3/apis/frugality.dev/v1alpha1";
 
-/// What is wrong with an installation.
+/// The defect of an installation.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// Nothing, or not HTTP.
+    /// No answer, or an answer that is not HTTP.
     #[error("the operator does not answer at {url}: {cause}")]
     NoAnswer {
-        /// What was asked.
+        /// Address of the request.
         url: String,
         /// Innermost cause.
         cause: String,
     },
-    /// Any answer but 200.
+    /// An answer with a status other than 200.
     #[error("the operator answers {status} at {url}: {text}")]
     NotReady {
-        /// What was asked.
+        /// Address of the request.
         url: String,
         /// Status code.
         status: u16,
-        /// What it says.
+        /// Text of the answer.
         text: String,
     },
-    /// No description of the resources.
+    /// The API server has no description of the resources.
     #[error("the API server describes no resources of frugality.dev ({0}); {INSTALL_CRDS}")]
     NoDescription(#[source] Box<kube::Error>),
-    /// Not JSON.
+    /// The description is not JSON.
     #[error("the API server's description of frugality.dev can't be read: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// A resource is missing.
     #[error("the API server does not know {0}; {INSTALL_CRDS}")]
     UnknownKind(String),
-    /// A definition is older than the operator: the API server drops what it does not know.
+    /// A definition is older than the operator. The API server drops fields that it does not know.
     #[error("the API server's {kind} is older than this operator and lacks {}; {INSTALL_CRDS}", .fields.join(", "))]
     Outdated {
-        /// Kind.
+        /// Kind of the resource.
         kind: String,
         /// Paths of the missing fields.
         fields: Vec<String>,
@@ -65,8 +65,12 @@ pub enum CheckError {
 const INSTALL_CRDS: &str =
     "upgrade the chart with crds.install=true, or apply the crds/ of this version";
 
-/// Succeeds once the operator at `operator_url` is ready and the API server knows every field of this
-/// version's resources; fails with what is wrong after 10 s.
+/// Succeeds if the operator at `operator_url` is ready and the API server knows every field of this version's
+/// resources.
+///
+/// # Errors
+///
+/// The last defect, after 10 s.
 pub async fn check(client: &Client, operator_url: &str) -> Result<(), CheckError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -113,7 +117,11 @@ fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) 
     error.source().map_or(error, innermost)
 }
 
-/// Whether an OpenAPI document has every field of this version's resources. It may have more.
+/// Whether an OpenAPI document has every field of this version's resources. More fields are allowed.
+///
+/// # Errors
+///
+/// A resource or a field is missing.
 pub fn knows_this_version(document: &Value) -> Result<(), CheckError> {
     for (_, definition) in definitions() {
         let kind = definition.spec.names.kind;
@@ -135,7 +143,7 @@ pub fn knows_this_version(document: &Value) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Paths of the fields of `own` that `described` does not have; not what is below them.
+/// Adds the paths of the fields that `own` has and `described` lacks, without the fields below them.
 fn lacking(path: &str, own: &Value, described: &Value, fields: &mut Vec<String>) {
     for (name, field) in own["properties"].as_object().into_iter().flatten() {
         let path = if path.is_empty() {

@@ -1,4 +1,4 @@
-//! Reconcile: observe, plan, apply; and what to do when that fails.
+//! Reconcile: observe, plan, apply. Also handles failures of these.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -37,16 +37,16 @@ use crate::{
     time::unix_seconds,
 };
 
-/// A pass that takes longer hangs: the client itself retries for minutes.
+/// Longest time of a pass. A longer pass hangs, because the client itself retries for minutes.
 const PASS_TIMEOUT: Duration = Duration::from_secs(30);
-/// First wait after a failed pass; doubled up to [`MAX_BACKOFF`].
+/// First wait after a failed pass. It doubles with each failure, up to [`MAX_BACKOFF`].
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
-/// Time between two looks for what deleted benchmarks left behind.
+/// Time between two clean-ups after deleted benchmarks.
 const TIDY_INTERVAL: Duration = Duration::from_secs(300);
 /// Longest wait after failed passes.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// A pass that could not be completed. All causes may pass: nothing terminal is an error here.
+/// A pass that could not be completed. Every cause may be temporary; no error here is final.
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
     /// The cluster could not be read.
@@ -55,10 +55,10 @@ pub enum PassError {
     /// The plan could not be carried out.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// A benchmark that can't be read could not be told so.
-    #[error("cannot tell of a benchmark that can't be read: {0}")]
+    /// The status of an unreadable benchmark could not be written.
+    #[error("cannot write the status of a benchmark that can't be read: {0}")]
     Unreadable(#[source] kube::Error),
-    /// It took too long.
+    /// The pass took too long.
     #[error("the pass took longer than {} s", PASS_TIMEOUT.as_secs())]
     Timeout,
 }
@@ -73,7 +73,7 @@ impl PassError {
     }
 }
 
-/// What every pass shares.
+/// State that all passes share.
 pub struct Context {
     client: Client,
     places: Places,
@@ -85,7 +85,7 @@ pub struct Context {
     memory: Mutex<Memory>,
 }
 
-/// What is kept between passes, by the benchmark's UID: nothing that a restart may not forget.
+/// State between passes, by the benchmark's UID. A restart loses it without harm.
 #[derive(Default)]
 struct Memory {
     failures: HashMap<String, u32>,
@@ -94,7 +94,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Forgets all other benchmarks.
+    /// Forgets all benchmarks except these.
     fn keep(&mut self, uids: &HashSet<String>) {
         self.failures.retain(|uid, _| uids.contains(uid));
         self.refusals.retain(|uid, _| uids.contains(uid));
@@ -144,7 +144,7 @@ impl Context {
             self.waiting_since(benchmark),
         ))
         .await?;
-        // Under load its request would be measured.
+        // Under load, the probe's request would be measured.
         if !observed.is_under_load() {
             let seen_by_cluster = seen - observed.operator_ahead_seconds;
             self.prober.ask(&mut observed.pods, seen_by_cluster).await;
@@ -156,8 +156,8 @@ impl Context {
         let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
         let ended = AttemptLabels::of(&plan);
         let applied = self.applier.apply(benchmark, plan, seen).await?;
-        // What is planned anew after a conflict is the same attempt. Records are written before objects
-        // that may be refused.
+        // After a conflict the next plan has the same attempt, so it is not counted here. The operator writes
+        // records before objects that the API server may refuse.
         if let (Some(ended), Applied::Done | Applied::Refused(_)) = (ended, &applied) {
             self.metrics.count_attempt(&ended);
         }
@@ -184,7 +184,7 @@ impl Context {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A refusal in this very run; an edited spec is tried again.
+    /// The refusal in this run. An edited spec starts another run, without the refusal.
     fn refusal(&self, benchmark: &FrugalityBenchmark) -> Option<Refusal> {
         let memory = self.memory();
         let (run, refusal) = memory.refusals.get(&benchmark.uid()?)?;
@@ -199,7 +199,7 @@ impl Context {
         }
     }
 
-    /// Forgets a refusal that could pass, once a whole plan was carried out.
+    /// Forgets a temporary refusal after a complete plan was carried out.
     fn forget_what_passed(&self, benchmark: &FrugalityBenchmark) {
         if let Some(uid) = benchmark.uid() {
             let mut memory = self.memory();
@@ -217,7 +217,7 @@ impl Context {
         self.memory().reasons.get(&benchmark.uid()?).cloned()
     }
 
-    /// Keeps since when the same reason has been given.
+    /// Stores the time since which the plan has given the same reason.
     fn remember_reason(&self, benchmark: &FrugalityBenchmark, plan: &Plan) {
         let reason = plan
             .status
@@ -262,7 +262,7 @@ async fn reconcile(
         }
     };
     if benchmark.metadata.deletion_timestamp.is_some() {
-        // Its objects are owned by it and go with it.
+        // Kubernetes deletes the benchmark's objects with it, because it owns them.
         return Ok(Action::await_change());
     }
     let started = std::time::Instant::now();
@@ -294,10 +294,10 @@ fn key(object: &DeserializeGuard<FrugalityBenchmark>) -> String {
     ObjectRef::from_obj(object).to_string()
 }
 
-/// What deleted benchmarks leave behind: what is remembered of them, and the locks that they held.
+/// Removes the memory and the locks of deleted benchmarks.
 async fn tidy(context: &Context) -> Result<(), kube::Error> {
     let client = &context.client;
-    // Locks first: who holds one of these exists before the second list is made, or is gone.
+    // Locks first: the holder of a lock in this list exists before the second list is made, or is gone.
     let leases = Api::<Lease>::namespaced(client.clone(), &context.places.namespace);
     let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
     let locks = leases.list(&locks).await?;
@@ -313,7 +313,10 @@ async fn tidy(context: &Context) -> Result<(), kube::Error> {
         }
         let version = lease.resource_version().unwrap_or_default();
         match leases.delete(&lease.name_any(), &only(version)).await {
-            Ok(_) => info!(lock = lease.name_any(), "deleted: its holder is gone"),
+            Ok(_) => info!(
+                lock = lease.name_any(),
+                "lock deleted, because its holder no longer exists"
+            ),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => return Err(error),
         }
@@ -326,12 +329,12 @@ async fn tidy_for_ever(context: Arc<Context>) {
     loop {
         ticks.tick().await;
         if let Err(error) = tidy(&context).await {
-            warn!(%error, "cannot remove what deleted benchmarks left behind");
+            warn!(%error, "cannot remove the locks of deleted benchmarks");
         }
     }
 }
 
-/// Reconciles every benchmark of the cluster until the process is told to end.
+/// Reconciles every benchmark of the cluster until the process gets a signal to end.
 pub async fn run(context: Arc<Context>) {
     let tidying = tokio::spawn(tidy_for_ever(context.clone()));
     let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(context.client.clone());
@@ -341,7 +344,7 @@ pub async fn run(context: Arc<Context>) {
         .for_each(|result| async move {
             match result {
                 Ok((object, _)) => debug!(%object, "reconciled"),
-                // Already told by the error policy; a deleted object is no error.
+                // The error policy has logged it. A deleted object is no error.
                 Err(error) => debug!(%error, "not reconciled"),
             }
         })
@@ -355,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_of_a_deleted_benchmark_is_forgotten() {
+    fn the_memory_of_a_deleted_benchmark_is_removed() {
         let mut memory = Memory::default();
         let refusal = Refusal {
             reason: crate::api::Reason::ChildRefused,

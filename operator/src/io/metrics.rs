@@ -1,4 +1,4 @@
-//! What the operator tells Prometheus of its own work.
+//! Prometheus metrics about the operator's own work.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -13,7 +13,7 @@ use prometheus_client::{
 
 use crate::plan::action::Plan;
 
-/// How a pass ended.
+/// Result of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub enum ReconcileResult {
     /// Completed.
@@ -22,7 +22,7 @@ pub enum ReconcileResult {
     ObserveError,
     /// The plan could not be carried out.
     ApplyError,
-    /// It took too long.
+    /// The pass took too long.
     Timeout,
 }
 
@@ -31,7 +31,7 @@ struct PassLabels {
     result: ReconcileResult,
 }
 
-/// What became of an attempt.
+/// Result of an attempt, as labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct AttemptLabels {
     outcome: String,
@@ -39,7 +39,7 @@ pub struct AttemptLabels {
 }
 
 impl AttemptLabels {
-    /// Of the attempt that a plan ends, if it ends one.
+    /// Labels for the attempt that a plan ends; `None` if it ends no attempt.
     #[must_use]
     pub fn of(plan: &Plan) -> Option<Self> {
         let (_, record) = plan.record()?;
@@ -65,13 +65,21 @@ impl Default for Metrics {
         let pass_seconds = Histogram::new([0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]);
         let attempts = Family::default();
         let mut registry = Registry::with_prefix("frugality_operator");
-        registry.register("reconciles", "Passes over a benchmark", passes.clone());
+        registry.register(
+            "reconciles",
+            "Reconcile passes over a benchmark",
+            passes.clone(),
+        );
         registry.register(
             "reconcile_seconds",
-            "Length of a pass",
+            "Duration of a reconcile pass",
             pass_seconds.clone(),
         );
-        registry.register("attempts", "Attempts by how they ended", attempts.clone());
+        registry.register(
+            "attempts",
+            "Attempts by outcome and reason",
+            attempts.clone(),
+        );
         registry.register(
             "build",
             "Version of the operator",
@@ -99,6 +107,10 @@ impl Metrics {
     }
 
     /// All metrics in OpenMetrics' text format.
+    ///
+    /// # Errors
+    ///
+    /// The encoder fails.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);

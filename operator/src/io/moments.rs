@@ -1,5 +1,5 @@
-//! When events are said to have happened. `kubectl describe` sorts by `lastTimestamp` alone, which has whole seconds,
-//! and in no stable way: several events of one second would stand in any order.
+//! Times of events. `kubectl describe` sorts only by `lastTimestamp`, which has whole seconds, and the sort is not
+//! stable. Several events within one second would therefore appear in any order.
 
 use std::{
     collections::HashMap,
@@ -8,12 +8,12 @@ use std::{
 
 use jiff::Timestamp;
 
-/// The last second that each benchmark has an event in, of those that are not over.
+/// The last second in which each benchmark has an event, without past seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Moments(Arc<Mutex<HashMap<String, i64>>>);
 
 impl Moments {
-    /// The whole second of a benchmark's next event: that of now, or the first one after its last event's.
+    /// The whole second for a benchmark's next event: the current second, or the second after its last event.
     #[must_use]
     pub fn next(&self, benchmark_uid: &str, now: Timestamp) -> Timestamp {
         let second = now.as_second();
@@ -39,12 +39,12 @@ mod tests {
         assert_eq!(next("b", 10_400), 10);
         assert_eq!(next("a", 10_900), 12);
         assert_eq!(next("a", 11_200), 13);
-        // The true second again, once it is later.
+        // The true second again, if it is later.
         assert_eq!(next("a", 20_000), 20);
         assert_eq!(
             moments.0.lock().unwrap().len(),
             1,
-            "what is over is forgotten"
+            "past seconds are removed"
         );
     }
 }

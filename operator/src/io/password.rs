@@ -1,18 +1,14 @@
-//! Passwords of the databases that the operator runs itself. They are made where the Secret is created and
-//! kept nowhere else.
-
-use std::{fs::File, io, io::Read as _};
+//! Passwords of the databases that the operator runs itself. The operator makes them when it creates the Secret
+//! and keeps them nowhere else.
 
 use k8s_openapi::api::core::v1::Secret;
 
-use crate::digest::hex_digest;
-
-/// The Secret of a login with a new password, and with the URI that has it.
+/// A login's Secret with a new password, and with the URI that contains the password.
 ///
 /// # Errors
 ///
 /// The system gives no random numbers.
-pub fn filled(mut secret: Secret) -> io::Result<Secret> {
+pub fn filled(mut secret: Secret) -> Result<Secret, getrandom::Error> {
     let password = new()?;
     let data = secret.string_data.get_or_insert_default();
     let part = |key: &str| data.get(key).cloned().unwrap_or_default();
@@ -28,10 +24,10 @@ pub fn filled(mut secret: Secret) -> io::Result<Secret> {
 }
 
 /// 128 bits from the system, as 32 hex digits: they need no quoting in a URI.
-fn new() -> io::Result<String> {
-    let mut bytes = [0; 32];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(hex_digest(&bytes, 16))
+fn new() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 #[cfg(test)]
@@ -39,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_login_has_a_password_of_its_own_which_its_uri_has_too() {
+    fn every_login_has_its_own_password_and_its_uri_contains_it() {
         let secret = Secret {
             string_data: Some(
                 [

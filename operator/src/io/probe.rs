@@ -1,5 +1,5 @@
-//! Asks a candidate that is not ready what its kubelet asks it. The kubelet tells in events alone what its probe was
-//! answered, and drops most of them.
+//! Sends the kubelet's readiness probe to candidates that are not ready. The kubelet reports the answers only in
+//! events, and drops most of these.
 
 use std::{error::Error as _, io, time::Duration};
 
@@ -9,19 +9,20 @@ use reqwest::redirect::Policy;
 
 use crate::plan::facts::{PodFacts, Probed};
 
-/// A server that has not answered by then is told to be silent.
+/// Longest wait for an answer. A slower server counts as silent.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// A container is given this long before it is asked.
+/// Time for a container to start before the first probe.
 const GRACE_SECONDS: f64 = 2.0;
 
-/// Asks pods that are not ready.
+/// Sends readiness probes to pods that are not ready.
 #[derive(Clone, Debug)]
 pub struct Prober {
     client: reqwest::Client,
 }
 
 impl Prober {
-    /// One that follows no redirect: where a candidate points to is not the operator's to ask.
+    /// A prober that follows no redirect, because the operator must not send requests to a place that a candidate
+    /// chooses.
     pub fn new() -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
             .timeout(TIMEOUT)
@@ -31,8 +32,8 @@ impl Prober {
         Ok(Self { client })
     }
 
-    /// Asks all the pods that have an address to be asked at and have run for a moment. The time is the cluster's, as that
-    /// of the containers' starts.
+    /// Probes all pods that have a probe address and have run for a moment. `now_unix_seconds` is by the cluster's
+    /// clock, as are the starts of the containers.
     pub async fn ask(&self, pods: &mut [PodFacts], now_unix_seconds: f64) {
         let is_due = |pod: &PodFacts| {
             let started = pod.started_unix_seconds;
@@ -68,14 +69,14 @@ fn is_refused(error: &reqwest::Error) -> bool {
     causes(error).any(|cause| cause.downcast_ref::<io::Error>().is_some_and(refused))
 }
 
-/// The cause of all others: what surrounds it repeats the address.
+/// The innermost cause, because the outer errors only repeat the address.
 fn innermost(error: &reqwest::Error) -> String {
     causes(error)
         .last()
         .map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Where a pod's readiness probe asks, if a container has one.
+/// URL of a pod's readiness probe, if a container has one.
 #[must_use]
 pub fn readiness_url(pod: &Pod) -> Option<String> {
     let ip = pod.status.as_ref()?.pod_ip.as_ref()?;
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_connection_a_status_and_silence_are_told_apart() {
+    async fn a_refused_connection_a_status_and_silence_are_different_results() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new()

@@ -1,9 +1,8 @@
-//! Reads meters twice a second, outside reconcile, and keeps the readings of each trial in
-//! memory. They are lost with the process, on purpose: a window that was not read from end to end
-//! is void, and the ledger says so.
+//! Reads meters twice per second, outside reconcile, and keeps the readings of each trial in memory. If the
+//! process ends, the readings are lost, on purpose: a window with a gap is void, and the ledger records this.
 //!
-//! Each meter has one task, which all benchmarks that watch the meter share. So a meter without an answer
-//! delays no other one, and waiting benchmarks put no load on the node that they wait for.
+//! Each meter has one task, which all benchmarks share that watch the meter. So a silent meter delays no other
+//! meter, and benchmarks that wait for a node add no scrapes to its meter.
 
 use std::{
     collections::{BTreeMap, btree_map},
@@ -29,20 +28,19 @@ use crate::{
     time::unix_seconds,
 };
 
-/// Time between two scrapes of a meter. Load that changes within the second around a window's end is
-/// interpolated linearly: at 1 s that cost up to 3 % of a 20 s window on a noisy machine, at half of
-/// that about 1 %.
+/// Time between two scrapes of a meter. Load changes within a second around a window's edge are interpolated
+/// linearly. At 1 s this cost up to 3 % of a 20 s window on a noisy machine, at half a second about 1 %.
 pub const SCRAPE_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest time a meter may take to answer.
+/// Longest wait for a meter's answer.
 const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A session that no pass has asked for in this long is dropped.
+/// A session is dropped after this time without a request from a pass.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
-/// Time between two scrapes for the check before a run, once it has an answer.
+/// Time between two scrapes for preflight, after the first answer.
 const PREFLIGHT_INTERVAL: Duration = Duration::from_secs(30);
-/// Readings kept for the check before a run, which only needs the newest.
+/// Readings kept for preflight, which needs only the newest.
 const PREFLIGHT_READINGS: usize = 5;
-/// The longest page that is read. Stock Kepler serves about 2 kB per process in its three usual zones, so this
-/// is a node of 4,000 processes. The node meter serves less than 1 kB per pod.
+/// Longest page that the reader accepts. Stock Kepler serves about 2 kB per process in its three usual zones, so
+/// this is enough for a node with 4,000 processes. The node meter serves less than 1 kB per pod.
 const LARGEST_PAGE_BYTES: usize = 8 << 20;
 
 /// Why a scrape gave no reading.
@@ -56,51 +54,51 @@ pub enum ScrapeError {
         /// Cause.
         source: reqwest::Error,
     },
-    /// The meter answered, and not with a page.
-    #[error("{url} answers {status}, which is no page of a meter")]
+    /// The meter answered with another status than 200.
+    #[error("{url} answered with status {status} instead of a page of metrics")]
     Status {
         /// Address.
         url: String,
         /// Status of the answer.
         status: StatusCode,
     },
-    /// The meter named another place. Only what runs on the node can measure it.
+    /// The meter redirects to another place. Only a meter on the node can measure the node.
     #[error(
-        "{url} answers {status}, a redirect to {to}: redirects are not followed, because only a meter on the \
-         node can measure it"
+        "{url} answered with status {status}, a redirect to {to}: the operator follows no redirect, because only a \
+         meter on the node can measure the node"
     )]
     Redirect {
         /// Address.
         url: String,
         /// Status of the answer.
         status: StatusCode,
-        /// Where it points.
+        /// Target of the redirect.
         to: String,
     },
-    /// The page goes on and on.
-    #[error("{url} answers with more than {} MiB, which is no page of a meter", LARGEST_PAGE_BYTES >> 20)]
+    /// The page is longer than the limit.
+    #[error("{url} answered with more than {} MiB, which is too long for a page of metrics", LARGEST_PAGE_BYTES >> 20)]
     TooLong {
         /// Address.
         url: String,
     },
-    /// The page is no text.
-    #[error("{url} answers with what is no UTF-8")]
+    /// The page is not UTF-8.
+    #[error("the answer of {url} is not UTF-8")]
     NoText {
         /// Address.
         url: String,
     },
-    /// The meter has no address: no ready pod of it on the node.
+    /// The node has no ready meter pod, so there is no address.
     #[error("no ready meter on node {node}")]
     NoMeter {
         /// Node.
         node: String,
     },
-    /// The text is no reading.
+    /// The page contains no reading.
     #[error(transparent)]
     Reading(#[from] ReadingError),
 }
 
-/// The sessions of all benchmarks. Cheap to clone.
+/// The readings of all benchmarks. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reader {
     client: reqwest::Client,
@@ -117,7 +115,7 @@ struct State {
 /// UID of the benchmark and name of the trial.
 type Key = (String, String);
 
-/// Which meter it is. A meter's pod that is replaced has another address.
+/// Identity of a meter. A replaced pod has another address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Meter {
     node: String,
@@ -136,23 +134,23 @@ impl Meter {
 /// The scrapes of one meter.
 #[derive(Debug)]
 struct Scraping {
-    /// The last one, which may be under way.
+    /// The last scrape, which may still run.
     task: JoinHandle<()>,
     began: Instant,
-    /// What it gave last.
+    /// The last reading.
     newest: Option<Reading>,
-    /// Whether the last one gave nothing.
+    /// Whether the last scrape failed.
     failed: bool,
 }
 
 impl Scraping {
-    /// Benchmarks that only wait for their turn leave the measured node in peace.
+    /// Benchmarks that only wait for their nodes cause few scrapes of the measured node.
     fn is_due(&self, watched_by_a_trial: bool) -> bool {
         self.task.is_finished()
             && (watched_by_a_trial || self.failed || self.began.elapsed() >= PREFLIGHT_INTERVAL)
     }
 
-    /// A reading that is as good as one of a scrape now, for the check before a run.
+    /// For preflight: the last reading, if it is as good as the result of a scrape now.
     fn recent(&self) -> Option<&Reading> {
         self.newest
             .as_ref()
@@ -170,14 +168,14 @@ impl Drop for Scraping {
 struct Entry {
     watch: Watch,
     session: Session,
-    /// Readings that the session has not yet.
+    /// Readings that are not yet in the session.
     newest: Vec<Reading>,
     asked: Instant,
 }
 
 impl Entry {
-    /// Gives the session what was read since, unless a pass looks at it: hours of readings are not copied for
-    /// that, they may not fit into memory twice.
+    /// Moves the new readings into the session, unless a pass holds its readings. A copy of hours of readings
+    /// might not fit into memory.
     fn settle(&mut self) {
         let Some(readings) = Arc::get_mut(&mut self.session.readings) else {
             return;
@@ -233,7 +231,7 @@ impl State {
         entry.asked = Instant::now();
     }
 
-    /// The meters that are watched, and whether any trial does, and not only the check before a run.
+    /// The watched meters, and whether any trial watches them, not only preflight.
     fn wanted(&self) -> BTreeMap<Meter, bool> {
         let mut wanted = BTreeMap::new();
         for entry in self.sessions.values() {
@@ -244,7 +242,7 @@ impl State {
         wanted
     }
 
-    /// Sessions whose node has no meter now are told so.
+    /// Gives an error to the sessions whose node has no meter.
     fn miss(&mut self) {
         for entry in self.sessions.values_mut() {
             if entry.watch.meter_ip.is_none() {
@@ -258,7 +256,11 @@ impl State {
 }
 
 impl Reader {
-    /// A reader that has nothing to read yet.
+    /// A reader without sessions.
+    ///
+    /// # Errors
+    ///
+    /// The HTTP client can't be built.
     pub fn new(meter_port: u16) -> Result<Self, reqwest::Error> {
         Ok(Self {
             client: reqwest::Client::builder()
@@ -271,7 +273,7 @@ impl Reader {
         })
     }
 
-    /// Reads for these trials from now on, and for no others of the benchmark.
+    /// Reads for these trials from now on, and for no other trial of the benchmark.
     pub fn watch(&self, benchmark_uid: &str, watches: Vec<Watch>) {
         let mut state = self.state();
         state.sessions.retain(|(uid, trial), _| {
@@ -296,7 +298,7 @@ impl Reader {
             .collect()
     }
 
-    /// Scrapes for ever.
+    /// Scrapes until the process ends.
     pub async fn run(self) {
         let mut ticks = tokio::time::interval(SCRAPE_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -306,7 +308,7 @@ impl Reader {
         }
     }
 
-    /// Begins a scrape of every meter that is due, and waits for none: a meter has one scrape under way at most.
+    /// Begins a scrape of every due meter, without waiting. A meter has at most one scrape at a time.
     fn begin_scrapes(&self) {
         let mut state = self.state();
         let state = &mut *state;
@@ -377,7 +379,7 @@ impl Reader {
         String::from_utf8(page).map_err(|_| ScrapeError::NoText { url: url() })
     }
 
-    /// Gives all that watch the meter what came of its scrape.
+    /// Gives the result of a scrape to all sessions that watch the meter.
     fn keep(&self, meter: &Meter, result: Result<Reading, ScrapeError>) {
         let mut state = self.state();
         let state = &mut *state;

@@ -1,4 +1,4 @@
-//! What others ask the operator over HTTP: probes, metrics, and the time.
+//! HTTP server of the operator: probes, metrics, and the time.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -26,7 +26,11 @@ struct Shared {
     ready: Arc<AtomicBool>,
 }
 
-/// Serves until the process ends. `ready` says whether the API server has answered yet.
+/// Serves until the process ends. `ready` is true when the API server has answered.
+///
+/// # Errors
+///
+/// The address can't be used.
 pub async fn serve(
     listen: SocketAddr,
     metrics: Metrics,
@@ -41,7 +45,8 @@ pub async fn serve(
     axum::serve(listener(listen).await?, router).await
 }
 
-/// Listens there. All addresses means those of IPv4 too, and these alone where there is no IPv6.
+/// Listens on the address. The unspecified IPv6 address includes all IPv4 addresses. Without IPv6, the server
+/// listens on IPv4 only.
 async fn listener(listen: SocketAddr) -> Result<TcpListener, std::io::Error> {
     match TcpListener::bind(listen).await {
         Err(_) if listen.ip() == Ipv6Addr::UNSPECIFIED => {
@@ -70,7 +75,7 @@ async fn readyz(State(shared): State<Shared>) -> (StatusCode, &'static str) {
     }
 }
 
-/// The operator's clock, for injectors whose meter does not tell its own.
+/// The operator's clock, for injectors whose meter does not report its own.
 async fn time() -> String {
     format!("{:.6}\n", unix_seconds(Timestamp::now()))
 }

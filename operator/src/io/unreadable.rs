@@ -1,5 +1,5 @@
-//! A benchmark whose stored form this version can't read: it is told so on the benchmark itself,
-//! since a line in a log reaches nobody who waits for it.
+//! Benchmarks whose stored form this version can't read. The operator writes this into the benchmark's status,
+//! because its users do not see the operator's log.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -15,11 +15,11 @@ use crate::{
     plan::report::history::with_told,
 };
 
-/// Longest error that is told.
+/// Longest error in the message.
 const MAX_ERROR_CHARS: usize = 1000;
 
-/// The status of a benchmark that can't be read. Its objects are left as they are: what they are for
-/// is unknown.
+/// The status of an unreadable benchmark. The operator does not touch its objects, because their purpose is
+/// unknown.
 #[must_use]
 pub fn status(
     error: &str,
@@ -29,7 +29,7 @@ pub fn status(
 ) -> FrugalityBenchmarkStatus {
     let error: String = error.chars().take(MAX_ERROR_CHARS).collect();
     let message = format!(
-        "the stored benchmark can't be read by this version of Frugality: {error}; correct it, or install the version whose CustomResourceDefinitions are in the cluster"
+        "this version of Frugality can't read the stored benchmark: {error}; correct it, or install the version whose CustomResourceDefinitions are in the cluster"
     );
     let condition = |kind: &str, status: &str| Condition {
         type_: kind.to_owned(),
@@ -63,7 +63,7 @@ pub fn status(
     }
 }
 
-/// Writes it, unless it is there.
+/// Writes the status, unless it is already there.
 pub(crate) async fn tell(client: &Client, invalid: &InvalidObject) -> Result<(), kube::Error> {
     let namespace = invalid.metadata.namespace.clone().unwrap_or_default();
     let name = invalid.metadata.name.clone().unwrap_or_default();
@@ -73,7 +73,7 @@ pub(crate) async fn tell(client: &Client, invalid: &InvalidObject) -> Result<(),
         return Ok(());
     };
     let told = stored.data.get("status").cloned().unwrap_or_default();
-    // A status that can't be read either is written anew.
+    // An unreadable status is replaced.
     let earlier: FrugalityBenchmarkStatus = serde_json::from_value(told).unwrap_or_default();
     let generation = stored.metadata.generation;
     let new = status(&invalid.error, generation, Timestamp::now(), &earlier);
@@ -106,7 +106,7 @@ mod tests {
             (condition::COMPLETE, "True")
         );
         assert!(complete.message.contains("unknown field `x`"));
-        // The same again later writes nothing.
+        // The same error later writes nothing.
         let again = status("unknown field `x`", Some(3), Timestamp::now(), &first);
         assert_eq!(again, first);
     }

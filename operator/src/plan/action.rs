@@ -1,4 +1,4 @@
-//! What a pass may do: a [`Plan`] and the [`Action`]s that it is made of.
+//! What a pass may do: a [`Plan`], and the [`Action`]s that the operator executes for it.
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -12,28 +12,28 @@ use crate::{
     plan::facts::{Child, ChildKind},
 };
 
-/// All that one pass is to do.
+/// Everything that one pass does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Nodes' locks to give back and to take.
+    /// Locks of nodes to release and to take.
     pub locks: Vec<LockAction>,
-    /// Read this meter for this trial; no other of this benchmark.
+    /// Meters to read, each for one trial. The reader stops all others of this benchmark.
     pub watch: Vec<Watch>,
-    /// The ledger's next entry or record.
+    /// The next entry or record of the ledger.
     pub ledger: Option<LedgerWrite>,
     /// Objects to create.
     pub create: Vec<ChildObject>,
-    /// Objects to delete, with their pods first.
+    /// Objects to delete. The operator deletes their pods first.
     pub delete: Vec<Deletion>,
     /// The new status.
     pub status: FrugalityBenchmarkStatus,
     /// Events to publish on the benchmark.
     pub events: Vec<EventNote>,
-    /// Whether the benchmark is to be deleted: it has ended, and its time is over.
+    /// Whether the operator deletes the benchmark: it has ended, and its time to live is over.
     pub expire: bool,
-    /// When to look again, in seconds.
+    /// Time until the next pass, in seconds.
     pub requeue_seconds: f64,
-    /// The cluster's time for which this was decided, in Unix seconds.
+    /// The cluster's time of this decision, in Unix seconds.
     pub decided_unix_seconds: f64,
 }
 
@@ -56,17 +56,17 @@ impl Plan {
         }
     }
 
-    /// What is to be done, in the order in which it is done. Whoever is overtaken at one of the first
-    /// three writes (lock, entry, record) does nothing of the rest: that another operator was faster
-    /// means that the plan rests on what is no more.
+    /// The actions in their order. If another operator was faster at one of the first three writes (lock, entry,
+    /// record), this operator skips all later actions: the plan's input is out of date.
     #[must_use]
-    pub fn actions(self, told: Option<&FrugalityBenchmarkStatus>) -> Vec<Action> {
-        let status = (told != Some(&self.status)).then(|| Box::new(self.status));
+    pub fn actions(self, current_status: Option<&FrugalityBenchmarkStatus>) -> Vec<Action> {
+        let status = (current_status != Some(&self.status)).then(|| Box::new(self.status));
         let locks = self.locks.into_iter().map(Action::Lock);
         locks
             .chain([Action::Watch(self.watch)])
             .chain(self.ledger.into_iter().flat_map(LedgerWrite::actions))
-            // Before the objects: where one can't be created, people still read what is tried.
+            // The status comes before the objects: if the API server refuses an object, the status still says what
+            // the operator tries.
             .chain(status.map(Action::Status))
             .chain(self.create.into_iter().map(Action::Create))
             .chain(self.delete.into_iter().map(Action::Delete))
@@ -76,21 +76,21 @@ impl Plan {
     }
 }
 
-/// A write to the ledger; a pass has at most one.
+/// A write to the ledger. Each pass has at most one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LedgerWrite {
-    /// Create an entry, and write its record at once if it has ended.
+    /// Creates an entry. If the attempt has ended already, the operator writes its record in the same pass.
     Open {
         /// The entry.
         entry: Box<FrugalityTrial>,
         /// Its record.
         record: Option<Box<FrugalityTrialStatus>>,
     },
-    /// Write the record of an entry that exists.
+    /// Writes the record of an existing entry.
     Record {
         /// Name of the entry.
         name: String,
-        /// Version of the entry that the pass has seen. The write fails if the entry has changed since.
+        /// Version of the entry that the pass read. The write fails if the entry has changed since.
         version: Option<String>,
         /// The record.
         record: Box<FrugalityTrialStatus>,
@@ -153,12 +153,12 @@ impl LedgerWrite {
     }
 }
 
-/// One thing to do; all but `Watch` are writes to the API server.
+/// One action. All actions except `Watch` write to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Take or give back a lock.
+    /// Take or release a lock.
     Lock(LockAction),
-    /// Read these meters for this benchmark, and no others.
+    /// Read these meters for this benchmark, and stop all others.
     Watch(Vec<Watch>),
     /// Create an entry of the ledger.
     Open(Box<FrugalityTrial>),
@@ -166,7 +166,7 @@ pub enum Action {
     Record {
         /// Name of the entry.
         name: String,
-        /// Version to be replaced. `None`: the version that `Open` has just created.
+        /// Version that this write replaces. `None`: the version that `Open` has just created.
         version: Option<String>,
         /// The record.
         record: Box<FrugalityTrialStatus>,
@@ -179,30 +179,30 @@ pub enum Action {
     Delete(Deletion),
     /// Publish an event.
     Publish(EventNote),
-    /// Delete the benchmark, its ledger with it.
+    /// Delete the benchmark together with its ledger.
     Expire,
 }
 
-/// What to do with the lock of a node.
+/// An action on the lock of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockAction {
-    /// Take it.
+    /// Take the lock.
     Take {
-        /// Node that it stands for.
+        /// Node that the lock is for.
         node: String,
-        /// Version to be replaced; `None` creates it.
+        /// Version that this write replaces; `None` creates the lock.
         resource_version: Option<String>,
     },
-    /// Give it back.
+    /// Release the lock.
     Release {
         /// Name of the lock.
         name: String,
-        /// Version to be replaced.
+        /// Version that this write replaces.
         resource_version: String,
     },
 }
 
-/// An object to delete: the one that was seen, and no other of its name.
+/// An object to delete: the object that was observed, not a later one with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
     /// Kind.
@@ -225,14 +225,14 @@ impl Deletion {
     }
 }
 
-/// A meter to be read.
+/// A meter to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// Name of the trial, or [`facts::preflight`].
+    /// Name of the trial, or the name from [`preflight`](crate::plan::facts::preflight).
     pub trial: String,
     /// Node that the meter measures.
     pub node: String,
-    /// Address of the meter; `None` while it has none.
+    /// Address of the meter; `None` if it has none.
     pub meter_ip: Option<String>,
     /// Whether the trial's injector Job exists.
     pub injector_seen: bool,
@@ -245,22 +245,22 @@ pub struct EventNote {
     pub warning: bool,
     /// Reason code.
     pub reason: String,
-    /// For people.
+    /// Text of the event.
     pub note: String,
 }
 
-/// An object to be created.
+/// An object to create.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChildObject {
     /// A candidate's server.
     Deployment(Box<Deployment>),
-    /// Its address.
+    /// The address of a server.
     Service(Box<Service>),
     /// Seed or injector.
     Job(Box<Job>),
-    /// The login of a database that CloudNativePG does not run; whoever creates it adds the password.
+    /// The login of a database that CloudNativePG does not run. The password is added when the object is created.
     Secret(Box<Secret>),
-    /// The database, where CloudNativePG runs it.
+    /// The database, if CloudNativePG runs it.
     Cluster(Box<DynamicObject>),
 }
 
@@ -289,7 +289,7 @@ impl ChildObject {
         }
     }
 
-    /// What its pods are made from, where Kubernetes makes them.
+    /// The template of its pods, if Kubernetes makes pods from it.
     #[must_use]
     pub fn into_pod(self) -> Option<PodTemplateSpec> {
         match self {

@@ -1,12 +1,10 @@
-//! What every stage of a pass sees. Its plans are built in [`plans`].
+//! The input that all stages of a pass share. [`plans`] builds the plans.
 
 mod plans;
 
 use std::ops::ControlFlow;
 
 use kube::ResourceExt;
-
-pub(in crate::plan) use self::plans::{BUSY_REQUEUE_SECONDS, SOON_SECONDS};
 
 use crate::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec, Role},
@@ -25,14 +23,18 @@ use crate::{
     },
 };
 
-/// The garbage collector finds an object without an owner within seconds. A pod that names no existing
-/// benchmark and is older than this was not made by the operator.
+/// The garbage collector removes an object without an owner within seconds. If a pod's label names no existing
+/// benchmark and the pod is older than this, the operator did not make the pod.
 const COLLECTED_WITHIN_SECONDS: f64 = 60.0;
-/// A pod of a deleted benchmark has gone by then, with any grace period. A user can create a pod with our label that
-/// stays.
+/// A pod of a deleted benchmark is gone after this time, with any grace period. A pod that a user created with the
+/// operator's label can stay longer.
 const REMOVED_WITHIN_SECONDS: f64 = 180.0;
 
-/// What a stage returns: what the next stage needs, or the plan that the pass stops with.
+/// Interval between passes while a state changes without a write of the operator.
+pub(in crate::plan) const BUSY_REQUEUE_SECONDS: f64 = 1.0;
+/// Interval after a write whose effect the next pass needs.
+pub(in crate::plan) const SOON_SECONDS: f64 = BUSY_REQUEUE_SECONDS / 5.0;
+/// Result of a stage: the input of the next stage, or the plan that ends the pass.
 pub(in crate::plan) type Stage<T> = ControlFlow<Plan, T>;
 
 /// One pass over one benchmark.
@@ -42,7 +44,7 @@ pub(in crate::plan) struct Context<'a> {
     pub(in crate::plan) config: &'a Config,
     /// The cluster's time.
     pub(in crate::plan) now_unix_seconds: f64,
-    /// ID of the run that the spec asks for.
+    /// ID of the run for the current spec.
     pub(in crate::plan) run: &'a str,
     pub(in crate::plan) ledger: &'a Ledger<'a>,
     pub(in crate::plan) queue: &'a Queue<'a>,
@@ -51,7 +53,7 @@ pub(in crate::plan) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// How long the rest of the run takes.
+    /// Estimates the remaining time of the run.
     pub(in crate::plan) fn estimate(&self, settings: &Settings) -> Estimate {
         Estimate::of(
             settings,
@@ -69,7 +71,7 @@ impl Context<'_> {
         }
     }
 
-    /// A new entry of the ledger, on these nodes or else on the nodes of the run so far.
+    /// A new entry of the ledger, on these nodes. Without nodes, it names the nodes that the run has used so far.
     pub(in crate::plan) fn entry(
         &self,
         settings: &Settings,
@@ -106,9 +108,9 @@ impl Context<'_> {
         )
     }
 
-    /// Names of the entrant's measured node and of the injector's node. They are from these nodes, or else from the
-    /// run's trials. Without an entrant, as for a preparation, the first measured node is taken. A name is empty if no
-    /// trial has recorded it yet.
+    /// Names of the entrant's measured node and of the injector's node. They come from these nodes, or else from
+    /// the run's trials. Without an entrant, as for a preparation, the function takes the first measured node. A
+    /// name is empty if no trial has recorded it yet.
     fn node_names(
         &self,
         settings: &Settings,
@@ -140,10 +142,10 @@ impl Context<'_> {
         )
     }
 
-    /// The verdict that the status shows for this spec and run. After a restart the operator keeps it until it has
-    /// readings of its own.
-    pub(in crate::plan) fn current_status(&self) -> Option<&FrugalityBenchmarkStatus> {
-        self.benchmark.told().filter(|status| {
+    /// The status, if it shows a verdict for this spec and run. After a restart the operator keeps that verdict
+    /// until it has its own readings.
+    pub(in crate::plan) fn judged_status(&self) -> Option<&FrugalityBenchmarkStatus> {
+        self.benchmark.current_status().filter(|status| {
             status.verdict.is_some()
                 && status.run.as_deref() == Some(self.run)
                 && status.observed_generation == self.benchmark.metadata.generation
@@ -151,23 +153,23 @@ impl Context<'_> {
     }
 
     fn has_ended_with(&self, reason: &str) -> bool {
-        self.current_status()
+        self.judged_status()
             .and_then(|status| status.columns.as_ref()?.reason.as_deref())
             == Some(reason)
     }
 
-    /// An object that the API server refuses, if trying again does not help.
+    /// An object that the API server refuses permanently.
     pub(in crate::plan) fn refused_for_good(&self) -> Option<&Refusal> {
         let refusal = self.observed.refused.as_ref();
         refusal.filter(|refusal| !refusal.may_pass())
     }
 
-    /// Whether only the ledger is left of the benchmark.
+    /// Whether the benchmark has no objects and no pods, except its ledger.
     pub(in crate::plan) fn is_clean(&self) -> bool {
         self.observed.children.is_empty() && self.observed.pods.is_empty()
     }
 
-    /// Pods of other benchmarks on these nodes. Every pod that the operator makes names its node, so a pod
+    /// Pods of other benchmarks on these nodes. Every pod that the operator makes names its node. Therefore a pod
     /// without a node does not count.
     pub(in crate::plan) fn foreign_pods(&self, nodes: &Nodes) -> Vec<&str> {
         let ours = nodes.names();
@@ -180,8 +182,8 @@ impl Context<'_> {
             .collect()
     }
 
-    /// Whether a pod belongs to a benchmark that exists in its namespace, or to a deleted one whose objects
-    /// the cluster still removes.
+    /// Whether a pod belongs to a benchmark that exists in the pod's namespace, or to a deleted benchmark whose
+    /// objects the cluster still removes.
     fn is_of_benchmark(&self, pod: &ForeignPod) -> bool {
         let namespace = |name: &str| name.split('/').next().map(str::to_owned);
         let exists = self.observed.peers.iter().any(|peer| {
@@ -195,7 +197,7 @@ impl Context<'_> {
             || (pod.running && is_within(pod.created_unix_seconds, COLLECTED_WITHIN_SECONDS))
     }
 
-    /// The meters that are read before a run begins: one per measured node.
+    /// Meters to read before a run begins: one per measured node.
     pub(in crate::plan) fn preflight_watches(&self, nodes: &Nodes) -> Vec<Watch> {
         let measured = nodes.measured().into_iter();
         measured
@@ -203,7 +205,7 @@ impl Context<'_> {
             .collect()
     }
 
-    /// The meter that is read for a trial: the meter of its measured node.
+    /// Meter to read for a trial: the meter of its measured node.
     pub(in crate::plan) fn trial_watch(
         &self,
         settings: &Settings,
@@ -230,15 +232,15 @@ impl Context<'_> {
         }
     }
 
-    /// The benchmark's objects that are meant, to be deleted.
+    /// Deletions of the benchmark's objects that match the filter.
     pub(in crate::plan) fn children_where(
         &self,
-        is_meant: impl Fn(&Child) -> bool,
+        is_selected: impl Fn(&Child) -> bool,
     ) -> Vec<Deletion> {
         self.observed
             .children
             .iter()
-            .filter(|child| is_meant(child))
+            .filter(|child| is_selected(child))
             .map(Deletion::of)
             .collect()
     }

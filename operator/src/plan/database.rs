@@ -1,4 +1,4 @@
-//! PostgreSQL of a run: what is still to be made of it, and how far it is. One file per provider.
+//! The run's PostgreSQL: the objects that are still missing, and its state. One file per provider.
 
 pub mod cloud_native_pg;
 pub mod provider;

@@ -1,4 +1,4 @@
-//! What a pass knows: plain data, read once by `observe`, from which every decision follows.
+//! The input of a pass: plain data, which `observe` reads once. Every decision follows from these data.
 
 pub mod addresses;
 pub mod contents;
@@ -19,42 +19,42 @@ use crate::{
     },
 };
 
-/// Settings of the operator that decisions depend on. They come from its command line, never from
-/// a benchmark.
+/// Settings of the operator that decisions depend on. They come from the operator's command line, never from a
+/// benchmark.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Image with Fortio and `frugality-injector`.
     pub injector_image: String,
-    /// PostgreSQL image where a benchmark names none.
+    /// PostgreSQL image, if a benchmark sets none.
     pub database_image: String,
     /// Port of the meters.
     pub meter_port: u16,
-    /// More than any measured node can draw, in watts, if the installation says so.
+    /// A power that no measured node can exceed, in watts; `None` if the installation sets none.
     pub max_node_watts: Option<f64>,
-    /// Where the operator tells its own clock, for meters that do not tell theirs.
+    /// URL at which the operator reports the time of its own clock, for meters that report no time.
     pub time_url: Option<String>,
     /// What the installation gives to the pods of all benchmarks.
     pub pods: PodPolicy,
 }
 
-/// What the installation gives to the pods of all benchmarks, whatever their specs say.
+/// What the installation gives to the pods of all benchmarks. A spec can't change it.
 #[derive(Clone, Debug, Default)]
 pub struct PodPolicy {
     /// Requests and limits of the injector's container.
     pub injector_resources: ResourceRequirements,
-    /// Requests and limits of containers that seed, check and count the database, and of the container that brings
-    /// a batch's runner.
+    /// Requests and limits of the containers that seed, check and count the database, and of the container that
+    /// installs a batch's runner.
     pub helper_resources: ResourceRequirements,
-    /// Taints that the pods tolerate. A node whose taints are all tolerated takes part.
+    /// Taints that the pods tolerate. The operator uses a node if the pods tolerate all its taints.
     pub tolerations: Vec<Toleration>,
 }
 
-/// Everything that one pass has seen.
+/// Everything that one pass read from the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Every other benchmark of the cluster.
     pub peers: Vec<Peer>,
-    /// The locks of all nodes that are in use.
+    /// The locks of all nodes that are or were in use.
     pub locks: Vec<Lock>,
     /// Nodes of the cluster.
     pub nodes: Vec<NodeFacts>,
@@ -62,27 +62,26 @@ pub struct Observed {
     pub pods: Vec<PodFacts>,
     /// Pods of other benchmarks that still exist.
     pub foreign_pods: Vec<ForeignPod>,
-    /// Objects that this benchmark has made, pods and ledger aside.
+    /// Objects that this benchmark made, except pods and ledger.
     pub children: Vec<Child>,
     /// Addresses behind the benchmark's Services.
     pub endpoints: Vec<Endpoints>,
-    /// The benchmark's PostgreSQL, where CloudNativePG runs it.
+    /// The benchmark's PostgreSQL, if CloudNativePG runs it.
     pub database: Option<ClusterFacts>,
     /// Whether the cluster knows CloudNativePG's resource.
     pub cloud_native_pg_installed: bool,
-    /// The ledger of this benchmark, all runs.
+    /// The ledger of this benchmark, with all its runs.
     pub trials: Vec<FrugalityTrial>,
     /// Entries of the ledger whose stored form can't be read.
     pub unreadable: Vec<Unreadable>,
-    /// How far the operator's clock is ahead of the API server's, in seconds; 0 where they agree as far as can
-    /// be seen. Sessions have the operator's time, everything else has the cluster's.
+    /// How far the operator's clock is ahead of the API server's, in seconds; 0 if no difference is visible. Times
+    /// of sessions are the operator's, all other times are the cluster's.
     pub operator_ahead_seconds: f64,
-    /// What the reader of meters has for this benchmark, by the name of the trial (or
-    /// [`preflight`]).
+    /// The meter reader's sessions for this benchmark, by the name of the trial (or [`preflight`]).
     pub sessions: BTreeMap<String, Session>,
-    /// Objects that could not be created, and why.
+    /// The object that the API server refused to create, and why.
     pub refused: Option<Refusal>,
-    /// The reason that the last passes gave for waiting, and since when in Unix seconds.
+    /// The reason for waiting in the last passes, and its start in Unix seconds.
     pub waiting_since: Option<(String, f64)>,
 }
 
@@ -95,16 +94,16 @@ impl Observed {
     }
 }
 
-/// How the name of a session begins that reads a meter before any trial exists.
+/// Prefix of the names of sessions that read a meter before any trial exists.
 const PREFLIGHT: &str = "preflight/";
 
-/// Name of the session that reads a node's meter before any trial exists; no trial's.
+/// Name of the session that reads the meter of a node before any trial exists. No trial has such a name.
 #[must_use]
 pub fn preflight(node: &str) -> String {
     format!("{PREFLIGHT}{node}")
 }
 
-/// Whether a session is one that reads a meter before any trial exists.
+/// Whether a session reads a meter before any trial exists.
 #[must_use]
 pub fn is_preflight(session: &str) -> bool {
     session.starts_with(PREFLIGHT)
@@ -119,40 +118,40 @@ pub struct Peer {
     pub uid: String,
     /// When it was created, in Unix seconds.
     pub created_unix_seconds: i64,
-    /// Whether it wants no turn: its current generation has ended, it is suspended, or it is being
+    /// Whether the benchmark needs no nodes now: its current generation has ended, it is suspended, or it is being
     /// deleted.
     pub rests: bool,
-    /// Where it wants to run; `None` where its stored form can't be read.
+    /// Where it is to run; `None` if its stored form can't be read.
     pub request: Option<PlacementRequest>,
 }
 
-/// The right to use a node: one benchmark at a time.
+/// The right to use a node, which one benchmark holds at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
-    /// Its name, which follows from the node's.
+    /// Its name, which follows from the name of the node.
     pub name: String,
     /// UID and `namespace/name` of the benchmark that holds it.
     pub holder: Option<(String, String)>,
-    /// Since when it is held.
+    /// When the holder took the lock, in Unix seconds.
     pub acquired_unix_seconds: Option<f64>,
-    /// Version to be replaced, so that two operators cannot both take it.
+    /// Version that a write replaces. Of two operators that take the lock at once, only one succeeds.
     pub resource_version: String,
 }
 
-/// A pod whose label names another benchmark. Anyone can write that label.
+/// A pod whose label names another benchmark. Any user can write that label.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForeignPod {
     /// `namespace/name`.
     pub name: String,
     /// UID of the benchmark that its label names.
     pub benchmark_uid: String,
-    /// Node that it is on or is told to go to; `None` if it names no node.
+    /// Node that the pod is on, or that its spec asks for; `None` if it names no node.
     pub node: Option<String>,
     /// When it was created, in Unix seconds.
     pub created_unix_seconds: f64,
-    /// Whether a container of it runs.
+    /// Whether one of its containers runs.
     pub running: bool,
-    /// Since when it is being deleted, if it is, in Unix seconds.
+    /// When its deletion began, in Unix seconds; `None` if it is not being deleted.
     pub deleting_since_unix_seconds: Option<f64>,
 }
 
@@ -163,7 +162,7 @@ pub struct Unreadable {
     pub name: String,
     /// Run that it belongs to, by its label.
     pub run: Option<String>,
-    /// What is wrong with it.
+    /// The parser's error.
     pub error: String,
 }
 
@@ -172,11 +171,11 @@ pub struct Unreadable {
 pub struct NodeFacts {
     /// Name.
     pub name: String,
-    /// Whether pods can be put on it now.
+    /// Whether the node accepts new pods now.
     pub schedulable: bool,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// IP address of the ready meter on it.
+    /// IP address of the node's meter, if the meter is ready.
     pub meter_ip: Option<String>,
 }
 
@@ -189,13 +188,13 @@ pub enum ChildKind {
     Service,
     /// `batch/v1 Job`.
     Job,
-    /// `v1 Secret`, which the operator can create and not see: it belongs to a Service and goes with it.
+    /// `v1 Secret`. The operator can create it but not read it. It belongs to a Service and is deleted with it.
     Secret,
     /// `postgresql.cnpg.io/v1 Cluster`.
     Cluster,
 }
 
-/// An object that this benchmark has made.
+/// An object that this benchmark made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     /// Kind.
@@ -206,19 +205,19 @@ pub struct Child {
     pub uid: String,
     /// Run that it belongs to.
     pub run: String,
-    /// Trial that it belongs to, if one.
+    /// Trial that it belongs to, if it belongs to one.
     pub trial: Option<String>,
-    /// When it was created.
+    /// When it was created, in Unix seconds.
     pub created_unix_seconds: f64,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Why its newest pod could not be created, if so: the API server's words.
+    /// Why its newest pod could not be created, in the API server's words; `None` if no pod was refused.
     pub pods_refused: Option<String>,
-    /// How often its spec was written, where the API server counts that: 1 as it was made.
+    /// How often its spec was written; 1 if only at its creation. `None` if the API server does not count that.
     pub generation: Option<i64>,
-    /// Whether it is a Job that is over: it makes no pod any more.
+    /// Whether it is a Job that has ended and makes no more pods.
     pub ended: bool,
-    /// What a Service says of who answers.
+    /// Which pods answer, if it is a Service.
     pub service: Option<ServiceFacts>,
 }
 
@@ -233,54 +232,55 @@ pub struct PodFacts {
     pub role: String,
     /// Run that it belongs to.
     pub run: String,
-    /// Trial that it belongs to, if one.
+    /// Trial that it belongs to, if it belongs to one.
     pub trial: Option<String>,
-    /// Which of its candidate's servers it is, if one.
+    /// Name of its server in the candidate, if it is a candidate's pod.
     pub workload: Option<String>,
-    /// Host name label of the node that it is put on.
+    /// Hostname label of the node that its spec asks for.
     pub hostname: Option<String>,
-    /// When it was created.
+    /// When it was created, in Unix seconds.
     pub created_unix_seconds: f64,
-    /// When it was given its node, if it was.
+    /// When the scheduler chose its node, in Unix seconds.
     pub scheduled_unix_seconds: Option<f64>,
-    /// Since when it has been ready, if it is.
+    /// When it became ready, in Unix seconds; `None` if it is not ready.
     pub ready_since_unix_seconds: Option<f64>,
-    /// When the newest of its running containers started.
+    /// When the newest of its running containers started, in Unix seconds.
     pub started_unix_seconds: Option<f64>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Whether all its containers have ended for good.
+    /// Whether all its containers have ended and none will start again.
     pub ended: bool,
-    /// Why the cluster ended or evicted it, if it did: reason and message.
+    /// Why the cluster ended or evicted it, as reason and message.
     pub evicted: Option<String>,
     /// Why a container waits, as reason and message.
     pub waiting: Option<(String, String)>,
     /// Restarts of its containers.
     pub restarts: i32,
-    /// Most ends of one of its containers that should go on for ever, or that failed to prepare it.
+    /// The largest number of crashes of one container. An end of a container that should not end counts, and so
+    /// does a failed init container.
     pub crashes: i32,
-    /// Why no node takes it, if none does.
+    /// Why the scheduler finds no node for it; `None` if it has one.
     pub unschedulable: Option<String>,
-    /// Where its readiness probe asks, of a candidate's pod that is not ready.
+    /// URL of its readiness probe, if it is a candidate's pod that is not ready.
     pub readiness_url: Option<String>,
-    /// What the operator was answered there, if it has asked.
+    /// Result of the operator's own probe of that URL, if it has sent one.
     pub probed: Option<Probed>,
-    /// Containers that have ended (the last time, where they were restarted), by name.
+    /// Ended containers by name. For a restarted container, its last end.
     pub terminated: BTreeMap<String, Termination>,
     /// Image digests by container.
     pub images: BTreeMap<String, String>,
-    /// What its containers run, by their names.
+    /// What its containers run, by name.
     pub contents: BTreeMap<String, Contents>,
 }
 
-/// What a server that is not ready answers its readiness probe.
+/// How a server that is not ready answered the operator's readiness probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probed {
     /// An HTTP status.
     Status(u16),
-    /// Nothing listens there.
+    /// The port refuses connections: no process listens.
     Refused,
-    /// No answer, and why.
+    /// No response; the text is the error.
     Failed(String),
 }
 
@@ -298,33 +298,33 @@ pub struct Termination {
 /// The benchmark's CloudNativePG cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
-    /// Condition `Ready` is true and every instance is ready.
+    /// Whether condition `Ready` is true and every instance is ready.
     pub ready: bool,
-    /// The operator says that it can't be recovered or is ill defined.
+    /// Whether CloudNativePG reports that the cluster is unrecoverable or has an invalid definition.
     pub broken: bool,
-    /// Phase and its reason, for people.
+    /// Phase and its reason, as text for people.
     pub phase: String,
-    /// Host name label of the node that it is put on.
+    /// Hostname label of the node that its spec asks for.
     pub hostname: String,
 }
 
-/// What the reader of meters has for one trial.
+/// The meter reader's data for one trial.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     /// Readings so far, in the order of scraping.
     pub readings: Arc<Vec<Reading>>,
-    /// When reading began.
+    /// When the reader started, in Unix seconds of the operator's clock.
     pub started_unix_seconds: f64,
-    /// Why the newest scrape failed, if it did.
+    /// Why the newest scrape failed, if it failed.
     pub last_error: Option<String>,
-    /// What was missing, the last time that the meter answered without power metrics, if it ever did.
+    /// What was missing when the meter last answered without power metrics; `None` if that never happened.
     pub without_power: Option<String>,
-    /// Whether the trial's injector Job has been seen since reading began.
+    /// Whether the reader has seen the trial's injector Job.
     pub injector_seen: bool,
 }
 
 impl Session {
-    /// Why the newest scrape gave no reading, if it did: reason code and words.
+    /// Why the newest scrape gave no reading, as reason code and message; `None` if it gave one.
     #[must_use]
     pub fn no_reading(&self) -> Option<(Reason, &str)> {
         let error = self.last_error.as_deref()?;
@@ -337,21 +337,21 @@ impl Session {
     }
 }
 
-/// How the API server refused an object, by its words.
+/// Why the API server refused an object, by its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// A ResourceQuota has no room now.
     Quota,
-    /// It is forbidden (Pod Security, a LimitRange, a missing right): trying again does not help.
+    /// It is forbidden (Pod Security, a LimitRange, a missing right). A second try would fail too.
     Forbidden,
-    /// Something else, which may pass.
+    /// Another reason, which may be temporary.
     Other,
 }
 
 impl Refused {
-    /// By a message of the API server. The words of quotas are those of the `ResourceQuota` admission plug-in
-    /// (`controller.go` in `k8s.io/apiserver/pkg/admission/plugin/resourcequota`): the second stands until a new
-    /// quota was counted for the first time.
+    /// Classifies a message of the API server. The quota texts are from the `ResourceQuota` admission plug-in
+    /// (`controller.go` in `k8s.io/apiserver/pkg/admission/plugin/resourcequota`). The second text appears until
+    /// Kubernetes has counted a new quota for the first time.
     #[must_use]
     pub fn by(message: &str) -> Self {
         if message.contains("exceeded quota: ") || message.contains("status unknown for quota: ") {
@@ -364,17 +364,17 @@ impl Refused {
     }
 }
 
-/// The API server refused an object.
+/// An object that the API server refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason code for the condition.
     pub reason: Reason,
-    /// Which object, and what the API server said.
+    /// The object, and the API server's message.
     pub message: String,
 }
 
 impl Refusal {
-    /// Whether the object is to be created again until the run's deadline, because it may succeed then.
+    /// Whether the operator tries to create the object again until the run's deadline, because it may succeed then.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         self.reason == Reason::QuotaExceeded
@@ -386,8 +386,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_without_room_is_told_apart_from_what_is_forbidden_for_good() {
-        // As Kubernetes 1.33 says it.
+    fn an_exceeded_quota_is_distinguished_from_a_forbidden_object() {
+        // Messages of Kubernetes 1.33.
         for (message, refused) in [
             (
                 "pods \"x-7d\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2",

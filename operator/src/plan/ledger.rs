@@ -1,4 +1,4 @@
-//! What the ledger says is done, and what comes next.
+//! What the ledger records, and what comes next.
 
 pub mod record;
 
@@ -20,33 +20,34 @@ pub struct Ledger<'a> {
     try_number: usize,
 }
 
-/// What a point of a run is for.
+/// How the verdict uses a point of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Every candidate is asked to be good there.
+    /// The verdict judges every candidate at this point.
     Judged,
-    /// It is where errors ended a sweep: the first block had too many of every entrant. Shown only.
+    /// Errors ended the sweep here: in the first block every entrant had too many. The status shows the point, and
+    /// the verdict ignores it.
     End,
-    /// It is beyond such an end, and not tried.
+    /// The point is beyond the end of the sweep, and the operator does not try it.
     LeftOut,
 }
 
-/// What the ledger asks for.
+/// What the ledger requires next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next<'a> {
     /// Every block is valid.
     Finished,
     /// An entry ended the run.
     Failed(&'a FrugalityTrial),
-    /// A block was void as often as allowed; the newest void entry.
+    /// A block has used all its attempts: its newest void entry.
     Exhausted(&'a FrugalityTrial),
     /// An attempt is under way.
     Open(&'a FrugalityTrial),
-    /// This attempt is to be started.
+    /// Start this attempt.
     Start(Start),
 }
 
-/// An attempt to be started.
+/// An attempt to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     /// Block, from 1.
@@ -60,7 +61,7 @@ pub struct Start {
 }
 
 impl<'a> Ledger<'a> {
-    /// The entries of `run`; those of older specs never count.
+    /// The entries of `run`. Entries of other runs never count.
     #[must_use]
     pub fn of(run: &str, trials: &'a [FrugalityTrial]) -> Self {
         let mut entries: Vec<_> = trials
@@ -76,14 +77,14 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Which of these tries this run is, from 1, by the time of their first measured trial: from then on a user can
-    /// know what a try shows.
+    /// This run's number among these tries, from 1. The tries are ordered by the time of their first measured
+    /// trial, because a user can know results of a try from then on.
     #[must_use]
     pub fn try_number(&self) -> usize {
         self.try_number
     }
 
-    /// Runs that measured the same, this one included: `spec.rerun` starts another one.
+    /// Number of runs of the same measurement, this run included. `spec.rerun` starts another run.
     #[must_use]
     pub fn tries(&self) -> usize {
         self.tries
@@ -95,7 +96,7 @@ impl<'a> Ledger<'a> {
         &self.entries
     }
 
-    /// The entry for the preparation of the run, if there is one.
+    /// The entry for the run's preparation, if it exists.
     #[must_use]
     pub fn setup(&self) -> Option<&'a FrugalityTrial> {
         self.entries.iter().copied().find(|e| e.spec.block == 0)
@@ -107,36 +108,43 @@ impl<'a> Ledger<'a> {
         self.entries.iter().any(|e| e.spec.block > 0)
     }
 
-    /// Entries with this outcome, of those that are meant.
+    /// Number of entries with this outcome that match the filter.
     #[must_use]
-    pub fn count(&self, outcome: Outcome, is_meant: impl Fn(&FrugalityTrialSpec) -> bool) -> usize {
+    pub fn count(
+        &self,
+        outcome: Outcome,
+        is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> usize {
         self.entries
             .iter()
-            .filter(|e| outcome_of(e) == Some(outcome) && is_meant(&e.spec))
+            .filter(|e| outcome_of(e) == Some(outcome) && is_selected(&e.spec))
             .count()
     }
 
-    /// Attempts that are void by themselves, and those that were measured, of those that are meant.
+    /// Numbers of attempts that match the filter: void attempts (without suspended ones), and measured attempts.
     #[must_use]
-    pub fn void_and_measured(&self, is_meant: impl Fn(&FrugalityTrialSpec) -> bool) -> (u64, u64) {
-        let meant = || self.entries.iter().filter(|e| is_meant(&e.spec));
+    pub fn void_and_measured(
+        &self,
+        is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> (u64, u64) {
+        let selected = || self.entries.iter().filter(|e| is_selected(&e.spec));
         let is_void =
             |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Void) && !is_suspended(e);
         let is_measured = |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Measured);
         (
-            meant().filter(is_void).count() as u64,
-            meant().filter(is_measured).count() as u64,
+            selected().filter(is_void).count() as u64,
+            selected().filter(is_measured).count() as u64,
         )
     }
 
-    /// Attempts that a suspension made void: its own doing, so that they are none of the tries that
-    /// `trials.maxAttempts` allows.
+    /// Number of attempts that a suspension made void. They do not count for `trials.maxAttempts`, because neither
+    /// cluster nor candidate caused them.
     #[must_use]
     pub fn suspensions(&self) -> usize {
         self.entries.iter().filter(|e| is_suspended(e)).count()
     }
 
-    /// How often a block was void by itself.
+    /// Number of a block's void attempts, without suspended ones.
     #[must_use]
     pub fn voids_of(&self, block: i32) -> i32 {
         let void: BTreeSet<i32> = self
@@ -149,14 +157,14 @@ impl<'a> Ledger<'a> {
         i32::try_from(void.len()).unwrap_or(i32::MAX)
     }
 
-    /// When the last entry was finished.
+    /// When the last entry got its outcome.
     #[must_use]
     pub fn last_finished(&self) -> Option<Timestamp> {
         self.entries.iter().copied().filter_map(finished_at).max()
     }
 
-    /// What each of the points is for, in their order. With each number of replicas, errors end the sweep over
-    /// connections by itself; the fewest connections are judged all the same.
+    /// How the verdict uses each point, in their order. Errors end the sweep over connections separately for each
+    /// number of replicas. The verdict judges the fewest connections in any case.
     #[must_use]
     pub fn parts(&self, settings: &Settings) -> Vec<Part> {
         let is_beyond = |trial: &&FrugalityTrial, limit: f64| {
@@ -169,7 +177,7 @@ impl<'a> Ledger<'a> {
                 trials.len() == entrants && trials.iter().all(|trial| is_beyond(trial, limit))
             })
         };
-        // In the first round the blocks go through the points from below.
+        // The blocks of the first round take the points in ascending order.
         let first_round = self.valid();
         let (mut seen, mut ended) = (BTreeSet::new(), BTreeSet::new());
         let parts = settings.points.iter().enumerate().map(|(index, point)| {
@@ -186,8 +194,8 @@ impl<'a> Ledger<'a> {
         parts.collect()
     }
 
-    /// Valid trials, block by block: those of the newest attempt at each block, where none of it is
-    /// void. The last block may be incomplete.
+    /// Valid trials per block: the measured trials of the newest attempt. A block with a void trial in that attempt
+    /// is empty. The last block may be incomplete.
     #[must_use]
     pub fn valid(&self) -> Vec<Vec<&'a FrugalityTrial>> {
         let newest = self.entries.iter().map(|e| e.spec.block).max().unwrap_or(0);
@@ -206,15 +214,15 @@ impl<'a> Ledger<'a> {
             .collect()
     }
 
-    /// What comes next. The order of its blocks is the run's own, however many of them are judged at
-    /// first. A void attempt repeats its whole block (design: a block is the unit that
-    /// pairs candidates, so its trials must be neighbours in time).
+    /// What comes next for all blocks of the run. A look judges fewer blocks but does not change their order. A
+    /// void attempt repeats its whole block, because a block pairs the candidates and its trials must be neighbours
+    /// in time.
     #[must_use]
     pub fn next(&self, settings: &Settings) -> Next<'a> {
         self.next_within(settings, settings.blocks)
     }
 
-    /// What comes next for the first `blocks` blocks at each point to be valid.
+    /// What comes next until the first `blocks` blocks at each point are valid.
     #[must_use]
     pub fn next_within(&self, settings: &Settings, blocks: usize) -> Next<'a> {
         if let Some(failed) = self
@@ -266,15 +274,15 @@ fn start(settings: &Settings, order: &[usize], block: i32, attempt: i32, done: u
     }
 }
 
-/// Which of the runs of the measurement that `entries` are of this one is, and how many there are. A run without a
-/// single measured trial has shown nothing and is no try.
+/// Number of this run among the runs of its measurement, and the number of those runs. A run without a measured
+/// trial has shown no result and does not count as a try.
 fn tries(run: &str, entries: &[&FrugalityTrial], trials: &[FrugalityTrial]) -> (usize, usize) {
     let measurement = |trial: &FrugalityTrial| trial.labels().get(LABEL_MEASUREMENT).cloned();
     let Some(this) = entries.first().copied().and_then(measurement) else {
         return (1, 1);
     };
     let is_measured = |trial: &&FrugalityTrial| outcome_of(trial) == Some(Outcome::Measured);
-    // By run, when its first trial was measured.
+    // For each run, the time of its first measured trial.
     let mut others: BTreeMap<&str, Option<Timestamp>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.spec.run != run) {
         if is_measured(&trial) && measurement(trial).as_ref() == Some(&this) {
@@ -290,7 +298,7 @@ fn tries(run: &str, entries: &[&FrugalityTrial], trials: &[FrugalityTrial]) -> (
         .fold(None, earliest);
     let is_earlier = |(name, first): &(&&str, &Option<Timestamp>)| match (own, **first) {
         (Some(own), Some(first)) => (first, **name) < (own, run),
-        // A run that has measured nothing yet follows all others; so does one whose times are not known.
+        // This run comes last if it has measured no trial yet, or if the times are not known.
         _ => true,
     };
     let earlier = others.iter().filter(is_earlier).count();

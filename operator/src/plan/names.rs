@@ -1,21 +1,22 @@
-//! Names: the run's ID and what its objects are called.
+//! Names of the run and of its objects.
 
 use crate::{
-    api::{Candidate, FrugalityBenchmark, Request, Scenario},
+    api::{Candidate, FrugalityBenchmark},
     digest::hex_digest,
+    load::LoadKind,
 };
 use kube::ResourceExt;
 use serde_json::json;
 
-/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the number of the re-run and the
-/// fields of the spec that affect what is measured. Budgets and the choice of the deciding figure are
-/// judged on the same trials and so are left out, as are suspension, deadline and time to live.
+/// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the number of the re-run, and the fields of
+/// the spec that affect the measurement. Budgets and the choice of the deciding figure are not included, because
+/// the operator judges them on the same trials. Suspension, deadline and time to live are not included either.
 #[must_use]
 pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
     id(benchmark, benchmark.spec.rerun)
 }
 
-/// ID of what is measured: as [`run_id`], but the same for all re-runs.
+/// ID of the measurement: as [`run_id`], but equal for all re-runs.
 #[must_use]
 pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
     id(benchmark, None)
@@ -23,17 +24,7 @@ pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
 
 fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
     let spec = &benchmark.spec;
-    // What is judged on the same trials is left out.
-    let request = spec.request.clone().map(|request| Request {
-        responses_may_differ: false,
-        queries_may_differ: false,
-        ..request
-    });
-    let scenario = spec.scenario.clone().map(|scenario| Scenario {
-        requests_may_differ: false,
-        queries_may_differ: false,
-        ..scenario
-    });
+    // Costs are judged on the same trials, so they are not included.
     let candidates: Vec<Candidate> = spec
         .candidates
         .iter()
@@ -47,16 +38,14 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
         "rerun": rerun,
         "candidates": candidates,
         "database": spec.database,
-        "request": request,
+        // Null for every other kind of load.
+        "request": null,
         "load": spec.load,
         "trials": spec.trials,
         "placement": spec.placement,
     });
-    if let Some(scenario) = scenario {
-        identity["scenario"] = json!(scenario);
-    }
-    if let Some(batch) = &spec.batch {
-        identity["batch"] = json!(batch);
+    if let Some(rules) = LoadKind::of(spec).map(LoadKind::rules) {
+        identity[rules.field()] = rules.identity(spec);
     }
     hex_digest(identity.to_string().as_bytes(), 4)
 }
@@ -91,13 +80,13 @@ pub fn backend_name(benchmark: &str, trial: &str, backend: &str) -> String {
     format!("{benchmark}-{}-{backend}", hex_digest(trial.as_bytes(), 5))
 }
 
-/// Name that stands for all pods of one of a candidate's servers in one attempt; at most 63 characters.
+/// Name of the Service for all pods of one of a candidate's servers in one attempt; at most 63 characters.
 #[must_use]
 pub fn peers_name(benchmark: &str, trial: &str, workload: &str) -> String {
     format!("{}-peers", backend_name(benchmark, trial, workload))
 }
 
-/// Name of the lock of a node: readable, at most 63 characters, and never that of another node.
+/// Name of the lock of a node: readable, at most 63 characters, and different for each node.
 #[must_use]
 pub fn lock_name(node: &str) -> String {
     let readable: String = node.replace('.', "-").chars().take(30).collect();
@@ -127,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_has_a_lock_of_its_own() {
+    fn every_node_has_its_own_lock() {
         let long = "n".repeat(253);
         let names = ["pi-1", "pi.1", &long, &long[1..]].map(lock_name);
         for name in &names {

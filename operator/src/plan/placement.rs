@@ -1,4 +1,4 @@
-//! Where a run runs, and when it may: its nodes and its place in the queue for them.
+//! Where and when a run is measured: its nodes, and its position in their queue.
 
 pub mod nodes;
 pub mod queue;

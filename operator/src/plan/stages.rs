@@ -1,4 +1,4 @@
-//! The stages of a pass, one per file. None uses another; [`plan`](super::plan) has their order.
+//! The stages of a pass, one per file. No stage uses another one; [`plan`](super::plan) defines their order.
 
 pub mod attempt;
 pub(in crate::plan) mod cleanup;

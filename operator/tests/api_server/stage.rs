@@ -347,7 +347,7 @@ async fn meter(node: String) -> u16 {
 /// A plan that changes nothing, for a test to add what it is about.
 pub(crate) fn plan_of(benchmark: &FrugalityBenchmark) -> Plan {
     Plan {
-        status: benchmark.told().cloned().unwrap_or_default(),
+        status: benchmark.current_status().cloned().unwrap_or_default(),
         decided_unix_seconds: unix_seconds(Timestamp::now()),
         ..Plan::default()
     }

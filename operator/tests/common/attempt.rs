@@ -1,4 +1,4 @@
-//! An attempt brought to one of its moments, and what is planned then.
+//! Brings an attempt to a given moment, and returns the plan at that moment.
 
 use frugality_measure::report::InjectionReport;
 use frugality_operator::{
@@ -14,7 +14,7 @@ use kube::ResourceExt;
 
 use super::{manner::pod_in, two, world::World};
 
-/// A world right before the pass that follows the one which said this for the first time.
+/// A world just before the next pass after the status first contained the message `doing`.
 pub(crate) fn after(doing: &str) -> World {
     let mut world = World::new([two()]);
     run_to(&mut world, doing);
@@ -31,7 +31,7 @@ pub(crate) fn run_to(world: &mut World, doing: &str) {
     world.wait();
 }
 
-/// What is planned for what the world shows after a change.
+/// The plan for the observed world after `change`.
 pub(crate) fn changed(world: &World, change: impl Fn(&mut Observed)) -> Plan {
     let mut observed = world.observed(0);
     change(&mut observed);
@@ -43,12 +43,12 @@ pub(crate) fn changed(world: &World, change: impl Fn(&mut Observed)) -> Plan {
     )
 }
 
-/// A world in which the injector has ended and the second idle baseline is over.
+/// A world after the injector's end and after the second idle baseline.
 pub(crate) fn load_over() -> World {
     load_over_of(two())
 }
 
-/// The same of a benchmark of one's own.
+/// The same as [`load_over`] for another benchmark.
 pub(crate) fn load_over_of(benchmark: FrugalityBenchmark) -> World {
     let mut world = World::new([benchmark]);
     run_to(&mut world, "load is on");
@@ -57,7 +57,7 @@ pub(crate) fn load_over_of(benchmark: FrugalityBenchmark) -> World {
     world
 }
 
-/// The pod of the first server that the run makes.
+/// The pod of the first server that the run creates.
 pub(crate) fn first_server(world: &mut World) -> PodSpec {
     loop {
         let slot = world.wait();
@@ -87,7 +87,7 @@ pub(crate) fn assert_void(plan: &Plan, reason: &str) {
         "{:?}",
         record.message
     );
-    // No figure of a void attempt exists that could be shown.
+    // A void attempt has no figures, so a table can't show one.
     assert_eq!(
         (&record.energy, &record.requests, &record.columns),
         (&None, &None, &None)
@@ -100,7 +100,7 @@ pub(crate) fn assert_void(plan: &Plan, reason: &str) {
     );
 }
 
-/// The attempt's end with another last word of the injector.
+/// The plan at the attempt's end, if the injector's termination message is `message`.
 pub(crate) fn said(message: &str) -> Plan {
     changed(&load_over(), |observed| {
         let end = Termination {
@@ -121,7 +121,7 @@ pub(crate) fn reported(change: impl Fn(&mut InjectionReport)) -> Plan {
     said(&report.encode().unwrap())
 }
 
-/// The end of the second trial, before which the database held these rows.
+/// The plan at the end of the second trial, if the database held `rows` before the trial.
 pub(crate) fn second_trial(world: &mut World, rows: &str) -> Plan {
     world.run_until("the second load", |world| world.loads.len() == 2);
     world.advance_to(world.loads[1].end + 11.0);

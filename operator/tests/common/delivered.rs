@@ -1,15 +1,15 @@
-//! What a container is started with: the kubelet's part played here, after
+//! The command and the environment of a container, as the kubelet delivers them. The code follows
 //! `third_party/forked/golang/expansion/expand.go` of Kubernetes.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Container;
 
-/// What the program in a container sees.
+/// The words and the variables that a program in a container receives.
 pub(crate) struct Delivered {
     /// `command`, then `args`.
     pub(crate) words: Vec<String>,
-    /// Variables by name. Those from a Secret are their name and `-of-secret`.
+    /// Variables by name. The value of a variable from a Secret is the variable's name and `-of-secret`.
     pub(crate) env: BTreeMap<String, String>,
 }
 
@@ -29,8 +29,8 @@ pub(crate) fn deliver(container: &Container) -> Delivered {
     }
 }
 
-/// Byte by byte, as Kubernetes does it: the byte after a `$` that begins nothing becomes a character by itself, even
-/// in the middle of one.
+/// Works byte by byte, as Kubernetes does. If a `$` begins no reference, the next byte becomes a separate
+/// character, even within a character of several bytes.
 fn expand(input: &str, env: &BTreeMap<String, String>) -> String {
     let bytes = input.as_bytes();
     let mut output = Vec::new();

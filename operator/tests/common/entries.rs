@@ -1,12 +1,12 @@
-//! Entries of the ledger with figures of one's own choosing, for the tests of the verdict.
+//! Ledger entries with figures that a test chooses, for the tests of the verdict.
 
+use frugality_measure::figures::RequestFigures;
 use frugality_measure::{
     course::Course,
     energy::{
         Attributed, Bracket, Brackets, Conditions, CpuSeconds, EnergyFigures, NetAttributed,
         ReadingMark, Window, WorkloadFigures,
     },
-    load::RequestFigures,
     model::{LinearModel, Parts},
     pace::InjectorCpu,
     reading::{MeterIdentity, Provenance},
@@ -19,28 +19,28 @@ use kube::ResourceExt;
 
 use super::{T0, config, run_of, schema::assert_taken, truth::meter};
 
-/// The figures of one trial.
+/// The figures of one trial. `gross`, `net` and the attributed figures are in joules per request.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
     pub(crate) gross: f64,
     pub(crate) net: Option<f64>,
     pub(crate) attributed_candidate: Option<f64>,
     pub(crate) attributed_both: Option<f64>,
-    /// Of the candidate alone, and of it with the database.
+    /// For the candidate alone, and for the candidate with the database.
     pub(crate) net_attributed: Option<[f64; 2]>,
     pub(crate) milliseconds: f64,
     pub(crate) requests_per_second: f64,
     pub(crate) errors: u64,
     pub(crate) successes: u64,
     pub(crate) provenance: Provenance,
-    /// Of power that is modelled.
+    /// The power model of the meter, if the power is modelled.
     pub(crate) model: Option<LinearModel>,
-    /// Of the whole node in the window, in seconds.
+    /// CPU time of the whole node in the window, in seconds.
     pub(crate) node_cpu_seconds: f64,
-    /// Of the candidate's pods and the database's, in seconds.
+    /// CPU time of the candidate's pods and of the database's pods, in seconds.
     pub(crate) pods_cpu_seconds: [f64; 2],
     pub(crate) meter_uncertainty: Option<f64>,
-    /// Standard uncertainty of the node's joules from the window's ends, as a share of them.
+    /// Standard uncertainty of the node's joules from the window's edges, as a share of these joules.
     pub(crate) ends_uncertainty: f64,
     pub(crate) body_bytes: Option<f64>,
     pub(crate) transactions: Option<f64>,
@@ -50,20 +50,20 @@ pub(crate) struct Trial {
     pub(crate) injector_cpu: Option<InjectorCpu>,
     /// Share of the measured node's CPUs in use.
     pub(crate) node_share: Option<f64>,
-    /// In bytes per second.
+    /// Growth of the candidate's memory, in bytes per second.
     pub(crate) memory_growth: Option<f64>,
-    /// In milliseconds per hour.
+    /// Drift of the mean latency, in milliseconds per hour.
     pub(crate) latency_drift: Option<f64>,
-    /// Of the window, in seconds.
+    /// Length of the window, in seconds.
     pub(crate) seconds: f64,
-    /// CPU use of the candidate in the idle baselines.
+    /// CPU use of the candidate in the idle baselines, in CPUs.
     pub(crate) idle_cpus: Option<f64>,
-    /// Standard uncertainty of the net joules from baselines that differ, in joules.
+    /// Standard uncertainty of the net joules because the two baselines differ, in joules.
     pub(crate) drift_joules: Option<f64>,
     /// Mean power in the idle baselines before and after, in watts.
     pub(crate) idle_watts: [f64; 2],
     pub(crate) restarts: Option<i32>,
-    /// Of each of the candidate's servers, where it has several.
+    /// Figures of each server, if the candidate has several servers.
     pub(crate) workloads: Vec<WorkloadFigures>,
 }
 
@@ -103,15 +103,16 @@ impl Default for Trial {
     }
 }
 
-/// A trial on a board of this model, whose requests each take so many seconds and so much of the node's CPU time. Of the
-/// CPU time a tenth is not the load's, and of the rest three fifths are the candidate's and one fifth the database's.
+/// A trial on a board with this power model. Each request takes `seconds` of time and `cpu_seconds` of the
+/// node's CPU time. A tenth of the CPU time does not belong to the load. Of the rest, three fifths belong to
+/// the candidate and one fifth to the database.
 pub(crate) fn on_board(model: LinearModel, seconds: f64, cpu_seconds: f64) -> Trial {
     let gross = model.joules(Parts {
         idle_seconds: seconds,
         cpu_seconds,
     });
     let of_load = 0.9 * cpu_seconds;
-    // The meter's share: energy times use times the pods' part of it, on four CPUs.
+    // The meter attributes energy times use times the pods' part of the use, on four CPUs.
     let attributed = |part: f64| gross * part * of_load / (4.0 * seconds);
     Trial {
         gross,
@@ -133,10 +134,10 @@ pub(crate) fn on_board(model: LinearModel, seconds: f64, cpu_seconds: f64) -> Tr
     }
 }
 
-/// Five factors around 1 whose logarithms are −2k … 2k: their geometric mean is 1, and the 95 %
-/// interval's upper end exp(t₄ · k · √2.5 / √5) with t₄ = 2.776445, which is exp(1.963243 k).
+/// Five factors around 1 whose logarithms are −2k … 2k. Their geometric mean is 1. The upper end of the 95 %
+/// interval is exp(t₄ · k · √2.5 / √5) with t₄ = 2.776445, which is exp(1.963243 k).
 ///
-/// Their order shows no correlation, whether each candidate or all of them have it.
+/// Their order shows no correlation, neither for one candidate nor for all candidates.
 pub(crate) const SPREAD: [f64; 5] = [-1.0, 2.0, -2.0, 1.0, 0.0];
 
 /// The factor of a block (from 1) for a spread of k.
@@ -144,7 +145,7 @@ pub(crate) fn factor(block: i32, k: f64) -> f64 {
     (k * SPREAD[usize::try_from((block - 1) % 5).unwrap()]).exp()
 }
 
-/// A ledger: for each block and candidate what `of` says.
+/// A ledger with the trial that `of` returns for each block and candidate.
 pub(crate) fn ledger(
     benchmark: &FrugalityBenchmark,
     of: impl Fn(i32, &str) -> Trial,
@@ -161,8 +162,8 @@ pub(crate) fn ledger(
     entries
 }
 
-/// A ledger in the run's own order, the control under its hidden name included: for each block, place
-/// (from 1) and entrant what `of` says.
+/// A ledger in the run's order. The control has its hidden name. `of` gets the block, the place (from 1) and
+/// the entrant.
 pub(crate) fn ordered_ledger(
     benchmark: &FrugalityBenchmark,
     of: impl Fn(i32, i32, &str) -> Trial,
@@ -172,8 +173,8 @@ pub(crate) fn ordered_ledger(
     })
 }
 
-/// The same for several points: what `of` says for the number of connections, the block's number, place
-/// (from 1) and entrant.
+/// The same as [`ordered_ledger`] for several points. `of` gets the number of connections, the block, the
+/// place (from 1) and the entrant.
 pub(crate) fn swept(
     benchmark: &FrugalityBenchmark,
     of: impl Fn(u32, i32, i32, &str) -> Trial,
@@ -221,7 +222,7 @@ pub(crate) fn entry(
     )
 }
 
-/// As if the injector had run on the measured node.
+/// Changes the entries as if the injector had run on the measured node.
 pub(crate) fn share_the_node(trials: &mut [FrugalityTrial]) {
     for trial in trials {
         trial
@@ -289,7 +290,8 @@ pub(crate) fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> Frugali
     }
 }
 
-/// Of ten slices, and an eleventh that was cut off, in which latency is another one altogether.
+/// Ten whole slices, and an eleventh that was cut off. The latency of the eleventh slice is far from the
+/// others.
 fn course(trial: &Trial, drift_ms_per_hour: f64) -> Course {
     let slice_seconds = trial.seconds / 10.5;
     let rise = drift_ms_per_hour / 1000.0 / 3600.0;
@@ -379,7 +381,7 @@ fn energy(trial: &Trial) -> EnergyFigures {
     }
 }
 
-/// What the operator makes of a ledger.
+/// The operator's plan for this ledger.
 #[track_caller]
 pub(crate) fn judged(benchmark: &FrugalityBenchmark, trials: Vec<FrugalityTrial>) -> Plan {
     let observed = Observed {

@@ -1,4 +1,4 @@
-//! What a run in the world must come to.
+//! The results that a run in the world must have.
 
 use frugality_operator::{
     api::{CandidateResult, Figure, FrugalityBenchmarkStatus, FrugalityTrial, Outcome, Verdict},
@@ -13,7 +13,7 @@ use super::{
 
 /// The two-sided 95 % quantile of Student's t with 4 degrees of freedom (NIST/SEMATECH 1.3.6.7.2).
 const T_FOUR: f64 = 2.776_445_105;
-/// The same for the claims of a first try, with a two-sided error of 5 % · 6/π².
+/// The quantile for the claims of a first try, with a two-sided error of 5 % · 6/π².
 const T_FOUR_OF_CLAIMS: f64 = 3.283_646_845;
 
 /// Geometric mean and 95 % interval over the five blocks, by the definition.
@@ -43,7 +43,8 @@ fn assert_figure(found: Option<Figure>, expected: Figure) {
     assert_eq!(found.expanded, expected.expanded);
 }
 
-/// Joules have the windows' ends beside the spread, which cost little here; this meter tells no accuracy.
+/// Joule intervals also include the timing error at the windows' edges, which is small here. They exclude the
+/// meter's accuracy, because this meter reports none.
 #[track_caller]
 fn assert_joules(found: Option<Figure>, expected: Figure) {
     let expanded = found.and_then(|figure| figure.expanded).unwrap();
@@ -61,12 +62,11 @@ fn assert_joules(found: Option<Figure>, expected: Figure) {
     }
 }
 
-/// Status of a benchmark.
 pub(crate) fn status(world: &World, slot: usize) -> &FrugalityBenchmarkStatus {
     world.slots[slot].benchmark.status.as_ref().unwrap()
 }
 
-/// The run ended with its verdict, and every figure is the true one.
+/// Asserts that the run ended with its verdict, and that every figure is the true figure.
 #[track_caller]
 pub(crate) fn assert_truth(status: &FrugalityBenchmarkStatus) {
     assert_eq!(status.verdict, Some(Verdict::Reported));
@@ -75,7 +75,7 @@ pub(crate) fn assert_truth(status: &FrugalityBenchmarkStatus) {
     for result in &status.results {
         assert_result(result);
     }
-    // The winner against the other, and nothing the other way round.
+    // The operator compares the winner with the other candidate, not the reverse.
     assert_eq!(status.comparisons.len(), 1);
     for comparison in &status.comparisons {
         let of = |candidate: &str, block| Work::of(candidate, block).gross_joules();
@@ -116,12 +116,12 @@ fn assert_result(result: &CandidateResult) {
         result.peak_memory_bytes.unwrap() as f64,
         truth::WORKING_SET_BYTES,
     );
-    // No error in n requests says that the share is below 3/n.
+    // If none of n requests failed, the share of errors is below 3/n.
     let errors = result.error_ratio.unwrap();
     assert!(errors.value == 0.0 && errors.upper > 0.0 && errors.upper < 1e-3);
 }
 
-/// Entries that count, in the order in which they were measured.
+/// Entries that count, in the order of their measurement.
 pub(crate) fn measured(world: &World, slot: usize) -> Vec<&FrugalityTrial> {
     let mut trials: Vec<_> = world.slots[slot]
         .trials
@@ -132,7 +132,7 @@ pub(crate) fn measured(world: &World, slot: usize) -> Vec<&FrugalityTrial> {
     trials
 }
 
-/// When the measured window of an entry began.
+/// Start of an entry's measured window.
 pub(crate) fn start(trial: &FrugalityTrial) -> f64 {
     trial
         .status
@@ -143,8 +143,8 @@ pub(crate) fn start(trial: &FrugalityTrial) -> f64 {
         .start_unix_seconds
 }
 
-/// Each entry that counts has the true figures, and from its first idle baseline to its second no
-/// load was on its nodes but its own, once.
+/// Asserts that each entry that counts has the true figures. Between its two idle baselines, only its own
+/// load was on its nodes, and only once.
 #[track_caller]
 pub(crate) fn assert_entries(world: &World, slot: usize) {
     for trial in measured(world, slot) {

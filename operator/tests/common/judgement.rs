@@ -1,9 +1,8 @@
-//! Ledgers to be judged, and what every judgement must show.
+//! Judges ledgers, and asserts the properties that every judgement must have.
 
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Verdict},
     plan::action::Plan,
-    summary::summary,
 };
 use serde_json::{Value, json};
 
@@ -12,30 +11,25 @@ use super::{
     two_with,
 };
 
-/// What `summarize` prints of a benchmark with this status.
-pub(crate) fn table(benchmark: &FrugalityBenchmark, status: FrugalityBenchmarkStatus) -> String {
-    summary(&FrugalityBenchmark {
-        status: Some(status),
-        ..benchmark.clone()
-    })
-}
-
-/// exp(1.963243 · 0.01), the upper end over the mean of figures with a spread of 0.01.
+/// exp(1.963243 · 0.01): the upper end of the interval divided by the mean, for figures with a spread of
+/// 0.01.
 pub(crate) const UPPER: f64 = 1.019_826;
 
-/// Half of the interval that a first try's claims are decided on, for a spread of 1: t₄ · √2.5 / √5 with t₄ = 3.283647
-/// for a two-sided error of 5 % · 6/π² = 3.0396 %.
+/// Half of the interval that decides the claims of a first try, for a spread of 1: t₄ · √2.5 / √5 with t₄ =
+/// 3.283647 for a two-sided error of 5 % · 6/π² = 3.0396 %.
 pub(crate) const CLAIM_HALF: f64 = 2.321_889;
 
-/// exp(2.321889 · 0.01), the end of that interval over the mean of figures with a spread of 0.01.
+/// exp(2.321889 · 0.01): the end of the claims' interval divided by the mean, for figures with a spread of
+/// 0.01.
 pub(crate) const CLAIM_UPPER: f64 = 1.023_490_5;
 
-/// A spread of 0.01 in all that is measured, the same for both candidates but for python's three
+/// All figures have a spread of 0.01. Both candidates have the same figures, except that python takes three
 /// times the energy.
 pub(crate) fn usual(block: i32, candidate: &str) -> Trial {
     let f = factor(block, 0.01);
     let times = if candidate == "python" { 3.0 } else { 1.0 };
-    // Against the others, so that a pair's ratio has a spread too.
+    // The energies of the candidates vary in opposite directions, because the ratio of a pair must have a
+    // spread too.
     let g = factor(block, if candidate == "python" { -0.01 } else { 0.01 });
     Trial {
         gross: 0.01 * times * g,
@@ -58,7 +52,7 @@ pub(crate) fn status(benchmark: &FrugalityBenchmark, of: impl Fn(i32, &str) -> T
     judged(benchmark, ledger(benchmark, of))
 }
 
-/// The last digits of logarithms differ from machine to machine.
+/// Rounds floating-point numbers, because the last digits of logarithms differ between machines.
 pub(crate) fn rounded(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -82,7 +76,7 @@ pub(crate) fn conditions(status: &FrugalityBenchmarkStatus) -> Vec<(String, Stri
         .collect()
 }
 
-/// The row of kstatus' table for an end.
+/// Asserts the conditions that the table in docs/architecture.md (Conditions) lists for this verdict.
 #[track_caller]
 pub(crate) fn assert_ended(plan: &Plan, verdict: Verdict, reason: &str) {
     let status = &plan.status;

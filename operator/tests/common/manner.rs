@@ -1,4 +1,4 @@
-//! How the world behaves, and small views of it.
+//! Behaviour of the world, and small views of the world.
 
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
@@ -10,28 +10,28 @@ use kube::ResourceExt;
 /// Rows and digest, as the seed and the check before each trial print them.
 pub(crate) const ROWS: &str = "10000 -77";
 
-/// How the world behaves.
+/// Behaviour of the world that a test can change.
 #[derive(Clone, Debug)]
 pub(crate) struct Manner {
-    /// Where the meter's power comes from; `None`: there is no meter.
+    /// Provenance of the meter's power. `None`: no meter answers.
     pub(crate) meter: Option<Provenance>,
-    /// Seconds from a server's creation to its readiness; `None`: never.
+    /// Seconds from a server's creation to its readiness. `None`: the server never becomes ready.
     pub(crate) server_ready: Option<f64>,
-    /// Why a server's container waits.
+    /// Reason and message of a server's container that waits.
     pub(crate) server_waiting: Option<(String, String)>,
-    /// The same for the database.
+    /// Seconds from the database's creation to its readiness. `None`: the database never becomes ready.
     pub(crate) database_ready: Option<f64>,
-    /// Share of the requests that are answered as expected.
+    /// Share of the requests that get the expected answer.
     pub(crate) success_share: f64,
-    /// What the seed prints.
+    /// Output of the seed.
     pub(crate) seeded: String,
-    /// Whether the cluster knows CloudNativePG.
+    /// Whether CloudNativePG is installed in the cluster.
     pub(crate) cloud_native_pg: bool,
-    /// How far the operator's clock is ahead of the nodes'.
+    /// Seconds by which the operator's clock is ahead of the nodes' clocks.
     pub(crate) operator_ahead: f64,
-    /// Between two passes at most this long; `None`: as the plans ask.
+    /// Longest time between two passes, in seconds. `None`: the time that the plan asks for.
     pub(crate) hurry: Option<f64>,
-    /// Whether two loads on a node at one time are counted instead of stopping the test.
+    /// If true, the world counts loads that overlap on a node. If false, the first overlap stops the test.
     pub(crate) overlaps: bool,
 }
 
@@ -52,7 +52,7 @@ impl Default for Manner {
     }
 }
 
-/// A benchmark as another one sees it.
+/// A benchmark as the pass of another benchmark sees it.
 pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
     Peer {
         name: format!(

@@ -1,4 +1,4 @@
-//! What the tests of the decisions share: benchmarks, a world to plan in, and plans as text.
+//! Helpers for the tests of the operator's decisions: benchmarks, a world to plan in, and plans as text.
 
 pub(crate) mod attempt;
 pub(crate) mod delivered;
@@ -32,10 +32,9 @@ use k8s_openapi::{api::core::v1::PodSpec, apimachinery::pkg::apis::meta::v1::Tim
 use kube::ResourceExt;
 use serde_json::Value;
 
-/// The tests' time 0, in Unix seconds.
+/// Time 0 of the tests, in Unix seconds.
 pub(crate) const T0: f64 = 1_795_236_900.0;
 
-/// What the operator is started with.
 pub(crate) fn config() -> Config {
     Config {
         injector_image: "example.org/injector:1".into(),
@@ -47,7 +46,7 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// What the installation gives to all pods.
+/// The installation's settings for all pods.
 pub(crate) fn pod_policy() -> PodPolicy {
     let policy = serde_json::json!({
         "injector": { "requests": { "cpu": "100m" }, "limits": { "memory": "1Gi" } },
@@ -61,7 +60,7 @@ pub(crate) fn pod_policy() -> PodPolicy {
     }
 }
 
-/// What is made for a benchmark's first candidate, on `pi-1`.
+/// The objects that the operator makes for a benchmark's first candidate, on `pi-1`.
 pub(crate) fn made<T>(
     benchmark: &FrugalityBenchmark,
     make: impl FnOnce(&Builder<'_>, &Candidate, &BTreeMap<String, String>) -> T,
@@ -76,7 +75,7 @@ pub(crate) fn made<T>(
     make(&builder, &benchmark.spec.candidates[0], &node)
 }
 
-/// The pod of its injector.
+/// The pod of the injector for a benchmark's first candidate.
 pub(crate) fn injector_pod(benchmark: &FrugalityBenchmark, connections: u32) -> PodSpec {
     let object = made(benchmark, |builder, candidate, node| {
         builder.injector(candidate, "trial", connections, node, None)
@@ -92,12 +91,12 @@ pub(crate) fn two() -> FrugalityBenchmark {
     of_yaml(include_str!("../fixtures/two.yaml"))
 }
 
-/// The same with other values at some places of its spec, such as `/trials/blocks`.
+/// `fixtures/two.yaml` with other values at these paths of its spec, such as `/trials/blocks`.
 pub(crate) fn two_with(changes: &[(&str, Value)]) -> FrugalityBenchmark {
     edited(&two(), changes)
 }
 
-/// A benchmark as the API server has it, created at [`T0`].
+/// A benchmark as the API server stores it, created at [`T0`].
 pub(crate) fn of_yaml(text: &str) -> FrugalityBenchmark {
     let mut benchmark: FrugalityBenchmark = serde_yaml::from_str(text).unwrap();
     benchmark.metadata.namespace = Some("shop".into());
@@ -108,7 +107,7 @@ pub(crate) fn of_yaml(text: &str) -> FrugalityBenchmark {
     benchmark
 }
 
-/// The status that the CRD gives to a benchmark that no operator has seen yet.
+/// The status that the CRD gives to a benchmark before an operator has seen it.
 pub(crate) fn unseen() -> Option<FrugalityBenchmarkStatus> {
     let [(_, definition), _] = bare_definitions();
     let version = definition.spec.versions.first()?;
@@ -139,12 +138,11 @@ pub(crate) fn edited(
     benchmark
 }
 
-/// The ID of a benchmark's run.
 pub(crate) fn run_of(benchmark: &FrugalityBenchmark) -> String {
     names::run_id(benchmark)
 }
 
-/// Whether two numbers agree to a millionth.
+/// Asserts that two numbers agree to a millionth.
 #[track_caller]
 pub(crate) fn assert_near(found: f64, expected: f64) {
     assert!(

@@ -16,17 +16,17 @@ use frugality_operator::{
 };
 use kube::ResourceExt;
 
-/// An object.
+/// An object that the operator created.
 #[derive(Clone, Debug)]
 pub(crate) struct SimChild {
     pub(crate) facts: Child,
     pub(crate) created: f64,
     pub(crate) gone_at: Option<f64>,
-    /// Node that its pods are to be put on.
+    /// Node on which its pods must run.
     pub(crate) node: Option<String>,
-    /// Which of a candidate's servers it is, if one.
+    /// Name of the candidate's server, if the object belongs to a server.
     pub(crate) workload: Option<String>,
-    /// What the containers of its pods run.
+    /// Contents of the containers in its pods, by container.
     pub(crate) contents: BTreeMap<String, Contents>,
 }
 
@@ -83,13 +83,13 @@ fn node_of(object: &ChildObject) -> Option<String> {
         .find_map(|name| name.as_str().map(str::to_owned))
 }
 
-/// A pod, and what will become of it.
+/// A pod, and the times at which it changes.
 #[derive(Clone, Debug)]
 pub(crate) struct SimPod {
     pub(crate) facts: PodFacts,
     pub(crate) owner: (ChildKind, String),
     pub(crate) node: String,
-    /// When it was created.
+    /// Time of its creation.
     pub(crate) begin: f64,
     pub(crate) ready_at: Option<f64>,
     pub(crate) ends: Vec<(f64, String, Termination)>,
@@ -97,7 +97,7 @@ pub(crate) struct SimPod {
 }
 
 impl SimPod {
-    /// The pod as the API server has it: with times in whole seconds.
+    /// The pod as the API server reports it, with times in whole seconds.
     pub(crate) fn facts(&self, now: f64) -> PodFacts {
         let ended: BTreeMap<String, Termination> = self
             .ends
@@ -117,7 +117,7 @@ impl SimPod {
     }
 }
 
-/// The pod that an object brings with it, if it is one that does.
+/// The pod of an object. `None` if the object has no pod.
 pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod> {
     if child.facts.kind == ChildKind::Service {
         return None;
@@ -152,7 +152,7 @@ pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod
     })
 }
 
-/// The termination of a container that did its work.
+/// The termination of a container that succeeded.
 pub(crate) fn ending(message: &str) -> Termination {
     Termination {
         exit_code: 0,
@@ -161,7 +161,7 @@ pub(crate) fn ending(message: &str) -> Termination {
     }
 }
 
-/// A label of an object that is to be created.
+/// A label of an object.
 pub(crate) fn label(object: &ChildObject, key: &str) -> Option<String> {
     match object {
         ChildObject::Deployment(object) => object.labels().get(key),

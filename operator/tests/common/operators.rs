@@ -1,5 +1,5 @@
-//! Two operators at work on one cluster: their passes interleave write by write, each with readings
-//! of its own, and what one has seen may be old before it acts.
+//! Two operators on one cluster. Their passes interleave write by write. Each operator has separate readings,
+//! and its observation may be old before it acts.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use frugality_operator::{api::FrugalityBenchmark, plan::action::Action};
 
 use super::world::World;
 
-/// A pass that has been planned and not yet been carried out whole.
+/// A pass that is planned but not yet complete.
 struct Flight {
     operator: usize,
     slot: usize,
@@ -19,21 +19,21 @@ struct Flight {
     next_action: f64,
 }
 
-/// Two operators and the cluster.
+/// The cluster and its two operators.
 pub(crate) struct Two {
     pub(crate) world: World,
-    /// Passes that ended early, because the other operator was faster or they had become too old.
+    /// Passes that ended early, because the other operator wrote first or the plan was too old.
     pub(crate) overtaken: u32,
     /// Deaths of an operator.
     pub(crate) deaths: u32,
-    /// A plan older than this is dropped.
+    /// An operator drops a plan that is older than this.
     stale_after_seconds: f64,
     flights: Vec<Flight>,
     random: Random,
 }
 
 impl Two {
-    /// Two operators that begin together, with everything left to chance that may be.
+    /// Two operators that start together. `seed` determines delays and deaths.
     pub(crate) fn new(mut world: World, seed: u64, stale_after_seconds: f64) -> Self {
         for slot in &mut world.slots {
             slot.second.next_pass = slot.next_pass + 0.3;
@@ -48,7 +48,7 @@ impl Two {
         }
     }
 
-    /// Goes on until every benchmark has ended, nothing is left of it, and nobody is at work.
+    /// Runs until every benchmark has ended, its objects are gone, and no pass is under way.
     #[track_caller]
     pub(crate) fn run_to_end(&mut self) {
         let limit = self.world.now + 8.0 * 3600.0;
@@ -84,7 +84,7 @@ impl Two {
         }
     }
 
-    /// Of those that are not at work.
+    /// Time, operator and slot of the next pass. Pairs with a pass under way are left out.
     fn next_pass(&self) -> Option<(f64, usize, usize)> {
         let slots = self.world.slots.iter().enumerate();
         slots
@@ -155,7 +155,7 @@ impl Two {
         self.with(operator, World::kill_operator);
     }
 
-    /// What one of them does in the world.
+    /// Executes `act` in the world as this operator.
     fn with<T>(&mut self, operator: usize, act: impl FnOnce(&mut World) -> T) -> T {
         let swap = |world: &mut World| {
             if operator == 1 {
@@ -170,7 +170,7 @@ impl Two {
         result
     }
 
-    /// Usually some milliseconds; now and then nearly as long as a plan may be old.
+    /// Usually some milliseconds, and sometimes nearly the greatest age of a plan.
     fn delay(&mut self) -> f64 {
         if self.random.chance(0.02) {
             self.random.uniform() * self.stale_after_seconds
@@ -184,7 +184,7 @@ impl Two {
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// From 0 to below 1.
+    /// A number from 0 to below 1.
     pub(crate) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -194,7 +194,7 @@ impl Random {
         (bits >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// One of them.
+    /// One of the items, at random.
     pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         let share = self.uniform();
         let index = (0..of.len())

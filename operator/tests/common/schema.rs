@@ -1,6 +1,6 @@
-//! Whether an API server would take what is written, as far as the definitions' schemas say it. A crate for JSON
-//! schemas would do; its features would have half of the operator compiled once for the tests and once for the
-//! images.
+//! Checks whether an API server would accept a status, as far as the schemas of the CRDs decide it. A crate
+//! for JSON schemas would do this too. Its features, however, would make cargo compile half of the operator
+//! twice: for the tests and for the images.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -8,7 +8,7 @@ use frugality_operator::crd::definitions;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The statuses' schemas by kind.
+/// The schemas of the statuses, by kind.
 static STATUSES: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
     let of = |definition: Value| {
         let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
@@ -21,7 +21,7 @@ static STATUSES: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// A status that the API server would take whole.
+/// Asserts that the API server would store the whole status.
 #[track_caller]
 pub(crate) fn assert_taken(kind: &str, status: &impl Serialize) {
     let known = STATUSES.iter().find(|(known, _)| known == kind);
@@ -35,7 +35,7 @@ pub(crate) fn assert_taken(kind: &str, status: &impl Serialize) {
     assert!(faults.is_empty(), "{kind}: {faults:#?}");
 }
 
-/// Adds what is wrong with a value.
+/// Appends every violation of the schema to `faults`.
 fn look(schema: &Value, value: &Value, path: &str, faults: &mut Vec<String>) {
     let mut fault = |what: String| faults.push(format!("{path}: {what}"));
     if value.is_null() && schema["nullable"] == true {
@@ -51,16 +51,16 @@ fn look(schema: &Value, value: &Value, path: &str, faults: &mut Vec<String>) {
         _ => true,
     };
     if !is {
-        return fault(format!("{value} is no {}", schema["type"]));
+        return fault(format!("{value} is not of type {}", schema["type"]));
     }
     let most = |limit: &str| schema[limit].as_u64().unwrap_or(u64::MAX);
     let number = value.as_f64().unwrap_or_default();
     if number < schema["minimum"].as_f64().unwrap_or(f64::NEG_INFINITY) {
-        fault(format!("{number} is too little"));
+        fault(format!("{number} is below the minimum"));
     }
     let of_enum = schema["enum"].as_array();
     if of_enum.is_some_and(|values| !values.contains(value)) {
-        fault(format!("{value} is none of the values"));
+        fault(format!("{value} is not an allowed value"));
     }
     match value {
         Value::String(text) if text.chars().count() as u64 > most("maxLength") => {
@@ -68,7 +68,7 @@ fn look(schema: &Value, value: &Value, path: &str, faults: &mut Vec<String>) {
         }
         Value::Array(items) => {
             if items.len() as u64 > most("maxItems") {
-                fault(format!("{} are too many", items.len()));
+                fault(format!("{} items are too many", items.len()));
             }
             let keys = schema["x-kubernetes-list-map-keys"].as_array();
             let keys = keys.into_iter().flatten().filter_map(Value::as_str);
@@ -76,7 +76,7 @@ fn look(schema: &Value, value: &Value, path: &str, faults: &mut Vec<String>) {
             let key = |item: &Value| keys.iter().map(|key| item[key].to_string()).collect();
             let distinct: BTreeSet<Vec<String>> = items.iter().map(key).collect();
             if !keys.is_empty() && distinct.len() < items.len() {
-                fault("two with one key".into());
+                fault("two items have the same key".into());
             }
             for (index, item) in items.iter().enumerate() {
                 look(&schema["items"], item, &format!("{path}[{index}]"), faults);
@@ -84,7 +84,7 @@ fn look(schema: &Value, value: &Value, path: &str, faults: &mut Vec<String>) {
         }
         Value::Object(fields) => {
             if fields.len() as u64 > most("maxProperties") {
-                fault(format!("{} are too many", fields.len()));
+                fault(format!("{} fields are too many", fields.len()));
             }
             for name in schema["required"].as_array().into_iter().flatten() {
                 if !fields.contains_key(name.as_str().unwrap_or_default()) {
@@ -106,7 +106,7 @@ fn look(schema: &Value, value: &Value, path: &str, faults: &mut Vec<String>) {
 }
 
 #[test]
-fn what_an_api_server_would_refuse_is_found() {
+fn values_that_an_api_server_would_refuse_are_found() {
     let schema = serde_json::json!({
         "type": "object", "required": ["name"],
         "properties": {

@@ -1,4 +1,4 @@
-//! Plans and statuses as text that a person can read in a review.
+//! Plans and statuses as text for a review.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use kube::ResourceExt;
 
 use super::T0;
 
-/// A plan as text. The run's ID is a hash that changes with every field of the spec, and is left
-/// out; times are seconds since [`T0`].
+/// A plan as text. `<run>` replaces the run's ID, because this hash changes with every field of the spec.
+/// Times are seconds since [`T0`].
 pub(crate) fn of_plan(plan: &Plan) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -130,7 +130,6 @@ fn of_record(record: &FrugalityTrialStatus) -> String {
     text
 }
 
-/// A status as text.
 pub(crate) fn of_status(status: &FrugalityBenchmarkStatus) -> String {
     let mut text = String::new();
     for condition in &status.conditions {

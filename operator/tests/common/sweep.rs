@@ -1,4 +1,4 @@
-//! Benchmarks over several points, and what was measured at them.
+//! Benchmarks with several points, and the trials measured at these points.
 
 use frugality_operator::{api::FrugalityBenchmark, plan::action::Plan};
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ pub(crate) fn at(connections: &[i32], more: &[(&str, Value)]) -> FrugalityBenchm
     two_with(&changes)
 }
 
-/// Twice the connections give nearly twice the throughput up to 8, and only longer waiting beyond; the
-/// node draws 2 W and 5 mJ more for each request. Python needs three times that.
+/// Twice the connections give twice the throughput up to 8 connections. Beyond 8, requests only wait
+/// longer. The node draws 2 W, and 5 mJ more per request. Python needs three times the 5 mJ.
 pub(crate) fn saturating(connections: u32, block: i32, candidate: &str) -> Trial {
     let f = factor(block, 0.002)
         * if candidate == "python" {

@@ -1,7 +1,8 @@
-//! A node whose power is known exactly, what its meter shows of it, and what Fortio says of a load.
+//! A node whose power is known exactly, the readings of its meter, and Fortio's report of a load.
 
 use std::sync::Arc;
 
+use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     energy::Window,
     fortio::{Amount, FortioResult, ResponseSizes},
@@ -10,39 +11,39 @@ use frugality_measure::{
     model::LinearModel,
     pace::InjectorCpu,
     reading::{MeterIdentity, PodReading, Provenance, Reading},
-    report::{ClockOffset, InjectionReport, LoadSpan, REPORT_VERSION},
+    report::{ClockOffset, InjectionReport, REPORT_VERSION},
 };
 
 use super::T0;
 
 /// Power of the node without load.
 pub(crate) const IDLE_WATTS: f64 = 2.0;
-/// Length of every measured window: Fortio runs a little longer than it is asked to.
+/// Length of every measured window. Fortio runs a little longer than requested.
 pub(crate) const WINDOW_SECONDS: f64 = 20.012;
-/// How far the meter's clock is ahead of the injector's.
+/// Seconds by which the meter's clock is ahead of the injector's clock.
 pub(crate) const CLOCK_OFFSET_SECONDS: f64 = 0.75;
 /// Share of a load's power that goes to the candidate's pod.
 pub(crate) const CANDIDATE_SHARE: f64 = 0.625;
 /// Share of a load's power that goes to the database's pod.
 pub(crate) const DATABASE_SHARE: f64 = 0.25;
-/// CPU seconds for each joule of load.
+/// CPU seconds per joule of load.
 pub(crate) const CPU_SECONDS_PER_JOULE: f64 = 0.5;
 /// Working set of a server.
 pub(crate) const WORKING_SET_BYTES: f64 = 12_000_000.0;
 
-/// How a candidate works in a block.
+/// Power, requests and latency of a candidate in a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Work {
-    /// Power beside the node's own.
+    /// Power above the idle power of the node.
     pub(crate) watts: f64,
-    /// Answers as expected in the window.
+    /// Expected answers in the window.
     pub(crate) requests: u64,
     /// Mean latency.
     pub(crate) milliseconds: f64,
 }
 
 impl Work {
-    /// The truth; it differs a little from block to block.
+    /// The true figures, which differ a little from block to block.
     pub(crate) fn of(candidate: &str, block: i32) -> Self {
         let drift = f64::from([0, 1, -1, 2, -2][usize::try_from(block % 5).unwrap()]);
         match candidate {
@@ -79,7 +80,6 @@ impl Work {
         1000.0 * CPU_SECONDS_PER_JOULE * self.attributed_joules()
     }
 
-    /// Successful requests per second.
     pub(crate) fn requests_per_second(self) -> f64 {
         self.requests as f64 / WINDOW_SECONDS
     }
@@ -93,15 +93,15 @@ pub(crate) struct LoadOn {
     pub(crate) end: f64,
     pub(crate) measured: Window,
     pub(crate) work: Work,
-    /// One for each of its servers.
+    /// UIDs of the candidate's pods, one per server.
     pub(crate) candidate_pods: Vec<String>,
     pub(crate) database_pod: Option<String>,
-    /// Nodes that are measured and that inject.
+    /// The measured node and the injector's node.
     pub(crate) nodes: [String; 2],
 }
 
 impl LoadOn {
-    /// Warm-up, measured run and tail from a time on, without a gap.
+    /// Warm-up, measured run and tail without a gap, from `start` on.
     pub(crate) fn new(
         trial: &str,
         start: f64,
@@ -135,8 +135,8 @@ impl LoadOn {
         clippy::cast_sign_loss,
         reason = "some thousand requests"
     )]
-    /// What the injector leaves, in the time of its own clock. Of the requests, this share is
-    /// answered as expected and the rest with 500.
+    /// The injector's report, by the injector's clock. `success_share` of the requests get the expected
+    /// answer, the others get 500.
     pub(crate) fn report(&self, success_share: f64) -> InjectionReport {
         let own = |at: f64| at - CLOCK_OFFSET_SECONDS;
         let measured = self.measured;
@@ -219,7 +219,6 @@ fn fortio(work: Work, start_unix_seconds: f64, success_share: f64) -> FortioResu
     }
 }
 
-/// A meter of that provenance.
 pub(crate) fn meter(provenance: Provenance) -> MeterIdentity {
     let (source, board) = match provenance {
         Provenance::Metered => ("hwmon", None),
@@ -236,20 +235,20 @@ pub(crate) fn meter(provenance: Provenance) -> MeterIdentity {
     }
 }
 
-/// What the node draws, for a meter that models it. Nobody has said how well that is known.
+/// Power model of the node, for a meter that models power. Its accuracy is unknown.
 const MODEL: LinearModel = LinearModel {
     idle_watts: IDLE_WATTS,
     watts_per_cpu: 1.0 / CPU_SECONDS_PER_JOULE,
     uncertainty: None,
 };
 
-/// Of several servers, the second takes twice what the first takes, and so on.
+/// Share of one server. The second server takes twice as much as the first, the third three times as much.
 pub(crate) fn share_of_server(place: usize, servers: usize) -> f64 {
     let parts = servers * (servers + 1) / 2;
     (place + 1) as f64 / parts as f64
 }
 
-/// What the node's meter shows: the counters at `at`, of the pods that exist then.
+/// A reading of the node's meter: the counters of the node and of `pods` at `at`.
 pub(crate) fn reading(
     at: f64,
     provenance: Provenance,

@@ -1,6 +1,6 @@
-//! A small cluster in memory: objects that are created become pods that become ready, and a node
-//! whose power is known. It carries out plans as the operator does, pass by pass, and stops the test
-//! where two loads would overlap or the ledger would be rewritten.
+//! A small cluster in memory. Objects become pods, pods become ready, and the power of the node is known. The
+//! world executes plans pass by pass, as the operator does. It stops the test if two loads overlap or if the
+//! ledger is rewritten.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -36,7 +36,7 @@ use super::{
     truth::{LoadOn, Work, reading},
 };
 
-/// One benchmark with all that was made for it, and what the operator remembers of it.
+/// One benchmark with its objects, and the operator's memory of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) benchmark: FrugalityBenchmark,
@@ -51,13 +51,13 @@ pub(crate) struct Slot {
     pub(crate) waiting_since: Option<(String, f64)>,
     /// Whether the benchmark was deleted.
     pub(crate) gone: bool,
-    /// Events about it, by name, as the API server has them.
+    /// Events about the benchmark, by name, as the API server stores them.
     pub(crate) events: Vec<(String, EventNote)>,
-    /// What a second operator remembers of it, where there is one.
+    /// Memory of a second operator, if the test has two.
     pub(crate) second: Memory,
 }
 
-/// What an operator remembers of a benchmark.
+/// An operator's memory of one benchmark.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) sessions: BTreeMap<String, Session>,
@@ -67,7 +67,7 @@ pub(crate) struct Memory {
 }
 
 impl Slot {
-    /// The second operator becomes the first, and the first the second.
+    /// Swaps the memories of the first and the second operator.
     pub(crate) fn swap_operators(&mut self) {
         let second = &mut self.second;
         std::mem::swap(&mut self.sessions, &mut second.sessions);
@@ -77,16 +77,16 @@ impl Slot {
     }
 }
 
-/// What goes wrong at a write.
+/// A fault at one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The operator dies right after it.
+    /// The operator dies right after the write.
     Dies,
-    /// It is done, but the operator is told that it failed.
+    /// The write succeeds, but the operator gets an error.
     LooksFailed,
 }
 
-/// When a pod of a benchmark was on a node.
+/// Time that a pod of a benchmark spent on a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) slot: usize,
@@ -95,7 +95,6 @@ pub(crate) struct Span {
     pub(crate) end: f64,
 }
 
-/// The cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) now: f64,
@@ -105,22 +104,22 @@ pub(crate) struct World {
     pub(crate) locks: Vec<Lock>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) loads: Vec<LoadOn>,
-    /// Every pod that has gone.
+    /// The spans of all pods that are gone.
     pub(crate) spans: Vec<Span>,
-    /// Every reason that the condition `Reconciling` or `Complete` had, in order.
+    /// Every reason that the condition `Reconciling` or `Complete` had, in order, with the benchmark's name.
     pub(crate) reasons: Vec<(String, String)>,
     /// Writes to the API server so far.
     pub(crate) writes: u32,
-    /// What goes wrong at which write.
+    /// Number of the write at which a fault occurs, and the fault.
     pub(crate) fault: Option<(u32, Fault)>,
-    /// Loads that began while another was on one of their nodes.
+    /// Loads that began while another load was on one of their nodes.
     pub(crate) overlaps: u32,
     next_scrape: f64,
     names: u32,
     versions: u32,
 }
 
-/// A node; with a meter where it has an address.
+/// A node. It has a meter if `meter_ip` is given.
 pub(crate) fn node(name: &str, meter_ip: Option<&str>) -> NodeFacts {
     NodeFacts {
         name: name.into(),
@@ -168,7 +167,7 @@ impl World {
         }
     }
 
-    /// What a pass for this benchmark sees.
+    /// The observation in a pass for this benchmark.
     pub(crate) fn observed(&self, slot: usize) -> Observed {
         let mine = &self.slots[slot];
         let others = || {
@@ -275,7 +274,7 @@ impl World {
         })
     }
 
-    /// What the operator would do for this benchmark now.
+    /// The operator's plan for this benchmark now.
     pub(crate) fn plan(&self, slot: usize) -> Plan {
         plan(
             &self.slots[slot].benchmark,
@@ -285,7 +284,7 @@ impl World {
         )
     }
 
-    /// Lets time go on to the next pass, and says whose it is.
+    /// Advances the time to the next pass, and returns the slot of its benchmark.
     pub(crate) fn wait(&mut self) -> usize {
         let slot = (0..self.slots.len())
             .min_by(|a, b| {
@@ -298,7 +297,7 @@ impl World {
         slot
     }
 
-    /// Lets time go on, meters being read.
+    /// Advances the time. The operators read their meters meanwhile.
     pub(crate) fn advance_to(&mut self, time: f64) {
         while self.next_scrape <= time {
             self.now = self.next_scrape;
@@ -310,7 +309,7 @@ impl World {
         self.collect();
     }
 
-    /// One pass, carried out whole, unless something goes wrong on the way.
+    /// Executes one whole pass, unless a fault interrupts it.
     pub(crate) fn pass(&mut self, slot: usize) -> Plan {
         let plan = self.plan(slot);
         self.remember_reason(slot, &plan);
@@ -333,7 +332,7 @@ impl World {
         }
     }
 
-    /// Goes on until a condition holds after a pass.
+    /// Runs until a condition holds after a pass.
     #[track_caller]
     pub(crate) fn run_until(&mut self, what: &str, is_met: impl Fn(&Self) -> bool) {
         let limit = self.now + 4.0 * 3600.0;
@@ -344,13 +343,13 @@ impl World {
         }
     }
 
-    /// Goes on until every benchmark has ended and nothing is left of it.
+    /// Runs until every benchmark has ended and its objects are gone.
     #[track_caller]
     pub(crate) fn run_to_end(&mut self) {
         self.run_until("the end", Self::is_over);
     }
 
-    /// Whether every benchmark has ended and nothing is left of it.
+    /// Whether every benchmark has ended and its objects are gone.
     pub(crate) fn is_over(&self) -> bool {
         self.locks.iter().all(|lock| lock.holder.is_none())
             && self.slots.iter().filter(|slot| !slot.gone).all(|slot| {
@@ -368,12 +367,12 @@ impl World {
         slot.next_pass = self.now;
     }
 
-    /// The user's edit that asks for another run.
+    /// The user's edit that requests another run.
     pub(crate) fn run_again(&mut self, slot: usize, number: i64) {
         self.edit(slot, &[("/rerun", json!(number))]);
     }
 
-    /// The operator's process ends, and another begins a little later: readings are forgotten.
+    /// The operator's process ends, and a new one begins a little later. The readings are lost.
     pub(crate) fn kill_operator(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| !slot.gone) {
             slot.sessions.clear();
@@ -383,8 +382,8 @@ impl World {
         }
     }
 
-    /// Carries out the first `steps` actions of a plan, in the operator's order; says how many there
-    /// are.
+    /// Executes the first `steps` actions of a plan, in the operator's order. Returns the number of actions
+    /// in the plan.
     pub(crate) fn apply(&mut self, slot: usize, plan: &Plan, steps: usize) -> usize {
         let seen = self.slots[slot].benchmark.clone();
         let actions = plan.clone().actions(seen.status.as_ref());
@@ -402,8 +401,8 @@ impl World {
         actions.len()
     }
 
-    /// One action, as the API server takes it from whoever has seen the benchmark so; false where the
-    /// operator does nothing of the rest.
+    /// Executes one action of an operator that saw the benchmark as `seen`. Returns false if the operator
+    /// skips the rest.
     pub(crate) fn act(
         &mut self,
         slot: usize,
@@ -480,7 +479,7 @@ impl World {
                 } else {
                     self.slots[slot].next_pass = self.now + 1.0;
                 }
-                // Of an event that fails the operator makes nothing.
+                // The operator ignores an event that fails.
                 fault == Fault::LooksFailed && matches!(action, Action::Publish(_))
             }
             _ => goes_on,
@@ -593,7 +592,7 @@ impl World {
                         .collect();
                     let mut reading = reading(at, provenance, &on_node, &pods);
                     reading.scraped_at_unix_seconds = now + manner.operator_ahead;
-                    // Every node has a meter of its own.
+                    // Every node has a separate meter.
                     if watch.node != "pi-1" {
                         Arc::make_mut(&mut reading.meter).source =
                             format!("meter of {}", watch.node);
@@ -623,7 +622,7 @@ impl World {
             [spec.measured_node.clone(), spec.injector_node.clone()]
         };
         let mine = nodes(trial);
-        // An entry of a run that an edit has ended may still be open for a moment.
+        // If an edit ended a run, its entry may still be open for a moment.
         let open: Vec<String> = self
             .slots
             .iter()
@@ -639,7 +638,7 @@ impl World {
             .collect();
         assert!(
             open.is_empty() || trial.spec.block == 0,
-            "{} begins beside {open:?}",
+            "{} begins next to the open {open:?}",
             trial.name_any()
         );
         let mut trial = trial.clone();
@@ -648,7 +647,7 @@ impl World {
         trial.metadata.resource_version = Some(version.clone());
         let trials = &mut self.slots[slot].trials;
         trials.push(trial);
-        // The API server lists by name.
+        // The API server sorts lists by name.
         trials.sort_by_key(ResourceExt::name_any);
         Some(version)
     }
@@ -716,7 +715,7 @@ impl World {
                 .push((self.now + 0.8, "prepare".into(), ending(&before)));
             pod.ends
                 .push((load.end + 0.2, "injector".into(), ending(&report)));
-            // One transaction for each.
+            // One transaction per request.
             let after = (1000 + requests).to_string();
             pod.ends
                 .push((load.end + 1.4, "transactions".into(), ending(&after)));
@@ -754,7 +753,7 @@ impl World {
         Some(load)
     }
 
-    /// Deletes an object as an operator or a stranger does, its pods first.
+    /// Deletes an object as an operator or a user does. Its pods go first.
     pub(crate) fn delete(&mut self, slot: usize, kind: ChildKind, name: &str) {
         let now = self.now;
         let slot = &mut self.slots[slot];
@@ -777,7 +776,7 @@ impl World {
         }
     }
 
-    /// The pod of a role is replaced by a new one, as when somebody deletes it.
+    /// Replaces the pod of a role by a new pod, as if a user had deleted it.
     pub(crate) fn replace_pod(&mut self, slot: usize, role: Role) {
         self.names += 1;
         let (now, number) = (self.now, self.names);

@@ -1,9 +1,8 @@
-//! Virtual nodes whose energy is known, measured through the meter's text, the checks of an attempt,
-//! the ledger and the verdict.
+//! Measures virtual nodes of known energy through the meter's text, the checks of an attempt, the ledger and the
+//! verdict.
 //!
-//! A case is a run of one candidate over five blocks. What the meter can do is stratified; the rest
-//! (the node's power, its noise, pods, errors, clocks) is drawn. In three of ten cases one attempt is
-//! disturbed in a way that must make it void.
+//! A case is a run of one candidate over five blocks. Cases are stratified by the kind of meter. The node's power, its
+//! noise, pods, errors and clocks are drawn at random. In three of ten cases, a disturbance must make one attempt void.
 
 mod attempt;
 mod draw;
@@ -22,55 +21,55 @@ pub(crate) use attempt::{clean_reading, fortio_json};
 use draw::{Case, Fault, STRATA};
 pub use report::Summary;
 
-/// Section of the random numbers.
+/// Section of the random numbers ([`Random::new`]).
 const SECTION: u64 = 1;
-/// Blocks of each case: the least that is reported.
+/// Blocks of each case: the minimum for a reported figure.
 const BLOCKS: i32 = 5;
 
-/// What was found in one case.
+/// The results of one case.
 #[derive(Clone, Debug)]
 struct Found {
     stratum: usize,
-    /// Whether the meter is good enough for an error of 1 %.
+    /// Whether the meter's accuracy allows an error of at most 1 %.
     allows_one_percent: bool,
     attempts: Vec<AttemptError>,
     /// Reasons of void attempts.
     voids: Vec<String>,
-    /// Attempts that had to be void, and came out measured or void for another reason; and measured
-    /// ones without a figure.
+    /// Attempts that should be void but were measured or void for another reason, and measured attempts without a
+    /// figure.
     missed: Vec<String>,
     run: Option<RunError>,
     verdict: Verdict,
 }
 
-/// Errors of one measured attempt, as shares of what is true.
+/// Errors of one measured attempt, relative to the true value.
 #[derive(Clone, Copy, Debug)]
 struct AttemptError {
     gross: f64,
     net: Option<f64>,
-    /// U: twice the standard uncertainty that the attempt's record states.
+    /// U: twice the relative standard uncertainty that the attempt's record states.
     stated: f64,
-    /// Share of U² that is the meter's accuracy.
+    /// Share of U² that the meter's accuracy contributes.
     meter_share: f64,
 }
 
 /// Errors of a candidate's figure.
 #[derive(Clone, Copy, Debug)]
 struct RunError {
-    /// Against the trials' own energy, as a share.
+    /// Error against the trials' own true energy, as a share.
     of_trials: f64,
-    /// Whether the status' interval holds the trials' own energy per request.
+    /// Whether the interval in the status contains the trials' own true energy per request.
     holds_trials: bool,
-    /// Whether it holds the candidate's, of which the trials are a sample.
+    /// Whether the interval contains the candidate's true energy. The trials are a sample of it.
     holds_candidate: bool,
-    /// Half of the interval, as a share.
+    /// Half of the interval's width, as a share of the figure.
     stated: f64,
-    /// Whether the interval has the meter's accuracy in it: only then is it meant to hold what is true,
-    /// else what this meter would show.
+    /// Whether the interval includes the meter's accuracy. Only then should it contain the true value. Otherwise it
+    /// should contain the value that this meter would show.
     covers_meter: bool,
 }
 
-/// Measures `cases` nodes.
+/// Measures `cases` virtual nodes.
 pub fn measure(seed: u64, cases: u64) -> Result<Summary, Error> {
     let experiment = Experiment::new(&json!({
         "candidates": [{"name": "one", "image": "example.org/one:1"}],
@@ -85,7 +84,7 @@ fn case(experiment: &Experiment, seed: u64, index: u64) -> Result<Found, Error> 
     let mut random = Random::new(seed, SECTION, index);
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "below the number of the strata"
+        reason = "below the number of strata"
     )]
     let stratum = (index % STRATA.len() as u64) as usize;
     let case = Case::draw(stratum, &mut random);
@@ -117,7 +116,7 @@ fn case(experiment: &Experiment, seed: u64, index: u64) -> Result<Found, Error> 
         .filter(|(entry, _)| outcome_of(entry) == Some(Outcome::Measured))
         .map(|(_, (_, truth))| *truth)
         .collect();
-    // What the user sees, not only what was judged.
+    // From the status, because the user sees the status and not the judgement.
     let status = experiment.status(ended.entries);
     let figure = status
         .results
@@ -149,7 +148,7 @@ impl Found {
 }
 
 impl Trial {
-    /// `None` without gross joules per request.
+    /// `None` if the attempt has no gross joules per request.
     fn error(&self) -> Option<AttemptError> {
         let energy = self.status.energy.as_ref()?;
         let share = |found: f64, truth: f64| found / truth - 1.0;
@@ -168,7 +167,7 @@ impl Trial {
 
 fn run_error(figure: Figure, trials: &[f64], candidate: f64) -> RunError {
     let mean = (trials.iter().map(|y| y.ln()).sum::<f64>() / trials.len() as f64).exp();
-    // What decides a budget.
+    // The operator compares these bounds with a budget.
     let (lower, upper) = figure.bounds();
     let holds = |truth: f64| lower <= truth && truth <= upper;
     RunError {

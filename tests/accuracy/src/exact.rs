@@ -1,17 +1,16 @@
-//! The exact power of the paired t-test, to compare simulated runs with.
+//! The exact power of the paired t-test, for comparison with simulated runs.
 
 use frugality_measure::statistics::t_quantile;
 use statrs::function::{erf::erfc, gamma::ln_gamma};
 
-/// Probability that the better of two candidates is told as the winner, where one takes `ratio` times
-/// the other's joules, over `blocks` blocks, with a coefficient of variation of `trial_cv` from trial
-/// to trial and a two-sided interval of `confidence`.
+/// The probability that the better of two candidates wins. One candidate takes `ratio` times the other's joules. The
+/// run has `blocks` blocks, a coefficient of variation of `trial_cv` from trial to trial, and a two-sided confidence
+/// interval of `confidence`. `None` with fewer than 2 blocks.
 ///
-/// Trials are log-normal with a standard deviation of `trial_cv` in their logarithms (which for 3 %
-/// is their coefficient of variation but for 0.05 % of it), so the differences of logarithms are
-/// normal with `trial_cv` · √2, and the power is P(T > t), T noncentral t with blocks − 1 degrees of
-/// freedom and the parameter δ = |ln ratio| · √blocks / (`trial_cv` · √2).
-/// `None` with fewer than 2 blocks.
+/// Trials are log-normal with a standard deviation of `trial_cv` in their logarithms. For 3 %, this differs from the
+/// coefficient of variation by 0.05 % of it. So the differences of logarithms are normal with the standard deviation
+/// `trial_cv` · √2. The power is P(T > t). T is noncentral t with blocks − 1 degrees of freedom and the parameter
+/// δ = |ln ratio| · √blocks / (`trial_cv` · √2).
 #[must_use]
 pub fn power(ratio: f64, trial_cv: f64, blocks: usize, confidence: f64) -> Option<f64> {
     let degrees_of_freedom = blocks.checked_sub(1).filter(|n| *n > 0)? as f64;
@@ -20,9 +19,9 @@ pub fn power(ratio: f64, trial_cv: f64, blocks: usize, confidence: f64) -> Optio
     Some(noncentral_t_above(critical, degrees_of_freedom, shift))
 }
 
-/// P(T > `bound`) for T = (Z + `shift`) / S, S² a χ² over its degrees of freedom ν:
+/// P(T > `bound`) for T = (Z + `shift`) / S, with S² = χ² / ν and ν degrees of freedom:
 /// ∫ Φ(shift − bound·s) g(s) ds, g(s) = 2 (ν/2)^(ν/2) / Γ(ν/2) · s^(ν−1) · e^(−νs²/2), by Simpson's
-/// rule. S exceeds 8 with a probability far below 10⁻¹⁰.
+/// rule up to s = 8. S exceeds 8 with a probability far below 10⁻¹⁰.
 fn noncentral_t_above(bound: f64, degrees_of_freedom: f64, shift: f64) -> f64 {
     const STEPS: u32 = 4000;
     const END: f64 = 8.0;
@@ -63,7 +62,7 @@ mod tests {
 
     #[test]
     fn power_of_the_usual_run() {
-        // 10 blocks, 3 % from trial to trial.
+        // 10 blocks with 3 % from trial to trial.
         for (ratio, expected) in [(1.05, 0.898), (0.95, 0.924)] {
             let power = power(ratio, 0.03, 10, 0.95).unwrap();
             assert!((power - expected).abs() < 0.0005, "{ratio}: {power}");

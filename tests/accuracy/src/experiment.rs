@@ -1,5 +1,5 @@
-//! A run carried out by the operator's own plan: its order of blocks, its repetition of void ones, its
-//! verdict. Only the attempts themselves are the caller's.
+//! Carries out a run with the operator's own plan: its order of blocks, its repetition of void blocks, its verdict.
+//! The caller supplies only the attempts.
 
 use frugality_operator::{
     api::{
@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 
 use crate::Error;
 
-/// The time at which every virtual benchmark was created, in Unix seconds.
+/// The creation time of every virtual benchmark, in Unix seconds.
 pub const T0: f64 = 1_795_236_900.0;
-/// Node that is measured.
+/// Name of the measured node.
 pub const MEASURED_NODE: &str = "pi-1";
-/// More than the virtual nodes can draw, in watts.
+/// An upper bound of the virtual nodes' power, in watts.
 pub const MAX_NODE_WATTS: f64 = 30.0;
 
-/// A benchmark that can be carried out again and again.
+/// A benchmark that can be run many times.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     benchmark: FrugalityBenchmark,
@@ -33,17 +33,17 @@ pub struct Experiment {
     run: String,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// The judgement.
+    /// The operator's judgement.
     pub judgement: Judgement,
-    /// The ledger.
+    /// The ledger, earlier runs included.
     pub entries: Vec<FrugalityTrial>,
 }
 
 impl Experiment {
-    /// A benchmark of this spec.
+    /// A benchmark with this spec. An error if the operator cannot read the spec.
     pub fn new(spec: &Value) -> Result<Self, Error> {
         let benchmark: FrugalityBenchmark = serde_json::from_value(json!({
             "apiVersion": "frugality.dev/v1alpha1",
@@ -61,14 +61,13 @@ impl Experiment {
         })
     }
 
-    /// The spec in numbers.
+    /// The settings that the operator derives from the spec.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Carries the benchmark out, its blocks in the order that `seed` gives, until the operator has
-    /// a judgement.
+    /// Runs the benchmark until the operator has a judgement. `seed` sets the order in the blocks.
     pub fn carry_out(
         &self,
         seed: u64,
@@ -77,7 +76,7 @@ impl Experiment {
         self.carry_out_after(&[], seed, attempt)
     }
 
-    /// The same again, after the runs of the same measurement whose entries these are.
+    /// Runs the benchmark after earlier runs of the same measurement. `earlier` is the ledger of these runs.
     pub fn carry_out_after(
         &self,
         earlier: &[FrugalityTrial],
@@ -109,7 +108,7 @@ impl Experiment {
         }
     }
 
-    /// An entry of the ledger as the operator opens it.
+    /// The entry of the ledger that the operator creates at the start of an attempt.
     #[must_use]
     pub fn entry(&self, start: &Start) -> FrugalityTrial {
         let name = names::trial_name(
@@ -139,7 +138,7 @@ impl Experiment {
         entry
     }
 
-    /// The status that the operator gives a benchmark with this ledger.
+    /// The status that the operator writes for a benchmark with this ledger.
     #[must_use]
     pub fn status(&self, entries: Vec<FrugalityTrial>) -> FrugalityBenchmarkStatus {
         let observed = Observed {
@@ -159,7 +158,7 @@ impl Experiment {
     }
 }
 
-/// The record of an attempt that ended so.
+/// The record of an ended attempt with this outcome, reason code and message.
 #[must_use]
 pub fn record(outcome: Outcome, reason: &str, message: String) -> FrugalityTrialStatus {
     FrugalityTrialStatus {

@@ -1,12 +1,12 @@
-//! Damaged input for the parsers of foreign text: the meters' exposition, Fortio's JSON, and the
+//! Sends damaged input to the parsers of foreign text: the meters' exposition, Fortio's JSON, k6's output, and the
 //! injector's report.
 //!
-//! Nothing may panic, and whatever is accepted has finite numbers only, all the way to the status. The
-//! inputs are made from a corpus of real ones, with damage that knows numbers, labels and lines; from
-//! a seed, so that every one can be made again.
+//! No code may panic. All values that a parser accepts must have only finite numbers, up to the status. The inputs are
+//! real texts from a corpus with damaged numbers, labels and lines. The same seed makes the same inputs.
 
 mod chain;
 mod corpus;
+mod expect;
 mod finite;
 mod mutate;
 mod targets;
@@ -20,29 +20,29 @@ use crate::{Error, parallel, random::Random};
 pub use corpus::{Corpus, quiet_panics};
 pub use targets::{Parser, Target};
 
-/// Section of the random numbers; one for each parser.
+/// First section of the random numbers. Each parser has its own section.
 const SECTION: u64 = 1000;
-/// Inputs of a random stream: enough that making a stream costs nothing, few enough for all threads.
+/// Inputs per random stream: enough to make the cost of a stream negligible, few enough to keep all threads busy.
 const BATCH: u64 = 1000;
 
-/// What came of one parser's inputs.
+/// The results of one parser's inputs.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Inputs.
+    /// The number of inputs.
     pub inputs: u64,
-    /// How many came to which end.
+    /// The number of inputs per end.
     pub ends: BTreeMap<String, u64>,
-    /// Inputs that must not end so, at most one of each kind: what is wrong, and the input.
+    /// Failures, at most one of each kind: the problem, and the input.
     pub failures: BTreeMap<String, Vec<u8>>,
-    /// For each end that no input of the corpus came to, the shortest input that did.
+    /// For each end that no input of the corpus reached, the shortest input that reached it.
     pub news: BTreeMap<String, Vec<u8>>,
 }
 
-/// Tries `inputs` inputs (in whole thousands) on a parser.
+/// Sends `inputs` inputs (in whole thousands) to a parser.
 pub fn run(parser: Parser, corpus: &Corpus, seed: u64, inputs: u64) -> Result<Summary, Error> {
     let target = Target::new(parser)?;
     let section = SECTION + parser as u64;
-    // The corpus as it is comes first: its ends are known, and none of them may be a failure either.
+    // The undamaged corpus comes first. Its ends are not new, and none of them may be a failure.
     let mut undamaged = Summary::default();
     let mut known = BTreeSet::new();
     for input in corpus.inputs() {
@@ -76,7 +76,7 @@ pub fn run(parser: Parser, corpus: &Corpus, seed: u64, inputs: u64) -> Result<Su
     Ok(batches.into_iter().fold(undamaged, Summary::and))
 }
 
-/// How an input ends, or what must not be.
+/// The end of an input, or its failure as an error.
 fn attempt(target: &Target, input: &[u8], random: &mut Random) -> Result<String, String> {
     catch_unwind(AssertUnwindSafe(|| target.attempt(input, random))).unwrap_or_else(|panic| {
         let text = panic

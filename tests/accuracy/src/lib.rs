@@ -1,15 +1,14 @@
-//! How far the figures can be trusted, shown on data whose truth is known.
+//! Checks how far the figures can be trusted, with data of known true values.
 //!
-//! Nothing here measures anything: nodes, meters and trials are drawn from a seed, and go through
-//! the same code that a real run goes through, from the meter's text to the verdict. The same seed
-//! gives the same numbers, whatever the number of threads.
+//! This crate measures no hardware. It draws nodes, meters and trials at random from a seed. They go through the code
+//! of a real run, from the meter's text to the verdict. The same seed gives the same numbers for any number of threads.
 //!
-//! - [`energy`]: virtual nodes of known energy, by what their meters can do;
-//! - [`trials`]: false winners, power and coverage over runs whose true ratio is known;
-//! - [`fuzz`]: what the parsers of foreign text make of damaged input.
+//! - [`energy`]: virtual nodes of known energy, by kind of meter;
+//! - [`trials`]: false winners, power and coverage over runs with a known true ratio;
+//! - [`fuzz`]: results of the parsers of foreign text for damaged input.
 //!
-//! What these share: [`experiment`] carries out a run by the operator's own plan, [`node`] is a node
-//! with its meter, [`exact`] the theory to compare with.
+//! Shared modules: [`experiment`] carries out a run with the operator's own plan, [`node`] is a node
+//! with its meter, [`exact`] computes the theoretical values for comparison.
 
 pub mod energy;
 pub mod exact;
@@ -21,33 +20,33 @@ pub mod random;
 pub mod table;
 pub mod trials;
 
-/// Why a section could not be carried out. None of these is a finding about the product.
+/// The reason why a section failed to run. These errors are defects of this crate, not findings about the product.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The benchmark that the section is about cannot be read.
+    /// The section's benchmark is not valid JSON of its type.
     #[error("the section's benchmark: {0}")]
     Benchmark(#[from] serde_json::Error),
-    /// The same, found by the operator.
+    /// The operator rejects the settings of the section's benchmark.
     #[error("the section's benchmark: {0}")]
     Settings(#[from] frugality_operator::plan::settings::SettingsError),
-    /// The virtual injector's report is not one.
+    /// The product cannot parse the virtual injector's report.
     #[error("the virtual injector's report: {0}")]
     Report(#[from] frugality_measure::report::ReportError),
-    /// The virtual Fortio's result is not one.
+    /// The product cannot parse the virtual Fortio's result.
     #[error("the virtual Fortio's result: {0}")]
     Fortio(#[from] frugality_measure::fortio::FortioError),
-    /// The virtual meter's text is not one.
+    /// The product cannot parse the virtual meter's text.
     #[error("the virtual meter's text: {0}")]
     Reading(#[from] frugality_measure::reading::ReadingError),
-    /// A run without a judgement, an undisturbed attempt that is void, and their like.
+    /// An unexpected result, for example a run without a judgement or an undisturbed attempt that is void.
     #[error("{0}")]
     Unexpected(String),
     /// The corpus cannot be read or written.
     #[error("{path}: {source}")]
     Corpus {
-        /// File or folder.
+        /// The file or folder.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

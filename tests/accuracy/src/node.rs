@@ -1,5 +1,4 @@
-//! A virtual node: its power over an attempt is known at every moment, and what its meter shows of it
-//! is text, as a real one's.
+//! A virtual node. Its power is known at every moment of an attempt. Its meter shows text, like a real meter.
 
 use std::fmt::Write as _;
 
@@ -9,15 +8,15 @@ use crate::{experiment::MEASURED_NODE, random::Random};
 
 /// Power is constant over steps of this length, in seconds.
 const STEP_SECONDS: f64 = 0.05;
-/// CPU time for each joule of load, in seconds.
+/// CPU time per joule of load, in seconds.
 const CPU_SECONDS_PER_JOULE: f64 = 0.2;
-/// What the idle node's own work takes of its CPUs.
+/// CPU time per second that the idle node itself uses.
 const IDLE_CPU_SHARE: f64 = 0.02;
 
-/// When an attempt does what, in seconds of the meter's clock.
+/// The phases of an attempt, in Unix seconds of the meter's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeline {
-    /// The first moment.
+    /// The start of the attempt.
     pub start: f64,
     /// The idle baseline before the load.
     pub idle_before: Window,
@@ -25,14 +24,14 @@ pub struct Timeline {
     pub warm_up: Window,
     /// The measured window.
     pub measured: Window,
-    /// The load after it.
+    /// The load after the measured window.
     pub tail: Window,
-    /// The last moment.
+    /// The end of the attempt.
     pub end: f64,
 }
 
 impl Timeline {
-    /// An attempt that begins at `start`.
+    /// The phases of an attempt that begins at `start`.
     #[must_use]
     pub fn new(start: f64, window_seconds: f64, idle_seconds: f64, gap_seconds: f64) -> Self {
         let window = |start_unix_seconds: f64, seconds: f64| Window {
@@ -61,16 +60,16 @@ impl Timeline {
     }
 }
 
-/// How much power, and how steadily.
+/// The node's power and its noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Power {
-    /// Without load, in watts.
+    /// Idle power, in watts.
     pub idle_watts: f64,
-    /// What the load adds, in watts.
+    /// Mean power that the load adds, in watts.
     pub load_watts: f64,
-    /// Standard deviation of the load's power, as a share of it.
+    /// Relative standard deviation of the load's power.
     pub load_noise: f64,
-    /// For how long a deviation lasts, in seconds.
+    /// Correlation time of the load's deviations, in seconds.
     pub noise_seconds: f64,
 }
 
@@ -78,12 +77,12 @@ pub struct Power {
 #[derive(Clone, Debug)]
 pub struct Node {
     start: f64,
-    /// Joules of idling and of load at the end of each step.
+    /// Joules of idle power and of load, from the start to the end of each step.
     sums: Vec<(f64, f64)>,
 }
 
 impl Node {
-    /// Draws the node's power: idle power steady but for a hundredth of noise, the load's as told.
+    /// Draws the node's power at random. Idle power has a noise of 1 %. `power` sets the load's noise.
     #[must_use]
     pub fn new(timeline: &Timeline, power: Power, random: &mut Random) -> Self {
         let remembered = (-STEP_SECONDS / power.noise_seconds).exp();
@@ -107,12 +106,12 @@ impl Node {
         }
     }
 
-    /// Joules of idling and of load since the attempt's beginning.
+    /// Joules of idle power and of load since the start of the attempt.
     #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a number of steps, at least 0"
+        reason = "a number of steps that is at least 0"
     )]
     pub fn joules_until(&self, at: f64) -> (f64, f64) {
         let steps = ((at - self.start) / STEP_SECONDS).max(0.0);
@@ -141,54 +140,54 @@ impl Node {
 }
 
 fn loaded_seconds(timeline: &Timeline, from: f64) -> f64 {
-    // A gap of some hundredths of a second between two loads lies within a step or two.
+    // Parts of a step, because the gap between two loads (some hundredths of a second) is about one step long.
     const PARTS: u32 = 10;
     let part = STEP_SECONDS / f64::from(PARTS);
     let loaded = (0..PARTS).filter(|n| timeline.is_loaded(from + (f64::from(*n) + 0.5) * part));
     loaded.count() as f64 * part
 }
 
-/// What a meter is.
+/// The kind of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The node meter: it tells its time, its interval and its greatest power.
+    /// The node meter. It reports the times of its readings, its interval and the node's maximum power.
     NodeMeter,
-    /// A meter of the node meter's form that does not tell when its counters were true.
+    /// A meter with the node meter's format, but without the times of its readings and its interval.
     Untimed,
-    /// Stock Kepler: it looks when it is asked, unless it has looked within the last half second.
+    /// Unmodified Kepler. A scrape makes it read its counters, unless its last reading is at most half a second old.
     Kepler,
 }
 
-/// A meter with all its faults.
+/// A meter with its errors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meter {
-    /// What it is.
+    /// The kind of the meter.
     pub kind: Kind,
-    /// Time between two of its observations, in seconds.
+    /// Time between two of its readings, in seconds.
     pub interval_seconds: f64,
-    /// What it shows for each joule, in joules.
+    /// Joules that it shows per true joule.
     pub gain: f64,
-    /// The standard uncertainty that it states of its energy, as a share of it, if it states one.
+    /// The relative standard uncertainty that it states for its energy, if it states one.
     pub relative_uncertainty: Option<f64>,
     /// Step of its counter, in joules.
     pub resolution_joules: f64,
-    /// What its counter showed when the attempt began, in joules.
+    /// Value of its counter at the start of the attempt, in joules.
     pub begun_joules: f64,
 }
 
-/// Pods on the node.
+/// The pods on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pods {
-    /// UIDs of the candidate's, with the share of the load's energy of each.
+    /// UIDs of the candidate's pods, each with its share of the load's energy.
     pub candidate: Vec<(String, f64)>,
-    /// The same of the database's.
+    /// UIDs of the database's pods, each with its share of the load's energy.
     pub database: Vec<(String, f64)>,
-    /// Others, which share what is left of a twentieth.
+    /// The number of other pods. Together they have a twentieth of the load's energy.
     pub neighbours: usize,
 }
 
 impl Pods {
-    /// This many pods of each sort.
+    /// Pods in these numbers. Together the candidate's have 60 % and the database's 30 % of the load's energy.
     #[must_use]
     pub fn new(candidate: usize, database: usize, neighbours: usize) -> Self {
         let uids = |role: &str, number: usize, share: f64| {
@@ -211,26 +210,26 @@ impl Pods {
     }
 }
 
-/// What a meter shows at a scrape.
+/// The state of a meter at a scrape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
-    /// When the counters are true.
+    /// Time of the reading, in Unix seconds.
     pub observed_at: f64,
-    /// When the meter began to count.
+    /// Start time of the meter, in Unix seconds.
     pub meter_start: f64,
-    /// What is added to the node's counter, in joules.
+    /// Joules that a fault adds to the node's counter.
     pub extra_joules: f64,
     /// The meter's version.
     pub version: &'static str,
-    /// Where its power comes from.
+    /// Provenance: the source of the node's power.
     pub provenance: &'static str,
-    /// Whether the candidate's pods are those that came after the first ones.
+    /// Whether other pods have replaced the candidate's first pods.
     pub replaced_pods: bool,
 }
 
 impl Meter {
-    /// When the counters were observed that a scrape at `at` shows, where the scrape before showed
-    /// those of `before`.
+    /// The time of the reading that a scrape at `at` shows. `before` is the time of the reading that the previous scrape
+    /// showed.
     #[must_use]
     pub fn observed_at(&self, at: f64, before: f64) -> f64 {
         const KEPLER_STALENESS_SECONDS: f64 = 0.5;
@@ -261,7 +260,7 @@ impl Meter {
         let (idle, load) = (idle + self.begun_joules, load + self.begun_joules / 2.0);
         let path = match self.kind {
             Kind::Kepler => {
-                // Writing to a String can't fail.
+                // Writing to a String cannot fail.
                 let _ = writeln!(
                     page.text,
                     "kepler_build_info{{version=\"{}\"}} 1",
@@ -296,7 +295,7 @@ impl Meter {
             } else {
                 uid
             };
-            // A pod counts since it began: nothing of what the node did before the attempt.
+            // A pod's counter starts with the pod, so it excludes the energy before the attempt.
             let joules = share * (load - self.begun_joules / 2.0);
             let seconds = (self.kind != Kind::Kepler).then(|| cpu_seconds(joules));
             page.pod(&uid, joules * self.gain, seconds);
@@ -333,7 +332,7 @@ impl Meter {
     }
 }
 
-/// A text under way. Writing to a String can't fail.
+/// An unfinished text. Writing to a String cannot fail.
 struct Page {
     text: String,
     zone: &'static str,

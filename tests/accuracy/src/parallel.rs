@@ -1,8 +1,8 @@
-//! Many independent cases on all processors.
+//! Computes many independent cases on all processors.
 
 use std::{panic::resume_unwind, thread};
 
-/// What `work` makes of each number below `count`, in order, whatever the number of threads.
+/// The results of `work` for each number below `count`, in order. They do not depend on the number of threads.
 pub fn map<R: Send>(count: u64, work: impl Fn(u64) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, |n| n.get() as u64);
     thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! Random numbers that depend on nothing but a seed.
+//! Random numbers that depend only on a seed.
 //!
-//! The generator is ChaCha with 8 rounds, whose output is specified; the sampling from it is written
-//! out here, so that a seed gives the same numbers whatever later versions of the rand crates do.
+//! The generator is ChaCha with 8 rounds, which has a specified output. This module implements the sampling itself, so
+//! a seed gives the same numbers with all later versions of the rand crates.
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -12,12 +12,12 @@ use rand_chacha::{
 #[derive(Clone, Debug)]
 pub struct Random {
     generator: ChaCha8Rng,
-    /// Normal numbers come in pairs.
+    /// The second number of the last pair of normal numbers.
     spare_normal: Option<f64>,
 }
 
 impl Random {
-    /// The stream of one case: `section` and `index` say which.
+    /// The stream of one case. `section` is the part of the crate, `index` the case in it.
     #[must_use]
     pub fn new(seed: u64, section: u64, index: u64) -> Self {
         let mut key = [0_u8; 32];
@@ -31,22 +31,22 @@ impl Random {
         }
     }
 
-    /// Any 64 bits.
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.generator.next_u64()
     }
 
-    /// At least 0 and below 1, each equally likely.
+    /// A uniform number of at least 0 and below 1.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// At least `low` and below `high`.
+    /// A uniform number of at least `low` and below `high`.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// Below `bound`; 0 where that is 0. Its bias, `bound` / 2^64, shows in no sample drawn here.
+    /// A uniform integer below `bound`, or 0 if `bound` is 0. Its bias, `bound` / 2^64, is negligible here.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the high half of a product with a usize fits usize"
@@ -55,17 +55,17 @@ impl Random {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
-    /// True in this share of the draws.
+    /// True with the probability `share`.
     pub fn chance(&mut self, share: f64) -> bool {
         self.uniform() < share
     }
 
-    /// One of these.
+    /// One of the items, each equally likely.
     pub fn of<T: Copy, const N: usize>(&mut self, items: [T; N]) -> T {
         items[self.below(N)]
     }
 
-    /// Normal, with mean 0 and standard deviation 1: G. E. P. Box and M. E. Muller, Annals of
+    /// A normal number with mean 0 and standard deviation 1: G. E. P. Box and M. E. Muller, Annals of
     /// Mathematical Statistics 29 (1958) 610.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare_normal.take() {
@@ -77,7 +77,7 @@ impl Random {
         radius * cosine
     }
 
-    /// Student's t with 3 degrees of freedom, over its standard deviation of √3.
+    /// Student's t with 3 degrees of freedom, divided by its standard deviation of √3.
     pub fn heavy_tailed(&mut self) -> f64 {
         let z = self.normal();
         let chi_squared: f64 = (0..3).map(|_| self.normal().powi(2)).sum();

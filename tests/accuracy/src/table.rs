@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-/// A table; every column is as wide as its widest cell, numbers to the right.
+/// A table. Every column is as wide as its widest cell. Numbers are aligned to the right.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these heads.
+    /// An empty table with these column heads.
     #[must_use]
     pub fn new<const N: usize>(heads: [&str; N]) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl Table {
         self.rows.push(cells.to_vec());
     }
 
-    /// The table as lines, two blanks in front of each.
+    /// The table as lines, each indented by two blanks.
     #[must_use]
     pub fn text(&self) -> String {
         let columns = self.rows.first().map_or(0, Vec::len);
@@ -35,7 +35,7 @@ impl Table {
         for row in &self.rows {
             let mut line = String::from(" ");
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                // Writing to a String can't fail.
+                // Writing to a String cannot fail.
                 let _ = if column > 0 && is_number(cell, self.rows.get(1), column) {
                     write!(line, " {cell:>width$} ")
                 } else {
@@ -49,7 +49,7 @@ impl Table {
     }
 }
 
-/// Heads stand as the cells below them do.
+/// Whether a cell is aligned as a number. A head is aligned like the first cell below it.
 fn is_number(cell: &str, first_row: Option<&Vec<String>>, column: usize) -> bool {
     let numeric = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit()) || cell == "–";
     numeric(cell)
@@ -58,7 +58,7 @@ fn is_number(cell: &str, first_row: Option<&Vec<String>>, column: usize) -> bool
             .is_some_and(|below| numeric(below))
 }
 
-/// A share in percent with two digits behind the point.
+/// A share in percent with two decimals.
 #[must_use]
 pub fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)

@@ -1,6 +1,5 @@
-//! Runs of two candidates whose true ratio is known, through the ledger, the order of blocks, void
-//! attempts and the judgement: how often there is a winner where none should be, how often the right
-//! one is found, and how often the intervals hold the truth.
+//! Sends runs of two candidates with a known true ratio through the ledger, the order of blocks, void attempts and the
+//! judgement. Counts false winners, right winners, and intervals that contain the true value.
 
 use frugality_measure::statistics::multiplicity::share_of_try;
 use frugality_operator::{
@@ -19,33 +18,33 @@ use crate::{
     table::{Table, percent},
 };
 
-/// Standard deviation of a trial's logarithm: 3 % from trial to trial.
+/// Standard deviation of the logarithm of a trial's energy: 3 % from trial to trial.
 pub const TRIAL_CV: f64 = 0.03;
 /// Blocks of each run.
 pub const BLOCKS: usize = 10;
-/// Numbers of blocks after which a run of several looks is judged.
+/// Numbers of blocks after which the operator judges a run with several looks.
 pub const LOOKS: [usize; 3] = [10, 15, 20];
 /// True gross energy of the second candidate, in joules per request.
 const TRUE_JOULES: f64 = 0.01;
 /// Share of attempts that a cause outside the candidate makes void.
 const VOID_SHARE: f64 = 0.02;
 
-/// How far the share of false winners may be from what a try may spend.
+/// Tolerance of the share of false winners around the error that a try may spend.
 const FALSE_WINNERS_MARGIN: f64 = 0.006;
-/// Interval of the share of a candidate's intervals that hold the truth. Above 95 %, because independent trials look
-/// correlated in one run of ten and their interval is then wider, and because the parts of trials and meter add as
-/// squares, each with its own coverage factor.
+/// Limits of the share of a candidate's intervals that contain the true value. The upper limit is above 95 % for two
+/// reasons. Independent trials look correlated in one run of ten, and the interval is then wider. The parts of trials
+/// and meter add as squares, each with its own coverage factor.
 pub const COVERAGE: (f64, f64) = (0.94, 0.97);
-/// The least share where trials are correlated: they are not always found to be.
+/// The minimum share for correlated trials: below 95 %, because the correlation is not always detected.
 pub const COVERAGE_OF_CORRELATED: f64 = 0.915;
-/// How far the share of ratios' intervals that hold the truth may be from their confidence.
+/// Tolerance of the share of ratios' intervals that contain the true ratio, around their confidence.
 const RATIO_MARGIN: f64 = 0.01;
-/// Tries of a user who re-runs until there is a winner.
+/// Tries of a user who runs again until there is a winner.
 pub const TRIES: usize = 3;
-/// The least share of runs in which void attempts that depend on the outcome are noted.
+/// The minimum share of runs whose status notes void attempts that depend on the outcome.
 pub const NOTED: f64 = 0.94;
 
-/// Error that a first try may spend on its claims.
+/// The error that a first try may spend on its claims.
 fn first_error() -> f64 {
     ERROR * share_of_try(1)
 }
@@ -53,20 +52,20 @@ fn first_error() -> f64 {
 fn around(exact: f64, margin: f64) -> (f64, f64) {
     (exact - margin, exact + margin)
 }
-/// How far the power may be from the exact value.
+/// Tolerance of the power around the exact value.
 pub const POWER_MARGIN: f64 = 0.01;
 
-/// How trials deviate from a candidate's true energy, in logarithms. Every one has [`TRIAL_CV`] from
-/// trial to trial but for what is said.
+/// The deviations of trials from a candidate's true energy, in logarithms. Each kind has [`TRIAL_CV`] from trial to
+/// trial, and the deviation of its variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Noise {
-    /// Independent and normal: what the intervals assume.
+    /// Independent and normal: the assumption of the intervals.
     Independent,
-    /// What came before remains in part: AR(1) with this coefficient, over the run's trials in time.
+    /// AR(1) with this coefficient, over the run's trials in time.
     Remembered(f64),
-    /// A steady change over the run, in all by this much.
+    /// A steady change over the run. The value is the total change.
     Drift(f64),
-    /// This share of trials takes more energy by this factor.
+    /// This share of trials takes this factor more energy.
     Outliers(f64, f64),
     /// Student's t with 3 degrees of freedom.
     HeavyTails,
@@ -83,7 +82,7 @@ pub const NOISES: [(&str, Noise); 7] = [
     ("heavy tails: t, 3 df", Noise::HeavyTails),
 ];
 
-/// Trials in time.
+/// Draws the deviations of a run's trials in time order.
 struct Deviations<'a> {
     noise: Noise,
     random: &'a mut Random,
@@ -122,7 +121,7 @@ impl<'a> Deviations<'a> {
                 } else {
                     0.0
                 };
-                // About its mean, so that a candidate's truth is the same for every kind of noise.
+                // Minus its mean, because a candidate's true energy must be the same for every kind of noise.
                 more - share * factor.ln() + TRIAL_CV * self.random.normal()
             }
             Noise::HeavyTails => TRIAL_CV * self.random.heavy_tailed(),
@@ -130,24 +129,24 @@ impl<'a> Deviations<'a> {
     }
 }
 
-/// Which attempts are void, beside the one in fifty that has an outside cause.
+/// The void attempts that depend on the outcome. One in fifty attempts is also void by an outside cause.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Voids {
-    /// No others.
+    /// None.
     Independent,
-    /// Those of the first candidate that take the least energy: this share of them.
+    /// This share of the first candidate's attempts: those with the least energy.
     Least(f64),
-    /// Those of both candidates.
+    /// This share of both candidates' attempts: those with the least energy.
     LeastOfBoth(f64),
 }
 
-/// What a run is made of, beside its seed.
+/// The parameters of a run, without its seed.
 #[derive(Clone, Copy, Debug)]
 struct Conditions {
     noise: Noise,
     ratio: f64,
     voids: Voids,
-    /// Standard uncertainty that the meter states, and has.
+    /// The meter's true relative standard uncertainty, which it also states.
     meter: f64,
 }
 
@@ -161,7 +160,7 @@ impl Conditions {
         }
     }
 
-    /// Whether an attempt with this deviation, in standard deviations, is void because of it.
+    /// Whether an attempt is void because of its deviation (in standard deviations).
     fn is_void(&self, is_first: bool, deviation: f64) -> bool {
         let share = match self.voids {
             Voids::Independent => return false,
@@ -177,26 +176,26 @@ fn normal_share_below(value: f64) -> f64 {
     Normal::standard().cdf(value)
 }
 
-/// What became of one run.
+/// The result of one run.
 #[derive(Clone, Copy, Debug)]
 struct Told {
-    /// First, second or none.
+    /// Index of the winner, if there is one.
     winner: Option<usize>,
-    /// Whether the ratio's interval holds the true ratio.
+    /// Whether the ratio's interval contains the true ratio.
     ratio_held: bool,
-    /// Whether the second candidate's interval holds its true energy.
+    /// Whether the second candidate's interval contains its true energy.
     candidate_held: bool,
-    /// Blocks that the judgement rests on.
+    /// Number of blocks that the judgement uses.
     blocks: i32,
-    /// The first candidate's energy over the second one's, less the true ratio, as a share of it.
+    /// Relative error of the ratio of the first candidate's energy to the second's.
     bias: f64,
-    /// Attempts that are void, of all.
+    /// Number of void attempts, and of all attempts.
     voids: (usize, usize),
-    /// Whether the status says that there are many void attempts, or unequally many.
+    /// Whether the status notes many void attempts, or different numbers of them per candidate.
     is_noted: bool,
 }
 
-/// A benchmark of two candidates, and an attempt to take every other field from.
+/// A benchmark of two candidates, and a record that supplies the fields which do not vary.
 #[derive(Clone, Debug)]
 pub struct Contest {
     experiment: Experiment,
@@ -226,8 +225,8 @@ impl Contest {
                 "request": {"path": "/"},
                 "trials": trials,
             }))?,
-            // Of what the judgement needs: the ledger's digest over Fortio's result takes longer than
-            // all the statistics.
+            // Without Fortio's result, because the judgement does not need it and its digest in the ledger takes longer
+            // than all the statistics.
             pattern: FrugalityTrialStatus {
                 fortio: None,
                 ..pattern
@@ -272,7 +271,7 @@ impl Contest {
             let (lower, upper) = figure.bounds();
             lower <= truth && truth <= upper
         };
-        // The comparison is the winner's, or that of the one with the least figure.
+        // `candidate` of a comparison is the winner, or without a winner the candidate with the lower figure.
         let (true_ratio, bias) = if comparison.candidate == NAMES[0] {
             (ratio, comparison.ratio.value / ratio - 1.0)
         } else {
@@ -307,7 +306,7 @@ impl Contest {
             energy.node_joules = joules * requests as f64;
             energy.gross_joules_per_request = Some(joules);
             energy.meter_relative_uncertainty = (meter > 0.0).then_some(meter);
-            // What the ends cost is part 1's. Here the truth is the trial's own energy.
+            // No timing error at the window's edges: part 1 covers it. Here the true value is the trial's own energy.
             energy.node_joules_relative_uncertainty = 0.0;
         }
         status
@@ -341,7 +340,7 @@ impl Contest {
     }
 }
 
-/// The ratios that are tried, in the table's order.
+/// The true ratios, in the table's order.
 const RATIOS: [f64; 3] = [1.0, 1.05, 0.95];
 
 fn ratio_number(ratio: f64) -> u64 {
@@ -351,20 +350,19 @@ fn ratio_number(ratio: f64) -> u64 {
         .unwrap_or_default() as u64
 }
 
-/// What came of runs of several looks.
+/// The results of runs with several looks.
 #[derive(Clone, Debug)]
 pub struct Looks {
     runs: u64,
-    /// By ratio, in the order of the table: share of runs with a winner (the right one, where there is
-    /// one), and the mean number of blocks that they took.
+    /// Per ratio, in the order of the table: the share of runs with a winner (for different candidates, with the right
+    /// winner), and the mean number of blocks.
     by_ratio: [(f64, f64); 3],
 }
 
-/// Section of the random numbers of runs of several looks.
+/// Section of the random numbers for runs with several looks.
 const LOOKS_NOISE: u64 = 50;
 
-/// Carries out `runs` runs of equal candidates with several looks, and an eighth of that of different
-/// ones.
+/// Carries out `runs` runs of equal candidates with several looks, and an eighth of that number per other ratio.
 pub fn measure_looks(seed: u64, runs: u64) -> Result<Looks, Error> {
     let contest = Contest::with_looks()?;
     let noise = (LOOKS_NOISE, Noise::Independent);
@@ -389,7 +387,7 @@ pub fn measure_looks(seed: u64, runs: u64) -> Result<Looks, Error> {
 }
 
 impl Looks {
-    /// What does not keep to what is promised: all looks together have the error of one.
+    /// The broken promises. The promise: all looks together have the error of one.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let false_winners = self.by_ratio[0].0;
@@ -429,31 +427,31 @@ impl Looks {
 pub struct Row {
     /// Kind of noise.
     pub name: &'static str,
-    /// Whether trials remember those before them.
+    /// Whether trials depend on earlier trials.
     pub is_correlated: bool,
-    /// Runs for each ratio.
+    /// Runs per ratio.
     pub runs: u64,
     /// Share of runs of equal candidates with a winner.
     pub false_winners: f64,
-    /// Share of runs in which the second candidate is found to be better by 5 %.
+    /// Share of runs that find the second candidate better, if the first takes 5 % more.
     pub power_more: f64,
-    /// Share of runs in which the first candidate is found to be better by 5 %.
+    /// Share of runs that find the first candidate better, if it takes 5 % less.
     pub power_less: f64,
-    /// Share of runs, over all ratios, whose interval of the ratio holds the true one.
+    /// Share of runs, over all ratios, whose interval of the ratio contains the true ratio.
     pub ratio_coverage: f64,
-    /// The same of a candidate's own figure.
+    /// Share of runs, over all ratios, whose interval of a candidate's figure contains the true energy.
     pub candidate_coverage: f64,
 }
 
 /// The table of all kinds of noise.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The first row is what the intervals assume.
+    /// The rows. The first row has the noise that the intervals assume.
     pub rows: Vec<Row>,
 }
 
-/// Carries out `runs` runs for each ratio with the noise that the intervals assume, and an eighth of
-/// that with every other.
+/// Carries out `runs` runs per ratio with the noise that the intervals assume, and an eighth of that number with every
+/// other noise.
 pub fn measure(contest: &Contest, seed: u64, runs: u64) -> Result<Summary, Error> {
     let mut rows = Vec::new();
     for (number, (name, noise)) in (0..).zip(NOISES) {
@@ -489,20 +487,20 @@ fn share<'a>(told: impl Iterator<Item = &'a Told>, counts: impl Fn(&Told) -> boo
     counted as f64 / all as f64
 }
 
-/// Room for chance: with fewer runs than a band was made for, a correct program would leave it. Four
-/// standard deviations of a share, of which a normal one exceeds three in 10⁵ times on either side.
+/// Extra tolerance for chance, because with few runs a correct program may leave the band. It is four standard
+/// deviations of a share. A normal value exceeds them on either side three in 10⁵ times.
 fn room(share: f64, runs: u64, band: f64) -> f64 {
     (4.0 * (share * (1.0 - share) / runs as f64).sqrt() - band).max(0.0)
 }
 
-/// The exact power for a ratio, under what the intervals assume.
+/// The exact power for a ratio, with the noise that the intervals assume.
 #[must_use]
 pub fn exact_power(ratio: f64) -> f64 {
     power(ratio, TRIAL_CV, BLOCKS, 1.0 - first_error()).unwrap_or(f64::NAN)
 }
 
 impl Row {
-    /// In what the row leaves the bands, in words.
+    /// The bands that the row leaves, in words.
     #[must_use]
     pub fn departures(&self) -> Vec<&'static str> {
         let mut departures = Vec::new();
@@ -545,8 +543,8 @@ impl Row {
 }
 
 impl Summary {
-    /// What does not keep to what is promised: the first row is held to all of it, those of correlated trials to the
-    /// least coverage of a candidate's interval.
+    /// The broken promises. The first row must stay in all bands. Rows of correlated trials must reach the minimum
+    /// coverage of a candidate's interval.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let Some(first) = self.rows.first() else {
@@ -613,15 +611,15 @@ impl Summary {
     }
 }
 
-/// What comes of a user who tries again until there is a winner.
+/// The results of users who run again until there is a winner.
 #[derive(Clone, Debug)]
 pub struct Again {
     runs: u64,
-    /// Share of users with a false winner after one try, two, and all of them.
+    /// Share of users with a false winner after one, two and all tries.
     false_winners: [f64; TRIES],
 }
 
-/// Sections of the random numbers of what follows.
+/// Sections of the random numbers for tries, meters and void attempts.
 const AGAIN: u64 = 900;
 const METERS_SECTION: u64 = 910;
 const VOIDS_SECTION: u64 = 920;
@@ -657,13 +655,13 @@ pub fn measure_tries(contest: &Contest, seed: u64, runs: u64) -> Result<Again, E
 }
 
 impl Again {
-    /// The exact share after so many independent tries.
+    /// The exact share after this number of independent tries.
     fn exact(tries: usize) -> f64 {
         let none: f64 = (1..=tries).map(|k| 1.0 - ERROR * share_of_try(k)).product();
         1.0 - none
     }
 
-    /// What does not keep to what is promised: all tries together have the error of one, and no less than they may.
+    /// The broken promises. The promise: all tries together have the error of one. A much lower error fails too.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         (1..=TRIES)
@@ -696,11 +694,11 @@ impl Again {
     }
 }
 
-/// Standard uncertainties of the meters whose part in a candidate's interval is tried, beside a spread of 3 % from trial
-/// to trial: less than the trials' part, about as much, and far more.
+/// Relative standard uncertainties of the meters, with a spread of 3 % from trial to trial. The meter's part of a
+/// candidate's interval is less than the trials' part, about equal to it, or far more.
 const METERS: [f64; 4] = [0.003, 0.01, 0.02, 0.1];
 
-/// How often a candidate's interval holds the truth where the meter has a part in it.
+/// The share of candidates' intervals that contain the true energy, for intervals that include the meter's accuracy.
 #[derive(Clone, Debug)]
 pub struct Meters {
     runs: u64,
@@ -722,7 +720,7 @@ pub fn measure_meters(contest: &Contest, seed: u64, runs: u64) -> Result<Meters,
 }
 
 impl Meters {
-    /// What does not keep to what is promised.
+    /// The broken promises: shares outside [`COVERAGE`].
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let (low, high) = COVERAGE;
@@ -749,7 +747,7 @@ impl Meters {
     }
 }
 
-/// Void attempts that depend on what they would have shown, with their names in the table.
+/// Void attempts by their dependence on the outcome, with their names in the table.
 const VOIDS: [(&str, Voids); 3] = [
     ("whatever they show", Voids::Independent),
     ("the least 40 % of one candidate", Voids::Least(0.4)),
@@ -767,7 +765,7 @@ struct Discard {
     noted: f64,
 }
 
-/// What void attempts that depend on the outcome do, and whether the status says so.
+/// The effect of void attempts that depend on the outcome, and the share of runs whose status notes them.
 #[derive(Clone, Debug)]
 pub struct Discarded {
     runs: u64,
@@ -799,7 +797,7 @@ pub fn measure_voids(contest: &Contest, seed: u64, runs: u64) -> Result<Discarde
 }
 
 impl Discarded {
-    /// What does not keep to what is promised: who is misled is told.
+    /// The broken promises. The promise: the status notes void attempts that depend on the outcome.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let least = NOTED - room(NOTED, self.runs, 0.0);

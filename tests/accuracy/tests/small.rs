@@ -1,5 +1,5 @@
-//! What `make accuracy` and `make fuzz` show, in a form that takes seconds: with fewer cases, bands
-//! are wider by what chance needs.
+//! `make accuracy` and `make fuzz` with fewer cases, in seconds. The tolerances are wider, because chance has more
+//! effect with fewer cases.
 
 use frugality_accuracy::{
     energy,
@@ -18,7 +18,7 @@ fn joules_of_known_nodes_are_right_or_void() {
         "\n{}",
         summary.text()
     );
-    // Most runs do get a figure: a meter that is void all the time would be right too.
+    // Most runs must have a figure, because a product that voids every attempt has no wrong figure either.
     assert!(summary.runs() > 75, "\n{}", summary.text());
 }
 
@@ -68,7 +68,7 @@ fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
         let corpus = Corpus::read(parser).unwrap();
         fuzz::quiet_panics();
         let summary = fuzz::run(parser, &corpus, SEED, 10_000);
-        // What this test itself has to say is to be heard.
+        // Restores the panic hook, because a failure of this test must be printed.
         drop(std::panic::take_hook());
         let summary = summary.unwrap();
         assert!(
@@ -76,7 +76,7 @@ fn damaged_text_makes_no_panic_and_no_number_that_is_none() {
             "{parser:?} {:?}",
             summary.failures
         );
-        // Damage that is always refused, or never, would show nothing.
+        // The parser must refuse some inputs but not all, because other damage tests nothing.
         let refused: u64 = summary
             .ends
             .iter()

@@ -1,25 +1,25 @@
-//! Which factors are tried together.
+//! The combinations of factors that the bench runs.
 
-/// Whose text the product reads.
+/// The meter whose text the product reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meter {
-    /// frugality-meter: it reads at its interval and tells when.
+    /// frugality-meter: it reads at its interval and reports the time of each reading.
     Own,
-    /// Stock Kepler: no timestamps; a scrape that finds an old snapshot makes it take a new one.
+    /// Unmodified Kepler: no timestamps. If its snapshot is old, a scrape makes it take a new one.
     Kepler,
 }
 
-/// Where power changes beside a window.
+/// The places before and after a window where power changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edges {
-    /// At the last known reading before the window and the first after it, which are less than a
-    /// quarter of a second away: a window that is off by that much takes in other power.
+    /// At the last known reading before the window and the first after it, less than a quarter of a second away. A
+    /// window that is wrong by that much includes other power.
     Tight,
-    /// Beyond the readings around the window, at whatever phase the meter is.
+    /// Beyond the readings around the window, at any phase of the meter.
     Wide,
 }
 
-/// How much load is asked for.
+/// The unit of the requested load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A time.
@@ -28,14 +28,14 @@ pub(crate) enum Asked {
     Count,
 }
 
-/// What goes wrong in the run's second trial.
+/// The disturbance of the run's second trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The clocks are compared with a round trip of 0.6 s.
     SlowClockExchange,
-    /// Six seconds of the measured run without a scrape.
+    /// The measured run has six seconds without a scrape.
     NoScrapes,
-    /// The meter loses 15 J.
+    /// The meter's counter goes back by 15 J.
     CounterBack,
     /// The measured run lasts 15 s.
     ShortRun,
@@ -63,15 +63,15 @@ pub(crate) struct Case {
     pub(crate) offset_milliseconds: i64,
     /// Share of the requests that are answered with an error.
     pub(crate) errors_percent: i64,
-    /// Whether the database runs on the measured node; else its power and pod are elsewhere.
+    /// Whether the database runs on the measured node. Otherwise its power and pod are on another node.
     pub(crate) database_on_node: bool,
-    /// Whether the injector does.
+    /// Whether the injector runs on the measured node.
     pub(crate) injector_on_node: bool,
     pub(crate) asked: Asked,
     pub(crate) trouble: Option<Trouble>,
 }
 
-/// What the single cases of the short form differ from.
+/// The default factors of the cases in the short form.
 const USUAL: Case = Case {
     meter: Meter::Own,
     edges: Edges::Tight,
@@ -114,9 +114,9 @@ impl Case {
         name
     }
 
-    /// A number of this case's own, from which its phases and latencies come.
+    /// The seed of the case's phases and latencies.
     pub(crate) fn seed(&self) -> u64 {
-        // FNV-1a, of the name.
+        // FNV-1a hash of the name.
         self.name()
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -125,7 +125,7 @@ impl Case {
     }
 }
 
-/// Few cases in which every level of every factor occurs, and every trouble.
+/// A few cases that include every level of every factor, and every trouble.
 pub(crate) fn short() -> Vec<Case> {
     let mut cases = vec![
         USUAL,
@@ -196,8 +196,8 @@ fn troubled() -> impl Iterator<Item = Case> {
     .into_iter()
 }
 
-/// Every level of every factor with every level of every other. Kepler tells no time, so what is
-/// true at a window's very edge cannot be asked of it: its edges are wide.
+/// All combinations of the levels of all factors. Kepler's edges are always wide, because Kepler reports no times and
+/// cannot resolve a change of power at a window's edge.
 pub(crate) fn whole() -> Vec<Case> {
     let mut cases: Vec<Case> = short()
         .into_iter()

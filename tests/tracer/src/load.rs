@@ -1,4 +1,4 @@
-//! The requests of a run as the servers log them, and what Fortio says of them.
+//! The servers' log of a run's requests, and Fortio's JSON for these requests.
 
 use std::collections::BTreeMap;
 
@@ -7,39 +7,39 @@ use serde_json::{Value, json};
 
 use crate::{MILLISECOND, SECOND, Time, schedule::Chance};
 
-/// Connections in use.
+/// Number of connections.
 const CONNECTIONS: usize = 4;
-/// Width of the histograms' buckets.
+/// Width of a histogram's buckets.
 const BUCKET: Time = MILLISECOND;
 
-/// A contestant.
+/// A candidate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) name: &'static str,
-    /// What it adds to the node's power in the measured run.
+    /// Power that it adds to the node's in the measured run.
     pub(crate) milliwatts: i64,
-    /// How long it takes over an answer as expected, give or take a fifth.
+    /// Mean latency of a successful request. Single requests vary by up to a fifth.
     pub(crate) latency: Time,
-    /// How long over an error.
+    /// Latency of an error.
     pub(crate) error_latency: Time,
-    /// CPU time of the server for an answer as expected.
+    /// CPU time of the server per successful request.
     pub(crate) server_cpu: Time,
-    /// CPU time of the server for an error.
+    /// CPU time of the server per error.
     pub(crate) error_cpu: Time,
-    /// CPU time of the database for an answer as expected; an error does not get there.
+    /// CPU time of the database per successful request. An error does not reach the database.
     pub(crate) database_cpu: Time,
 }
 
-/// How much is asked of Fortio.
+/// The amount of load that Fortio is configured to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Amount {
-    /// To send until this time is over.
+    /// Requests for this time.
     Duration(Time),
-    /// To send a number of requests which take about this time.
+    /// A number of requests that takes about this time.
     CountFor(Time),
 }
 
-/// One request, as the servers log it.
+/// One request in the servers' log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) sent: Time,
@@ -57,7 +57,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Each connection sends, waits for the answer and sends again, from `start` on.
+    /// A closed loop from `start` on: each connection sends a request, waits for the answer, and sends the next.
     pub(crate) fn new(
         candidate: &Candidate,
         amount: Amount,
@@ -81,7 +81,7 @@ impl Run {
                     of_each = number;
                     break;
                 }
-                // As many up as down, so that a number of requests takes a known time.
+                // Pairs of opposite deviations, so a number of requests takes a known time.
                 swing = if number % 2 == 0 {
                     chance.time(candidate.latency / 5)
                 } else {
@@ -129,14 +129,14 @@ impl Run {
         ends.max().unwrap()
     }
 
-    /// Mean rate at which the run uses CPU time, in nanoseconds a second.
+    /// Mean CPU use of the run, in nanoseconds per second.
     pub(crate) fn nanocpus(&self, of: impl Fn(&Request) -> Time) -> i64 {
         let used: i128 = self.requests.iter().map(|one| i128::from(of(one))).sum();
         let rate = used * i128::from(SECOND) / i128::from(self.end() - self.start());
         i64::try_from(rate).unwrap()
     }
 
-    /// The JSON that Fortio leaves, where its clock shows `unix_nanoseconds` at the start.
+    /// Fortio's JSON. Fortio's clock shows `unix_nanoseconds` at the start.
     pub(crate) fn fortio(&self, unix_nanoseconds: i64) -> String {
         let all: Vec<Time> = self.requests.iter().map(|one| one.latency).collect();
         let failed: Vec<Time> = self

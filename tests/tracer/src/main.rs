@@ -1,20 +1,20 @@
-//! The tracer bench: power that a script gives, not a CPU, goes through the product's own code, and
-//! `oracle.py`, which shares no code with it, integrates the same script and judges the figures.
+//! The tracer bench. A script, not a CPU, sets the node's power. The product's code computes figures from it.
+//! `oracle.py`, which shares no code with the product, integrates the same script and judges the figures.
 //!
-//! One run of a case, module by module:
+//! The modules, in the order of their work on a case:
 //!
-//! 1. [`cases`] says which factors are tried together;
-//! 2. [`schedule`] says when the meter is read and when it is scraped;
-//! 3. [`load`] has the requests of each run, and what Fortio would say of them;
-//! 4. [`script`] puts the run together: who adds how many watts and uses how much CPU, and when;
-//! 5. [`meter`] shows of it what a meter shows, as text;
-//! 6. [`product`] is the code under test.
+//! 1. [`cases`] selects the combinations of factors;
+//! 2. [`schedule`] sets the times of readings and scrapes;
+//! 3. [`load`] makes the requests of each run, and Fortio's JSON for them;
+//! 4. [`script`] makes the run: the power and CPU use of each actor, and their times;
+//! 5. [`meter`] writes the text that a meter shows for the script;
+//! 6. [`product`] calls the code under test.
 //!
-//! One line of JSON a case goes to the standard output: script, requests and the product's claims.
+//! The standard output is one line of JSON per case: script, requests and the product's claims.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test: where the bench itself is wrong it must stop"
+    reason = "a test: it must stop at an error of the bench itself"
 )]
 
 mod cases;
@@ -34,7 +34,7 @@ use crate::{
     script::{CPUS, Script, Trial},
 };
 
-/// Nanoseconds since the beginning of the run, in true time: no clock that the product sees.
+/// Nanoseconds since the start of the run, in true time. The product sees no clock with this time.
 type Time = i64;
 
 const SECOND: Time = 1_000_000_000;
@@ -54,7 +54,7 @@ fn main() -> io::Result<()> {
     for case in &cases {
         let told = writeln!(out, "{}", run(case)).and_then(|()| out.flush());
         match told {
-            // Whoever looks for one finding only listens no longer than that.
+            // The oracle with --first stops reading after one finding.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             told => told?,
         }
@@ -89,7 +89,7 @@ fn run(case: &Case) -> Value {
     })
 }
 
-/// What the oracle is told of a trial: facts of the script and the servers' logs, and the claim.
+/// The oracle's input for a trial: facts of the script and the servers' log, and the product's claim.
 fn told(trial: &Trial, claim: &Value) -> Value {
     let log = |run: &load::Run| -> Vec<Value> {
         run.requests

@@ -1,5 +1,5 @@
-//! What a meter shows of the script, as text. Power comes from the script alone; how it is shared
-//! among pods is the node meter's own code.
+//! The text that a meter shows for the script. Power comes only from the script. The node meter's own code divides it
+//! among pods.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,34 +24,35 @@ const BEGAN_UNIX_SECONDS: i64 = 1_790_000_000;
 const NODE_CLOCK: Time = 250 * MILLISECOND;
 /// The operator's clock minus true time.
 const OPERATOR_CLOCK: Time = -150 * MILLISECOND;
-/// What the meter says that the node can draw.
+/// The node's maximum power, as the meter reports it.
 const MAX_WATTS: f64 = 400.0;
-/// By how much a counter goes back where that is the trouble.
+/// Decrease of a counter in the trouble `CounterBack`.
 const LOST_JOULES: f64 = 15.0;
-/// For how long no scrape is answered where that is the trouble.
+/// Time without an answered scrape in the trouble `NoScrapes`.
 const SILENCE: Time = 6 * SECOND;
 
-/// Zones overlap: each has its own part of the board's energy, and Kepler's begin anywhere.
+/// Zones: name, share of the board's energy, and first value of the counter in joules. Zones overlap, and Kepler's
+/// counters do not start at 0.
 const ZONES: [(&str, f64, f64); 3] = [
     ("psys", 1.0, 4321.0),
     ("package", 0.77, 977.0),
     ("dram", 0.13, 12_345.0),
 ];
-/// Parts of a pod's energy that its containers have.
+/// Containers of a pod, each with its share of the pod's energy.
 const CONTAINERS: [(&str, f64); 2] = [("server", 0.93), ("sidecar", 0.07)];
 
 /// The answer to one scrape.
 #[derive(Clone, Debug)]
 pub(crate) struct Scraped {
     pub(crate) text: Rc<String>,
-    /// True time at which it was there.
+    /// True time of its arrival.
     pub(crate) arrived: Time,
-    /// The same by the operator's clock.
+    /// Time of its arrival by the operator's clock.
     pub(crate) unix_seconds: f64,
 }
 
-/// True time by the clock that readings are stamped with, in Unix nanoseconds: the node's, or the
-/// operator's where the meter tells no time.
+/// Converts true time to the clock that stamps readings, in Unix nanoseconds. It is the node's clock, or the operator's
+/// if the meter reports no time.
 pub(crate) fn reading_clock(case: &Case, at: Time) -> i64 {
     let ahead = match case.meter {
         Meter::Own => NODE_CLOCK,
@@ -60,12 +61,12 @@ pub(crate) fn reading_clock(case: &Case, at: Time) -> i64 {
     BEGAN_UNIX_SECONDS * SECOND + at + ahead
 }
 
-/// True time by the clock of the injector's node, in Unix nanoseconds.
+/// Converts true time to the clock of the injector's node, in Unix nanoseconds.
 pub(crate) fn injector_clock(case: &Case, at: Time) -> i64 {
     reading_clock(case, at) - case.offset_milliseconds * MILLISECOND
 }
 
-/// Unix nanoseconds as the product's kind of number.
+/// Converts Unix nanoseconds to seconds, as the product's number type.
 pub(crate) fn unix_seconds(nanoseconds: i64) -> f64 {
     (nanoseconds / SECOND) as f64 + load::seconds(nanoseconds % SECOND)
 }
@@ -74,7 +75,7 @@ pub(crate) fn unix_seconds(nanoseconds: i64) -> f64 {
 pub(crate) fn scrapes(case: &Case, script: &Script, schedule: &Schedule) -> Vec<Scraped> {
     let end = script.trials.last().map_or(0, |trial| trial.session[1]);
     let trouble = script.trials.iter().find(|trial| trial.is_troubled);
-    // Amid the troubled trial's measured run.
+    // In the middle of the troubled trial's measured run.
     let moment = trouble.map(|trial| trial.measured.start() + 8 * SECOND);
     let happens = |trouble| moment.filter(|_| case.trouble == Some(trouble));
     let silence = happens(Trouble::NoScrapes).map(|from| from..from + SILENCE);
@@ -111,15 +112,15 @@ pub(crate) fn scrapes(case: &Case, script: &Script, schedule: &Schedule) -> Vec<
     scrapes
 }
 
-/// The node up to its latest reading.
+/// The state of the node at its latest reading.
 struct World<'a> {
     case: &'a Case,
     script: &'a Script,
     accounts: Accounts,
     read_at: Time,
-    /// CPU time so far by pod and of the system, in nanoseconds of nanoseconds.
+    /// CPU time so far, by pod and for the system, in 10⁻⁹ ns.
     cpu: BTreeMap<&'a str, i128>,
-    /// Energy of the injector's own node so far, in joules; none of the product's business.
+    /// Energy of the injector's node so far, in joules. The product must ignore it.
     other_node_joules: f64,
 }
 
@@ -147,7 +148,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Goes on to the next reading.
+    /// Advances to the next reading.
     fn read(&mut self, at: Time) {
         if at <= self.read_at {
             return;
@@ -169,7 +170,7 @@ impl<'a> World<'a> {
         let observation = self.observation();
         self.accounts
             .advance(observation, |_| joules)
-            .expect("time and counters go on");
+            .expect("time and counters only increase");
     }
 
     fn observation(&self) -> Observation {
@@ -200,7 +201,7 @@ impl<'a> World<'a> {
             .filter(move |(_, pod)| (pod.from..pod.to).contains(&at))
     }
 
-    /// What a scrape shows. The node's counters are short by `lost_joules`.
+    /// The text of a scrape. The node's counters lack `lost_joules`.
     fn text(&self, lost_joules: f64) -> String {
         let mut page = Page(String::with_capacity(16_384));
         page.node(&self.accounts, lost_joules);
@@ -230,7 +231,7 @@ impl<'a> World<'a> {
         page.0
     }
 
-    /// What only the node meter serves.
+    /// Adds the metrics that only the node meter serves.
     fn own(&self, page: &mut Page) {
         let node = ("node_name", NODE);
         page.line(
@@ -271,7 +272,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The text so far.
+/// An unfinished text.
 struct Page(String);
 
 impl Page {

@@ -1,4 +1,4 @@
-//! The code under test: from a meter's text and an injector's last words to figures.
+//! Calls the code under test, from a meter's text and an injector's termination message to figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::{
     script::{EXPECTED_STATUS, SETTLE, Trial},
 };
 
-/// The operator's limit for a node; the meter has its own, which is lower.
+/// The operator's limit of a node's power. The meter reports a lower limit.
 const MAX_NODE_WATTS: f64 = 450.0;
 
-/// What the product says of a trial.
+/// The product's claim for a trial.
 pub(crate) fn claim(case: &Case, trial: &Trial, scrapes: &[Scraped]) -> Value {
     match judged(case, trial, scrapes) {
         Ok(figures) => json!({ "figures": figures }),
@@ -64,7 +64,7 @@ fn judged(case: &Case, trial: &Trial, scrapes: &[Scraped]) -> Result<Value, Void
     Ok(figures(&assessment))
 }
 
-/// Under the names that the oracle computes them by.
+/// The figures, under the names that the oracle uses.
 fn figures(assessment: &Assessment) -> Value {
     let Assessment { requests, energy } = assessment;
     let attributed = energy.attributed.as_ref();
@@ -88,7 +88,7 @@ fn figures(assessment: &Assessment) -> Value {
     })
 }
 
-/// What the injector leaves, as it puts it together from three runs of Fortio.
+/// The injector's report, made from three runs of Fortio.
 fn report(case: &Case, trial: &Trial) -> InjectionReport {
     let result = |run: &Run| {
         let json = run.fortio(injector_clock(case, run.start()));
@@ -98,7 +98,7 @@ fn report(case: &Case, trial: &Trial) -> InjectionReport {
     let warm_up = result(&trial.warm_up).span();
     let tail = result(&trial.tail).span();
     let is_slow = trial.is_troubled && case.trouble == Some(Trouble::SlowClockExchange);
-    // The answer took longer on its way than the question: the offset is off by a part of that.
+    // The answer takes longer than the request, so the measured offset is wrong by part of the difference.
     let (wrong_by, half_trip): (Time, Time) = if is_slow {
         (200 * MILLISECOND, 300 * MILLISECOND)
     } else {
@@ -110,7 +110,7 @@ fn report(case: &Case, trial: &Trial) -> InjectionReport {
         offset_seconds: seconds(offset),
         uncertainty_seconds: seconds(half_trip),
     };
-    // By the names on the wire: what an older or newer report has besides is then no matter.
+    // From JSON, because an older or newer report type may have other fields.
     let report = json!({
         "version": REPORT_VERSION,
         "measured": { "fortio": measured },

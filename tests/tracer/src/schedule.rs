@@ -1,18 +1,18 @@
-//! When the meter is read and when it is scraped. Nothing here depends on power.
+//! The times of the meter's readings and of the scrapes. They do not depend on power.
 
 use crate::{
     MILLISECOND, SECOND, Time,
     cases::{Case, Edges, Meter},
 };
 
-/// Time between two scrapes, as the operator scrapes.
+/// The operator's time between two scrapes.
 const SCRAPE_INTERVAL: Time = SECOND / 2;
 /// Age at which a scrape makes Kepler take a new snapshot (its default).
 const KEPLER_STALENESS: Time = SECOND / 2;
-/// After this many trials the script ends.
+/// Number of trials in a script.
 pub(crate) const TRIALS: usize = 4;
 
-/// Pseudo-random numbers of a seed: splitmix64.
+/// Pseudo-random numbers from a seed: splitmix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 
@@ -21,7 +21,7 @@ impl Chance {
         Self(seed)
     }
 
-    /// From 0 to `below`, that not included.
+    /// A time of at least 0 and below `below`.
     pub(crate) fn time(&mut self, below: Time) -> Time {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -35,16 +35,16 @@ impl Chance {
 /// One scrape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scrape {
-    /// When the reading that it shows was taken.
+    /// Time of the reading that the scrape shows.
     pub(crate) shows: Time,
-    /// When its answer was whole.
+    /// Time at which the answer was complete.
     pub(crate) arrived: Time,
 }
 
 /// A run's readings and scrapes.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// When the meter was read, in order.
+    /// Times of the meter's readings, in order.
     pub(crate) readings: Vec<Time>,
     pub(crate) scrapes: Vec<Scrape>,
 }
@@ -54,14 +54,14 @@ impl Schedule {
         let mut chance = Chance::new(case.seed());
         let interval = case.interval_milliseconds * MILLISECOND;
         let length = longest(case);
-        // Readings of a timer come a little late. The first one is taken when the meter starts.
+        // Readings come a little late, like those of a real timer. The meter takes the first one at its start.
         let mut due = (0..length / interval)
             .map(|tick| tick * interval + chance.time(3 * MILLISECOND))
             .collect::<Vec<_>>()
             .into_iter()
             .peekable();
-        // Tight: a scrape falls 40 to 60 ms behind a reading, so that readings of 0.1 s are known
-        // every 0.5 s on the dot. Wide: it falls wherever it falls.
+        // Tight: a scrape comes 40 to 60 ms after a reading, so with an interval of 0.1 s a reading is known exactly
+        // every 0.5 s. Wide: the phase is random.
         let (phase, slowest) = match case.edges {
             Edges::Tight => (40 * MILLISECOND, 18 * MILLISECOND),
             Edges::Wide => (chance.time(SCRAPE_INTERVAL), 60 * MILLISECOND),
@@ -88,20 +88,20 @@ impl Schedule {
         Self { readings, scrapes }
     }
 
-    /// The last reading that is both scraped and not after a time.
+    /// The last scraped reading at or before a time.
     pub(crate) fn before(&self, at: Time) -> Time {
         let after = self.scrapes.partition_point(|scrape| scrape.shows <= at);
         self.scrapes[after - 1].shows
     }
 
-    /// The first reading that is both scraped and not before a time.
+    /// The first scraped reading at or after a time.
     pub(crate) fn after(&self, at: Time) -> Time {
         let after = self.scrapes.partition_point(|scrape| scrape.shows < at);
         self.scrapes[after].shows
     }
 }
 
-/// More than any script of the case lasts.
+/// A time that is longer than the case's script.
 fn longest(case: &Case) -> Time {
     let trial = if case.interval_milliseconds > 1000 {
         190

@@ -1,6 +1,6 @@
-//! Who adds how many watts and uses how much CPU time, and when.
+//! The power and CPU time of each actor on the node, with their times.
 //!
-//! No two levels can be taken for one another: a wrong figure tells by its size what is in it.
+//! All levels differ, so the size of an error shows which actor's energy a wrong figure includes.
 
 use std::collections::BTreeMap;
 
@@ -24,9 +24,9 @@ pub(crate) const NEIGHBOUR: &str = "uid-neighbour";
 pub(crate) const SYSTEM: &str = "system";
 
 const IDLE_MILLIWATTS: i64 = 3000;
-/// By how much the node's idle power grows from one trial to the next.
+/// Increase of the node's idle power from one trial to the next.
 const IDLE_STEP_MILLIWATTS: i64 = 170;
-/// By how much it is higher after a load than before.
+/// Increase of the node's idle power from before a load to after it.
 const WARMTH_MILLIWATTS: i64 = 20;
 const DATABASE_MILLIWATTS: i64 = 370;
 const INJECTOR_MILLIWATTS: i64 = 11_000;
@@ -34,7 +34,7 @@ const NEIGHBOUR_MILLIWATTS: i64 = 29_000;
 const WARM_UP_MILLIWATTS: i64 = 50_000;
 const TAIL_MILLIWATTS: i64 = 70_000;
 
-/// Short bursts in the measured run, so that power now and then does not tell energy.
+/// Short bursts in the measured run, because samples of power must not be enough to compute energy.
 const RIPPLE_MILLIWATTS: i64 = 2000;
 const RIPPLE_LENGTH: Time = 50 * MILLISECOND;
 const RIPPLE_PERIOD: Time = 437 * MILLISECOND;
@@ -60,19 +60,19 @@ const CANDIDATES: [Candidate; 2] = [
     },
 ];
 
-/// Somebody's doing for a time, on top of everybody else's.
+/// The power and CPU use that one actor adds for a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Act {
     pub(crate) what: &'static str,
     pub(crate) from: Time,
     pub(crate) to: Time,
-    /// What it adds to the node's power.
+    /// Power that the act adds to the node's.
     pub(crate) milliwatts: i64,
-    /// CPU time that pods, or the system, use for it: nanoseconds a second, by UID.
+    /// CPU time that pods or the system use: nanoseconds per second, by UID.
     pub(crate) nanocpus: BTreeMap<String, i64>,
 }
 
-/// A pod of the measured node and when it lives.
+/// A pod on the measured node, with its start and end.
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
     pub(crate) uid: String,
@@ -86,7 +86,7 @@ pub(crate) struct Pod {
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
     pub(crate) candidate: Candidate,
-    /// Between these times its readings were taken: those of one session of the operator's.
+    /// Start and end of the operator's session. It takes the trial's readings between these times.
     pub(crate) session: [Time; 2],
     pub(crate) candidate_pods: Vec<String>,
     pub(crate) database_pods: Vec<String>,
@@ -95,7 +95,7 @@ pub(crate) struct Trial {
     pub(crate) warm_up: Run,
     pub(crate) measured: Run,
     pub(crate) tail: Run,
-    /// Whether the case's trouble happens in it.
+    /// Whether the case's trouble happens in this trial.
     pub(crate) is_troubled: bool,
 }
 
@@ -126,7 +126,7 @@ impl Script {
         script
     }
 
-    /// Writes the trial that begins at `begin`; returns when the next one may.
+    /// Adds a trial that begins at `begin`. Returns the earliest start of the next trial.
     fn trial(
         &mut self,
         case: &Case,
@@ -176,7 +176,7 @@ impl Script {
         next
     }
 
-    /// What the node draws without load, and the neighbour's doings up to both idle baselines.
+    /// Adds the node's power without load, and the neighbour's acts next to both idle baselines.
     fn at_rest(&mut self, case: &Case, times: &Timeline, number: usize) {
         let Timeline {
             begin,
@@ -205,7 +205,7 @@ impl Script {
         }
     }
 
-    /// What the candidate and the database do.
+    /// Adds the acts of the candidate and the database.
     fn under_load(&mut self, case: &Case, times: &Timeline, candidate: &Candidate, server: &str) {
         let Timeline {
             load,
@@ -280,13 +280,13 @@ impl Script {
     }
 }
 
-/// Kepler serves no CPU time, so the product looks for the end of the load in the node's power where
-/// that shows it, as an injector on the node makes it do: neither tail nor neighbour may hide it then.
+/// Whether the product finds the end of the load in the node's power. It does this for Kepler, which serves no CPU
+/// time, if the injector is on the node. Tail and neighbour must not hide the end of the load then.
 fn load_shows_in_power(case: &Case) -> bool {
     case.meter == Meter::Kepler && case.injector_on_node
 }
 
-/// When what happens in a trial.
+/// The times of a trial's phases.
 #[derive(Clone, Debug)]
 struct Timeline {
     begin: Time,
@@ -314,8 +314,8 @@ impl Timeline {
         begin: Time,
         chance: &mut Chance,
     ) -> Self {
-        // How far power must be steady beyond a window's ends, and where the window begins behind a
-        // known reading.
+        // `guard`: the time before and after a window with steady power. `nudge`: the time from a known reading to the
+        // start of the window.
         let (guard, nudge) = match case.edges {
             Edges::Tight => (0, 100 * MILLISECOND),
             Edges::Wide => (3 * SECOND / 2, chance.time(SECOND)),
@@ -361,8 +361,8 @@ impl Timeline {
     }
 }
 
-/// The amount of the measured run: just short of a whole number of readings, so that the next one is
-/// near its end as well.
+/// The amount of the measured run. It is a little shorter than a whole number of readings, so a reading also follows
+/// soon after its end.
 fn asked(case: &Case, is_troubled: bool) -> Amount {
     let usual = 20_700 * MILLISECOND;
     match case.asked {

@@ -13,7 +13,7 @@
     objects_sup
   ]},
   {registered, [objects_cluster, objects_http, objects_sup]},
-  %% Not mochiweb: it is used as a library, and what its own list names beside is not needed.
+  %% mochiweb is not in the list, because the server uses it as a library and does not need its other applications.
   {applications, [kernel, stdlib, crypto, mnesia]},
   {mod, {objects_app, []}}
 ]}.

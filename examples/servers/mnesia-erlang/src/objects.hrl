@@ -1,7 +1,7 @@
-%% An object as the table has it.
+%% An object in the table.
 -record(object, {
     id :: binary(),
-    %% 1 when it is created, and one more at each change.
+    %% 1 after creation, plus one per change.
     version :: pos_integer(),
     name :: binary(),
     text :: binary()

@@ -1,4 +1,4 @@
-%% The application: what is started.
+%% The application: starts the store and the supervisor.
 -module(objects_app).
 -behaviour(application).
 

@@ -1,26 +1,27 @@
-%% Keeps this node in its cluster: who the members are, who makes the table, who joins it, and who has gone for good.
+%% Keeps this node in its cluster: finds the members, creates or joins the table, and forgets removed members.
 -module(objects_cluster).
 -behaviour(gen_server).
 
 -export([flush/0, members/0, node_at/1, readiness/0, start_link/1]).
 -export([handle_call/3, handle_cast/2, handle_info/2, init/1]).
 
-%% How often it looks after a node that has the table, and after one that has not.
+%% Interval of the check if this node has the table, and if it does not.
 -define(CALM_MILLISECONDS, 1000).
 -define(EAGER_MILLISECONDS, 200).
-%% How long other members may take to say what they have.
+%% Time limit for the answers of other members.
 -define(ASK_MILLISECONDS, 2000).
-%% How often in a row a member has to be found in another cluster: one that has just joined is not known everywhere.
+%% Number of checks in a row that must find another cluster before this node leaves its own. One check is not enough,
+%% because not every member knows a new member at once.
 -define(PARTED, 3).
 
 -record(state, {
-    %% The last addresses of each host that was resolved.
+    %% The last known addresses of each host.
     resolved = #{} :: #{string() => [inet:ip4_address()]},
-    %% The nodes that had the table when that was last logged.
+    %% The nodes with the table in the last log message.
     told = [] :: [node()],
-    %% How often in a row another cluster was found that this node gives way to.
+    %% Number of checks in a row that found another cluster with precedence.
     parted = 0 :: non_neg_integer(),
-    %% What is wrong, and was logged: with resolving a host, or with entering the cluster.
+    %% Logged faults that still exist: of a host that cannot be resolved, or of entering the cluster.
     faults = #{} :: #{string() | entering => iodata()}
 }).
 
@@ -30,7 +31,7 @@ start_link(Settings) ->
 node_at(Address) ->
     list_to_atom("app@" ++ inet:ntoa(Address)).
 
-%% The addresses of those that have the table.
+%% The addresses of the members that have the table.
 -spec members() -> [binary()].
 members() ->
     [name(Node) || Node <- ordered(objects_store:copies())].
@@ -53,7 +54,8 @@ readiness() ->
             ]}
     end.
 
-%% Wait until the other members have got what this one has sent: asynchronous modes answer before it is sent.
+%% Waits until the other members have received this member's messages, because asynchronous modes answer before they
+%% send.
 flush() ->
     _ = erpc:multicall(nodes(), erlang, node, [], ?ASK_MILLISECONDS),
     ok.
@@ -89,7 +91,7 @@ look(#{peers := Hosts, count := Count}, State) ->
     Addresses = lists:usort(lists:append(maps:values(Resolved#state.resolved))),
     Known = [node_at(Address) || Address <- Addresses],
     application:set_env(objects, members, Known),
-    %% Aside, because it takes seconds where nobody answers.
+    %% In separate processes, because a connection to a node that does not answer takes seconds.
     [spawn(net_kernel, connect_node, [Node]) || Node <- Known -- [node() | nodes()]],
     Connected = [Node || Node <- nodes(), lists:member(Node, Known)],
     case objects_store:copies() of
@@ -97,7 +99,7 @@ look(#{peers := Hosts, count := Count}, State) ->
         Copies -> attend(Known, Connected, Copies, Resolved)
     end.
 
-%% Its addresses as they are now. Where that fails, the last ones stay.
+%% Resolves the host. If that fails, the host keeps its last addresses.
 resolve(Host, #state{resolved = Resolved} = State) ->
     case inet:getaddrs(Host, inet) of
         {ok, Addresses} ->
@@ -106,8 +108,8 @@ resolve(Host, #state{resolved = Resolved} = State) ->
             wrong(Host, io_lib:format("cannot resolve ~ts: ~s", [Host, inet:format_error(Reason)]), State)
     end.
 
-%% This node does not have the table. It gets a copy of it where there is one. Where nobody has it, and all members
-%% are there, the first of them makes it.
+%% This node does not have the table. If another member has it, this node gets a copy. If no member has it and all
+%% members are connected, the first member creates it.
 enter(Known, Connected, Count, State) ->
     Asked = ask(Connected),
     Members = [Node || Node <- Known, Node =:= node() orelse lists:member(Node, Connected)],
@@ -127,19 +129,20 @@ enter(Known, Connected, Count, State) ->
     end.
 
 form(Members) ->
-    %% Asked again, now that nobody else makes it. One who does not answer may have it.
+    %% Asked again under the lock, because no other node can create the table now. A node that does not answer may have
+    %% the table.
     case [Node || {Node, Answer} <- ask(Members -- [node()]), Answer =/= {ok, []}] of
         [] -> objects_store:form(Members);
         _ -> not_yet
     end.
 
-%% This node has the table. Others that have another one, after the network between them was cut, do not come together
-%% by themselves: the greater cluster stays, and the members of the other begin anew.
+%% This node has the table. If the network was cut, other nodes may have another table, and Mnesia does not merge the
+%% two. The larger cluster keeps its table. The members of the other cluster drop theirs and join.
 attend(Known, Connected, Copies, State) ->
     Others = [Theirs || {_, {ok, [_ | _] = Theirs}} <- ask(Connected -- Copies), not lists:member(node(), Theirs)],
     case lists:any(fun(Theirs) -> precedes(Theirs, Copies) end, Others) of
         true when State#state.parted + 1 >= ?PARTED ->
-            logger:warning("parted from the greater part of the cluster: beginning anew"),
+            logger:warning("parted from the larger part of the cluster: dropping the table and joining that part"),
             ok = objects_store:leave(),
             State#state{parted = 0};
         true ->
@@ -149,7 +152,7 @@ attend(Known, Connected, Copies, State) ->
             State#state{parted = 0}
     end.
 
-%% The first of those who have the table forgets members that are gone and have no address any more.
+%% The first member with the table forgets members that are gone and have no address any more.
 forget(Known, Copies) ->
     Gone = objects_store:absent() -- Known,
     case ordered(Copies) of
@@ -165,15 +168,15 @@ forget(Node) ->
         {error, Reason} -> logger:warning("cannot forget ~s: ~0tp", [name(Node), Reason])
     end.
 
-%% The nodes that have the table, as each of these sees it.
+%% Per node: the nodes with the table from this node's view.
 ask(Nodes) ->
     lists:zip(Nodes, erpc:multicall(Nodes, objects_store, copies, [], ?ASK_MILLISECONDS)).
 
-%% Of two clusters, which has more members; of the same size, which has the lowest address.
+%% Whether the first cluster has precedence: it has more members, or equally many and the lowest address.
 precedes(One, Other) ->
     {-length(One), address(hd(ordered(One)))} =< {-length(Other), address(hd(ordered(Other)))}.
 
-%% While no other node changes who belongs to the cluster. Where one does, nothing is done until the next look.
+%% Runs the change while no other node changes the cluster. If another node does, this node waits for its next check.
 alone(Nodes, Change) ->
     global:trans({?MODULE, self()}, Change, Nodes, 0).
 
@@ -186,7 +189,7 @@ tell(#state{told = Told} = State) ->
             State#state{told = Copies}
     end.
 
-%% A fault is logged when it is new, and not at each look.
+%% Logs a fault only when it is new.
 wrong(What, Fault, #state{faults = Faults} = State) ->
     case Faults of
         #{What := Fault} ->

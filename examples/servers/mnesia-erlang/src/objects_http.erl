@@ -1,4 +1,4 @@
-%% What is answered to whom.
+%% The HTTP server: paths, requests and answers.
 -module(objects_http).
 
 -export([drain/0, handle/1, start_link/1]).
@@ -10,13 +10,13 @@
 -define(MAXIMUM_BROWSED, 100).
 -define(MAXIMUM_SIDE, 512).
 -define(MAXIMUM_ITERATIONS, 1000).
-%% How long requests in flight may take to end.
+%% Time limit for requests in flight.
 -define(GRACE_MILLISECONDS, 1000).
-%% For how long, and how much, a client that was refused may go on sending before its connection is cut.
+%% Maximum time and bytes that a refused client may still send before the server cuts its connection.
 -define(LINGER_MILLISECONDS, 1000).
 -define(LINGER_BYTES, 1024 * 1024).
 
-%% The key that has mochiweb close a connection after the answer, and say so in it.
+%% If this key is set, mochiweb closes the connection after the answer, and announces that in the answer.
 -define(CLOSE, mochiweb_request_force_close).
 
 start_link(#{listen := Listen, port := Port}) ->
@@ -28,12 +28,12 @@ start_link(#{listen := Listen, port := Port}) ->
         {port, Port},
         {nodelay, true},
         {backlog, 1024},
-        %% The kernel's own size: mochiweb's would be too small for a body to come at once.
+        %% The kernel's buffer size, because mochiweb's is too small to receive a body at once.
         {recbuf, undefined},
         {loop, {?MODULE, handle}}
     ]).
 
-%% Accept nothing more, and wait for the requests in flight.
+%% Stops accepting connections, and waits for the requests in flight.
 drain() ->
     persistent_term:put({?MODULE, stopping}, true),
     ok = mochiweb_http:stop(?MODULE),
@@ -72,7 +72,8 @@ answer(Request) ->
             respond(Request, route(Method, Path, Query, Body))
     end.
 
-%% The whole body. What cannot be read to its end leaves the connection where no other request can begin.
+%% The whole body. If it cannot be read to its end, no other request can begin on the connection, so the server closes
+%% it.
 body(Request) ->
     try
         case mochiweb_request:get(body_length, Request) of
@@ -94,7 +95,7 @@ body(Request) ->
 too_large() ->
     {refused, 413, io_lib:format("the body is larger than ~b bytes", [?MAXIMUM_BODY_BYTES])}.
 
-%% A connection that is closed while something of it is unread is reset, and the client may lose the answer.
+%% Reads on after the answer. A connection that is closed with unread data is reset, and the client may lose the answer.
 linger(Socket) ->
     _ = gen_tcp:shutdown(Socket, write),
     linger(Socket, erlang:monotonic_time(millisecond) + ?LINGER_MILLISECONDS, ?LINGER_BYTES).
@@ -219,7 +220,7 @@ readiness() ->
 stats() ->
     json(200, {[{members, objects_cluster:members()} | objects_store:stats()]}).
 
-%% The two fields of an object that a client sends; others are ignored.
+%% Reads the two fields of an object in a body; other fields are ignored.
 with_fields(Body, Act) ->
     try jiffy:decode(Body, [return_maps, dedupe_keys, copy_strings]) of
         #{<<"name">> := Name, <<"text">> := Text} when is_binary(Name), is_binary(Text) -> Act(Name, Text);
@@ -236,7 +237,7 @@ with_fields(Body, Act) ->
 no_object(Fault) ->
     refusal(400, ["not an object: ", Fault]).
 
-%% The whole numbers of a query, each from 1 to its maximum; others are ignored.
+%% Reads the whole numbers of a query, each from 1 to its maximum; other parameters are ignored.
 with_numbers(Query, Numbers, Act) ->
     Given = mochiweb_util:parse_qs(Query),
     try [number(Name, proplists:get_value(Name, Given), Default, Maximum) || {Name, Default, Maximum} <- Numbers] of
@@ -260,10 +261,10 @@ json(Status, Value) ->
     {Status, [{"Content-Type", "application/json"}], jiffy:encode(Value)}.
 
 respond(Request, {Status, Headers, Body}) ->
-    %% A client of HTTP/1.0 has to be told that a connection is kept, which mochiweb does not.
+    %% Connections of HTTP/1.0 are closed, because mochiweb does not announce a kept connection to the client.
     case persistent_term:get({?MODULE, stopping}) orelse mochiweb_request:get(version, Request) < {1, 1} of
         true -> put(?CLOSE, true);
         false -> ok
     end,
-    %% Otherwise mochiweb names itself at length.
+    %% Otherwise mochiweb sends a long Server header.
     mochiweb_request:respond({Status, [{"Server", "mnesia-erlang"} | Headers], Body}, Request).

@@ -1,4 +1,4 @@
-%% Where the program begins: arguments, settings, the node's name, and then the application.
+%% The start of the program: arguments, settings, the node's name, and then the application.
 -module(objects_main).
 
 -export([refuse/1, start/0]).
@@ -19,7 +19,7 @@ start() ->
     end.
 
 usage() ->
-    "Keeps objects in Mnesia, on one node or in a cluster of several.\n"
+    "Stores objects in Mnesia, on one node or in a cluster of several nodes.\n"
     "\n"
     "Usage: mnesia-erlang\n"
     "\n"
@@ -32,17 +32,17 @@ usage() ->
     "Environment:\n"
     "  PORT            TCP port to listen on (default 8080)\n"
     "  LISTEN_ADDRESS  IP address to listen on (default 0.0.0.0)\n"
-    "  MODE            how objects are accessed: transaction, sync_transaction, async_dirty or sync_dirty\n"
+    "  MODE            Mnesia's access mode: transaction, sync_transaction, async_dirty or sync_dirty\n"
     "                  (default transaction)\n"
-    "  MAX_OBJECTS     most objects that are kept (default 100000)\n"
+    "  MAX_OBJECTS     largest number of objects (default 100000)\n"
     "\n"
     "Environment of a cluster:\n"
-    "  PEERS_HOST      host that resolves to the addresses of all members, itself included; several hosts with\n"
-    "                  commas between. Without it, a member is alone\n"
-    "  PEERS_COUNT     how many members belong to it (default 1)\n"
+    "  PEERS_HOST      host that resolves to the addresses of all members, itself included; several hosts\n"
+    "                  separated by commas. Without it, a member is alone\n"
+    "  PEERS_COUNT     number of members in the cluster (default 1)\n"
     "  POD_IP          the member's own IPv4 address\n"
-    "  ERL_DIST_PORT   TCP port that members reach each other at, the same for all (default 4370)\n"
-    "  ERLANG_COOKIE   what members know each other by, the same for all (default mnesia-erlang)\n".
+    "  ERL_DIST_PORT   TCP port for connections between members, the same for all (default 4370)\n"
+    "  ERLANG_COOKIE   shared secret of the members, the same for all (default mnesia-erlang)\n".
 
 serve() ->
     case objects_settings:read(fun os:getenv/1) of
@@ -54,7 +54,7 @@ serve() ->
             refuse(Fault)
     end.
 
-%% Before Mnesia starts, which goes by the node's name.
+%% Sets the node's name. Mnesia uses it, so this runs before Mnesia starts.
 distribute(#{peers := []}) ->
     ok;
 distribute(#{address := Address, distribution_port := Port}) ->
@@ -76,14 +76,14 @@ run(#{listen := Listen, port := Port}) ->
     ok = objects_signal:install(),
     logger:notice("listening on ~s:~b", [inet:ntoa(Listen), Port]).
 
-%% What is wrong at the start is said once, and not by every process of the system that ends because of it.
+%% Silences OTP's reports during the start. Otherwise every process that ends because of a fault would log it.
 quietly(Start) ->
     ok = logger:add_primary_filter(?MODULE, {fun logger_filters:domain/2, {stop, sub, [otp]}}),
     Result = Start(),
     ok = logger:remove_primary_filter(?MODULE),
     Result.
 
-%% End, because of this.
+%% Prints the fault and ends the program with 1.
 -spec refuse(iodata()) -> no_return().
 refuse(Fault) ->
     io:put_chars(standard_error, [Fault, "\n"]),

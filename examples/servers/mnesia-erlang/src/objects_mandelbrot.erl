@@ -1,11 +1,11 @@
-%% The Mandelbrot set: computing, and nothing else.
+%% The Mandelbrot set: pure compute.
 -module(objects_mandelbrot).
 
 -export([draw/3]).
 
-%% For each point of a grid over -2 to 1 and -1.5i to 1.5i, row by row, how often z^2 + c was applied before z left
-%% the circle of radius 2: at most Iterations, which is a point inside. The result is how many points are inside, and
-%% the CRC-32 of all numbers as 16 bits each, the higher byte first.
+%% Covers a grid over -2 to 1 and -1.5i to 1.5i, row by row. Counts for each point how often z^2 + c is applied before z
+%% leaves the circle of radius 2. A point that reaches Iterations is inside. Returns the number of points inside, and
+%% the CRC-32 of all counts as 16 bits each, the higher byte first.
 -spec draw(pos_integer(), pos_integer(), 1..65535) -> {Inside :: non_neg_integer(), Checksum :: non_neg_integer()}.
 draw(Width, Height, Iterations) ->
     rows(0, Width, Height, Iterations, 0, 0).

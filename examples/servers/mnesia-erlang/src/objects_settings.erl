@@ -1,4 +1,4 @@
-%% What the environment says.
+%% The settings in the environment.
 -module(objects_settings).
 
 -export([get/0, read/1]).
@@ -12,11 +12,11 @@
     port := inet:port_number(),
     listen := inet:ip_address(),
     mode := transaction | sync_transaction | async_dirty | sync_dirty,
-    %% Most objects that are kept.
+    %% Largest number of objects.
     maximum := pos_integer(),
-    %% Hosts that resolve to the members' addresses; none for a member that is alone.
+    %% Hosts that resolve to the members' addresses; empty for a member that is alone.
     peers := [string()],
-    %% How many members belong to the cluster.
+    %% Number of members in the cluster.
     count := pos_integer(),
     %% The member's own address.
     address => inet:ip4_address(),
@@ -93,7 +93,7 @@ mode(Variable) ->
 hosts(Value) ->
     Hosts = [string:trim(Host) || Host <- string:split(Value, ",", all)],
     case lists:member("", Hosts) of
-        true -> wrong("PEERS_HOST", "a host, or hosts with commas between", Value);
+        true -> wrong("PEERS_HOST", "a host, or hosts separated by commas", Value);
         false -> Hosts
     end.
 
@@ -108,7 +108,7 @@ own_address(Variable) ->
             end
     end.
 
-%% The virtual machine has it already, by its command line.
+%% Only checks the cookie. The virtual machine already has it from the command line.
 cookie(Variable) ->
     Value = Variable("ERLANG_COOKIE"),
     case Value =:= false orelse re:run(Value, "^\\w[\\w-]{0,254}$", [dollar_endonly, {capture, none}]) of

@@ -1,5 +1,4 @@
-%% Ends the program on SIGTERM. Erlang's own handler does that too, but cuts the requests in flight, and takes a second
-%% more.
+%% Ends the program on SIGTERM. Erlang's own handler would cut the requests in flight and take one second longer.
 -module(objects_signal).
 -behaviour(gen_event).
 
@@ -12,7 +11,7 @@ install() ->
 init(_) ->
     {ok, none}.
 
-%% Once: another SIGTERM changes nothing.
+%% The handler removes itself, so another SIGTERM changes nothing.
 handle_event(sigterm, _) ->
     spawn(fun stop/0),
     remove_handler;

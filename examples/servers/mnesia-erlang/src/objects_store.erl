@@ -1,4 +1,4 @@
-%% The table of objects: each access to it is one activity of Mnesia, in the mode that the settings say.
+%% The table of objects. Each access is one Mnesia activity in the mode of the settings.
 -module(objects_store).
 
 -export([browse/1, create/2, delete/1, modify/3, read/1, start/1, stats/0]).
@@ -8,17 +8,17 @@
 
 -define(TABLE, object).
 -define(COUNTED, [create, browse, read, modify, delete, missing, aborted]).
-%% How long a copy of the table may take to come.
+%% Time limit for the arrival of a copy of the table.
 -define(COPY_MILLISECONDS, 60_000).
 
 -type answer(Value) :: {ok, Value} | missing | full | {aborted, term()}.
 
-%% Whatever is needed before the table is there.
+%% Prepares the counters, which must exist before the table.
 start(#{mode := Mode, maximum := Maximum}) ->
     Counters = counters:new(length(?COUNTED), [write_concurrency]),
     persistent_term:put(?MODULE, {Mode, Maximum, Counters}).
 
-%% What clients do.
+%% Operations for clients.
 
 -spec create(binary(), binary()) -> answer(#object{}).
 create(Name, Text) ->
@@ -38,7 +38,7 @@ create(Name, Text) ->
 read(Id) ->
     activity(read, fun() -> found(mnesia:read(?TABLE, Id)) end).
 
-%% Some objects, Limit at most, in no order.
+%% At most Limit objects, in no order.
 -spec browse(pos_integer()) -> answer([#object{}]).
 browse(Limit) ->
     activity(browse, fun() ->
@@ -92,7 +92,7 @@ activity(Operation, Act) ->
             {aborted, Reason}
     end.
 
-%% Unique over all members, and not to be guessed.
+%% Unique over all members, and not predictable.
 new_id() ->
     binary:encode_hex(crypto:strong_rand_bytes(16)).
 
@@ -102,7 +102,7 @@ size() ->
         false -> 0
     end.
 
-%% What was done by this member since it started, as fields of JSON.
+%% This member's counts since its start, as fields of JSON.
 stats() ->
     {Mode, _, Counters} = persistent_term:get(?MODULE),
     Counts = [{Counted, counters:get(Counters, index(Counted))} || Counted <- ?COUNTED],
@@ -127,9 +127,9 @@ index(delete) -> 5;
 index(missing) -> 6;
 index(aborted) -> 7.
 
-%% What members do.
+%% Operations for the cluster.
 
-%% The nodes that have the table, as this one sees it, if this one is among them.
+%% The nodes with the table from this node's view. Empty if this node does not have it.
 -spec copies() -> [node()].
 copies() ->
     try mnesia:table_info(?TABLE, active_replicas) of
@@ -142,7 +142,7 @@ copies() ->
         exit:{aborted, _} -> []
     end.
 
-%% Make the table, with a copy on each of these nodes, none of which has one.
+%% Creates the table with a copy on each of these nodes. None of them may have a table yet.
 -spec form([node()]) -> ok | not_yet | {error, term()}.
 form(Nodes) ->
     Others = Nodes -- [node()],
@@ -151,13 +151,13 @@ form(Nodes) ->
             Options = [{ram_copies, Nodes}, {attributes, record_info(fields, ?TABLE)}],
             result(mnesia:create_table(?TABLE, Options));
         {ok, _} ->
-            %% Mnesia has not started at all of them.
+            %% Mnesia is not yet running on all nodes.
             not_yet;
         {error, Reason} ->
             {error, Reason}
     end.
 
-%% Get a copy of the table from these nodes.
+%% Gets a copy of the table from these nodes.
 -spec join([node(), ...]) -> ok | not_yet | {error, term()}.
 join(Nodes) ->
     case mnesia:change_config(extra_db_nodes, Nodes) of
@@ -181,16 +181,16 @@ arrived() ->
         {error, Reason} -> {error, Reason}
     end.
 
-%% Give up the copy, and all that this node knows of others.
+%% Drops the copy of the table, and all information about other nodes.
 leave() ->
     stopped = mnesia:stop(),
     ok = application:start(mnesia, permanent).
 
-%% The nodes that had the table, and have not now.
+%% The nodes that had the table and are not running now.
 absent() ->
     mnesia:system_info(db_nodes) -- mnesia:system_info(running_db_nodes).
 
-%% Let a node be that is not coming back.
+%% Removes a node that does not come back.
 forget(Node) ->
     result(mnesia:del_table_copy(schema, Node)).
 

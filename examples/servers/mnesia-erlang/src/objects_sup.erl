@@ -1,4 +1,4 @@
-%% Two processes: the one that keeps the member in its cluster, and the HTTP server.
+%% Supervises two processes: the cluster process and the HTTP server.
 -module(objects_sup).
 -behaviour(supervisor).
 
@@ -9,6 +9,6 @@ start_link(Settings) ->
 
 init(Settings) ->
     Cluster = #{id => objects_cluster, start => {objects_cluster, start_link, [Settings]}},
-    %% Transient: it has stopped listening when requests in flight are awaited, and must not begin again.
+    %% Transient: the HTTP server stops listening while it waits for the requests in flight, and must not restart.
     Http = #{id => objects_http, start => {objects_http, start_link, [Settings]}, restart => transient},
     {ok, {#{strategy => one_for_one}, [Cluster, Http]}}.

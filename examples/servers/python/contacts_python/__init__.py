@@ -1,4 +1,4 @@
 """Candidate server in Python: an address book in PostgreSQL, over HTTP and CardDAV.
 
-What it answers, and why its Rust counterpart answers the same, is in ``examples/servers/README.md``.
+``examples/servers/README.md`` lists its answers, and the reasons why the Rust server gives the same answers.
 """

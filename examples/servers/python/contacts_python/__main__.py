@@ -16,16 +16,16 @@ from .contacts import application
 from .database import Database, DatabaseError
 from .settings import Settings, SettingsError
 
-# How long requests in flight may take to end after SIGTERM: the process is gone within 5 seconds.
+# Time limit for requests in flight after SIGTERM. The process ends within 5 s.
 GRACE_SECONDS = 4
-# Connections that may wait to be accepted, as many as tokio allows.
+# Connections that may wait for accept(): tokio's default.
 BACKLOG = 1024
 
 log = logging.getLogger("contacts_python")
 
 
 class Server(uvicorn.Server):
-    """uvicorn without its own signal handlers: they end the process by the signal, not with exit code 0."""
+    """uvicorn without its signal handlers: they end the process by the signal, not with exit code 0."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -33,7 +33,7 @@ class Server(uvicorn.Server):
 
 
 def listen(port: int) -> socket.socket:
-    """Listens on every address: of IPv6 and IPv4, or of IPv4 alone where there is no IPv6."""
+    """Listen on all addresses of IPv6 and IPv4, or of IPv4 only if the machine has no IPv6."""
     try:
         return socket.create_server(
             ("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
@@ -44,8 +44,8 @@ def listen(port: int) -> socket.socket:
 
 async def serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
-    # As process 1 of a container nothing ends this process but a handler of its own,
-    # so SIGTERM has to be heard while the database is waited for, too.
+    # SIGTERM ends process 1 of a container only if the process handles it. The handler is therefore set
+    # before the wait for the database.
     connecting = loop.create_task(Database.connect(settings))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, connecting.cancel)
@@ -74,7 +74,7 @@ async def serve(settings: Settings) -> int:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            # The Rust server closes no idle connection either, least of all between two requests of a load.
+            # Like the Rust server, keep idle connections open between two requests of a load.
             timeout_keep_alive=3600,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )

@@ -1,4 +1,4 @@
-"""What more than one path answers."""
+"""Answers that several paths share."""
 
 import logging
 import re
@@ -10,7 +10,7 @@ from .database import Contact, DatabaseError
 
 log = logging.getLogger(__name__)
 
-# What is between quotes in If-None-Match is a tag, what is outside of them is commas and W/.
+# A tag in If-None-Match. Outside the quotes there are only commas and W/.
 QUOTED = re.compile(r'"([^"]*)"')
 
 NO_CONTACT = "There is no such contact\n"
@@ -19,11 +19,11 @@ NO_PATH = "There is nothing at this path\n"
 
 
 def contact_response(request: Request, contact: Contact) -> Response:
-    """Return the answer to GET or HEAD of a contact: the contact, or that the client has it already."""
+    """Return the answer to GET or HEAD of a contact: the contact, or 304 if the client has it already."""
     headers = {"etag": f'"{contact.etag}"'}
     if is_known(request.headers.getlist("if-none-match"), contact.etag):
         if request.method == "HEAD":
-            # The length that GET would send (RFC 9110, 8.6), as the Rust server has to say it.
+            # The length that GET would send (RFC 9110, 8.6), as in the Rust server.
             headers["content-length"] = str(len(contact.vcard.encode()))
         return Response(status_code=304, headers=headers)
     return Response(contact.vcard, headers=headers, media_type="text/vcard")
@@ -35,6 +35,6 @@ def is_known(if_none_match: list[str], etag: str) -> bool:
 
 
 def no_database(error: DatabaseError) -> Response:
-    """Return the answer where the database gave none, and log the cause."""
+    """Return the answer for a failed database, and log the cause."""
     log.error("%s", error)
     return PlainTextResponse(NO_DATABASE, 503)

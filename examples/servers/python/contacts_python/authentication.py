@@ -1,4 +1,4 @@
-"""Basic authentication (RFC 7617), where the settings name somebody."""
+"""Basic authentication (RFC 7617), if the settings contain credentials."""
 
 from base64 import b64encode
 from hmac import compare_digest
@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class Authentication:
-    """Let a request through that has the credentials, ``user:password``."""
+    """Pass on only requests with the credentials, ``user:password``."""
 
     def __init__(self, app: ASGIApp, credentials: str) -> None:
         self._app = app
@@ -27,6 +27,6 @@ class Authentication:
         await response(scope, receive, send)
 
     def _are_in(self, headers: Headers) -> bool:
-        """Whether the request has them; the time that this takes tells nothing of how much is right."""
+        """Whether the request has the credentials, compared in constant time."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         return scheme.lower() == "basic" and compare_digest(token.strip().encode("latin-1"), self._token)

@@ -1,4 +1,4 @@
-"""The HTTP side: all paths, and what ``/contacts/{key}`` and ``/healthz`` answer."""
+"""The HTTP side: all paths, and the answers of ``/contacts/{key}`` and ``/healthz``."""
 
 import re
 
@@ -21,7 +21,7 @@ NO_METHOD = "Only GET and HEAD are served\n"
 
 
 class AnyConvertor(PathConvertor):
-    """The rest of the path, whatever it is: Starlette's own ``path`` loses a line feed at the end."""
+    """The rest of the path, unchanged: Starlette's own ``path`` loses a line feed at the end."""
 
     regex = "(?s:.*)"
 
@@ -30,7 +30,7 @@ register_url_convertor("any", AnyConvertor())
 
 
 def application(database: Database, credentials: str | None) -> Starlette:
-    """Everything that the server answers; where there are credentials, contacts only to who has them."""
+    """Return the server's application; with ``credentials``, contacts require them."""
 
     async def contact(request: Request) -> Response:
         row = row_of(request.path_params["key"], database.rows)
@@ -52,7 +52,7 @@ def application(database: Database, credentials: str | None) -> Starlette:
             Route("/healthz", health),
             Route("/dav", AddressBook(database), middleware=guard),
             Route("/dav/{path:any}", AddressBook(database), middleware=guard),
-            # Where discovery begins (RFC 6764), for every method.
+            # The start of discovery (RFC 6764), for every method.
             Route("/.well-known/carddav", Response(status_code=301, headers={"location": "/dav/"})),
         ],
         exception_handlers={DatabaseError: _no_database, 404: _not_found, 405: _method_not_allowed},
@@ -62,7 +62,7 @@ def application(database: Database, credentials: str | None) -> Starlette:
 
 
 def row_of(key: str, rows: int) -> int | None:
-    """The primary key that a UUID stands for: its first 32 bits, spread over ``rows`` rows from 1 on.
+    """Return the primary key for a UUID: its first 32 bits modulo ``rows``, plus 1.
 
     ``None`` if the key is not a UUID of 8-4-4-4-12 hexadecimal digits.
     """

@@ -12,17 +12,17 @@ import asyncpg
 
 from .settings import Settings
 
-# The one statement of a request for a contact.
+# The only statement of a request for a contact.
 CONTACT_SQL = "SELECT etag, vcard FROM contacts WHERE id = $1"
-# The same by the contact's name in the address book.
+# The same, by the contact's name in the address book.
 NAMED_SQL = "SELECT etag, vcard FROM contacts WHERE name = $1"
-# A page of the address book. Each page is a statement of its own: no transaction waits for a slow client,
-# and a contact that is there throughout is read exactly once.
+# A page of the address book. Each page is a separate statement, so no transaction waits for a slow client.
+# A contact that exists during the whole request is read exactly once.
 PAGE_SQL = (
     "SELECT id, name, etag, octet_length(vcard), CASE WHEN $2 THEN vcard ELSE '' END "
     "FROM contacts WHERE id > $1 ORDER BY id LIMIT 250"
 )
-# Rows of a full page, as PAGE_SQL says.
+# Rows of a full page: the limit in PAGE_SQL.
 PAGE_ROWS = 250
 # Contacts by their names.
 NAMES_SQL = (
@@ -33,9 +33,9 @@ NAMES_SQL = (
 COLLECTION_TAG_SQL = (
     "SELECT coalesce(md5(string_agg(name || ' ' || etag, ',' ORDER BY id)), '') FROM contacts"
 )
-# Writers wait for each other, readers for none: what the next statement sees stays true until the commit.
+# Writers wait for each other, readers do not wait. The next statement's result stays true until commit.
 LOCK_SQL = "LOCK TABLE contacts IN SHARE ROW EXCLUSIVE MODE"
-# What a new contact could be in conflict with, first of all the one that has its UID.
+# The contacts that a new contact may conflict with. The contact with the same UID comes first.
 SAME_SQL = "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2 ORDER BY uid = $2 DESC"
 INSERT_SQL = (
     "INSERT INTO contacts (id, uid, vcard, etag, name) "
@@ -44,16 +44,16 @@ INSERT_SQL = (
 )
 UPDATE_SQL = "UPDATE contacts SET vcard = $2::text, etag = md5($2::text) WHERE name = $1 RETURNING etag"
 DELETE_SQL = "DELETE FROM contacts WHERE name = $1"
-# Read once at start-up: the keys are spread over this many rows.
+# The number of rows that the keys are spread over, read once at start-up.
 ROWS_SQL = "SELECT count(*) FROM contacts"
-# What the readiness path runs.
+# The statement of the readiness path.
 HEALTH_SQL = "SELECT 1"
 
-# How long the database may take to become usable at start-up.
+# Time limit for the database to become usable at start-up.
 START_UP_SECONDS = 60
 # Time between two tries at start-up.
 PAUSE_SECONDS = 1
-# How long one connect, or one statement, may take.
+# Time limit of one connect, and of one statement.
 TIMEOUT_SECONDS = 5
 
 LARGEST_INTEGER = 2**31 - 1
@@ -66,7 +66,7 @@ class DatabaseError(Exception):
 
 
 class Contact(NamedTuple):
-    """A contact as it is sent: the body and its entity tag."""
+    """A contact in an answer: the body and its entity tag."""
 
     etag: str
     """md5 of the vCard, without quotes."""
@@ -75,7 +75,7 @@ class Contact(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A contact on its way into a list."""
+    """A contact in a list."""
 
     id: int
     """The primary key."""
@@ -86,39 +86,39 @@ class Entry(NamedTuple):
     length: int
     """The vCard's length in bytes."""
     vcard: str
-    """The vCard itself, empty where it was not asked for."""
+    """The vCard itself; empty if the request does not ask for it."""
 
 
 class Put(Enum):
-    """What became of a contact that was to be written."""
+    """The result of a PUT."""
 
     CREATED = auto()
-    """It is new."""
+    """The contact is new."""
     REPLACED = auto()
-    """It is in the place of an older one."""
+    """The contact replaced an older one."""
     REFUSED = auto()
-    """It was not written: the conditions of the request do not hold."""
+    """Not written: the conditions of the request do not hold."""
     CONFLICT = auto()
-    """It was not written: another contact has its UID, or its place is that of another UID."""
+    """Not written: another contact has this UID, or the contact of this name has another UID."""
 
 
 class Deleted(Enum):
-    """What became of a contact that was to be deleted."""
+    """The result of a DELETE."""
 
     GONE = auto()
     REFUSED = auto()
-    """It is still there: the conditions of the request do not hold."""
+    """Not deleted: the conditions of the request do not hold."""
     MISSING = auto()
-    """There was none."""
+    """No contact has this name."""
 
 
 class Database:
-    """The pool, open and warm, and what was learnt about the table."""
+    """The pool, open and warm, and the number of rows in the table."""
 
     def __init__(self, pool: asyncpg.Pool, rows: int) -> None:
         self._pool = pool
         self.rows = rows
-        """Number of contacts, at least 1, as counted at start-up."""
+        """Number of contacts at start-up, at least 1."""
 
     @classmethod
     async def connect(cls, settings: Settings) -> "Database":
@@ -151,8 +151,8 @@ class Database:
                 reset=_keep,
                 timeout=TIMEOUT_SECONDS,
                 command_timeout=TIMEOUT_SECONDS,
-                # By default a connection is closed after 50,000 statements or five idle minutes, and
-                # a statement prepared anew after five minutes: each would fall into a measurement.
+                # By default asyncpg closes a connection after 50,000 statements or five idle minutes, and
+                # prepares a statement again after five minutes. Each would happen during a measurement.
                 max_queries=sys.maxsize,
                 max_inactive_connection_lifetime=0,
                 max_cached_statement_lifetime=0,
@@ -202,7 +202,7 @@ class Database:
         return [Entry(*record) for record in records]
 
     async def collection_tag(self) -> str:
-        """Return a text that changes with every change of the address book."""
+        """Return a tag that changes with every change of the address book."""
         try:
             return await self._pool.fetchval(COLLECTION_TAG_SQL)
         except FAILURES as error:
@@ -211,9 +211,9 @@ class Database:
     async def put(
         self, name: str, uid: str, vcard: str, allowed: Callable[[str | None], bool]
     ) -> tuple[Put, str]:
-        """Write a contact, if ``allowed`` says so of the entity tag of the one that has its name.
+        """Write a contact, if ``allowed`` accepts the entity tag of the contact with this name.
 
-        Return its entity tag too, or the name of the contact that it is in conflict with.
+        Also return the new entity tag, or the name of the conflicting contact.
         """
         async with self._writing() as connection:
             current = None
@@ -228,7 +228,7 @@ class Database:
             return Put.CREATED, await connection.fetchval(INSERT_SQL, name, uid, vcard)
 
     async def delete(self, name: str, allowed: Callable[[str | None], bool]) -> Deleted:
-        """Delete the contact of this name, if ``allowed`` says so of its entity tag."""
+        """Delete the contact of this name, if ``allowed`` accepts its entity tag."""
         async with self._writing() as connection:
             record = await connection.fetchrow(NAMED_SQL, name)
             if record is None:
@@ -240,7 +240,7 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def _writing(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
-        """Open a transaction in which no other writes; all of it has as long as one statement."""
+        """Open a transaction that excludes other writers; one statement's time limit covers all of it."""
         try:
             async with (
                 self._pool.acquire() as connection,
@@ -264,7 +264,7 @@ class Database:
         self._pool.terminate()
 
 
-# What asyncpg raises where the database, or the way to it, fails.
+# The exceptions that asyncpg raises if the database or the connection fails.
 FAILURES = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 

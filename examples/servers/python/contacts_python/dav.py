@@ -43,7 +43,7 @@ URL = re.compile(r"[^/].*?://[^/]*(.*)", re.DOTALL)
 
 
 class Depth(Enum):
-    """How far below its resource a request goes."""
+    """How many levels below its resource a request covers."""
 
     ZERO = "0"
     ONE = "1"
@@ -51,7 +51,7 @@ class Depth(Enum):
 
 
 class AddressBook:
-    """Everything below ``/dav``, as an ASGI application: it takes every method and the path as it is."""
+    """Everything below ``/dav``, as an ASGI application: it gets every method and the undecoded path."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -194,7 +194,7 @@ async def _report(database: Database, resource: Resource, request: Request) -> R
     elif resource.kind is Kind.CONTACT:
         pieces = _one(database, plan, report.data, resource.name, report.filter)
     elif depth is Depth.ZERO:
-        # The address book itself is no contact (RFC 6352, 8.6; RFC 3253, 3.6).
+        # Depth 0 is the address book itself, which is no contact (RFC 6352, 8.6; RFC 3253, 3.6).
         pieces = _nothing()
     else:
         pieces = _pages(database, plan, report.data, report.filter, report.limit)
@@ -202,7 +202,10 @@ async def _report(database: Database, resource: Resource, request: Request) -> R
 
 
 def _asked(hrefs: list[str], resource: Resource) -> list[tuple[str, str | None]]:
-    """Return what a multiget asks for, each path once; below a contact only itself can be asked for."""
+    """Return each path of a multiget once, with the contact's name.
+
+    The name is ``None`` if the path can have no contact, or is not the path of the request's own contact.
+    """
     asked = []
     for href in dict.fromkeys(hrefs):
         url = URL.fullmatch(href)
@@ -215,7 +218,7 @@ def _asked(hrefs: list[str], resource: Resource) -> list[tuple[str, str | None]]
 async def _pages(
     database: Database, plan: Plan, data: AddressData | None, matching: Filter | None, left: int | None
 ) -> AsyncIterator[str]:
-    """Return the whole address book in the order of its keys, or what matches, or so many of that."""
+    """Return the contacts in the order of their keys: all, or those that match, at most ``left`` of them."""
     vcards = data is not None or matching is not None
     after = 0
     while True:
@@ -225,7 +228,7 @@ async def _pages(
             if matching is not None and not matching.matches(entry.vcard):
                 continue
             if left == 0:
-                # There are more than were asked for (RFC 6352, 8.6.1).
+                # More contacts match than the limit allows (RFC 6352, 8.6.1).
                 error = "<D:number-of-matches-within-limits/>"
                 piece.append(status_response(Kind.BOOK.value, "507 Insufficient Storage", error))
                 entries = []
@@ -243,7 +246,7 @@ async def _pages(
 async def _named(
     database: Database, plan: Plan, data: AddressData | None, asked: list[tuple[str, str | None]]
 ) -> AsyncIterator[str]:
-    """Return the contacts at these paths; beside each path is the name of the contact, if it can have one."""
+    """Return the contacts at these paths, each with its contact's name or ``None``."""
     for begin in range(0, len(asked), PAGE_ROWS):
         some = asked[begin : begin + PAGE_ROWS]
         names = [name for _href, name in some if name is not None]
@@ -284,10 +287,10 @@ def _entry_response(plan: Plan, data: AddressData | None, entry: Entry) -> str:
 
 
 async def _stream(begin: str, pieces: AsyncIterator[str]) -> Response:
-    """Return the answer, a page at a time: the memory that it takes does not grow with its length.
+    """Return the answer page by page, because its memory then does not grow with its length.
 
-    The database is asked once before it begins, so that one that fails gives 503; if it fails later,
-    the connection is cut before the end.
+    The first query runs before the answer begins, so a failure gives 503. If a later query fails, the
+    server cuts the connection before the end.
     """
     first = await anext(pieces, "")
 
@@ -309,9 +312,10 @@ def _multistatus(text: str) -> Response:
 
 
 async def _read(request: Request) -> bytes | None:
-    """Return the body of a request; ``None`` if it is larger than any may be.
+    """Return the body of a request; ``None`` if it is larger than ``MAXIMUM_BYTES``.
 
-    It is read to its end all the same, because a client that is still sending would not see the answer.
+    The server reads a larger body to its end too, because a client that is still sending would not see
+    the answer.
     """
     body = bytearray()
     length = 0
@@ -340,7 +344,7 @@ def _depth(headers: Headers, default: Depth) -> Depth:
 
 
 def _is_vcard(headers: Headers) -> bool:
-    """Whether the body of a PUT is said to be a vCard in UTF-8, or nothing is said of it."""
+    """Whether the headers of a PUT declare a vCard in UTF-8, or declare no type."""
     if headers.get("content-encoding", "identity").lower() != "identity":
         return False
     if "content-type" not in headers:
@@ -356,14 +360,14 @@ def _is_vcard(headers: Headers) -> bool:
 
 
 def _may_change(headers: Headers, etag: str | None) -> bool:
-    """Whether the conditions of a PUT or DELETE hold for a contact with this tag, or for none (RFC 9110)."""
+    """Whether the conditions of a PUT or DELETE hold for this tag, or for no contact (RFC 9110, 13)."""
     return _is_current(headers, etag) and not (
         etag is not None and is_known(headers.getlist("if-none-match"), etag)
     )
 
 
 def _is_current(headers: Headers, etag: str | None) -> bool:
-    """Whether ``If-Match``, where there is one, names this entity tag, compared strongly."""
+    """Whether there is no ``If-Match``, or it names this entity tag, compared strongly."""
     if_match = headers.getlist("if-match")
     if not if_match:
         return True

@@ -1,4 +1,4 @@
-"""Answers of the address book other than success, the same bytes in every candidate."""
+"""Error answers of the address book, the same bytes in every candidate."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ XML = "application/xml; charset=utf-8"
 
 
 class FaultError(Exception):
-    """A request that is refused with a sentence."""
+    """A refused request; the body is a sentence."""
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
@@ -24,7 +24,7 @@ class FaultError(Exception):
 
 
 class ConditionError(FaultError):
-    """A request that is refused by a precondition of an RFC, an element."""
+    """A refused request; the body is an element that names a precondition of an RFC."""
 
     def response(self) -> Response:
         """Return the answer."""

@@ -1,6 +1,6 @@
-"""The resources of the address book, their properties, and the answers that tell them.
+"""The resources of the address book, their properties, and the answers that contain them.
 
-There is one way to write each, so that every candidate sends the same bytes.
+Each has one written form, because all candidates must send the same bytes.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from urllib.parse import quote, unquote_to_bytes
 from .vcards import lines, only, unfold
 from .xmltree import DAV, NO_CHARACTER, Element, Name, escape
 
-# Bytes that the body of a request may have, and so a contact.
+# Maximum size of a request's body, and therefore of a contact, in bytes.
 MAXIMUM_BYTES = 1 << 20
-# Bytes that a contact's name may have.
+# Maximum length of a contact's name, in bytes.
 NAME_BYTES = 255
 
 BOOK = "/dav/addressbooks/contacts/"
@@ -22,11 +22,11 @@ DECLARATIONS = (
     'xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:carddav" xmlns:S="http://calendarserver.org/ns/"'
 )
 DECLARATION = '<?xml version="1.0" encoding="utf-8"?>\n'
-# The beginning and the end of every answer with several statuses.
+# The begin and the end of every multistatus answer.
 MULTISTATUS_BEGIN = f"{DECLARATION}<D:multistatus {DECLARATIONS}>\n"
 MULTISTATUS_END = "</D:multistatus>\n"
 
-# The properties that allprop means (RFC 4918, 9.1); those of other documents have to be asked for.
+# The properties of allprop (RFC 4918, 9.1). A client must name the properties of other documents.
 ALL = ("D:resourcetype", "D:displayname", "D:getcontenttype", "D:getcontentlength", "D:getetag")
 
 OWNER = "<D:href>/dav/principal/</D:href>"
@@ -42,21 +42,21 @@ REPORTS = (
 
 
 class Kind(Enum):
-    """What a path below ``/dav`` stands for."""
+    """The kind of resource at a path below ``/dav``."""
 
     ROOT = "/dav/"
-    """Where discovery begins."""
+    """The start of discovery."""
     PRINCIPAL = "/dav/principal/"
-    """The one principal, the owner of the address book."""
+    """The only principal, the owner of the address book."""
     HOME = "/dav/addressbooks/"
     """The principal's collection of address books."""
     BOOK = BOOK
     """The address book."""
     CONTACT = f"{BOOK}*"
-    """A place for a contact in it."""
+    """A contact in the address book, existing or not."""
 
 
-# The properties of each kind in the order in which they are sent, with the value of those that are fixed.
+# The properties of each kind in the order of the answer. Fixed properties have their value here.
 PROPERTIES: dict[Kind, dict[str, str]] = {
     Kind.ROOT: {
         "D:resourcetype": "<D:collection/>",
@@ -116,25 +116,25 @@ ALLOW = {
     Kind.CONTACT: "OPTIONS, GET, HEAD, PUT, DELETE, PROPFIND, REPORT",
 }
 
-# The collections directly in another one.
+# The collections directly inside a collection.
 COLLECTIONS = {Kind.ROOT: (Kind.PRINCIPAL, Kind.HOME), Kind.HOME: (Kind.BOOK,)}
 
 
 @dataclass(frozen=True)
 class Resource:
-    """A kind, and of a contact its name."""
+    """A kind; a contact also has a name."""
 
     kind: Kind
     name: str = ""
 
     @property
     def href(self) -> str:
-        """The resource's path, percent-encoded; a collection's ends with a slash."""
+        """The resource's path, percent-encoded; the path of a collection ends with a slash."""
         return contact_href(self.name) if self.kind is Kind.CONTACT else self.kind.value
 
 
 def resource_at(path: str) -> Resource | None:
-    """Return the resource at a path as the request has it; a collection's last slash may be missing."""
+    """Return the resource at the path of a request; the last slash of a collection may be missing."""
     collection = path.removesuffix("/") + "/"
     for kind in (Kind.ROOT, Kind.PRINCIPAL, Kind.HOME, Kind.BOOK):
         if kind.value == collection:
@@ -160,24 +160,24 @@ def contact_name(path: str) -> str | None:
 
 
 def contact_href(name: str) -> str:
-    """Return a contact's path: all but the unreserved characters of RFC 3986 and ``@`` is encoded."""
+    """Return a contact's path, percent-encoded except the unreserved characters of RFC 3986 and ``@``."""
     return BOOK + quote(name, safe="@")
 
 
 @dataclass
 class Wanted:
-    """Which properties a request wants."""
+    """The properties that a request asks for."""
 
     names: list[Name]
-    """These, each once."""
+    """The named properties, each once."""
     all: bool = False
-    """And those of RFC 4918."""
+    """The properties of RFC 4918 too."""
     names_only: bool = False
-    """Or the names of all."""
+    """Only the names of all properties."""
 
 
 def wanted_of(root: Element) -> Wanted | None:
-    """Read ``allprop`` with ``include``, ``propname`` or ``prop``; ``None`` if the root has none of them."""
+    """Read ``allprop`` with ``include``, ``propname`` or ``prop``; ``None`` if the root contains none."""
 
     def names(element: Element | None) -> list[Name]:
         return list(dict.fromkeys(child.name for child in element.children)) if element else []
@@ -192,7 +192,7 @@ def wanted_of(root: Element) -> Wanted | None:
 
 
 class Plan:
-    """The answer to one ``Wanted`` for all resources of one kind: worked out once, written for each."""
+    """The answer to one ``Wanted`` for all resources of one kind, computed once and written for each."""
 
     def __init__(self, wanted: Wanted, kind: Kind) -> None:
         own = PROPERTIES[kind]
@@ -205,14 +205,14 @@ class Plan:
         self._missing = "".join(name.empty_element() for name in wanted.names if name.qualified() not in own)
 
     def has(self, name: str) -> bool:
-        """Whether this property is sent."""
+        """Whether the answer has the value of this property."""
         return not self._names_only and name in self._found
 
     def response(self, href: str, *, etag: str = "", length: int = 0, data: str = "") -> str:
         """Return the response for a resource.
 
-        ``etag`` is a contact's entity tag without quotes or the address book's collection tag,
-        ``data`` is the element of its vCard, if that is sent.
+        ``etag`` is a contact's entity tag without quotes, or the address book's collection tag. ``data`` is
+        the element with the vCard; empty if the answer has no vCard.
         """
         own = PROPERTIES[self._kind]
         parts = []
@@ -242,7 +242,7 @@ def _propstat(properties: str, status: str) -> str:
 
 
 def status_response(href: str, status: str, error: str = "") -> str:
-    """Return the response for a resource as a whole; ``error`` is an element, if there is more to say."""
+    """Return the response for a resource as a whole; ``error`` is an element with details, or empty."""
     error = error and f"<D:error>{error}</D:error>"
     return (
         f"<D:response><D:href>{escape(href)}</D:href><D:status>HTTP/1.1 {status}</D:status>"
@@ -251,18 +251,18 @@ def status_response(href: str, status: str, error: str = "") -> str:
 
 
 def error_body(condition: str) -> str:
-    """Return the body that names a precondition that does not hold."""
+    """Return a body that names the failed precondition."""
     return f"{DECLARATION}<D:error {DECLARATIONS}>{condition}</D:error>\n"
 
 
 @dataclass
 class AddressData:
-    """How contacts are sent in a report (RFC 6352, 10.4)."""
+    """The form of the vCards in a report (RFC 6352, 10.4)."""
 
     version: str | None
-    """The version that is asked for; any if none is."""
+    """The requested version; ``None`` allows any."""
     properties: Iterable[str]
-    """The properties that are asked for; all if none is."""
+    """The requested properties; empty means all."""
 
     def element(self, vcard: str) -> str | None:
         """Return the element with the vCard in it; ``None`` if the vCard has another version."""

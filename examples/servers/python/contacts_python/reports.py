@@ -1,4 +1,4 @@
-"""The two reports of an address book (RFC 6352, 8.6 and 8.7): what they ask, which contacts match."""
+"""The two reports of an address book (RFC 6352, 8.6 and 8.7): their bodies, and the contacts that match."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ def _not_understood() -> FaultError:
 
 @dataclass
 class Report:
-    """A report, read: a multiget with ``hrefs``, or a query with ``filter``."""
+    """A parsed report: a multiget with ``hrefs``, or a query with ``filter``."""
 
     wanted: Wanted
     """The properties of each contact."""
     data: AddressData | None
-    """How the vCards are sent, if they are."""
+    """The form of the vCards; ``None`` if the answer has no vCards."""
     hrefs: list[str]
-    """The contacts at these paths or URLs."""
+    """Multiget: the paths or URLs of the contacts."""
     filter: "Filter | None" = None
-    """Or those that match."""
+    """Query: the condition that a contact must match."""
     limit: int | None = None
-    """So many at most."""
+    """Query: the largest number of contacts in the answer."""
 
 
 def report_of(root: Element) -> Report:
@@ -76,14 +76,14 @@ def _limit(root: Element) -> int | None:
 
 
 class Filter:
-    """The condition of a query (RFC 6352, 10.5), on properties; conditions on parameters are refused."""
+    """The condition of a query on properties (RFC 6352, 10.5); conditions on parameters are refused."""
 
     def __init__(self, element: Element) -> None:
         self._test = _test(element)
         self._properties = [_PropertyFilter(each) for each in element.children_named(CARDDAV, "prop-filter")]
 
     def matches(self, vcard: str) -> bool:
-        """Whether a contact matches; a filter without conditions matches each."""
+        """Whether a contact matches; a filter without conditions matches every contact."""
         if not self._properties:
             return True
         unfolded = unfold(vcard)
@@ -113,7 +113,7 @@ class _PropertyFilter:
         return any(self._test(each.matches(value) for each in self._matches) for value in found)
 
 
-# Whether a text stands to another as the request says.
+# The comparison for each match-type.
 MATCH_TYPES: dict[str, Callable[[str, str], bool]] = {
     "equals": str.__eq__,
     "contains": str.__contains__,
@@ -142,7 +142,7 @@ class _TextMatch:
 
 
 def _test(element: Element) -> Callable[..., bool]:
-    """Return the attribute ``test``: whether all have to hold, or any."""
+    """Return ``any`` or ``all``, as the attribute ``test`` requires."""
     test = {"anyof": any, "allof": all}.get(element.attributes.get("test", "anyof"))
     if test is None:
         raise _not_understood()

@@ -1,4 +1,4 @@
-"""What the environment says: ``DATABASE_URL``, ``POOL_SIZE``, ``PORT``, ``BASIC_AUTH``."""
+"""The settings in the environment: ``DATABASE_URL``, ``POOL_SIZE``, ``PORT``, ``BASIC_AUTH``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ class Settings:
     """The server's settings, the same for every candidate."""
 
     database_url: str
-    """Where the database is and who asks it."""
+    """URL of the database, with user and password."""
     pool_size: int
     """Connections to the database, all opened at start-up."""
     port: int
     """TCP port of the HTTP server."""
     credentials: str | None = field(repr=False)
-    """Who may read and write the contacts, ``user:password``; everybody if nobody is named."""
+    """``user:password`` that contacts require; ``None`` means no authentication."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
@@ -35,7 +35,7 @@ class Settings:
             raise SettingsError(f"DATABASE_URL is not a PostgreSQL URL: {error}") from error
         if parts.scheme not in ("postgresql", "postgres"):
             raise SettingsError("DATABASE_URL is not a PostgreSQL URL: it must begin with postgresql://")
-        # The drivers' own defaults differ: this one would use TLS where it is offered, tokio-postgres not.
+        # The drivers' defaults differ: asyncpg uses TLS if the database offers it, tokio-postgres does not.
         if parse_qs(parts.query).get("sslmode") != ["disable"]:
             raise SettingsError(
                 "DATABASE_URL must say sslmode=disable: the candidates are compared without TLS"

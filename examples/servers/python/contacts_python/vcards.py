@@ -1,17 +1,17 @@
-"""As much of vCard (RFC 6350, RFC 2426) as an address book needs: lines, UID, VERSION, the search in it."""
+"""The parts of vCard (RFC 6350, RFC 2426) that an address book needs: lines, UID, VERSION, search."""
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-# Bytes that a UID may have: it is a key of the table.
+# Maximum length of a UID in bytes. The UID is a key of the table.
 UID_BYTES = 255
 
-# Controls but TAB and the ends of lines, and what XML cannot hold.
+# Control characters except TAB and line ends, and characters that XML cannot contain.
 FORBIDDEN = re.compile("[\0-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 NAME = re.compile("[0-9A-Za-z-]+")
-# [group.]name[;parameters]:value; a colon between quotes belongs to a parameter.
+# [group.]name[;parameters]:value. A colon inside quotes belongs to a parameter.
 LINE = re.compile(r'(?P<head>[^":]*(?:"[^"]*"[^":]*)*):(?P<value>.*)', re.DOTALL)
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
@@ -21,7 +21,7 @@ class InvalidVcardError(Exception):
 
 
 class VcardVersionError(Exception):
-    """The body is a vCard of another version than 3.0 and 4.0."""
+    """The body is a vCard of a version other than 3.0 and 4.0."""
 
 
 class Line(NamedTuple):
@@ -30,13 +30,13 @@ class Line(NamedTuple):
     name: str
     """The property's name in upper case, without group and parameters."""
     head: str
-    """All before the colon."""
+    """Everything before the colon."""
     value: str
-    """All after it, still escaped."""
+    """Everything after the colon, still escaped."""
 
 
 def unfold(vcard: str) -> str:
-    """Join the lines that were folded, and end each with a line feed alone."""
+    """Join folded lines, and end each line with a line feed only."""
     return vcard.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "")
 
 
@@ -60,7 +60,7 @@ def _line(text: str) -> Line | None:
 
 
 def identify(body: bytes) -> tuple[str, str]:
-    """Return the vCard in a request's body and its UID, without the prefix that 4.0 gives it."""
+    """Return the vCard in a request's body, and its UID without the prefix ``urn:uuid:``."""
     try:
         vcard = body.decode()
     except UnicodeDecodeError as error:
@@ -98,12 +98,12 @@ def identify(body: bytes) -> tuple[str, str]:
 
 
 def unescape(value: str) -> str:
-    """Return the text that a value stands for (RFC 6350, 3.4)."""
+    """Return the text of a value without its escapes (RFC 6350, 3.4)."""
     return ESCAPED.sub(lambda match: "\n" if match[1] in "nN" else match[1], value)
 
 
 def _upper(text: str) -> str:
-    """Return upper case of ASCII alone."""
+    """Return the text with ASCII letters in upper case."""
     return text if text.isupper() and text.isascii() else text.translate(_ASCII_UPPER)
 
 
@@ -111,15 +111,18 @@ _ASCII_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 
 
 def _unicode_casemap(text: str) -> str:
-    """RFC 5051, with upper case in the place of title case: they differ in four digraphs and in Georgian."""
+    """Return the casemap of RFC 5051, with upper case instead of title case.
+
+    The two differ in four digraphs and in Georgian.
+    """
     if text.isascii():
         return text.upper()
-    # The simple mappings of Unicode are from one character to one.
+    # The simple mappings of Unicode map one character to one character.
     mapped = (upper if len(upper := character.upper()) == 1 else character for character in text)
     return unicodedata.normalize("NFKD", "".join(mapped))
 
 
-# How two texts are compared (RFC 6352, 8.3): equality and containment are asked of what these return.
+# The collations (RFC 6352, 8.3). Each maps a text to the text that the matches compare.
 COLLATIONS: dict[str, Callable[[str], str]] = {
     "default": _unicode_casemap,
     "i;ascii-casemap": _upper,
@@ -128,15 +131,15 @@ COLLATIONS: dict[str, Callable[[str], str]] = {
 
 
 def only(vcard: str, properties: Iterable[str]) -> str:
-    """Return a vCard with only the named properties, in their order, beside BEGIN and END; unfolded."""
+    """Return a vCard, unfolded, with BEGIN, END and the named properties only, in their order."""
     names = {"BEGIN", "END", *map(_upper, properties)}
     return "".join(f"{line.head}:{line.value}\r\n" for line in lines(unfold(vcard)) if line.name in names)
 
 
 def values_of(name: str) -> Callable[[str], Iterator[str]]:
-    """Return what finds the values of a property, as texts, in an unfolded vCard.
+    """Return a function that finds the values of a property, as texts, in an unfolded vCard.
 
-    One expression for the whole vCard: to part each of its lines would take twenty times as long.
+    It uses one expression for the whole vCard, because splitting each line would take twenty times as long.
     """
     if not NAME.fullmatch(name):
         return lambda _unfolded: iter(())

@@ -1,4 +1,4 @@
-"""XML in and out: the requests' bodies as a small tree, and the one way in which text is escaped."""
+"""XML in and out: the bodies of requests as a small tree, and the escaping of text."""
 
 import re
 from collections.abc import Iterator
@@ -11,28 +11,28 @@ from xml.sax.saxutils import escape as escape_text
 DAV = "DAV:"
 # Namespace of CardDAV (RFC 6352).
 CARDDAV = "urn:ietf:params:xml:ns:carddav"
-# Namespace of the collection tag that calendar and address book clients ask for.
+# Namespace of the collection tag, which calendar and address book clients use.
 CALENDARSERVER = "http://calendarserver.org/ns/"
 
 PREFIXES = {DAV: "D", CARDDAV: "C", CALENDARSERVER: "S"}
 
-# Elements within elements at most; no request needs more than six.
+# Maximum depth of nested elements. No request needs more than six.
 DEPTH = 32
 
-# What XML 1.0 cannot hold.
+# Characters that XML 1.0 cannot contain.
 NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 class Name(NamedTuple):
-    """An element's or a property's name."""
+    """The name of an element or of a property."""
 
     namespace: str
-    """The namespace; empty for a name in none."""
+    """The namespace; empty for a name without one."""
     local: str
     """The name without a prefix."""
 
     def empty_element(self) -> str:
-        """Return this name as an empty element; other namespaces than the answer's are declared in place."""
+        """Return this name as an empty element; it declares its namespace if the answer's root does not."""
         if self.namespace == "":
             return f"<{self.local}/>"
         if prefix := PREFIXES.get(self.namespace):
@@ -40,14 +40,14 @@ class Name(NamedTuple):
         return f'<{self.local} xmlns="{escape(self.namespace)}"/>'
 
     def qualified(self) -> str:
-        """Return the prefixed name that this server would send; empty for a name that it does not know."""
+        """Return the name with the server's prefix; empty if the server does not know the namespace."""
         prefix = PREFIXES.get(self.namespace)
         return f"{prefix}:{self.local}" if prefix else ""
 
 
 @dataclass
 class Element:
-    """An element of a request's body."""
+    """An element in the body of a request."""
 
     name: Name
     attributes: dict[str, str]
@@ -57,20 +57,23 @@ class Element:
     children: list["Element"] = field(default_factory=list)
 
     def child(self, namespace: str, local: str) -> "Element | None":
-        """Return the first child of this name."""
+        """Return the first child with this name."""
         return next(self.children_named(namespace, local), None)
 
     def children_named(self, namespace: str, local: str) -> Iterator["Element"]:
-        """Return the children of this name."""
+        """Return all children with this name."""
         return (child for child in self.children if child.name == (namespace, local))
 
 
 class XmlError(Exception):
-    """The body is not a well-formed document in UTF-8, or has a document type, or is too deep."""
+    """The body is not a well-formed document in UTF-8, has a document type, or is nested too deeply."""
 
 
 def parse(body: bytes) -> Element:
-    """Return the root of a document without a document type: nothing in it can be expanded."""
+    """Return the root of a document.
+
+    A document type is refused, because entities could then be expanded.
+    """
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -86,7 +89,7 @@ def parse(body: bytes) -> Element:
 
 
 class _Builder:
-    """The handlers of expat, which itself expands no external entity."""
+    """The handlers of expat, which expands no external entities."""
 
     root: Element
 
@@ -122,8 +125,8 @@ class _Builder:
 
 
 def escape(text: str) -> str:
-    """Return text as it is written between tags and between quotes.
+    """Return text escaped for use between tags and between quotes.
 
-    A carriage return would else become a line feed.
+    A carriage return is escaped, because a parser would turn it into a line feed.
     """
     return escape_text(text, {'"': "&quot;", "\r": "&#13;"})

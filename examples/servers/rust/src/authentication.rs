@@ -1,4 +1,4 @@
-//! Basic authentication (RFC 7617), where the settings name somebody.
+//! Basic authentication (RFC 7617), if the settings contain credentials.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use subtle::ConstantTimeEq;
 
-/// The one user and the password, as a client sends them.
+/// User and password, encoded as a client sends them.
 pub(crate) struct Credentials(String);
 
 impl std::fmt::Debug for Credentials {
@@ -27,7 +27,7 @@ impl Credentials {
         (!user.is_empty()).then(|| Self(BASE64_STANDARD.encode(text)))
     }
 
-    /// Whether the request has them. The time that this takes tells nothing of how much of them is right.
+    /// Whether the request has the credentials, compared in constant time.
     fn are_in(&self, headers: &HeaderMap) -> bool {
         headers
             .get(AUTHORIZATION)
@@ -39,7 +39,7 @@ impl Credentials {
     }
 }
 
-/// Lets a request through that has the credentials.
+/// Passes on only requests with the credentials.
 pub(crate) async fn authenticate(
     State(credentials): State<Arc<Credentials>>,
     request: Request,

@@ -1,4 +1,4 @@
-//! The HTTP side: all paths, and what `/contacts/{key}` and `/healthz` answer.
+//! The HTTP side: all paths, and the answers of `/contacts/{key}` and `/healthz`.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::authentication::{Credentials, authenticate};
 use crate::database::{Contact, Database, DatabaseError};
 use crate::dav::{dav, well_known};
 
-/// What is said where a contact is not.
+/// The body of the answer for a missing contact.
 pub(crate) const NO_CONTACT: &str = "There is no such contact\n";
 
 const VCARD: HeaderValue = HeaderValue::from_static("text/vcard; charset=utf-8");
 
-/// Everything that the server answers; where there are credentials, the contacts only to those who have them.
+/// The server's router; with `credentials`, contacts require them.
 pub(crate) fn router(database: Arc<Database>, credentials: Option<Credentials>) -> Router {
     let contact = get(contact).fallback(method_not_allowed);
     let mut contacts = Router::new()
@@ -39,7 +39,7 @@ pub(crate) fn router(database: Arc<Database>, credentials: Option<Credentials>) 
         .with_state(database)
 }
 
-/// Answers other than a contact, the same text in every candidate.
+/// Error answers, the same text in every candidate.
 enum Refusal {
     MalformedKey,
     NoContact,
@@ -82,7 +82,7 @@ async fn contact(
     key: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    // A path without a key, or with one that is not UTF-8, has no UUID either.
+    // A path without a key, or with a key that is not UTF-8, contains no UUID.
     let id = key
         .ok()
         .and_then(|Path(key)| row_of(&key, database.rows()))
@@ -95,7 +95,7 @@ async fn contact(
     ))
 }
 
-/// The answer to GET or HEAD of a contact: the contact, or that the client has it already.
+/// The answer to GET or HEAD of a contact: the contact, or 304 if the client has it already.
 pub(crate) fn contact_response(method: &Method, headers: &HeaderMap, contact: Contact) -> Response {
     let Ok(etag) = HeaderValue::try_from(format!("\"{}\"", contact.etag)) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
@@ -103,7 +103,7 @@ pub(crate) fn contact_response(method: &Method, headers: &HeaderMap, contact: Co
     if is_known(headers, contact.etag.as_bytes()) {
         let mut response = (StatusCode::NOT_MODIFIED, [(ETAG, etag)]).into_response();
         if method == Method::HEAD {
-            // axum would say 0 here; only the length that GET would send is right (RFC 9110, 8.6).
+            // axum would send 0 here. Only the length that GET would send is right (RFC 9110, 8.6).
             response
                 .headers_mut()
                 .insert(CONTENT_LENGTH, contact.vcard.len().into());
@@ -130,7 +130,7 @@ async fn method_not_allowed() -> impl IntoResponse {
     )
 }
 
-/// The primary key that a UUID stands for: its first 32 bits, spread over `rows` ≥ 1 rows from 1 on.
+/// The primary key for a UUID: its first 32 bits modulo `rows` ≥ 1, plus 1.
 /// `None` if the key is not a UUID of 8-4-4-4-12 hexadecimal digits.
 fn row_of(key: &str, rows: u32) -> Option<i32> {
     let well_formed = key.len() == 36
@@ -152,7 +152,7 @@ pub(crate) fn is_known(headers: &HeaderMap, etag: &[u8]) -> bool {
         if value.trim_ascii() == b"*" {
             return true;
         }
-        // Between quotes are the tags, outside of them commas and W/; a tag may hold a comma.
+        // Tags are inside quotes, commas and W/ are outside. A tag may contain a comma.
         let mut pieces = value.split(|byte| *byte == b'"').skip(1);
         while let (Some(tag), Some(_closed)) = (pieces.next(), pieces.next()) {
             if tag == etag {

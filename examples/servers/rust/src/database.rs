@@ -14,15 +14,15 @@ use tokio_postgres::{NoTls, Row};
 
 use crate::settings::Settings;
 
-/// The one statement of a request for a contact.
+/// The only statement of a request for a contact.
 const CONTACT_SQL: &str = "SELECT etag, vcard FROM contacts WHERE id = $1";
-/// The same by the contact's name in the address book.
+/// The same, by the contact's name in the address book.
 const NAMED_SQL: &str = "SELECT etag, vcard FROM contacts WHERE name = $1";
-/// A page of the address book. Each page is a statement of its own: no transaction waits for a slow client,
-/// and a contact that is there throughout is read exactly once.
+/// A page of the address book. Each page is a separate statement, so no transaction waits for a slow client.
+/// A contact that exists during the whole request is read exactly once.
 const PAGE_SQL: &str = "SELECT id, name, etag, octet_length(vcard), CASE WHEN $2 THEN vcard ELSE '' END \
     FROM contacts WHERE id > $1 ORDER BY id LIMIT 250";
-/// Rows of a full page, as `PAGE_SQL` says.
+/// Rows of a full page: the limit in `PAGE_SQL`.
 pub(crate) const PAGE_ROWS: usize = 250;
 /// Contacts by their names.
 const NAMES_SQL: &str = "SELECT id, name, etag, octet_length(vcard), CASE WHEN $2 THEN vcard ELSE '' END \
@@ -30,9 +30,9 @@ const NAMES_SQL: &str = "SELECT id, name, etag, octet_length(vcard), CASE WHEN $
 /// Changes with every change of the address book.
 const COLLECTION_TAG_SQL: &str =
     "SELECT coalesce(md5(string_agg(name || ' ' || etag, ',' ORDER BY id)), '') FROM contacts";
-/// Writers wait for each other, readers for none: what the next statement sees stays true until the commit.
+/// Writers wait for each other, and readers do not wait. The next statement's result stays true until the commit.
 const LOCK_SQL: &str = "LOCK TABLE contacts IN SHARE ROW EXCLUSIVE MODE";
-/// What a new contact could be in conflict with, first of all the one that has its UID.
+/// The contacts that a new contact may conflict with. The contact with the same UID comes first.
 const SAME_SQL: &str =
     "SELECT name, uid, etag FROM contacts WHERE name = $1 OR uid = $2 ORDER BY uid = $2 DESC";
 const INSERT_SQL: &str = "INSERT INTO contacts (id, uid, vcard, etag, name) \
@@ -40,19 +40,19 @@ const INSERT_SQL: &str = "INSERT INTO contacts (id, uid, vcard, etag, name) \
 const UPDATE_SQL: &str =
     "UPDATE contacts SET vcard = $2::text, etag = md5($2::text) WHERE name = $1 RETURNING etag";
 const DELETE_SQL: &str = "DELETE FROM contacts WHERE name = $1";
-/// Read once at start-up: the keys are spread over this many rows.
+/// The number of rows that the keys are spread over, read once at start-up.
 const ROWS_SQL: &str = "SELECT count(*) FROM contacts";
-/// What the readiness path runs.
+/// The statement of the readiness path.
 const HEALTH_SQL: &str = "SELECT 1";
 
-/// How long the database may take to become usable at start-up.
+/// Time limit for the database to become usable at start-up.
 const START_UP: Duration = Duration::from_secs(60);
 /// Time between two tries at start-up.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long one connect, or one statement, may take.
+/// Time limit of one connect, and of one statement.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A contact as it is sent: the body and its entity tag.
+/// A contact in an answer: the body and its entity tag.
 pub(crate) struct Contact {
     /// md5 of the vCard, without quotes.
     pub(crate) etag: String,
@@ -60,7 +60,7 @@ pub(crate) struct Contact {
     pub(crate) vcard: String,
 }
 
-/// A contact on its way into a list.
+/// A contact in a list.
 pub(crate) struct Entry {
     /// The primary key.
     pub(crate) id: i32,
@@ -70,32 +70,33 @@ pub(crate) struct Entry {
     pub(crate) etag: String,
     /// The vCard's length in bytes.
     pub(crate) length: i32,
-    /// The vCard itself, empty where it was not asked for.
+    /// The vCard itself; empty if the request does not ask for it.
     pub(crate) vcard: String,
 }
 
-/// What became of a contact that was to be written.
+/// The result of a PUT.
 pub(crate) enum Put {
-    /// It is new, with this entity tag.
+    /// The contact is new, with this entity tag.
     Created(String),
-    /// It is in the place of an older one, with this entity tag.
+    /// The contact replaced an older one, and has this entity tag.
     Replaced(String),
-    /// It was not written: the conditions of the request do not hold.
+    /// Not written: the conditions of the request do not hold.
     Refused,
-    /// It was not written: the contact of this name has its UID, or had another UID in its place.
+    /// Not written. The value is the name of the conflicting contact: it has the same UID, or the same name and
+    /// another UID.
     Conflict(String),
 }
 
-/// What became of a contact that was to be deleted.
+/// The result of a DELETE.
 pub(crate) enum Deleted {
     Gone,
-    /// It is still there: the conditions of the request do not hold.
+    /// Not deleted: the conditions of the request do not hold.
     Refused,
-    /// There was none.
+    /// No contact has this name.
     Missing,
 }
 
-/// Why the database gave no answer.
+/// The reason why the database gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
     #[error("no connection: {}", causes(.0))]
@@ -106,7 +107,7 @@ pub(crate) enum DatabaseError {
     Timeout,
     #[error("the table contacts is empty")]
     Empty,
-    #[error("the table contacts has {0} rows, more than an integer key can tell apart")]
+    #[error("the table contacts has {0} rows, more than the largest integer key")]
     TooManyRows(i64),
     #[error("the pool cannot be built: {0}")]
     Pool(#[from] deadpool_postgres::BuildError),
@@ -114,7 +115,7 @@ pub(crate) enum DatabaseError {
     StartUp { source: Box<DatabaseError> },
 }
 
-/// An error with its causes: the driver's own text alone is as short as "db error".
+/// An error with its causes, because the driver's own text is only "db error".
 fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -129,7 +130,7 @@ fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// The pool, open and warm, and what was learnt about the table.
+/// The pool, open and warm, and the number of rows in the table.
 pub(crate) struct Database {
     pool: Pool,
     rows: u32,
@@ -181,7 +182,7 @@ impl Database {
         }
     }
 
-    /// Number of contacts, at least 1, as counted at start-up.
+    /// Number of contacts at start-up, at least 1.
     pub(crate) fn rows(&self) -> u32 {
         self.rows
     }
@@ -198,7 +199,7 @@ impl Database {
         Ok(row.map(|row| contact(&row)).transpose()?)
     }
 
-    /// The `PAGE_ROWS` contacts, or the fewer that are left, whose keys are greater than `after`.
+    /// Up to `PAGE_ROWS` contacts whose keys are greater than `after`; fewer only at the end of the table.
     pub(crate) async fn page(&self, after: i32, vcards: bool) -> Result<Vec<Entry>, DatabaseError> {
         self.entries(PAGE_SQL, &[&after, &vcards]).await
     }
@@ -227,13 +228,13 @@ impl Database {
         rows.iter().map(|row| Ok(entry(row)?)).collect()
     }
 
-    /// A text that changes with every change of the address book.
+    /// A tag that changes with every change of the address book.
     pub(crate) async fn collection_tag(&self) -> Result<String, DatabaseError> {
         let row = query(self.pool.get().await?, COLLECTION_TAG_SQL, &[]).await?;
         Ok(row.map_or_else(|| Ok(String::new()), |row| row.try_get(0))?)
     }
 
-    /// Writes a contact, if `allowed` says so of the entity tag of the one that has its name.
+    /// Writes a contact, if `allowed` accepts the entity tag of the contact with this name.
     pub(crate) async fn put(
         &self,
         name: &str,
@@ -275,7 +276,7 @@ impl Database {
         checked(client, answer)
     }
 
-    /// Deletes the contact of this name, if `allowed` says so of its entity tag.
+    /// Deletes the contact of this name, if `allowed` accepts its entity tag.
     pub(crate) async fn delete(
         &self,
         name: &str,
@@ -338,7 +339,8 @@ async fn query(
     checked(client, answer)
 }
 
-/// Gives the connection back, or closes it: its next user would wait behind the statement that hangs.
+/// Returns the connection to the pool. After a timeout, closes it, because its next user would wait for the
+/// hanging statement.
 fn checked<T>(client: Object, answer: Result<T, DatabaseError>) -> Result<T, DatabaseError> {
     if matches!(answer, Err(DatabaseError::Timeout)) {
         drop(Object::take(client));

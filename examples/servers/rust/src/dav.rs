@@ -28,14 +28,14 @@ const XML: HeaderValue = HeaderValue::from_static("application/xml; charset=utf-
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 const DAV: HeaderName = HeaderName::from_static("dav");
 
-/// Answers of the address book other than success, the same bytes in every candidate.
+/// Error answers of the address book, the same bytes in every candidate.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// A sentence.
     Plain(StatusCode, &'static str),
-    /// A precondition of an RFC that does not hold, as an element.
+    /// An element that names the failed precondition of an RFC.
     Condition(StatusCode, String),
-    /// A method that the resource does not take, and those that it does.
+    /// The resource does not support the method; the value lists the methods that it supports.
     Method(&'static str),
     /// The database gave no answer.
     Database(DatabaseError),
@@ -76,7 +76,7 @@ const TOO_LARGE: Fault = Fault::Plain(
     "The body of a request has 1048576 bytes at most\n",
 );
 
-/// `/.well-known/carddav` (RFC 6764): where discovery begins.
+/// `/.well-known/carddav` (RFC 6764): the start of discovery.
 pub(crate) async fn well_known() -> impl IntoResponse {
     (StatusCode::MOVED_PERMANENTLY, [(LOCATION, "/dav/")])
 }
@@ -85,7 +85,7 @@ pub(crate) async fn well_known() -> impl IntoResponse {
 pub(crate) async fn dav(State(database): State<Arc<Database>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    // What is not read would end the connection, whatever the answer.
+    // Read the body in every case, because an unread body would end the connection.
     let body = match read(body).await {
         Ok(body) => body,
         Err(fault) => return fault.into_response(),
@@ -304,7 +304,7 @@ async fn report(
             name: name.clone(),
             filter,
         },
-        // The address book itself is no contact (RFC 6352, 8.6; RFC 3253, 3.6).
+        // Depth 0 is the address book itself, which is no contact (RFC 6352, 8.6; RFC 3253, 3.6).
         (Scope::Matching(..), _) if depth == Depth::Zero => Source::End,
         (Scope::Matching(filter, limit), _) => Source::Pages {
             after: 0,
@@ -321,7 +321,7 @@ async fn report(
     listing.stream(multistatus_begin()).await
 }
 
-/// Contacts on their way into an answer, a page at a time: the memory that it takes does not grow with their number.
+/// Contacts for an answer, page by page, because memory then does not grow with their number.
 struct Listing {
     database: Arc<Database>,
     plan: Plan,
@@ -330,7 +330,7 @@ struct Listing {
 }
 
 enum Source {
-    /// The whole address book in the order of its keys, or what matches, or so many of that.
+    /// The contacts in the order of their keys: all, or those that match, up to a limit.
     Pages {
         after: i32,
         filter: Option<Filter>,
@@ -338,16 +338,16 @@ enum Source {
     },
     /// The contact at the request's own path, if it matches.
     One { name: String, filter: Filter },
-    /// The contacts at these paths; beside each what is asked for, if there can be such a contact.
+    /// The contacts at these paths, each with the contact's name, if the path can have one.
     Named(std::vec::IntoIter<(String, Option<String>)>),
-    /// Nothing more but the end of the answer.
+    /// Only the end of the answer.
     End,
-    /// Nothing more.
+    /// The answer is complete.
     Done,
 }
 
 impl Source {
-    /// What a multiget asks for, each path once; below a contact only itself can be asked for.
+    /// Each path of a multiget once, with the contact's name; at a contact, only its own path has a name.
     fn hrefs(hrefs: Vec<String>, resource: &Resource) -> Self {
         let mut seen = HashSet::new();
         let named: Vec<_> = hrefs
@@ -376,8 +376,8 @@ fn path_of(href: &str) -> &str {
 }
 
 impl Listing {
-    /// The answer: `begin`, the contacts, the end. The database is asked once before it begins,
-    /// so that one that fails gives 503; if it fails later, the connection is cut before the end.
+    /// The answer: `begin`, the contacts, the end. The first query runs before the answer begins, so a failure
+    /// gives 503. If a later query fails, the server cuts the connection before the end.
     async fn stream(mut self, mut begin: String) -> Result<Response, Fault> {
         if let Some(text) = self.next().await? {
             begin.push_str(&text);
@@ -433,7 +433,7 @@ impl Listing {
             }
             match &mut left {
                 Some(0) => {
-                    // There are more than were asked for (RFC 6352, 8.6.1).
+                    // More contacts match than the limit allows (RFC 6352, 8.6.1).
                     let error = "<D:number-of-matches-within-limits/>";
                     let book = Resource::Book.href();
                     write_status(out, &book, "507 Insufficient Storage", error);
@@ -520,7 +520,7 @@ fn multistatus(body: Body) -> Response {
     (StatusCode::MULTI_STATUS, [(CONTENT_TYPE, XML)], body).into_response()
 }
 
-/// The body of a request. `None` if it is larger than any may be; it is read to its end all the same,
+/// The body of a request. `None` if it is larger than the maximum. A larger body is read to its end too,
 /// because a client that is still sending would not see the answer.
 async fn read(body: Body) -> Result<Option<Vec<u8>>, Fault> {
     let mut chunks = body.into_data_stream();
@@ -564,7 +564,7 @@ fn depth(headers: &HeaderMap) -> Result<Option<Depth>, Fault> {
         .transpose()
 }
 
-/// Whether the body of a PUT is said to be a vCard in UTF-8, or nothing is said of it.
+/// Whether the headers of a PUT declare a vCard in UTF-8, or declare no type.
 fn is_vcard(headers: &HeaderMap) -> bool {
     if headers
         .get(CONTENT_ENCODING)
@@ -589,12 +589,13 @@ fn is_vcard(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Whether the conditions of a PUT or DELETE hold for a contact with this entity tag, or for none (RFC 9110, 13).
+/// Whether the conditions of a PUT or DELETE hold for a contact with this entity tag, or for no contact
+/// (RFC 9110, 13).
 fn may_change(headers: &HeaderMap, etag: Option<&str>) -> bool {
     is_current(headers, etag) && !etag.is_some_and(|etag| is_known(headers, etag.as_bytes()))
 }
 
-/// Whether `If-Match`, where there is one, names this entity tag, compared strongly.
+/// Whether there is no `If-Match`, or it names this entity tag, compared strongly.
 fn is_current(headers: &HeaderMap, etag: Option<&str>) -> bool {
     let mut values = headers.get_all(IF_MATCH).iter().peekable();
     if values.peek().is_none() {
@@ -606,7 +607,7 @@ fn is_current(headers: &HeaderMap, etag: Option<&str>) -> bool {
         if value.trim_ascii() == b"*" {
             return true;
         }
-        // Each second piece is a tag, if one more follows it: its closing quote is there.
+        // Every second piece is a tag. It has its closing quote only if another piece follows.
         let pieces: Vec<_> = value.split(|byte| *byte == b'"').collect();
         pieces
             .windows(3)

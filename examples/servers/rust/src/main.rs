@@ -1,7 +1,7 @@
 //! Candidate server in Rust: an address book in PostgreSQL, over HTTP and CardDAV.
 //!
-//! What it answers, and why its Python counterpart answers the same, is in `examples/servers/README.md`.
-//! One thread runs everything, as in the article that the comparison comes from.
+//! `examples/servers/README.md` lists its answers, and the reasons why the Python server gives the same answers.
+//! One thread runs everything, as in the article that `examples/rust-vs-python.yaml` repeats.
 
 mod authentication;
 mod contacts;
@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 use crate::database::Database;
 use crate::settings::Settings;
 
-/// How long requests in flight may take to end after SIGTERM, in seconds: the process is gone within 5.
+/// Time limit for requests in flight after SIGTERM, in seconds. The process ends within 5 s.
 const GRACE_SECONDS: u64 = 4;
 
 #[tokio::main(flavor = "current_thread")]
@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Why the server could not start or go on.
+/// The reason why the server could not start or continue.
 #[derive(Debug, thiserror::Error)]
 enum ServerError {
     /// An environment variable is missing or wrong.
@@ -60,12 +60,12 @@ enum ServerError {
     /// The port could not be opened.
     #[error("cannot listen on port {port}: {source}")]
     Listen {
-        /// The port that was asked for.
+        /// The port in the settings.
         port: u16,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The listening socket failed later on.
+    /// The listening socket failed later.
     #[error("the server stopped: {0}")]
     Serve(#[source] std::io::Error),
 }
@@ -74,15 +74,15 @@ async fn run() -> Result<(), ServerError> {
     let settings = Settings::from_environment()?;
     let mut stop = StopSignal::new().map_err(ServerError::Signal)?;
 
-    // As process 1 of a container nothing ends this process but a handler of its own,
-    // so SIGTERM has to be heard while the database is waited for, too.
+    // SIGTERM ends process 1 of a container only if the process handles it. The wait for the database must
+    // therefore end on SIGTERM too.
     let database = tokio::select! {
         database = Database::connect(&settings) => Arc::new(database?),
         () = stop.received() => return Ok(()),
     };
 
     let port = settings.port;
-    // Takes IPv4 as well, where there is IPv6 at all.
+    // Accepts IPv4 too, if the machine has IPv6.
     let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await;
     let bound = match both {
         Ok(listener) => Ok(listener),
@@ -106,7 +106,7 @@ async fn run() -> Result<(), ServerError> {
     let server = axum::serve(listener, router).with_graceful_shutdown(async move {
         stop.received().await;
         tracing::info!("stopping: finishing the requests in flight");
-        // Nobody listens any more only where the server has already ended.
+        // The send fails only if the server has already ended.
         let _ = stopping.send(());
     });
     tokio::select! {

@@ -1,5 +1,5 @@
-//! The resources of the address book, their properties, and the answers that tell them: one way to write each,
-//! so that every candidate sends the same bytes.
+//! The resources of the address book, their properties, and the answers that contain them. Each has one written
+//! form, because all candidates must send the same bytes.
 
 use std::fmt::Write;
 
@@ -8,19 +8,19 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use crate::vcard;
 use crate::xml::{CALENDARSERVER, CARDDAV, DAV, Element, Name, escape, is_character};
 
-/// Bytes that the body of a request may have, and so a contact.
+/// Maximum size of a request's body, and therefore of a contact, in bytes.
 pub(crate) const MAXIMUM_BYTES: usize = 1 << 20;
-/// Bytes that a contact's name may have.
+/// Maximum length of a contact's name, in bytes.
 const NAME_BYTES: usize = 255;
 
 const BOOK: &str = "/dav/addressbooks/contacts/";
 
 const DECLARATIONS: &str = r#"xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:carddav" xmlns:S="http://calendarserver.org/ns/""#;
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n";
-/// The end of every answer with several statuses.
+/// The end of every multistatus answer.
 pub(crate) const MULTISTATUS_END: &str = "</D:multistatus>\n";
 
-/// All but the unreserved characters of RFC 3986 and `@`.
+/// All characters except the unreserved characters of RFC 3986 and `@`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -28,23 +28,23 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'@');
 
-/// What a path below `/dav` stands for.
+/// The resource at a path below `/dav`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
-    /// `/dav/`, where discovery begins.
+    /// `/dav/`, the start of discovery.
     Root,
-    /// The one principal, the owner of the address book.
+    /// The only principal, the owner of the address book.
     Principal,
     /// The principal's collection of address books.
     Home,
     /// The address book.
     Book,
-    /// A place for a contact in it, by the last segment of the path.
+    /// A contact in the address book, existing or not, by the last segment of the path.
     Contact(String),
 }
 
 impl Resource {
-    /// The resource at a path as the request has it, percent-encoded; a collection's last slash may be missing.
+    /// The resource at the percent-encoded path of a request; the last slash of a collection may be missing.
     pub(crate) fn at(path: &str) -> Option<Self> {
         match path.strip_suffix('/').unwrap_or(path) {
             "/dav" => Some(Self::Root),
@@ -55,7 +55,7 @@ impl Resource {
         }
     }
 
-    /// The resource's path, percent-encoded; a collection's ends with a slash.
+    /// The resource's path, percent-encoded; the path of a collection ends with a slash.
     pub(crate) fn href(&self) -> String {
         match self {
             Self::Root => "/dav/".to_owned(),
@@ -66,7 +66,7 @@ impl Resource {
         }
     }
 
-    /// The methods that the resource takes.
+    /// The methods that the resource supports.
     pub(crate) fn allow(&self) -> &'static str {
         match self {
             Self::Root | Self::Principal | Self::Home => "OPTIONS, PROPFIND",
@@ -75,7 +75,7 @@ impl Resource {
         }
     }
 
-    /// The collections directly in this one.
+    /// The collections directly inside this resource.
     pub(crate) fn collections(&self) -> &'static [Self] {
         match self {
             Self::Root => &[Self::Principal, Self::Home],
@@ -84,7 +84,7 @@ impl Resource {
         }
     }
 
-    /// The properties that the resource has, in the order in which they are sent.
+    /// The properties of the resource, in the order of the answer.
     fn properties(&self) -> &'static [&'static str] {
         match self {
             Self::Root => &[
@@ -132,7 +132,7 @@ impl Resource {
         }
     }
 
-    /// A property's value as XML; `facts` are what only the database knows.
+    /// The value of a property as XML; `facts` come from the database.
     fn value(&self, property: &str, facts: &Facts<'_>) -> String {
         let fixed = match (property, self) {
             ("D:resourcetype", Self::Root | Self::Home) => "<D:collection/>",
@@ -181,7 +181,7 @@ impl Resource {
     }
 }
 
-/// What the properties of a resource need from the database.
+/// The values from the database that the properties of a resource need.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Facts<'a> {
     /// A contact's entity tag without quotes, or the address book's collection tag.
@@ -207,19 +207,19 @@ fn contact_href(name: &str) -> String {
     format!("{BOOK}{}", utf8_percent_encode(name, ENCODED))
 }
 
-/// Which properties a request wants.
+/// The properties that a request asks for.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// Those of RFC 4918, and these.
+    /// The properties of RFC 4918, and the named properties.
     All(Vec<Name>),
-    /// The names of all.
+    /// Only the names of all properties.
     Names,
-    /// These.
+    /// The named properties.
     These(Vec<Name>),
 }
 
 impl Wanted {
-    /// Reads `allprop` with `include`, `propname` or `prop` in a request's root; `None` if it has none of them.
+    /// Reads `allprop` with `include`, `propname` or `prop`; `None` if the root contains none.
     pub(crate) fn of(root: &Element) -> Option<Self> {
         let names = |element: &Element| {
             let mut names: Vec<Name> = Vec::new();
@@ -243,7 +243,7 @@ impl Wanted {
     }
 }
 
-/// The properties that `allprop` means (RFC 4918, 9.1); those of other documents have to be asked for.
+/// The properties of `allprop` (RFC 4918, 9.1). A client must name the properties of other documents.
 const ALL: [&str; 5] = [
     "D:resourcetype",
     "D:displayname",
@@ -252,7 +252,7 @@ const ALL: [&str; 5] = [
     "D:getetag",
 ];
 
-/// The answer to one `Wanted` for all resources of one kind: worked out once, written for each.
+/// The answer to one `Wanted` for all resources of one kind: computed once, written for each resource.
 pub(crate) struct Plan {
     found: Vec<&'static str>,
     missing: String,
@@ -284,12 +284,12 @@ impl Plan {
         }
     }
 
-    /// Whether this property is sent.
+    /// Whether the answer has the value of this property.
     pub(crate) fn has(&self, property: &str) -> bool {
         !self.names_only && self.found.contains(&property)
     }
 
-    /// Writes the response for a resource; `data` is the element of its vCard, if that is sent.
+    /// Writes the response for a resource; `data` is the element with its vCard, if the answer has one.
     pub(crate) fn write(
         &self,
         out: &mut String,
@@ -330,7 +330,7 @@ fn write_propstat(out: &mut String, properties: &str, status: &str) {
     );
 }
 
-/// Writes the response for a resource as a whole; `error` is an element, if there is more to say.
+/// Writes the response for a resource as a whole; `error` is an element with details, or empty.
 pub(crate) fn write_status(out: &mut String, href: &str, status: &str, error: &str) {
     out.extend(["<D:response><D:href>", &escape(href), "</D:href><D:status>"]);
     out.extend(["HTTP/1.1 ", status, "</D:status>"]);
@@ -340,17 +340,17 @@ pub(crate) fn write_status(out: &mut String, href: &str, status: &str, error: &s
     out.push_str("</D:response>\n");
 }
 
-/// The beginning of every answer with several statuses.
+/// The begin of every multistatus answer.
 pub(crate) fn multistatus_begin() -> String {
     format!("{DECLARATION}<D:multistatus {DECLARATIONS}>\n")
 }
 
-/// The body that names a precondition that does not hold.
+/// The body that names the failed precondition.
 pub(crate) fn error_body(condition: &str) -> String {
     format!("{DECLARATION}<D:error {DECLARATIONS}>{condition}</D:error>\n")
 }
 
-/// The prefixed name that this server would send; empty for a name that it does not know.
+/// The name with the server's prefix; empty if the server does not know the namespace.
 fn qualified(name: &Name) -> String {
     match name.namespace.as_str() {
         DAV => format!("D:{}", name.local),
@@ -360,12 +360,12 @@ fn qualified(name: &Name) -> String {
     }
 }
 
-/// How contacts are sent in a report (RFC 6352, 10.4).
+/// The form of the vCards in a report (RFC 6352, 10.4).
 #[derive(Debug)]
 pub(crate) struct AddressData {
-    /// The version that is asked for; any if none is.
+    /// The requested version; `None` allows any.
     pub(crate) version: Option<String>,
-    /// The properties that are asked for; all if none is.
+    /// The requested properties; empty means all.
     pub(crate) properties: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The two reports of an address book (RFC 6352, 8.6 and 8.7): what they ask, and which contacts a query matches.
+//! The two reports of an address book (RFC 6352, 8.6 and 8.7): their bodies, and the contacts that a query matches.
 
 use axum::http::StatusCode;
 
@@ -12,23 +12,23 @@ const NOT_UNDERSTOOD: Fault = Fault::Plain(
     "The body of a REPORT is an addressbook-multiget or an addressbook-query of RFC 6352\n",
 );
 
-/// A report, read.
+/// A parsed report.
 #[derive(Debug)]
 pub(crate) struct Report {
     /// The properties of each contact.
     pub(crate) wanted: Wanted,
-    /// How the vCards are sent, if they are.
+    /// The form of the vCards; `None` if the answer has no vCards.
     pub(crate) data: Option<AddressData>,
     /// The contacts.
     pub(crate) scope: Scope,
 }
 
-/// Which contacts a report is about.
+/// The contacts that a report selects.
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// Those at these paths or URLs.
+    /// The contacts at these paths or URLs.
     These(Vec<String>),
-    /// Those that match, so many at most.
+    /// The contacts that match, up to a limit.
     Matching(Filter, Option<usize>),
 }
 
@@ -108,7 +108,7 @@ fn limit(root: &Element) -> Result<Option<usize>, Fault> {
     }
 }
 
-/// The condition of a query (RFC 6352, 10.5), on properties; conditions on parameters are refused.
+/// The condition of a query on properties (RFC 6352, 10.5); conditions on parameters are refused.
 #[derive(Debug)]
 pub(crate) struct Filter {
     all: bool,
@@ -126,7 +126,7 @@ struct PropertyFilter {
 #[derive(Debug)]
 struct TextMatch {
     collation: Collation,
-    /// Folded by the collation.
+    /// The text, mapped by the collation.
     text: String,
     kind: MatchKind,
     negate: bool,
@@ -151,7 +151,7 @@ impl Filter {
         })
     }
 
-    /// Whether a contact matches; a filter without conditions matches each.
+    /// Whether a contact matches; a filter without conditions matches every contact.
     pub(crate) fn matches(&self, card: &str) -> bool {
         if self.properties.is_empty() {
             return true;
@@ -255,7 +255,7 @@ impl TextMatch {
     }
 }
 
-/// The attribute `test`: whether all have to hold, or any.
+/// The attribute `test`: whether all conditions must hold, or any.
 fn test_all(element: &Element) -> Result<bool, Fault> {
     match element.attribute("test") {
         None | Some("anyof") => Ok(false),

@@ -1,4 +1,4 @@
-//! What the environment says: `DATABASE_URL`, `POOL_SIZE`, `PORT`, `BASIC_AUTH`.
+//! The settings in the environment: `DATABASE_URL`, `POOL_SIZE`, `PORT`, `BASIC_AUTH`.
 
 use tokio_postgres::config::SslMode;
 
@@ -7,13 +7,13 @@ use crate::authentication::Credentials;
 /// The server's settings, the same for every candidate.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// Where the database is and who asks it.
+    /// The database's address, user and password.
     pub(crate) database: tokio_postgres::Config,
     /// Connections to the database, all opened at start-up.
     pub(crate) pool_size: usize,
     /// TCP port of the HTTP server.
     pub(crate) port: u16,
-    /// Who may read and write the contacts; everybody if nobody is named.
+    /// The credentials that contacts require; `None` means no authentication.
     pub(crate) credentials: Option<Credentials>,
 }
 
@@ -47,7 +47,7 @@ impl Settings {
         let url = variable("DATABASE_URL").ok_or(SettingsError::NoDatabaseUrl)?;
         let mut database: tokio_postgres::Config =
             url.parse().map_err(SettingsError::DatabaseUrl)?;
-        // The drivers' own defaults differ: asyncpg would use TLS where it is offered, this one not.
+        // The drivers' defaults differ: asyncpg uses TLS if the database offers it, tokio-postgres does not.
         if database.get_ssl_mode() != SslMode::Disable {
             return Err(SettingsError::SslMode);
         }

@@ -1,37 +1,37 @@
-//! As much of vCard (RFC 6350, RFC 2426) as an address book needs: its lines, UID, VERSION, and the search in it.
+//! The parts of vCard (RFC 6350, RFC 2426) that an address book needs: lines, UID, VERSION, search.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Bytes that a UID may have: it is a key of the table.
+/// Maximum length of a UID in bytes. The UID is a key of the table.
 const UID_BYTES: usize = 255;
 
-/// Why a body is not taken as a contact.
+/// The reason why a body is not accepted as a contact.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum VcardFault {
-    /// It is not one valid vCard with one UID and a full name.
+    /// The body is not one valid vCard with one UID and a full name.
     Invalid,
-    /// It is a vCard of another version than 3.0 and 4.0.
+    /// The body is a vCard of a version other than 3.0 and 4.0.
     Version,
 }
 
 /// One line of a vCard, unfolded.
 pub(crate) struct Line<'a> {
-    /// The property's name as it is written, without group and parameters.
+    /// The property's name in its original case, without group and parameters.
     pub(crate) name: &'a str,
-    /// All before the colon.
+    /// Everything before the colon.
     pub(crate) head: &'a str,
-    /// All after it, still escaped.
+    /// Everything after the colon, still escaped.
     pub(crate) value: &'a str,
 }
 
 impl Line<'_> {
-    /// Whether this is the property of that name, in any case.
+    /// Whether the property has this name, in upper or lower case.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 }
 
-/// Joins the lines that were folded, and ends each with a line feed alone.
+/// Joins folded lines, and ends each line with a line feed only.
 pub(crate) fn unfold(vcard: &str) -> String {
     vcard
         .replace("\r\n", "\n")
@@ -44,7 +44,7 @@ pub(crate) fn lines(unfolded: &str) -> impl Iterator<Item = Line<'_>> {
     unfolded.split('\n').filter_map(line)
 }
 
-/// `[group.]name[;parameters]:value`; a colon between quotes belongs to a parameter.
+/// `[group.]name[;parameters]:value`. A colon inside quotes belongs to a parameter.
 fn line(text: &str) -> Option<Line<'_>> {
     let mut quoted = false;
     let colon = text.bytes().position(|byte| {
@@ -66,7 +66,7 @@ fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// The vCard in a request's body and its UID, without the prefix that 4.0 gives it.
+/// The vCard in the body of a request, and its UID without the prefix `urn:uuid:`.
 pub(crate) fn identify(body: &[u8]) -> Result<(&str, String), VcardFault> {
     let vcard = std::str::from_utf8(body).map_err(|_| VcardFault::Invalid)?;
     let unfolded = unfold(vcard);
@@ -119,12 +119,13 @@ pub(crate) fn identify(body: &[u8]) -> Result<(&str, String), VcardFault> {
     Ok((vcard, uid))
 }
 
-/// Characters that no vCard has: controls but TAB and the ends of lines, and what XML cannot hold.
+/// Whether a vCard cannot contain this character: control characters except TAB and line ends, and characters
+/// that XML cannot contain.
 fn is_forbidden(character: char) -> bool {
     matches!(character, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// The text that a value stands for (RFC 6350, 3.4).
+/// The text of a value without its escapes (RFC 6350, 3.4).
 pub(crate) fn unescape(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut characters = value.chars();
@@ -141,18 +142,18 @@ pub(crate) fn unescape(value: &str) -> String {
     text
 }
 
-/// How two texts are compared (RFC 6352, 8.3).
+/// The collation of a comparison (RFC 6352, 8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collation {
     /// `i;ascii-casemap`
     Ascii,
-    /// `i;unicode-casemap` (RFC 5051), with upper case in the place of title case: they differ in
-    /// four digraphs and in Georgian.
+    /// `i;unicode-casemap` (RFC 5051), with upper case instead of title case. The two differ in four digraphs and
+    /// in Georgian.
     Unicode,
 }
 
 impl Collation {
-    /// The text of which equality and containment are asked.
+    /// The mapped text, which the matches compare.
     pub(crate) fn fold(self, text: &str) -> String {
         match self {
             Self::Ascii => text.to_ascii_uppercase(),
@@ -161,7 +162,7 @@ impl Collation {
     }
 }
 
-/// Upper case where that is one character, as the simple mappings of Unicode are.
+/// The upper case if it is one character, as in Unicode's simple mappings.
 fn simple_upper(character: char) -> char {
     let mut upper = character.to_uppercase();
     match (upper.next(), upper.next()) {
@@ -170,7 +171,7 @@ fn simple_upper(character: char) -> char {
     }
 }
 
-/// A vCard with only the named properties, in their order, beside BEGIN and END; unfolded.
+/// A vCard, unfolded, with BEGIN, END and the named properties only, in their order.
 pub(crate) fn only(vcard: &str, properties: &[String]) -> String {
     let unfolded = unfold(vcard);
     let mut partial = String::new();

@@ -1,4 +1,4 @@
-//! XML in and out: the requests' bodies as a small tree, and the one way in which text is escaped.
+//! XML in and out: the bodies of requests as a small tree, and the escaping of text.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::unescape;
@@ -11,16 +11,16 @@ use quick_xml::reader::NsReader;
 pub(crate) const DAV: &str = "DAV:";
 /// Namespace of CardDAV (RFC 6352).
 pub(crate) const CARDDAV: &str = "urn:ietf:params:xml:ns:carddav";
-/// Namespace of the collection tag that calendar and address book clients ask for.
+/// Namespace of the collection tag, which calendar and address book clients use.
 pub(crate) const CALENDARSERVER: &str = "http://calendarserver.org/ns/";
 
-/// Elements within elements at most; no request needs more than six.
+/// Maximum depth of nested elements. No request needs more than six.
 const DEPTH: usize = 32;
 
-/// An element's or a property's name.
+/// The name of an element or of a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    /// The namespace; empty for a name in none.
+    /// The namespace; empty for a name without one.
     pub(crate) namespace: String,
     /// The name without a prefix.
     pub(crate) local: String,
@@ -32,7 +32,7 @@ impl Name {
         self.namespace == namespace && self.local == local
     }
 
-    /// This name as an empty element in an answer; other namespaces than the answer's own are declared in place.
+    /// This name as an empty element in an answer; it declares its namespace if the answer's root does not.
     pub(crate) fn empty_element(&self) -> String {
         let local = &self.local;
         match self.namespace.as_str() {
@@ -45,7 +45,7 @@ impl Name {
     }
 }
 
-/// An element of a request's body.
+/// An element in the body of a request.
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) name: Name,
@@ -65,12 +65,12 @@ impl Element {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The first child of this name.
+    /// The first child with this name.
     pub(crate) fn child(&self, namespace: &str, local: &str) -> Option<&Self> {
         self.children_named(namespace, local).next()
     }
 
-    /// The children of this name.
+    /// All children with this name.
     pub(crate) fn children_named(
         &self,
         namespace: &str,
@@ -82,8 +82,8 @@ impl Element {
     }
 }
 
-/// The root of a well-formed document in UTF-8 without a document type: nothing in it can be expanded.
-/// `None` for anything else.
+/// The root of a well-formed document in UTF-8; `None` for anything else.
+/// A document type is refused, because entities could then be expanded.
 pub(crate) fn parse(body: &[u8]) -> Option<Element> {
     let text = std::str::from_utf8(body).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -106,7 +106,7 @@ pub(crate) fn parse(body: &[u8]) -> Option<Element> {
                     return None;
                 }
                 let namespace = match namespace {
-                    // The reader compares and gives namespaces as they are written.
+                    // The reader compares and returns namespaces without resolving their escapes.
                     ResolveResult::Bound(Namespace(namespace)) => {
                         unescape(namespace).ok()?.into_owned()
                     }
@@ -159,7 +159,7 @@ pub(crate) fn parse(body: &[u8]) -> Option<Element> {
     }
 }
 
-/// The attributes without a namespace. The reader takes more than XML has, so the rest is looked at here.
+/// The attributes without a namespace. The reader accepts more than XML allows, so this function checks the rest.
 fn attributes(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Option<Vec<(String, String)>> {
     let mut attributes = Vec::new();
     if !are_apart(start.attributes_raw()) {
@@ -172,7 +172,7 @@ fn attributes(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Option<Vec<(S
         if attribute.value.contains('<') || !value.chars().all(is_character) || !is_name(name) {
             return None;
         }
-        // A prefix cannot be taken back, and no namespace has a space.
+        // A prefix cannot be undeclared, and no namespace contains a space.
         if (name.starts_with("xmlns:") && value.is_empty())
             || ((name == "xmlns" || name.starts_with("xmlns:")) && value.contains(' '))
         {
@@ -189,7 +189,7 @@ fn attributes(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Option<Vec<(S
     Some(attributes)
 }
 
-/// The character that `&amp;` and its like or `&#13;` stand for.
+/// The character of a reference such as `&amp;` or `&#13;`.
 fn referenced(reference: &BytesRef<'_>) -> Option<char> {
     if reference.is_char_ref() {
         return reference
@@ -208,7 +208,7 @@ fn referenced(reference: &BytesRef<'_>) -> Option<char> {
     }
 }
 
-/// Whether XML 1.0 can hold this character.
+/// Whether XML 1.0 can contain this character.
 pub(crate) fn is_character(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => true,
@@ -236,7 +236,7 @@ fn is_target(target: &str) -> bool {
     is_name(target) && !target.contains(':') && !target.eq_ignore_ascii_case("xml")
 }
 
-/// Whether after each value in quotes there is a space or the end.
+/// Whether each quoted value is followed by a space or by the end.
 fn are_apart(attributes: &str) -> bool {
     let mut quote = None;
     let mut closed = false;
@@ -254,8 +254,8 @@ fn are_apart(attributes: &str) -> bool {
     true
 }
 
-/// Whether a declaration has a version, perhaps an encoding, which does not matter (what is read is UTF-8),
-/// perhaps `standalone`, and nothing else.
+/// Whether a declaration has a version, then optionally an encoding, then optionally `standalone`, and no more.
+/// The encoding is ignored, because only UTF-8 is read.
 fn is_declaration(declaration: &BytesDecl<'_>) -> bool {
     let content: &str = declaration;
     let mut allowed = ["version", "encoding", "standalone"].into_iter();
@@ -282,7 +282,8 @@ fn is_declaration(declaration: &BytesDecl<'_>) -> bool {
         })
 }
 
-/// Text as it is written between tags and between quotes. A carriage return would else become a line feed.
+/// Text escaped for use between tags and between quotes. A carriage return is escaped, because a parser would turn
+/// it into a line feed.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {

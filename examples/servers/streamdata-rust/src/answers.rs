@@ -1,4 +1,4 @@
-//! What both roles share: JSON answers, refusals, and the limit of a body.
+//! Shared by both roles: JSON answers, refusals, and the size limit of a body.
 
 use axum::body::Bytes;
 use axum::extract::Request;
@@ -11,18 +11,18 @@ use serde::Serialize;
 /// The largest body of a request, in bytes.
 pub(crate) const MAXIMUM_BODY_BYTES: usize = 64 * 1024;
 
-/// How much of a body that nobody wants is read and thrown away, in bytes; as much as Go's server does.
+/// Maximum number of bytes of a refused body that are read and discarded: the limit of Go's server.
 const DISCARDED_BYTES: usize = 256 * 1024;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Why a request is not served. What it displays is what the client is told.
+/// The reason why a request is not served. Its `Display` text goes to the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The body does not hold what it must.
+    /// The body is not a valid payload.
     #[error("not a payload: {0}")]
     NoPayload(String),
-    /// The body is not there in full.
+    /// The body did not arrive in full.
     #[error("the body cannot be read")]
     Body,
     /// The body has more than `MAXIMUM_BODY_BYTES`.
@@ -37,13 +37,13 @@ pub(crate) enum Refusal {
     /// The device has sent nothing yet.
     #[error("nothing is kept of this device")]
     NoDevice,
-    /// The path has other methods, which are named.
+    /// The path supports other methods, which the value lists.
     #[error("only {0} is served here")]
     Method(&'static str),
-    /// As many devices are kept as may be.
+    /// The maximum number of devices is reached.
     #[error("no more devices are kept")]
     Full,
-    /// No backend can be connected.
+    /// The balancer can connect to no backend.
     #[error("no backend answers")]
     NoBackend,
     /// A backend took the request and did not answer.
@@ -132,10 +132,10 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// The refusal, once what is left of the body is read: of a connection that is closed with something unread in it,
-/// the client may not come to read the answer.
+/// Reads the rest of the body and returns the refusal. If a connection is closed with unread data, the client may lose
+/// the answer.
 pub(crate) async fn refuse(request: &mut Request, refusal: Refusal) -> Refusal {
-    // Whoever waits to be told to go on is not told to.
+    // A client with `Expect: 100-continue` has not sent the body, and must not be asked for it.
     if request.headers().contains_key(EXPECT) {
         return refusal;
     }

@@ -1,4 +1,4 @@
-//! The backends: which there are, whose turn it is, and what each has done.
+//! The backends: their addresses, their turns, and their counts.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use axum::http::uri::Authority;
 use serde::Serialize;
 
-/// What became of requests.
+/// Counts requests, those under way, and failures.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     requests: AtomicU64,
@@ -17,7 +17,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a request, and that it is under way until what is returned is dropped.
+    /// Counts a request, and counts it as under way until the returned value is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.current.fetch_add(1, Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl Tally {
 pub(crate) struct UnderWay(Arc<Tally>);
 
 impl UnderWay {
-    /// Counts that it failed.
+    /// Counts the request as failed.
     pub(crate) fn fail(&self) {
         self.0.failures.fetch_add(1, Ordering::Relaxed);
     }
@@ -61,9 +61,9 @@ impl Drop for UnderWay {
 #[derive(Debug)]
 pub(crate) struct Backend {
     address: SocketAddr,
-    /// The address as a URI has it.
+    /// The address in a URI's form.
     pub(crate) authority: Authority,
-    /// What became of the requests that it was sent.
+    /// Counts of the requests to this backend.
     pub(crate) tally: Arc<Tally>,
     healthy: AtomicBool,
 }
@@ -82,7 +82,7 @@ impl Backend {
         self.healthy.load(Ordering::Relaxed)
     }
 
-    /// Takes down what the last check found, and says so if it is news.
+    /// Stores the result of the last check, and logs a change.
     pub(crate) fn set_healthy(&self, healthy: bool) {
         if self.healthy.swap(healthy, Ordering::Relaxed) != healthy {
             let now = if healthy { "is" } else { "is not" };
@@ -91,7 +91,7 @@ impl Backend {
     }
 }
 
-/// What is said of a backend.
+/// The part of `GET /stats` for one backend.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 pub(crate) struct BackendStats {
     requests: u64,
@@ -100,7 +100,7 @@ pub(crate) struct BackendStats {
     healthy: bool,
 }
 
-/// All backends, and whose turn it is.
+/// All backends, and the number of the next turn.
 #[derive(Debug, Default)]
 pub(crate) struct Backends {
     rotation: RwLock<Arc<Rotation>>,
@@ -108,17 +108,17 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// The backends as they are now.
+    /// The current backends.
     pub(crate) fn rotation(&self) -> Arc<Rotation> {
         Arc::clone(&self.rotation.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A number that is one more at each call.
+    /// The number of earlier calls.
     pub(crate) fn turn(&self) -> usize {
         self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes these addresses the backends. Those that are known keep what they have done.
+    /// Replaces the backends by these addresses. Known backends keep their counts.
     pub(crate) fn set(&self, addresses: &[SocketAddr]) {
         let known = self.rotation();
         let backends = addresses.iter().filter_map(|address| {
@@ -150,37 +150,37 @@ pub(crate) struct Rotation {
 
 impl Rotation {
     fn new(mut backends: Vec<Arc<Backend>>) -> Self {
-        // Each is looked at once: health may change meanwhile.
+        // The cached key reads each health once, because it may change meanwhile.
         backends.sort_by_cached_key(|backend| (!backend.is_healthy(), backend.address));
         let healthy = backends.iter().take_while(|one| one.is_healthy()).count();
         Self { backends, healthy }
     }
 
-    /// Each backend once, in the order in which this turn tries them: healthy ones from the one whose turn it
-    /// is, then the others.
+    /// Each backend once, in the order of this turn: the healthy backends from the turn's backend on, then the
+    /// others.
     pub(crate) fn order(&self, turn: usize) -> impl Iterator<Item = &Arc<Backend>> {
         let (healthy, others) = self.backends.split_at(self.healthy);
         rotated(healthy, turn).chain(rotated(others, turn))
     }
 
-    /// All of them.
+    /// All backends, the healthy backends first.
     pub(crate) fn all(&self) -> &[Arc<Backend>] {
         &self.backends
     }
 
-    /// Whether one at least was healthy when it was last checked.
+    /// Whether at least one backend was healthy at the last check.
     pub(crate) fn is_healthy(&self) -> bool {
         self.healthy > 0
     }
 
-    /// What each has done, by its address.
+    /// The counts of each backend, by its address.
     pub(crate) fn stats(&self) -> BTreeMap<String, BackendStats> {
         let of = |(place, backend): (usize, &Arc<Backend>)| {
             let stats = BackendStats {
                 requests: backend.tally.requests(),
                 current: backend.tally.current(),
                 failures: backend.tally.failures(),
-                // As turns are taken, which a check that has just ended is not yet part of.
+                // The state that turns use. A check that has just ended is not part of it yet.
                 healthy: place < self.healthy,
             };
             (backend.address.to_string(), stats)
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_tried_where_nobody_is() {
+    fn without_backends_the_order_is_empty() {
         assert!(tried(&Backends::default(), 3).is_empty());
     }
 

@@ -27,17 +27,17 @@ use crate::headers::remove_hop_by_hop;
 use crate::settings::Service;
 use crate::watch::watch;
 
-/// The most connections to one backend that are kept for later.
+/// The maximum number of idle connections to one backend.
 const IDLE_CONNECTIONS: usize = 256;
-/// How long a connection is kept for later, in seconds.
+/// The time after which an idle connection is closed, in seconds.
 const IDLE_SECONDS: u64 = 90;
-/// How long connecting may take, in seconds.
+/// The time limit for connecting, in seconds.
 const CONNECT_SECONDS: u64 = 1;
 
 /// The pool of connections to the backends.
 pub(crate) type Client = legacy::Client<HttpConnector, Full<Bytes>>;
 
-/// Everything that the balancer answers; the backends are found from now on.
+/// The balancer's router. It also starts the task that finds and checks the backends.
 pub(crate) fn router(service: Service) -> Router {
     let balancer = Arc::new(Balancer {
         client: client(),
@@ -48,7 +48,7 @@ pub(crate) fn router(service: Service) -> Router {
     });
     let client = balancer.client.clone();
     tokio::spawn(watch(service, client, Arc::clone(&balancer.backends)));
-    // Not by routes, which would add headers of their own to a backend's answers.
+    // A fallback instead of routes, because routes would add headers to a backend's answers.
     Router::new().fallback(answer).with_state(balancer)
 }
 
@@ -72,7 +72,7 @@ struct Balancer {
     bytes_sent: AtomicU64,
 }
 
-/// What `GET /stats` says; bytes are those of bodies.
+/// The answer to `GET /stats`. Bytes count bodies only.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stats {
@@ -112,7 +112,7 @@ impl Balancer {
         }
     }
 
-    /// Has a backend answer, and counts.
+    /// Forwards a request to a backend, and counts it.
     async fn serve(self: Arc<Self>, request: Request) -> Response {
         let under_way = self.tally.begin();
         let is_head = request.method() == Method::HEAD;
@@ -138,7 +138,7 @@ impl Balancer {
         }
     }
 
-    /// Sends the request to the first backend that can be connected.
+    /// Sends the request to the first backend that it can connect to.
     async fn forward(
         &self,
         mut request: Request,
@@ -152,10 +152,10 @@ impl Balancer {
             .fetch_add(body.len() as u64, Ordering::Relaxed);
         let mut headers = std::mem::take(request.headers_mut());
         remove_hop_by_hop(&mut headers);
-        // The body is here already, and its length known.
+        // The whole body is already here, so its length is known.
         headers.remove(EXPECT);
         headers.remove(CONTENT_LENGTH);
-        // Said where a body is expected (RFC 9110, 8.6); of one that is not empty, hyper says it.
+        // These methods need a length (RFC 9110, 8.6). hyper adds it only if the body is not empty.
         if body.is_empty()
             && matches!(
                 *request.method(),
@@ -173,7 +173,7 @@ impl Balancer {
                 Ok(answer) => return Ok((answer, under_way)),
                 Err(error) => {
                     under_way.fail();
-                    // A request that may have been taken is not sent twice.
+                    // The backend may have received the request, so it is not sent again.
                     if !error.is_connect() {
                         return Err(Refusal::BrokeOff);
                     }
@@ -204,7 +204,7 @@ fn outgoing(
     Ok(request)
 }
 
-/// The body of a backend's answer, counted on its way. The request is under way until it is dropped.
+/// The body of a backend's answer. It counts its bytes. The request is under way until this body is dropped.
 struct Answer {
     body: Incoming,
     is_head: bool,
@@ -245,7 +245,7 @@ impl hyper::body::Body for Answer {
 
     fn size_hint(&self) -> SizeHint {
         if self.is_head {
-            // That nothing comes says nothing about what GET would have given.
+            // The empty body says nothing about the length that GET would have given.
             SizeHint::default()
         } else {
             self.body.size_hint()

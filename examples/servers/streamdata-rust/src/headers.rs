@@ -1,11 +1,11 @@
-//! Which headers end at the balancer.
+//! The headers that the balancer does not pass on.
 
 use axum::http::header::{
     CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderName};
 
-/// Those of RFC 9110, 7.6.1, and those that proxies keep to themselves.
+/// The headers of RFC 9110, 7.6.1, and the headers between a client and a proxy.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -18,7 +18,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Removes what is meant for this connection alone, and what `Connection` names.
+/// Removes the headers for this connection only, and the headers that `Connection` names.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)

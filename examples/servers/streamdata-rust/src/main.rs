@@ -1,6 +1,6 @@
-//! Candidate servers in Rust: a service that keeps the readings of devices, and the balancer before it.
+//! Candidate servers in Rust: a service that stores the readings of devices, and a balancer in front of it.
 //!
-//! What they answer, and why their Go counterparts answer the same, is in `examples/servers/README.md`.
+//! `examples/servers/README.md` lists their answers, and the differences from the Go servers.
 
 mod answers;
 mod backends;
@@ -24,22 +24,22 @@ use tokio::sync::oneshot;
 
 use crate::settings::{Listen, Service};
 
-/// How long requests in flight may take to end after SIGTERM, in seconds.
+/// The time limit for requests in flight after SIGTERM, in seconds.
 const GRACE_SECONDS: u64 = 1;
 
-/// Keeps the readings of devices, or balances over those who do.
+/// Stores the readings of devices, or balances the load over services that store them.
 #[derive(Debug, Parser)]
 #[command(name = "streamdata-rust", version, disable_help_subcommand = true)]
 struct Arguments {
-    /// What this process is.
+    /// The role of this process.
     #[command(subcommand)]
     role: Role,
 }
 
-/// What a process can be.
+/// The role of a process.
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum Role {
-    /// Keeps the last readings of each device: POST /streamdata, GET /streamdata/{deviceId}, GET /healthz
+    /// Stores the last readings of each device: POST /streamdata, GET /streamdata/{deviceId}, GET /healthz
     #[command(after_help = SERVE_HELP)]
     Serve,
     /// Forwards to the service's addresses in turn; GET /stats and GET /healthz are its own
@@ -53,7 +53,7 @@ const SERVE_HELP: &str = "Environment:
 
 const BALANCE_HELP: &str = "Environment:
   SERVICE_HOST    host of the service, resolved every second: each address is a backend; several
-                  hosts with commas between
+                  hosts separated by commas
   SERVICE_PORT    TCP port of the service
   PORT            TCP port to listen on (default 8080)
   LISTEN_ADDRESS  IP address to listen on (default 0.0.0.0)";
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why the process could not start or go on.
+/// The reason why the process could not start or continue.
 #[derive(Debug, thiserror::Error)]
 enum ServerError {
     /// An environment variable is missing or wrong.
@@ -89,12 +89,12 @@ enum ServerError {
     /// The port could not be opened.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address that was asked for.
+        /// The address in the settings.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The listening socket failed later on.
+    /// The listening socket failed later.
     #[error("the server stopped: {0}")]
     Serve(#[source] std::io::Error),
 }
@@ -116,7 +116,7 @@ fn start(role: Role) -> Result<(), ServerError> {
         };
         run(listen, router).await
     });
-    // A lookup that hangs must not keep the process.
+    // A hanging lookup must not keep the process running.
     runtime.shutdown_background();
     result
 }
@@ -138,7 +138,7 @@ async fn run(listen: Listen, router: Router) -> Result<(), ServerError> {
     let server = axum::serve(listener, router).with_graceful_shutdown(async move {
         stop.received().await;
         tracing::info!("stopping: finishing the requests in flight");
-        // Nobody listens any more only where the server has already ended.
+        // The send fails only if the server has already ended.
         let _ = stopping.send(());
     });
     tokio::select! {

@@ -1,10 +1,10 @@
-//! What a device sends.
+//! The payload of a device, and its receipt.
 
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::answers::Refusal;
 
-/// The readings of one device. Every field has to be there; others are ignored.
+/// The readings of one device. Every field is required; other fields are ignored.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Payload {
@@ -14,7 +14,7 @@ pub(crate) struct Payload {
     data: Vec<Reading>,
 }
 
-/// What was measured at one time.
+/// The values of one time.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Reading {
     hr: i64,
@@ -25,7 +25,7 @@ struct Reading {
     date: String,
 }
 
-/// What only some devices measure.
+/// The values that only some devices measure.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Custom {
     #[serde(serialize_with = "number")]
@@ -34,7 +34,7 @@ struct Custom {
     etc: String,
 }
 
-/// What the device is told.
+/// The answer to a payload.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Receipt {
@@ -44,7 +44,7 @@ pub(crate) struct Receipt {
 }
 
 impl Payload {
-    /// Reads JSON; the device must have a name that a path can hold.
+    /// Reads JSON. The device ID must not be empty, because a path must be able to contain it.
     pub(crate) fn read(json: &[u8]) -> Result<Self, Refusal> {
         let payload: Self =
             serde_json::from_slice(json).map_err(|error| Refusal::NoPayload(error.to_string()))?;
@@ -54,12 +54,12 @@ impl Payload {
         Ok(payload)
     }
 
-    /// Who sent it; not empty.
+    /// The ID of the device, never empty.
     pub(crate) fn device_id(&self) -> &str {
         &self.device_id
     }
 
-    /// What to tell the device.
+    /// The answer to this payload.
     pub(crate) fn receipt(&self) -> Receipt {
         Receipt {
             status: "OK",
@@ -69,10 +69,10 @@ impl Payload {
     }
 }
 
-/// Whole numbers without a fraction, as Go writes them.
+/// Serializes whole numbers without a fraction, as Go does.
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
 fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    // Up to here every whole number is a number of both kinds.
+    // 2^53: up to here, f64 and i64 both represent every whole number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
         #[allow(clippy::cast_possible_truncation)] // whole, and in range

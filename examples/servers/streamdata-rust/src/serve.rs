@@ -13,10 +13,10 @@ use axum::routing::{get, post};
 use crate::answers::{Refusal, json, read_body, refuse};
 use crate::payload::Payload;
 
-/// The most devices that something is kept of.
+/// The maximum number of devices with a stored payload.
 const MAXIMUM_DEVICES: usize = 10_000;
 
-/// Everything that the service answers.
+/// The service's router.
 pub(crate) fn router() -> Router {
     Router::new()
         .route("/healthz", get(async || "ok").fallback(only_get))
@@ -41,7 +41,7 @@ async fn kept(
     State(devices): State<Arc<Devices>>,
     device_id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Refusal> {
-    // A path that is not UTF-8 names no device either.
+    // A path that is not UTF-8 cannot contain a known device ID.
     let Path(device_id) = device_id.map_err(|_| Refusal::NoDevice)?;
     let payload = devices.kept(&device_id).ok_or(Refusal::NoDevice)?;
     Ok(json(StatusCode::OK, &*payload))
@@ -73,7 +73,7 @@ impl Devices {
         }
     }
 
-    /// Keeps a payload in the place of the device's last one.
+    /// Replaces the device's last payload.
     fn keep(&self, payload: Payload) -> Result<(), Refusal> {
         let payload = Arc::new(payload);
         let last;
@@ -87,7 +87,7 @@ impl Devices {
                 return Err(Refusal::Full);
             }
         }
-        // Freed where nobody waits for it.
+        // Freed outside the lock, so no request waits for it.
         drop(last);
         Ok(())
     }

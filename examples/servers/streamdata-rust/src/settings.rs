@@ -1,18 +1,18 @@
-//! What the environment says: `PORT`, `LISTEN_ADDRESS`, `SERVICE_HOST`, `SERVICE_PORT`.
+//! The settings in the environment: `PORT`, `LISTEN_ADDRESS`, `SERVICE_HOST`, `SERVICE_PORT`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where the HTTP server listens.
+/// The address and port of the HTTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Listen {
     address: IpAddr,
     port: u16,
 }
 
-/// The service that the balancer stands before.
+/// The service behind the balancer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// Its hosts, one at least.
+    /// The hosts of the service, at least one.
     pub(crate) hosts: Vec<String>,
     /// The TCP port that all of them listen on.
     pub(crate) port: u16,
@@ -30,7 +30,7 @@ pub(crate) enum SettingsError {
     Port { name: &'static str, value: String },
     #[error("LISTEN_ADDRESS must be an IP address, not \"{0}\"")]
     Address(String),
-    #[error("SERVICE_HOST must be a host, or hosts with commas between, not \"{0}\"")]
+    #[error("SERVICE_HOST must be a host, or hosts separated by commas, not \"{0}\"")]
     Hosts(String),
 }
 
@@ -68,7 +68,7 @@ impl Service {
         };
         let hosts = required(
             "SERVICE_HOST",
-            "the host of the service, or hosts with commas between",
+            "the host of the service, or hosts separated by commas",
         )?;
         let service_port = required("SERVICE_PORT", "the port of the service")?;
         let listed: Vec<String> = hosts.split(',').map(|host| host.trim().into()).collect();

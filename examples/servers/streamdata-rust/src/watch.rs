@@ -1,4 +1,4 @@
-//! Finds the backends, and how they are, once a second.
+//! Resolves the backends and checks their health, once per second.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,10 +18,10 @@ use crate::backends::Backends;
 use crate::balance::Client;
 use crate::settings::Service;
 
-/// How often the service is resolved and its backends are checked, and how long either may take.
+/// The interval of resolving the service and checking its backends, and the time limit of each.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Keeps the backends up to date, without end.
+/// Updates the backends in an endless loop.
 pub(crate) async fn watch(service: Service, client: Client, backends: Arc<Backends>) {
     let mut found = HashMap::new();
     let mut ticks = interval(SECOND);
@@ -34,15 +34,15 @@ pub(crate) async fn watch(service: Service, client: Client, backends: Arc<Backen
         let addresses = addresses(&found, service.port);
         backends.set(&addresses);
         check(&client, &backends).await;
-        // Those who are healthy now have their turn.
+        // Apply the results of the check to the turns.
         backends.set(&addresses);
     }
 }
 
-/// What is known of a host: its addresses, or why there are none.
+/// Per host: its addresses, or the reason why there are none.
 type Found = HashMap<String, Result<Vec<IpAddr>, String>>;
 
-/// Looks a host up. Where that fails, the addresses that it had stay.
+/// Looks a host up. If the lookup fails, the host keeps its last addresses.
 async fn resolve(host: &str, port: u16, found: &mut Found) {
     let fault = match timeout(SECOND, lookup_host((host, port))).await {
         Ok(Ok(addresses)) => {
@@ -57,7 +57,7 @@ async fn resolve(host: &str, port: u16, found: &mut Found) {
         Some(Ok(addresses)) if !addresses.is_empty() => {
             tracing::warn!("cannot resolve {host}, its addresses stay: {fault}");
         }
-        // Said already.
+        // Already logged.
         Some(Err(last)) if *last == fault => (),
         _ => {
             tracing::warn!("cannot resolve {host}: {fault}");
@@ -66,7 +66,7 @@ async fn resolve(host: &str, port: u16, found: &mut Found) {
     }
 }
 
-/// The IPv4 addresses, or the IPv6 ones where there are no others: a pod that has both is one backend.
+/// The IPv4 addresses, or the IPv6 addresses if there are no others. A pod with both is one backend.
 fn preferred(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     if addresses.iter().any(IpAddr::is_ipv4) {
         addresses.into_iter().filter(IpAddr::is_ipv4).collect()
@@ -75,7 +75,7 @@ fn preferred(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     }
 }
 
-/// The addresses of all hosts, each once.
+/// The addresses of all hosts, without duplicates.
 fn addresses(found: &Found, port: u16) -> Vec<SocketAddr> {
     let mut addresses: Vec<_> = found
         .values()
@@ -88,7 +88,7 @@ fn addresses(found: &Found, port: u16) -> Vec<SocketAddr> {
     addresses
 }
 
-/// Asks all backends at once how they are.
+/// Checks all backends in parallel.
 async fn check(client: &Client, backends: &Backends) {
     let mut checks = JoinSet::new();
     for backend in backends.rotation().all() {

@@ -1,5 +1,5 @@
-// CoreDNS with the plugins that the box's Corefile names and no others: the stock binary links the
-// clients of three public clouds, which would double the time that the box takes to build.
+// CoreDNS with only the plugins that the box's Corefile uses. The standard binary links the clients of three public
+// clouds, which would double the build time of the box.
 package main
 
 import (

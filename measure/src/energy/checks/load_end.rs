@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::Evidence;
+use crate::energy::evidence::Evidence;
 use crate::{
-    energy::{Tail, Void, Window, counters::Series},
-    reading::PodReading,
-    statistics::broken_line::broken_line,
+    energy::attempt::{Tail, Window},
+    void::Void,
 };
+use crate::{energy::counters::Series, reading::PodReading, statistics::broken_line::broken_line};
 
 /// The largest difference between the observed and the reported end of the load, in seconds. The clocks'
 /// offset is known to 0.1 s, and readings are half a second apart.

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Evidence;
 use crate::energy::baseline::{Gross, Net};
 use crate::energy::drift::Drift;
-use crate::energy::{Void, Window};
+use crate::energy::evidence::Evidence;
 use crate::reading::PodReading;
 use crate::void::Busier;
+use crate::{energy::attempt::Window, void::Void};
 
 /// The largest difference of other pods' CPU use between the window and the idle baselines, in CPUs, in
 /// either direction. It is ten times what the pods of k3s use at rest, because one of their bursts may fall

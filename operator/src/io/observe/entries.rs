@@ -1,4 +1,5 @@
-//! The entries of a ledger, a page at a time: a measurement may have a thousand, and is looked at every second.
+//! The entries of a ledger, read page by page. A measurement may have a thousand entries, and the operator reads
+//! them every second.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::{
@@ -14,19 +15,19 @@ use crate::{
     plan::facts::Unreadable,
 };
 
-/// Entries of one page, which are about a megabyte.
+/// Entries per page; 100 entries are about a megabyte.
 const PAGE: u32 = 100;
 
-/// What a ledger holds.
+/// Contents of a ledger.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     pub(super) trials: Vec<FrugalityTrial>,
-    /// One entry that can't be read must not hide the others, nor be passed over.
+    /// An unreadable entry must not hide the others, and must not be ignored.
     pub(super) unreadable: Vec<Unreadable>,
 }
 
-/// Not kube's own list, nor its DeserializeGuard: they read by way of a form in which a map's keys can't be numbers,
-/// and which takes ten times the text's memory.
+/// Neither kube's list nor its DeserializeGuard: their intermediate form allows no numbers as map keys and takes
+/// ten times the text's memory.
 #[derive(Deserialize)]
 struct Page<'a> {
     #[serde(default)]
@@ -62,7 +63,7 @@ impl Entries {
     fn add(&mut self, item: &str) -> serde_json::Result<()> {
         match serde_json::from_str::<FrugalityTrial>(item) {
             Ok(mut trial) => {
-                // Nobody asks for them, and they are larger than all else.
+                // The operator does not need them, and they are the largest part.
                 trial.metadata.managed_fields = None;
                 self.trials.push(trial);
             }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, block: &Value) -> Value {
-        // Its codes are a map whose keys are numbers.
+        // A result whose `codes` are a map with numbers as keys.
         let sample = include_str!("../../../../measure/tests/data/fortio-sample.json");
         json!({
             "apiVersion": "frugality.dev/v1alpha1",
@@ -108,7 +109,7 @@ mod tests {
         })
     }
 
-    /// Two pages, for an API server's.
+    /// Two pages, as an API server sends them.
     async fn pages(RawQuery(query): RawQuery) -> String {
         let query = query.unwrap();
         let whole = |name: &str| entry(name, &json!(1));
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_page_is_read_and_what_cannot_be_is_told_beside_it() {
+    async fn every_page_is_read_and_unreadable_entries_are_listed() {
         let path = "/apis/frugality.dev/v1alpha1/namespaces/lab/frugalitytrials";
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

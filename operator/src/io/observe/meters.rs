@@ -1,4 +1,4 @@
-//! Which pods are the installed meters.
+//! Finds the pods of the installed meters.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,13 @@ use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Pod};
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use tracing::warn;
 
-use crate::io::observe::{ObserveError, Places, controller, list};
+use crate::io::observe::{
+    pods::controller,
+    reading::{ObserveError, Places, list},
+};
 
-/// The pods of the meters' DaemonSets. Labels can be copied, so a label alone makes no meter: whoever may
-/// create pods in that namespace could otherwise choose a node's joules.
+/// The pods of the meters' DaemonSets. A label alone is not enough, because labels can be copied. Otherwise a user
+/// who may create pods in the namespace could choose the joules of a node.
 pub(super) async fn pods(client: &Client, places: &Places) -> Result<Vec<Pod>, ObserveError> {
     let labelled = Api::<Pod>::namespaced(client.clone(), &places.meter_namespace);
     let selector = ListParams::default().labels(&places.meter_selector);
@@ -24,7 +27,7 @@ pub(super) async fn pods(client: &Client, places: &Places) -> Result<Vec<Pod>, O
         .collect())
 }
 
-/// UIDs of the DaemonSets that are there.
+/// UIDs of the DaemonSets that exist.
 async fn daemon_sets(client: &Client, places: &Places) -> Result<BTreeSet<String>, ObserveError> {
     let api = Api::<DaemonSet>::namespaced(client.clone(), &places.meter_namespace);
     let found = try_join_all(
@@ -41,7 +44,7 @@ async fn daemon_sets(client: &Client, places: &Places) -> Result<BTreeSet<String
         if found.is_none() {
             warn!(
                 namespace = places.meter_namespace,
-                name, "no such DaemonSet of a meter"
+                name, "the DaemonSet of this meter does not exist"
             );
         }
     }
@@ -72,7 +75,7 @@ mod tests {
         json!({ "metadata": { "name": name, "ownerReferences": owners } })
     }
 
-    /// The names of the pods that count, where the API server has these.
+    /// Names of the pods that count as meters, if the API server has these pods.
     async fn counted(pods: Value, daemon_sets: &[&str]) -> Vec<String> {
         let ours = "/apis/apps/v1/namespaces/frugality-system/daemonsets/frugality-meter";
         let daemon_set = json!({

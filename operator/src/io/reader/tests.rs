@@ -20,7 +20,7 @@ fn watch(trial: &str) -> Watch {
 
 const METER: &str = "127.0.0.1";
 
-/// Keeps a reading of the meter that shows so many joules.
+/// Keeps a reading of the meter with the given joules.
 fn keep(reader: &Reader, joules: u32) {
     let text =
         format!("kepler_node_cpu_joules_total{{node_name=\"pi-1\",zone=\"package\"}} {joules}\n");
@@ -34,7 +34,7 @@ fn joules(session: &Session) -> Vec<f64> {
 }
 
 #[test]
-fn a_pass_neither_sees_what_is_read_meanwhile_nor_has_it_copied_nor_lost() {
+fn readings_during_a_pass_are_neither_seen_nor_copied_nor_lost() {
     let reader = Reader::new(0).unwrap();
     reader.watch(UID, vec![watch_at("trial", "pi-1", METER)]);
     keep(&reader, 1);
@@ -59,12 +59,12 @@ fn before_a_run_only_the_newest_readings_are_kept() {
     assert_eq!(joules(&session), [3.0, 4.0, 5.0, 6.0, 7.0]);
 }
 
-/// A page of a meter on this node.
+/// A page of the node's meter.
 fn page(node: &str) -> String {
     format!("kepler_node_cpu_joules_total{{node_name=\"{node}\",zone=\"package\"}} 1\n")
 }
 
-/// Serves a meter of `node` on `ip`, and returns its port and how often it was asked.
+/// Serves a meter of `node` on `ip`, and returns its port and the number of requests so far.
 async fn meter(node: &'static str, ip: &str, port: u16) -> (u16, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
@@ -91,7 +91,7 @@ fn watch_at(trial: &str, node: &str, ip: &str) -> Watch {
     }
 }
 
-/// The error of one scrape of what this router serves.
+/// The error of one scrape of the router's page.
 async fn error_of(router: Router) -> String {
     let reader = Reader::new(serve("127.0.0.1", 0, router).await).unwrap();
     let running = tokio::spawn(reader.clone().run());
@@ -110,7 +110,7 @@ async fn error_of(router: Router) -> String {
 #[tokio::test]
 async fn a_meter_that_never_answers_delays_no_other() {
     let (port, _) = meter("pi-1", "127.0.0.1", 0).await;
-    // It accepts connections, as its listener does, and never answers.
+    // Accepts connections and never answers.
     let dead = TcpListener::bind(("127.0.0.2", port)).await.unwrap();
     let reader = Reader::new(port).unwrap();
     let running = tokio::spawn(reader.clone().run());
@@ -137,7 +137,7 @@ async fn benchmarks_that_watch_one_meter_share_its_scrapes() {
     }
     let running = tokio::spawn(reader.clone().run());
     sleep(SCRAPE_INTERVAL * 3 / 2).await;
-    // One that comes later needs no scrape of its own: it takes the reading that is there.
+    // A later benchmark needs no scrape: it takes the last reading.
     reader.watch(
         &queued(100),
         vec![watch_at(&preflight("pi-1"), "pi-1", "127.0.0.1")],
@@ -149,7 +149,7 @@ async fn benchmarks_that_watch_one_meter_share_its_scrapes() {
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 
-    // An attempt is read twice a second, however many wait for its node.
+    // An attempt is read twice per second, however many benchmarks wait for its node.
     reader.watch(UID, vec![watch_at("trial", "pi-1", "127.0.0.1")]);
     let before = asked.load(Ordering::Relaxed);
     sleep(SCRAPE_INTERVAL * 4).await;
@@ -189,7 +189,7 @@ async fn a_redirect_is_an_error_and_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_ok_is_told_with_its_status() {
+async fn an_error_shows_the_status_of_the_answer() {
     let router = Router::new().route(
         "/metrics",
         get(|| async { (StatusCode::SERVICE_UNAVAILABLE, page("pi-1")) }),

@@ -1,6 +1,6 @@
-//! The plans that a stage may stop a pass with.
+//! The plans that a stage can end a pass with.
 
-use super::Context;
+use super::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS};
 use crate::{
     api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Reason, Verdict},
     plan::{
@@ -17,21 +17,17 @@ use crate::{
     time,
 };
 
-/// A cluster that is not ready for the run is waited for this long before the run ends as Invalid:
-/// chart and benchmark may have been applied together, a meter may be rolled out.
+/// How long the operator waits for a cluster that is not ready before it ends the run as Invalid. The user may
+/// apply chart and benchmark together, and a meter's rollout takes time.
 const GRACE_SECONDS: f64 = 60.0;
-/// How often a benchmark at rest is looked at.
+/// Interval between passes of a benchmark that is suspended or has ended.
 const REST_REQUEUE_SECONDS: f64 = 30.0;
-/// How often a state is looked at that changes without a write of the operator.
-pub(in crate::plan) const BUSY_REQUEUE_SECONDS: f64 = 1.0;
-/// When to look again after a write whose effect the next pass needs.
-pub(in crate::plan) const SOON_SECONDS: f64 = BUSY_REQUEUE_SECONDS / 5.0;
-/// The verdict stays readable for at least this long before the benchmark is deleted. The shortest
-/// `ttlAfterFinished` is as long.
+/// Minimum time between the verdict and the deletion of the benchmark, for the user to read the verdict. It equals
+/// the shortest `ttlAfterFinished`.
 const READABLE_SECONDS: f64 = 60.0;
 
 impl Context<'_> {
-    /// A plan that only reports, for a stage to add to.
+    /// A plan that only reports. The calling stage adds actions.
     pub(in crate::plan) fn report(
         &self,
         nodes: Option<&Nodes>,
@@ -56,7 +52,7 @@ impl Context<'_> {
         }
     }
 
-    /// A run that goes on.
+    /// A plan for a run that continues.
     pub(in crate::plan) fn running(
         &self,
         nodes: Option<&Nodes>,
@@ -70,8 +66,8 @@ impl Context<'_> {
         };
         Plan {
             requeue_seconds,
-            // Until the first trial the meter is read without a break: a session begun again in every
-            // other pass would take one failed scrape for a missing meter.
+            // Until the first trial the operator reads the meter without a break. A new session in every other pass
+            // would report one failed scrape as a missing meter.
             watch: nodes
                 .filter(|_| !self.ledger.is_begun())
                 .map(|nodes| self.preflight_watches(nodes))
@@ -80,7 +76,7 @@ impl Context<'_> {
         }
     }
 
-    /// Ends the open attempt as void, whatever its own next step is.
+    /// Ends the open attempt as void. The attempt's own next step is ignored.
     pub(in crate::plan) fn void(
         &self,
         nodes: Option<&Nodes>,
@@ -101,7 +97,7 @@ impl Context<'_> {
         plan
     }
 
-    /// Ends the run through the ledger, so that the next pass knows the end.
+    /// Ends the run with an entry of the ledger, from which the next pass knows the end.
     pub(in crate::plan) fn fail(
         &self,
         settings: &Settings,
@@ -138,8 +134,9 @@ impl Context<'_> {
         plan
     }
 
-    /// An end that follows from the cluster as it is now. The operator waits for the cluster during a grace period, and
-    /// once a run has begun until the run's deadline, which counts while the run has its turn.
+    /// Ends the run because of the cluster's current state. Before that the operator waits for a grace period. If
+    /// the run has begun, the operator waits until the run's deadline, which counts from the start of the run's
+    /// turn.
     pub(in crate::plan) fn not_possible(
         &self,
         nodes: Option<&Nodes>,
@@ -159,7 +156,8 @@ impl Context<'_> {
         self.conclude(nodes, without_figures(verdict, reason, message))
     }
 
-    /// The end: the status says so, everything but the ledger goes, and then the lock.
+    /// Ends the run: the status shows the verdict, and the operator deletes all objects except the ledger. Then it
+    /// releases the locks.
     pub(in crate::plan) fn conclude(&self, nodes: Option<&Nodes>, judgement: Judgement) -> Plan {
         let mut plan = self.report(nodes, None, &State::Ended(judgement));
         self.clear(&mut plan);
@@ -170,7 +168,7 @@ impl Context<'_> {
         plan
     }
 
-    /// All objects go, and once nothing is left on the nodes, the locks.
+    /// Deletes all objects. When the nodes are empty, releases the locks.
     pub(in crate::plan) fn clear(&self, plan: &mut Plan) {
         plan.delete = self.all_children();
         plan.requeue_seconds = REST_REQUEUE_SECONDS;
@@ -182,15 +180,16 @@ impl Context<'_> {
         }
     }
 
-    /// For how long an ended benchmark is kept, if its spec limits that and its ledger can be read. The
-    /// benchmark stays at least until only its ledger is left and its verdict was readable: the end
-    /// has the time of the ledger's last entry, which may be long before the status showed it.
+    /// How long the operator keeps an ended benchmark. `None` if the spec sets no limit or an entry of the ledger
+    /// can't be read. The benchmark stays at least until only its ledger is left and the verdict was readable for
+    /// [`READABLE_SECONDS`]. That minimum is needed because the end has the time of the ledger's last entry, which
+    /// may be long before the status showed the end.
     fn seconds_to_live(&self) -> Option<f64> {
         let ttl = self.settings?.ttl_seconds?;
         if !self.observed.unreadable.is_empty() {
             return None;
         }
-        let current = self.current_status()?;
+        let current = self.judged_status()?;
         let is_over = self.is_clean() && self.queue.releases().is_empty();
         let Some(end) = current.end().filter(|_| is_over) else {
             return Some(BUSY_REQUEUE_SECONDS);

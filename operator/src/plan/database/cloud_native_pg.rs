@@ -1,4 +1,4 @@
-//! A database that CloudNativePG runs: the few fields of its `Cluster` that the product owns and reads.
+//! A database that CloudNativePG runs: the few fields of its `Cluster` that the operator sets and reads.
 //!
 //! Facts are from CloudNativePG 1.30 (`api/v1/cluster_types.go`).
 
@@ -33,8 +33,8 @@ pub fn api_resource() -> ApiResource {
     )
 }
 
-/// A PostgreSQL all of whose instances are on one node: what a replica does for a request is part of what
-/// the request costs, and is measured only there.
+/// A PostgreSQL with all instances on one node. A replica's work for a request is part of the request's cost, and
+/// the meter sees that work only on the measured node.
 #[must_use]
 pub fn cluster(
     metadata: ObjectMeta,
@@ -58,13 +58,14 @@ pub fn cluster(
         "affinity": { "nodeSelector": node_selector, "tolerations": tolerations },
         "resources": resources(&database.resources),
         "inheritedMetadata": { "labels": metadata.labels },
-        // Deletion waits for these; the data are thrown away with the run.
+        // Deletion of the Cluster waits for these times. The data are discarded with the run.
         "smartShutdownTimeout": 2,
         "stopDelay": 10,
         "bootstrap": { "initdb": {
             "database": APPLICATION,
             "owner": APPLICATION,
-            // So the application's role can restore the database and start each trial with a CHECKPOINT.
+            // With these rights the application's role can restore the database and start each trial with a
+            // CHECKPOINT.
             "postInitApplicationSQL": [
                 format!("GRANT pg_checkpoint TO {APPLICATION}"),
                 format!("ALTER ROLE {APPLICATION} CREATEDB"),
@@ -99,7 +100,7 @@ impl Builder<'_> {
     }
 }
 
-/// CloudNativePG. Its data are on a volume, which outlives the pod.
+/// CloudNativePG. Its data are on a volume, which survives the pod.
 pub struct CloudNativePg;
 
 impl DatabaseProvider for CloudNativePg {
@@ -133,12 +134,13 @@ impl DatabaseProvider for CloudNativePg {
     }
 
     fn query_path(&self, _: &Builder<'_>, _: &Database, _: &Labels) -> Vec<ChildObject> {
-        // CloudNativePG restores what a user edits; the generation of its `Cluster` is compared instead.
+        // CloudNativePG reverts a user's edits. The operator therefore compares the generation of the `Cluster`
+        // instead.
         Vec::new()
     }
 }
 
-/// What the cluster's status says.
+/// Facts from the Cluster's status.
 #[must_use]
 pub fn facts(cluster: &DynamicObject) -> ClusterFacts {
     let status = &cluster.data["status"];
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_go_over_those_for_a_small_node() {
+    fn the_specs_parameters_override_the_defaults() {
         let cluster = made(&json!({ "parameters": { "jit": "on", "work_mem": "4MB" } }));
         let parameters = &cluster.data["spec"]["postgresql"]["parameters"];
         assert_eq!(

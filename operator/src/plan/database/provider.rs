@@ -1,4 +1,4 @@
-//! What a provider of databases does.
+//! The interface that each database provider implements.
 
 use crate::{
     api::{Database, Reason},
@@ -9,12 +9,12 @@ use crate::{
     },
 };
 
-/// Who runs PostgreSQL.
+/// The software that runs PostgreSQL.
 pub trait DatabaseProvider {
-    /// What the cluster lacks for this provider: a reason and what to do about it.
+    /// What the cluster lacks for this provider: a reason code, and what the user can do.
     fn missing_in_cluster(&self, observed: &Observed) -> Option<(Reason, &'static str)>;
 
-    /// What there is of the run's database, on the node with these labels.
+    /// State of the run's database. `on` has the labels of its node.
     fn state(
         &self,
         observed: &Observed,
@@ -23,7 +23,8 @@ pub trait DatabaseProvider {
         on: &Labels,
     ) -> DatabaseState;
 
-    /// The objects that queries go through, as the operator made them. An attempt is void if one of them was edited.
+    /// The objects between a candidate and the database, as the operator made them. If a user edits one of them,
+    /// the attempt is void.
     fn query_path(
         &self,
         builder: &Builder<'_>,
@@ -32,34 +33,34 @@ pub trait DatabaseProvider {
     ) -> Vec<ChildObject>;
 }
 
-/// What there is of the database.
+/// State of the database's objects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DatabaseState {
-    /// Not all of it.
+    /// Some of the objects do not exist.
     Missing {
         /// Objects to create.
         create: Vec<ChildObject>,
         /// Objects to delete.
         delete: Vec<Deletion>,
     },
-    /// All of it.
+    /// All objects exist.
     Made(Made),
 }
 
-/// A database all of whose objects exist.
+/// A database whose objects all exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
     /// When it was created, in Unix seconds.
     pub created_unix_seconds: f64,
-    /// Since when its data can exist: earlier data are gone.
+    /// Time of the oldest possible data, in Unix seconds. Older data are gone.
     pub data_since_unix_seconds: f64,
-    /// Whether it works.
+    /// Whether the database accepts queries.
     pub ready: bool,
-    /// Whether it never will.
+    /// Whether the database will never be ready.
     pub broken: bool,
-    /// How far it is, for people.
+    /// State, as text for people.
     pub phase: String,
-    /// Why its pod can't be created, if so.
+    /// Why its pod can't be created, if the API server refuses it.
     pub refused: Option<String>,
 }
 

@@ -1,14 +1,15 @@
-//! PostgreSQL without an operator of its own: a Service, the Secret that goes with it, and a
-//! Deployment of one pod. Its data are in an `emptyDir` and end with the pod.
+//! PostgreSQL that the operator runs itself: a Service, the Service's Secret, and a Deployment with one pod. Its
+//! data are in an `emptyDir` and are deleted with the pod.
 
 use crate::{
     api::{Database, Reason, Role},
     plan::{
         action::{ChildObject, Deletion},
         database::provider::{DatabaseProvider, DatabaseState, Made, child},
-        facts::{ChildKind, Observed, PodFacts, placement::Labels, pods::last_words},
+        facts::{ChildKind, Observed, PodFacts, placement::Labels, pods::describe_end},
         objects::{
-            Builder, DATABASE_PORT,
+            Builder,
+            builder::DATABASE_PORT,
             parts::{deployment, literal, requirements, restricted_container, service, words},
         },
         settings::postgresql::{APPLICATION, database_user, parameters},
@@ -24,17 +25,17 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::OwnerReference},
 };
 
-/// Starts PostgreSQL from whatever image has its programs.
+/// Starts PostgreSQL. Any image with PostgreSQL's programs works.
 const START: &str = include_str!("standalone.sh");
-/// Where the volume is; the data are in a folder of it, the socket beside them.
+/// Mount path of the volume. The data are in one of its folders, and the socket is next to that folder.
 const VOLUME: &str = "/var/lib/frugality";
-/// A start that lasts longer is tried anew by the kubelet, in seconds.
+/// Time limit of a start, in seconds. After that kubelet restarts the container.
 const START_SECONDS: i32 = 900;
 
-/// A container that has been restarted so often does not start.
-const RESTARTS_AT_MOST: i32 = 3;
+/// After this number of restarts the operator reports that the database can't start.
+const MAX_RESTARTS: i32 = 3;
 
-/// One pod of PostgreSQL. Its data end with the pod.
+/// PostgreSQL in one pod. Its data are deleted with the pod.
 pub struct Standalone;
 
 impl DatabaseProvider for Standalone {
@@ -55,14 +56,14 @@ impl DatabaseProvider for Standalone {
             return DatabaseState::to_create(vec![builder.database_service()]);
         };
         let Some(server) = server else {
-            // The Secret first: kubelet does not look again for a while at a pod that misses it.
+            // The Secret comes first: if it is missing, kubelet waits a while before it tries the pod again.
             return DatabaseState::to_create(vec![
                 builder.database_secret(&service.uid),
                 builder.database_server(database, on),
             ]);
         };
         if server.created_unix_seconds < service.created_unix_seconds {
-            // A user has deleted its Service, and with it the password that it was made with.
+            // A user deleted the Service, and with it the password that this server was created with.
             return DatabaseState::Missing {
                 create: Vec::new(),
                 delete: vec![Deletion::of(server)],
@@ -77,9 +78,9 @@ impl DatabaseProvider for Standalone {
                 && pods
                     .iter()
                     .all(|pod| pod.ready_since_unix_seconds.is_some()),
-            broken: pods.iter().any(|pod| {
-                pod.restarts >= RESTARTS_AT_MOST && pod.ready_since_unix_seconds.is_none()
-            }),
+            broken: pods
+                .iter()
+                .any(|pod| pod.restarts >= MAX_RESTARTS && pod.ready_since_unix_seconds.is_none()),
             phase: format!("its pod: {}", phase(&pods)),
             refused: server.pods_refused.clone().filter(|_| pods.is_empty()),
         })
@@ -106,9 +107,9 @@ impl Builder<'_> {
         service(metadata, DATABASE_PORT)
     }
 
-    /// The login in the shape of CloudNativePG's Secret, but for what only the one who creates it knows:
-    /// the password, and the URI that has it. It belongs to the Service and goes with it, because the
-    /// operator may neither see nor delete Secrets.
+    /// The login, with the keys of CloudNativePG's Secret. Two keys are missing because only the code that creates
+    /// the object knows the password: the password, and the URI that contains it. The Secret belongs to the Service
+    /// and is deleted with it, because the operator may neither read nor delete Secrets.
     #[must_use]
     pub fn database_secret(&self, service_uid: &str) -> ChildObject {
         let host = self.database_host();
@@ -118,7 +119,7 @@ impl Builder<'_> {
             kind: "Service".into(),
             name: host.clone(),
             uid: service_uid.to_owned(),
-            // A new Service must not find the old Secret there.
+            // The old Secret must be gone before a user can create the Service again.
             block_owner_deletion: Some(true),
             ..OwnerReference::default()
         }]);
@@ -164,8 +165,8 @@ impl Builder<'_> {
                 ..ContainerPort::default()
             }]),
             resources: Some(requirements(&database.resources)),
-            // Asked until it answers, and then never again: a probe under load would be measured. While the
-            // data are being made, nothing listens at this address.
+            // Kubelet probes until the first success only: a probe under load would be measured. The server listens
+            // at this address only after the data have been made.
             startup_probe: Some(Probe {
                 exec: Some(ExecAction {
                     command: Some(
@@ -197,7 +198,7 @@ impl Builder<'_> {
                 ..Volume::default()
             }]),
             node_selector: Some(measured.clone()),
-            // The data are thrown away with the run.
+            // The data are discarded with the run.
             termination_grace_period_seconds: Some(3),
             ..self.pod()
         };
@@ -205,7 +206,7 @@ impl Builder<'_> {
     }
 }
 
-/// Pods of the run's database that have not ended and are not about to.
+/// Pods of the run's database that have not ended and are not being deleted.
 fn pods<'a>(observed: &'a Observed, run: &str) -> Vec<&'a PodFacts> {
     let pods = observed.pods.iter();
     pods.filter(|pod| pod.role == Role::Database.as_str() && pod.run == run)
@@ -217,7 +218,7 @@ fn phase(pods: &[&PodFacts]) -> String {
     let Some(pod) = pods.first() else {
         return "not created yet".into();
     };
-    let end = pod.terminated.values().next().map(last_words);
+    let end = pod.terminated.values().next().map(describe_end);
     match (&pod.waiting, end) {
         (Some((reason, message)), None) => format!("{reason}: {message}"),
         (Some((reason, _)), Some(end)) => format!("{reason}: {end}"),

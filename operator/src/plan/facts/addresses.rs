@@ -1,4 +1,4 @@
-//! What answers at the addresses of a run: Services as they are made, and the pods behind them.
+//! What answers at a run's addresses: Services as the operator made them, and the pods behind them.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use k8s_openapi::{
 };
 use kube::ResourceExt;
 
-/// Label by which a slice of addresses says whose it is.
+/// Label that names the Service of an EndpointSlice.
 pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
-/// What of a Service says who answers. Fields that are absent have Kubernetes' defaults here, so that a Service as it
-/// is made and the same one as the API server has it are equal.
+/// The fields of a Service that decide which pods answer. Absent fields have Kubernetes' defaults here: a Service
+/// that the operator builds equals the same Service read from the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFacts {
     /// Labels of the pods that answer.
     pub selector: BTreeMap<String, String>,
     /// Port, port of the pods, and protocol.
     pub ports: Vec<(i32, String, String)>,
-    /// Whether its name stands for the pods' own addresses.
+    /// Whether its name resolves to the pods' own addresses.
     pub is_headless: bool,
-    /// Whether pods that are not ready answer too.
+    /// Whether unready pods answer too.
     pub with_unready: bool,
-    /// All else that sends requests elsewhere, as fields with their values; empty in a Service of the operator's.
+    /// All other fields that redirect requests, with their values. Empty in a Service that the operator made.
     pub other: BTreeMap<String, String>,
 }
 
 impl ServiceFacts {
-    /// Those of a Service.
+    /// Facts from a Service.
     #[must_use]
     pub fn of(service: &Service) -> Self {
         let spec = service.spec.clone().unwrap_or_default();
@@ -73,7 +73,7 @@ impl ServiceFacts {
         }
     }
 
-    /// The first field in which a Service is not as it was made, with both values.
+    /// The first field in which a Service differs from the one that was made, with both values.
     #[must_use]
     pub fn difference(&self, made: &Self) -> Option<String> {
         let fields = [
@@ -109,28 +109,28 @@ fn words(map: &BTreeMap<String, String>) -> String {
     }
 }
 
-/// Some of the addresses behind a Service.
+/// One slice of the addresses behind a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoints {
     /// Name of the Service.
     pub service: String,
-    /// Its UID and generation: another one after any change of an address.
+    /// Its UID and generation. It changes with every change of an address.
     pub version: String,
     /// What answers.
     pub behind: Vec<Endpoint>,
 }
 
-/// One that answers at a Service's address.
+/// One address behind a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The pod's name, or else the address.
+    /// The pod's name, or the address if it is not a pod.
     pub name: String,
     /// The pod's UID, if it is a pod.
     pub pod_uid: Option<String>,
 }
 
 impl Endpoints {
-    /// Those of a slice.
+    /// Facts from a slice.
     #[must_use]
     pub fn of(slice: &EndpointSlice) -> Self {
         let endpoint = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {

@@ -1,4 +1,4 @@
-//! What the containers of a pod run: as the operator makes the pod, and as the API server has it.
+//! What a pod's containers run: in the operator's template, and in the API server's object.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use k8s_openapi::api::core::v1::{Container, PodSpec};
 
 use crate::digest::hex_digest;
 
-/// What a container runs. Fields that are absent and fields that are empty are equal here, as they are to the kubelet.
+/// What a container runs. An absent field equals an empty field here, as it does for kubelet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Image, as the spec names it.
     pub image: String,
-    /// Digest of its command, its arguments, its variables with their values, and where its volumes are mounted.
+    /// Digest of its command, arguments, environment variables with their values, and volume mounts.
     pub words: String,
 }
 
-/// The contents of all containers of a pod by their names. Those that somebody adds to a running pod
-/// (`kubectl debug`) are among them.
+/// The contents of all containers of a pod, by name. Containers that a user added to the running pod (`kubectl
+/// debug`) are included.
 #[must_use]
 pub fn contents_of(pod: &PodSpec) -> BTreeMap<String, Contents> {
     let made = pod.init_containers.iter().flatten().chain(&pod.containers);
@@ -31,9 +31,9 @@ pub fn contents_of(pod: &PodSpec) -> BTreeMap<String, Contents> {
 
 fn of(container: &Container) -> Contents {
     let variables = container.env.iter().flatten();
-    // The API server adds defaults to what a variable is taken from, so only given values are compared.
+    // The API server adds defaults to `valueFrom`, so only literal values are compared.
     let variables = variables.map(|it| (it.name.as_str(), it.value.as_deref().unwrap_or_default()));
-    // A meter that restarts has another address, and is asked for the time there.
+    // A restarted meter has another address, and this argument contains the address.
     let is_compared = |word: &&String| !word.starts_with("--clock-url=");
     let mounts = container.volume_mounts.iter().flatten();
     let mounts = mounts.map(|it| {
@@ -61,7 +61,7 @@ fn of(container: &Container) -> Contents {
     }
 }
 
-/// The first container in which a pod differs from what was made, in words.
+/// The first difference between a pod and its template, in words.
 #[must_use]
 pub fn difference(
     found: &BTreeMap<String, Contents>,
@@ -111,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn another_image_word_variable_or_container_is_told() {
+    fn a_changed_image_argument_variable_or_container_is_reported() {
         let server = json!({ "name": "server", "image": "a:1", "args": ["--x"] });
         let made = contents(json!({ "containers": [server] }));
-        let told = |change: fn(&mut serde_json::Value)| {
+        let reported = |change: fn(&mut serde_json::Value)| {
             let mut found = json!({ "containers": [server.clone()] });
             change(&mut found);
             difference(&contents(found), &made).unwrap()
@@ -152,7 +152,7 @@ mod tests {
                 "its container server is missing",
             ),
         ] {
-            assert_eq!(told(change), words);
+            assert_eq!(reported(change), words);
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Where a benchmark asks to run.
+//! Where a benchmark is to run.
 
 use std::collections::BTreeMap;
 
 use crate::api::{Candidate, FrugalityBenchmarkSpec};
 
-/// Label by which a pod is put on a node.
+/// Label that the operator selects a node by.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 
 /// Labels that a node has.
 pub type Labels = BTreeMap<String, String>;
 
-/// Where a benchmark wants to run.
+/// Nodes that a benchmark asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacementRequest {
-    /// Each candidate, and the labels of the node that is measured for it.
+    /// Each candidate with the labels of its measured node.
     pub measured: Vec<(String, Labels)>,
-    /// Labels of the node that injects.
+    /// Labels of the injector's node.
     pub injector: Labels,
     /// Whether the injector may run on the measured node.
     pub allow_shared_node: bool,
 }
 
 impl PlacementRequest {
-    /// What a spec asks for.
+    /// The request of a spec.
     #[must_use]
     pub fn of(spec: &FrugalityBenchmarkSpec) -> Self {
         let placement = &spec.placement;
@@ -38,8 +38,8 @@ impl PlacementRequest {
         }
     }
 
-    /// Names of the candidates that ask for the same measured node as this one, which is among them: they are on
-    /// the same node, whichever of them began there.
+    /// Names of the candidates that ask for the same measured node as this candidate, which is included. All of
+    /// them run on the node that the first of them began on.
     pub fn alike<'a>(&'a self, candidate: &'a str) -> impl Iterator<Item = &'a str> {
         let own = self.measured.iter().find(|(name, _)| name == candidate);
         let alike = self

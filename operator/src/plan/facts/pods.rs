@@ -1,28 +1,30 @@
-//! What a pod's state means.
+//! Meaning of a pod's state.
 
 use crate::{
     api::DatabaseFacts,
     plan::facts::{PodFacts, Termination},
 };
 
-/// An image that is not there by then will not come.
-const IMAGE_PATIENCE_SECONDS: f64 = 30.0;
+/// How long a pod may wait for its image, in seconds. After that the operator expects that the image can't be
+/// pulled.
+const IMAGE_TIMEOUT_SECONDS: f64 = 30.0;
 
-/// Why a pod's image can't be had, once there is no hope left.
+/// Why a pod's image can't be pulled, once another try would not help.
 #[must_use]
 pub fn image_failure(pod: &PodFacts, now_unix_seconds: f64) -> Option<String> {
     let (reason, message) = pod.waiting.as_ref()?;
-    let hopeless = match reason.as_str() {
+    let is_permanent = match reason.as_str() {
         "InvalidImageName" | "ErrImageNeverPull" => true,
         "ErrImagePull" | "ImagePullBackOff" | "ImageInspectError" => {
-            now_unix_seconds - pod.created_unix_seconds > IMAGE_PATIENCE_SECONDS
+            now_unix_seconds - pod.created_unix_seconds > IMAGE_TIMEOUT_SECONDS
         }
         _ => false,
     };
-    hopeless.then(|| format!("pod {}: {reason}: {message}", pod.name))
+    is_permanent.then(|| format!("pod {}: {reason}: {message}", pod.name))
 }
 
-/// Rows and digest as the `prepare` and `seed` containers print them, and what else `seed` found, as `kind=digest`.
+/// Parses the rows and the digest that the `prepare` and `seed` containers print. `seed` also prints other state,
+/// as `kind=digest`.
 #[must_use]
 pub fn database_facts(message: &str) -> Option<DatabaseFacts> {
     let mut words = message.split_whitespace();
@@ -36,14 +38,14 @@ pub fn database_facts(message: &str) -> Option<DatabaseFacts> {
     })
 }
 
-/// What a container said at its end.
+/// Exit code, reason and termination message of a container.
 #[must_use]
-pub fn last_words(end: &Termination) -> String {
+pub fn describe_end(end: &Termination) -> String {
     let words = end.message.trim();
     if words.is_empty() {
         format!("exit code {} {}", end.exit_code, end.reason)
     } else {
-        // Such as OOMKilled; the others say no more than the code.
+        // A reason such as OOMKilled. The reasons excluded here say only what the exit code says.
         let why = match end.reason.as_str() {
             "" | "Error" | "Completed" => String::new(),
             reason => format!(" {reason}"),

@@ -5,7 +5,7 @@ use crate::{
     time,
 };
 
-/// A record with its outcome.
+/// Adds the outcome, its reason and the time to an attempt's record.
 #[must_use]
 pub fn ended(
     status: FrugalityTrialStatus,

@@ -1,4 +1,4 @@
-//! The servers of a candidate, fresh for every attempt: the one that is asked, and its backends.
+//! The servers of a candidate, new for every attempt: the server that gets the load, and its backends.
 
 use crate::{
     api::{Backend, Candidate, LABEL_WORKLOAD, PullPolicy, Role, Server},
@@ -6,10 +6,10 @@ use crate::{
         action::ChildObject,
         names,
         objects::{
-            Builder, INJECTOR_UID,
+            builder::{Builder, INJECTOR_UID},
             parts::{
-                LAST_WORDS, deployment, headless_service, literal, peers_service, requirements,
-                restricted, restricted_container, service, words,
+                TERMINATION_MESSAGE_POLICY, deployment, headless_service, literal, peers_service,
+                requirements, restricted, restricted_container, service, words,
             },
         },
         settings::pods::{Workload, addresses_of, workloads},
@@ -27,26 +27,26 @@ use k8s_openapi::{
 };
 use kube::{ResourceExt, api::ObjectMeta};
 
-/// Container of the server that is asked.
+/// Container of the server that gets the load.
 pub const SERVER_CONTAINER: &str = "server";
-/// What the names of backends' containers begin with.
+/// Prefix of the names of backends' containers.
 const BACKEND_CONTAINER: &str = "backend-";
 
-/// Container that brings the program by which a batch's candidates are executed, from the injector's image.
+/// Init container that installs the batch's runner from the injector's image.
 const RUNNER_CONTAINER: &str = "runner";
-/// Where it is in that image.
+/// Path of the runner in that image.
 const RUNNER: &str = "/usr/bin/frugality-runner";
-/// The folder that it is copied to, for the candidate's container.
+/// Folder that the runner is copied to. The candidate's container mounts it.
 const RUNNER_FOLDER: &str = "/frugality";
 
-/// Whether a container is one of the candidate's.
+/// Whether a container belongs to a candidate.
 #[must_use]
 pub fn is_of_candidate(container: &str) -> bool {
     container == SERVER_CONTAINER || container.starts_with(BACKEND_CONTAINER)
 }
 
 impl Builder<'_> {
-    /// A candidate's servers and their addresses, backends first. The one that is asked has the attempt's own
+    /// A candidate's servers and their addresses, backends first. The server that gets the load has the attempt's
     /// name.
     #[must_use]
     pub fn servers(
@@ -96,7 +96,7 @@ impl Builder<'_> {
         metadata
     }
 
-    /// Where each backend is, for all pods of the candidate.
+    /// Variables with the address of each backend, for all pods of the candidate.
     fn addresses(&self, candidate: &Candidate, trial: &str) -> Vec<EnvVar> {
         let namespace = self.benchmark.namespace().unwrap_or_default();
         let address = |(backend, [host, port]): (&Backend, [String; 2])| {
@@ -114,7 +114,7 @@ impl Builder<'_> {
         names::peers_name(&self.benchmark.name_any(), trial, workload.name)
     }
 
-    /// How the members of a cluster find each other.
+    /// Variables by which the pods of a clustered server find each other.
     fn peers_env(&self, trial: &str, workload: &Workload<'_>) -> Vec<EnvVar> {
         if !workload.server.peers {
             return Vec::new();
@@ -153,7 +153,7 @@ impl Builder<'_> {
         }
         env.extend_from_slice(addresses);
         env.extend(server.env.iter().map(|e| literal(&e.name, &e.value)));
-        let is_executed = self.benchmark.spec.batch.is_some() && !workload.is_backend;
+        let is_executed = self.settings.kind.rules().is_executed() && !workload.is_backend;
         let container = Container {
             name: if workload.is_backend {
                 format!("{BACKEND_CONTAINER}{}", workload.name)
@@ -165,8 +165,8 @@ impl Builder<'_> {
             args: (!server.args.is_empty()).then(|| words(&server.args)),
             volume_mounts: is_executed.then(|| vec![runner_mount()]),
             env: Some(env),
-            // The last words of one that crashes are those that it printed.
-            termination_message_policy: Some(LAST_WORDS.into()),
+            // The termination message of a crashed server is the end of its log.
+            termination_message_policy: Some(TERMINATION_MESSAGE_POLICY.into()),
             ports: Some(vec![ContainerPort {
                 container_port: server.port,
                 ..ContainerPort::default()
@@ -180,7 +180,7 @@ impl Builder<'_> {
                 }),
                 period_seconds: Some(1),
                 timeout_seconds: Some(3),
-                // A server at its limit is measured, not taken out of service.
+                // An overloaded server stays in service and is measured, even if it misses probes.
                 failure_threshold: Some(60),
                 ..Probe::default()
             }),
@@ -243,7 +243,8 @@ fn runner_mount() -> VolumeMount {
     }
 }
 
-/// The server's own program; of one that is executed, the runner's, which has it as its arguments.
+/// The server's own command. If the program is executed, the command is the runner's, and the program is its
+/// argument.
 fn command(server: &Server, is_executed: bool) -> Option<Vec<String>> {
     let runner = || {
         let path = format!("{RUNNER_FOLDER}/{RUNNER_CONTAINER}");

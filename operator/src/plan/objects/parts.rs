@@ -1,4 +1,4 @@
-//! What several of a run's objects are made of: an address, one pod, what restricts it.
+//! Parts that several of the run's objects share: addresses, pods and their restrictions.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ use kube::api::ObjectMeta;
 
 use crate::plan::action::ChildObject;
 
-/// The address of the pods with the object's labels.
+/// A Service for the pods with the object's labels.
 pub(in crate::plan) fn service(metadata: ObjectMeta, port: i32) -> ChildObject {
     address(metadata, port, None)
 }
 
-/// A name that stands for the addresses of all the ready pods with the object's labels.
+/// A Service whose name resolves to the addresses of all ready pods with the object's labels.
 pub(in crate::plan) fn headless_service(metadata: ObjectMeta, port: i32) -> ChildObject {
     address(metadata, port, Some("None".to_owned()))
 }
 
-/// The same with those that are not ready, which become so by finding each other.
+/// A headless Service that includes unready pods. Clustered servers become ready only after they find each other.
 pub(in crate::plan) fn peers_service(metadata: ObjectMeta, port: i32) -> ChildObject {
     let mut service = headless_service(metadata, port);
     if let ChildObject::Service(object) = &mut service {
@@ -56,7 +56,7 @@ fn address(metadata: ObjectMeta, port: i32, cluster_ip: Option<String>) -> Child
     }))
 }
 
-/// Pods with the object's labels, never an old one beside a new one.
+/// A Deployment with the object's labels. An old pod never runs at the same time as a new one.
 pub(in crate::plan) fn deployment(
     metadata: ObjectMeta,
     replicas: i32,
@@ -88,25 +88,25 @@ pub(in crate::plan) fn deployment(
     }))
 }
 
-/// A text in the form that the kubelet turns back into it. The kubelet expands `$(NAME)` in `command`, `args` and
-/// values of `env`, turns `$$` into `$`, and garbles a `$` before a character outside ASCII
-/// (`third_party/forked/golang/expansion` of Kubernetes). Only a doubled `$` always arrives as one.
+/// Escapes a text that kubelet must pass on unchanged. Kubelet expands `$(NAME)` in `command`, `args` and values of
+/// `env`, turns `$$` into `$`, and corrupts a `$` before a non-ASCII character
+/// (`third_party/forked/golang/expansion` of Kubernetes). Only a doubled `$` always arrives as one `$`.
 fn verbatim(text: &str) -> String {
     text.replace('$', "$$")
 }
 
-/// Words of a container's `command` or `args`, each of which arrives as it is here.
+/// Words of a container's `command` or `args`, which kubelet passes on unchanged.
 pub(in crate::plan) fn words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Vec<String> {
     words.into_iter().map(|it| verbatim(it.as_ref())).collect()
 }
 
-/// A variable whose value arrives as it is here.
+/// A variable with a value that kubelet passes on unchanged.
 pub(in crate::plan) fn literal(name: &str, value: &str) -> EnvVar {
     composed(name, &verbatim(value))
 }
 
-/// A variable whose value is made by the kubelet from earlier ones, which `$(NAME)` stands for. Nothing that a user
-/// writes may be part of it.
+/// A variable whose value kubelet composes: it replaces `$(NAME)` by an earlier variable. The value must not
+/// contain a user's text.
 pub(in crate::plan) fn composed(name: &str, value: &str) -> EnvVar {
     EnvVar {
         name: name.into(),
@@ -130,7 +130,7 @@ pub(in crate::plan) fn requirements(resources: &crate::api::Resources) -> Resour
     }
 }
 
-/// What the `restricted` Pod Security Standard asks of a container.
+/// What the `restricted` Pod Security Standard requires of a container.
 pub(in crate::plan) fn restricted() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
@@ -143,8 +143,8 @@ pub(in crate::plan) fn restricted() -> SecurityContext {
     }
 }
 
-/// Termination message policy of every container: why it failed is in the last lines that it printed.
-pub(in crate::plan) const LAST_WORDS: &str = "FallbackToLogsOnError";
+/// Termination message policy of every container: the end of the log explains a failure.
+pub(in crate::plan) const TERMINATION_MESSAGE_POLICY: &str = "FallbackToLogsOnError";
 
 pub(in crate::plan) fn restricted_container(user: i64) -> Container {
     Container {
@@ -153,13 +153,13 @@ pub(in crate::plan) fn restricted_container(user: i64) -> Container {
             run_as_user: Some(user),
             ..restricted()
         }),
-        termination_message_policy: Some(LAST_WORDS.into()),
+        termination_message_policy: Some(TERMINATION_MESSAGE_POLICY.into()),
         ..Container::default()
     }
 }
 
-/// What the `restricted` Pod Security Standard asks of a pod, and nothing from the cluster that a
-/// benchmark's pod does not need.
+/// What the `restricted` Pod Security Standard requires of a pod, without the cluster's defaults that a benchmark's
+/// pod does not need.
 pub(in crate::plan) fn restricted_pod() -> PodSpec {
     PodSpec {
         automount_service_account_token: Some(false),

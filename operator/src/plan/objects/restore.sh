@@ -1,13 +1,13 @@
-# Every attempt begins with the same database, whatever the candidate before has done to it: it is copied from a template
-# that is made right after the database was filled. Settings of the role outlive a database, so they are reset; until
-# then they are kept from these commands by options that count more.
+# Every attempt begins with the same database, even if an earlier candidate changed it. It is a copy of a template,
+# which this script makes right after the database was filled. Settings of the role survive the database, so this
+# script resets them. Until then PGOPTIONS overrides them for these commands.
 export PGCONNECT_TIMEOUT=5
 server="${DATABASE_URL%/*}/postgres?sslmode=disable"
 ask() {
   PGOPTIONS="-c search_path=pg_catalog -c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=0 \
     -c idle_in_transaction_session_timeout=0" psql "$server" -X -qAt -v ON_ERROR_STOP=1 "$@"
 }
-# A node may learn of a service's address a moment after the pod behind it is ready.
+# A node may learn a Service's address shortly after the pod behind it is ready.
 end=$(($(date +%s) + 60))
 until ask -c SELECT > /dev/null 2>&1 || [ "$(date +%s)" -ge "$end" ]; do
   sleep 1

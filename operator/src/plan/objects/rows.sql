@@ -1,6 +1,7 @@
 -- Rows and digest of the seeded table: psql -v table=contacts -f rows.sql, as the application's role.
--- The digest is a sum of 64-bit hashes: it does not depend on the order of the rows and needs no sort. Candidates can
--- make functions, and settings of their role, that would change what names mean; none is looked up but PostgreSQL's own.
+-- The digest is a sum of 64-bit hashes. It does not depend on the order of the rows and needs no sort. Candidates
+-- can create functions, and settings of their role, that change the meaning of names. Therefore only PostgreSQL's
+-- own names are looked up.
 SET search_path = pg_catalog;
 
 SELECT

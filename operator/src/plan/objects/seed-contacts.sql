@@ -1,6 +1,7 @@
 -- The built-in contacts: psql -v ON_ERROR_STOP=1 -v rows=10000 -f seed-contacts.sql, as the application's role.
--- Every value comes from md5 of the row's number, so the same number of rows is the same table everywhere:
--- no clock, no random numbers, no order of execution. examples/servers/README.md describes the table.
+-- Every value follows from the md5 of the row's number. The same number of rows gives the same table everywhere:
+-- without clock, random numbers or dependence on the order of execution. examples/servers/README.md describes the
+-- table.
 
 SET client_encoding = 'UTF8';
 SET client_min_messages = warning;
@@ -14,7 +15,7 @@ CREATE TABLE contacts (
     uid text UNIQUE NOT NULL,
     vcard text NOT NULL,
     etag text NOT NULL,
-    -- Last segment of the contact's path in the address book; a client may choose another than its UID.
+    -- Last segment of the contact's path in the address book. A client may choose a name other than the UID.
     name text UNIQUE NOT NULL
 ) WITH (autovacuum_enabled = off, toast.autovacuum_enabled = off);
 
@@ -143,5 +144,5 @@ ORDER BY id;
 
 COMMIT;
 
--- Sets the hint bits and the visibility map too, or the first trial would pay for them.
+-- Also sets the hint bits and the visibility map. Otherwise the first trial would spend energy on them.
 VACUUM (FREEZE, ANALYZE) contacts;

@@ -1,12 +1,12 @@
--- What a database is beside its seeded table, as a digest for each kind of thing: after rows.sql, in the same session.
--- Definitions and sizes, and no identifiers of objects: the same seed gives the same digests in another cluster. Dead rows
--- that a candidate leaves in the template show in the sizes.
+-- The state of a database next to its seeded table, as one digest per kind of object. It runs after rows.sql, in
+-- the same session. The digests cover definitions and sizes, without object identifiers: the same seed gives the
+-- same digests in another cluster. The sizes reveal dead rows that a candidate leaves in the template.
 BEGIN;
 
 SELECT set_config('frugality.seeded', :'seeded', true) AS ignored
 \gset
 
--- The other tables' rows. A name in the placeholder of a setting carries them to the query below.
+-- The rows of all other tables. A custom setting carries them to the query below.
 DO $$
 DECLARE
     one regclass;

@@ -1,4 +1,4 @@
-//! Which node is measured and which one injects.
+//! Chooses the measured nodes and the injector's node.
 
 use crate::{
     api::{FrugalityTrial, Reason, Role},
@@ -13,28 +13,28 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Label by which an administrator says what a node is for.
+/// Label with which an administrator sets the role of a node.
 pub const ROLE_LABEL: &str = "frugality.dev/role";
 const MEASURED: &str = "measured";
 
 /// The nodes of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
-    /// Node that is measured for each candidate, by its name; for all the same unless they have nodes of
-    /// their own.
+    /// Measured node of each candidate, by the candidate's name. All candidates have the same node unless the spec
+    /// asks for separate nodes.
     measured: BTreeMap<String, NodeFacts>,
-    /// Node that injects.
+    /// Node of the injector.
     pub injector: NodeFacts,
 }
 
 impl Nodes {
-    /// The node that is measured for a candidate.
+    /// The measured node of a candidate.
     #[must_use]
     pub fn of(&self, candidate: &str) -> Option<&NodeFacts> {
         self.measured.get(candidate)
     }
 
-    /// The measured nodes, each once and by name.
+    /// The measured nodes without duplicates, sorted by name.
     #[must_use]
     pub fn measured(&self) -> Vec<&NodeFacts> {
         let mut nodes: Vec<_> = self.measured.values().collect();
@@ -43,19 +43,19 @@ impl Nodes {
         nodes
     }
 
-    /// Labels that put the database where its candidates are: with one, none has a node of its own.
+    /// Labels that place the database next to its candidates. With a database, no candidate has a separate node.
     #[must_use]
     pub fn database(&self) -> Labels {
         let node = self.measured.values().next();
         node.map(selector).unwrap_or_default()
     }
 
-    /// Why the next attempt can't begin, if one of them takes no new pods.
+    /// Why the next attempt can't begin, if one of the nodes accepts no new pods.
     #[must_use]
     pub fn closed(&self) -> Option<Misplaced> {
         let misplaced = |node: &NodeFacts, reason| Misplaced {
             reason,
-            message: takes_no_pods(node),
+            message: unschedulable_message(node),
         };
         let mut measured = self.measured.values();
         let closed = measured.find(|node| !node.schedulable);
@@ -67,7 +67,7 @@ impl Nodes {
             })
     }
 
-    /// Names of all of them, each once, the measured ones first.
+    /// Names of all nodes without duplicates, measured nodes first.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let measured = self.measured();
@@ -79,25 +79,26 @@ impl Nodes {
     }
 }
 
-/// Why a run can't be placed, with what to do about it.
+/// Why a run can't be placed, and what the user can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
     /// Reason code.
     pub reason: Reason,
-    /// For people.
+    /// Text for people.
     pub message: String,
 }
 
-/// Labels that put a pod on this node.
+/// Labels that place a pod on this node.
 #[must_use]
 pub fn selector(node: &NodeFacts) -> Labels {
     let hostname = node.labels.get(HOSTNAME_LABEL).unwrap_or(&node.name);
     BTreeMap::from([(HOSTNAME_LABEL.to_owned(), hostname.clone())])
 }
 
-/// Chooses the nodes: the measured ones always the same for the same cluster, and of the injectors
-/// that are as good as each other one that nobody else holds. Who has the locks of its nodes keeps
-/// these, and a run that has begun its own; `is_of` tells whether an entrant is that candidate.
+/// Chooses the nodes. For one state of the cluster, the measured nodes are always the same. Of equally good
+/// injector nodes, the choice is one that no other benchmark holds. A benchmark that holds the locks of its nodes
+/// keeps these nodes. A run that has begun keeps its recorded nodes. `is_of` says whether an entrant is that
+/// candidate.
 pub fn choose(
     request: &PlacementRequest,
     is_of: impl Fn(&str, &str) -> bool,
@@ -116,10 +117,10 @@ pub fn choose(
                 .any(|name| is_of(&e.spec.candidate, name))
         })
     };
-    let beside_the_database = beside_the_database(observed);
+    let database_node = database_node(observed);
     let mut measured = BTreeMap::new();
     for (candidate, labels) in &request.measured {
-        let node = match (recorded(candidate), &beside_the_database) {
+        let node = match (recorded(candidate), &database_node) {
             (Some(trial), _) => recorded_node(observed, &trial.spec.measured_node)?,
             (None, Some(node)) => node.clone(),
             (None, None) => measured_node(labels, &observed.nodes, holds)?.clone(),
@@ -137,8 +138,7 @@ pub fn choose(
     Ok(Nodes { measured, injector })
 }
 
-/// The nodes that a benchmark which holds none would choose behind these reservations; none where it can't
-/// be placed.
+/// The nodes that a benchmark without locks would choose after these reservations. Empty if it can't be placed.
 #[must_use]
 pub fn wanted<'a>(
     request: &PlacementRequest,
@@ -157,8 +157,8 @@ pub fn wanted<'a>(
     choice().unwrap_or_default()
 }
 
-/// The node that the database was put on: the candidates go where it is.
-fn beside_the_database(observed: &Observed) -> Option<NodeFacts> {
+/// The node of the database. The candidates run on the same node.
+fn database_node(observed: &Observed) -> Option<NodeFacts> {
     let is_database = |pod: &&PodFacts| pod.role == Role::Database.as_str();
     let hostname = match &observed.database {
         Some(cluster) => &cluster.hostname,
@@ -168,7 +168,7 @@ fn beside_the_database(observed: &Observed) -> Option<NodeFacts> {
     observed.nodes.iter().find(on_it).cloned()
 }
 
-/// A node that the run began on, whether or not it takes new pods now.
+/// A node that the run began on, even if it accepts no new pods now.
 fn recorded_node(observed: &Observed, name: &str) -> Result<NodeFacts, Misplaced> {
     let mut nodes = observed.nodes.iter();
     let node = nodes.find(|node| node.name == name).cloned();
@@ -180,9 +180,9 @@ fn recorded_node(observed: &Observed, name: &str) -> Result<NodeFacts, Misplaced
     })
 }
 
-/// Why a node takes no new pods.
+/// Why a node accepts no new pods.
 #[must_use]
-pub fn takes_no_pods(node: &NodeFacts) -> String {
+pub fn unschedulable_message(node: &NodeFacts) -> String {
     format!(
         "node {} takes no new pods: it is not ready, is cordoned, or has a taint",
         node.name
@@ -195,10 +195,10 @@ fn measured_node<'a>(
     holds: impl Fn(&NodeFacts) -> bool,
 ) -> Result<&'a NodeFacts, Misplaced> {
     let mut selector = labels.clone();
-    // Where a node has the label, no other is meant: another board's joules are no stand-in for its own
-    // while it is not ready, or its meter is not.
-    let is_meant = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
-    if nodes.iter().any(is_meant) {
+    // If a matching node has the label, only labelled nodes are measured. While that node or its meter is not
+    // ready, another board's joules are no substitute.
+    let is_labelled_match = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
+    if nodes.iter().any(is_labelled_match) {
         selector.insert(ROLE_LABEL.to_owned(), MEASURED.to_owned());
     }
     let matching: Vec<_> = schedulable(nodes, &selector).collect();
@@ -225,7 +225,7 @@ fn measured_node<'a>(
         })
 }
 
-/// The measured nodes are never empty.
+/// `measured` is never empty.
 fn injector_node<'a>(
     request: &PlacementRequest,
     nodes: &'a [NodeFacts],
@@ -235,10 +235,10 @@ fn injector_node<'a>(
 ) -> Result<&'a NodeFacts, Misplaced> {
     let selector = &request.injector;
     let names: BTreeSet<&str> = measured.iter().map(|node| node.name.as_str()).collect();
-    let wait_at = |node: &NodeFacts| {
+    let wait_rank = |node: &NodeFacts| {
         let waits = names
             .iter()
-            .map(|name| reservations.wait_at(&node.name, name));
+            .map(|name| reservations.wait_rank(&node.name, name));
         waits.max()
     };
     let best = schedulable(nodes, selector)
@@ -247,12 +247,13 @@ fn injector_node<'a>(
             (
                 !holds(node),
                 is_labelled_measured(node),
-                wait_at(node),
+                wait_rank(node),
                 &node.name,
             )
         });
     let shared = match measured {
-        // Of several, one would be measured with the injector on it and the others without.
+        // With several measured nodes, the injector would run on one of them only, and the candidates would not be
+        // comparable.
         [node, ..] if names.len() == 1 => Some(*node),
         _ => None,
     };

@@ -1,13 +1,14 @@
-//! Whose turn it is: a node works for one run at a time, because two would measure each other.
+//! Which benchmark may measure now. A node runs one benchmark at a time, because two benchmarks would measure each
+//! other.
 //!
-//! A run needs its measured node and its injector's node for itself: an injector that loads for
-//! somebody else is that one's neighbour, and one that is shared starves both. There is a lock for
-//! each node, and a benchmark takes both of its own or none, so that nobody waits while holding
-//! what another one needs. Independent nodes work at the same time.
+//! A run needs its measured node and its injector's node exclusively. The injector of another run on its measured
+//! node would add energy, and two runs that share an injector node would starve each other. Each node has a lock. A
+//! benchmark takes the locks of all its nodes or none, so it never holds a node while it waits for another one.
+//! Runs on different nodes proceed at the same time.
 //!
-//! The line is one for the whole cluster, by creation and then UID. Who waits has a claim on the
-//! nodes that it wants, and a younger one takes none of them: it is never overtaken on its own nodes,
-//! and it blocks no other node.
+//! The cluster has one queue, ordered by creation time and then by UID. A waiting benchmark reserves the nodes that
+//! it wants, and a younger benchmark takes none of them. A waiting benchmark is therefore never overtaken on its
+//! nodes, and it blocks no other node.
 
 use crate::{
     api::FrugalityBenchmark,
@@ -17,7 +18,7 @@ use crate::{
         names::lock_name,
         placement::{
             nodes::{self, Nodes},
-            reservations::{Claimant, Reservations},
+            reservations::{BenchmarkRef, Reservations},
         },
     },
 };
@@ -27,11 +28,11 @@ use kube::ResourceExt;
 /// Whether this benchmark may measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It holds the locks of its nodes, and no other.
+    /// The benchmark holds the locks of exactly its nodes.
     Mine,
-    /// Its nodes are free, and it is the first in line for them: locks to be given back and taken.
+    /// The nodes are free, and the benchmark is first in the queue for them. It releases and takes these locks.
     Take(Vec<LockAction>),
-    /// Another one goes first.
+    /// Another benchmark goes first.
     WaitFor {
         /// `namespace/name` of the other benchmark.
         name: String,
@@ -40,17 +41,17 @@ pub enum Admission {
     },
 }
 
-/// This benchmark's place in line.
+/// A benchmark's position in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuePosition {
-    /// When it was created, in Unix seconds.
+    /// When the benchmark was created, in Unix seconds.
     pub created_unix_seconds: i64,
-    /// UID, to break ties.
+    /// UID, for benchmarks of the same second.
     pub uid: String,
 }
 
 impl QueuePosition {
-    /// The place of a benchmark.
+    /// The position of a benchmark.
     #[must_use]
     pub fn of_benchmark(benchmark: &FrugalityBenchmark) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl QueuePosition {
     }
 }
 
-/// The nodes as one benchmark finds them: its own, and those that others hold or claim before it.
+/// The nodes from one benchmark's view: its own nodes, and the nodes that others hold or reserve before it.
 #[derive(Clone, Debug)]
 pub struct Queue<'a> {
     me: &'a QueuePosition,
@@ -79,22 +80,22 @@ pub struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// The line before a benchmark: the nodes that are held, then the claims of the older ones that
-    /// wait, oldest first.
+    /// The queue before a benchmark: first the holders of nodes, then the reservations of older waiting benchmarks,
+    /// oldest first.
     #[must_use]
     pub fn before(me: &'a QueuePosition, observed: &'a Observed) -> Self {
         let held_by = |uid: &str| held(observed, uid).collect::<Vec<_>>();
         let mut reservations = Reservations::default();
-        let mine = Claimant {
+        let mine = BenchmarkRef {
             uid: &me.uid,
             name: "",
         };
-        for claimant in observed.peers.iter().map(claimant).chain([mine]) {
-            let locks = held_by(claimant.uid);
+        for benchmark in observed.peers.iter().map(reference).chain([mine]) {
+            let locks = held_by(benchmark.uid);
             for node in &observed.nodes {
                 let name = lock_name(&node.name);
                 if locks.iter().any(|lock| lock.name == name) {
-                    reservations.claim(node, claimant);
+                    reservations.reserve(node, benchmark);
                 }
             }
         }
@@ -110,7 +111,7 @@ impl<'a> Queue<'a> {
                 continue;
             };
             for node in nodes::wanted(request, &observed.nodes, &reservations) {
-                reservations.claim(node, claimant(peer));
+                reservations.reserve(node, reference(peer));
             }
         }
         Self {
@@ -121,26 +122,26 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Reservations of all who come before it, and its own.
+    /// Reservations of all benchmarks before this one, and its own.
     #[must_use]
     pub fn reservations(&self) -> &Reservations<'a> {
         &self.reservations
     }
 
-    /// Whether this benchmark holds the lock of that node.
+    /// Whether this benchmark holds the lock of this node.
     #[must_use]
     pub fn holds(&self, node: &str) -> bool {
         let name = lock_name(node);
         self.own.iter().any(|lock| lock.name == name)
     }
 
-    /// All that is to be given back at the end.
+    /// Releases of all locks that this benchmark holds.
     #[must_use]
     pub fn releases(&self) -> Vec<LockAction> {
-        self.releases_but(&[])
+        self.releases_except(&[])
     }
 
-    /// When it got its turn, in Unix seconds, if it has it.
+    /// When this benchmark's turn began, in Unix seconds; `None` if it has not begun.
     #[must_use]
     pub fn started_unix_seconds(&self) -> Option<f64> {
         self.own
@@ -149,7 +150,7 @@ impl<'a> Queue<'a> {
             .reduce(f64::max)
     }
 
-    /// Whether a benchmark that wants these nodes may measure.
+    /// Whether a benchmark that needs these nodes may measure.
     #[must_use]
     pub fn admission(&self, nodes: &Nodes) -> Admission {
         let mut wanted = nodes.names();
@@ -163,9 +164,9 @@ impl<'a> Queue<'a> {
                 };
             }
         }
-        // Always in the same order, so that of two that take at once one gets all.
+        // All benchmarks take locks in the same order: of two that take locks at once, one gets all of them.
         wanted.sort_unstable();
-        let mut actions = self.releases_but(&wanted);
+        let mut actions = self.releases_except(&wanted);
         actions.extend(
             wanted
                 .iter()
@@ -188,7 +189,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    fn releases_but(&self, wanted: &[&str]) -> Vec<LockAction> {
+    fn releases_except(&self, wanted: &[&str]) -> Vec<LockAction> {
         let kept: Vec<_> = wanted.iter().map(|node| lock_name(node)).collect();
         self.own
             .iter()
@@ -201,8 +202,8 @@ impl<'a> Queue<'a> {
     }
 }
 
-fn claimant(peer: &Peer) -> Claimant<'_> {
-    Claimant {
+fn reference(peer: &Peer) -> BenchmarkRef<'_> {
+    BenchmarkRef {
         uid: &peer.uid,
         name: &peer.name,
     }
@@ -271,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The nodes that a benchmark wants, and its turn.
+    /// The nodes that a benchmark chooses, and its admission.
     fn turn(
         created: i64,
         uid: &str,
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_unfinished_goes_first_on_a_node() {
+    fn the_oldest_unfinished_benchmark_goes_first_on_a_node() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 99, on("pi-1"))];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
@@ -327,12 +328,12 @@ mod tests {
     }
 
     #[test]
-    fn independent_nodes_work_at_the_same_time() {
+    fn runs_on_different_nodes_proceed_at_the_same_time() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 1, on("pi-1")), peer("b", 2, on("pi-1"))];
         observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
         let (wanted, mine) = turn(100, "me", &on("pi-2"), &observed);
-        // Nor does `b`, which waits for pi-1, keep the free injector.
+        // `b` waits for pi-1 and therefore does not reserve the free injector.
         assert_eq!(wanted, "pi-2 injector-2");
         assert_eq!(
             mine,
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_injects_is_not_measured_and_the_other_way_round() {
+    fn an_injectors_node_is_not_measured_and_a_measured_node_does_not_inject() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 1, on("pi-1"))];
         observed.locks = vec![lock("pi-1", Some("a")), lock("pi-2", Some("a"))];
@@ -359,13 +360,13 @@ mod tests {
     }
 
     #[test]
-    fn a_younger_one_never_overtakes_on_a_node_that_came_free() {
+    fn a_younger_benchmark_never_overtakes_on_a_free_node() {
         let mut observed = cluster();
         let needs = PlacementRequest {
             injector: BTreeMap::from([("node".to_owned(), "injector-1".to_owned())]),
             ..on("pi-1")
         };
-        // `a` waits for the injector alone; its measured node is free and stays so for it.
+        // `a` waits for the injector only. Its measured node is free and stays reserved for `a`.
         observed.peers = vec![peer("a", 1, needs), peer("b", 2, on("pi-2"))];
         observed.locks = vec![lock("pi-2", Some("b")), lock("injector-1", Some("b"))];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
@@ -373,14 +374,14 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_keeps_its_turn_even_from_older_ones() {
+    fn a_holder_keeps_its_locks_before_older_benchmarks() {
         let mut observed = cluster();
         observed.peers = vec![peer("a", 101, on("pi-1"))];
         observed.locks = vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
         assert_eq!(mine, wait_for("a", "pi-1"));
         observed.peers = vec![peer("a", 1, on("pi-1"))];
-        // Its own injector is kept though another one comes first by name.
+        // The benchmark keeps its own injector, although another free node comes first by name.
         observed.locks = vec![lock("pi-1", Some("me")), lock("injector-2", Some("me"))];
         let (wanted, mine) = turn(100, "me", &on("pi-1"), &observed);
         assert_eq!(
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_turn_is_completed_or_given_back() {
+    fn a_partly_locked_run_takes_the_rest_or_releases_all() {
         let mut observed = cluster();
         observed.locks = vec![lock("pi-1", Some("me")), lock("injector-1", None)];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
@@ -409,7 +410,7 @@ mod tests {
         };
         let queue = Queue::before(&me, &observed);
         assert_eq!(queue.releases(), std::slice::from_ref(&back));
-        // After an edit of the placement another node is wanted.
+        // After an edit of the placement the benchmark needs another node.
         let mine = turn(100, "me", &on("pi-2"), &observed).1;
         let Admission::Take(actions) = mine else {
             panic!("{mine:?}");
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_created_in_one_second_exactly_one_goes_first() {
+    fn exactly_one_of_two_benchmarks_of_one_second_goes_first() {
         let mut observed = cluster();
         observed.peers = vec![peer("other", 100, on("pi-1"))];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;

@@ -1,32 +1,33 @@
-//! Who holds or claims which node.
+//! Reservations of nodes by benchmarks.
 
 use std::collections::BTreeMap;
 
 use crate::plan::facts::NodeFacts;
 
-/// Who has a claim on a node, by its name.
+/// The benchmark that holds or has reserved each node, by the node's name.
 #[derive(Clone, Debug, Default)]
-pub struct Reservations<'a>(BTreeMap<&'a str, Claimant<'a>>);
+pub struct Reservations<'a>(BTreeMap<&'a str, BenchmarkRef<'a>>);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claimant<'a> {
+pub(super) struct BenchmarkRef<'a> {
     pub(super) uid: &'a str,
     pub(super) name: &'a str,
 }
 
 impl<'a> Reservations<'a> {
-    pub(super) fn claim(&mut self, node: &'a NodeFacts, claimant: Claimant<'a>) {
-        self.0.entry(&node.name).or_insert(claimant);
+    pub(super) fn reserve(&mut self, node: &'a NodeFacts, benchmark: BenchmarkRef<'a>) {
+        self.0.entry(&node.name).or_insert(benchmark);
     }
 
-    pub(super) fn on(&self, node: &str) -> Option<Claimant<'a>> {
+    pub(super) fn on(&self, node: &str) -> Option<BenchmarkRef<'a>> {
         self.0.get(node).copied()
     }
 
-    /// How much longer choosing this node beside that measured one makes the wait. Whoever waits for
-    /// the measured node gets the injector of the same run with it, and leaves the others to others.
+    /// Rank of an injector node for a run on this measured node; a lower rank means a shorter wait. A run that
+    /// waits for a held measured node prefers the injector node of the same holder, and leaves the free ones to
+    /// other runs.
     #[must_use]
-    pub fn wait_at(&self, node: &str, measured: &str) -> u8 {
+    pub fn wait_rank(&self, node: &str, measured: &str) -> u8 {
         match (self.on(measured), self.on(node)) {
             (Some(first), Some(other)) if first.uid == other.uid => 0,
             (_, None) => 1,

@@ -19,7 +19,7 @@ pub fn history(
     winner: Option<&str>,
     deciding: Option<DecidingFigure>,
 ) -> Vec<PastVerdict> {
-    let Some(told) = benchmark.told() else {
+    let Some(told) = benchmark.current_status() else {
         return Vec::new();
     };
     // Without an edit it is the cluster that has changed: there was no meter, say, and now there is one.

@@ -18,7 +18,7 @@ use crate::{
             estimate::{Estimate, about},
             history::history,
         },
-        settings::{Settings, Units},
+        settings::Settings,
         verdict::{Figures, Judgement, deciding_figure},
     },
     text, time,
@@ -240,10 +240,11 @@ impl Report<'_> {
             columns.energy = energy(figures, &shown);
             columns.rate = over_points(&shown, |result| result.requests_per_second);
             columns.latency = over_points(&shown, |result| result.milliseconds_per_request);
-            let units = Units::of(&self.benchmark.spec);
-            columns.energy = columns.energy.map(|text| units.each(text));
-            columns.rate = columns.rate.map(|text| units.rate(text));
-            columns.latency = columns.latency.map(|text| units.time(text));
+            if let Some(Settings { units, .. }) = self.settings {
+                columns.energy = columns.energy.map(|text| units.each(text));
+                columns.rate = columns.rate.map(|text| units.rate(text));
+                columns.latency = columns.latency.map(|text| units.time(text));
+            }
         }
         columns
     }
@@ -286,7 +287,7 @@ impl Report<'_> {
     fn condition(&self, kind: &str, status: &str) -> Condition {
         let earlier = self
             .benchmark
-            .told()
+            .current_status()
             .into_iter()
             .flat_map(|status| &status.conditions)
             .find(|c| c.type_ == kind && c.status == status);
@@ -305,7 +306,7 @@ impl Report<'_> {
     /// wiped status comes back with its times; one that follows from an edit begins now.
     fn since(&self) -> Timestamp {
         let now = time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH);
-        let told = self.benchmark.told();
+        let told = self.benchmark.current_status();
         let is_first_end = matches!(self.state, State::Ended(_))
             && told.is_none_or(|status| {
                 status.verdict.is_none()

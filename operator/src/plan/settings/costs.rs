@@ -1,42 +1,43 @@
-//! What a request costs: so much for its joules, and so much for the node's time.
+//! The cost of a request: the cost of its joules, and the cost of the node's time.
 
 use crate::{
     api::{Candidate, CostTerms, Costs, Decimal, FrugalityBenchmarkSpec},
-    plan::settings::{SettingsError, number, seconds},
+    load::read::{number, seconds},
+    plan::settings::error::SettingsError,
 };
 
-/// Joules of a kilowatt-hour.
+/// Joules per kilowatt-hour.
 const JOULES_PER_KILOWATT_HOUR: f64 = 3.6e6;
-/// Requests that a cost is told for, the functional unit R of ISO/IEC 21031.
+/// Number of requests that a cost is given for: the functional unit R of ISO/IEC 21031.
 pub const REQUESTS: f64 = 1e6;
 /// Grams of CO₂ equivalent.
 const GRAMS: &str = "gCO2e";
-/// The shortest lifetime of a node.
-const LEAST_LIFETIME_SECONDS: f64 = 86_400.0;
+/// The shortest lifetime of a node that a spec may have.
+const MIN_LIFETIME_SECONDS: f64 = 86_400.0;
 
-/// What is counted.
+/// Kind of cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// In the spec's currency.
+    /// Money, in the spec's currency.
     Money,
-    /// In grams of CO₂ equivalent.
+    /// Carbon, in grams of CO₂ equivalent.
     Carbon,
 }
 
-/// What energy and the node cost.
+/// Costs of energy and of the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
-    /// What they are in: the currency, or `gCO2e`.
+    /// The unit of the costs: the currency, or `gCO2e`.
     pub unit: String,
-    /// Of a kilowatt-hour.
+    /// Cost per kilowatt-hour.
     per_kilowatt_hour: f64,
-    /// Of the node.
+    /// Cost of the node over its lifetime.
     node: f64,
-    /// How long the node is in use.
+    /// The node's lifetime, in seconds.
     lifetime_seconds: f64,
 }
 
-/// What a node costs.
+/// The costs of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeRates {
     money: Option<Rates>,
@@ -44,7 +45,7 @@ pub struct NodeRates {
 }
 
 impl NodeRates {
-    /// Those of each candidate's node, in their order.
+    /// The costs of each candidate's node, in the order of the candidates.
     pub(super) fn of_candidates(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Self>, SettingsError> {
         let costs = |candidate: &Candidate| candidate.costs.clone().or_else(|| spec.costs.clone());
         let rates = spec
@@ -70,7 +71,7 @@ impl NodeRates {
         })
     }
 
-    /// The rates of a cost, if the spec gives them.
+    /// The rates for this kind of cost, if the spec sets them.
     #[must_use]
     pub fn get(&self, cost: Cost) -> Option<&Rates> {
         match cost {
@@ -81,9 +82,9 @@ impl NodeRates {
 }
 
 impl Rates {
-    /// The terms of [`REQUESTS`] requests: of so many joules each, by a node that answers so many in a second and
-    /// does nothing else. Of carbon these are E·I and M of ISO/IEC 21031:2024, 4, with all of the node
-    /// reserved for the window: TE · TS · RS, RS = 1.
+    /// The terms of the cost of [`REQUESTS`] requests. The node answers `requests_per_second`, at
+    /// `joules_per_request`, and does no other work. For carbon these terms are E·I and M of ISO/IEC 21031:2024, 4.
+    /// The whole node is reserved for the window: TE · TS · RS, RS = 1.
     #[must_use]
     pub fn terms(&self, joules_per_request: f64, requests_per_second: f64) -> CostTerms {
         CostTerms {
@@ -94,7 +95,7 @@ impl Rates {
         }
     }
 
-    /// The rates of a cost, if the spec gives them.
+    /// The rates for this kind of cost, if the spec sets them.
     fn of(costs: Option<&Costs>, cost: Cost) -> Result<Option<Self>, SettingsError> {
         let Some(costs) = costs else {
             return Ok(None);
@@ -127,7 +128,7 @@ impl Rates {
         kilowatt_hour: &Decimal,
     ) -> Result<Self, SettingsError> {
         let lifetime_seconds = seconds("costs.nodeLifetime", &costs.node_lifetime)?;
-        if lifetime_seconds < LEAST_LIFETIME_SECONDS {
+        if lifetime_seconds < MIN_LIFETIME_SECONDS {
             return Err(SettingsError::NodeLifetime);
         }
         Ok(Self {

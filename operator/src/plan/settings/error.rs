@@ -1,76 +1,54 @@
-//! Why a spec can't be carried out.
+//! Errors of a spec that can't be executed.
 
-use frugality_measure::batch::PatternError;
+use crate::{
+    api::{MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, MIN_BLOCKS},
+    load::{read::FieldError, rules::LoadError},
+};
 
-use crate::api::{MAX_BLOCKS_OF_SWEEP, MAX_RESULTS, QuantityError};
-
-/// A spec that can't be carried out.
+/// A spec that can't be executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// Nothing to ask, or two things.
+    /// No load, or several loads.
     #[error("spec needs one of request, scenario and batch, and no two")]
     OneLoad,
-    /// A load that no batch can have.
-    #[error(
-        "with a batch there is one execution at a time: leave load.connections, load.rate, load.requests and load.sweep out"
-    )]
-    BatchLoad,
-    /// A candidate that can't be executed.
-    #[error(
-        "candidate {0}: with a batch it needs command, the program that is executed, and neither replicas nor peers"
-    )]
-    BatchCandidate(String),
-    /// Work that is known in no way, or in two.
-    #[error("batch.work needs either pattern or an amount above 0, and not both")]
-    BatchWork,
-    /// A pattern that finds no number.
-    #[error("{field}: {source}")]
-    Pattern {
-        /// Field of the spec.
-        field: &'static str,
-        /// What is wrong.
-        source: PatternError,
-    },
+    /// A setting that this kind of load does not allow.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// A duration or decimal that can't be read.
-    #[error("{field}: {source}")]
-    Quantity {
-        /// Field of the spec.
-        field: &'static str,
-        /// What is wrong.
-        source: QuantityError,
-    },
+    #[error(transparent)]
+    Field(#[from] FieldError),
     /// A rate that is neither `Max` nor a positive number.
     #[error("load.rate must be Max or a whole number of requests per second, not `{0}`")]
     Rate(String),
-    /// Points of a sweep that do not ascend.
+    /// A sweep whose points are not ascending, or too few or too many.
     #[error(
-        "load.sweep must have 2 to 32 points, its connections and its replicas must ascend, and maxErrorRatio goes with several connections: write for example connections: [1, 2, 4, 8]"
+        "load.sweep must have 2 to {MAX_POINTS} points, its connections and its replicas must ascend, and maxErrorRatio goes with several connections: write for example connections: [1, 2, 4, 8]"
     )]
     Sweep,
-    /// More blocks than have names, or more results than an object has room for.
+    /// More blocks than names allow, or more results than an object can hold.
     #[error(
         "load.sweep is too large: points × trials.blocks are at most {MAX_BLOCKS_OF_SWEEP}, and points × candidates at most {MAX_RESULTS}"
     )]
     SweepTooLarge,
-    /// Fewer than two requests for a connection.
+    /// Fewer than two requests per connection.
     #[error(
         "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than are asked for"
     )]
     TooManyConnections,
-    /// Arrivals that only requests at a rate for some time have.
+    /// Arrivals that only requests at a rate, for a duration, can have.
     #[error(
         "load.arrivals: Open and load.catchUp: false are for request at a load.rate, without load.requests, and not both: leave them out"
     )]
     Arrivals,
-    /// Looks that do not ascend.
+    /// Looks that are not ascending.
     #[error(
-        "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
+        "trials.looks must be numbers of blocks that ascend from {MIN_BLOCKS} or more, for example [10, 15, 20]"
     )]
     Looks,
-    /// A lifetime over which a node's cost can't be spread.
+    /// A lifetime too short for the node's cost.
     #[error("costs.nodeLifetime must be at least 24h; write for example 43800h for five years")]
     NodeLifetime,
-    /// A variable that would hide where a backend is.
+    /// A variable that would hide the address of a backend.
     #[error(
         "candidate {candidate}: env must not set {variable}, by which its pods are told where a backend is; leave it out, or give the backend another name"
     )]
@@ -80,46 +58,54 @@ pub enum SettingsError {
         /// The variable.
         variable: String,
     },
-    /// A setting of PostgreSQL that a benchmark may not have.
+    /// A PostgreSQL setting that a benchmark must not set.
     #[error(
         "database.parameters must not set {0}: allowed are settings of memory, planner, WAL and vacuum, in small letters; kubectl explain fb.spec.database.parameters names all of them"
     )]
     Parameter(String),
-    /// More connections than the database takes.
+    /// More connections than PostgreSQL allows.
     #[error(
         "candidate {candidate} has up to {pods} pods with a pool of {pool_size} connections each, and PostgreSQL takes {allowed} in all: write a smaller database.poolSize, fewer replicas, or database.parameters.max_connections: \"{needed}\""
     )]
     Connections {
         /// Candidate.
         candidate: String,
-        /// Its pods at the point where they are the most.
+        /// Number of its pods at the point with the most pods.
         pods: i32,
         /// `database.poolSize`.
         pool_size: i32,
         /// `max_connections`.
         allowed: i32,
-        /// `max_connections` that would do.
+        /// The `max_connections` that is needed.
         needed: i32,
     },
-    /// Candidates on nodes of their own, and a database, which is on one.
+    /// A database, which is on one node, with candidates on separate nodes.
     #[error(
         "a database is on one node, beside its candidates: leave measuredNodeSelector of the candidates out, or spec.database"
     )]
     DatabaseOnOneNode,
-    /// Costs of a node that is not the candidate's own.
+    /// Costs of a candidate that has no separate node.
     #[error(
         "candidate {0}: its costs are those of a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"
     )]
     CostsWithoutNode(String),
-    /// Prices that can't stand in one table.
+    /// Costs in different currencies, which can't be in one table.
     #[error("costs are in {0} and {1}: write all prices in one currency")]
     Currencies(String, String),
-    /// A control or a budget's `against` that is no candidate.
+    /// A control or a budget's `against` that names no candidate.
     #[error("{field} must name a candidate of spec.candidates, not `{name}`")]
     NoCandidate {
         /// Field of the spec.
         field: &'static str,
-        /// What it names.
+        /// The name.
         name: String,
     },
+}
+
+/// An error for a name that no candidate has.
+pub(super) fn no_candidate(field: &'static str, name: &str) -> SettingsError {
+    SettingsError::NoCandidate {
+        field,
+        name: name.to_owned(),
+    }
 }

@@ -1,4 +1,4 @@
-//! The pods of a candidate: how many of which server, and by which variables they find each other.
+//! The pods of a candidate: the number of pods per server, and the variables with the addresses of backends.
 
 use crate::api::{Candidate, Server};
 
@@ -6,16 +6,16 @@ use crate::api::{Candidate, Server};
 pub struct Workload<'a> {
     /// Value of [`LABEL_WORKLOAD`].
     pub name: &'a str,
-    /// Its settings.
+    /// The server's settings.
     pub server: &'a Server,
-    /// Its pods.
+    /// Number of pods.
     pub replicas: i32,
-    /// Whether others of the candidate ask it.
+    /// Whether it is a backend, which another server of the candidate sends requests to.
     pub is_backend: bool,
 }
 
-/// The others, then the server that is asked. The replicas of a sweep are those of what scales: of the
-/// backends, where there are any.
+/// The backends, then the server that gets the load. A sweep's replicas replace the number of pods of the backends,
+/// or of the server if there are no backends.
 #[must_use]
 pub fn workloads(candidate: &Candidate, swept: Option<i32>) -> Vec<Workload<'_>> {
     let scaled = |server: &Server| swept.unwrap_or(server.replicas);
@@ -38,7 +38,7 @@ pub fn workloads(candidate: &Candidate, swept: Option<i32>) -> Vec<Workload<'_>>
     backends.chain([asked]).collect()
 }
 
-/// Names of the variables by which a candidate's pods are told host and port of each backend.
+/// Names of the variables with host and port of each backend, for all pods of the candidate.
 pub fn addresses_of(candidate: &Candidate) -> impl Iterator<Item = [String; 2]> {
     candidate.backends.iter().map(|backend| {
         let variable = backend.name.to_uppercase().replace('-', "_");
@@ -46,7 +46,7 @@ pub fn addresses_of(candidate: &Candidate) -> impl Iterator<Item = [String; 2]> 
     })
 }
 
-/// How many pods a candidate's backends have.
+/// Number of pods of all backends of a candidate.
 #[must_use]
 pub fn backend_pods_of(candidate: &Candidate, swept: Option<i32>) -> i32 {
     workloads(candidate, swept)
@@ -56,7 +56,7 @@ pub fn backend_pods_of(candidate: &Candidate, swept: Option<i32>) -> i32 {
         .sum()
 }
 
-/// How many pods a candidate has, all its servers together.
+/// Number of pods of all servers of a candidate.
 #[must_use]
 pub fn pods_of(candidate: &Candidate, swept: Option<i32>) -> i32 {
     workloads(candidate, swept)

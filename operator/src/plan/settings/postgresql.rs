@@ -1,4 +1,4 @@
-//! How PostgreSQL is set up, by every provider.
+//! PostgreSQL's settings, for all providers.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ pub const APPLICATION: &str = "app";
 /// User ID of `postgres` in CloudNativePG's images.
 pub const POSTGRES_UID: i64 = 26;
 
-/// Settings for a small node, over which the spec's own go. Autovacuum and archiving would work at
-/// times of their own and be measured as somebody's request.
+/// Settings for a small node; the spec's settings override them. Autovacuum and archiving are off because they
+/// would run during some requests and be measured with them.
 const PARAMETERS: [(&str, &str); 8] = [
     ("archive_timeout", "0"),
     ("autovacuum", "off"),
@@ -23,7 +23,7 @@ const PARAMETERS: [(&str, &str); 8] = [
     ("checkpoint_timeout", "1d"),
 ];
 
-/// Settings of PostgreSQL, whoever runs it: the spec's own over those for a small node.
+/// PostgreSQL's settings for every provider. The spec's settings override the settings for a small node.
 #[must_use]
 pub fn parameters(database: &Database) -> BTreeMap<String, String> {
     let mut parameters: BTreeMap<String, String> = PARAMETERS

@@ -1,24 +1,26 @@
-//! What admission can't check of the candidates' servers.
+//! Checks of the candidates' servers that admission can't do.
 
 use crate::{
     api::{ALLOWED_PARAMETERS, Candidate, Database, FrugalityBenchmarkSpec},
+    load::read::seconds,
     plan::settings::{
-        Point, SettingsError,
+        error::SettingsError,
+        load::Point,
         pods::{addresses_of, pods_of},
         postgresql::parameters,
-        seconds,
     },
 };
 
-/// Connections that are not the candidates': PostgreSQL's own for superusers, the seed and the checks.
-const CONNECTIONS_BESIDE: i32 = 10;
+/// Connections that the candidates can't use: PostgreSQL reserves some for superusers, and the seed and the checks
+/// need some.
+const OTHER_CONNECTIONS: i32 = 10;
 
 pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(), SettingsError> {
     if let Some(database) = &spec.database {
-        sets_what_it_may(database)?;
+        check_parameters(database)?;
     }
     for candidate in &spec.candidates {
-        reaches_its_backends(candidate)?;
+        check_backend_addresses(candidate)?;
         if let Some(within) = &candidate.ready_within {
             seconds("candidates.readyWithin", within)?;
         }
@@ -30,14 +32,14 @@ pub(super) fn check(spec: &FrugalityBenchmarkSpec, points: &[Point]) -> Result<(
             return Err(SettingsError::CostsWithoutNode(candidate.name.clone()));
         }
         if let Some(database) = &spec.database {
-            has_connections(candidate, database, points)?;
+            check_connections(candidate, database, points)?;
         }
     }
     Ok(())
 }
 
-/// Admission refuses the same. An object that was stored before it did comes this far.
-fn sets_what_it_may(database: &Database) -> Result<(), SettingsError> {
+/// Admission refuses the same settings. This check is for an object that was stored before admission had the rule.
+fn check_parameters(database: &Database) -> Result<(), SettingsError> {
     let mut names = database.parameters.keys();
     match names.find(|name| !ALLOWED_PARAMETERS.contains(&name.as_str())) {
         Some(name) => Err(SettingsError::Parameter(name.clone())),
@@ -45,8 +47,8 @@ fn sets_what_it_may(database: &Database) -> Result<(), SettingsError> {
     }
 }
 
-/// An address of one's own in the place of a backend's would load something that is not measured.
-fn reaches_its_backends(candidate: &Candidate) -> Result<(), SettingsError> {
+/// A user's variable could replace a backend's address. The load would then reach a server that is not measured.
+fn check_backend_addresses(candidate: &Candidate) -> Result<(), SettingsError> {
     let backends = candidate.backends.iter().map(|backend| &backend.server);
     let servers = [&candidate.server].into_iter().chain(backends);
     for variable in servers.flat_map(|server| &server.env) {
@@ -62,14 +64,14 @@ fn reaches_its_backends(candidate: &Candidate) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Every pod may open a pool: what PostgreSQL then refuses would be the candidate's errors.
-fn has_connections(
+/// Every pod may open a pool. If PostgreSQL refused some connections, they would count as the candidate's errors.
+fn check_connections(
     candidate: &Candidate,
     database: &Database,
     points: &[Point],
 ) -> Result<(), SettingsError> {
     let parameters = parameters(database);
-    // What is no number PostgreSQL refuses itself.
+    // PostgreSQL refuses a value that is no number.
     let Some(allowed) = parameters
         .get("max_connections")
         .and_then(|text| text.parse().ok())
@@ -80,7 +82,7 @@ fn has_connections(
         .iter()
         .map(|point| pods_of(candidate, point.replicas));
     let pods = pods.max().unwrap_or_default();
-    let needed = pods * database.pool_size + CONNECTIONS_BESIDE;
+    let needed = pods * database.pool_size + OTHER_CONNECTIONS;
     if needed > allowed {
         return Err(SettingsError::Connections {
             candidate: candidate.name.clone(),

@@ -1,4 +1,4 @@
-//! The next attempt, or the next step of the open one.
+//! Starts the next attempt, or takes the next step of the open one.
 
 mod addresses;
 mod before_load;
@@ -22,12 +22,12 @@ use crate::{
     },
 };
 
-/// What to do for the attempt in hand, or how to start the next one.
+/// Takes the next step of the open attempt, or starts the next one.
 pub(in crate::plan) fn next(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Plan {
     match context.ledger.next(settings) {
         Next::Open(trial) => advance(context, settings, nodes, trial),
         Next::Start(start) => begin(context, settings, nodes, &start),
-        // The first stage has ended the run before.
+        // The first stage has ended such a run.
         Next::Finished | Next::Failed(_) | Next::Exhausted(_) => context.running(
             Some(nodes),
             Reason::Measuring,
@@ -63,7 +63,8 @@ fn advance(
     let (Some(candidate), Some(measured), Some(point)) =
         (candidate, measured, settings.point(&trial.spec.point))
     else {
-        // The run's ID covers candidates and load, so an entry of this run names some of them.
+        // The run's ID covers candidates and load. An entry of this run therefore names an existing candidate and
+        // point.
         return context.fail(
             settings,
             Some(nodes),

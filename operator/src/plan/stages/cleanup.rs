@@ -1,4 +1,4 @@
-//! Nothing but the attempt may be on the run's nodes.
+//! Keeps all pods except the attempt's off the run's nodes.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -38,7 +38,7 @@ pub(in crate::plan) fn is_done(
         return Continue(());
     }
     terminating(context, nodes)?;
-    // Objects of the last attempt could still query the database, which is restored for the next one.
+    // Objects of the last attempt could still query the database, which the operator restores for the next attempt.
     last_attempt(context, nodes)?;
     match nodes.closed() {
         Some(closed) => Break(context.not_possible(
@@ -51,9 +51,9 @@ pub(in crate::plan) fn is_done(
     }
 }
 
-/// What is on the run's nodes next to an attempt. Only a late write of another operator can make such an object. The
-/// first operator that sees the object ends the attempt before it removes the rest, so that no
-/// figure comes from an operator that did not see it.
+/// An object on the run's nodes that does not belong to the attempt. Only a late write of another operator can
+/// create such an object. The first operator that sees the object ends the attempt before it removes the object.
+/// Otherwise an operator that did not see the object could record a figure.
 fn contamination(context: &Context<'_>, nodes: &Nodes, trial: &FrugalityTrial) -> Option<String> {
     let name = trial.name_any();
     let is_other = |run: &str, other: Option<&String>| {
@@ -76,7 +76,7 @@ fn contamination(context: &Context<'_>, nodes: &Nodes, trial: &FrugalityTrial) -
     child().or_else(pod).or_else(foreign)
 }
 
-/// The objects of an earlier spec's run.
+/// Deletes the objects of other runs, which an earlier spec asked for.
 fn stale_objects(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     let stale = context.children_where(|child| child.run != context.run);
     let is_stale = |run: &String| run != context.run;
@@ -106,7 +106,7 @@ fn foreign_pods(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     Break(wait(context, nodes, Reason::CleaningUp, &message))
 }
 
-/// The first shared object that is still terminating, as after a suspension. Nothing starts before it is gone.
+/// Waits for shared objects that are still being deleted, for example after a suspension.
 fn terminating(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     let child = || {
         let mut children = context.observed.children.iter();
@@ -121,7 +121,7 @@ fn terminating(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     let Some(leaving) = child().or_else(pod) else {
         return Continue(());
     };
-    // The Job that restores the database goes after each attempt.
+    // The operator deletes the Job that restores the database after each attempt.
     let seed = names::seed_name(&context.benchmark.name_any(), context.run);
     let reason = if context.ledger.is_begun() && leaving.contains(&seed) {
         Reason::Measuring

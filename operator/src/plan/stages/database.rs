@@ -1,4 +1,4 @@
-//! The database of a run: created once, filled once, checked before every trial.
+//! The database of a run: the operator creates and fills it once, and checks it before every trial.
 
 use crate::{
     api::{Database, Reason, Role},
@@ -12,13 +12,13 @@ use crate::{
         facts::{
             Child, ChildKind, PodFacts, Refused,
             contents::{contents_of, difference},
-            pods::{database_facts, image_failure, last_words},
+            pods::{database_facts, describe_end, image_failure},
         },
         ledger::Next,
         names,
         objects::{SEED_CONTAINER, expected_rows},
         placement::nodes::Nodes,
-        protocol::FORBIDDEN_PATIENCE_SECONDS,
+        protocol::FORBIDDEN_TIMEOUT_SECONDS,
         settings::Settings,
     },
     time,
@@ -26,28 +26,29 @@ use crate::{
 use kube::ResourceExt;
 use std::ops::ControlFlow::{Break, Continue};
 
-/// A database that is not ready by then will not be. On a Pi with a cold image cache and an SD card
-/// the start takes minutes.
-const START_PATIENCE_SECONDS: f64 = 900.0;
+/// Time limit for the database to become ready, in seconds. On a Pi with an SD card and without a cached image, the
+/// start takes minutes.
+const START_TIMEOUT_SECONDS: f64 = 900.0;
 
-/// A seed whose pod has not started by then waits for something that is not there.
-const SEED_START_PATIENCE_SECONDS: f64 = 180.0;
+/// Time limit for the start of the seed's pod, in seconds. A pod that waits longer waits for an object that does
+/// not exist.
+const SEED_START_TIMEOUT_SECONDS: f64 = 180.0;
 
-/// What is done between two attempts.
+/// Message while the operator restores the database between two attempts.
 const RESTORING: &str = "restoring the database for the next attempt";
 
-/// How far the database is.
+/// State of the database.
 enum Prepared {
-    /// Filled and checked, or not asked for.
+    /// The database is filled and checked, or the spec asks for none.
     Ready,
-    /// Under way.
+    /// The database is not ready yet.
     Waiting {
         reason: Reason,
         message: String,
         create: Vec<ChildObject>,
         delete: Vec<Deletion>,
     },
-    /// It will not come.
+    /// The database can't become ready.
     Failed { reason: Reason, message: String },
 }
 
@@ -62,9 +63,9 @@ impl Prepared {
     }
 }
 
-/// Whether an attempt began later than that, which shows that database and seed of that time had worked.
-/// After a suspension both are new.
-fn has_begun_since(context: &Context<'_>, unix_seconds: f64) -> bool {
+/// Whether an attempt began after this time. If it did, the database and the seed of that time worked. After a
+/// suspension both are new.
+fn has_attempt_since(context: &Context<'_>, unix_seconds: f64) -> bool {
     context
         .ledger
         .entries()
@@ -73,8 +74,8 @@ fn has_begun_since(context: &Context<'_>, unix_seconds: f64) -> bool {
         .any(|opened| time::unix_seconds(opened.0) > unix_seconds)
 }
 
-/// Stops a run whose database is not filled. An open attempt goes on: it notices by itself that the database
-/// went away.
+/// Stops a run whose database is not filled. An open attempt continues, because it detects the loss of the database
+/// itself.
 pub(in crate::plan) fn is_ready(
     context: &Context<'_>,
     settings: &Settings,
@@ -101,7 +102,7 @@ pub(in crate::plan) fn is_ready(
     }
 }
 
-/// The next step towards a filled database.
+/// The next step to a filled database.
 fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepared {
     let on = nodes.database();
     let Some(database) = &context.benchmark.spec.database else {
@@ -119,8 +120,8 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
             };
         }
     };
-    if !made.ready && has_begun_since(context, made.created_unix_seconds) {
-        // An attempt that is under way notices by itself; the next one waits.
+    if !made.ready && has_attempt_since(context, made.created_unix_seconds) {
+        // An open attempt detects this itself, and the next attempt waits.
         return Prepared::waiting(
             Reason::StartingDatabase,
             format!("waiting for the database to be ready again: {}", made.phase),
@@ -140,13 +141,13 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
                 message: format!("database: {message}"),
             };
         }
-        // A quota may have kept its pod back for any time.
+        // The age starts here because a quota may have delayed the pod for any time.
         let age = context.now_unix_seconds - made.data_since_unix_seconds;
         let refused = made.refused.as_deref();
-        if let Some(refused) = refused.and_then(|it| await_leave("the database's pod", it, age)) {
+        if let Some(refused) = refused.and_then(|it| after_refusal("the database's pod", it, age)) {
             return refused;
         }
-        if made.broken || age > START_PATIENCE_SECONDS {
+        if made.broken || age > START_TIMEOUT_SECONDS {
             return Prepared::Failed {
                 reason: Reason::DatabaseFailed,
                 message: format!(
@@ -164,7 +165,7 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
     filled(context, database, &made, builder.seed(database, &on))
 }
 
-/// The next step towards a database that works and is filled, with the Job that fills it.
+/// The next step to a filled database, if the database is ready. `filler` is the Job that fills it.
 fn filled(
     context: &Context<'_>,
     database: &Database,
@@ -180,7 +181,7 @@ fn filled(
     if let Some(job) = job
         && job.created_unix_seconds < made.data_since_unix_seconds
     {
-        // It filled a database that has gone since, or whose pod took the data with it.
+        // The Job filled a database that was deleted since, or whose pod was deleted together with the data.
         return Prepared::Waiting {
             reason: Reason::Seeding,
             message: "the database is new: filling it again".into(),
@@ -188,11 +189,12 @@ fn filled(
             delete: vec![Deletion::of(job)],
         };
     }
-    // Times are whole seconds, and a Job that has filled the database took one at least.
+    // Creation times are whole seconds, and a Job that filled the database took at least one second.
     if let Some(job) = job
-        && has_begun_since(context, job.created_unix_seconds - 1.0)
+        && has_attempt_since(context, job.created_unix_seconds - 1.0)
     {
-        // The attempt has left its traces: the next one begins with the database as it was filled.
+        // The attempt may have changed the database. The next attempt begins with the database as the seed filled
+        // it.
         return Prepared::Waiting {
             reason: Reason::Measuring,
             message: RESTORING.into(),
@@ -212,11 +214,11 @@ fn filled(
     let refused = job.pods_refused.as_deref();
     let age = context.now_unix_seconds - job.created_unix_seconds;
     let refused = refused.filter(|_| pod.is_none());
-    if let Some(refused) = refused.and_then(|it| await_leave("the seed's pod", it, age)) {
+    if let Some(refused) = refused.and_then(|it| after_refusal("the seed's pod", it, age)) {
         return refused;
     }
     let Some(pod) = pod else {
-        // A young Job's pod is not there yet.
+        // The Job is new, and its pod does not exist yet.
         return if job.ended {
             filling.again(job, "its pod was deleted")
         } else {
@@ -235,13 +237,13 @@ fn filled(
     seeded(database, pod, context, &filling, job)
 }
 
-/// What the Job is doing: it fills a database, or makes the one that it has filled anew for the next attempt.
+/// What the Job does: it fills a new database, or restores a filled database for the next attempt.
 struct Filling {
     reason: Reason,
     message: &'static str,
-    /// Whether the database has been filled before.
+    /// Whether the Job restores a filled database.
     is_restoring: bool,
-    /// For how long it has been tried.
+    /// How long the operator has tried, in seconds.
     tried_seconds: f64,
 }
 
@@ -250,7 +252,7 @@ impl Filling {
         let last_end = context.ledger.last_finished();
         let last_end = last_end.map_or(0.0, time::unix_seconds);
         let tried_seconds = context.now_unix_seconds - data_since_unix_seconds.max(last_end);
-        let is_restoring = has_begun_since(context, data_since_unix_seconds);
+        let is_restoring = has_attempt_since(context, data_since_unix_seconds);
         let (reason, message) = if is_restoring {
             (Reason::Measuring, RESTORING)
         } else {
@@ -268,9 +270,9 @@ impl Filling {
         Prepared::waiting(self.reason, self.message, Vec::new())
     }
 
-    /// Another Job, for what has come between; not for ever.
+    /// Starts another Job. After [`START_TIMEOUT_SECONDS`] it ends the run instead.
     fn again(&self, job: &Child, why: &str) -> Prepared {
-        if self.tried_seconds > START_PATIENCE_SECONDS {
+        if self.tried_seconds > START_TIMEOUT_SECONDS {
             return Prepared::Failed {
                 reason: Reason::SeedFailed,
                 message: format!(
@@ -287,8 +289,8 @@ impl Filling {
         }
     }
 
-    /// The end of the run if the database was never filled: the same seed would fail again. What has worked before is
-    /// tried again.
+    /// Ends the run if the database was never filled, because the same seed would fail again. A restore that worked
+    /// before is tried again.
     fn failed(&self, job: &Child, why: String) -> Prepared {
         if self.is_restoring {
             return self.again(job, &why);
@@ -300,16 +302,16 @@ impl Filling {
     }
 }
 
-/// What to do about a pod that is refused: a quota is waited for until the run's deadline, what is forbidden
-/// ends the run, and anything else is given the usual time.
-fn await_leave(what: &str, refused: &str, age_seconds: f64) -> Option<Prepared> {
+/// The step after a pod was refused. The operator waits for a quota until the run's deadline. If the pod is
+/// forbidden, it ends the run. For any other reason the usual time limits apply.
+fn after_refusal(what: &str, refused: &str, age_seconds: f64) -> Option<Prepared> {
     match Refused::by(refused) {
         Refused::Quota => Some(Prepared::waiting(
             Reason::QuotaExceeded,
             format!("waiting until a quota has room for {what}: {refused}"),
             Vec::new(),
         )),
-        Refused::Forbidden if age_seconds > FORBIDDEN_PATIENCE_SECONDS => Some(Prepared::Failed {
+        Refused::Forbidden if age_seconds > FORBIDDEN_TIMEOUT_SECONDS => Some(Prepared::Failed {
             reason: Reason::ChildRefused,
             message: format!("{what} can't be created: {refused}"),
         }),
@@ -335,7 +337,7 @@ fn seeded(
     }
     let Some(end) = pod.terminated.get(SEED_CONTAINER) else {
         let age = context.now_unix_seconds - pod.created_unix_seconds;
-        if pod.ended || (pod.started_unix_seconds.is_none() && age > SEED_START_PATIENCE_SECONDS) {
+        if pod.ended || (pod.started_unix_seconds.is_none() && age > SEED_START_TIMEOUT_SECONDS) {
             let why = pod.waiting.clone().map_or_else(
                 || "does database.seed.configMap exist, with its key?".to_owned(),
                 |(reason, message)| format!("{reason}: {message}"),
@@ -355,6 +357,6 @@ fn seeded(
                 facts.rows
             ),
         },
-        _ => filling.failed(job, format!("the seed Job failed: {}", last_words(end))),
+        _ => filling.failed(job, format!("the seed Job failed: {}", describe_end(end))),
     }
 }

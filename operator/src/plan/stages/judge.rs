@@ -1,4 +1,4 @@
-//! The ends of a run that the ledger or the clock decides.
+//! Ends of a run that the ledger or the deadline decides.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -19,7 +19,7 @@ pub(in crate::plan) fn is_undecided(context: &Context<'_>, settings: &Settings) 
     }
 }
 
-/// An entry of this run that can't be read. Its contents are unknown, so no verdict may follow from the others.
+/// An entry of this run that can't be read. Its contents are unknown, so the other entries must not give a verdict.
 fn unreadable(context: &Context<'_>) -> Option<Judgement> {
     let is_own = |run: &Option<String>| run.as_deref().is_none_or(|run| run == context.run);
     let mut entries = context.observed.unreadable.iter();
@@ -34,7 +34,7 @@ fn unreadable(context: &Context<'_>) -> Option<Judgement> {
     ))
 }
 
-/// Stops a run that has had its turn for longer than its deadline.
+/// Stops a run if its deadline has passed since the start of its turn.
 pub(in crate::plan) fn is_in_time(context: &Context<'_>, settings: &Settings) -> Stage<()> {
     let started = context.queue.started_unix_seconds();
     let is_late = |started: f64| context.now_unix_seconds - started > settings.deadline_seconds;

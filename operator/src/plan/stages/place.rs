@@ -1,4 +1,4 @@
-//! Which nodes the run uses.
+//! Chooses the nodes of the run.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -30,7 +30,7 @@ pub(in crate::plan) fn nodes(context: &Context<'_>, settings: &Settings) -> Stag
         Err(misplaced) => misplaced,
     };
     Break(match context.ledger.next(settings) {
-        // A node of a run that has begun was removed.
+        // A run has begun, and one of its nodes was removed.
         Next::Open(trial) => context.void(None, trial, misplaced.reason, &misplaced.message),
         _ => context.not_possible(None, Verdict::Invalid, misplaced.reason, misplaced.message),
     })

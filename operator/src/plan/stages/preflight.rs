@@ -1,5 +1,5 @@
-//! What must be right before a run may begin. The operator does not remember these endings: once the cluster's fault is
-//! removed, the run begins.
+//! Conditions that must be true before a run begins. The operator does not record these ends: the run begins as
+//! soon as the cluster is corrected.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Stops a run that may not begin.
+/// Stops a run that must not begin.
 pub(in crate::plan) fn is_passed(
     context: &Context<'_>,
     settings: &Settings,
@@ -44,7 +44,8 @@ pub(in crate::plan) fn is_passed(
     }
 }
 
-/// What stops the run at the meter of a measured node, if anything does.
+/// Stops the run because of a measured node's meter: no reading, fake power, or modelled power that must not
+/// decide.
 fn meter(
     context: &Context<'_>,
     settings: &Settings,
@@ -94,7 +95,7 @@ fn without_reading(
             BUSY_REQUEUE_SECONDS,
         ),
     };
-    if let (None, Some(current)) = (plan.status.verdict, context.current_status()) {
+    if let (None, Some(current)) = (plan.status.verdict, context.judged_status()) {
         plan.status = current.clone();
     }
     plan.watch = context.preflight_watches(nodes);

@@ -1,4 +1,4 @@
-//! What the API server refused to create.
+//! Objects that the API server refused to create.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -10,11 +10,11 @@ use crate::plan::{
     settings::Settings,
 };
 
-/// How often an object is tried again that a quota has refused.
+/// Interval between tries to create an object that exceeds a quota, in seconds.
 const REFUSED_REQUEUE_SECONDS: f64 = 5.0;
 
-/// Stops a run of which an object was refused for good.
-pub(in crate::plan) fn may_pass(
+/// Stops a run if the API server permanently refused one of its objects.
+pub(in crate::plan) fn is_not_permanent(
     context: &Context<'_>,
     settings: &Settings,
     nodes: &Nodes,
@@ -27,7 +27,7 @@ pub(in crate::plan) fn may_pass(
     }
 }
 
-/// The same plan. If it tries an object again that a quota has refused, its conditions say so.
+/// Returns the same plan. If the plan tries again to create an object that exceeds a quota, its conditions say so.
 pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, plan: Plan) -> Plan {
     match &context.observed.refused {
         Some(refusal) if !plan.create.is_empty() && plan.record().is_none() => {

@@ -1,4 +1,4 @@
-//! A suspended benchmark.
+//! Suspends a benchmark.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// Stops a suspended run: the open attempt ends as void, then all objects go, then the locks. A block of which a
-/// part was measured begins again, because its trials must be neighbours in time.
+/// Stops a suspended run. The open attempt ends as void, then the operator deletes all objects and releases the
+/// locks. A partly measured block begins again later, because its trials must be neighbours in time.
 pub(in crate::plan) fn is_not_suspended(context: &Context<'_>, settings: &Settings) -> Stage<()> {
     if !context.benchmark.spec.suspend {
         return Continue(());

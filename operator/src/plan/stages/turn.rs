@@ -1,4 +1,4 @@
-//! Whether the run may use its nodes now.
+//! Checks whether the run may use its nodes now.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -12,11 +12,11 @@ use crate::{
     },
 };
 
-/// How often a benchmark is looked at that waits for its turn.
+/// Interval between passes of a benchmark that waits for its turn, in seconds.
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
 
 /// Stops a run that does not hold the locks of its nodes.
-pub(in crate::plan) fn is_here(
+pub(in crate::plan) fn has_locks(
     context: &Context<'_>,
     settings: &Settings,
     nodes: &Nodes,

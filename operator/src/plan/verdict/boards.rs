@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::{
     api::{Figure, FrugalityTrial, NodeResult, Reason},
     plan::verdict::{
-        NotCompared,
         evidence::{Evidence, Measure, meter_uncertainty},
+        not_compared::NotCompared,
     },
 };
 

@@ -15,6 +15,7 @@ use crate::{
     api::{CandidateResult, Comparison, DecidingFigure, Expanded, Figure, NoiseFloor},
     plan::verdict::{
         evidence::Evidence,
+        judgement::deciding_figure,
         modelled::{Ratio, board_notes},
     },
     text,
@@ -274,7 +275,7 @@ pub(super) fn told(
     let least = results
         .iter()
         .filter_map(|result| {
-            let figure = super::deciding_figure(result, deciding)?;
+            let figure = deciding_figure(result, deciding)?;
             Some((figure.value, result.candidate.as_str()))
         })
         .min_by(|a, b| a.0.total_cmp(&b.0))

@@ -1,25 +1,9 @@
 //! What a million requests of a candidate cost.
 
 use crate::{
-    api::{CostPerMillion, CostTerms, DecidingFigure, Figure, FrugalityTrialStatus},
-    plan::{
-        settings::costs::Rates,
-        verdict::evidence::{Evidence, Measure},
-    },
+    api::{CostPerMillion, Figure},
+    plan::settings::costs::Rates,
 };
-
-impl Evidence<'_> {
-    /// The terms in one trial.
-    pub(super) fn cost_terms(
-        &self,
-        trial: &FrugalityTrialStatus,
-        rates: &Rates,
-    ) -> Option<CostTerms> {
-        let joules = self.value(trial, Measure::Joules(DecidingFigure::Gross))?;
-        let rate = self.value(trial, Measure::RequestsPerSecond)?;
-        Some(rates.terms(joules, rate))
-    }
-}
 
 /// A candidate's cost. Its terms are of the figures that are told beside it, so that they can be followed, and
 /// the total is their sum; `of_sums` is the figure of the sums of each trial, in which joules and rate go

@@ -1,14 +1,14 @@
 //! What is told of a candidate's cycles, beside what is told of requests.
 
+use crate::{
+    api::{CheckResult, CycleResult},
+    load::LoadKind,
+    plan::verdict::evidence::Evidence,
+    text,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::k6::{CheckCounts, MOST_NAME_CHARS, OTHER_CHECKS as OTHERS};
-
-use crate::{
-    api::{CheckResult, CycleResult},
-    plan::{settings::Counted, verdict::evidence::Evidence},
-    text,
-};
 
 /// Checks that are told by name; the others are told together.
 const NAMED: usize = 16;
@@ -49,7 +49,7 @@ impl Evidence<'_> {
             passed: whole(counts.passed),
             failed: whole(counts.failed),
         });
-        (cycles > 0 && self.settings.counted == Counted::Cycles).then(|| CycleResult {
+        (cycles > 0 && self.settings.kind == LoadKind::Scenario).then(|| CycleResult {
             requests_per_cycle: requests as f64 / cycles as f64,
             checks: told.collect(),
         })

@@ -1,5 +1,25 @@
 //! The trials that a judgement rests on, and each candidate's figures from them.
 
+use crate::{
+    api::{
+        Boundary, CandidateResult, CostTerms, DecidingFigure, Expanded, Figure, FrugalityTrial,
+        FrugalityTrialStatus, Outcome, seven_digits,
+    },
+    load::units::Units,
+    plan::{
+        ledger::{Ledger, Part},
+        settings::{
+            Look, Point, Quantity, Settings,
+            costs::{Cost, Rates},
+        },
+        verdict::{
+            costs::cost_of,
+            detection::{Undetected, undetected},
+        },
+    },
+    text,
+};
+use frugality_measure::reading::Provenance;
 use frugality_measure::{
     energy::EnergyFigures,
     statistics::{
@@ -8,26 +28,6 @@ use frugality_measure::{
         serial::{self, Correlation},
         uncertainty::expanded,
     },
-};
-
-use crate::{
-    api::{
-        Boundary, CandidateResult, CostTerms, DecidingFigure, Expanded, Figure, FrugalityTrial,
-        FrugalityTrialStatus, Outcome, seven_digits,
-    },
-    plan::{
-        ledger::{Ledger, Part},
-        settings::{
-            Look, Point, Quantity, Settings, Units,
-            costs::{Cost, Rates},
-        },
-        verdict::{
-            costs::cost_of,
-            detection::{Undetected, undetected},
-            modelled::is_modelled,
-        },
-    },
-    text,
 };
 
 /// What is measured in a trial.
@@ -104,6 +104,17 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
+    /// The terms in one trial.
+    pub(super) fn cost_terms(
+        &self,
+        trial: &FrugalityTrialStatus,
+        rates: &Rates,
+    ) -> Option<CostTerms> {
+        let joules = self.value(trial, Measure::Joules(DecidingFigure::Gross))?;
+        let rate = self.value(trial, Measure::RequestsPerSecond)?;
+        Some(rates.terms(joules, rate))
+    }
+
     /// Point by point, for those that were tried; those that are not judged come last.
     pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Vec<Self> {
         let parts = ledger.parts(settings);
@@ -658,4 +669,12 @@ impl From<Estimate> for Figure {
             expanded: None,
         }
     }
+}
+
+/// Whether a trial's power is modelled.
+pub(super) fn is_modelled(trial: &FrugalityTrialStatus) -> bool {
+    trial
+        .energy
+        .as_ref()
+        .is_some_and(|energy| energy.provenance == Provenance::Modelled)
 }

@@ -4,7 +4,6 @@
 
 use frugality_measure::{
     model::{LinearModel, Parts},
-    reading::Provenance,
     statistics::{Estimate, paired_ratio, uncertainty::expanded},
 };
 
@@ -14,8 +13,8 @@ use crate::{
         FrugalityTrialStatus, Reason,
     },
     plan::verdict::{
-        NotCompared,
-        evidence::{Evidence, Measure, meter_uncertainty},
+        evidence::{Evidence, Measure, is_modelled, meter_uncertainty},
+        not_compared::NotCompared,
     },
     text,
 };
@@ -259,14 +258,6 @@ fn widened(own: Estimate, lower: f64, upper: f64) -> Figure {
         }),
         ..own.into()
     }
-}
-
-/// Whether a trial's power is modelled.
-pub(super) fn is_modelled(trial: &FrugalityTrialStatus) -> bool {
-    trial
-        .energy
-        .as_ref()
-        .is_some_and(|energy| energy.provenance == Provenance::Modelled)
 }
 
 /// The straight line that a trial's power is modelled by.

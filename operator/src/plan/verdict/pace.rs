@@ -6,10 +6,10 @@ use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, Pace, Sign, limited};
 use crate::{
     api::{DecidingFigure, FrugalityTrialStatus, InjectorLimits, InjectorResult, Reason},
     plan::{
-        settings::{Counted, Quantity},
+        settings::Quantity,
         verdict::{
-            NotCompared,
             evidence::{Evidence, Measure},
+            not_compared::NotCompared,
         },
     },
     text,
@@ -54,15 +54,8 @@ impl Evidence<'_> {
 
     /// What helps against a limit of the injector.
     pub(super) fn limit_remedy(&self) -> &'static str {
-        match (self.settings.counted, self.settings.rate) {
-            (Counted::Executions, _) => "give each execution more work",
-            (_, Some(_)) => {
-                "write a lower load.rate, give the injector more CPU, or ask for larger answers"
-            }
-            (_, None) => {
-                "write a load.rate that every candidate reaches, give the injector more CPU, or ask for larger answers"
-            }
-        }
+        let has_rate = self.settings.rate.is_some();
+        self.settings.kind.rules().pace_remedy(has_rate)
     }
 
     /// Why two candidates are not compared: the injector set the rate of one.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     api::{BoardVerdict, CandidateResult, Comparison, NoiseFloor},
-    plan::verdict::{comparisons::told, evidence::Evidence, work::NotCompared},
+    plan::verdict::{comparisons::told, evidence::Evidence, not_compared::NotCompared},
     text,
 };
 

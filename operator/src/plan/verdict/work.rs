@@ -4,10 +4,8 @@
 
 use crate::{
     api::Reason,
-    plan::{
-        settings::{Counted, Sending},
-        verdict::evidence::Evidence,
-    },
+    load::rules::Sending,
+    plan::verdict::{evidence::Evidence, not_compared::NotCompared},
     text,
 };
 
@@ -18,15 +16,6 @@ const RESPONSE_SHARE: f64 = 0.01;
 const QUERY_SHARE: f64 = 0.1;
 /// Transactions that are nobody's request, at most: a readiness probe each second, and PostgreSQL's own.
 const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
-
-/// Why two candidates are not compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotCompared {
-    /// Reason code.
-    pub reason: Reason,
-    /// For people, with numbers.
-    pub message: String,
-}
 
 /// A candidate's transactions.
 struct Transactions {
@@ -135,14 +124,10 @@ impl Evidence<'_> {
         let others = first.of_others.max(second.of_others);
         (difference > QUERY_SHARE * most + others).then(|| {
             format!(
-                "a request of {one} makes {} transactions in the database and one of {other} {}, which is not the same work: not compared; make the queries equal, or write {}.queriesMayDiffer: true",
+                "a request of {one} makes {} transactions in the database and one of {other} {}, which is not the same work: not compared; make the queries equal, or write spec.{}.queriesMayDiffer: true",
                 text::number(first.per_request),
                 text::number(second.per_request),
-                if self.settings.counted == Counted::Cycles {
-                    "spec.scenario"
-                } else {
-                    "spec.request"
-                }
+                self.settings.kind.rules().field()
             )
         })
     }
@@ -208,7 +193,7 @@ impl Evidence<'_> {
                     "how many transactions a request of {names} makes is not known, for that takes a trial without errors after which the database answered: whether the candidates ask it the same was not checked"
                 )
             });
-        let is_unknown = settings.counted == Counted::Executions && settings.units.work.is_none();
+        let is_unknown = settings.kind.rules().is_executed() && settings.units.work.is_none();
         let executions = (is_unknown && settings.candidates.len() > 1).then(|| {
             "batch.work is not counted: whether an execution is the same work for all candidates was not checked".to_owned()
         });

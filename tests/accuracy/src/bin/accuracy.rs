@@ -1,5 +1,5 @@
-//! `make accuracy`: how far the figures can be trusted, as tables; fails where they do not keep to
-//! what is promised.
+//! `make accuracy`: prints tables of how far the figures can be trusted. It fails if a figure breaks a promise of
+//! docs/accuracy.md.
 
 use std::{
     process::ExitCode,
@@ -12,17 +12,16 @@ use frugality_accuracy::{
     trials::{self, Contest},
 };
 
-/// Virtual nodes and runs whose truth is known, through the code of a real run.
+/// Sends virtual nodes and runs with known true values through the code of a real run.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Seed of everything that is drawn; from the time where none is given. The same seed gives the
-    /// same numbers.
+    /// Seed of all random numbers. Default: the time in seconds. The same seed gives the same numbers.
     #[arg(long, env = "FRUGALITY_SEED")]
     seed: Option<u64>,
-    /// Virtual nodes.
+    /// Number of virtual nodes.
     #[arg(long, default_value_t = 1_500)]
     cases: u64,
-    /// Runs of two candidates, for each true ratio.
+    /// Runs of two candidates, per true ratio.
     #[arg(long, default_value_t = 40_000)]
     runs: u64,
 }
@@ -85,7 +84,7 @@ fn sections(arguments: &Arguments, seed: u64) -> Result<Vec<String>, Error> {
     Ok(failures)
 }
 
-/// Tries, the meter's part, and void attempts that depend on the outcome.
+/// Parts 4 to 6: repeated tries, the meter's part of an interval, and void attempts that depend on the outcome.
 fn claims(runs: u64, seed: u64) -> Result<Vec<String>, Error> {
     let contest = Contest::new()?;
     let begun = Instant::now();
@@ -115,7 +114,7 @@ fn claims(runs: u64, seed: u64) -> Result<Vec<String>, Error> {
     Ok(failures)
 }
 
-/// A seed that nobody has chosen.
+/// The time in seconds, as a seed.
 fn seed_of_now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

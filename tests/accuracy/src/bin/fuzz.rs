@@ -1,4 +1,4 @@
-//! `make fuzz`: damaged input for every parser of foreign text.
+//! `make fuzz`: sends damaged input to every parser of foreign text.
 
 use std::{
     path::PathBuf,
@@ -12,19 +12,19 @@ use frugality_accuracy::{
     fuzz::{Corpus, Parser, Summary, quiet_panics, run},
 };
 
-/// Damaged input for the parsers of foreign text: no panic, and no number that is none in a status.
+/// Sends damaged input to the parsers of foreign text. Fails after a panic, and after NaN or infinity in a status.
 #[derive(Debug, clap::Parser)]
 struct Arguments {
-    /// Seed of the damage; from the time where none is given.
+    /// Seed of the damage. Default: the time in seconds.
     #[arg(long, env = "FRUGALITY_SEED")]
     seed: Option<u64>,
-    /// Inputs for each parser.
+    /// Inputs per parser.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     inputs: u64,
-    /// Only this parser.
+    /// Test only this parser.
     #[arg(long)]
     only: Option<Parser>,
-    /// Keep an input in the corpus for each end that none of it came to, and for each failure.
+    /// Add an input to the corpus for each failure, and for each end that no input of the corpus reached.
     #[arg(long)]
     keep: bool,
 }
@@ -89,7 +89,7 @@ fn tell(parser: Parser, summary: &Summary, seconds: f64) {
     }
 }
 
-/// The beginning of an input; `--keep` keeps all of it.
+/// The first 400 characters of an input. `--keep` writes the whole input.
 fn shown(input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     text.chars()

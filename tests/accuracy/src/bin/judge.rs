@@ -1,5 +1,6 @@
-//! What the product says of scripted trials and of k6's output, one line of JSON a case, for `tests/tracer/referee.py`,
-//! which shares no code with it and works out the same from the words of docs/measurement.md.
+//! Prints the product's results for scripted trials and for k6's output, one line of JSON per case.
+//! `tests/tracer/referee.py` reads them. It shares no code with the product, and computes the same results from the
+//! text of docs/measurement.md.
 
 use std::{
     io::{self, Write},
@@ -25,9 +26,9 @@ use serde_json::{Value, json};
 const SEED: u64 = 20_261_124;
 /// True joules per request of the first candidate.
 const JOULES: f64 = 0.01;
-/// How many runs of each kind come out near what decides.
+/// Number of runs of each kind whose result is near a limit of the decision.
 const CLOSE_RUNS: u32 = 12;
-/// k6's own output, with the rate that was asked for, and cycles that are told to have been dropped.
+/// k6's real output: name, text, requested rate, and the number of dropped cycles to write into the text.
 const K6_OUTPUTS: [(&str, &str, Option<u32>, u64); 4] = [
     (
         "agents",
@@ -57,20 +58,20 @@ const K6_OUTPUTS: [(&str, &str, Option<u32>, u64); 4] = [
 const K6_AGENTS: u32 = 4;
 const K6_SECONDS: f64 = 2.0;
 
-/// A run whose trials are scripted.
+/// A run with scripted trials.
 struct Script {
     name: String,
-    /// Candidates after the first, with their joules over the first one's.
+    /// Candidates after the first, with the ratio of their joules to the first candidate's.
     others: &'static [(&'static str, f64)],
-    /// Standard deviation of a trial's logarithm, its part that all trials of a block share, and how much of it remains
-    /// in the next trial.
+    /// Standard deviations in logarithms: of a single trial, and of the deviation that all trials of a block share.
+    /// Third, the AR(1) coefficient of the first deviation.
     noise: (f64, f64, f64),
     trials: Value,
     energy: Value,
     budgets: Value,
     /// Share of void attempts.
     voids: f64,
-    /// Standard uncertainty that the meter states.
+    /// Relative standard uncertainty that the meter states.
     meter: Option<f64>,
     /// Runs of the same measurement before this one.
     earlier: usize,
@@ -96,8 +97,8 @@ fn near(value: f64) -> String {
     format!("{value:.6}")
 }
 
-/// Runs that come out near what decides: some are beyond the interval's end and within the noise floor, and some break a
-/// limit at the error of one limit, but not at that of four.
+/// Runs with results near a limit of the decision. Some differ by more than the interval but less than the noise
+/// floor. Some break a budget at the error of one budget, but not at the error of four.
 fn close(number: u32) -> [Script; 2] {
     [
         Script {
@@ -176,7 +177,7 @@ fn main() -> ExitCode {
             for line in lines {
                 match writeln!(out, "{line}") {
                     Ok(()) => {}
-                    // The referee listens no longer than to its first finding.
+                    // With --first, the referee stops reading at its first finding.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
                     Err(error) => {
                         eprintln!("{error}");

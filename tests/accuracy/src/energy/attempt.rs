@@ -1,4 +1,4 @@
-//! One attempt on a virtual node, from Fortio's JSON and the meter's text to the ledger's record.
+//! Carries out one attempt on a virtual node, from Fortio's JSON and the meter's text to the record in the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,24 +25,24 @@ use crate::{
     random::Random,
 };
 
-/// As the operator rests between the end of the load and the idle baseline.
+/// The operator's rest between the end of the load and the idle baseline.
 const SETTLE_SECONDS: f64 = 3.0;
 /// The operator reads twice a second.
 const SCRAPE_SECONDS: f64 = 0.5;
-/// Share of scrapes that are lost by themselves.
+/// Share of scrapes that are lost at random, without a fault.
 const LOST_SHARE: f64 = 0.02;
 
-/// An attempt with what is true of it.
+/// An attempt with its true values.
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) status: FrugalityTrialStatus,
-    /// Gross joules per successful request.
+    /// True gross joules per successful request.
     pub(super) true_gross: f64,
-    /// Net joules per successful request: the load's own.
+    /// True net joules per successful request: the energy of the load alone.
     pub(super) true_net: f64,
 }
 
-/// The record of an undisturbed attempt with a good meter, for whoever needs one with every field.
+/// The record of an undisturbed attempt with a good meter: an example with all fields set.
 pub fn clean_attempt() -> Result<FrugalityTrialStatus, Error> {
     let status = carry_out(&clean_case(), None, 0, &mut Random::new(1, 0, 0))?.status;
     if status.outcome == Some(Outcome::Measured) {
@@ -55,13 +55,13 @@ pub fn clean_attempt() -> Result<FrugalityTrialStatus, Error> {
     }
 }
 
-/// The last reading of such an attempt.
+/// The last reading of the attempt of [`clean_attempt`].
 pub(crate) fn clean_reading() -> Result<Reading, Error> {
     let case = clean_case();
     let timeline = Timeline::new(T0, case.window_seconds, case.idle_seconds, case.gap_seconds);
     let mut random = Random::new(1, 0, 0);
     let node = Node::new(&timeline, case.power, &mut random);
-    let nothing = || Error::Unexpected("an attempt without readings".to_owned());
+    let nothing = || Error::Unexpected("an undisturbed attempt has no readings".to_owned());
     readings(&case, &timeline, &node, None, &mut random)?
         .pop()
         .ok_or_else(nothing)
@@ -96,7 +96,7 @@ fn clean_case() -> Case {
     }
 }
 
-/// Carries out the attempt with this number of the run.
+/// Carries out attempt `number` of the run.
 pub(super) fn carry_out(
     case: &Case,
     fault: Option<Fault>,
@@ -126,7 +126,7 @@ pub(super) fn carry_out(
     })
 }
 
-/// What the operator makes of an attempt that has ended.
+/// The operator's record of an ended attempt.
 fn judged(
     case: &Case,
     timeline: &Timeline,
@@ -168,7 +168,7 @@ fn judged(
     )
 }
 
-/// The injector's last words, as its container leaves them.
+/// The injector's report, encoded and decoded like the termination message of its container.
 fn report(
     case: &Case,
     timeline: &Timeline,
@@ -218,11 +218,11 @@ fn report(
     Ok(InjectionReport::decode(&report.encode()?)?)
 }
 
-/// What Fortio writes about such a run.
+/// Fortio's JSON for such a run.
 #[must_use]
 pub(crate) fn fortio_json(start: f64, seconds: f64, requests: u64, errors: u64) -> String {
     const CONNECTIONS: u32 = 4;
-    // The connections wait for answers nearly all the time: the target sets the pace.
+    // The connections wait for answers nearly all the time, because the load is a closed loop.
     let latency = 0.98 * f64::from(CONNECTIONS) * seconds / requests as f64;
     let histogram = |count: u64| {
         json!({
@@ -248,7 +248,7 @@ pub(crate) fn fortio_json(start: f64, seconds: f64, requests: u64, errors: u64) 
     .to_string()
 }
 
-/// What the operator's reader has of the attempt.
+/// The operator's readings of the attempt.
 fn readings(
     case: &Case,
     timeline: &Timeline,
@@ -256,7 +256,7 @@ fn readings(
     fault: Option<Fault>,
     random: &mut Random,
 ) -> Result<Vec<Reading>, Error> {
-    // Faults come in the middle of the measured window.
+    // Faults start in the middle of the measured window.
     let middle = timeline.measured.start_unix_seconds + timeline.measured.seconds() / 2.0;
     let mut before = timeline.start;
     let mut readings = Vec::new();
@@ -311,13 +311,13 @@ fn readings(
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a count, far below 2^53"
+    reason = "a count far below 2^53"
 )]
 fn count(amount: f64) -> u64 {
     amount.round() as u64
 }
 
-/// The twofold standard uncertainty that a record states of its energy, as a share of it.
+/// U: twice the relative standard uncertainty that a record states for its energy.
 pub(super) fn stated(energy: &EnergyFigures) -> f64 {
     let meter = energy.meter_relative_uncertainty.unwrap_or_default();
     2.0 * energy.node_joules_relative_uncertainty.hypot(meter)

@@ -1,11 +1,11 @@
-//! What is stratified, and what is drawn.
+//! Strata of the meters, and the random draw of a case.
 
 use crate::{
     node::{Kind, Meter, Pods, Power},
     random::Random,
 };
 
-/// A stratum: what the meter is, and how often it looks (in seconds).
+/// A stratum: the kind of meter, and the interval between its readings in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stratum {
     pub(super) name: &'static str,
@@ -21,7 +21,7 @@ const fn stratum(name: &'static str, kind: Kind, interval_seconds: f64) -> Strat
     }
 }
 
-/// From meters that look ten times a second to one that looks too seldom for any window here.
+/// From meters with ten readings per second to a meter whose interval is too long for every window here.
 pub(super) const STRATA: [Stratum; 10] = [
     stratum("own times, every 0.1 s", Kind::NodeMeter, 0.1),
     stratum("own times, every 0.5 s", Kind::NodeMeter, 0.5),
@@ -35,27 +35,27 @@ pub(super) const STRATA: [Stratum; 10] = [
     stratum("Kepler, when scraped", Kind::Kepler, 5.0),
 ];
 
-/// Readings older than this void an attempt (docs/measurement.md).
+/// The operator voids an attempt with older readings (docs/measurement.md).
 const MAX_AGE_SECONDS: f64 = 5.0;
 
-/// What disturbs an attempt from outside the candidate.
+/// A disturbance of an attempt, from outside the candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The meter restarts under load and counts anew.
+    /// The meter restarts under load, and its counters restart.
     Restart,
     /// Another version of the meter answers under load.
     Update,
-    /// A wrapped counter: thousands of joules too much.
+    /// A counter wraps around: thousands of joules too much.
     Wrap,
     /// The counter loses a few joules.
     Loss,
-    /// The same counters for longer than is allowed.
+    /// The meter shows the same counters for longer than the limit.
     StandStill,
-    /// No answer for longer than is allowed.
+    /// The meter does not answer for longer than the limit.
     Silence,
-    /// The candidate's pods are others under load.
+    /// Other pods replace the candidate's pods under load.
     Replaced,
-    /// The injector could not compare its clock closely.
+    /// The injector's clock comparison has a large uncertainty.
     Clock,
     /// Fortio was interrupted.
     Interrupted,
@@ -64,17 +64,18 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// The reason codes of which one must come of it.
+    /// The possible reason codes: the attempt must be void for one of them.
     fn reasons(self) -> &'static [&'static str] {
         match self {
             Self::Restart => &["MeterRestarted"],
             Self::Update => &["MeterChanged"],
             Self::Wrap => &["EnergyBeyondNode"],
             Self::Loss => &["CounterDecreased"],
-            // A counter of large steps may stand still for a while: what is missing then is a reading.
+            // A counter with large steps may stand still without a fault. The operator then reports a gap in the
+            // readings.
             Self::StandStill => &["MeterStale", "ReadingsInterrupted"],
-            // Of a meter without times, nobody knows how old its first reading after that is: its next change may follow
-            // at once, with the energy of a whole interval.
+            // For a meter without times, the age of the first reading after the silence is unknown. Its next change may
+            // follow at once, with the energy of a whole interval.
             Self::Silence => &["ReadingsInterrupted", "EnergyBeyondNode"],
             Self::Replaced => &["PodReplaced"],
             Self::Clock => &["ClockOffsetUnknown"],
@@ -84,7 +85,7 @@ impl Fault {
     }
 }
 
-/// Whether a meter looks so seldom that its readings are too old now and then, whatever else happens.
+/// Whether a meter's interval is so long that its readings are sometimes too old, even without a fault.
 fn is_too_slow(kind: Kind, interval_seconds: f64) -> bool {
     kind != Kind::Kepler && interval_seconds > MAX_AGE_SECONDS
 }
@@ -97,17 +98,17 @@ pub(super) struct Case {
     pub(super) pods: Pods,
     pub(super) window_seconds: f64,
     pub(super) idle_seconds: f64,
-    /// Without load between Fortio's runs.
+    /// Seconds without load between Fortio's runs.
     pub(super) gap_seconds: f64,
-    /// Answers per second, all of them.
+    /// Answers per second, errors included.
     pub(super) rate: f64,
     pub(super) error_share: f64,
-    /// From trial to trial, in logarithms of the rate.
+    /// Standard deviation from trial to trial, in the logarithm of the rate.
     pub(super) trial_cv: f64,
-    /// The meter's clock less the injector's.
+    /// The meter's clock minus the injector's, in seconds.
     pub(super) clock_offset: f64,
     pub(super) clock_uncertainty: f64,
-    /// Block and fault.
+    /// Block in which the fault occurs, and the fault.
     pub(super) fault: Option<(i32, Fault)>,
 }
 
@@ -119,7 +120,7 @@ impl Case {
             ..
         } = STRATA[stratum];
         let windows = [20.0, 30.0, 60.0, 120.0];
-        // One case in ten asks for a window that may be too short for its meter.
+        // One case in ten may have a window that is too short for its meter.
         let least = if random.chance(0.1) {
             20.0
         } else {
@@ -134,8 +135,8 @@ impl Case {
         let relative_uncertainty = random
             .of([None, Some(0.001), Some(0.003), Some(0.01)])
             .filter(|_| kind != Kind::Kepler);
-        // The gain's standard deviation is what the meter states, and no limit keeps it inside U. A meter that
-        // states nothing is taken at its word: its joules are the truth.
+        // The gain's standard deviation is the uncertainty that the meter states, and the gain may lie outside U. If a
+        // meter states no uncertainty, its joules are the true energy.
         let gain = 1.0 + relative_uncertainty.unwrap_or_default() * random.normal();
         let resolution_joules = match kind {
             Kind::Kepler => 6.1e-5,
@@ -179,7 +180,7 @@ impl Case {
                     Fault::Fake,
                     Fault::Restart,
                 ];
-                // Stock Kepler tells neither when it began nor, but by a path, that it is fake.
+                // Without the last two faults: Kepler reports no start time, and a fake source only by a path.
                 let known = if kind == Kind::Kepler { 8 } else { 10 };
                 let block = i32::try_from(1 + random.below(5)).unwrap_or(1);
                 (block, faults[random.below(known)])
@@ -187,7 +188,7 @@ impl Case {
         }
     }
 
-    /// The reason codes of which one must come of an attempt; `None` where it may be measured.
+    /// The possible reason codes of an attempt that must be void. `None` if the attempt may be measured.
     pub(super) fn reasons(&self, fault: Option<Fault>) -> Option<&'static [&'static str]> {
         if is_too_slow(self.meter.kind, self.meter.interval_seconds) {
             Some(&["MeterStale"])
@@ -196,14 +197,14 @@ impl Case {
         }
     }
 
-    /// Gross joules per successful request of the candidate.
+    /// The candidate's true gross joules per successful request.
     pub(super) fn true_gross(&self) -> f64 {
         (self.power.idle_watts + self.power.load_watts) / (self.rate * (1.0 - self.error_share))
     }
 
-    /// Whether the meter alone keeps an error below 1 %: it says when its counters were true (or is
-    /// asked at that moment), is accurate to 0.3 %, and its counter's step is at most a thousandth
-    /// of the window's energy.
+    /// Whether the meter's properties keep the error below 1 %. It must report the time of its counters, or read them
+    /// at the scrape. It must be accurate to 0.3 %. Its counter's step must be at most a thousandth of the window's
+    /// energy.
     pub(super) fn allows_one_percent(&self) -> bool {
         let joules = (self.power.idle_watts + self.power.load_watts) * self.window_seconds;
         self.meter.kind != Kind::Untimed

@@ -1,4 +1,4 @@
-//! What all cases together show.
+//! The results of all cases together.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -7,16 +7,17 @@ use frugality_operator::api::Verdict;
 use super::{AttemptError, Found, RunError, draw::STRATA};
 use crate::table::{Table, percent};
 
-/// The greatest error that 95 % of attempts may have where the meter allows it, in gross and in net
-/// joules alike: a gain that is wrong is the same share of both, and a step of the counter is at most
-/// 0.2 % of the net energy, else the attempt is void as `MeterTooCoarse`.
+/// The limit for the 95th percentile of the error if the meter allows 1 %, for gross and for net joules. A wrong gain
+/// has the same relative effect on both. A counter step is at most 0.2 % of the net energy, because the operator
+/// otherwise voids the attempt as `MeterTooCoarse`.
 pub(super) const MAX_ERROR: f64 = 0.01;
-/// The least share of U² that is the meter's accuracy, for U to count as that.
+/// If the meter's accuracy is at least this share of U², U counts as the meter's accuracy.
 const OF_METER: f64 = 0.8;
-/// The least share of errors that U must hold.
+/// The minimum share of errors within U.
 pub(super) const MIN_COVERAGE: f64 = 0.95;
-/// The most where the meter's accuracy is nearly all of U: ±2 u of a normal gain hold 95.4 %. What a window's ends cost is
-/// stated by its bounds, because nothing is known of where gaps and edges lie in them; a U that is mostly that holds more.
+/// The maximum share of errors within U if U is nearly all the meter's accuracy: ±2 u of a normal gain hold 95.4 %.
+/// The record states the timing error at the window's edges by its bounds, because its distribution is unknown. A U
+/// that is mostly this error holds more.
 pub(super) const MAX_COVERAGE: f64 = 0.97;
 
 /// The section's findings.
@@ -35,8 +36,8 @@ impl Summary {
         chosen.flat_map(|found| found.attempts.clone()).collect()
     }
 
-    /// The 95th percentiles of |error| in attempts whose meter allows 1 %: of gross joules, and of net
-    /// joules where there is such a figure.
+    /// The 95th percentiles of |error| in attempts whose meter allows 1 %: for gross joules, and for net joules of the
+    /// attempts that have them.
     #[must_use]
     pub fn error_p95s_where_allowed(&self) -> [(&'static str, Option<f64>); 2] {
         let attempts = self.attempts(|found| found.allows_one_percent);
@@ -46,14 +47,14 @@ impl Summary {
         ]
     }
 
-    /// The share of attempts whose error is within the U that their records state.
+    /// The share of attempts whose error is within the U of their record.
     #[must_use]
     pub fn share_within_stated(&self) -> f64 {
         within_stated(&self.attempts(|_| true))
     }
 
-    /// Attempts of which the meter's accuracy is nearly all of U, and the number of their meters: the attempts of one
-    /// meter share its gain.
+    /// Attempts whose U is nearly all the meter's accuracy, and the number of their meters. The number matters, because
+    /// all attempts with one meter share its gain.
     fn of_meters(&self) -> (Vec<AttemptError>, usize) {
         let is_of_meter = |attempt: &&AttemptError| attempt.meter_share > OF_METER;
         let mut meters = 0;
@@ -67,13 +68,13 @@ impl Summary {
         (attempts, meters)
     }
 
-    /// The runs with a figure that has the meter's accuracy in it, and those whose figure has not.
+    /// The runs with a figure: first the runs whose interval includes the meter's accuracy, then the others.
     fn by_statement(&self) -> (Vec<RunError>, Vec<RunError>) {
         let runs = self.found.iter().filter_map(|found| found.run);
         runs.partition(|run| run.covers_meter)
     }
 
-    /// Runs with a figure.
+    /// The number of runs with a figure.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.found
@@ -82,7 +83,7 @@ impl Summary {
             .count()
     }
 
-    /// What does not keep to what is promised.
+    /// The broken promises, one text per promise. Empty if all promises are kept.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let mut failures: Vec<String> = self
@@ -119,7 +120,7 @@ impl Summary {
             ("trials'", held(&stated, |run| run.holds_trials)),
             ("candidate's", held(&stated, |run| run.holds_candidate)),
         ] {
-            // This share's expectation is 95 % itself where nothing but the trials' spread counts.
+            // If only the trials' spread counts, the expectation of this share is 95 %.
             let slack = self::slack(stated.len());
             if held.is_nan() || held < MIN_COVERAGE - slack {
                 let share = percent(held);
@@ -131,7 +132,7 @@ impl Summary {
         failures
     }
 
-    /// How many attempts were void, by reason.
+    /// The number of void attempts per reason.
     fn voids_by_reason(&self) -> String {
         let mut voids: BTreeMap<&str, usize> = BTreeMap::new();
         for reason in self.found.iter().flat_map(|found| &found.voids) {
@@ -183,7 +184,7 @@ impl Summary {
         ));
 
         let mut text = table.text();
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "\n  void attempts: {}\n", self.voids_by_reason());
         let mut table = Table::new([
             "runs of 5 blocks",
@@ -242,7 +243,7 @@ fn cells(name: &str, cases: usize, void: String, attempts: &[AttemptError]) -> [
     ]
 }
 
-/// Room for chance over so many independent draws: four standard deviations of a share of 95 %.
+/// Tolerance for chance with this number of independent draws: four standard deviations of a share of 95 %.
 fn slack(draws: usize) -> f64 {
     4.0 * (0.05 * 0.95 / draws.max(1) as f64).sqrt()
 }
@@ -260,13 +261,13 @@ fn net(attempts: &[AttemptError]) -> Vec<f64> {
     net.map(f64::abs).collect()
 }
 
-/// An error of 10⁻⁹ is rounding: no U promises less.
+/// The share of attempts with an error within U. It tolerates 10⁻⁹ for rounding.
 fn within_stated(attempts: &[AttemptError]) -> f64 {
     let is_within = |attempt: &&AttemptError| attempt.gross.abs() <= attempt.stated + 1e-9;
     attempts.iter().filter(is_within).count() as f64 / attempts.len() as f64
 }
 
-/// The value that this share of the values stays at or below.
+/// A quantile: at least this share of the values is at or below it. `None` without values.
 fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! From what a parser accepted to the status, as an attempt of a run would go.
+//! Sends accepted values through the code of an attempt and a run, up to the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ use frugality_operator::{
 use serde_json::{Value, json};
 
 use super::{
+    expect::require,
     finite::{names_none, not_finite},
-    targets::require,
 };
 use crate::{
     Error,
@@ -27,26 +27,26 @@ use crate::{
     random::Random,
 };
 
-/// Length of the idle baselines.
+/// Length of each idle baseline.
 const IDLE_SECONDS: f64 = 5.0;
 /// Length of the measured window.
 const WINDOW_SECONDS: f64 = 20.0;
 /// Rest between the load and the second baseline.
 const SETTLE_SECONDS: f64 = 3.0;
-/// Readings from before the first baseline to after the second, one a second.
+/// The number of readings, one per second, from before the first baseline to after the second.
 const READINGS: u32 = 40;
-/// When the measured window begins, in seconds from the first reading.
+/// Start of the measured window, in seconds after the first reading.
 const WINDOW_START: f64 = 9.0;
-/// Power of the pretended node.
+/// Power of the virtual node.
 const WATTS: f64 = 4.0;
 
-/// A run whose every attempt is as the one in question.
+/// A run in which all attempts except the first equal the tested attempt.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     experiment: Experiment,
     /// An attempt with every field.
     pattern: FrugalityTrialStatus,
-    /// A report of a window of [`WINDOW_SECONDS`].
+    /// A report with a window of [`WINDOW_SECONDS`].
     report: InjectionReport,
     /// A reading of an undisturbed node meter.
     reading: Reading,
@@ -85,8 +85,7 @@ impl Chain {
         })
     }
 
-    /// An attempt that is measured by a meter whose readings are as this one, or in which only one or
-    /// two are.
+    /// The end of an attempt whose meter shows this reading: in all readings, or in at most one.
     pub(super) fn of_reading(
         &self,
         reading: &Reading,
@@ -119,7 +118,7 @@ impl Chain {
         self.end(&report, start, &readings, &pods(0), &pods(1))
     }
 
-    /// An attempt whose injector left this report.
+    /// The end of an attempt with this report of the injector.
     pub(super) fn of_report(&self, report: &InjectionReport) -> Result<String, String> {
         let offset = report.clock.map_or(0.0, |clock| clock.offset_seconds);
         let start = report.measured.span().start_unix_seconds + offset - WINDOW_START;
@@ -186,7 +185,7 @@ impl Chain {
             .map(|verdict| format!("{end}, {verdict}"))
     }
 
-    /// The verdict of a run whose every attempt has this record but for the first, which is ordinary.
+    /// The verdict of a run in which all attempts have this record, except the first, which is undisturbed.
     fn status(
         &self,
         record: &FrugalityTrialStatus,
@@ -194,7 +193,7 @@ impl Chain {
     ) -> Result<String, String> {
         let ledger = serde_json::to_string(record).map_err(|error| error.to_string())?;
         serde_json::from_str::<FrugalityTrialStatus>(&ledger)
-            .map_err(|error| format!("a record that was written is not read again: {error}"))?;
+            .map_err(|error| format!("a written record cannot be read again: {error}"))?;
         let mut entries: Vec<FrugalityTrial> = Vec::new();
         for block in 1..=5 {
             for (position, candidate) in (1..).zip(NAMES) {
@@ -224,7 +223,7 @@ impl Chain {
     }
 }
 
-/// The same reading some seconds later, on a node that draws [`WATTS`].
+/// The same reading some seconds later, on a node with a power of [`WATTS`].
 fn later(reading: &Reading, seconds: f64) -> Reading {
     let mut reading = reading.clone();
     let more = |counter: &mut Option<f64>, rate: f64| {
@@ -250,8 +249,7 @@ fn uids(reading: &Reading) -> impl Iterator<Item = String> {
     reading.pods.iter().map(|pod| pod.uid().to_owned())
 }
 
-/// Whether a text of foreign origin, which may hold any word, has one that looks like a number that
-/// is none.
+/// Whether a foreign text has a word such as `NaN` or `inf`. Foreign texts may have any word.
 fn has_such_word(readings: &[Reading], report: &InjectionReport) -> bool {
     let of_reading = |reading: &Reading| {
         let meter = &reading.meter;
@@ -270,7 +268,7 @@ fn has_such_word(readings: &[Reading], report: &InjectionReport) -> bool {
     report.interrupted.as_deref().is_some_and(names_none) || readings.iter().any(of_reading)
 }
 
-/// No text of the status may tell of a number that is none, unless a foreign text has that word.
+/// Fails if the status has null, or a text with NaN or infinity. Such a text is allowed if a foreign text has the word.
 fn words(json: &Value, is_foreign: &dyn Fn() -> bool) -> Result<(), String> {
     match json {
         Value::Null => Err("the status has null where a number belongs".to_owned()),
@@ -284,12 +282,4 @@ fn words(json: &Value, is_foreign: &dyn Fn() -> bool) -> Result<(), String> {
             .try_for_each(|field| words(field, is_foreign)),
         _ => Ok(()),
     }
-}
-
-/// The name of the field that a text ends with.
-pub(super) fn last_field(text: &str) -> &str {
-    text.rsplit([',', '{', '['])
-        .map(str::trim)
-        .find(|part| part.contains(':'))
-        .unwrap_or(text)
 }

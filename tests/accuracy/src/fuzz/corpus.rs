@@ -1,5 +1,4 @@
-//! The inputs that damage begins with: files in `corpus/`, and the real ones of the measure crate's
-//! tests.
+//! The inputs before damage: files in `corpus/`, and the real texts of the measure crate's tests.
 
 use std::{
     fs,
@@ -11,7 +10,7 @@ use frugality_operator::digest::hex_digest;
 use super::Parser;
 use crate::Error;
 
-/// Inputs of one parser.
+/// The corpus of one parser.
 #[derive(Clone, Debug)]
 pub struct Corpus {
     inputs: Vec<Vec<u8>>,
@@ -42,13 +41,13 @@ impl Corpus {
         Ok(Self { inputs, folder })
     }
 
-    /// The inputs as they are.
+    /// The undamaged inputs.
     #[must_use]
     pub fn inputs(&self) -> &[Vec<u8>] {
         &self.inputs
     }
 
-    /// Adds inputs to the corpus' folder, named by their content, and says where they are.
+    /// Writes inputs to the corpus' folder under a hash of their content, and returns the paths.
     pub fn keep<'a>(
         &self,
         inputs: impl Iterator<Item = &'a Vec<u8>>,
@@ -64,12 +63,12 @@ impl Corpus {
     }
 }
 
-/// Lets a panic that is caught be told once, by whoever caught it.
+/// Removes the output of the panic hook, because the code that catches a panic reports it.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|_| {}));
 }
 
-/// In the order of their names, so that a seed finds the same inputs everywhere.
+/// Sorted by name, because a seed must select the same inputs on every machine.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = fs::read_dir(folder)
         .and_then(|entries| {

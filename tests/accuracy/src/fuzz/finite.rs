@@ -1,10 +1,9 @@
-//! Whether there is a number in a value that is none.
+//! Searches a value for NaN and infinity.
 
 use std::fmt::Debug;
 
-/// The field of a value, by its `Debug` form, whose number is NaN or infinite; texts within it are
-/// left out. A form for people is good enough here: it shows every field, also those that
-/// serialisation leaves out, and writes such numbers in words.
+/// The first field of a value with NaN or infinity, from its `Debug` form without the texts in it. The `Debug` form
+/// shows every field, also fields that serialisation skips, and writes such numbers in words.
 pub(super) fn not_finite(value: &impl Debug) -> Option<String> {
     let text = format!("{value:?}");
     let mut outside = String::with_capacity(text.len());
@@ -25,7 +24,7 @@ pub(super) fn not_finite(value: &impl Debug) -> Option<String> {
     Some(before.into_iter().rev().collect())
 }
 
-/// Where a text for people has a number that is none.
+/// Whether a text for people has NaN or infinity.
 pub(super) fn names_none(text: &str) -> bool {
     find_word(text).is_some()
 }

@@ -1,12 +1,12 @@
-//! Damage that knows what these texts are made of.
+//! Damages numbers, quoted texts, lines and bytes of an input.
 
 use crate::random::Random;
 
-/// Numbers that break arithmetic, and what is none.
+/// Numbers that break arithmetic, and texts that are not numbers.
 const WORDS: [&str; 8] = [
     "NaN", "-NaN", "nan", "Inf", "+Inf", "-Inf", "inf", "infinity",
 ];
-/// The same that are numbers in every format.
+/// Numbers that break arithmetic and are valid in every format.
 const EXTREMES: [&str; 22] = [
     "0",
     "-0",
@@ -31,7 +31,7 @@ const EXTREMES: [&str; 22] = [
     "1e15",
     "65536",
 ];
-/// Texts in place of a label's or a field's value.
+/// Replacements for the value of a label or field.
 const TEXTS: [&str; 14] = [
     "",
     "pi-1",
@@ -48,11 +48,11 @@ const TEXTS: [&str; 14] = [
     "\\\"",
     "é\u{1F980}",
 ];
-/// The longest input: a scrape of a small cluster, and far more than a termination message.
+/// The maximum length of an input: a scrape of a small cluster, and much longer than a termination message.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Damages a text in one to four places. `other` lends pieces. Half of all texts keep their form, for
-/// a parser refuses most of the others before it has seen much.
+/// Damages a text in one to four places, also with pieces of `other`. Half of all texts stay well-formed, because a
+/// parser rejects most of the others early.
 pub(super) fn damage(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let times = 1 + random.below(4);
     let keeps_form = random.chance(0.5);
@@ -120,7 +120,7 @@ fn splice(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 }
 
 fn truncate(input: &mut Vec<u8>, random: &mut Random) {
-    // Mostly near the end: a text cut in its middle is refused at once.
+    // Mostly near the end, because a parser rejects a text that is cut in its middle at once.
     let keep = if random.chance(0.5) {
         input.len().saturating_sub(random.below(20))
     } else {
@@ -129,7 +129,7 @@ fn truncate(input: &mut Vec<u8>, random: &mut Random) {
     input.truncate(keep);
 }
 
-/// Replaces a number, found from a random place on, by one of `others` or by one nearby.
+/// Replaces the first number after a random place with one of `others` or with a similar number.
 fn replace_number(input: &mut Vec<u8>, others: &[&str], random: &mut Random) {
     let from = random.below(input.len());
     let Some(start) = (from..input.len()).find(|at| {
@@ -168,7 +168,7 @@ fn nearby(value: f64, random: &mut Random) -> String {
     }
 }
 
-/// Replaces what stands between two quotes.
+/// Replaces the text between two quotes.
 fn replace_quoted(input: &mut Vec<u8>, random: &mut Random) {
     let from = random.below(input.len());
     let quote = |from: usize, input: &[u8]| {
@@ -185,7 +185,7 @@ fn replace_quoted(input: &mut Vec<u8>, random: &mut Random) {
     input.splice(start + 1..end, text.bytes());
 }
 
-/// A line with its line feed, around a random place.
+/// The line at a random place, with its line feed.
 fn line(input: &[u8], random: &mut Random) -> (usize, usize) {
     let at = random.below(input.len());
     let start = input[..at]

@@ -1,4 +1,4 @@
-//! The parsers, and what is done with what they accept.
+//! The parsers, and the code that uses the values they accept.
 
 use std::io::Write as _;
 
@@ -13,12 +13,7 @@ use frugality_measure::{
 };
 use serde_json::json;
 
-use super::{
-    Corpus,
-    chain::{self, Chain},
-    finite::not_finite,
-    mutate::damage,
-};
+use super::{Corpus, chain::Chain, expect::require, finite::not_finite, mutate::damage};
 use crate::{
     Error,
     experiment::{MEASURED_NODE, T0},
@@ -42,7 +37,7 @@ impl Parser {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Exposition, Self::Fortio, Self::K6, Self::Report];
 
-    /// Its name, which is that of its corpus' folder.
+    /// Its name, which is also the name of its corpus' folder.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,7 +49,7 @@ impl Parser {
     }
 }
 
-/// A parser with all that follows it.
+/// A parser with the code after it.
 #[derive(Clone, Debug)]
 pub struct Target {
     parser: Parser,
@@ -62,7 +57,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The way from this parser to the status.
+    /// The code from this parser to the status.
     pub fn new(parser: Parser) -> Result<Self, Error> {
         Ok(Self {
             parser,
@@ -70,7 +65,7 @@ impl Target {
         })
     }
 
-    /// An input: one of the corpus, damaged.
+    /// A damaged input of the corpus.
     pub(super) fn damaged(&self, corpus: &Corpus, random: &mut Random) -> Vec<u8> {
         let inputs = corpus.inputs();
         let any = |random: &mut Random| {
@@ -83,7 +78,7 @@ impl Target {
             damage(&mut input, other, random);
             return input;
         }
-        // A report's damage comes before it is packed: hardly any packed text survives damage.
+        // A report is damaged before it is packed, because a parser rejects almost every damaged packed text.
         if random.chance(0.9) {
             damage(&mut input, other, random);
         }
@@ -97,8 +92,8 @@ impl Target {
         input
     }
 
-    /// An input of the corpus as the parser gets it: reports are kept unpacked. A failure's message
-    /// and texts that are no JSON go as they are.
+    /// An input of the corpus in the form that the parser reads. Reports are packed. Failure messages and texts that are
+    /// not JSON are unchanged.
     pub(super) fn packed(&self, input: &[u8]) -> Vec<u8> {
         let is_report = self.parser == Parser::Report && input.starts_with(b"{\"version\"");
         if is_report {
@@ -108,7 +103,7 @@ impl Target {
         }
     }
 
-    /// How an input ends, or what must not be.
+    /// The end of an input, or its failure as an error.
     pub(super) fn attempt(&self, input: &[u8], random: &mut Random) -> Result<String, String> {
         let text = String::from_utf8_lossy(input);
         match self.parser {
@@ -159,7 +154,7 @@ impl Target {
         }
     }
 
-    /// What follows a result, whoever gave it.
+    /// The end of a load generator's result, from Fortio or k6.
     fn result(&self, result: &LoadResult) -> Result<String, String> {
         let requests = result.figures(&[200]);
         require(not_finite(&requests), "the figures of requests")?;
@@ -172,11 +167,11 @@ impl Target {
         let report: InjectionReport =
             serde_json::from_value(report).map_err(|error| format!("a report: {error}"))?;
         match report.encode() {
-            // A version or a URL may be of any length.
+            // A version or a URL may have any length.
             Err(error) => Ok(refused(&error)),
             Ok(message) => match InjectionReport::decode(&message) {
                 Ok(report) => self.chain.of_report(&report),
-                Err(error) => Err(format!("what was observed is no report: {error}")),
+                Err(error) => Err(format!("the observed report cannot be read: {error}")),
             },
         }
     }
@@ -191,21 +186,21 @@ impl Target {
             .encode()
             .map(|message| InjectionReport::decode(&message));
         if let Ok(Err(error)) = again {
-            return Err(format!("a report that was read is not read again: {error}"));
+            return Err(format!("a parsed report cannot be read again: {error}"));
         }
         self.chain.of_report(&report)
     }
 }
 
-/// As the injector packs it.
+/// A report, packed like the injector packs it.
 fn packed(json: &[u8]) -> String {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-    // Writing to memory can't fail; an empty text would be refused.
+    // Writing to memory cannot fail. An empty text would be refused.
     let bytes = packed.write_all(json).and_then(|()| packed.finish());
     BASE64_STANDARD.encode(bytes.unwrap_or_default())
 }
 
-/// The kind of an error: the first word of its `Debug` form, and that of what it carries.
+/// The kind of an error: the first words of its `Debug` form and of the value in it.
 pub(super) fn refused(error: &impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let words: Vec<_> = text
@@ -214,13 +209,4 @@ pub(super) fn refused(error: &impl std::fmt::Debug) -> String {
         .take(1)
         .collect();
     format!("refused: {}", words.join(" "))
-}
-
-pub(super) fn require(problem: Option<String>, what: &str) -> Result<(), String> {
-    problem.map_or(Ok(()), |field| {
-        Err(format!(
-            "{what} has a number that is none: {}",
-            chain::last_field(&field)
-        ))
-    })
 }

@@ -1,4 +1,4 @@
-//! Whether an attempt's requests reach its own pods and no other: what it made is as it was made, and nothing else is
+//! Checks that an attempt's requests reach its own pods only: its objects are unchanged, and no other pods are
 //! behind its Services.
 
 use crate::{
@@ -22,28 +22,27 @@ use kube::ResourceExt;
 
 use super::step::Attempt;
 
-/// By what the generation of CloudNativePG's Cluster is called among what a restored database is.
+/// Key of the generation of CloudNativePG's Cluster in the restored database's state.
 pub(super) const CLUSTER_GENERATION: &str = "clusterGeneration";
 
 impl Attempt<'_> {
-    /// Why requests may have reached something else, or pods may be others than the spec asks for: reason code and
-    /// words.
+    /// Why requests may have reached another server, or why pods may differ from the spec: reason code and message.
     pub(super) fn diverted(
         &self,
         status: &FrugalityTrialStatus,
         idle_before: Window,
     ) -> Option<(Reason, String)> {
-        self.made()
+        self.path_objects()
             .iter()
-            .find_map(|object| self.edited(object))
-            .or_else(|| self.altered())
+            .find_map(|object| self.changed_object(object))
+            .or_else(|| self.changed_pod())
             .or_else(|| self.database_edited(status))
             .or_else(|| self.foreign_endpoint())
             .or_else(|| self.endpoints_changed(status, idle_before))
     }
 
-    /// What the attempt's requests and its candidate's queries go through, as it is made.
-    fn made(&self) -> Vec<ChildObject> {
+    /// The objects that requests and queries pass through, as the operator made them.
+    fn path_objects(&self) -> Vec<ChildObject> {
         let on = nodes::selector(self.measured);
         let mut made = self
             .builder
@@ -54,7 +53,7 @@ impl Attempt<'_> {
         made
     }
 
-    fn edited(&self, object: &ChildObject) -> Option<(Reason, String)> {
+    fn changed_object(&self, object: &ChildObject) -> Option<(Reason, String)> {
         let name = object.name();
         let mut children = self.observed.children.iter();
         let is_it = |child: &&Child| child.kind == object.kind() && child.name == name;
@@ -79,10 +78,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// A pod that runs something else than it was made to run: the image of a pod can be changed, and a ReplicaSet takes
-    /// any pod with its labels for its own.
-    fn altered(&self) -> Option<(Reason, String)> {
-        let objects = self.made().into_iter().chain([self.injector()]);
+    /// A pod that differs from its template. A user can change the image of a pod, and a ReplicaSet adopts any pod
+    /// with its labels.
+    fn changed_pod(&self) -> Option<(Reason, String)> {
+        let objects = self.path_objects().into_iter().chain([self.injector()]);
         objects.filter_map(ChildObject::into_pod).find_map(|made| {
             let label = |key: &str| made.metadata.as_ref()?.labels.as_ref()?.get(key).cloned();
             let (role, workload) = (label(LABEL_ROLE), label(LABEL_WORKLOAD));
@@ -104,7 +103,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Whether the settings of CloudNativePG's database were written since the attempt was opened.
+    /// Whether the spec of CloudNativePG's Cluster changed after the attempt was opened.
     fn database_edited(&self, status: &FrugalityTrialStatus) -> Option<(Reason, String)> {
         let before = status.restored.as_ref()?.state.get(CLUSTER_GENERATION)?;
         let now = self.cluster_generation();
@@ -117,17 +116,17 @@ impl Attempt<'_> {
         })
     }
 
-    /// How often the spec of CloudNativePG's Cluster was written, where there is one. Its operator writes defaults, so
-    /// it need not be 1.
+    /// Generation of CloudNativePG's Cluster, if it exists. CloudNativePG writes defaults into the spec, so the
+    /// first value can be above 1.
     pub(super) fn cluster_generation(&self) -> Option<String> {
         let mut children = self.observed.children.iter();
         let cluster = children.find(|child| child.kind == ChildKind::Cluster)?;
         Some(cluster.generation?.to_string())
     }
 
-    /// Services of the attempt, each with the role of its pods.
+    /// Services of the attempt, each with its pods' role.
     fn services(&self) -> Vec<(String, Role)> {
-        let made = self.made().into_iter();
+        let made = self.path_objects().into_iter();
         let services = made.filter_map(|object| match object {
             ChildObject::Service(service) => Some(service.name_any()),
             _ => None,
@@ -175,7 +174,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// A digest of the versions of all slices: another one after any change of an address, even one that was undone.
+    /// A digest of the versions of all slices. It changes with every change of an address, even if the change was
+    /// reverted.
     pub(super) fn endpoints_version(&self) -> Option<String> {
         let mut versions: Vec<&str> = self
             .endpoints()
@@ -185,8 +185,9 @@ impl Attempt<'_> {
         (!versions.is_empty()).then(|| hex_digest(versions.join(" ").as_bytes(), 8))
     }
 
-    /// An address that came and went between two looks: what had connected to it may go on asking it. A pod that is
-    /// restarted, or not ready for a while, changes addresses too; that is the candidate's own doing.
+    /// An address that appeared and disappeared between two passes: a client that connected to it may still send
+    /// requests there. A pod that restarted or was unready also changes addresses. That change comes from the
+    /// candidate and does not count here.
     fn endpoints_changed(
         &self,
         status: &FrugalityTrialStatus,

@@ -1,4 +1,4 @@
-//! An attempt before its load: fresh pods, and the idle baseline.
+//! An attempt before its load: new pods, and the idle baseline.
 
 use crate::{
     api::{DatabaseFacts, FrugalityTrialStatus, Reason, Role},
@@ -19,14 +19,14 @@ use frugality_measure::energy::Window;
 
 use super::{
     starting,
-    step::{Attempt, READING_PATIENCE_SECONDS, Step, first_reading, last_reading, uids},
+    step::{Attempt, READING_TIMEOUT_SECONDS, Step, first_reading, last_reading, uids},
 };
 
-/// How long a trial waits for that, in seconds. A judgement: a board with a heat sink loses half of its excess in about a
-/// minute.
-const COOLING_PATIENCE_SECONDS: f64 = 60.0;
-/// A server that is not ready by then will not be, unless its candidate's `readyWithin` says otherwise.
-const START_PATIENCE_SECONDS: f64 = 180.0;
+/// How long a trial waits for the node to cool, in seconds. The value is a judgement: a board with a heat sink
+/// loses half of its excess temperature in about a minute.
+const COOLING_TIMEOUT_SECONDS: f64 = 60.0;
+/// Time limit for a server to become ready, in seconds, unless its candidate sets `readyWithin`.
+const START_TIMEOUT_SECONDS: f64 = 180.0;
 
 impl Attempt<'_> {
     pub(super) fn before_load(&self, status: FrugalityTrialStatus) -> Step {
@@ -34,7 +34,7 @@ impl Attempt<'_> {
             && self.builder.benchmark.spec.database.is_some()
             && self.children().next().is_none()
         {
-            return self.restored_before(status);
+            return self.record_restored(status);
         }
         let pods = self.pods(Role::Candidate);
         let missing = self.missing_servers(&pods);
@@ -49,10 +49,10 @@ impl Attempt<'_> {
             step.create = missing;
             return step;
         };
-        if let Some(step) = self.not_coming(&status, &pods) {
+        if let Some(step) = self.start_failure(&status, &pods) {
             return step;
         }
-        // A quota or a cordon may have kept its pods back for any time.
+        // The age starts here because a quota or a cordon may have delayed the pods for any time.
         let begun = pods.iter().map(|pod| {
             pod.scheduled_unix_seconds
                 .unwrap_or(pod.created_unix_seconds)
@@ -69,7 +69,7 @@ impl Attempt<'_> {
         ) {
             (None, _) => ready_since,
             (Some(_), Some(since)) => since,
-            (Some(_), None) if age > START_PATIENCE_SECONDS => {
+            (Some(_), None) if age > START_TIMEOUT_SECONDS => {
                 let message =
                     format!("the database was not ready {age:.0} s after the server's start");
                 return self.void(status, Reason::PodReplaced, &message);
@@ -80,8 +80,7 @@ impl Attempt<'_> {
             let Some(session) = self.session() else {
                 return Step::wait("waiting for the meter's first reading", 1.0);
             };
-            if self.operator_unix_seconds() - session.started_unix_seconds
-                > READING_PATIENCE_SECONDS
+            if self.operator_unix_seconds() - session.started_unix_seconds > READING_TIMEOUT_SECONDS
                 && let Some((reason, error)) = session.no_reading()
             {
                 let message = format!("the meter has given no reading: {error}");
@@ -96,13 +95,13 @@ impl Attempt<'_> {
         let cooled = self.cooled(settled);
         let start = *cooled.as_ref().unwrap_or(&settled);
         let end = start + self.builder.settings.idle_seconds;
-        // By the readings' own clock: by the operator's, were it ahead of the node's, the load would
-        // begin within the baseline.
+        // Uses the readings' clock. If the operator's clock were ahead of the node's clock, the load would begin
+        // during the baseline.
         let remaining = end - self.session().and_then(last_reading).unwrap_or(first);
         if remaining > 0.0 || cooled.is_err() {
-            if self.silent_seconds() > READING_PATIENCE_SECONDS {
+            if self.silent_seconds() > READING_TIMEOUT_SECONDS {
                 let message =
-                    format!("the meter has shown nothing new for {READING_PATIENCE_SECONDS} s");
+                    format!("the meter has shown nothing new for {READING_TIMEOUT_SECONDS} s");
                 return self.without_readings(status, Reason::ReadingsInterrupted, &message);
             }
             return match cooled {
@@ -129,14 +128,14 @@ impl Attempt<'_> {
         step
     }
 
-    /// Records what database the attempt begins with, before it makes anything: its candidate can change the template
-    /// of the next one.
-    fn restored_before(&self, status: FrugalityTrialStatus) -> Step {
+    /// Records the state of the database before the attempt makes any object, because its candidate can change the
+    /// template for the next attempt.
+    fn record_restored(&self, status: FrugalityTrialStatus) -> Step {
         let status = FrugalityTrialStatus {
             restored: self.restored(),
             ..status
         };
-        if let Some(changed) = self.restored_otherwise(&status) {
+        if let Some(changed) = self.restored_difference(&status) {
             return self.void(status, Reason::DataChanged, &changed);
         }
         let mut step = Step::record(status);
@@ -144,7 +143,8 @@ impl Attempt<'_> {
         step
     }
 
-    /// What the Job reports that restored the database for this attempt, and how often its Cluster was written.
+    /// The report of the Job that restored the database for this attempt, and the generation of the database's
+    /// Cluster.
     fn restored(&self) -> Option<DatabaseFacts> {
         let of_run = |pod: &&PodFacts| {
             pod.role == Role::Seed.as_str() && pod.run == self.trial.spec.run && !pod.deleting
@@ -158,8 +158,8 @@ impl Attempt<'_> {
         Some(facts)
     }
 
-    /// The end of an attempt whose server will not come.
-    fn not_coming(&self, status: &FrugalityTrialStatus, pods: &[PodFacts]) -> Option<Step> {
+    /// The end of an attempt whose server can't start.
+    fn start_failure(&self, status: &FrugalityTrialStatus, pods: &[PodFacts]) -> Option<Step> {
         if self
             .children()
             .any(|it| it.kind == ChildKind::Deployment && it.deleting)
@@ -182,9 +182,10 @@ impl Attempt<'_> {
         None
     }
 
-    /// From when on the node is about as cool as at the first trial of the block, in Unix seconds; else how long to wait.
-    /// Trials of a block are compared with each other, so they shall start alike. The time is bounded: a node that does
-    /// not cool so far is measured all the same, and the verdict notes it.
+    /// When the node is about as cool as at the first trial of the block, in Unix seconds. The error is the time to
+    /// wait, in seconds. The operator compares the trials of a block with each other, so they must start at similar
+    /// temperatures. The wait is limited: if the node stays warmer, the trial is measured anyway and the verdict
+    /// notes it.
     fn cooled(&self, settled: f64) -> Result<f64, f64> {
         let spec = &self.trial.spec;
         let mut of_block = self.measured_before(|it| {
@@ -208,18 +209,18 @@ impl Attempt<'_> {
         };
         let cool = readings().find(|(_, celsius)| *celsius <= first + START_BAND_KELVIN);
         if let Some((at, _)) = cool {
-            return Ok(at.min(settled + COOLING_PATIENCE_SECONDS));
+            return Ok(at.min(settled + COOLING_TIMEOUT_SECONDS));
         }
         let latest = self.session().and_then(last_reading).unwrap_or(settled);
-        let remaining = settled + COOLING_PATIENCE_SECONDS - latest;
+        let remaining = settled + COOLING_TIMEOUT_SECONDS - latest;
         if readings().next().is_none() {
-            // A meter that reports no temperature, or no reading after the settling yet.
+            // The meter reports no temperature, or has given no reading since the node settled.
             return Ok(settled);
         }
         if remaining > 0.0 {
             Err(remaining.min(1.0))
         } else {
-            Ok(settled + COOLING_PATIENCE_SECONDS)
+            Ok(settled + COOLING_TIMEOUT_SECONDS)
         }
     }
 
@@ -233,26 +234,26 @@ impl Attempt<'_> {
             return self.fail(status, Reason::CandidateCrashed, &crash);
         }
         let refused = self.pods_refused(ChildKind::Deployment);
-        if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+        if let Some(step) = refused.and_then(|it| self.after_refusal(&status, it, age_seconds)) {
             return step;
         }
         if !self.measured.schedulable {
-            let closed = nodes::takes_no_pods(self.measured);
-            if age_seconds > START_PATIENCE_SECONDS {
+            let closed = nodes::unschedulable_message(self.measured);
+            if age_seconds > START_TIMEOUT_SECONDS {
                 return self.void(status, Reason::NoMeasuredNode, &closed);
             }
             return Step::wait(format!("waiting for the server to be ready; {closed}"), 1.0);
         }
-        let why = starting::awaited(pods, self.candidate, self.point.replicas, refused);
+        let why = starting::why_not_ready(pods, self.candidate, self.point.replicas, refused);
         let within = self.candidate.ready_within.as_ref();
         let patience = within.and_then(|within| within.seconds().ok());
-        let patience = patience.unwrap_or(START_PATIENCE_SECONDS);
+        let patience = patience.unwrap_or(START_TIMEOUT_SECONDS);
         if age_seconds <= patience {
             let doing = format!("waiting for the server to be ready: {why}");
             return Step::wait(doing, 1.0);
         }
         let message = format!("not ready {patience} s after its start: {why}");
-        // Its own servers come once its backends are ready.
+        // The operator creates the candidate's own server after its backends are ready.
         let mut servers = self.children();
         let is_made =
             servers.any(|child| child.kind == ChildKind::Deployment && child.name == self.name());
@@ -262,15 +263,15 @@ impl Attempt<'_> {
             backend_pods_of(self.candidate, self.point.replicas)
         };
         if refused.is_none() && i32::try_from(pods.len()) != Ok(expected) {
-            // It is no fault of the candidate's that the cluster makes no pod.
+            // The candidate does not cause a missing pod, so it must not fail.
             return self.void(status, Reason::PodReplaced, &message);
         }
         self.fail(status, Reason::CandidateNotReady, &message)
     }
 
-    /// Those of the candidate's servers and addresses that are to be made now. The one that is asked comes
-    /// once all others are ready: it then finds all of them at its first look, and no name server has an
-    /// answer with fewer to give it.
+    /// Servers and addresses of the candidate to create now. The server that gets the load comes after all backends
+    /// are ready. It then finds all of them at its first lookup, and no DNS server has cached an answer with fewer
+    /// addresses.
     fn missing_servers(&self, pods: &[PodFacts]) -> Vec<ChildObject> {
         let measured = nodes::selector(self.measured);
         let swept = self.point.replicas;
@@ -294,11 +295,11 @@ impl Attempt<'_> {
     }
 }
 
-/// Why a kubelet does not start a candidate's container as a user other than root: reason code and
-/// words. It sees that from the image, so waiting does not help.
+/// Why kubelet refuses to start a candidate's container as a non-root user: reason code and message. Kubelet
+/// decides by the image, so waiting does not help.
 fn user_failure(pod: &PodFacts) -> Option<(Reason, String)> {
     let (_, message) = pod.waiting.as_ref()?;
-    // The kubelet's own words (`verifyRunAsNonRoot` of kuberuntime).
+    // Kubelet's own messages (`verifyRunAsNonRoot` of kuberuntime).
     let reason = if message.contains("image will run as root") {
         Reason::ImageRunsAsRoot
     } else if message.contains("image has non-numeric user") {
@@ -315,7 +316,7 @@ fn user_failure(pod: &PodFacts) -> Option<(Reason, String)> {
     ))
 }
 
-/// When the last of the pods became ready, if there are any and all are.
+/// When the last pod became ready, in Unix seconds. `None` if there are no pods or one is not ready.
 fn all_ready_since(pods: &[PodFacts]) -> Option<f64> {
     pods.iter()
         .map(|pod| pod.ready_since_unix_seconds)

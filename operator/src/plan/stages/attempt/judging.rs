@@ -1,13 +1,12 @@
-//! The end of an attempt: from the injector's last words and the readings to figures, or to the
-//! reason why there are none.
+//! The end of an attempt: computes figures from the injector's termination message and the readings, or finds the
+//! reason why there are no figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use frugality_measure::figures::RequestFigures;
 use frugality_measure::{
     attempt::{self, Assessment, Windows, assess, same_answers, windows},
     energy::{EnergyFigures, Limits, Window},
-    k6::SCRIPT_EXCEPTION,
-    load::RequestFigures,
     report::{InjectionReport, ReportError},
     void::Void,
 };
@@ -23,14 +22,14 @@ use crate::{
         ledger::outcome_of,
         objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
         protocol::SETTLE_SECONDS,
-        settings::Counted,
-        stages::attempt::step::{Attempt, READING_PATIENCE_SECONDS, Step, last_reading},
+        stages::attempt::step::{Attempt, READING_TIMEOUT_SECONDS, Step, last_reading},
     },
     text,
 };
 
-/// Longest wait, after all readings, for the sidecar that counts the database's transactions.
-const COUNT_PATIENCE_SECONDS: f64 = 20.0;
+/// How long the operator waits, after all readings, for the sidecar that counts the database's transactions, in
+/// seconds.
+const COUNT_TIMEOUT_SECONDS: f64 = 20.0;
 
 impl Attempt<'_> {
     pub(super) fn after_load(
@@ -42,23 +41,21 @@ impl Attempt<'_> {
     ) -> Step {
         let report = match InjectionReport::decode(&end.message) {
             Ok(report) => report,
-            // Another attempt would end alike.
             Err(ReportError::InjectorFailed {
-                message,
-                exit_code: Some(SCRIPT_EXCEPTION),
-                ..
-            }) if self.builder.settings.counted == Counted::Cycles => {
-                return self.fail(status, Reason::ScriptFailed, &message);
-            }
-            Err(ReportError::InjectorFailed { message, .. }) => {
-                return self.void(status, Reason::InjectorFailed, &message);
+                message, exit_code, ..
+            }) => {
+                let rules = self.builder.settings.kind.rules();
+                return match exit_code.and_then(|code| rules.lasting_failure(code)) {
+                    Some(reason) => self.fail(status, reason, &message),
+                    None => self.void(status, Reason::InjectorFailed, &message),
+                };
             }
             Err(error) => {
                 let message = format!("{error}; exit code {} {}", end.exit_code, end.reason);
                 return self.void(status, Reason::InjectorFailed, &message);
             }
         };
-        // Such a pod stays for a moment, with the report of a load that was cut short.
+        // A deleted pod stays for a moment. Its report covers an interrupted load.
         if injector.deleting && report.interrupted.is_some() {
             return self.void(
                 status,
@@ -72,15 +69,15 @@ impl Attempt<'_> {
         };
         let last = self.session().and_then(last_reading).unwrap_or_default();
         let remaining = windows.idle_after.end_unix_seconds - last;
-        if remaining > 0.0 && self.silent_seconds() < READING_PATIENCE_SECONDS {
+        if remaining > 0.0 && self.silent_seconds() < READING_TIMEOUT_SECONDS {
             return Step::wait("measuring the idle baseline", remaining);
         }
-        // Kubelet ends it after the injector, which takes a second or two.
+        // Kubelet ends the sidecar one or two seconds after the injector.
         let is_counting = self.builder.benchmark.spec.database.is_some()
             && !injector.terminated.contains_key(TRANSACTIONS_CONTAINER)
             && !(injector.ended || injector.deleting);
         let waited = last + self.silent_seconds() - windows.idle_after.end_unix_seconds;
-        if is_counting && waited < COUNT_PATIENCE_SECONDS {
+        if is_counting && waited < COUNT_TIMEOUT_SECONDS {
             return Step::wait("waiting for the count of transactions", 1.0);
         }
         status.transactions_per_request = transactions_per_request(injector, &report);
@@ -185,7 +182,7 @@ impl Attempt<'_> {
         self.end(status, Outcome::Measured, Reason::Measured, &message)
     }
 
-    /// UIDs of the candidate's pods by server, where it has several.
+    /// UIDs of the candidate's pods by server. Empty if the candidate has only one server.
     fn workloads(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut workloads: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         if !self.candidate.backends.is_empty() {
@@ -197,7 +194,7 @@ impl Attempt<'_> {
         workloads
     }
 
-    /// Pods of one server that run different images under one name: a tag was pushed while they started.
+    /// Pods of one server that run different images under one name: the tag was pushed while they started.
     fn images_differ(&self) -> Option<String> {
         let mut first: BTreeMap<&String, &String> = BTreeMap::new();
         let pods = [self.pods(Role::Candidate), self.pods(Role::Database)].concat();
@@ -213,8 +210,8 @@ impl Attempt<'_> {
         None
     }
 
-    /// Digests of images that differ from those of the run's earlier trials: the candidate's from its
-    /// own, all others from any.
+    /// Image digests that differ from the run's earlier trials. The candidate's images are compared with its own
+    /// trials, all other images with all trials.
     fn image_changed(&self, now: &FrugalityTrialStatus) -> Option<String> {
         let differs = |earlier: &FrugalityTrialStatus, is_compared: &dyn Fn(&str) -> bool| {
             now.images.iter().find_map(|(container, digest)| {
@@ -237,13 +234,13 @@ impl Attempt<'_> {
         of_candidate.or_else(of_others)
     }
 
-    /// Whether the restored database differs from that of the run's first attempt, and in what.
-    pub(super) fn restored_otherwise(&self, status: &FrugalityTrialStatus) -> Option<String> {
+    /// Which parts of the restored database differ from the database of the run's first attempt.
+    pub(super) fn restored_difference(&self, status: &FrugalityTrialStatus) -> Option<String> {
         self.builder.benchmark.spec.database.as_ref()?;
         let Some(now) = &status.restored else {
             return Some("the state of the restored database is not known: the seed's Job or pod was deleted".into());
         };
-        // Void attempts count: a candidate can change the template in any of them.
+        // Void attempts count too, because their candidates can change the template.
         let of_run = self.observed.trials.iter();
         let of_run = of_run.filter(|trial| trial.spec.run == self.trial.spec.run);
         let restored = of_run.filter_map(|trial| {
@@ -268,8 +265,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Rows that differ from what was seeded, or a digest from that of the run's earlier trials,
-    /// where requests only read.
+    /// A number of rows that differs from the seed, or a digest that differs from the run's earlier trials. The
+    /// check applies only if requests only read.
     fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
         if !self.builder.settings.only_reads {
             return None;
@@ -296,7 +293,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Joules of different meters are never averaged; each node has its own.
+    /// The operator never averages joules of different meters. Each node has its own meter.
     fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
         let node = &self.trial.spec.measured_node;
         let earlier = self
@@ -313,7 +310,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Kernel, governor and firmware are those of the earlier trials on this node.
+    /// A kernel, governor or firmware that differs from earlier trials on this node.
     fn node_changed(&self, now: &EnergyFigures) -> Option<Void> {
         let node = &self.trial.spec.measured_node;
         self.measured_before(|spec| spec.measured_node == *node)
@@ -329,7 +326,8 @@ impl Attempt<'_> {
             })
     }
 
-    /// A node that the injector shared has no gross joules per request of the candidate's.
+    /// The columns of `kubectl get`. If the injector shared the node, gross joules are left out because they
+    /// include the injector's.
     fn columns(&self, requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
         let gross = energy
             .gross_joules_per_request
@@ -351,22 +349,22 @@ impl Attempt<'_> {
         }
     }
 
-    /// The run's trials that count so far, those of a kind.
+    /// Statuses of the run's measured trials that match the filter.
     pub(super) fn measured_before(
         &self,
-        is_meant: impl Fn(&FrugalityTrialSpec) -> bool,
+        is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
     ) -> impl Iterator<Item = &FrugalityTrialStatus> {
         self.observed
             .trials
             .iter()
             .filter(|trial| trial.spec.run == self.trial.spec.run)
-            .filter(move |trial| is_meant(&trial.spec))
+            .filter(move |trial| is_selected(&trial.spec))
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
     }
 }
 
-/// The database's transactions between the two counts, for each request of warm-up, measured run and tail.
+/// The database's transactions between the two counts, per request of warm-up, measured window and tail.
 fn transactions_per_request(injector: &PodFacts, report: &InjectionReport) -> Option<f64> {
     let words = |container| {
         let end = injector.terminated.get(container)?;

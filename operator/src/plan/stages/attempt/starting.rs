@@ -1,30 +1,30 @@
-//! What a candidate that is not ready yet is waited for, and when there is no more hope.
+//! What an unready candidate waits for, and when it can no longer become ready.
 
 use crate::{
     api::{Candidate, Server},
     plan::{
-        facts::{PodFacts, Probed, Termination, pods::last_words},
+        facts::{PodFacts, Probed, Termination, pods::describe_end},
         objects::is_of_candidate,
         settings::pods::pods_of,
     },
 };
 
-/// A container that crashes is started again once: it may have been too early for what it depends on.
+/// Kubelet may restart a crashed container once: the container may have started before a service that it needs.
 const CRASHES_ALLOWED: i32 = 1;
 
-/// A pod whose container has crashed too often before it was ready, and its last words.
+/// A pod whose container crashed too often before it was ready, with the container's end.
 pub(super) fn crash(pods: &[PodFacts], candidate: &Candidate) -> Option<String> {
     let pod = pods.iter().find(|pod| pod.crashes > CRASHES_ALLOWED)?;
     let (of_backend, _) = server_of(pod, candidate);
     Some(format!(
         "the container{of_backend} ended {} times before it was ready: {}",
         pod.crashes,
-        last_end(pod).map_or_else(|| "its exit code is not known".into(), last_words)
+        last_end(pod).map_or_else(|| "its exit code is not known".into(), describe_end)
     ))
 }
 
-/// What the pods that are not ready lack; `refused`: why the API server makes no more of them, if it refuses.
-pub(super) fn awaited(
+/// Why the pods are not ready. `refused` is the API server's reason if it refuses more pods.
+pub(super) fn why_not_ready(
     pods: &[PodFacts],
     candidate: &Candidate,
     swept: Option<i32>,
@@ -47,7 +47,7 @@ fn of_pod(pod: &PodFacts, candidate: &Candidate) -> String {
         return format!("no node takes the pod{of_backend}: {why}");
     }
     if let Some((reason, message)) = &pod.waiting {
-        let end = last_end(pod).map(last_words).unwrap_or_default();
+        let end = last_end(pod).map(describe_end).unwrap_or_default();
         return format!("{reason}{of_backend}: {message} {end}");
     }
     if pod.started_unix_seconds.is_none() {
@@ -59,7 +59,7 @@ fn of_pod(pod: &PodFacts, candidate: &Candidate) -> String {
     match last_end(pod) {
         Some(end) if pod.crashes > 0 => format!(
             "the container{of_backend} ended once ({}) and was started again; {unready}",
-            last_words(end)
+            describe_end(end)
         ),
         _ => unready,
     }
@@ -84,7 +84,7 @@ fn answer(probed: Option<&Probed>, server: &Server, of_backend: &str) -> String 
     }
 }
 
-/// Which of the candidate's servers a pod is: in words, for a backend, and its settings.
+/// The candidate's server that a pod belongs to: for a backend its name in words, and the server's settings.
 fn server_of<'a>(pod: &PodFacts, candidate: &'a Candidate) -> (String, &'a Server) {
     let mut backends = candidate.backends.iter();
     match backends.find(|backend| pod.workload.as_ref() == Some(&backend.name)) {
@@ -93,7 +93,7 @@ fn server_of<'a>(pod: &PodFacts, candidate: &'a Candidate) -> (String, &'a Serve
     }
 }
 
-/// The last end of the candidate's own container, or else of one that prepared it and failed.
+/// The last end of the candidate's own container, or else of a failed init container.
 fn last_end(pod: &PodFacts) -> Option<&Termination> {
     let mut ends = pod.terminated.iter();
     let own = ends.find(|(container, _)| is_of_candidate(container));

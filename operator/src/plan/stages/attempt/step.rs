@@ -1,8 +1,8 @@
-//! One attempt, from fresh pods to its entry in the ledger.
+//! One attempt, from new pods to its record in the ledger.
 //!
-//! An attempt's stages follow from what exists: the server's pod, the idle baseline in the ledger
-//! entry, the injector's Job and its last words. Readings live in the operator's memory only; an
-//! operator that was restarted has none from before, and the attempt is void.
+//! The stage of an attempt follows from existing data: the server's pod, the idle baseline in the ledger entry, the
+//! injector's Job and its termination message. The operator keeps readings in memory only. After a restart it has
+//! no earlier readings, and the attempt is void.
 
 use frugality_measure::reading::Reading;
 
@@ -14,14 +14,14 @@ use crate::{
         ledger::record::ended,
         objects::Builder,
         placement::nodes,
-        protocol::FORBIDDEN_PATIENCE_SECONDS,
+        protocol::FORBIDDEN_TIMEOUT_SECONDS,
         settings::{Point, pods::pods_of},
     },
     text::authority,
 };
 
-/// A meter that has shown nothing new for this long is not waited for.
-pub(super) const READING_PATIENCE_SECONDS: f64 = 15.0;
+/// How long the operator waits for a meter without new readings, in seconds.
+pub(super) const READING_TIMEOUT_SECONDS: f64 = 15.0;
 
 /// What to do for the open attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,11 +30,11 @@ pub struct Step {
     pub create: Vec<ChildObject>,
     /// New record of the attempt.
     pub record: Option<FrugalityTrialStatus>,
-    /// What is being done, for people.
+    /// What the operator is doing, as text for people.
     pub doing: String,
-    /// Reason code for the conditions, where the attempt can't go on by itself.
+    /// Reason code for the conditions, if the attempt waits for a change from outside.
     pub waits_because: Option<Reason>,
-    /// When to look again, in seconds.
+    /// Time until the next pass, in seconds.
     pub again_seconds: f64,
 }
 
@@ -57,7 +57,7 @@ impl Step {
     }
 }
 
-/// All that an attempt's next step depends on.
+/// The input of an attempt's next step.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// Its entry in the ledger.
@@ -68,13 +68,13 @@ pub struct Attempt<'a> {
     pub point: &'a Point,
     /// Builds its objects.
     pub builder: Builder<'a>,
-    /// Node that is measured.
+    /// Measured node.
     pub measured: &'a NodeFacts,
-    /// Node that injects.
+    /// Injector's node.
     pub injector: &'a NodeFacts,
-    /// What the pass has seen.
+    /// Everything that the pass read.
     pub observed: &'a Observed,
-    /// The time, in Unix seconds.
+    /// The cluster's time, in Unix seconds.
     pub now_unix_seconds: f64,
 }
 
@@ -92,7 +92,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Which pod of the attempt the cluster has evicted, and why. An evicted database may be there still from
+    /// The attempt's pod that the cluster evicted, and why. An evicted pod of the database may also be left from
     /// before the attempt.
     pub(super) fn evicted(&self, status: &FrugalityTrialStatus) -> Option<String> {
         let is_of_attempt = |pod: &&PodFacts| {
@@ -116,13 +116,13 @@ impl Attempt<'_> {
         self.observed.sessions.get(self.name())
     }
 
-    /// The time by the operator's own clock, which sessions have.
+    /// The time of the operator's clock, which sessions use.
     pub(super) fn operator_unix_seconds(&self) -> f64 {
         self.now_unix_seconds + self.observed.operator_ahead_seconds
     }
 
-    /// How far the readings' times are ahead of the cluster's. A meter tells its node's time; where it tells none,
-    /// readings have the operator's.
+    /// How far the readings' times are ahead of the cluster's time. A meter reports its node's time. Readings of a
+    /// meter that reports no time have the operator's time.
     pub(super) fn readings_ahead_seconds(&self) -> f64 {
         let latest = self.session().and_then(|session| session.readings.last());
         if latest.is_some_and(|reading| reading.meter_unix_seconds.is_none()) {
@@ -132,7 +132,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// For how long the meter has shown nothing new, by the operator's clock alone.
+    /// How long the meter has given no new reading, by the operator's clock only.
     pub(super) fn silent_seconds(&self) -> f64 {
         let newest = self.session().and_then(|session| {
             let readings = &session.readings;
@@ -149,35 +149,35 @@ impl Attempt<'_> {
         self.children().find(|child| child.kind == kind)
     }
 
-    /// What the attempt has made.
+    /// Objects that the attempt has made.
     pub(super) fn children(&self) -> impl Iterator<Item = &Child> {
         let of_attempt = |child: &&Child| child.trial.as_deref() == Some(self.name());
         self.observed.children.iter().filter(of_attempt)
     }
 
-    /// The attempt's pods (of the database: the run's) that are not on their way out.
+    /// The attempt's pods, or for the database the run's pods, that are not being deleted.
     pub(super) fn pods(&self, role: Role) -> Vec<PodFacts> {
         self.observed
             .pods
             .iter()
             .filter(|pod| pod.role == role.as_str() && pod.run == self.trial.spec.run)
             .filter(|pod| role == Role::Injector || !pod.deleting)
-            // One that was evicted stays there beside its successor.
+            // An evicted pod still exists next to its successor.
             .filter(|pod| role != Role::Database || !pod.ended)
             .filter(|pod| role == Role::Database || pod.trial.as_deref() == Some(self.name()))
             .cloned()
             .collect()
     }
 
-    /// Why a controller can't create the pods of the attempt's objects of this kind.
+    /// Why a controller can't create pods for the attempt's objects of this kind.
     pub(super) fn pods_refused(&self, kind: ChildKind) -> Option<&str> {
         let mut children = self.children().filter(|child| child.kind == kind);
         children.find_map(|child| child.pods_refused.as_deref())
     }
 
-    /// What to do about pods that are refused: a quota is waited for until the run's deadline, what is
-    /// forbidden ends the run, and anything else is given the usual time.
-    pub(super) fn await_leave(
+    /// The step after pods were refused. The operator waits for a quota until the run's deadline. If the pods are
+    /// forbidden, it ends the run. For any other reason the usual time limits apply.
+    pub(super) fn after_refusal(
         &self,
         status: &FrugalityTrialStatus,
         refused: &str,
@@ -191,7 +191,7 @@ impl Attempt<'_> {
                     2.0,
                 )
             }),
-            Refused::Forbidden if age_seconds > FORBIDDEN_PATIENCE_SECONDS => {
+            Refused::Forbidden if age_seconds > FORBIDDEN_TIMEOUT_SECONDS => {
                 let message = format!("its pods can't be created: {refused}");
                 Some(self.fail(status.clone(), Reason::ChildRefused, &message))
             }
@@ -200,11 +200,12 @@ impl Attempt<'_> {
     }
 
     pub(super) fn injector(&self) -> ChildObject {
-        // A meter that tells no time is stamped by the operator's clock, and so is that compared.
+        // Readings of a meter that reports no time have the operator's time, so the injector compares its clock
+        // with the operator's.
         let latest = self.session().and_then(|session| session.readings.last());
         let config = self.builder.config;
-        let meter_tells_time = latest.is_some_and(|reading| reading.meter_unix_seconds.is_some());
-        let clock_url = match (&self.measured.meter_ip, meter_tells_time) {
+        let meter_reports_time = latest.is_some_and(|reading| reading.meter_unix_seconds.is_some());
+        let clock_url = match (&self.measured.meter_ip, meter_reports_time) {
             (Some(ip), true) => Some(format!("http://{}/time", authority(ip, config.meter_port))),
             _ => config.time_url.clone(),
         };
@@ -230,7 +231,7 @@ impl Attempt<'_> {
         self.end(status, Outcome::Void, reason, message)
     }
 
-    /// Void for want of readings: by its own name where the meter answered all the same.
+    /// Void because readings are missing. If the meter answered without power metrics, the reason says so.
     pub(super) fn without_readings(
         &self,
         status: FrugalityTrialStatus,

@@ -1,4 +1,4 @@
-//! An attempt under load: its pods stay, and the injector ends.
+//! An attempt under load: checks that its pods are unchanged, and waits for the end of the injector.
 
 use frugality_measure::{energy::Window, fortio::Amount};
 
@@ -8,7 +8,7 @@ use crate::{
     plan::{
         facts::{
             Child, ChildKind,
-            pods::{image_failure, last_words},
+            pods::{describe_end, image_failure},
         },
         objects::{INJECTOR_CONTAINER, PREPARE_CONTAINER},
         placement::nodes,
@@ -16,8 +16,8 @@ use crate::{
     },
 };
 
-/// Longest start of the injector's pod, its check of the database included.
-const INJECTOR_PATIENCE_SECONDS: f64 = 120.0;
+/// Time limit for the start of the injector's pod, including its check of the database, in seconds.
+const INJECTOR_TIMEOUT_SECONDS: f64 = 120.0;
 
 impl Attempt<'_> {
     pub(super) fn under_load(&self, status: FrugalityTrialStatus, idle_before: Window) -> Step {
@@ -26,7 +26,7 @@ impl Attempt<'_> {
             .and_then(first_reading)
             .is_some_and(|first| first <= idle_before.start_unix_seconds);
         if !covered {
-            // Reading begins when the attempt is opened, long before its baseline.
+            // The reader starts when the attempt is opened, long before the baseline.
             let began_late = self.session().is_none_or(|session| {
                 let began = session.started_unix_seconds - self.observed.operator_ahead_seconds;
                 began > idle_before.start_unix_seconds
@@ -72,7 +72,8 @@ impl Attempt<'_> {
         let Some(pod) = pods.first() else {
             let age_seconds = self.now_unix_seconds - job.created_unix_seconds;
             let refused = job.pods_refused.as_deref();
-            if let Some(step) = refused.and_then(|it| self.await_leave(&status, it, age_seconds)) {
+            if let Some(step) = refused.and_then(|it| self.after_refusal(&status, it, age_seconds))
+            {
                 return step;
             }
             return self.await_injector(status, job, "waiting for the injector's pod");
@@ -83,7 +84,7 @@ impl Attempt<'_> {
         if let Some(end) = pod.terminated.get(PREPARE_CONTAINER)
             && end.exit_code != 0
         {
-            let message = format!("the database could not be prepared: {}", last_words(end));
+            let message = format!("the database could not be prepared: {}", describe_end(end));
             return self.void(status, Reason::InjectorFailed, &message);
         }
         match pod.terminated.get(INJECTOR_CONTAINER) {
@@ -97,7 +98,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// A measured pod that is not the one whose idle baseline was taken.
+    /// A measured pod that replaced the pod of the idle baseline.
     fn replaced(&self, status: &FrugalityTrialStatus) -> Option<Step> {
         for (role, recorded) in [
             (Role::Candidate, &status.candidate_pods),
@@ -121,15 +122,15 @@ impl Attempt<'_> {
         let settings = self.builder.settings;
         let load = match settings.amount {
             Amount::DurationSeconds(seconds) => seconds,
-            // A number of requests takes as long as it takes; the run's deadline is the limit.
+            // The duration of a number of requests is unknown, so the run's deadline is the limit.
             Amount::Requests(_) => settings.deadline_seconds,
         };
-        let longest = INJECTOR_PATIENCE_SECONDS
+        let longest = INJECTOR_TIMEOUT_SECONDS
             + settings.warm_up_seconds
             + load
             + TAIL_SECONDS
             + 3.0 * settings.timeout_seconds;
-        // A quota may have kept its pod back for any time.
+        // The time starts here because a quota may have delayed the pod for any time.
         let pods = self.pods(Role::Injector);
         let began = pods.first().map_or(job.created_unix_seconds, |pod| {
             pod.created_unix_seconds.max(job.created_unix_seconds)
@@ -137,7 +138,7 @@ impl Attempt<'_> {
         if self.now_unix_seconds - began > longest {
             let mut message = format!("the injector has not ended {longest} s after its start");
             if !self.injector.schedulable {
-                message = format!("{message}; {}", nodes::takes_no_pods(self.injector));
+                message = format!("{message}; {}", nodes::unschedulable_message(self.injector));
             }
             return self.void(status, Reason::InjectorFailed, &message);
         }

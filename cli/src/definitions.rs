@@ -1,0 +1,37 @@
+//! The custom resource definitions as YAML, printed or as files.
+
+use std::path::{Path, PathBuf};
+
+use frugality_operator::crd::{CrdError, definitions, to_yaml};
+
+/// Why the definitions were not written.
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionsError {
+    /// Not representable as YAML.
+    #[error(transparent)]
+    Yaml(#[from] CrdError),
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}. Name a folder that exists and that you may write to.", path = path.display())]
+    Write {
+        /// File.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+}
+
+/// All definitions as one text, each after a line `---`.
+pub fn print() -> Result<String, DefinitionsError> {
+    let yaml = |(_, definition)| Ok(format!("---\n{}\n", to_yaml(&definition)?.trim_end()));
+    definitions().into_iter().map(yaml).collect()
+}
+
+/// Writes each definition to its file in `folder`.
+pub fn write(folder: &Path) -> Result<(), DefinitionsError> {
+    for (name, definition) in definitions() {
+        let path = folder.join(name);
+        std::fs::write(&path, to_yaml(&definition)?)
+            .map_err(|source| DefinitionsError::Write { path, source })?;
+    }
+    Ok(())
+}

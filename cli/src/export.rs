@@ -1,0 +1,130 @@
+//! The ledger as a table for other tools: one row per attempt, void attempts included.
+
+mod attempt;
+pub mod columns;
+
+use frugality_operator::api::FrugalityTrial;
+use kube::ResourceExt;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use self::{attempt::Attempt, columns::COLUMNS};
+
+/// Form of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// An array of flat objects, each with every field; `null` is unknown.
+    Json,
+    /// RFC 4180: a header, then a line per attempt, ended by CR LF; an empty cell is unknown.
+    Csv,
+}
+
+/// Why there is no export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The input is no JSON.
+    #[error("the input is no JSON: {0}. It must be the text that kubectl get fbt -o json prints.")]
+    Json(#[from] serde_json::Error),
+    /// An entry of the ledger can't be read. None is left out silently.
+    #[error(
+        "entry {name} is no FrugalityTrial: {source}. Use the version of this program that belongs to the operator's version."
+    )]
+    Entry {
+        /// Its name.
+        name: String,
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// The CSV could not be written.
+    #[error("cannot write CSV: {0}")]
+    Csv(#[from] csv::Error),
+}
+
+/// The entries in the text of `kubectl get fbt -o json`, a list or one alone, by benchmark and time. With `benchmark`, only the
+/// entries of this benchmark.
+pub fn export(text: &str, benchmark: Option<&str>, format: Format) -> Result<Vec<u8>, ExportError> {
+    let mut trials = entries(serde_json::from_str(text)?)?;
+    trials.retain(|trial| benchmark.is_none_or(|name| trial.spec.benchmark == name));
+    trials.sort_by_cached_key(|trial| {
+        let spec = &trial.spec;
+        let created = trial.creation_timestamp().map(|time| time.0);
+        (
+            trial.namespace(),
+            spec.benchmark.clone(),
+            created,
+            spec.block,
+            spec.attempt,
+            spec.position,
+        )
+    });
+    match format {
+        Format::Json => json(&trials),
+        Format::Csv => csv(&trials),
+    }
+}
+
+fn entries(input: Value) -> Result<Vec<FrugalityTrial>, ExportError> {
+    items(input)
+        .into_iter()
+        .map(|item| {
+            let name = item
+                .pointer("/metadata/name")
+                .and_then(Value::as_str)
+                .unwrap_or("without a name")
+                .to_owned();
+            serde_json::from_value(item).map_err(|source| ExportError::Entry { name, source })
+        })
+        .collect()
+}
+
+/// The items of a list, or the one object.
+#[must_use]
+pub fn items(input: Value) -> Vec<Value> {
+    match input {
+        Value::Object(mut list) if list.contains_key("items") => {
+            match list.remove("items").unwrap_or_default() {
+                Value::Array(items) => items,
+                other => vec![other],
+            }
+        }
+        one => vec![one],
+    }
+}
+
+fn json(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
+    let rows: Vec<_> = trials.iter().map(|trial| Row(Attempt::of(trial))).collect();
+    let mut text = serde_json::to_vec_pretty(&rows)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// An attempt as one flat object, with the columns in their order.
+struct Row<'a>(Attempt<'a>);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            COLUMNS
+                .iter()
+                .map(|column| (column.name, (column.cell)(&self.0))),
+        )
+    }
+}
+
+fn csv(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
+    let mut writer = csv::WriterBuilder::new()
+        .terminator(csv::Terminator::CRLF)
+        .from_writer(Vec::new());
+    writer.write_record(COLUMNS.iter().map(|column| column.name))?;
+    for trial in trials {
+        let attempt = Attempt::of(trial);
+        let cells: Vec<_> = COLUMNS
+            .iter()
+            .map(|column| (column.cell)(&attempt))
+            .collect();
+        writer.serialize(cells)?;
+    }
+    Ok(writer
+        .into_inner()
+        .map_err(|error| csv::Error::from(error.into_error()))?)
+}

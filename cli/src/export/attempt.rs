@@ -1,0 +1,66 @@
+//! An entry of the ledger, and its parts that columns show.
+
+use frugality_measure::{
+    batch::Spread,
+    energy::{Attributed, CpuSeconds, EnergyFigures, NetAttributed},
+    figures::RequestFigures,
+};
+use frugality_operator::api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus};
+
+/// One attempt. A part that the ledger does not have is absent.
+pub(crate) struct Attempt<'a> {
+    pub(crate) trial: &'a FrugalityTrial,
+    pub(crate) spec: &'a FrugalityTrialSpec,
+    pub(crate) status: Option<&'a FrugalityTrialStatus>,
+}
+
+impl<'a> Attempt<'a> {
+    pub(crate) fn of(trial: &'a FrugalityTrial) -> Self {
+        Self {
+            trial,
+            spec: &trial.spec,
+            status: trial.status.as_ref(),
+        }
+    }
+
+    pub(crate) fn requests(&self) -> Option<&'a RequestFigures> {
+        self.status?.requests.as_ref()
+    }
+
+    pub(crate) fn percentile(&self, name: &str) -> Option<f64> {
+        self.requests()?.percentiles_ms.get(name).copied()
+    }
+
+    pub(crate) fn score(&self) -> Option<&'a Spread> {
+        self.status?.batch.as_ref()?.score.as_ref()
+    }
+
+    pub(crate) fn energy(&self) -> Option<&'a EnergyFigures> {
+        self.status?.energy.as_ref()
+    }
+
+    /// Absent if the injector shared the node: its energy is no candidate's.
+    pub(crate) fn energy_of_candidate(&self) -> Option<&'a EnergyFigures> {
+        self.energy().filter(|_| !self.spec.is_node_shared())
+    }
+
+    pub(crate) fn attributed(&self) -> Option<&'a Attributed> {
+        self.energy()?.attributed.as_ref()
+    }
+
+    pub(crate) fn net_attributed(&self) -> Option<&'a NetAttributed> {
+        self.energy()?.net_attributed.as_ref()
+    }
+
+    pub(crate) fn cpu(&self) -> Option<&'a CpuSeconds> {
+        self.energy()?.cpu.as_ref()
+    }
+
+    /// The images' digests by container, in one text.
+    pub(crate) fn images(&self) -> Option<String> {
+        let images = &self.status?.images;
+        let image = |(container, digest): (&String, &String)| format!("{container}={digest}");
+        let images: Vec<_> = images.iter().map(image).collect();
+        (!images.is_empty()).then(|| images.join(" "))
+    }
+}

@@ -1,0 +1,12 @@
+//! `kubectl-frugality`: prints Frugality's results for people and tools, and generates texts from the API's types.
+//!
+//! - [`summarize`]: a benchmark's status as text; [`export`]: the ledger as JSON or CSV;
+//! - [`reference`]: the API reference; [`definitions`]: the custom resource definitions as files;
+//! - [`input`]: where a command reads resources from.
+
+pub mod definitions;
+pub mod export;
+pub mod input;
+pub mod reference;
+pub mod summarize;
+mod table;

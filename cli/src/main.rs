@@ -1,0 +1,171 @@
+//! `kubectl-frugality`: reads its command line and calls the library.
+
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use frugality_operator::api::FrugalityBenchmark;
+use kubectl_frugality::{
+    definitions::{self, DefinitionsError},
+    export::{ExportError, Format, export, items},
+    input::{InputError, Source},
+    reference::markdown,
+    summarize::summary,
+};
+
+/// Prints and exports the results of Frugality's benchmarks.
+#[derive(Debug, Parser)]
+#[command(version, about, bin_name = "kubectl frugality")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print benchmarks as tables, with verdict, figures, ratios and budgets.
+    #[command(after_help = "\
+Examples:
+  # A benchmark in the cluster
+  kubectl frugality summarize rust-vs-python --namespace shop
+
+  # What kubectl printed before
+  kubectl get fb rust-vs-python -o json | kubectl frugality summarize
+  kubectl frugality summarize --filename benchmark.json")]
+    Summarize(Source),
+    /// Print the ledger as JSON or CSV.
+    ///
+    /// One object or row per attempt, void attempts included with their reason, in the order of namespaces, benchmarks and
+    /// time. Names of fields contain the unit; docs/api.md describes each field. An unknown figure is null or empty, never 0.
+    #[command(after_help = "\
+Examples:
+  # All attempts in the cluster, for a spreadsheet
+  kubectl frugality export --all-namespaces --format csv --output ledger.csv
+
+  # The attempts of one benchmark
+  kubectl frugality export rust-vs-python --namespace shop
+
+  # What kubectl printed before
+  kubectl get fbt -A -o json | kubectl frugality export
+  kubectl frugality export --filename ledger.json --format csv")]
+    Export(Export),
+    /// Print the custom resource definitions, or write them to a folder.
+    #[command(after_help = "\
+Examples:
+  kubectl frugality crd | kubectl apply --server-side --filename -
+  kubectl frugality crd --write crds")]
+    Crd {
+        /// Folder to write one file per definition to.
+        #[arg(long, value_name = "FOLDER")]
+        write: Option<PathBuf>,
+    },
+    /// Print the API reference as Markdown.
+    #[command(after_help = "Examples:\n  kubectl frugality reference > docs/api.md")]
+    Reference,
+}
+
+#[derive(Debug, clap::Args)]
+struct Export {
+    #[command(flatten)]
+    source: Source,
+    /// All namespaces of the cluster.
+    #[arg(long, short = 'A', conflicts_with_all = ["namespace", "filename"])]
+    all_namespaces: bool,
+    /// What to write: JSON (an array of flat objects) or CSV (RFC 4180, with a header).
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    format: Format,
+    /// File to write. Default: standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(
+        "the input is no benchmark as JSON: {0}. It must be the text that kubectl get fb NAME -o json prints."
+    )]
+    NotABenchmark(#[from] serde_json::Error),
+    #[error("the types have no reference: {0}. This is a fault of this program.")]
+    Reference(#[source] serde_json::Error),
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    #[error(transparent)]
+    Definitions(#[from] DefinitionsError),
+    #[error("cannot write {path}: {source}. Name a file in a folder that exists with --output.", path = path.display())]
+    Write {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("cannot write to standard output: {0}")]
+    Print(#[source] std::io::Error),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Summarize(source) => summarize(&source),
+        Command::Export(options) => export_ledger(&options),
+        Command::Crd { write: None } => definitions::print()
+            .map_err(Failure::from)
+            .and_then(|yaml| print(yaml.as_bytes())),
+        Command::Crd {
+            write: Some(folder),
+        } => definitions::write(&folder).map_err(Failure::from),
+        Command::Reference => markdown()
+            .map_err(Failure::Reference)
+            .and_then(|text| print(text.as_bytes())),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn summarize(source: &Source) -> Result<(), Failure> {
+    let text = if source.is_cluster() {
+        let name = source.name.as_deref();
+        source.get(std::iter::once("fb").chain(name))?
+    } else {
+        source.read("fb NAME")?
+    };
+    let summaries: Vec<String> = items(serde_json::from_str(&text)?)
+        .into_iter()
+        .map(|item| {
+            Ok(summary(&serde_json::from_value::<FrugalityBenchmark>(
+                item,
+            )?))
+        })
+        .collect::<Result<_, Failure>>()?;
+    print(summaries.join("\n").as_bytes())
+}
+
+fn export_ledger(options: &Export) -> Result<(), Failure> {
+    let source = &options.source;
+    let text = if options.all_namespaces {
+        source.get(["fbt", "--all-namespaces"])?
+    } else if source.is_cluster() {
+        source.get(["fbt"])?
+    } else {
+        source.read("fbt -A")?
+    };
+    let exported = export(&text, source.name.as_deref(), options.format)?;
+    match &options.output {
+        Some(path) => std::fs::write(path, exported).map_err(|source| Failure::Write {
+            path: path.clone(),
+            source,
+        }),
+        None => print(&exported),
+    }
+}
+
+/// A reader that has seen enough, such as head, is no failure.
+fn print(text: &[u8]) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Print(error)),
+        _ => Ok(()),
+    }
+}

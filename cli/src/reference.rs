@@ -1,0 +1,60 @@
+//! The API reference as Markdown, from the same Rust types as the custom resource definitions.
+//!
+//! Each type has one section. A field whose type has a section links to it.
+
+mod api;
+mod fields;
+mod types;
+
+// Writing to a String never fails.
+use std::fmt::Write as _;
+
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use kube::CustomResourceExt as _;
+
+use self::{api::Api, fields::one_line, types::Types};
+use crate::export::columns::COLUMNS;
+
+const INTRODUCTION: &str = "\
+# API reference
+
+`make generate` writes this page from the Rust types. `kubectl explain` shows the same text. A type with fields of its own has one
+section, and the fields of this type link to it.
+
+";
+
+const EXPORT: &str = "\
+## Columns of an export
+
+The columns of `kubectl frugality export --format csv`, and the fields of `--format json`. An unknown value is an empty cell or
+`null`, never 0.
+
+| column | meaning |
+|---|---|
+";
+
+/// The whole reference: both kinds with all their types, and the columns of an export.
+pub fn markdown() -> Result<String, serde_json::Error> {
+    let Api { definitions, kinds } = Api::generate()?;
+    let mut types = Types::new(definitions);
+    let mut text = INTRODUCTION.to_owned();
+    for (definition, schema) in [FrugalityBenchmark::crd(), FrugalityTrial::crd()]
+        .iter()
+        .zip(&kinds)
+    {
+        let (names, group) = (&definition.spec.names, &definition.spec.group);
+        let kind = &names.kind;
+        let version = &definition.spec.versions[0].name;
+        let short = names.short_names.iter().flatten().next();
+        let short = short
+            .map(|name| format!(", short `{name}`"))
+            .unwrap_or_default();
+        _ = write!(text, "## {kind} (`{group}/{version}`{short})\n\n");
+        text += &types.kind(kind, schema);
+    }
+    text += EXPORT;
+    for column in COLUMNS {
+        _ = writeln!(text, "| `{}` | {} |", column.name, one_line(column.meaning));
+    }
+    Ok(text)
+}

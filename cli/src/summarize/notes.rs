@@ -1,0 +1,258 @@
+//! The lines below the tables of a summary.
+
+use frugality_operator::{
+    api::{Arrivals, BoardVerdict, CandidateResult, Comparison, Optimum, SweepResult},
+    text,
+};
+
+use super::view::{MEBIBYTE, View, interval};
+
+/// What percentiles of a closed loop leave out.
+const CLOSED_LOOP: &str = "The percentiles are from a closed loop: they leave out the time that requests wait behind a slow answer (coordinated omission). load.arrivals: Open includes it.";
+
+/// All notes, in the order in which they are read.
+pub(super) fn all(view: &View<'_>) -> Vec<String> {
+    let status = view.status;
+    let of_results = |note: fn(&View<'_>, &CandidateResult) -> Option<String>| {
+        status.results.iter().filter_map(move |it| note(view, it))
+    };
+    let mut notes: Vec<String> = winner(view).into_iter().collect();
+    notes.extend(comparisons(view));
+    notes.extend(status.sweep.iter().flat_map(|sweep| best(view, sweep)));
+    notes.extend(budgets(view));
+    notes.extend(withheld(view));
+    notes.extend(noise_floor(view));
+    notes.extend(of_results(failures));
+    notes.extend(of_results(memory_growth));
+    notes.extend(of_results(latency_drift));
+    notes.extend(of_results(cycle));
+    notes.extend(latencies(view));
+    if view.any(|it| it.arrivals == Some(Arrivals::Closed)) {
+        notes.push(CLOSED_LOOP.to_owned());
+    }
+    notes.push(confidence(view));
+    notes.extend(accuracy(view).map(str::to_owned));
+    notes.extend(power(view));
+    notes
+}
+
+/// Who wins, and by what; nothing about one candidate alone.
+fn winner(view: &View<'_>) -> Option<String> {
+    let status = view.status;
+    let by = format!("by {} joules per {}", view.deciding, view.unit);
+    let everywhere = if view.has_several_points {
+        ", at every point"
+    } else {
+        ""
+    };
+    if let Some(winner) = &status.winner {
+        return Some(format!("winner: {winner}, {by}{everywhere}"));
+    }
+    if status.tie == Some(true) {
+        return Some(format!("a tie: shown to be equal {by}{everywhere}"));
+    }
+    let columns = status.columns.as_ref();
+    let shown = columns.and_then(|columns| columns.winner.as_deref());
+    let why = if !view.any(|it| it.candidate != view.results[0].candidate) {
+        return None;
+    } else if shown == Some(text::DEPENDS_ON_BOARD) {
+        "it depends on the board"
+    } else if status.comparisons.is_empty() {
+        return Some("no winner: not compared".to_owned());
+    } else if view.has_several_points {
+        "none at every point"
+    } else {
+        "not separated"
+    };
+    Some(format!("no winner: {why} {by}"))
+}
+
+/// Each ratio; with a winner, only the winner's.
+fn comparisons(view: &View<'_>) -> impl Iterator<Item = String> {
+    let winner = view.status.winner.as_ref();
+    let is_shown = move |it: &&Comparison| winner.is_none_or(|winner| it.candidate == *winner);
+    view.status.comparisons.iter().filter(is_shown).map(|it| {
+        let boards = match it.board {
+            Some(BoardVerdict::EveryBoard) => ", on every board",
+            Some(BoardVerdict::StatedAccuracy) => ", by the stated accuracy of this board",
+            Some(BoardVerdict::DependsOnBoard) => ": depends on the board",
+            None => "",
+        };
+        let (candidate, against, at) = (&it.candidate, &it.against, view.at(&it.point));
+        format!(
+            "{candidate} / {against}{at}: {}{boards}",
+            text::comparison(it)
+        )
+    })
+}
+
+/// The points at which a candidate does best.
+fn best(view: &View<'_>, sweep: &SweepResult) -> Vec<String> {
+    let (candidate, unit, deciding) = (&sweep.candidate, view.unit, view.deciding);
+    let power = match view.status.provenance.as_deref() {
+        Some("Metered") | None => String::new(),
+        Some(provenance) => format!("{} ", provenance.to_lowercase()),
+    };
+    let best = [
+        (format!("most {unit}s/s"), &sweep.most_requests_per_second),
+        (
+            format!("most {unit}s per {deciding} {power}joule"),
+            &sweep.most_requests_per_joule,
+        ),
+        ("knee".to_owned(), &sweep.knee),
+    ];
+    let note = |(what, optimum): (String, &Option<Optimum>)| {
+        let Optimum { point, among } = optimum.as_ref()?;
+        let others = match among.as_slice() {
+            [_] => String::new(),
+            among => format!(" (may be any of {})", among.join(", ")),
+        };
+        Some(format!("{candidate}: {what} at {point}{others}"))
+    };
+    best.into_iter().filter_map(note).collect()
+}
+
+/// The budgets that the message above does not name.
+fn budgets(view: &View<'_>) -> impl Iterator<Item = String> {
+    let columns = view.status.columns.as_ref();
+    let message = columns
+        .and_then(|it| it.message.as_deref())
+        .unwrap_or_default();
+    let budgets = view.status.budgets.iter();
+    let unsaid = budgets.filter(|budget| !message.contains(&budget.message));
+    unsaid.map(|budget| format!("budget {:?}: {}", budget.outcome, budget.message))
+}
+
+/// Each reason once, with all candidates whose figure it withholds.
+fn withheld(view: &View<'_>) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for result in view.results {
+        for reason in &result.withheld {
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, names)) => names.push(view.name(result)),
+                None => reasons.push((reason, vec![view.name(result)])),
+            }
+        }
+    }
+    let note = |(reason, names): (&str, Vec<String>)| {
+        format!("withheld for {}: {reason}", names.join(", "))
+    };
+    reasons.into_iter().map(note).collect()
+}
+
+fn noise_floor(view: &View<'_>) -> Option<String> {
+    let floor = view.status.noise_floor.as_ref()?;
+    let (percent, ratio) = (text::number(100.0 * floor.share), text::ratio(&floor.ratio));
+    let candidate = &floor.candidate;
+    Some(format!(
+        "noise floor {percent} %: {candidate} against itself is {ratio}"
+    ))
+}
+
+/// How much of the load failed. All other figures leave it out.
+fn failures(view: &View<'_>, result: &CandidateResult) -> Option<String> {
+    let ratio = result.error_ratio.filter(|ratio| ratio.value > 0.0)?;
+    let (whole, name) = (view.whole, view.name(result));
+    let [value, lower, upper] =
+        [ratio.value, ratio.lower, ratio.upper].map(|share| text::number(100.0 * share));
+    Some(format!(
+        "{value} % [{lower}–{upper}] of the {whole}s of {name} failed. Its figures are per successful {whole}."
+    ))
+}
+
+fn memory_growth(view: &View<'_>, result: &CandidateResult) -> Option<String> {
+    let growth = interval(result.memory_growth_bytes_per_hour.as_ref()?, MEBIBYTE);
+    let name = view.name(result);
+    Some(format!("memory of {name} grows by {growth} MiB/h"))
+}
+
+fn latency_drift(view: &View<'_>, result: &CandidateResult) -> Option<String> {
+    let drift = interval(result.latency_drift_milliseconds_per_hour.as_ref()?, 1.0);
+    let name = view.name(result);
+    Some(format!("mean latency of {name} rises by {drift} ms/h"))
+}
+
+fn cycle(view: &View<'_>, result: &CandidateResult) -> Option<String> {
+    let requests = text::number(result.cycles.as_ref()?.requests_per_cycle);
+    let name = view.name(result);
+    Some(format!("a cycle of {name}: {requests} requests"))
+}
+
+/// What the latencies are over.
+fn latencies(view: &View<'_>) -> Option<String> {
+    let whole = view.whole;
+    view.any(|it| !it.latency.is_empty()).then(|| {
+        format!("Latencies are over the successful {whole}s of all trials. The range of the single trials is in ( ).")
+    })
+}
+
+fn confidence(view: &View<'_>) -> String {
+    let percent = |confidence: f64| (confidence * 1000.0).round() / 10.0;
+    let look = view.status.look;
+    let figures = percent(look.map_or(0.95, |look| look.confidence));
+    let claims = look.map_or(figures, |look| percent(look.claim_confidence));
+    let more = if claims > figures {
+        format!(", [ ] of ratios and budgets {claims} %")
+    } else {
+        String::new()
+    };
+    format!("± and [ ] are {figures} % t-intervals over trials{more}.")
+}
+
+/// What the intervals of joules include.
+fn accuracy(view: &View<'_>) -> Option<&'static str> {
+    let expanded = |it: &CandidateResult| {
+        it.gross_joules_per_request
+            .or(it.net_joules_per_request)
+            .or(it.net_attributed_joules_per_request)
+            .or(it.attributed_joules_per_request)?
+            .expanded
+    };
+    let figures: Vec<_> = view.results.iter().filter_map(expanded).collect();
+    let covers_meter = figures.iter().all(|figure| figure.covers_meter);
+    Some(match () {
+        () if figures.is_empty() => return None,
+        () if figures.iter().any(|figure| figure.repeatability_only) => {
+            "≈ has no interval, because the accuracy of the power model is unknown. A ratio of modelled joules is a range over all boards."
+        }
+        () if !covers_meter => {
+            "Intervals of joules include the timing error at the windows' ends. They exclude the meter's own accuracy, which this meter does not report."
+        }
+        () if view.any(|it| it.node.is_some()) => {
+            "Intervals of joules, and of ratios between nodes, include the meters' own accuracy and the timing error at the windows' ends."
+        }
+        () if view.status.provenance.as_deref() == Some("Modelled") => {
+            "Intervals of joules include the stated accuracy of the power model and the timing error at the windows' ends. A ratio is a range over all boards, unless that accuracy decides."
+        }
+        () => {
+            "Intervals of joules include the meter's own accuracy and the timing error at the windows' ends. Intervals of ratios do not need them."
+        }
+    })
+}
+
+/// Where the power and the load came from.
+fn power(view: &View<'_>) -> Option<String> {
+    let status = view.status;
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
+    let by = match &status.meter {
+        Some(meter) => format!(" by {meter}"),
+        None if status.provenance.is_none() => return None,
+        None => String::new(),
+    };
+    // If candidates have nodes of their own, the meter's text names each node.
+    let on = if view.any(|it| it.node.is_some()) {
+        String::new()
+    } else {
+        format!(" on node {}", known(&status.measured_node))
+    };
+    let shared = if status.shared_node == Some(true) {
+        " (the same node: gross and net joules are withheld)"
+    } else {
+        ""
+    };
+    let provenance = status.provenance.as_deref().unwrap_or("unknown");
+    let injector = known(&status.injector_node);
+    Some(format!(
+        "power: {provenance}{by}{on}; load from node {injector}{shared}"
+    ))
+}

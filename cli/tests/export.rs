@@ -1,0 +1,214 @@
+//! The ledger as JSON and CSV. `data/ledger.json` has attempts with requests, a script and a program, a void attempt and
+//! an open attempt. `data/ledger-export.*` were written by the operator's binary of 0.1.0, before the command moved here.
+
+use kubectl_frugality::export::{Format, columns::COLUMNS, export};
+use serde_json::{Value, json};
+
+use crate::data;
+
+const AWKWARD: &str = "it said \"no\",\nthen nothing";
+
+fn as_json(text: &str) -> Vec<Value> {
+    serde_json::from_slice(&export(text, None, Format::Json).unwrap()).unwrap()
+}
+
+fn as_csv(text: &str) -> String {
+    String::from_utf8(export(text, None, Format::Csv).unwrap()).unwrap()
+}
+
+/// The entries of the ledger that `keep` keeps, as kubectl prints them.
+fn ledger(keep: impl Fn(&Value) -> bool) -> Value {
+    let mut list: Value = serde_json::from_str(&data("ledger.json")).unwrap();
+    list["items"].as_array_mut().unwrap().retain(keep);
+    list
+}
+
+fn rows(namespace: &str) -> Vec<Value> {
+    as_json(&ledger(|it| it["metadata"]["namespace"] == namespace).to_string())
+}
+
+#[test]
+fn exports_are_byte_for_byte_what_they_were() {
+    let text = data("ledger.json");
+    let json = String::from_utf8(export(&text, None, Format::Json).unwrap()).unwrap();
+    assert_eq!(json, data("ledger-export.json"));
+    assert_eq!(as_csv(&text), data("ledger-export.csv"));
+}
+
+#[test]
+fn every_attempt_is_one_flat_object_with_every_field() {
+    let rows = rows("shop");
+    let attempts: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let number = |name: &str| row[name].as_i64().unwrap();
+            (
+                number("block"),
+                number("position"),
+                number("attempt"),
+                row["candidate"].as_str().unwrap(),
+                row["outcome"].as_str().unwrap_or("-"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        attempts,
+        [
+            (1, 1, 1, "rust", "Measured"),
+            (1, 2, 1, "python", "Measured"),
+            (2, 1, 1, "rust", "Void"),
+            (2, 1, 2, "rust", "-"),
+        ]
+    );
+    // A map of serde_json is sorted by name.
+    let mut names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
+    names.sort_unstable();
+    for row in &rows {
+        let row = row.as_object().unwrap();
+        assert!(row.keys().eq(&names), "{row:?}");
+        assert!(
+            row.values()
+                .all(|value| !value.is_object() && !value.is_array())
+        );
+    }
+    assert_eq!(rows[0]["grossJoulesPerRequest"], json!(0.01));
+    let drift = rows[0]["latencyDriftSecondsPerSecond"].as_f64().unwrap();
+    assert!((drift - 1e-6).abs() < 1e-9, "{drift}");
+    assert_eq!(rows[0]["provenance"], json!("Metered"));
+    assert_eq!(rows[0]["createdAt"], json!("2026-11-21T04:56:51Z"));
+    assert_eq!(rows[2]["reason"], json!("PodReplaced"));
+    assert_eq!(rows[2]["message"], json!(AWKWARD));
+}
+
+#[test]
+fn an_unknown_figure_is_null_and_not_0() {
+    let rows = rows("shop");
+    for (row, name) in [
+        // Too short a window.
+        (1, "latencyDriftSecondsPerSecond"),
+        (2, "grossJoulesPerRequest"),
+        (3, "outcome"),
+    ] {
+        assert_eq!(rows[row][name], Value::Null, "{name}");
+    }
+}
+
+#[test]
+fn joules_per_request_are_unknown_if_the_injector_shared_the_node() {
+    let mut list = ledger(|it| it["status"]["outcome"] == "Measured");
+    let spec = &mut list["items"][0]["spec"];
+    spec["injectorNode"] = spec["measuredNode"].clone();
+    let rows = as_json(&list.to_string());
+    let shared = rows
+        .iter()
+        .find(|row| row["injectorNode"] == row["measuredNode"])
+        .unwrap();
+    assert_eq!(shared["grossJoulesPerRequest"], Value::Null);
+    assert_eq!(shared["netJoulesPerRequest"], Value::Null);
+    assert!(shared["nodeJoules"].is_number());
+    assert_eq!(shared["nodeJoulesRelativeUncertainty"], json!(0.0));
+}
+
+#[test]
+fn a_script_has_dropped_cycles_and_failed_checks() {
+    let scripted = |row: &&Value| row["trial"].as_str().unwrap().starts_with("scenario");
+    let rows = rows("lab");
+    let found: Vec<_> = rows.iter().filter(scripted).collect();
+    assert_eq!(found.len(), 2);
+    for row in found {
+        let dropped = if row["candidate"] == "rust" { 7 } else { 0 };
+        assert_eq!(row["droppedCycles"], json!(dropped), "{row}");
+        assert_eq!(row["failedChecks"], json!(960), "{row}");
+        // The waiting time of a cycle that did not begin is unknown.
+        assert_eq!(row["p99_9Milliseconds"].is_null(), dropped > 0, "{row}");
+        assert_eq!(row["meanScore"], Value::Null, "{row}");
+    }
+}
+
+#[test]
+fn a_program_has_scores() {
+    let executed = |row: &&Value| row["trial"].as_str().unwrap().starts_with("batch");
+    let rows = rows("lab");
+    let found: Vec<_> = rows.iter().filter(executed).collect();
+    assert_eq!(found.len(), 2);
+    for row in found {
+        assert_eq!(row["meanScore"], json!(1001.5), "{row}");
+        // Of 1000, 1001, 1002 and 1003: the root of 5/3.
+        let deviation = row["scoreStandardDeviation"].as_f64().unwrap();
+        assert!((deviation - (5.0_f64 / 3.0).sqrt()).abs() < 1e-9, "{row}");
+        assert_eq!(row["droppedCycles"], Value::Null, "{row}");
+    }
+}
+
+#[test]
+fn one_execution_has_no_standard_deviation() {
+    let mut list = ledger(|it| it["status"]["batch"]["score"].is_object());
+    for item in list["items"].as_array_mut().unwrap() {
+        item["status"]["batch"]["score"] =
+            serde_json::to_value(frugality_measure::batch::Spread::of(1000.0)).unwrap();
+    }
+    for row in as_json(&list.to_string()) {
+        assert_eq!(row["meanScore"], json!(1000.0), "{row}");
+        assert_eq!(row["scoreStandardDeviation"], Value::Null, "{row}");
+    }
+}
+
+#[test]
+fn csv_has_the_same_cells_and_follows_rfc_4180() {
+    let text = ledger(|it| it["metadata"]["namespace"] == "shop").to_string();
+    let csv_text = as_csv(&text);
+    // A line break ends a record only outside quotes, and is CR LF there.
+    assert_eq!(csv_text.matches("\r\n").count(), 5);
+    assert!(csv_text.contains("\"it said \"\"no\"\",\nthen nothing\""));
+    let mut reader = csv::Reader::from_reader(csv_text.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    assert!(header.iter().eq(COLUMNS.iter().map(|column| column.name)));
+    let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let rows = as_json(&text);
+    assert_eq!(records.len(), rows.len());
+    for (record, row) in records.iter().zip(&rows) {
+        for (name, cell) in header.iter().zip(record) {
+            match &row[name] {
+                Value::Null => assert_eq!(cell, "", "{name}"),
+                Value::String(text) => assert_eq!(cell, text, "{name}"),
+                value => assert_eq!(
+                    serde_json::from_str::<Value>(cell).unwrap(),
+                    *value,
+                    "{name}"
+                ),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_ledger_is_a_header_and_one_entry_is_a_list_of_one() {
+    let full = as_csv(&data("ledger.json"));
+    let header = full.split_inclusive("\r\n").next().unwrap();
+    let empty = ledger(|_| false).to_string();
+    assert_eq!(as_csv(&empty), header);
+    assert_eq!(as_json(&empty), Vec::<Value>::new());
+    let one = ledger(|_| true)["items"][1].to_string();
+    assert_eq!(as_json(&one).len(), 1);
+}
+
+#[test]
+fn the_attempts_of_one_benchmark_can_be_exported_alone() {
+    let mut list = ledger(|_| true);
+    list["items"][0]["spec"]["benchmark"] = json!("other");
+    let exported = export(&list.to_string(), Some("other"), Format::Json).unwrap();
+    let rows: Vec<Value> = serde_json::from_slice(&exported).unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0]["benchmark"], json!("other"));
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_named_and_not_left_out() {
+    let mut broken = ledger(|_| true)["items"][1].clone();
+    let name = broken["metadata"]["name"].as_str().unwrap().to_owned();
+    broken["spec"]["block"] = json!("one");
+    let text = json!({ "items": [broken] }).to_string();
+    let error = export(&text, None, Format::Csv).unwrap_err().to_string();
+    assert!(error.contains(&name), "{error}");
+    assert!(export("no JSON", None, Format::Json).is_err());
+}

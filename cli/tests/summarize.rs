@@ -1,0 +1,337 @@
+//! What a summary shows, for statuses as an operator wrote them (`data/*.json`).
+
+use std::path::Path;
+
+use frugality_operator::api::FrugalityBenchmark;
+use kubectl_frugality::summarize::summary;
+use serde_json::{Value, json};
+
+use crate::data;
+
+fn benchmark(name: &str) -> Value {
+    serde_json::from_str(&data(&format!("{name}.json"))).unwrap()
+}
+
+fn summarized(benchmark: Value) -> String {
+    summary(&serde_json::from_value::<FrugalityBenchmark>(benchmark).unwrap())
+}
+
+/// The summary of a status, as one line: words may be on different lines.
+fn words(name: &str) -> String {
+    one_line(&summarized(benchmark(name)))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn assert_has(text: &str, words: &[&str]) {
+    for words in words {
+        assert!(text.contains(words), "{words} is missing in\n{text}");
+    }
+}
+
+/// The row of a candidate in the table with this heading.
+fn row(text: &str, heading: &str, candidate: &str) -> String {
+    let table = text.lines().skip_while(|line| !line.contains(heading));
+    let mut rows = table.skip(1);
+    let row = rows.find(|line| line.trim_start().starts_with(candidate));
+    row.unwrap().to_owned()
+}
+
+const STATUSES: [&str; 13] = [
+    "batch",
+    "batch-without-work",
+    "costs",
+    "depends-on-board",
+    "endurance",
+    "latency",
+    "modelled",
+    "passed",
+    "scenario",
+    "shared-node",
+    "sweep",
+    "two-boards",
+    "workloads",
+];
+
+#[test]
+fn summaries_are_read_as_a_whole() {
+    for name in STATUSES {
+        insta::assert_snapshot!(name, summarized(benchmark(name)));
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_120_characters() {
+    for name in STATUSES {
+        let text = summarized(benchmark(name));
+        let widest = text
+            .lines()
+            .max_by_key(|line| line.chars().count())
+            .unwrap();
+        assert!(widest.chars().count() <= 120, "{name}: {widest}");
+    }
+}
+
+#[test]
+fn every_status_of_the_data_is_part_of_a_test() {
+    let this = include_str!("summarize.rs");
+    let files = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"));
+    for file in files.unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let Some(name) = name.strip_suffix(".json") else {
+            continue;
+        };
+        let is_ledger = name.starts_with("ledger");
+        assert!(is_ledger || this.contains(&format!("\"{name}\"")), "{name}");
+    }
+}
+
+#[test]
+fn a_benchmark_that_no_operator_has_seen_has_no_figures() {
+    let mut unseen = benchmark("passed");
+    unseen["status"] = json!({"observedGeneration": -1});
+    assert_eq!(summarized(unseen), "two: not seen by the operator yet\n");
+}
+
+#[test]
+fn a_run_without_results_has_its_state_and_message() {
+    let mut running = benchmark("passed");
+    running["status"] = json!({
+        "observedGeneration": 1,
+        "columns": {"reason": "Measuring", "message": "block 1 of 10"},
+    });
+    assert_eq!(
+        summarized(running),
+        "two: running (Measuring)\n  block 1 of 10\n"
+    );
+}
+
+#[test]
+fn work_is_the_unit_of_a_program_that_counts_it() {
+    let text = words("batch");
+    assert_has(
+        &text,
+        &[
+            "NODES/S",
+            "MS/EXECUTION",
+            "GROSS mJ/NODE",
+            "SCORE (nodes/s)",
+            "STANDARD DEVIATION",
+            "NODES/EXECUTION",
+            "GROSS J/EXECUTION",
+            "joules per node",
+        ],
+    );
+    assert!(!text.contains("REQUEST"), "{text}");
+}
+
+#[test]
+fn an_execution_is_the_unit_without_work() {
+    let text = words("batch-without-work");
+    assert_has(&text, &["GROSS mJ/EXECUTION", "EXECUTIONS/S"]);
+    assert!(!text.contains("SCORE"), "{text}");
+}
+
+#[test]
+fn a_cycle_is_the_unit_of_a_script() {
+    let text = words("scenario");
+    assert_has(
+        &text,
+        &[
+            "CYCLES/S",
+            "GROSS mJ/CYCLE",
+            "is no tenth",
+            "a cycle of rust: 1.00 requests",
+            "of the cycles of rust failed. Its figures are per successful cycle.",
+            "joules per cycle",
+        ],
+    );
+    assert!(!text.contains("REQUEST"), "{text}");
+}
+
+#[test]
+fn net_attributed_joules_have_a_column_only_if_they_decide() {
+    let text = words("shared-node");
+    assert_has(&text, &["ATTRIBUTED mJ/REQUEST NET ATTRIBUTED mJ/REQUEST"]);
+    assert!(!words("passed").contains("NET ATTRIBUTED"));
+}
+
+#[test]
+fn a_reason_to_withhold_is_said_once_for_all_candidates() {
+    assert_has(
+        &words("shared-node"),
+        &["withheld for rust, python: gross joules: the injector ran on the measured node"],
+    );
+}
+
+#[test]
+fn costs_have_their_terms_and_the_prices_of_the_run() {
+    assert_has(
+        &words("costs"),
+        &[
+            "EUR/MILLION EUR FOR ENERGY EUR FOR THE NODE",
+            "gCO2e/MILLION gCO2e FOR ENERGY gCO2e FOR THE NODE",
+            "0.000694",
+            "0.00143",
+            "kWh/MILLION NODE'S LIFE/MILLION",
+            "0.00278 0.0000159",
+            "Costs are from gross joules (metered), at 0.250 EUR/kWh and 90.0 EUR per node; 56.0 gCO2e/kWh and 25000 gCO2e per node.",
+            "gCO2e/MILLION is the SCI of ISO/IEC 21031",
+        ],
+    );
+}
+
+#[test]
+fn costs_that_the_spec_does_not_ask_for_are_absent() {
+    let mut only_carbon = benchmark("costs");
+    for result in only_carbon["status"]["results"].as_array_mut().unwrap() {
+        result.as_object_mut().unwrap().remove("money");
+    }
+    let text = one_line(&summarized(only_carbon));
+    assert!(
+        !text.contains("EUR") && text.contains("gCO2e/MILLION"),
+        "{text}"
+    );
+    assert_has(&text, &["kWh/MILLION"]);
+    let text = words("passed");
+    assert!(
+        !text.contains("MILLION") && !text.contains("Costs are"),
+        "{text}"
+    );
+}
+
+#[test]
+fn each_board_has_its_watts_and_its_prices() {
+    let text = summarized(benchmark("two-boards"));
+    let row = row(&text, "W UNDER LOAD", "python");
+    assert!(row.contains("pi-5") && row.contains("2.00±0.20"), "{text}");
+    assert_has(
+        &one_line(&text),
+        &[
+            "on pi-5; load from node injector-1",
+            "and of ratios between nodes, include the meters' own accuracy",
+            "at 0 EUR/kWh and 90.0 EUR per node (rust); 0 EUR/kWh and 180 EUR per node (python).",
+        ],
+    );
+}
+
+#[test]
+fn percentiles_have_the_range_of_the_trials() {
+    let text = summarized(benchmark("latency"));
+    assert_has(
+        &one_line(&text),
+        &[
+            "P99.9 ms",
+            "Latencies are over the successful requests of all trials.",
+            "coordinated omission",
+        ],
+    );
+    // rust has fewer requests, and therefore fewer percentiles.
+    let [rust, python] = ["rust", "python"].map(|candidate| row(&text, "P50 ms", candidate));
+    assert_eq!(rust.matches('(').count(), 4, "{text}");
+    assert!(rust.ends_with('–'), "{text}");
+    assert_eq!(python.matches('(').count(), 5, "{text}");
+}
+
+#[test]
+fn percentiles_that_are_unknown_have_no_table() {
+    let text = words("passed");
+    assert!(
+        !text.contains("P50") && !text.contains("Latencies"),
+        "{text}"
+    );
+}
+
+#[test]
+fn cpu_use_at_rest_is_shown() {
+    let text = summarized(benchmark("passed"));
+    let row = row(&text, "IDLE CPUS", "rust");
+    assert!(row.contains(" 0.00300 "), "{text}");
+}
+
+#[test]
+fn a_budget_is_said_once() {
+    let text = words("passed");
+    assert_eq!(text.matches("keeps to the budget").count(), 1, "{text}");
+    let mut cut = benchmark("passed");
+    cut["status"]["columns"]["message"] = json!("a message that was cut");
+    let text = one_line(&summarized(cut));
+    assert_has(&text, &["budget Met: rust: 0.0100 "]);
+}
+
+#[test]
+fn growth_of_memory_and_drift_of_latency_have_intervals() {
+    let text = words("endurance");
+    assert_has(
+        &text,
+        &[
+            "memory of rust grows by 12.0 [10.0–14.0] MiB/h",
+            "mean latency of rust rises by 12.0 [10.0–14.0] ms/h",
+        ],
+    );
+    assert!(!text.contains("memory of python"), "{text}");
+}
+
+#[test]
+fn a_sweep_has_the_best_points_of_each_candidate() {
+    let text = summarized(benchmark("sweep"));
+    assert_has(
+        &text,
+        &[
+            "POINT",
+            "winner: rust, by gross joules per request, at every point",
+            "rust: knee at c8-max\n",
+            "most requests per gross joule at c",
+            " (may be any of c8-max, c16-max, c32-max)",
+            "rust / python at c1-max: ",
+        ],
+    );
+    let one_point = words("passed");
+    assert!(!one_point.contains("POINT") && !one_point.contains("c4-max"));
+}
+
+#[test]
+fn joules_of_unknown_accuracy_have_no_interval() {
+    let text = summarized(benchmark("modelled"));
+    let [work, energy] = ["REQUESTS/S", "GROSS"].map(|heading| row(&text, heading, "rust"));
+    assert!(
+        energy.contains("≈3.20") && !energy.contains('±'),
+        "{energy}"
+    );
+    assert_eq!(energy.matches('≈').count(), 3, "{energy}");
+    // Rates, times and CPU time are counted, and keep their intervals.
+    assert_eq!(work.matches('±').count(), 3, "{work}");
+    assert_has(
+        &one_line(&text),
+        &[
+            "the accuracy of the power model is unknown",
+            "rust / python: 0.400–0.500 [0.391–0.512], on every board",
+            "power: Modelled by frugality-meter",
+        ],
+    );
+}
+
+#[test]
+fn a_winner_that_another_board_would_change_is_no_winner() {
+    assert_has(
+        &words("depends-on-board"),
+        &["no winner: it depends on the board by gross joules per request"],
+    );
+}
+
+#[test]
+fn each_server_of_a_candidate_has_its_part() {
+    let text = words("workloads");
+    assert_has(
+        &text,
+        &["WORKLOAD", "data-service 2.00", "0.500", "2.0 MiB"],
+    );
+    let withheld = summarized(benchmark("workload-withheld"));
+    assert!(
+        row(&withheld, "WORKLOAD", "rust").contains('–'),
+        "{withheld}"
+    );
+}

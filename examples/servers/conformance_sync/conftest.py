@@ -1,0 +1,68 @@
+"""Shared fixtures: the example's spec, and its three candidates with equal address books."""
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import CANDIDATES, Candidate, Spec, example
+from postgres import Postgres
+
+# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the servers too.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def spec() -> Spec:
+    return example()["spec"]
+
+
+@pytest.fixture(scope="session")
+def contacts(spec: Spec) -> int:
+    return spec["database"]["seed"]["contacts"]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.getbasetemp()
+    # PostgreSQL's user must be able to reach its folder.
+    for part in (folder, folder.parent):
+        part.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def postgres(folder: Path) -> Iterator[Postgres]:
+    postgres = Postgres(folder / "postgres")
+    try:
+        yield postgres
+    finally:
+        postgres.stop()
+
+
+@pytest.fixture(scope="session")
+def start(folder: Path, spec: Spec) -> Iterator[Callable[..., Candidate]]:
+    """Start a candidate with the environment of the example, and more variables; all end with the session."""
+    started: list[Candidate] = []
+
+    def start(name: str, **variables: str) -> Candidate:
+        (candidate,) = (candidate for candidate in spec["candidates"] if candidate["name"] == name)
+        candidate = Candidate(candidate, variables, folder / f"{name}-{len(started)}")
+        started.append(candidate)
+        return candidate
+
+    yield start
+    for candidate in started:
+        candidate.end()
+
+
+@pytest.fixture(scope="session")
+def candidates(postgres: Postgres, start: Callable[..., Candidate], contacts: int) -> dict[str, Candidate]:
+    """All candidates. As in the cluster, each one gets a fresh database, even if it does not use it."""
+    candidates = {}
+    for name in CANDIDATES:
+        postgres.create(name)
+        postgres.seed(contacts, database=name)
+        candidates[name] = start(name, DATABASE_URL=postgres.url(database=name))
+    return {name: candidate.wait_ready() for name, candidate in candidates.items()}

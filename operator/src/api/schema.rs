@@ -1,0 +1,10 @@
+//! Schemas that the derives do not write.
+
+/// A map of strings with bounded values, because CEL's cost estimate needs bounds.
+pub(in crate::api) fn string_map(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "maxProperties": 64,
+        "additionalProperties": { "type": "string", "maxLength": 1024 },
+    })
+}

@@ -1,0 +1,83 @@
+//! Facts of the other benchmarks and of the nodes' locks.
+
+use crate::{
+    api::FrugalityBenchmark,
+    io::observe::reading::ObserveError,
+    plan::facts::{Lock, Peer, placement::PlacementRequest},
+    time::unix_seconds,
+};
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client, Resource, ResourceExt, core::DeserializeGuard};
+
+pub(crate) fn lock(lease: &Lease) -> Lock {
+    let spec = lease.spec.as_ref();
+    Lock {
+        name: lease.name_any(),
+        holder: spec
+            .and_then(|spec| spec.holder_identity.as_deref())
+            .and_then(|holder| holder.split_once(' '))
+            .map(|(uid, name)| (uid.to_owned(), name.to_owned())),
+        acquired_unix_seconds: spec
+            .and_then(|spec| spec.acquire_time.as_ref())
+            .map(|time| unix_seconds(time.0)),
+        resource_version: lease.resource_version().unwrap_or_default(),
+    }
+}
+
+/// An unreadable benchmark has a name and may hold locks, but never waits for any.
+pub(super) fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
+    let readable = guard.0.as_ref().ok();
+    let complete = readable.is_some_and(FrugalityBenchmark::is_complete);
+    Peer {
+        name: format!(
+            "{}/{}",
+            guard.namespace().unwrap_or_default(),
+            guard.name_any()
+        ),
+        uid: guard.uid().unwrap_or_default(),
+        created_unix_seconds: guard
+            .creation_timestamp()
+            .map_or(0, |time| time.0.as_second()),
+        rests: complete
+            || readable.is_some_and(|benchmark| benchmark.spec.suspend)
+            || guard.meta().deletion_timestamp.is_some(),
+        request: readable.map(|benchmark| PlacementRequest::of(&benchmark.spec)),
+    }
+}
+
+/// Benchmarks that hold a lock and are missing in the list. The list may be older than the lock, so the operator
+/// gets each by name. A lock is free only if its holder is gone.
+pub(super) async fn unlisted_holders(
+    client: &Client,
+    locks: &[Lock],
+    own_uid: &str,
+    listed: &[Peer],
+) -> Result<Vec<Peer>, ObserveError> {
+    let is_unlisted =
+        |uid: &&String| uid.as_str() != own_uid && listed.iter().all(|peer| peer.uid != **uid);
+    let holders: BTreeMap<&String, &String> = locks
+        .iter()
+        .filter_map(|lock| lock.holder.as_ref().map(|(uid, name)| (uid, name)))
+        .filter(|(uid, _)| is_unlisted(uid))
+        .collect();
+    let mut found = Vec::new();
+    for (uid, name) in holders {
+        let Some((namespace, name)) = name.split_once('/') else {
+            continue;
+        };
+        let api =
+            Api::<DeserializeGuard<FrugalityBenchmark>>::namespaced(client.clone(), namespace);
+        let holder = api.get_opt(name).await.map_err(|source| ObserveError {
+            what: "the holder of a lock",
+            source,
+        })?;
+        found.extend(
+            holder
+                .filter(|it| it.uid().as_ref() == Some(uid))
+                .map(|it| peer(&it)),
+        );
+    }
+    Ok(found)
+}

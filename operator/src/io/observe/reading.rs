@@ -1,0 +1,48 @@
+//! One list of objects, and the time of an object.
+
+use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::apis::meta::v1::Time};
+use kube::{Api, api::ListParams};
+use serde::de::DeserializeOwned;
+
+use crate::time::unix_seconds;
+
+/// Places of the operator's and the meters' objects, and tolerations of the pods.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Namespace of the operator and of the locks.
+    pub namespace: String,
+    /// Namespace of the meters.
+    pub meter_namespace: String,
+    /// Label selector of the meters' pods.
+    pub meter_selector: String,
+    /// Names of the meters' DaemonSets. Only pods of these count as meters.
+    pub meter_daemon_sets: Vec<String>,
+    /// Taints that the pods of benchmarks tolerate.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// The operator could not read from the API server.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {what}: {source}")]
+pub struct ObserveError {
+    pub(super) what: &'static str,
+    pub(super) source: kube::Error,
+}
+
+pub(super) async fn list<K>(
+    what: &'static str,
+    api: &Api<K>,
+    params: &ListParams,
+) -> Result<Vec<K>, ObserveError>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    match api.list(params).await {
+        Ok(list) => Ok(list.items),
+        Err(source) => Err(ObserveError { what, source }),
+    }
+}
+
+pub(super) fn seconds(time: Option<&Time>) -> f64 {
+    time.map_or(0.0, |time| unix_seconds(time.0))
+}
