@@ -77,12 +77,16 @@ declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/stream
 # shellcheck disable=SC2034 # read by hack/test
 GO_TESTS=(tests/kstatus)
 
+# Tests that need programs of the cluster in a box. All builds with tests have them, or the operator would be
+# compiled twice.
+TEST_FEATURES=(--features frugality-operator/api-server-tests)
+
 # cargo_binaries [OPTION]...: builds all BINARIES in one command. A build of fewer packages would enable other
 # features of shared crates and compile them a second time. The same holds for tests, so FRUGALITY_WITH_TESTS=1
 # builds the whole workspace and its tests in one command.
 cargo_binaries() {
   local scope=("${BINARIES[@]/#/--package=}")
-  [[ ${FRUGALITY_WITH_TESTS:-} != 1 || " $*" == *" --target"* ]] || scope=(--workspace --all-targets)
+  [[ ${FRUGALITY_WITH_TESTS:-} != 1 || " $*" == *" --target"* ]] || scope=(--workspace --all-targets "${TEST_FEATURES[@]}")
   cargo build --release --locked "$@" "${scope[@]}"
 }
 

@@ -18,7 +18,7 @@ use frugality_measure::attribution::{Observation, PodObservation};
 /// A longer reading of clock and counter was interrupted, and is tried again.
 const LONGEST_READ: Duration = Duration::from_micros(200);
 /// Least time between two readings of memory. Reading memory costs several times as much as reading CPU time.
-/// A working set changes slowly, and no client scrapes more often.
+/// A working set changes slowly, so a scrape in between gets the last value.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(900);
 /// Tries before the meter accepts a slow reading.
 const READ_TRIES: u32 = 3;

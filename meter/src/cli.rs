@@ -109,8 +109,8 @@ pub(crate) struct NodeArguments {
     /// CPUs of the node [default: the number of online CPUs].
     #[arg(long, env = "FRUGALITY_METER_CPUS", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Option<u32>,
-    /// JSON file with each node's power source; see docs/power-on-a-pi.md. If the file does not name a node,
-    /// the node uses the board's model.
+    /// JSON file with each node's power source; see docs/power-on-a-pi.md. A node that the file does not name
+    /// uses the file's `default`, and without a default the board's model.
     #[arg(long, env = "FRUGALITY_METER_POWER_CONFIG")]
     power_config: Option<PathBuf>,
     /// Board whose power model to use: `generic`, or one that `frugality-meter boards` lists.

@@ -13,7 +13,7 @@ use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Reason, Role, Verdict},
     plan::{
-        action::Plan,
+        action::{Deletion, Plan},
         facts::{
             ChildKind, ForeignPod, NodeFacts, Observed, Peer, Refusal, Termination, is_preflight,
             placement::PlacementRequest,
@@ -695,8 +695,7 @@ fn the_status_says_why_a_seeds_pod_is_refused() {
 }
 
 fn deleted_seeds(plan: &Plan) -> usize {
-    let is_seed =
-        |(kind, name): &&(ChildKind, String)| *kind == ChildKind::Job && name.ends_with("-seed");
+    let is_seed = |it: &&Deletion| it.kind == ChildKind::Job && it.name.ends_with("-seed");
     plan.delete.iter().filter(is_seed).count()
 }
 

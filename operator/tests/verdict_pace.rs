@@ -43,8 +43,8 @@ fn static_servers(changes: &[(&str, Value)]) -> FrugalityBenchmark {
     edited(&servers, changes)
 }
 
-/// As fast as the injector sends. Chance changes the figures by 1 % from block to block, and the servers do
-/// not differ.
+/// As fast as the injector sends. Chance changes the figures by up to 0.2 % from block to block, and the servers
+/// do not differ.
 fn saturated(block: i32) -> Trial {
     let f = factor(block, 0.001);
     busy(0.97, 0.48)(Trial {

@@ -19,8 +19,8 @@ use super::{InstrumentError, Quantity, TrueReading, valid};
 const TRIES: u32 = 2;
 /// The kernel itself gives up after one second.
 const MAILBOX_PATIENCE: Duration = Duration::from_secs(2);
-/// Readings that can wait for the sampler. At most one arrives per second, and the sampler takes them more
-/// often.
+/// Readings that can wait for the sampler, which takes all of them at each sample. The shortest interval of a device is
+/// 0.1 s.
 const QUEUE: usize = 64;
 
 /// The unit of a number.

@@ -32,8 +32,8 @@ pub enum Reason {
     QueriesDiffer,
     /// The candidates' cycles differ in the number of requests, so their costs are not compared.
     RequestsDiffer,
-    /// The injector, not the candidate, limited the rate. The candidate's figures are withheld, and it is not
-    /// compared.
+    /// The injector, not the candidate, limited the rate. The candidate's rate, times and gross joules are
+    /// withheld, and it is not compared.
     InjectorLimited,
     /// The run has fewer blocks than a report needs.
     TooFewBlocks,

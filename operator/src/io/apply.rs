@@ -15,7 +15,7 @@ use crate::{
         reader::Reader,
     },
     plan::{
-        action::{Action, ChildObject, EventNote, LockAction, Plan},
+        action::{Action, ChildObject, Deletion, EventNote, LockAction, Plan},
         database::cloud_native_pg,
         facts::{ChildKind, Refusal, Refused},
         names::lock_name,
@@ -141,7 +141,7 @@ impl Applier {
                 Action::Status(status) => self.tell(benchmark, *status).await?,
                 Action::Create(_) if refused.is_some() => {}
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
-                Action::Delete(kind, name) => self.delete(&namespace, kind, &name).await?,
+                Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, &note).await,
                 Action::Expire => self.expire(benchmark).await?,
             }
@@ -369,8 +369,15 @@ impl Applier {
 
     /// Foreground, because an injector's pod must end before its Job is gone. With background deletion, Fortio
     /// could load the next candidate.
-    async fn delete(&self, namespace: &str, kind: ChildKind, name: &str) -> Result<(), ApplyError> {
-        let params = DeleteParams::foreground();
+    ///
+    /// Deletes only the object that was observed. A seed Job or a database that was created again has the same name.
+    async fn delete(&self, namespace: &str, deletion: Deletion) -> Result<(), ApplyError> {
+        let Deletion { kind, name, uid } = deletion;
+        let name = &name;
+        let params = DeleteParams::foreground().preconditions(Preconditions {
+            resource_version: None,
+            uid: Some(uid),
+        });
         let client = self.client.clone();
         let result = match kind {
             ChildKind::Deployment => Api::<Deployment>::namespaced(client, namespace)
@@ -393,7 +400,9 @@ impl Applier {
                 .await
                 .map(|_| ()),
         };
-        gone_is_fine(result).map_err(failed("delete an object"))
+        overtaken_is_fine(result)
+            .map(|_| ())
+            .map_err(failed("delete an object"))
     }
 
     fn clusters(&self, namespace: &str) -> Api<DynamicObject> {
@@ -463,14 +472,6 @@ pub(crate) fn only(resource_version: String) -> DeleteParams {
             uid: None,
         }),
         ..DeleteParams::default()
-    }
-}
-
-fn gone_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(error),
     }
 }
 

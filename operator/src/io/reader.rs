@@ -2,7 +2,7 @@
 //! process ends, the readings are lost, on purpose: a window with a gap is void, and the ledger records this.
 //!
 //! Each meter has one task, which all benchmarks share that watch the meter. So a silent meter delays no other
-//! meter, and waiting benchmarks put no load on the node that they wait for.
+//! meter, and benchmarks that wait for a node add no scrapes to its meter.
 
 use std::{
     collections::{BTreeMap, btree_map},

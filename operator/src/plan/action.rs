@@ -9,7 +9,7 @@ use kube::{ResourceExt, api::DynamicObject};
 
 use crate::{
     api::{FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus},
-    plan::facts::ChildKind,
+    plan::facts::{Child, ChildKind},
 };
 
 /// Everything that one pass does.
@@ -24,7 +24,7 @@ pub struct Plan {
     /// Objects to create.
     pub create: Vec<ChildObject>,
     /// Objects to delete. The operator deletes their pods first.
-    pub delete: Vec<(ChildKind, String)>,
+    pub delete: Vec<Deletion>,
     /// The new status.
     pub status: FrugalityBenchmarkStatus,
     /// Events to publish on the benchmark.
@@ -69,11 +69,7 @@ impl Plan {
             // the operator tries.
             .chain(status.map(Action::Status))
             .chain(self.create.into_iter().map(Action::Create))
-            .chain(
-                self.delete
-                    .into_iter()
-                    .map(|(kind, name)| Action::Delete(kind, name)),
-            )
+            .chain(self.delete.into_iter().map(Action::Delete))
             .chain(self.events.into_iter().map(Action::Publish))
             .chain(self.expire.then_some(Action::Expire))
             .collect()
@@ -180,7 +176,7 @@ pub enum Action {
     /// Create an object.
     Create(ChildObject),
     /// Delete an object.
-    Delete(ChildKind, String),
+    Delete(Deletion),
     /// Publish an event.
     Publish(EventNote),
     /// Delete the benchmark together with its ledger.
@@ -204,6 +200,29 @@ pub enum LockAction {
         /// Version that this write replaces.
         resource_version: String,
     },
+}
+
+/// An object to delete: the object that was observed, not a later one with the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Kind.
+    pub kind: ChildKind,
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+}
+
+impl Deletion {
+    /// Deletes this object.
+    #[must_use]
+    pub fn of(child: &Child) -> Self {
+        Self {
+            kind: child.kind,
+            name: child.name.clone(),
+            uid: child.uid.clone(),
+        }
+    }
 }
 
 /// A meter to read.

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use crate::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec, Role},
     plan::{
-        action::{Plan, Watch},
+        action::{Deletion, Plan, Watch},
         facts::{
             Child, ChildKind, Config, ForeignPod, NodeFacts, Observed, Refusal,
             placement::PlacementRequest, preflight,
@@ -232,20 +232,20 @@ impl Context<'_> {
         }
     }
 
-    /// Kinds and names of the benchmark's objects that match the filter.
+    /// Deletions of the benchmark's objects that match the filter.
     pub(in crate::plan) fn children_where(
         &self,
         is_selected: impl Fn(&Child) -> bool,
-    ) -> Vec<(ChildKind, String)> {
+    ) -> Vec<Deletion> {
         self.observed
             .children
             .iter()
             .filter(|child| is_selected(child))
-            .map(|child| (child.kind, child.name.clone()))
+            .map(Deletion::of)
             .collect()
     }
 
-    pub(in crate::plan) fn all_children(&self) -> Vec<(ChildKind, String)> {
+    pub(in crate::plan) fn all_children(&self) -> Vec<Deletion> {
         self.children_where(|_| true)
     }
 }

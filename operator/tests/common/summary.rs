@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use frugality_operator::{
     api::{FrugalityBenchmarkStatus, FrugalityTrialStatus},
-    plan::action::{LockAction, Plan},
+    plan::action::{Deletion, LockAction, Plan},
 };
 use kube::ResourceExt;
 
@@ -72,7 +72,7 @@ pub(crate) fn of_plan(plan: &Plan) -> String {
     for child in &plan.create {
         line("create:", format!("{:?} {}", child.kind(), child.name()));
     }
-    for (kind, name) in &plan.delete {
+    for Deletion { kind, name, .. } in &plan.delete {
         line("delete:", format!("{kind:?} {name}"));
     }
     line("again:", format!("in {:.1} s", plan.requeue_seconds));

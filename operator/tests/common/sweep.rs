@@ -16,7 +16,7 @@ pub(crate) fn at(connections: &[i32], more: &[(&str, Value)]) -> FrugalityBenchm
     two_with(&changes)
 }
 
-/// Twice the connections give nearly twice the throughput up to 8 connections. Beyond 8, requests only wait
+/// Twice the connections give twice the throughput up to 8 connections. Beyond 8, requests only wait
 /// longer. The node draws 2 W, and 5 mJ more per request. Python needs three times the 5 mJ.
 pub(crate) fn saturating(connections: u32, block: i32, candidate: &str) -> Trial {
     let f = factor(block, 0.002)

@@ -446,8 +446,11 @@ impl World {
                 self.create(slot, child);
                 true
             }
-            Action::Delete(kind, name) => {
-                self.delete(slot, *kind, name);
+            Action::Delete(deletion) => {
+                let children = &self.slots[slot].children;
+                if children.iter().any(|it| it.facts.uid == deletion.uid) {
+                    self.delete(slot, deletion.kind, &deletion.name);
+                }
                 true
             }
             Action::Publish(note) => {

@@ -3,7 +3,7 @@
 use crate::{
     api::{Database, Reason},
     plan::{
-        action::ChildObject,
+        action::{ChildObject, Deletion},
         facts::{Child, ChildKind, Observed, placement::Labels},
         objects::Builder,
     },
@@ -41,7 +41,7 @@ pub enum DatabaseState {
         /// Objects to create.
         create: Vec<ChildObject>,
         /// Objects to delete.
-        delete: Vec<(ChildKind, String)>,
+        delete: Vec<Deletion>,
     },
     /// All objects exist.
     Made(Made),

@@ -4,7 +4,7 @@
 use crate::{
     api::{Database, Reason, Role},
     plan::{
-        action::ChildObject,
+        action::{ChildObject, Deletion},
         database::provider::{DatabaseProvider, DatabaseState, Made, child},
         facts::{ChildKind, Observed, PodFacts, placement::Labels, pods::describe_end},
         objects::{
@@ -66,7 +66,7 @@ impl DatabaseProvider for Standalone {
             // A user deleted the Service, and with it the password that this server was created with.
             return DatabaseState::Missing {
                 create: Vec::new(),
-                delete: vec![(ChildKind::Deployment, name)],
+                delete: vec![Deletion::of(server)],
             };
         }
         let pods = pods(observed, builder.run);

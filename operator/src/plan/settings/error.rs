@@ -1,7 +1,7 @@
 //! Errors of a spec that can't be executed.
 
 use crate::{
-    api::{MAX_BLOCKS_OF_SWEEP, MAX_RESULTS},
+    api::{MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, MIN_BLOCKS},
     load::{read::FieldError, rules::LoadError},
 };
 
@@ -22,7 +22,7 @@ pub enum SettingsError {
     Rate(String),
     /// A sweep whose points are not ascending, or too few or too many.
     #[error(
-        "load.sweep must have 2 to 32 points, its connections and its replicas must ascend, and maxErrorRatio goes with several connections: write for example connections: [1, 2, 4, 8]"
+        "load.sweep must have 2 to {MAX_POINTS} points, its connections and its replicas must ascend, and maxErrorRatio goes with several connections: write for example connections: [1, 2, 4, 8]"
     )]
     Sweep,
     /// More blocks than names allow, or more results than an object can hold.
@@ -42,7 +42,7 @@ pub enum SettingsError {
     Arrivals,
     /// Looks that are not ascending.
     #[error(
-        "trials.looks must be numbers of blocks that ascend from 5 or more, for example [10, 15, 20]"
+        "trials.looks must be numbers of blocks that ascend from {MIN_BLOCKS} or more, for example [10, 15, 20]"
     )]
     Looks,
     /// A lifetime too short for the node's cost.

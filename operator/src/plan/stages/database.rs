@@ -3,7 +3,7 @@
 use crate::{
     api::{Database, Reason, Role},
     plan::{
-        action::{ChildObject, Plan},
+        action::{ChildObject, Deletion, Plan},
         context::{BUSY_REQUEUE_SECONDS, Context, Stage},
         database::{
             of as provider_of,
@@ -46,7 +46,7 @@ enum Prepared {
         reason: Reason,
         message: String,
         create: Vec<ChildObject>,
-        delete: Vec<(ChildKind, String)>,
+        delete: Vec<Deletion>,
     },
     /// The database can't become ready.
     Failed { reason: Reason, message: String },
@@ -178,29 +178,32 @@ fn filled(
         .children
         .iter()
         .find(|child| child.kind == ChildKind::Job && child.name == seed);
-    let seed_created = job.map(|child| child.created_unix_seconds);
-    if seed_created.is_some_and(|created| created < made.data_since_unix_seconds) {
+    if let Some(job) = job
+        && job.created_unix_seconds < made.data_since_unix_seconds
+    {
         // The Job filled a database that was deleted since, or whose pod was deleted together with the data.
         return Prepared::Waiting {
             reason: Reason::Seeding,
             message: "the database is new: filling it again".into(),
             create: Vec::new(),
-            delete: vec![(ChildKind::Job, seed)],
+            delete: vec![Deletion::of(job)],
         };
     }
     // Creation times are whole seconds, and a Job that filled the database took at least one second.
-    if seed_created.is_some_and(|created| has_attempt_since(context, created - 1.0)) {
+    if let Some(job) = job
+        && has_attempt_since(context, job.created_unix_seconds - 1.0)
+    {
         // The attempt may have changed the database. The next attempt begins with the database as the seed filled
         // it.
         return Prepared::Waiting {
             reason: Reason::Measuring,
             message: RESTORING.into(),
             create: Vec::new(),
-            delete: vec![(ChildKind::Job, seed)],
+            delete: vec![Deletion::of(job)],
         };
     }
     let filling = Filling::of(context, made.data_since_unix_seconds);
-    let (Some(seed_created), Some(job)) = (seed_created, job) else {
+    let Some(job) = job else {
         return Prepared::waiting(filling.reason, filling.message, vec![filler]);
     };
     let pod = context
@@ -209,7 +212,7 @@ fn filled(
         .iter()
         .find(|pod| pod.role == Role::Seed.as_str() && pod.run == context.run);
     let refused = job.pods_refused.as_deref();
-    let age = context.now_unix_seconds - seed_created;
+    let age = context.now_unix_seconds - job.created_unix_seconds;
     let refused = refused.filter(|_| pod.is_none());
     if let Some(refused) = refused.and_then(|it| after_refusal("the seed's pod", it, age)) {
         return refused;
@@ -282,7 +285,7 @@ impl Filling {
             reason: self.reason,
             message: format!("{} again, because {why}", self.message),
             create: Vec::new(),
-            delete: vec![(ChildKind::Job, job.name.clone())],
+            delete: vec![Deletion::of(job)],
         }
     }
 

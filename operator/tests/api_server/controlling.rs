@@ -1,0 +1,575 @@
+//! `controller`: whole passes, one after the other, with a kubelet that the test plays.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use axum::http::Method;
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial, Outcome, Reason, Verdict, condition},
+    io::{
+        controller::{Context, run},
+        metrics::Metrics,
+        probe::Prober,
+        reader::Reader,
+    },
+    plan::names::{lock_name, run_id, trial_name},
+};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    batch::v1::Job,
+    coordination::v1::Lease,
+    core::v1::{Event, Pod, ResourceQuota, Secret, Service},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::{
+    cluster::{LATER_FIELD, create},
+    kubelet::{Kubelet, SEEDED_ROWS},
+    proxy::Fault,
+    server::User,
+    stage::{Stage, patch_status, until},
+};
+
+/// An operator's process; it is killed when it is dropped.
+struct Operator([JoinHandle<()>; 2]);
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Operator {
+    fn start(stage: &Stage) -> Self {
+        Self::with(stage, stage.client.clone(), "operator-1")
+    }
+
+    fn with(stage: &Stage, client: Client, name: &str) -> Self {
+        // A new process has no readings.
+        let reader = Reader::new(stage.meter_port).unwrap();
+        let context = Context::new(
+            client,
+            stage.places(),
+            stage.config(),
+            reader.clone(),
+            Prober::new().unwrap(),
+            Metrics::default(),
+            Some(name.to_owned()),
+        );
+        Self([
+            tokio::spawn(reader.run()),
+            tokio::spawn(run(Arc::new(context))),
+        ])
+    }
+}
+
+impl Stage {
+    async fn all<K>(&self) -> Vec<K>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + serde::de::DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let api: Api<K> = self.api();
+        api.list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// Waits until the benchmark's status has this reason.
+    async fn reason(&self, name: &str, reason: Reason) -> FrugalityBenchmark {
+        until(reason.as_str(), || async {
+            reason_of(&self.stored(name).await) == reason.as_str()
+        })
+        .await;
+        self.stored(name).await
+    }
+
+    /// Waits until the attempts have these outcomes.
+    async fn outcomes(&self, expected: &[Option<Outcome>]) {
+        until(&format!("{expected:?}"), || async {
+            let mut trials = self.all::<FrugalityTrial>().await;
+            trials.sort_by_key(|trial| trial.spec.attempt);
+            let found: Vec<_> = trials
+                .iter()
+                .map(|it| it.status.as_ref().and_then(|it| it.outcome))
+                .collect();
+            found == expected
+        })
+        .await;
+    }
+
+    /// Waits until nothing of a run but the ledger is left.
+    async fn is_empty(&self) {
+        until("nothing is left", || async {
+            let children = self.all::<Deployment>().await.len() + self.all::<Service>().await.len();
+            let pods = self.all::<Pod>().await.len() - 1;
+            children + pods + self.all::<Job>().await.len() + self.all::<Lease>().await.len() == 0
+        })
+        .await;
+    }
+}
+
+fn reason_of(benchmark: &FrugalityBenchmark) -> String {
+    let columns = benchmark.status.as_ref().and_then(|it| it.columns.as_ref());
+    columns.and_then(|it| it.reason.clone()).unwrap_or_default()
+}
+
+fn condition_of(benchmark: &FrugalityBenchmark, kind: &str) -> String {
+    let mut conditions = benchmark.status.iter().flat_map(|it| &it.conditions);
+    conditions
+        .find(|it| it.type_ == kind)
+        .map_or_else(String::new, |it| it.status.clone())
+}
+
+/// The name of the first attempt.
+fn first(benchmark: &FrugalityBenchmark) -> String {
+    trial_name(&benchmark.name_any(), &run_id(benchmark), 1, "rust", 1)
+}
+
+async fn is_loaded(stage: &Stage) {
+    until("the injector", || async {
+        !stage.all::<Job>().await.is_empty()
+    })
+    .await;
+}
+
+/// Locks, entry, server, baseline, load; a suspension under load; and the same run once more.
+#[tokio::test]
+async fn a_run_reaches_its_load_is_suspended_and_goes_on() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let benchmark = stage.benchmark("b", &[]).await;
+    let _operator = Operator::start(&stage);
+    is_loaded(&stage).await;
+    let mut locks: Vec<_> = stage
+        .all::<Lease>()
+        .await
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    let mut expected = [lock_name(&stage.measured), lock_name(&stage.injector)];
+    locks.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(locks, expected);
+    let trials = stage.all::<FrugalityTrial>().await;
+    assert_eq!(trials[0].name_any(), first(&benchmark));
+    let record = trials[0].status.as_ref().unwrap();
+    assert!(
+        record.idle_before.is_some(),
+        "it is written before the injector starts"
+    );
+    let running = stage.reason("b", Reason::Measuring).await;
+    assert_eq!(condition_of(&running, condition::COMPLETE), "False");
+    assert_eq!(condition_of(&running, condition::RECONCILING), "True");
+
+    stage.edit("b", json!({ "suspend": true })).await;
+    stage.outcomes(&[Some(Outcome::Void)]).await;
+    stage.is_empty().await;
+    let suspended = stage.reason("b", Reason::Suspended).await;
+    assert_eq!(condition_of(&suspended, condition::COMPLETE), "False");
+    assert_eq!(condition_of(&suspended, condition::RECONCILING), "");
+    let generation = suspended.metadata.generation;
+    assert_eq!(suspended.status.unwrap().observed_generation, generation);
+
+    stage.edit("b", json!({ "suspend": null })).await;
+    stage.outcomes(&[Some(Outcome::Void), None]).await;
+    let trials = stage.all::<FrugalityTrial>().await;
+    assert!(
+        trials
+            .iter()
+            .all(|trial| trial.spec.run == run_id(&benchmark))
+    );
+    let events: Vec<_> = stage
+        .all::<Event>()
+        .await
+        .iter()
+        .filter_map(|it| it.reason.clone())
+        .collect();
+    for reason in ["Measuring", "Suspended"] {
+        assert!(events.iter().any(|it| it == reason), "{events:?}");
+    }
+}
+
+/// Every kind of write and of list goes wrong once on the way.
+#[tokio::test]
+async fn a_run_reaches_its_load_though_every_write_goes_wrong_once() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    for (method, path, fault) in [
+        (Method::POST, "/leases", Fault::LostAnswer),
+        (
+            Method::POST,
+            "/leases",
+            Fault::Answer(500, "etcdserver: request timed out"),
+        ),
+        (Method::POST, "/frugalitytrials", Fault::LostAnswer),
+        (Method::PATCH, "/frugalitytrials", Fault::LostAnswer),
+        (
+            Method::PUT,
+            "/status",
+            Fault::Answer(409, "the object has been modified"),
+        ),
+        (Method::PUT, "/status", Fault::LostAnswer),
+        (Method::POST, "/services", Fault::LostAnswer),
+        (
+            Method::POST,
+            "/deployments",
+            Fault::Busy {
+                retry_after_seconds: 1,
+            },
+        ),
+        (Method::POST, "/deployments", Fault::Answer(504, "timeout")),
+        (Method::POST, "/jobs", Fault::LostAnswer),
+        (Method::POST, "/events", Fault::Answer(403, "no")),
+        (Method::GET, "/pods", Fault::Answer(500, "no leader")),
+        (Method::GET, "/nodes", Fault::LostAnswer),
+    ] {
+        stage.proxy.fail(method, path, 1, fault);
+    }
+    let benchmark = stage.benchmark("b", &[]).await;
+    let _operator = Operator::start(&stage);
+    is_loaded(&stage).await;
+    assert!(stage.proxy.is_through());
+    // Nothing was made twice, and no attempt became void.
+    stage.outcomes(&[None]).await;
+    assert_eq!(stage.all::<Deployment>().await.len(), 1);
+    assert_eq!(stage.all::<Lease>().await.len(), 2);
+    assert_eq!(
+        stage.all::<FrugalityTrial>().await[0].name_any(),
+        first(&benchmark)
+    );
+}
+
+/// The objects as the API server stores them, defaults included, are still taken for those that the operator made.
+#[tokio::test]
+async fn a_standalone_database_is_made_and_filled_before_the_load() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let database = json!({ "provider": "Standalone", "seed": { "contacts": SEEDED_ROWS } });
+    let benchmark = stage.benchmark("b", &[("database", database)]).await;
+    let _operator = Operator::start(&stage);
+    until("the injector", || async {
+        let jobs = stage.all::<Job>().await;
+        jobs.iter().any(|job| job.name_any() == first(&benchmark))
+    })
+    .await;
+    let servers = stage.all::<Deployment>().await;
+    assert_eq!(servers.len(), 2, "the database and the candidate");
+    let secrets = stage.all::<Secret>().await;
+    let [secret] = &secrets[..] else {
+        panic!("{secrets:?}")
+    };
+    let keys: Vec<&str> = secret
+        .data
+        .iter()
+        .flat_map(BTreeMap::keys)
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        keys,
+        ["dbname", "host", "password", "port", "uri", "username"]
+    );
+    let owner = &secret.owner_references()[0];
+    let services = stage.all::<Service>().await;
+    assert!(
+        services
+            .iter()
+            .any(|it| it.uid().as_ref() == Some(&owner.uid))
+    );
+    let seeds: Vec<Job> = stage.all::<Job>().await;
+    assert_eq!(seeds.len(), 2, "the seed and the injector");
+}
+
+/// The client itself waits for ever.
+#[tokio::test]
+async fn a_pass_without_an_answer_is_given_up_and_tried_again() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    stage.proxy.fail(Method::POST, "/leases", 1, Fault::Silence);
+    stage.benchmark("b", &[]).await;
+    let began = std::time::Instant::now();
+    let _operator = Operator::start(&stage);
+    until("the locks", || async {
+        stage.all::<Lease>().await.len() == 2
+    })
+    .await;
+    assert!(began.elapsed() > Duration::from_secs(25));
+    stage.outcomes(&[None]).await;
+}
+
+#[tokio::test]
+async fn two_operators_at_once_make_nothing_twice() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    stage.benchmark("b", &[]).await;
+    let _first = Operator::start(&stage);
+    let _second = Operator::with(&stage, stage.proxy.client(User::Operator), "operator-2");
+    is_loaded(&stage).await;
+    assert_eq!(stage.all::<Lease>().await.len(), 2);
+    assert_eq!(stage.all::<Deployment>().await.len(), 1);
+    assert_eq!(stage.all::<FrugalityTrial>().await.len(), 1);
+    assert_eq!(stage.stored("b").await.status.unwrap().verdict, None);
+    // An event is named after what it says.
+    let notes: Vec<_> = stage
+        .all::<Event>()
+        .await
+        .into_iter()
+        .map(|it| it.message)
+        .collect();
+    let mut distinct = notes.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), notes.len(), "{notes:?}");
+}
+
+/// A window that was not read from end to end is void.
+#[tokio::test]
+async fn an_operator_that_is_restarted_under_load_ends_the_attempt_as_void() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    stage.benchmark("b", &[]).await;
+    let operator = Operator::start(&stage);
+    is_loaded(&stage).await;
+    drop(operator);
+    let _operator = Operator::start(&stage);
+    stage.outcomes(&[Some(Outcome::Void), None]).await;
+    let trials = stage.all::<FrugalityTrial>().await;
+    let mut reasons = trials
+        .iter()
+        .filter_map(|it| it.status.as_ref()?.reason.clone());
+    assert!(reasons.any(|it| it == Reason::ReadingsInterrupted.as_str()));
+}
+
+#[tokio::test]
+async fn an_edit_that_changes_the_measurement_starts_another_run() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let benchmark = stage.benchmark("b", &[]).await;
+    let _operator = Operator::start(&stage);
+    stage.outcomes(&[None]).await;
+    let edited = stage
+        .edit("b", json!({ "load": { "connections": 8 } }))
+        .await;
+    assert_ne!(run_id(&benchmark), run_id(&edited));
+    let new = trial_name("b", &run_id(&edited), 1, "rust", 1);
+    until("the new run's attempt", || async {
+        stage
+            .all::<FrugalityTrial>()
+            .await
+            .iter()
+            .any(|it| it.name_any() == new)
+    })
+    .await;
+    let api: Api<FrugalityTrial> = stage.api();
+    let superseded = api.get(&first(&benchmark)).await.unwrap().status.unwrap();
+    assert_eq!(superseded.outcome, Some(Outcome::Void));
+    assert_eq!(
+        superseded.reason.as_deref(),
+        Some(Reason::Superseded.as_str())
+    );
+}
+
+/// One that is in the way ends the run; another number in `rerun` starts the next run.
+#[tokio::test]
+async fn a_conflict_of_names_ends_a_run_and_a_rerun_keeps_its_verdict() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let benchmark = stage.benchmark("b", &[]).await;
+    let name = first(&benchmark);
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": { "name": name, "namespace": stage.namespace },
+        "spec": { "ports": [{ "port": 80 }] },
+    });
+    create(&stage.admin, service).await;
+    let _operator = Operator::start(&stage);
+    let ended = stage.reason("b", Reason::NameConflict).await;
+    let status = ended.status.as_ref().unwrap();
+    assert_eq!(status.verdict, Some(Verdict::Error));
+    assert_eq!(condition_of(&ended, condition::COMPLETE), "True");
+    assert_eq!(condition_of(&ended, condition::STALLED), "True");
+    let foreign: Service = stage.api().get(&name).await.unwrap();
+    assert!(foreign.metadata.deletion_timestamp.is_none());
+    until("the locks are free", || async {
+        stage.all::<Lease>().await.is_empty()
+    })
+    .await;
+    let told = stage.all::<Event>().await.iter().any(|it| {
+        it.type_.as_deref() == Some("Warning")
+            && it.reason.as_deref() == Some(Reason::NameConflict.as_str())
+    });
+    assert!(told);
+
+    let again = stage.edit("b", json!({ "rerun": 2 })).await;
+    let next = first(&again);
+    until("the next run's server", || async {
+        stage
+            .all::<Deployment>()
+            .await
+            .iter()
+            .any(|it| it.name_any() == next)
+    })
+    .await;
+    let running = stage.reason("b", Reason::Measuring).await.status.unwrap();
+    assert_eq!(running.verdict, None);
+    let [past] = &running.history[..] else {
+        panic!("{:?}", running.history)
+    };
+    assert_eq!(
+        (past.verdict, &past.run),
+        (Verdict::Error, &run_id(&benchmark))
+    );
+}
+
+/// A run waits for a quota, and goes on.
+#[tokio::test]
+async fn a_quota_is_waited_for() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let hard = json!({ "count/deployments.apps": "0" });
+    let metadata = json!({ "name": "small", "namespace": stage.namespace });
+    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": { "hard": hard } });
+    create(&stage.admin, quota).await;
+    let api = stage.api::<ResourceQuota>();
+    patch_status(&api, "small", json!({ "hard": hard, "used": hard })).await;
+    stage.benchmark("b", &[]).await;
+    let _operator = Operator::start(&stage);
+    let waiting = stage.reason("b", Reason::QuotaExceeded).await;
+    assert_eq!(condition_of(&waiting, condition::COMPLETE), "False");
+    api.delete("small", &DeleteParams::default()).await.unwrap();
+    stage.reason("b", Reason::Measuring).await;
+    until("the server", || async {
+        !stage.all::<Deployment>().await.is_empty()
+    })
+    .await;
+    stage.outcomes(&[None]).await;
+}
+
+/// It is reported once, on the benchmark itself.
+#[tokio::test]
+async fn a_benchmark_of_a_later_version_is_reported_on_itself_and_disturbs_no_other() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let later = stage.manifest("later", &[(LATER_FIELD, json!("x"))]);
+    create(&stage.admin, later.clone()).await;
+    stage.benchmark("b", &[]).await;
+    let _operator = Operator::start(&stage);
+    let api = super::cluster::api(&stage.admin, &later);
+    let status = || async { api.get("later").await.unwrap().data["status"].clone() };
+    until("the report", || async {
+        status().await["verdict"] == json!("Invalid")
+    })
+    .await;
+    let told = status().await;
+    assert_eq!(
+        told["columns"]["reason"],
+        json!(Reason::InvalidSpec.as_str())
+    );
+    let complete = told["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["type"] == condition::COMPLETE);
+    let message: &Value = &complete.unwrap()["message"];
+    assert!(message.as_str().unwrap().contains(LATER_FIELD), "{message}");
+    stage.outcomes(&[None]).await;
+    let puts = stage
+        .proxy
+        .asked(&Method::PUT, "/frugalitybenchmarks/later/status");
+    assert_eq!(puts.len(), 1);
+}
+
+/// Two benchmarks on the same nodes, in the order of their creation.
+#[tokio::test]
+async fn a_younger_benchmark_waits_and_has_its_turn_when_the_older_one_is_deleted() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let older = stage.benchmark("older", &[]).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let younger = stage.benchmark("younger", &[]).await;
+    let _operator = Operator::start(&stage);
+    let waiting = stage.reason("younger", Reason::Queued).await;
+    let trial = |benchmark: &FrugalityBenchmark| first(benchmark);
+    let api: Api<FrugalityTrial> = stage.api();
+    until("the older one's attempt", || async {
+        api.get_opt(&trial(&older)).await.unwrap().is_some()
+    })
+    .await;
+    let message = waiting.status.unwrap().columns.unwrap().message.unwrap();
+    assert!(
+        message.contains(&format!("{}/older", stage.namespace)),
+        "{message}"
+    );
+    assert!(api.get_opt(&trial(&younger)).await.unwrap().is_none());
+    stage
+        .api::<FrugalityBenchmark>()
+        .delete("older", &DeleteParams::default())
+        .await
+        .unwrap();
+    until("the younger one's attempt", || async {
+        api.get_opt(&trial(&younger)).await.unwrap().is_some()
+    })
+    .await;
+    let holder = stage.all::<Lease>().await[0]
+        .spec
+        .clone()
+        .unwrap()
+        .holder_identity
+        .unwrap();
+    assert!(holder.starts_with(&younger.uid().unwrap()), "{holder}");
+}
+
+#[tokio::test]
+async fn the_lock_of_a_benchmark_that_is_gone_is_removed_when_the_operator_starts() {
+    let stage = Stage::new().await;
+    let lease = |name: &str, label: &str| {
+        json!({
+            "metadata": { "name": name, "labels": { "frugality.dev/lock": label } },
+            "spec": { "holderIdentity": format!("gone {}/gone", stage.namespace) },
+        })
+    };
+    for lease in [lease("ours", "node"), lease("another-s", "other")] {
+        let lease: Lease = serde_json::from_value(lease).unwrap();
+        stage
+            .api()
+            .create(&PostParams::default(), &lease)
+            .await
+            .unwrap();
+    }
+    let _operator = Operator::start(&stage);
+    until("it is removed", || async {
+        stage.all::<Lease>().await.len() == 1
+    })
+    .await;
+    assert_eq!(stage.all::<Lease>().await[0].name_any(), "another-s");
+    let asked = stage.proxy.asked(&Method::DELETE, "/leases/ours");
+    assert!(asked[0].body["preconditions"]["resourceVersion"].is_string());
+}
+
+/// Without a change there is no write: a status that changes on every pass would be a loop.
+#[tokio::test]
+async fn a_suspended_benchmark_is_written_once_and_left_alone() {
+    let stage = Stage::new().await;
+    stage.benchmark("b", &[("suspend", json!(true))]).await;
+    let _operator = Operator::start(&stage);
+    until("the event", || async {
+        !stage.all::<Event>().await.is_empty()
+    })
+    .await;
+    stage.proxy.forget();
+    let again = json!({ "metadata": { "annotations": { "touched": "yes" } } });
+    let touch = kube::api::Patch::Merge(again);
+    let api: Api<FrugalityBenchmark> = stage.api();
+    api.patch("b", &kube::api::PatchParams::default(), &touch)
+        .await
+        .unwrap();
+    until("another pass", || async {
+        !stage.proxy.asked(&Method::GET, "/nodes").is_empty()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(stage.proxy.writes(), [""; 0]);
+}

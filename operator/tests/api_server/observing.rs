@@ -1,0 +1,253 @@
+//! `observe`: what is read, and what becomes of an API server that does not answer.
+
+use axum::http::Method;
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID},
+    plan::{
+        action::{LedgerWrite, LockAction, Plan},
+        names::lock_name,
+    },
+};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+
+use super::{
+    cluster::{LATER_FIELD, LATER_OUTCOME},
+    proxy::Fault,
+    server::{User, server},
+    stage::{Stage, plan_of},
+};
+
+#[tokio::test]
+async fn a_pass_sees_the_nodes_the_meter_and_nothing_of_its_own_yet() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    let seen = stage.observe(&benchmark).await.unwrap();
+    let node = |name: &str| seen.nodes.iter().find(|node| node.name == name).unwrap();
+    let measured = node(&stage.measured);
+    assert_eq!(
+        (measured.schedulable, measured.meter_ip.as_deref()),
+        (true, Some("127.0.0.1"))
+    );
+    assert_eq!(node(&stage.injector).meter_ip, None);
+    assert!(seen.cloud_native_pg_installed);
+    assert!(seen.operator_ahead_seconds.abs() < 2.0);
+    assert!(seen.children.is_empty() && seen.pods.is_empty() && seen.trials.is_empty());
+}
+
+/// Each of these is needed for a decision: without one, nothing is decided.
+#[tokio::test]
+async fn a_pass_that_cannot_read_one_thing_says_which() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    for (path, what) in [
+        ("/version", "the API server's time"),
+        ("/frugalitybenchmarks", "benchmarks"),
+        ("/frugalitytrials", "trials"),
+        ("labelSelector=app%3Dmeter", "meters"),
+        ("/daemonsets/frugality-meter", "the meters' DaemonSets"),
+        ("/nodes", "nodes"),
+        ("/leases", "locks"),
+        ("/deployments", "children"),
+        ("/services", "services"),
+        ("/jobs", "children"),
+        ("/clusters", "CloudNativePG clusters"),
+    ] {
+        for fault in [Fault::Answer(403, "refused"), Fault::LostAnswer] {
+            // A refusal has the API server's time as well.
+            if path == "/version" && matches!(fault, Fault::Answer(..)) {
+                continue;
+            }
+            stage.proxy.fail(Method::GET, path, 1, fault);
+            let seen = stage.observe(&benchmark).await;
+            let error = seen.err().map(|it| it.to_string()).unwrap_or_default();
+            assert!(
+                error.starts_with(&format!("cannot read {what}:")),
+                "{path}: {error}"
+            );
+        }
+    }
+    assert!(stage.proxy.is_through());
+    stage.observe(&benchmark).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_without_cloud_native_pg_is_seen_as_such() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    stage.proxy.fail(
+        Method::GET,
+        "/clusters",
+        1,
+        Fault::Answer(404, "the server could not find the requested resource"),
+    );
+    assert!(
+        !stage
+            .observe(&benchmark)
+            .await
+            .unwrap()
+            .cloud_native_pg_installed
+    );
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_busy_is_asked_again() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    let busy = Fault::Busy {
+        retry_after_seconds: 1,
+    };
+    stage.proxy.fail(Method::GET, "/nodes", 1, busy);
+    assert!(!stage.observe(&benchmark).await.unwrap().nodes.is_empty());
+    assert_eq!(stage.proxy.asked(&Method::GET, "/nodes").len(), 2);
+}
+
+#[tokio::test]
+async fn an_entry_of_a_later_version_is_reported_and_hides_no_other() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    for name in ["first", "later"] {
+        let plan = Plan {
+            ledger: Some(LedgerWrite::open(stage.entry(&benchmark, name))),
+            ..plan_of(&benchmark)
+        };
+        stage.apply(&benchmark, plan).await.unwrap();
+    }
+    let patch = Patch::Merge(json!({ "status": { "outcome": LATER_OUTCOME } }));
+    let api = Api::<FrugalityTrial>::namespaced(stage.admin.clone(), &stage.namespace);
+    // The answer can't be read either.
+    _ = api
+        .patch_status("later", &PatchParams::default(), &patch)
+        .await;
+    let seen = stage.observe(&benchmark).await.unwrap();
+    let names: Vec<_> = seen.trials.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(names, ["first"]);
+    let [unreadable] = &seen.unreadable[..] else {
+        panic!("{:?}", seen.unreadable)
+    };
+    assert_eq!(unreadable.name, "later");
+    assert_eq!(unreadable.run, Some(seen.trials[0].spec.run.clone()));
+    assert!(
+        unreadable.error.contains(LATER_OUTCOME),
+        "{}",
+        unreadable.error
+    );
+}
+
+#[tokio::test]
+async fn other_benchmarks_are_peers_and_one_of_a_later_version_wants_nothing() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    stage
+        .benchmark("suspended", &[("suspend", json!(true))])
+        .await;
+    stage.benchmark("waiting", &[]).await;
+    let later = stage.manifest("later", &[(LATER_FIELD, json!("x"))]);
+    super::cluster::create(&stage.admin, later).await;
+    let seen = stage.observe(&benchmark).await.unwrap();
+    let mut peers: Vec<_> = seen
+        .peers
+        .iter()
+        .map(|it| (it.name.as_str(), it.rests, it.request.is_some()))
+        .collect();
+    peers.sort_unstable();
+    let name = |name: &str| format!("{}/{name}", stage.namespace);
+    let (later, suspended, waiting) = (name("later"), name("suspended"), name("waiting"));
+    assert_eq!(
+        peers,
+        [
+            (later.as_str(), false, false),
+            (&suspended, true, true),
+            (&waiting, false, true)
+        ]
+    );
+}
+
+/// The list of benchmarks may be older than the lock.
+#[tokio::test]
+async fn the_holder_of_a_lock_is_asked_for_by_name_and_one_that_is_gone_holds_nothing() {
+    let stage = Stage::new().await;
+    let (benchmark, holder) = (
+        stage.benchmark("b", &[]).await,
+        stage.benchmark("holder", &[]).await,
+    );
+    let plan = Plan {
+        locks: vec![LockAction::Take {
+            node: stage.measured.clone(),
+            resource_version: None,
+        }],
+        ..plan_of(&holder)
+    };
+    stage.apply(&holder, plan).await.unwrap();
+    // In a namespace that this operator's list does not show.
+    let elsewhere = format!("uid {}/holder", "default");
+    let lease = json!({
+        "metadata": { "name": lock_name("another"), "labels": { "frugality.dev/lock": "node" } },
+        "spec": { "holderIdentity": elsewhere },
+    });
+    let lease: Lease = serde_json::from_value(lease).unwrap();
+    stage
+        .api()
+        .create(&PostParams::default(), &lease)
+        .await
+        .unwrap();
+    let seen = stage.observe(&benchmark).await.unwrap();
+    assert_eq!((seen.locks.len(), seen.peers.len()), (2, 1));
+    stage
+        .api::<FrugalityBenchmark>()
+        .delete("holder", &DeleteParams::default())
+        .await
+        .unwrap();
+    let seen = stage.observe(&benchmark).await.unwrap();
+    assert_eq!((seen.locks.len(), seen.peers.len()), (2, 0));
+}
+
+/// Labels can be copied. A pod counts if its controller is an object of the benchmark.
+#[tokio::test]
+async fn a_pod_with_a_copied_label_is_not_the_benchmark_s() {
+    let stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    let api = stage.api::<Pod>();
+    let pod = |name: &str, uid: &str, owner: Option<&str>| {
+        let owner = owner.map(|kind| {
+            json!([{ "apiVersion": "apps/v1", "kind": kind, "name": "attempt-1", "uid": "unknown", "controller": true }])
+        });
+        json!({
+            "metadata": { "name": name, "labels": { LABEL_BENCHMARK_UID: uid }, "ownerReferences": owner },
+            "spec": { "containers": [{ "name": "c", "image": "i" }], "nodeName": stage.measured },
+        })
+    };
+    let uid = benchmark.uid().unwrap();
+    for pod in [
+        pod("bare", &uid, None),
+        pod("of-another-set", &uid, Some("ReplicaSet")),
+        pod("foreign", "another", Some("ReplicaSet")),
+    ] {
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        api.create(&PostParams::default(), &pod).await.unwrap();
+    }
+    let seen = stage.observe(&benchmark).await.unwrap();
+    assert!(seen.pods.is_empty(), "{:?}", seen.pods);
+    let [foreign] = &seen.foreign_pods[..] else {
+        panic!("{:?}", seen.foreign_pods)
+    };
+    assert_eq!(foreign.name, format!("{}/foreign", stage.namespace));
+    assert_eq!(foreign.node.as_ref(), Some(&stage.measured));
+}
+
+/// Without a proxy, and so of the whole cluster.
+#[tokio::test]
+async fn the_operator_s_own_rights_suffice_for_all_that_it_reads() {
+    let mut stage = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    stage.client = server().client(User::Operator);
+    let seen = stage.observe(&benchmark).await.unwrap();
+    assert!(seen.nodes.iter().any(|node| node.name == stage.measured));
+    stage.client = server().client(User::Editor);
+    let error = stage.observe(&benchmark).await.unwrap_err().to_string();
+    assert!(error.contains("forbidden"), "{error}");
+}
