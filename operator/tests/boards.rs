@@ -354,7 +354,7 @@ fn a_board_is_never_shared_with_the_injector() {
     let plan = world.pass(0);
     let message = plan.status.columns.unwrap().message.unwrap();
     assert!(
-        message.starts_with("no ready, untainted node beside pi-1 and pi-5 for the injector"),
+        message.starts_with("no ready, untainted node other than pi-1 and pi-5 for the injector"),
         "{message}"
     );
     assert!(!message.contains("allowSharedNode"), "{message}");

@@ -716,7 +716,7 @@ fn an_event_reports_that_a_benchmark_waits() {
     let mut world = World::new([two(), second()]);
     world.run_to_end();
     let logs = log(&world, 0) + &log(&world, 1);
-    assert_eq!(logs.matches("waits for shop/").count(), 1, "{logs}");
+    assert_eq!(logs.matches("waiting for shop/").count(), 1, "{logs}");
 }
 
 #[test]

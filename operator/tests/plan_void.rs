@@ -560,7 +560,12 @@ fn a_meter_that_answers_without_power_makes_the_attempt_void() {
     let gap = changed(&world, answer);
     assert_void(&gap, Reason::NoPowerMetrics.as_str());
     let message = record(&gap).message.as_ref().unwrap();
-    assert!(message.starts_with(missing), "{message}");
+    assert!(
+        message.starts_with(&format!(
+            "the meter answers without power metrics ({missing})"
+        )),
+        "{message}"
+    );
     assert!(
         message.contains("the readings were interrupted"),
         "{message}"
@@ -776,7 +781,7 @@ fn a_database_restored_differently_makes_the_attempt_void() {
         assert_eq!(void.reason.as_deref(), Some(Reason::DataChanged.as_str()));
         assert_eq!(
             void.message.unwrap(),
-            "the database of this attempt is not that of the run's first one: settings differ"
+            "the database differs from the database of the run's first attempt in: settings"
         );
         let entry = world.slots[0]
             .trials

@@ -385,7 +385,7 @@ fn a_waiting_benchmark_names_the_other_benchmark_and_the_node() {
     let message = &status(&world, 1).conditions[0].message;
     assert_eq!(
         message,
-        "waits for shop/a: node pi-1 works for one benchmark at a time"
+        "waiting for shop/a: node pi-1 runs one benchmark at a time"
     );
 }
 

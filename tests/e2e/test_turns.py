@@ -43,7 +43,7 @@ def test_benchmarks_begin_in_creation_order(session: Session) -> None:
 def test_a_waiting_benchmark_names_the_benchmark_and_the_node(session: Session) -> None:
     messages = {m.message for m in session.observer.moments(NO_DATABASE.key) if m.reason == "Queued"}
     for other in [b for b in QUEUE if b is not NO_DATABASE]:
-        said = [text for text in messages if text.startswith(f"waits for {other.key}: node ")]
+        said = [text for text in messages if text.startswith(f"waiting for {other.key}: node ")]
         assert said, f"{NO_DATABASE.key} never waited for {other.key}: {messages}"
 
 

@@ -12,7 +12,7 @@ from session import Session
 def test_a_queued_benchmark_names_the_benchmark_before_it(session: Session) -> None:
     def queued() -> list[Moment]:
         moments = session.observer.moments(DELETED.key)
-        return [m for m in moments if m.reason == "Queued" and f"waits for {LONG.key}" in m.message]
+        return [m for m in moments if m.reason == "Queued" and f"waiting for {LONG.key}" in m.message]
 
     moment = session.observer.until(queued, 120, f"{DELETED.key} waiting for {LONG.key}")[0]
     assert kstatus(moment.conditions) == RUNNING

@@ -123,7 +123,7 @@ pub(super) fn allowed_rule() -> String {
 /// CEL expression of the message. It names the first setting that is not allowed.
 pub(super) fn refusal() -> String {
     format!(
-        "'database.parameters must not set ' + self.filter(name, !(name in {}))[0] + ': allowed are settings of memory, planner, WAL and vacuum, in small letters; kubectl explain fb.spec.database.parameters names all of them'",
+        "'database.parameters must not set ' + self.filter(name, !(name in {}))[0] + ': allowed are settings of memory, planner, WAL and vacuum, in lower case; kubectl explain fb.spec.database.parameters lists all of them'",
         list()
     )
 }

@@ -14,12 +14,12 @@ use crate::api::{DEFAULT_CONNECTIONS, FrugalityBenchmarkSpec, Reason};
 pub enum LoadError {
     /// A field of `load` that a batch must not have.
     #[error(
-        "with a batch there is one execution at a time: leave load.connections, load.rate, load.requests and load.sweep out"
+        "a batch runs one execution at a time: remove load.connections, load.rate, load.requests and load.sweep"
     )]
     BatchLoad,
     /// A candidate without a program to execute, or with replicas or peers.
     #[error(
-        "candidate {0}: with a batch it needs command, the program that is executed, and neither replicas nor peers"
+        "candidate {0}: a batch needs command, the program to execute, and allows neither replicas nor peers"
     )]
     BatchCandidate(String),
     /// Work without pattern and amount, or with both.

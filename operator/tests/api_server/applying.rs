@@ -519,7 +519,11 @@ async fn an_object_that_was_made_again_is_not_deleted_for_the_earlier_one() {
 async fn a_status_is_written_once_and_only_over_the_version_that_was_seen() {
     let stage = Stage::new().await;
     let benchmark = stage.benchmark("b", &[]).await;
-    assert_eq!(benchmark.current_status(), None, "the API server's own is none");
+    assert_eq!(
+        benchmark.current_status(),
+        None,
+        "the API server's own is none"
+    );
     let telling = |phase: &str| {
         let mut plan = plan_of(&benchmark);
         plan.status.phase = Some(phase.into());

@@ -220,7 +220,7 @@ fn measured_node<'a>(
         .ok_or_else(|| Misplaced {
             reason: Reason::MeterMissing,
             message: format!(
-                "no ready meter on any node that may be measured ({names}); look at the meter's pods (kubectl get pods -A -l app.kubernetes.io/name=frugality-meter; only those of its DaemonSet count, for a Kepler of the one in energy.kepler.daemonSet), at spec.placement.measuredNodeSelector and at the label {ROLE_LABEL}={MEASURED}"
+                "no ready meter on any node that may be measured ({names}). Check the meter's pods: kubectl get pods -A -l app.kubernetes.io/name=frugality-meter. Only pods of its DaemonSet count; for Kepler, pods of the DaemonSet in energy.kepler.daemonSet. Check spec.placement.measuredNodeSelector and the label {ROLE_LABEL}={MEASURED} too"
             ),
         })
 }
@@ -258,7 +258,7 @@ fn injector_node<'a>(
         _ => None,
     };
     let sharing = if shared.is_some() {
-        ", or write spec.placement.allowSharedNode: true, with which attributed joules decide and gross and net ones are withheld"
+        ", or write spec.placement.allowSharedNode: true (attributed joules then decide, and gross and net joules are withheld)"
     } else {
         ""
     };
@@ -266,7 +266,7 @@ fn injector_node<'a>(
         .ok_or_else(|| Misplaced {
             reason: Reason::NoInjectorNode,
             message: format!(
-                "no ready, untainted node beside {}{} for the injector; add a node, change spec.placement.injectorNodeSelector{sharing}",
+                "no ready, untainted node other than {}{} for the injector; add a node, change spec.placement.injectorNodeSelector{sharing}",
                 names.into_iter().collect::<Vec<_>>().join(" and "),
                 words(selector)
             ),

@@ -9,7 +9,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// No load, or several loads.
-    #[error("spec needs one of request, scenario and batch, and no two")]
+    #[error("spec needs exactly one of request, scenario and batch")]
     OneLoad,
     /// A setting that this kind of load does not allow.
     #[error(transparent)]
@@ -32,12 +32,12 @@ pub enum SettingsError {
     SweepTooLarge,
     /// Fewer than two requests per connection.
     #[error(
-        "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than are asked for"
+        "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than requested"
     )]
     TooManyConnections,
     /// Arrivals that only requests at a rate, for a duration, can have.
     #[error(
-        "load.arrivals: Open and load.catchUp: false are for request at a load.rate, without load.requests, and not both: leave them out"
+        "load.arrivals: Open and load.catchUp: false each need a request, a load.rate and no load.requests; set at most one of the two"
     )]
     Arrivals,
     /// Looks that are not ascending.
@@ -50,7 +50,7 @@ pub enum SettingsError {
     NodeLifetime,
     /// A variable that would hide the address of a backend.
     #[error(
-        "candidate {candidate}: env must not set {variable}, by which its pods are told where a backend is; leave it out, or give the backend another name"
+        "candidate {candidate}: env must not set {variable}, because the operator sets it to a backend's address; remove it, or rename the backend"
     )]
     BackendAddress {
         /// Candidate.
@@ -60,7 +60,7 @@ pub enum SettingsError {
     },
     /// A PostgreSQL setting that a benchmark must not set.
     #[error(
-        "database.parameters must not set {0}: allowed are settings of memory, planner, WAL and vacuum, in small letters; kubectl explain fb.spec.database.parameters names all of them"
+        "database.parameters must not set {0}: allowed are settings of memory, planner, WAL and vacuum, in lower case; kubectl explain fb.spec.database.parameters lists all of them"
     )]
     Parameter(String),
     /// More connections than PostgreSQL allows.
@@ -81,12 +81,12 @@ pub enum SettingsError {
     },
     /// A database, which is on one node, with candidates on separate nodes.
     #[error(
-        "a database is on one node, beside its candidates: leave measuredNodeSelector of the candidates out, or spec.database"
+        "the database and all candidates run on one node: remove the candidates' measuredNodeSelector, or remove spec.database"
     )]
     DatabaseOnOneNode,
     /// Costs of a candidate that has no separate node.
     #[error(
-        "candidate {0}: its costs are those of a node of its own: write its measuredNodeSelector too, or spec.costs for all candidates"
+        "candidate {0}: `costs` needs a separate node: set its measuredNodeSelector, or use spec.costs for all candidates"
     )]
     CostsWithoutNode(String),
     /// Costs in different currencies, which can't be in one table.

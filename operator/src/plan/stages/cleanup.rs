@@ -100,7 +100,7 @@ fn foreign_pods(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
         return Continue(());
     }
     let message = format!(
-        "waits until the pods of other benchmarks have ended: {}",
+        "waiting for the pods of other benchmarks to end: {}",
         foreign.join(", ")
     );
     Break(wait(context, nodes, Reason::CleaningUp, &message))
@@ -128,7 +128,7 @@ fn terminating(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     } else {
         Reason::CleaningUp
     };
-    let message = format!("waits until {leaving} is gone");
+    let message = format!("waiting for {leaving} to be removed");
     Break(wait(context, nodes, reason, &message))
 }
 

@@ -58,7 +58,7 @@ fn suspending(
     let mut plan = context.running(
         None,
         Reason::Measuring,
-        "suspending: the block in hand becomes void",
+        "suspending: the open block becomes void",
         SOON_SECONDS,
     );
     plan.events.extend(events::of_trial(trial, record));

@@ -49,7 +49,7 @@ fn take(context: &Context<'_>, settings: &Settings, nodes: &Nodes, locks: Vec<Lo
 }
 
 fn wait(context: &Context<'_>, nodes: &Nodes, name: &str, node: &str) -> Plan {
-    let message = format!("waits for {name}: node {node} works for one benchmark at a time");
+    let message = format!("waiting for {name}: node {node} runs one benchmark at a time");
     let mut plan = context.running(
         Some(nodes),
         Reason::Queued,

@@ -108,7 +108,7 @@ impl Attempt<'_> {
         let before = status.restored.as_ref()?.state.get(CLUSTER_GENERATION)?;
         let now = self.cluster_generation();
         (now.as_ref() != Some(before)).then(|| {
-            let now = now.as_deref().unwrap_or("that of no Cluster");
+            let now = now.as_deref().unwrap_or("missing, because the Cluster does not exist");
             let message = format!(
                 "the database's Cluster was changed from outside: its generation is {now}, and was {before}"
             );

@@ -310,7 +310,7 @@ fn user_failure(pod: &PodFacts) -> Option<(Reason, String)> {
     Some((
         reason,
         format!(
-            "pod {}: {message}; write a number above 0 into its runAsUser in spec.candidates, or build the image with a USER that is one",
+            "pod {}: {message}; write a number above 0 into its runAsUser in spec.candidates, or build the image with a numeric USER above 0",
             pod.name
         ),
     ))

@@ -256,7 +256,7 @@ impl Attempt<'_> {
         }
         (!differing.is_empty()).then(|| {
             format!(
-                "the database of this attempt is not that of the run's first one: {} differ",
+                "the database differs from the database of the run's first attempt in: {}",
                 differing.join(", ")
             )
         })

@@ -243,7 +243,8 @@ impl Attempt<'_> {
             .and_then(|session| session.without_power.as_ref())
         {
             Some(missing) => {
-                let message = format!("{missing}, though it answers; {message}");
+                let message =
+                    format!("the meter answers without power metrics ({missing}); {message}");
                 self.void(status, Reason::NoPowerMetrics, &message)
             }
             None => self.void(status, reason, message),
