@@ -35,7 +35,7 @@ use tokio::{
 use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 
-/// Says what a request costs in joules: the operator of FrugalityBenchmark resources.
+/// The operator of FrugalityBenchmark resources: measures joules per request.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Cli {
@@ -45,9 +45,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Reconcile benchmarks until told to end.
+    /// Reconcile benchmarks until SIGTERM or SIGINT.
     Run(Box<Run>),
-    /// Say whether an installation works: the operator answers, and the API server knows every field of
+    /// Check an installation: the operator answers, and the API server knows every field of
     /// this version's resources. helm test runs it in the cluster.
     Check {
         /// The operator's address.
@@ -67,13 +67,13 @@ struct Run {
     /// Name of the operator's pod, for events.
     #[arg(long, env = "POD_NAME")]
     pod_name: Option<String>,
-    /// Address of the operator's pod, where injectors compare their clock if the meter tells no time.
+    /// Address of the operator's pod, where injectors compare their clock if the meter reports no time.
     #[arg(long, env = "POD_IP")]
     pod_ip: Option<IpAddr>,
     /// Image with Fortio and frugality-injector.
     #[arg(long, env = "FRUGALITY_INJECTOR_IMAGE")]
     injector_image: String,
-    /// PostgreSQL image (tag ≥ 15) where a benchmark names none.
+    /// PostgreSQL image (tag ≥ 15) if a benchmark names none.
     #[arg(long, env = "FRUGALITY_DATABASE_IMAGE")]
     database_image: String,
     /// Requests and limits of the injector's container, as JSON.

@@ -546,7 +546,7 @@ async fn a_status_is_written_once_and_only_over_the_version_that_was_seen() {
     );
     let now = stage.stored("b").await;
     assert_eq!(now.resource_version(), stored.resource_version());
-    // What is told already is not written.
+    // A status that is unchanged is not written.
     stage.proxy.forget();
     let plan = plan_of(&now);
     stage.apply(&now, plan).await.unwrap();
