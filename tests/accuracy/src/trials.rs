@@ -294,7 +294,7 @@ impl Contest {
             is_noted: figures
                 .notes
                 .iter()
-                .any(|note| note.starts_with("void attempts: ")),
+                .any(|note| note.starts_with("Void attempts: ")),
         };
         Ok((told, ended.entries))
     }
