@@ -86,11 +86,11 @@ fn matched(value: f64, uncertainty: f64) -> String {
 }
 
 /// A figure with half of its deciding interval, both with the same decimals: `0.00412±0.00020`. The uncertainty
-/// shows at least one significant digit. A figure of unknown accuracy shows no uncertainty: `≈0.00412`.
+/// shows at least one significant digit. A figure of unknown accuracy shows no uncertainty: `~0.00412`.
 #[must_use]
 pub fn figure(figure: &Figure) -> String {
     if figure.is_repeatability_only() {
-        return format!("≈{}", number(figure.value));
+        return format!("~{}", number(figure.value));
     }
     let (lower, upper) = figure.bounds();
     let half = (upper - lower) / 2.0;
@@ -343,7 +343,7 @@ mod tests {
             }),
             ..f
         };
-        assert_eq!(figure(&unknown), "≈0.00412");
+        assert_eq!(figure(&unknown), "~0.00412");
     }
 
     #[test]

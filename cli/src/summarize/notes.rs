@@ -213,7 +213,7 @@ fn accuracy(view: &View<'_>) -> Option<&'static str> {
     Some(match () {
         () if figures.is_empty() => return None,
         () if figures.iter().any(|figure| figure.repeatability_only) => {
-            "≈ has no interval, because the accuracy of the power model is unknown. A ratio of modelled joules is a range over all boards."
+            "~ has no interval, because the accuracy of the power model is unknown. A ratio of modelled joules is a range over all boards."
         }
         () if !covers_meter => {
             "Intervals of joules include the timing error at the windows' ends. They exclude the meter's own accuracy, which this meter does not report."

@@ -54,7 +54,7 @@ pub struct Expanded {
     /// Whether the interval includes the meter's accuracy. False if the meter reported no accuracy in a trial.
     pub covers_meter: bool,
     /// True if power is modelled and the accuracy of the model is unknown. The interval then shows only how well
-    /// the figure repeats on this model, and nothing about joules. Such a figure is shown as `≈x`, without an
+    /// the figure repeats on this model, and nothing about joules. Such a figure is shown as `~x`, without an
     /// interval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub repeatability_only: bool,
