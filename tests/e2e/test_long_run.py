@@ -219,9 +219,12 @@ def widened(session: Session, candidate: str, name: str, exact: dict[str, float]
 
 
 def share_of_ends(status: Object, name: str) -> float:
-    """The edge uncertainty as a share of a figure in joules."""
+    """The edge uncertainty as a share of a figure in joules. For net joules it includes drift between the baselines."""
     energy = status["energy"]
     joules = FIGURES[name](status) * status["requests"]["successes"]
+    if name.startswith("net"):
+        ends = energy["nodeJoulesRelativeUncertainty"] * energy["nodeJoules"]
+        return math.hypot(ends, energy.get("netDriftJoules", 0)) / joules
     if name.startswith("attributed"):
         joules = energy.get("netJoules", joules)
     if name.startswith("cpu"):
