@@ -259,7 +259,12 @@ fn a_budget_is_said_once() {
     let mut cut = benchmark("passed");
     cut["status"]["columns"]["message"] = json!("a message that was cut");
     let text = one_line(&summarized(cut));
-    assert_has(&text, &["budget Met: rust: 0.0100 "]);
+    assert_has(&text, &["rust: 0.0100 "]);
+    let mut together = benchmark("passed");
+    together["status"]["columns"]["message"] =
+        json!("All 4 budgets met for rust: 10.0 gross mJ/request.");
+    let text = one_line(&summarized(together));
+    assert!(!text.contains("keeps to the budget"), "{text}");
 }
 
 #[test]

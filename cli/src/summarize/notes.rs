@@ -1,7 +1,7 @@
 //! The lines below the tables of a summary.
 
 use frugality_operator::{
-    api::{Arrivals, BoardVerdict, CandidateResult, Comparison, Optimum, SweepResult},
+    api::{Arrivals, BoardVerdict, CandidateResult, Comparison, Optimum, SweepResult, Verdict},
     text,
 };
 
@@ -112,15 +112,17 @@ fn best(view: &View<'_>, sweep: &SweepResult) -> Vec<String> {
     best.into_iter().filter_map(note).collect()
 }
 
-/// The budgets that the message above does not name.
+/// The budgets that the message above does not name. `All 3 budgets met for rust: …` names all of them.
 fn budgets(view: &View<'_>) -> impl Iterator<Item = String> {
     let columns = view.status.columns.as_ref();
     let message = columns
         .and_then(|it| it.message.as_deref())
         .unwrap_or_default();
     let budgets = view.status.budgets.iter();
-    let unsaid = budgets.filter(|budget| !message.contains(&budget.message));
-    unsaid.map(|budget| format!("budget {:?}: {}", budget.outcome, budget.message))
+    let names_all =
+        view.status.verdict == Some(Verdict::Pass) && message.contains(" budgets met for ");
+    let unsaid = budgets.filter(move |budget| !names_all && !message.contains(&budget.message));
+    unsaid.map(|budget| budget.message.clone())
 }
 
 /// Each reason once, with all candidates whose figure it withholds.
