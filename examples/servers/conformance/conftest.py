@@ -2,32 +2,19 @@
 
 import itertools
 import json
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from harness import COMMANDS, Server
+from fixtures import folder  # noqa: F401 - a fixture of this suite
 from postgres import Postgres
 from program import free_port
 
 ROWS = 10_000
 # Contacts in an address book that tests write to: more than one page of the servers.
 BOOK_ROWS = 300
-
-# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the servers too.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.getbasetemp()
-    # PostgreSQL's user must be able to reach its folder.
-    for part in (folder, folder.parent):
-        part.chmod(0o755)
-    return folder
-
 
 @pytest.fixture(scope="session")
 def postgres(folder: Path) -> Iterator[Postgres]:

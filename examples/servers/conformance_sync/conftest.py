@@ -1,17 +1,13 @@
 """Shared fixtures: the example's spec, and its three candidates with equal address books."""
 
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from harness import CANDIDATES, Candidate, Spec, example
+from fixtures import folder  # noqa: F401 - a fixture of this suite
 from postgres import Postgres
-
-# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the servers too.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
-
 
 @pytest.fixture(scope="session")
 def spec() -> Spec:
@@ -21,15 +17,6 @@ def spec() -> Spec:
 @pytest.fixture(scope="session")
 def contacts(spec: Spec) -> int:
     return spec["database"]["seed"]["contacts"]
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.getbasetemp()
-    # PostgreSQL's user must be able to reach its folder.
-    for part in (folder, folder.parent):
-        part.chmod(0o755)
-    return folder
 
 
 @pytest.fixture(scope="session")
