@@ -32,7 +32,7 @@ adversary: ## try to falsify a figure or a verdict, in the cluster in a box: a q
 meters: ## run one benchmark with a power model, a plug and Kepler, in the cluster in a box: a quarter of an hour
 	hack/test meters
 
-articles: ## run the short forms of the examples in docs/articles.md, in the cluster in a box: about five hours
+articles: ## run all examples in their short forms, in the cluster in a box: about five hours
 	hack/test articles
 
 bench: ## measure memory, CPU and scrape time of the node meter: samples for 30 s, then scrapes
