@@ -3,10 +3,12 @@
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use frugality_operator::api::FrugalityBenchmark;
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kubectl_frugality::{
+    cluster::ClusterError,
     definitions::{self, DefinitionsError},
     export::{ExportError, Format, export, items},
+    gate::command::{self as gate, Gate, GateFailure},
     input::{InputError, Source},
     reference::markdown,
     summarize::summary,
@@ -48,6 +50,13 @@ Examples:
   kubectl get fbt -A -o json | kubectl frugality export
   kubectl frugality export --filename ledger.json --format csv")]
     Export(Export),
+    /// Wait for a benchmark's verdict, and end with an exit code that says whether a release may go on.
+    ///
+    /// Waits until the benchmark has a verdict for the current generation of its spec. With --image, the benchmark must
+    /// measure this image, and a budget must apply to its candidate. Progress goes to standard error, the summary to standard
+    /// output.
+    #[command(after_help = gate::HELP)]
+    Gate(Gate),
     /// Print the custom resource definitions, or write them to a folder.
     #[command(after_help = "\
 Examples:
@@ -83,6 +92,10 @@ struct Export {
 enum Failure {
     #[error(transparent)]
     Input(#[from] InputError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Gate(#[from] GateFailure),
     #[error(
         "the input is no benchmark as JSON: {0}. It must be the text that kubectl get fb NAME -o json prints."
     )]
@@ -102,10 +115,12 @@ enum Failure {
     Print(#[source] std::io::Error),
 }
 
-fn main() -> ExitCode {
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Summarize(source) => summarize(&source),
-        Command::Export(options) => export_ledger(&options),
+        Command::Summarize(source) => summarize(&source).await,
+        Command::Export(options) => export_ledger(&options).await,
+        Command::Gate(options) => return pass_gate(&options).await,
         Command::Crd { write: None } => definitions::print()
             .map_err(Failure::from)
             .and_then(|yaml| print(yaml.as_bytes())),
@@ -118,19 +133,35 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("error: {failure}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => failed(&failure),
     }
 }
 
-fn summarize(source: &Source) -> Result<(), Failure> {
-    let text = if source.is_cluster() {
-        let name = source.name.as_deref();
-        source.get(std::iter::once("fb").chain(name))?
-    } else {
-        source.read("fb NAME")?
+fn failed(failure: &Failure) -> ExitCode {
+    eprintln!("error: {failure}");
+    ExitCode::FAILURE
+}
+
+/// A gate that could not be asked is closed, like one that nobody can read.
+async fn pass_gate(options: &Gate) -> ExitCode {
+    let result = gate::run(options).await.map_err(Failure::from);
+    match result.and_then(|(outcome, text)| print(text.as_bytes()).map(|()| outcome)) {
+        Ok(outcome) => outcome.exit_code().into(),
+        Err(failure) => failed(&failure),
+    }
+}
+
+async fn summarize(source: &Source) -> Result<(), Failure> {
+    let text = match &source.name {
+        _ if !source.is_cluster() => source.read("fb NAME")?,
+        Some(name) => {
+            let cluster = source.access.connect().await?;
+            cluster.get::<FrugalityBenchmark>(name).await?
+        }
+        None => {
+            let cluster = source.access.connect().await?;
+            cluster.list::<FrugalityBenchmark>(false).await?
+        }
     };
     let summaries: Vec<String> = items(serde_json::from_str(&text)?)
         .into_iter()
@@ -143,12 +174,13 @@ fn summarize(source: &Source) -> Result<(), Failure> {
     print(summaries.join("\n").as_bytes())
 }
 
-fn export_ledger(options: &Export) -> Result<(), Failure> {
+async fn export_ledger(options: &Export) -> Result<(), Failure> {
     let source = &options.source;
-    let text = if options.all_namespaces {
-        source.get(["fbt", "--all-namespaces"])?
-    } else if source.is_cluster() {
-        source.get(["fbt"])?
+    let text = if options.all_namespaces || source.is_cluster() {
+        let cluster = source.access.connect().await?;
+        cluster
+            .list::<FrugalityTrial>(options.all_namespaces)
+            .await?
     } else {
         source.read("fbt -A")?
     };

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails the test")]
 
+mod api;
 mod command;
 mod export;
+mod gate;
 mod reference;
 mod summarize;
 

@@ -3,23 +3,17 @@
 use std::{
     fs,
     io::Write as _,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
-use crate::{data, data_path};
+use crate::{
+    api::{Api, folder, refusal},
+    data, data_path,
+};
 
 fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_kubectl-frugality"))
-}
-
-/// A new folder for one test.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 fn piped(arguments: &[&str], text: &str) -> Output {
@@ -34,26 +28,6 @@ fn piped(arguments: &[&str], text: &str) -> Output {
     input.write_all(text.as_bytes()).unwrap();
     drop(input);
     child.wait_with_output().unwrap()
-}
-
-/// With a kubectl that writes its arguments to a file, and `file` of the tests' data to standard output.
-fn with_kubectl(name: &str, file: &str, arguments: &[&str]) -> (Output, String) {
-    let folder = folder(name);
-    let (kubectl, asked) = (folder.join("kubectl"), folder.join("asked"));
-    let script = format!(
-        "#!/bin/sh\necho \"$@\" >{}\nexec cat {}\n",
-        asked.display(),
-        data_path(file).display()
-    );
-    fs::write(&kubectl, script).unwrap();
-    fs::set_permissions(&kubectl, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:/usr/bin:/bin", folder.display());
-    let done = command()
-        .args(arguments)
-        .env("PATH", path)
-        .output()
-        .unwrap();
-    (done, fs::read_to_string(asked).unwrap_or_default())
 }
 
 fn stdout(done: &Output) -> String {
@@ -102,25 +76,42 @@ fn a_list_of_benchmarks_is_summarized_one_after_another() {
     );
 }
 
+const PATH: &str = "GET /apis/frugality.dev/v1alpha1";
+
 #[test]
-fn a_named_benchmark_is_asked_for_with_kubectl() {
-    let flags = ["summarize", "two", "-n", "shop", "--context", "pis"];
-    let (done, asked) = with_kubectl("named", "passed.json", &flags);
-    assert!(stdout(&done).starts_with("two: Pass"));
-    assert_eq!(
-        asked,
-        "--context=pis --namespace=shop get fb two --output json\n"
+fn benchmarks_are_asked_for_in_the_namespace_of_the_flag_or_the_context() {
+    let api = Api::answering("benchmarks", vec![(200, data("passed.json"))]);
+    for (flags, namespace) in [
+        (["summarize", "two"].as_slice(), "default"),
+        (&["summarize", "two", "-n", "farm"], "farm"),
+        (&["summarize", "two", "--context", "shop"], "shop"),
+    ] {
+        assert!(stdout(&api.run(flags)).starts_with("two: Pass"));
+        let asked = format!("{PATH}/namespaces/{namespace}/frugalitybenchmarks/two");
+        assert_eq!(api.asked().last(), Some(&asked));
+    }
+    let list = format!(
+        "{{\"kind\": \"List\", \"metadata\": {{}}, \"items\": [{}]}}",
+        data("passed.json")
     );
+    let api = Api::answering("benchmarks-list", vec![(200, list)]);
+    assert!(stdout(&api.run(&["summarize", "-n", "farm"])).starts_with("two: Pass"));
+    let asked = format!("{PATH}/namespaces/farm/frugalitybenchmarks?");
+    assert_eq!(api.asked(), [asked]);
 }
 
 #[test]
-fn the_ledger_of_a_cluster_is_asked_for_with_kubectl() {
-    let (done, asked) = with_kubectl("all", "ledger.json", &["export", "-A"]);
-    assert_eq!(stdout(&done), data("ledger-export.json"));
-    assert_eq!(asked, "get fbt --all-namespaces --output json\n");
-    let (done, asked) = with_kubectl("one", "ledger.json", &["export", "nothing", "--format=csv"]);
-    assert_eq!(stdout(&done).lines().count(), 1);
-    assert_eq!(asked, "get fbt --output json\n");
+fn a_ledger_is_asked_for_in_one_namespace_or_in_all() {
+    let api = Api::answering("ledger", vec![(200, data("ledger.json"))]);
+    let all = api.run(&["export", "-A"]);
+    assert_eq!(stdout(&all), data("ledger-export.json"));
+    let one = api.run(&["export", "nothing", "--format=csv"]);
+    assert_eq!(stdout(&one).lines().count(), 1);
+    let asked = [
+        format!("{PATH}/frugalitytrials?"),
+        format!("{PATH}/namespaces/default/frugalitytrials?"),
+    ];
+    assert_eq!(api.asked(), asked);
 }
 
 #[test]
@@ -132,14 +123,23 @@ fn a_message_names_the_cause_and_what_to_do() {
     assert_refused(&missing, &["no-such-file", "kubectl get -o json"]);
     let nonsense = piped(&["summarize"], "{\"spec\": 1}");
     assert_refused(&nonsense, &["no benchmark", "kubectl get fb NAME -o json"]);
-    let no_kubectl = command()
+    let no_config = command()
         .args(["summarize", "two"])
-        .env("PATH", folder("empty"))
+        .env("KUBECONFIG", "/no/such/kubeconfig")
+        .env_remove("KUBERNETES_SERVICE_HOST")
         .output()
         .unwrap();
-    assert_refused(&no_kubectl, &["cannot run kubectl", "--filename"]);
-    let (failed, _) = with_kubectl("failing", "no-such-file", &["summarize", "two"]);
-    assert_refused(&failed, &["`kubectl get fb two --output json` failed"]);
+    assert_refused(&no_config, &["there is no cluster", "--kubeconfig"]);
+    let api = Api::answering("contexts", vec![(200, data("passed.json"))]);
+    let no_context = api.run(&["summarize", "two", "--context", "farm"]);
+    assert_refused(&no_context, &["farm", "kubectl config get-contexts"]);
+    let missing = refusal(404, "NotFound", "two", "not found");
+    let api = Api::answering("missing-benchmark", vec![missing]);
+    let missing = api.run(&["summarize", "two"]);
+    assert_refused(
+        &missing,
+        &["there is no frugalitybenchmarks two in namespace default"],
+    );
     let unwritable = piped(
         &["export", "--output", "/no/such/folder/ledger.json"],
         &data("ledger.json"),
@@ -170,7 +170,7 @@ fn the_definitions_are_printed_and_written() {
 
 #[test]
 fn every_command_has_examples() {
-    for name in ["summarize", "export", "crd", "reference"] {
+    for name in ["summarize", "export", "gate", "crd", "reference"] {
         let help = stdout(&command().args([name, "--help"]).output().unwrap());
         assert!(
             help.contains(&format!("kubectl frugality {name}")),

@@ -1,0 +1,126 @@
+//! What a gate decides about a benchmark. Pure.
+
+use frugality_operator::api::{FrugalityBenchmark, Verdict};
+
+use super::images::{measured, same};
+
+/// How a gate ends. Only [`Outcome::Pass`] opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every budget is met, and the verdict is about the image of the release.
+    Pass,
+    /// At least one budget is exceeded.
+    Fail,
+    /// The data do not decide.
+    Inconclusive,
+    /// The experiment can't give a trustworthy figure.
+    Invalid,
+    /// Something did not work.
+    Error,
+    /// The benchmark had no verdict in time.
+    NotEnded,
+    /// Nothing was judged: no budgets, or none about the image of the release.
+    NotJudged,
+    /// The benchmark measures other images than the release's.
+    OtherImage,
+}
+
+impl Outcome {
+    /// The program's exit code. Codes 1 and 2 are errors of the program and of its command line.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Fail => 10,
+            Self::Inconclusive => 11,
+            Self::Invalid => 12,
+            Self::Error => 13,
+            Self::NotEnded => 14,
+            Self::NotJudged => 15,
+            Self::OtherImage => 16,
+        }
+    }
+
+    /// Whether the release may go on.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        self == Self::Pass
+    }
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Pass => Self::Pass,
+            Verdict::Reported => Self::NotJudged,
+            Verdict::Fail => Self::Fail,
+            Verdict::Inconclusive => Self::Inconclusive,
+            Verdict::Invalid => Self::Invalid,
+            Verdict::Error => Self::Error,
+        }
+    }
+}
+
+/// What a gate knows about a benchmark at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is no verdict of the current generation yet. The text says what the benchmark does.
+    Waiting(String),
+    /// The gate ended, for the reason in the text.
+    Ended(Outcome, String),
+}
+
+/// The state of a gate for the release's `images`. Without images, the gate is about whatever the benchmark measures.
+#[must_use]
+pub(super) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State {
+    if let Some(missing) = images
+        .iter()
+        .find(|image| !measured(benchmark).any(|(_, other)| same(other, image)))
+    {
+        let others: Vec<_> = measured(benchmark).map(|(_, image)| image).collect();
+        let message = format!(
+            "The benchmark does not measure {missing}, but {}. Write the release's image into spec.candidates.",
+            others.join(", ")
+        );
+        return State::Ended(Outcome::OtherImage, message);
+    }
+    let Some(status) = benchmark
+        .current_status()
+        .filter(|_| benchmark.is_complete())
+    else {
+        return State::Waiting(activity(benchmark));
+    };
+    let Some(verdict) = status.verdict else {
+        return State::Waiting(activity(benchmark));
+    };
+    let columns = status.columns.clone().unwrap_or_default();
+    let message = columns.message.unwrap_or_default();
+    let is_judged = |image: &String| {
+        measured(benchmark)
+            .filter(|(_, other)| same(other, image))
+            .any(|(candidate, _)| status.budgets.iter().any(|it| it.candidate == candidate))
+    };
+    match images.iter().find(|image| !is_judged(image)) {
+        Some(image) if verdict == Verdict::Pass => State::Ended(
+            Outcome::NotJudged,
+            format!(
+                "No budget applies to the candidate with {image}, so the Pass is not about it. Write spec.budgets for this candidate."
+            ),
+        ),
+        _ => State::Ended(verdict.into(), message),
+    }
+}
+
+/// What a benchmark without a verdict does, in one line.
+fn activity(benchmark: &FrugalityBenchmark) -> String {
+    let Some(status) = benchmark.current_status() else {
+        return "waiting for the operator to see the benchmark".to_owned();
+    };
+    if status.observed_generation != benchmark.metadata.generation {
+        return "waiting for the operator to see the last edit".to_owned();
+    }
+    let columns = status.columns.clone().unwrap_or_default();
+    let trials = columns.trials.map(|trials| format!("trials {trials}"));
+    let parts = [columns.verdict, trials, status.phase.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}

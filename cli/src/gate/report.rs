@@ -1,0 +1,82 @@
+//! What a gate writes for people and for pipelines, one module per form.
+
+pub(super) mod annotations;
+pub(super) mod junit;
+pub(super) mod markdown;
+pub(super) mod outputs;
+
+use frugality_operator::api::{BudgetOutcome, BudgetResult, FrugalityBenchmark};
+
+use super::{images::is_fixed, outcome::Outcome, wait::Ended};
+
+/// Everything that a report is about.
+pub(super) struct Report<'a> {
+    /// Namespace and name of the benchmark.
+    pub(super) key: String,
+    /// How the gate ended.
+    pub(super) ended: &'a Ended,
+    /// Images of the release.
+    pub(super) images: &'a [String],
+}
+
+impl Report<'_> {
+    fn outcome(&self) -> Outcome {
+        self.ended.outcome
+    }
+
+    fn benchmark(&self) -> Option<&FrugalityBenchmark> {
+        self.ended.benchmark.as_ref()
+    }
+
+    /// The budgets of the current verdict. Before the verdict, the status has those of an earlier one.
+    fn budgets(&self) -> &[BudgetResult] {
+        self.benchmark()
+            .filter(|benchmark| benchmark.is_complete())
+            .and_then(FrugalityBenchmark::current_status)
+            .map_or(&[], |status| &status.budgets)
+    }
+
+    /// The first line of every report.
+    pub(super) fn heading(&self) -> String {
+        let (key, outcome) = (&self.key, self.outcome());
+        let gate = if outcome.is_open() { "open" } else { "closed" };
+        format!("Energy gate {gate} for {key}: {outcome:?}")
+    }
+
+    /// What a reader of the verdict must know about how it came about.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let tries = self
+            .benchmark()
+            .and_then(FrugalityBenchmark::current_status)
+            .and_then(|status| status.tries);
+        if let Some(tries) = tries.filter(|tries| *tries > 1) {
+            warnings.push(format!(
+                "This verdict is from try {tries} of the same settings."
+            ));
+        }
+        if self.images.is_empty() {
+            warnings.push(
+                "No --image was given, so the gate did not check that the verdict is about the release's image."
+                    .to_owned(),
+            );
+        }
+        for image in self.images.iter().filter(|image| !is_fixed(image)) {
+            warnings.push(format!(
+                "{image} is a tag. A tag can be moved to an image that was not measured; use a digest (@sha256:…)."
+            ));
+        }
+        warnings
+    }
+}
+
+/// A budget's result in one word or two.
+fn word(outcome: BudgetOutcome) -> &'static str {
+    match outcome {
+        BudgetOutcome::Met => "met",
+        BudgetOutcome::Exceeded => "exceeded",
+        BudgetOutcome::Undecided => "undecided",
+        BudgetOutcome::BelowNoiseFloor => "below the noise floor",
+        BudgetOutcome::Withheld => "no trustworthy figure",
+    }
+}

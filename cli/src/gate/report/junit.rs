@@ -1,0 +1,90 @@
+//! The report as JUnit XML: a suite per benchmark, a case for the verdict and for each budget.
+
+use frugality_operator::api::{BudgetOutcome, BudgetResult, FrugalityBenchmark};
+use quick_junit::{NonSuccessKind, Property, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+
+use super::{Report, word};
+use crate::gate::outcome::Outcome;
+
+/// A budget that is not decided is a failure and not skipped, because tools show skipped cases as success.
+pub(in crate::gate) fn junit(report: &Report<'_>) -> Result<String, quick_junit::SerializeError> {
+    let mut suite = TestSuite::new(report.key.as_str());
+    suite.add_test_case(verdict(report));
+    suite.add_test_cases(report.budgets().iter().map(budget));
+    for (name, value) in properties(report) {
+        suite.add_property(Property::new(name, value));
+    }
+    let mut junit = Junit::new("energy gate");
+    junit.add_test_suite(suite);
+    junit.to_string()
+}
+
+fn verdict(report: &Report<'_>) -> TestCase {
+    let outcome = report.outcome();
+    let status = match outcome {
+        Outcome::Pass => TestCaseStatus::success(),
+        Outcome::Fail | Outcome::Inconclusive => not_met(
+            NonSuccessKind::Failure,
+            &format!("{outcome:?}"),
+            &report.ended.message,
+        ),
+        Outcome::Invalid
+        | Outcome::Error
+        | Outcome::NotEnded
+        | Outcome::NotJudged
+        | Outcome::OtherImage => not_met(
+            NonSuccessKind::Error,
+            &format!("{outcome:?}"),
+            &report.ended.message,
+        ),
+    };
+    case("verdict", &report.key, status)
+}
+
+fn budget(budget: &BudgetResult) -> TestCase {
+    let status = match budget.outcome {
+        BudgetOutcome::Met => TestCaseStatus::success(),
+        outcome => not_met(NonSuccessKind::Failure, word(outcome), &budget.message),
+    };
+    let name = match budget.point.as_str() {
+        "" => budget.limit.clone(),
+        point => format!("{} at {point}", budget.limit),
+    };
+    case(&name, &budget.candidate, status)
+}
+
+fn case(name: &str, class: &str, status: TestCaseStatus) -> TestCase {
+    let mut case = TestCase::new(name, status);
+    case.set_classname(class);
+    case
+}
+
+fn not_met(kind: NonSuccessKind, type_: &str, message: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_type(type_).set_message(message);
+    status
+}
+
+/// Where the figures come from.
+fn properties(report: &Report<'_>) -> Vec<(&'static str, String)> {
+    let Some(status) = report
+        .benchmark()
+        .and_then(FrugalityBenchmark::current_status)
+    else {
+        return Vec::new();
+    };
+    let properties = [
+        ("run", status.run.clone()),
+        ("node", status.measured_node.clone()),
+        ("meter", status.meter.clone()),
+        ("power", status.provenance.clone()),
+        ("ledgerDigest", status.ledger_digest.clone()),
+        ("tries", status.tries.map(|tries| tries.to_string())),
+        (
+            "images",
+            Some(report.images.join(" ")).filter(|it| !it.is_empty()),
+        ),
+    ];
+    let known = |(name, value): (_, Option<String>)| Some((name, value?));
+    properties.into_iter().filter_map(known).collect()
+}

@@ -1,0 +1,123 @@
+//! Asks the cluster again and again until a gate ends.
+
+use std::time::Duration;
+
+use frugality_operator::api::FrugalityBenchmark;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::outcome::{Outcome, State, state};
+use crate::cluster::{Cluster, ClusterError};
+
+/// Longest time for one answer of the API server.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// How long a gate waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Longest time until the verdict.
+    pub(super) verdict: Duration,
+    /// Longest time until the benchmark exists and measures the image of the release.
+    pub(super) image: Duration,
+    /// Time between two questions to the API server.
+    pub(super) interval: Duration,
+}
+
+/// Why a gate could not be asked. The gate stays closed.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// The cluster refused.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The answer is no benchmark of this version.
+    #[error(
+        "the benchmark is not understood: {0}. Use the version of kubectl-frugality that belongs to the operator."
+    )]
+    NotABenchmark(#[from] serde_json::Error),
+    /// The benchmark is being deleted.
+    #[error("the benchmark {0} is being deleted, so it will have no verdict. Apply it again.")]
+    Deleted(String),
+}
+
+/// How a gate ended, and the benchmark as it was then.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// Outcome.
+    pub(super) outcome: Outcome,
+    /// Reason for the outcome, for people.
+    pub(super) message: String,
+    /// The benchmark, unless it was never seen.
+    pub(super) benchmark: Option<FrugalityBenchmark>,
+}
+
+/// Waits for the verdict of the benchmark's current generation. `progress` gets a line for each change.
+pub(super) async fn wait(
+    cluster: &Cluster,
+    name: &str,
+    images: &[String],
+    patience: Patience,
+    mut progress: impl FnMut(&str),
+) -> Result<Ended, GateError> {
+    let start = Instant::now();
+    let mut last = String::new();
+    let mut seen = None;
+    loop {
+        let waited = start.elapsed();
+        let line = match ask(cluster, name).await {
+            Ok(benchmark) => {
+                let state = state(&benchmark, images);
+                seen = Some(benchmark);
+                match state {
+                    State::Ended(Outcome::OtherImage, message) if waited < patience.image => {
+                        message
+                    }
+                    State::Ended(outcome, message) => {
+                        return Ok(Ended {
+                            outcome,
+                            message,
+                            benchmark: seen,
+                        });
+                    }
+                    State::Waiting(line) => line,
+                }
+            }
+            Err(GateError::Cluster(error @ ClusterError::NotFound { .. }))
+                if seen.is_none() && waited < patience.image =>
+            {
+                error.to_string()
+            }
+            Err(GateError::Cluster(error)) if error.passes() => error.to_string(),
+            Err(error) => return Err(error),
+        };
+        if line != last {
+            progress(&line);
+            last = line;
+        }
+        if waited >= patience.verdict {
+            return Ok(Ended {
+                outcome: Outcome::NotEnded,
+                message: format!(
+                    "No verdict within {} s. Last state: {last}. Give a longer --timeout.",
+                    patience.verdict.as_secs()
+                ),
+                benchmark: seen,
+            });
+        }
+        sleep(
+            patience
+                .interval
+                .min(patience.verdict.saturating_sub(waited)),
+        )
+        .await;
+    }
+}
+
+async fn ask(cluster: &Cluster, name: &str) -> Result<FrugalityBenchmark, GateError> {
+    let text = timeout(ANSWER, cluster.get::<FrugalityBenchmark>(name))
+        .await
+        .unwrap_or(Err(ClusterError::Silent(ANSWER.as_secs())))?;
+    let benchmark: FrugalityBenchmark = serde_json::from_str(&text)?;
+    if benchmark.metadata.deletion_timestamp.is_some() {
+        return Err(GateError::Deleted(name.to_owned()));
+    }
+    Ok(benchmark)
+}

@@ -1,0 +1,115 @@
+//! An API server's answers from a list, and the program that asks for them.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+/// A new folder for one test.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A server on loopback that gives one answer after another, and the last one for ever.
+pub(crate) struct Api {
+    kubeconfig: PathBuf,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// An HTTP status and a body.
+pub(crate) type Answer = (u16, String);
+
+impl Api {
+    pub(crate) fn answering(name: &str, answers: Vec<Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let kubeconfig = folder(name).join("kubeconfig");
+        fs::write(&kubeconfig, kubeconfig_for(port)).unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&asked);
+        thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let answer = &answers[number.min(answers.len() - 1)];
+                let line = answer_one(stream.unwrap(), answer);
+                lines.lock().unwrap().push(line);
+            }
+        });
+        Self { kubeconfig, asked }
+    }
+
+    /// The program with these arguments, with this server as the cluster of the context `pis` and of the context
+    /// `shop`, whose namespace is `shop`. The current context is `pis`.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_kubectl-frugality"))
+            .args(arguments)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .output()
+            .unwrap()
+    }
+
+    /// Method and path of each request so far.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn kubeconfig_for(port: u16) -> String {
+    format!(
+        "apiVersion: v1
+kind: Config
+current-context: pis
+clusters:
+  - name: here
+    cluster: {{server: 'http://127.0.0.1:{port}'}}
+users:
+  - name: me
+    user: {{}}
+contexts:
+  - name: pis
+    context: {{cluster: here, user: me}}
+  - name: shop
+    context: {{cluster: here, user: me, namespace: shop}}
+"
+    )
+}
+
+/// Answers one request on a connection of its own, and returns the request's line without the HTTP version.
+fn answer_one(stream: TcpStream, (status, body): &Answer) -> String {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    let mut header = String::new();
+    while reader.read_line(&mut header).unwrap() > 2 {
+        header.clear();
+    }
+    let head = format!(
+        "HTTP/1.1 {status} Answer\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    let mut stream = reader.into_inner();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    line.trim_end().trim_end_matches(" HTTP/1.1").to_owned()
+}
+
+/// A failure as the API server describes it. `name` is the object that the request named.
+pub(crate) fn refusal(code: u16, reason: &str, name: &str, message: &str) -> Answer {
+    let status = serde_json::json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "details": { "name": name, "kind": "frugalitybenchmarks" },
+        "code": code,
+    });
+    (code, status.to_string())
+}
