@@ -75,7 +75,7 @@ declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/stream
 
 # The modules of Go tests that belong to none of these programs.
 # shellcheck disable=SC2034 # read by hack/test
-GO_TESTS=(tests/kstatus)
+GO_TESTS=(tests/argo-cd tests/kstatus)
 
 # Tests that need programs of the cluster in a box. All builds with tests have them, or the operator would be
 # compiled twice.

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The step of all pipelines: kubectl-frugality gate with its options from the environment. Ends with the gate's exit code.
+#   GATE_NAME         benchmark (required)
+#   GATE_NAMESPACE    its namespace
+#   GATE_CONTEXT      context of the kubeconfig
+#   GATE_IMAGES       images of the release, separated by blanks
+#   GATE_TIMEOUT      longest time until the verdict
+#   GATE_SUMMARY      file for a summary in Markdown
+#   GATE_JUNIT        file for JUnit XML
+#   GATE_OUTPUTS      file for verdict=, open=, code= and message=
+#   GATE_ANNOTATIONS  github: print GitHub's annotations
+set -euo pipefail
+
+: "${GATE_NAME:?is the name of the benchmark: set it}"
+command -v kubectl-frugality >/dev/null || {
+  echo "kubectl-frugality is not in the PATH: install it in a step before this one" >&2
+  exit 1
+}
+options=()
+option() { # FLAG VALUE
+  [[ -z $2 ]] || options+=("$1=$2")
+}
+option --namespace "${GATE_NAMESPACE:-}"
+option --context "${GATE_CONTEXT:-}"
+option --timeout "${GATE_TIMEOUT:-}"
+option --summary "${GATE_SUMMARY:-}"
+option --junit "${GATE_JUNIT:-}"
+option --outputs "${GATE_OUTPUTS:-}"
+read -ra images <<<"${GATE_IMAGES:-}"
+for image in "${images[@]}"; do
+  option --image "$image"
+done
+[[ ${GATE_ANNOTATIONS:-} != github ]] || options+=(--annotations)
+exec kubectl-frugality gate "$GATE_NAME" "${options[@]}"
