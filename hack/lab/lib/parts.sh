@@ -12,6 +12,10 @@ declare -A PART_MODULE=(
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3
   [vale]=github.com/vale-cli/vale/v3
+  [kustomize-controller]=github.com/fluxcd/kustomize-controller
+  [argo-rollouts]=github.com/argoproj/argo-rollouts
+  [argo-cd]=github.com/argoproj/argo-cd/v3
+  [helm-4]=helm.sh/helm/v4
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
@@ -22,6 +26,10 @@ declare -A PART_WITHOUT=(
   [fortio]="Without it ('up --without fortio') the cluster works, but there is no load to inject."
   [helm]="Without it ('up --without helm') the cluster works, but the chart cannot be installed."
   [vale]="Without it the box works, but hack/english cannot check the English."
+  [kustomize-controller]="Without it the box works, but make gitops cannot test the gate with it."
+  [argo-rollouts]="Without it the box works, but make gitops cannot test the gate with it."
+  [argo-cd]="Without it the box works, but make gitops cannot test the gate with it."
+  [helm-4]="Without it the box works, but make gitops cannot test the gate with it."
 )
 # Binary: its part; and its Go package.
 declare -A BINARY_PART=(
@@ -30,6 +38,8 @@ declare -A BINARY_PART=(
   [kine]=kine [coredns]=coredns [local-path-provisioner]=local-path-provisioner
   [manager]=cloudnative-pg [fortio]=fortio [helm]=helm
   [vale]=vale
+  [kustomize-controller]=kustomize-controller [rollouts-controller]=argo-rollouts [argocd]=argo-cd
+  [helm-4]=helm-4
 )
 declare -A BINARY_PACKAGE=(
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -45,12 +55,16 @@ declare -A BINARY_PACKAGE=(
   [fortio]=fortio.org/fortio
   [helm]=helm.sh/helm/v3/cmd/helm
   [vale]=github.com/vale-cli/vale/v3/cmd/vale
+  [kustomize-controller]=github.com/fluxcd/kustomize-controller
+  [rollouts-controller]=github.com/argoproj/argo-rollouts/cmd/rollouts-controller
+  [argocd]=github.com/argoproj/argo-cd/v3/cmd
+  [helm-4]=helm.sh/helm/v4/cmd/helm
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
-# Built only if named: the box does not need them, but hack/english needs Vale.
-TOOLS=(vale)
+# Built only if named: the box does not need them, but hack/english needs Vale, and make gitops the others.
+TOOLS=(vale kustomize-controller rollouts-controller argocd helm-4)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
@@ -75,6 +89,8 @@ part_ldflags() {
     cloudnative-pg)
       printf ' -X github.com/cloudnative-pg/cloudnative-pg/pkg/versions.buildVersion=%s' "${version#v}"
       ;;
+    helm-4) printf ' -X helm.sh/helm/v4/internal/version.version=%s' "$version" ;;
+    argo-cd) printf ' -X github.com/argoproj/argo-cd/v3/common.version=%s' "${version#v}" ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     local-path-provisioner) printf ' -X main.VERSION=%s' "$version" ;;
     vale) printf ' -X main.version=%s' "${version#v}" ;;
@@ -108,15 +124,41 @@ part_source() {
     GOFLAGS=-mod=readonly GOWORK=off go list -m -f '{{.Dir}}' "${PART_MODULE[$1]}")
 }
 
-# Copies the manifest that installs a part next to its binary, so a warm start needs no module cache.
+# kustomize-controller does not start without the definitions of Flux's sources. They are in another module, which
+# is not built. The checksum is that of go.sum.
+FLUX_SOURCES=github.com/fluxcd/source-controller@v1.9.6
+FLUX_SOURCES_SUM=h1:nG534/bI6nVpyHra7ONAk6xDB3xPsVT+EOLHZHXPrrc=
+
+# Prints the directory of Flux's sources in the module cache.
+flux_sources() {
+  local download
+  download=$(cd "$LAB_HOME/parts/kustomize-controller" && GOWORK=off go mod download -json "$FLUX_SOURCES") || return
+  grep -qF "\"Sum\": \"$FLUX_SOURCES_SUM\"" <<<"$download" || die "$FLUX_SOURCES has another checksum than $FLUX_SOURCES_SUM"
+  sed -n 's/^\t"Dir": "\(.*\)",$/\1/p' <<<"$download"
+}
+
+# Parts with a manifest.
+part_has_release() {
+  case $1 in cloudnative-pg | local-path-provisioner | kustomize-controller | argo-rollouts | argo-cd) ;; *) return 1 ;; esac
+}
+
+# Copies the manifest that installs a part next to its binary, so a warm start needs no module cache. Of the parts for
+# make gitops, only the definitions are needed.
 part_release() {
-  local source version
+  local source version sources files=()
   version=$(part_version "$1")
   source=$(part_source "$1") || return
   case $1 in
-    cloudnative-pg) cp "$source/releases/cnpg-${version#v}.yaml" "$2/release.yaml" ;;
-    local-path-provisioner) cp "$source/deploy/local-path-storage.yaml" "$2/release.yaml" ;;
-  esac && chmod u+w "$2/release.yaml"
+    cloudnative-pg) files=("$source/releases/cnpg-${version#v}.yaml") ;;
+    local-path-provisioner) files=("$source/deploy/local-path-storage.yaml") ;;
+    kustomize-controller)
+      sources=$(flux_sources) || return
+      files=("$source"/config/crd/bases/*.yaml "$sources"/config/crd/bases/*.yaml)
+      ;;
+    argo-rollouts | argo-cd) files=("$source"/manifests/crds/*-crd.yaml) ;;
+  esac
+  # Not every file begins with a separator.
+  sed -s '1{/^---/!s/^/---\n/}' "${files[@]}" >"$2/release.yaml"
 }
 
 go_build() {
@@ -126,7 +168,7 @@ go_build() {
   # information, which the linker would strip anyway.
   GOFLAGS=-mod=readonly GOWORK=off GOGC=400 CGO_ENABLED=$(part_cgo "$part") \
     go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags "$(part_ldflags "$part")" -o "$target.part" "${BINARY_PACKAGE[$binary]}" &&
-    case $part in cloudnative-pg | local-path-provisioner) part_release "$part" "${target%/*}" ;; esac &&
+    if part_has_release "$part"; then part_release "$part" "${target%/*}"; fi &&
     mv "$target.part" "$target"
 }
 

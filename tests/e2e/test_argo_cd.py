@@ -1,0 +1,206 @@
+"""A release whose gate is in the sync wave before it, with Argo CD's real application controller and repository server.
+
+Not part of the default suite, because Argo CD takes minutes to build: ``make gitops``.
+"""
+
+import base64
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import box
+import waiting
+from conftest import watched
+from evidence import say
+from gitops import (
+    GENEROUS,
+    GITOPS,
+    JUDGED_SECONDS,
+    TIGHT,
+    Shop,
+    app,
+    benchmark,
+    controller,
+    definitions,
+    empty,
+    program,
+    write,
+)
+from kube import Object, get, kubectl
+
+NAMESPACE = "e2e-gitops"
+ARGO_CD = "argocd"
+REDIS, REPOSITORY, METRICS, REPOSITORY_METRICS = 28310, 28311, 28312, 28313
+HEALTH = "resource_customizations/frugality.dev/FrugalityBenchmark/health.lua"
+GIT = box.ARTIFACTS / "argo-cd"
+# Argo CD finds a commit, compares and syncs.
+SYNC_SECONDS = 120
+
+
+def settings() -> list[Object]:
+    """What Argo CD reads at its start, with our health script."""
+    labels = {"app.kubernetes.io/part-of": "argocd"}
+
+    def named(kind: str, name: str, data: dict[str, str]) -> Object:
+        metadata = {"name": name, "namespace": ARGO_CD, "labels": labels | {"app.kubernetes.io/name": name}}
+        return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data}
+
+    script = (GITOPS / "argo-cd" / HEALTH).read_text()
+    key = base64.b64encode(b"a key that signs nothing here").decode()
+    everything = [{"group": "*", "kind": "*"}]
+    project = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": "default", "namespace": ARGO_CD},
+        "spec": {
+            "sourceRepos": ["*"],
+            "destinations": [{"namespace": "*", "server": "*"}],
+            "clusterResourceWhitelist": everything,
+        },
+    }
+    return [
+        named("ConfigMap", "argocd-cm", {"resource.customizations.health.frugality.dev_FrugalityBenchmark": script}),
+        named("ConfigMap", "argocd-rbac-cm", {}),
+        named("Secret", "argocd-secret", {"server.secretkey": key}),
+        project,
+    ]
+
+
+class ArgoCD:
+    """An Application of a Git repository with the benchmark in wave -1 and the app in wave 0."""
+
+    def __init__(self, shop: Shop, repository: Path) -> None:
+        self.shop = shop
+        self.repository = repository
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *arguments: str) -> str:
+        identity = ("-c", "user.name=e2e", "-c", "user.email=e2e@example.org")
+        command = ["git", *identity, *arguments]
+        done = subprocess.run(command, cwd=self.repository, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def commit(self, version: str, budget: float) -> str:
+        """Commits benchmark and app, and returns the commit."""
+        gate = benchmark(self.shop.namespace, budget)
+        gate["metadata"]["annotations"] = {"argocd.argoproj.io/sync-wave": "-1"}
+        write(self.repository / "benchmark.yaml", gate)
+        write(self.repository / "app.yaml", app(self.shop.namespace, version))
+        self.git("add", ".")
+        self.git("commit", "--quiet", "--message", f"version {version}")
+        return self.git("rev-parse", "HEAD")
+
+    def deploy(self) -> None:
+        application = {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": "shop", "namespace": ARGO_CD},
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": f"file://{self.repository}", "path": ".", "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": self.shop.namespace},
+                "syncPolicy": {"automated": {}},
+            },
+        }
+        kubectl("apply", "-f", "-", stdin=json.dumps(application))
+
+    def status(self) -> Object:
+        return get("application", "shop", "-n", ARGO_CD).get("status", {})
+
+    def until_phase(self, phase: str, commit: str, seconds: float = SYNC_SECONDS) -> str:
+        """Waits until the sync of a commit is in a phase, and returns its message."""
+
+        def is_in_phase() -> bool:
+            operation = self.status().get("operationState", {})
+            revision = operation.get("operation", {}).get("sync", {}).get("revision")
+            return (operation.get("phase"), revision) == (phase, commit)
+
+        waiting.until(is_in_phase, seconds, f"phase {phase} of {commit[:7]}", every=2)
+        return str(self.status()["operationState"]["message"])
+
+    def health(self) -> Object:
+        """Argo CD's health of the benchmark."""
+        (found,) = [it for it in self.status()["resources"] if it["kind"] == "FrugalityBenchmark"]
+        return found["health"]
+
+
+def unsigned_commits() -> Path:
+    """A folder with the script of Argo CD's image that checks a commit's signature. These commits have none."""
+    script = empty(GIT / "bin") / "git-verify-wrapper.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    return script.parent
+
+
+@pytest.fixture(scope="module")
+def argo_cd(request: pytest.FixtureRequest) -> Iterator[ArgoCD]:
+    definitions("argocd")
+    repository = empty(GIT / "repository")
+    argocd = program("argocd")
+    redis = ("redis-server", "--port", str(REDIS), "--bind", "127.0.0.1", "--save", "", "--dir", str(GIT))
+    common = ("--loglevel=info", f"--redis=127.0.0.1:{REDIS}")
+    listen = (f"--port={REPOSITORY}", "--address=127.0.0.1", f"--metrics-port={REPOSITORY_METRICS}", "--disable-tls", "--client-ca-path=")
+    controlled = (
+        f"--repo-server=127.0.0.1:{REPOSITORY}",
+        "--repo-server-plaintext",
+        f"--metrics-port={METRICS}",
+        "--app-resync=10",
+        "--app-resync-jitter=0",
+    )
+    environment = {
+        "ARGOCD_FAKE_IN_CLUSTER": "true",
+        "ARGOCD_GPG_ENABLED": "false",
+        "ARGOCD_TLS_DATA_PATH": str(empty(GIT / "tls")),
+        "ARGOCD_SSH_DATA_PATH": str(empty(GIT / "ssh")),
+        "HOSTNAME": "argocd-application-controller-0",
+        "TMPDIR": str(empty(GIT / "tmp")),
+        "PATH": f"{unsigned_commits()}:{os.environ['PATH']}",
+    }
+    name = {"ARGOCD_BINARY_NAME": "argocd-repo-server"}, {"ARGOCD_BINARY_NAME": "argocd-application-controller"}
+    with watched([NAMESPACE, ARGO_CD], request):
+        for resource in settings():
+            kubectl("apply", "-f", "-", stdin=json.dumps(resource))
+        with (
+            controller("redis", *redis),
+            controller("repository-server", argocd, *common, *listen, **environment, **name[0]),
+            controller("argo-cd", argocd, *common, *controlled, f"--namespace={ARGO_CD}", **environment, **name[1]),
+        ):
+            yield ArgoCD(Shop(NAMESPACE), repository)
+            kubectl("patch", "application", "shop", "-n", ARGO_CD, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+            kubectl("delete", "application", "shop", "-n", ARGO_CD, timeout=60)
+
+
+def test_argo_cd_holds_the_next_wave_until_the_verdict_and_applies_it_on_pass(argo_cd: ArgoCD) -> None:
+    commit = argo_cd.commit("1", GENEROUS)
+    argo_cd.deploy()
+    argo_cd.shop.until_measuring()
+    assert argo_cd.shop.version() is None
+    argo_cd.until_phase("Running", commit)
+    assert argo_cd.shop.verdict() == "Pass"
+    argo_cd.until_phase("Succeeded", commit)
+    assert argo_cd.shop.version() == "1"
+    assert argo_cd.shop.deployed_after_the_verdict()
+
+
+def test_argo_cd_stops_the_next_wave_on_fail_and_shows_the_reason(argo_cd: ArgoCD) -> None:
+    message = argo_cd.until_phase("Failed", argo_cd.commit("2", TIGHT))
+    health = argo_cd.health()
+    say(f"{message}: {health}")
+    assert health["status"] == "Degraded"
+    assert argo_cd.shop.verdict() == "Fail"
+    assert argo_cd.shop.version() == "1"
+
+
+def test_argo_cd_stops_the_next_wave_on_inconclusive(argo_cd: ArgoCD) -> None:
+    argo_cd.until_phase("Failed", argo_cd.commit("2", argo_cd.shop.undecided_budget()))
+    assert argo_cd.shop.verdict(JUDGED_SECONDS) == "Inconclusive"
+    assert argo_cd.shop.version() == "1"
+
+
+def test_argo_cd_applies_the_next_wave_once_the_budget_is_met(argo_cd: ArgoCD) -> None:
+    argo_cd.until_phase("Succeeded", argo_cd.commit("2", GENEROUS))
+    argo_cd.shop.until_version("2")
