@@ -142,7 +142,7 @@ fn failed(failure: &Failure) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A gate that could not be asked is closed, like one that nobody can read.
+/// A gate whose benchmark could not be read, or whose result could not be printed, is closed.
 async fn pass_gate(options: &Gate) -> ExitCode {
     let result = gate::run(options).await.map_err(Failure::from);
     match result.and_then(|(outcome, text)| print(text.as_bytes()).map(|()| outcome)) {
