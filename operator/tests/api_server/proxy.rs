@@ -45,6 +45,8 @@ struct Rule {
 /// A request that reached the proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// Unique in its proxy.
+    id: u64,
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) path: String,
@@ -58,6 +60,8 @@ pub(crate) struct Asked {
 struct State {
     rules: VecDeque<Rule>,
     asked: Vec<Asked>,
+    /// ID of the next request. [`Proxy::forget`] does not reset it, so a late answer belongs to no later request.
+    next_id: u64,
 }
 
 /// The proxy of one test. It ends with the test's runtime.
@@ -183,26 +187,29 @@ impl Proxy {
         let path = parts.uri.path_and_query().map(ToString::to_string);
         let path = self.scoped(&path.unwrap_or_default());
         let method = parts.method.clone();
-        let number = {
+        let id = {
             let mut state = self.state.lock().unwrap();
+            let id = state.next_id;
+            state.next_id += 1;
             state.asked.push(Asked {
+                id,
                 method: method.clone(),
                 path: path.clone(),
                 body: serde_json::from_slice(&body).unwrap_or_default(),
                 status: None,
             });
-            state.asked.len() - 1
+            id
         };
         let fault = self.fault_of(&method, &path);
         match fault {
             Some(Fault::Answer(code, message)) => {
-                return Ok(self.answered(number, refusal(code, message, None)));
+                return Ok(self.answered(id, refusal(code, message, None)));
             }
             Some(Fault::Busy {
                 retry_after_seconds,
             }) => {
                 let answer = refusal(429, "too many requests", Some(retry_after_seconds));
-                return Ok(self.answered(number, answer));
+                return Ok(self.answered(id, answer));
             }
             Some(Fault::Silence) => std::future::pending().await,
             Some(Fault::Late(time)) => tokio::time::sleep(time).await,
@@ -215,12 +222,13 @@ impl Proxy {
         if matches!(fault, Some(Fault::LostAnswer)) {
             return Err(Lost);
         }
-        Ok(self.answered(number, answer.map(Body::new)))
+        Ok(self.answered(id, answer.map(Body::new)))
     }
 
-    fn answered(&self, number: usize, answer: Response<Body>) -> Response<Body> {
+    fn answered(&self, id: u64, answer: Response<Body>) -> Response<Body> {
+        let mut state = self.state.lock().unwrap();
         // Forgotten meanwhile, perhaps.
-        if let Some(asked) = self.state.lock().unwrap().asked.get_mut(number) {
+        if let Some(asked) = state.asked.iter_mut().find(|asked| asked.id == id) {
             asked.status = Some(answer.status().as_u16());
         }
         answer
