@@ -167,27 +167,27 @@ async fn other_benchmarks_are_peers_and_one_of_a_later_version_wants_nothing() {
     );
 }
 
-/// The list of benchmarks may be older than the lock.
+/// The list of benchmarks may be older than the lock. Here it lacks the benchmarks of another namespace.
 #[tokio::test]
 async fn the_holder_of_a_lock_is_asked_for_by_name_and_one_that_is_gone_holds_nothing() {
     let stage = Stage::new().await;
-    let (benchmark, holder) = (
-        stage.benchmark("b", &[]).await,
-        stage.benchmark("holder", &[]).await,
-    );
+    let elsewhere = Stage::new().await;
+    let benchmark = stage.benchmark("b", &[]).await;
+    let listed = stage.benchmark("listed", &[]).await;
+    let holder = elsewhere.benchmark("holder", &[]).await;
     let plan = Plan {
         locks: vec![LockAction::Take {
             node: stage.measured.clone(),
             resource_version: None,
         }],
-        ..plan_of(&holder)
+        ..plan_of(&listed)
     };
-    stage.apply(&holder, plan).await.unwrap();
-    // In a namespace that this operator's list does not show.
-    let elsewhere = format!("uid {}/holder", "default");
+    stage.apply(&listed, plan).await.unwrap();
+    let name = format!("{}/holder", elsewhere.namespace);
+    let identity = format!("{} {name}", holder.uid().unwrap());
     let lease = json!({
         "metadata": { "name": lock_name("another"), "labels": { "frugality.dev/lock": "node" } },
-        "spec": { "holderIdentity": elsewhere },
+        "spec": { "holderIdentity": identity },
     });
     let lease: Lease = serde_json::from_value(lease).unwrap();
     stage
@@ -195,15 +195,30 @@ async fn the_holder_of_a_lock_is_asked_for_by_name_and_one_that_is_gone_holds_no
         .create(&PostParams::default(), &lease)
         .await
         .unwrap();
-    let seen = stage.observe(&benchmark).await.unwrap();
-    assert_eq!((seen.locks.len(), seen.peers.len()), (2, 1));
-    stage
+    let peers = async || {
+        let seen = stage.observe(&benchmark).await.unwrap();
+        assert_eq!(seen.locks.len(), 2);
+        let peers = seen.peers.into_iter().map(|peer| peer.name);
+        peers.collect::<Vec<String>>()
+    };
+    let of_list = format!("{}/listed", stage.namespace);
+    assert_eq!(peers().await, [of_list.clone(), name]);
+    elsewhere
         .api::<FrugalityBenchmark>()
         .delete("holder", &DeleteParams::default())
         .await
         .unwrap();
-    let seen = stage.observe(&benchmark).await.unwrap();
-    assert_eq!((seen.locks.len(), seen.peers.len()), (2, 0));
+    assert_eq!(peers().await, [of_list]);
+    let codes = |namespace: &str, name: &str| {
+        let path = format!("/namespaces/{namespace}/frugalitybenchmarks/{name}?");
+        let asked = stage.proxy.asked(&Method::GET, &path).into_iter();
+        asked.map(|it| it.status).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        codes(&elsewhere.namespace, "holder"),
+        [Some(200), Some(404)]
+    );
+    assert!(codes(&stage.namespace, "listed").is_empty());
 }
 
 /// Labels can be copied. A pod counts if its controller is an object of the benchmark.
