@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 use super::{
     cluster::{LATER_FIELD, create},
     kubelet::{Kubelet, SEEDED_ROWS},
-    proxy::Fault,
+    proxy::{Fault, Proxy},
     server::User,
     stage::{Stage, patch_status, until},
 };
@@ -39,7 +39,13 @@ struct Operator([JoinHandle<()>; 2]);
 
 impl Drop for Operator {
     fn drop(&mut self) {
+        // A panic ends a task only, and not the test.
+        let has_ended = self.0.iter().any(JoinHandle::is_finished);
         self.0.iter().for_each(JoinHandle::abort);
+        assert!(
+            std::thread::panicking() || !has_ended,
+            "the operator has ended"
+        );
     }
 }
 
@@ -304,15 +310,25 @@ async fn a_pass_without_an_answer_is_given_up_and_tried_again() {
 #[tokio::test]
 async fn two_operators_at_once_make_nothing_twice() {
     let stage = Stage::new().await;
+    let other = Proxy::start(&stage.namespace).await;
+    // Each has seen that the node is free before either takes it.
+    let late = Fault::Late(Duration::from_secs(3));
+    for proxy in [&stage.proxy, &other] {
+        proxy.fail(Method::POST, "/leases", 1, late);
+    }
     let _kubelet = Kubelet::start(&stage);
     stage.benchmark("b", &[]).await;
     let _first = Operator::start(&stage);
-    let _second = Operator::with(&stage, stage.proxy.client(User::Operator), "operator-2");
+    let _second = Operator::with(&stage, other.client(User::Operator), "operator-2");
     is_loaded(&stage).await;
     assert_eq!(stage.all::<Lease>().await.len(), 2);
     assert_eq!(stage.all::<Deployment>().await.len(), 1);
     assert_eq!(stage.all::<FrugalityTrial>().await.len(), 1);
     assert_eq!(stage.stored("b").await.status.unwrap().verdict, None);
+    let mut codes =
+        [&stage.proxy, &other].map(|proxy| proxy.asked(&Method::POST, "/leases")[0].status);
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(201), Some(409)]);
     // An event is named after what it says.
     let notes: Vec<_> = stage
         .all::<Event>()
