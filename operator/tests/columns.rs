@@ -7,14 +7,10 @@ use frugality_measure::{
     reading::Provenance,
 };
 use frugality_operator::{
-    api::{Figure, FrugalityBenchmark, FrugalityTrial, Outcome, TrialColumns},
+    api::{FrugalityBenchmark, FrugalityTrial, Outcome},
     crd::definitions,
     load::LoadKind,
-    plan::{
-        names::run_id,
-        report::cells::{self, Interval},
-        settings::Settings,
-    },
+    plan::{names::run_id, report::cells, settings::Settings},
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceColumnDefinition;
 use serde_json::{Value, json};
@@ -249,23 +245,8 @@ fn each_ledger_has_rows_of_120_characters() {
             let status = trial.status.as_mut().unwrap();
             let requests = status.requests.as_ref().unwrap();
             let energy = status.energy.as_ref().unwrap();
-            let units = &settings.units;
-            let joules = Figure::exact(energy.gross_joules_per_request.unwrap());
-            status.columns = Some(TrialColumns {
-                energy: cells::amount_of_joules(
-                    &joules,
-                    energy.provenance,
-                    units,
-                    Interval::Hidden,
-                ),
-                rate: requests
-                    .requests_per_second
-                    .map(|it| cells::rate(&Figure::exact(it), units, true)),
-                latency: requests
-                    .ms_per_request
-                    .map(|it| cells::time(&Figure::exact(it), units)),
-                errors: Some("0".into()),
-            });
+            let columns = cells::of_trial(&trial.spec, requests, energy, &settings.units);
+            status.columns = Some(columns);
             rows.push(json!(trial));
         }
         let mut void = entry(&benchmark, 7, 1, 2, &settings.candidates[0]);

@@ -1,9 +1,9 @@
 //! Cells of `kubectl get`: short texts, because a row must fit 120 characters.
 
-use frugality_measure::reading::Provenance;
+use frugality_measure::{energy::EnergyFigures, figures::RequestFigures, reading::Provenance};
 
 use crate::{
-    api::{DecidingFigure, Figure},
+    api::{DecidingFigure, Figure, FrugalityTrialSpec, TrialColumns},
     load::units::Units,
     text::{brief, decimals_within, joule_unit, rounded, short_joule_unit, with_decimals},
 };
@@ -49,8 +49,7 @@ pub fn energy(
 
 /// Joules with their unit, under a heading that names their kind. `~` marks modelled joules that show no interval. They have
 /// two digits, because an unknown accuracy allows no more.
-#[must_use]
-pub fn amount_of_joules(
+fn amount_of_joules(
     joules: &Figure,
     provenance: Provenance,
     units: &Units,
@@ -74,6 +73,31 @@ pub fn amount_of_joules(
         Provenance::Modelled => format!("~{}", two_digits(scaled.value)),
     };
     Some(units.each(format!("{amount} {unit}")))
+}
+
+/// The cells of a measured attempt. If the injector shared the node, gross joules are left out because they include the
+/// injector's.
+#[must_use]
+pub fn of_trial(
+    spec: &FrugalityTrialSpec,
+    requests: &RequestFigures,
+    energy: &EnergyFigures,
+    units: &Units,
+) -> TrialColumns {
+    let gross = energy
+        .gross_joules_per_request
+        .filter(|_| !spec.is_node_shared());
+    let joules = gross.and_then(|joules| {
+        let (joules, interval) = (Figure::exact(joules), Interval::Hidden);
+        amount_of_joules(&joules, energy.provenance, units, interval)
+    });
+    let has_energy = joules.is_some();
+    TrialColumns {
+        energy: joules,
+        rate: (requests.requests_per_second).map(|it| rate(&Figure::exact(it), units, has_energy)),
+        latency: (requests.ms_per_request).map(|it| time(&Figure::exact(it), units)),
+        errors: Some(requests.errors.to_string()),
+    }
 }
 
 /// A number with the digits that its uncertainty allows. A cell with two units has room for two digits.

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use frugality_measure::figures::RequestFigures;
 use frugality_measure::{
     attempt::{self, Assessment, Windows, assess, same_answers, windows},
     energy::{EnergyFigures, Limits, Window},
@@ -13,13 +12,13 @@ use frugality_measure::{
 use kube::ResourceExt;
 
 use crate::{
-    api::{Figure, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role, TrialColumns},
+    api::{FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
         facts::{PodFacts, Termination, pods::database_facts},
         ledger::outcome_of,
         objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
         protocol::SETTLE_SECONDS,
-        report::cells::{self, Interval},
+        report::cells,
         stages::attempt::step::{Attempt, READING_TIMEOUT_SECONDS, Step, last_reading},
     },
 };
@@ -168,8 +167,10 @@ impl Attempt<'_> {
         if let Some(Err(void)) = earlier.map(|earlier| same_answers(&requests, earlier)) {
             return self.void(status, void.reason(), &void.to_string());
         }
-        status.columns = Some(self.columns(&requests, &energy));
-        let unit = self.builder.settings.units.whole;
+        let units = &self.builder.settings.units;
+        let columns = cells::of_trial(&self.trial.spec, &requests, &energy, units);
+        status.columns = Some(columns);
+        let unit = units.whole;
         let message = match requests.errors {
             0 => format!("{} {unit}s, all as expected", requests.successes),
             errors => format!("{} {unit}s as expected, {errors} not", requests.successes),
@@ -321,27 +322,6 @@ impl Attempt<'_> {
                 from,
                 to,
             })
-    }
-
-    /// The columns of `kubectl get`. If the injector shared the node, gross joules are left out because they
-    /// include the injector's.
-    fn columns(&self, requests: &RequestFigures, energy: &EnergyFigures) -> TrialColumns {
-        let units = &self.builder.settings.units;
-        let gross = energy
-            .gross_joules_per_request
-            .filter(|_| !self.trial.spec.is_node_shared());
-        let joules = gross.and_then(|joules| {
-            let (joules, interval) = (Figure::exact(joules), Interval::Hidden);
-            cells::amount_of_joules(&joules, energy.provenance, units, interval)
-        });
-        let has_energy = joules.is_some();
-        TrialColumns {
-            energy: joules,
-            rate: (requests.requests_per_second)
-                .map(|rate| cells::rate(&Figure::exact(rate), units, has_energy)),
-            latency: (requests.ms_per_request).map(|time| cells::time(&Figure::exact(time), units)),
-            errors: Some(requests.errors.to_string()),
-        }
     }
 
     /// Statuses of the run's measured trials that match the filter.
