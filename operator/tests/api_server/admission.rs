@@ -5,10 +5,7 @@ use std::path::Path;
 use axum::http::Request;
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial},
-    plan::{
-        action::{LedgerWrite, Plan},
-        names::run_id,
-    },
+    plan::names::run_id,
 };
 use kube::{
     Api,
@@ -19,7 +16,7 @@ use serde_json::{Value, json};
 use super::{
     cluster::documents,
     server::{User, server},
-    stage::{Stage, plan_of, until},
+    stage::{Stage, until},
 };
 
 /// Asks the API server to create an object, as `kubectl create --dry-run=server` does: unknown fields are refused.
@@ -210,12 +207,8 @@ async fn a_file_that_is_applied_again_changes_nothing_and_a_new_benchmark_is_uns
 
 #[tokio::test]
 async fn not_even_an_administrator_rewrites_an_entry_of_the_ledger() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
-    let plan = Plan {
-        ledger: Some(LedgerWrite::open(stage.entry(&benchmark, "attempt"))),
-        ..plan_of(&benchmark)
-    };
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    let plan = stage.opening(&benchmark, "attempt");
     stage.apply(&benchmark, plan).await.unwrap();
     let api: Api<FrugalityTrial> = stage.api();
     let forged = Patch::Merge(json!({ "spec": { "candidate": "forged" } }));

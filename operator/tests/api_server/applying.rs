@@ -16,7 +16,7 @@ use frugality_operator::{
 use k8s_openapi::api::{
     apps::v1::Deployment,
     coordination::v1::Lease,
-    core::v1::{Event, ResourceQuota, Service},
+    core::v1::{Event, Service},
 };
 use kube::{
     Api, ResourceExt,
@@ -27,7 +27,7 @@ use serde_json::json;
 use super::{
     cluster::create,
     proxy::Fault,
-    stage::{Stage, patch_status, plan_of},
+    stage::{Stage, locking, plan_of},
 };
 
 /// The objects of the first candidate: a Deployment and its Service.
@@ -43,13 +43,6 @@ fn creating(benchmark: &FrugalityBenchmark, create: Vec<ChildObject>) -> Plan {
         create,
         ..plan_of(benchmark)
     }
-}
-
-fn take(node: &str, resource_version: Option<String>) -> Vec<LockAction> {
-    vec![LockAction::Take {
-        node: node.to_owned(),
-        resource_version,
-    }]
 }
 
 fn void(message: &str) -> FrugalityTrialStatus {
@@ -95,10 +88,7 @@ async fn one_of_two_operators_takes_the_lock_of_a_node() {
         stage.benchmark("a", &[]).await,
         stage.benchmark("b", &[]).await,
     );
-    let taking = |benchmark: &FrugalityBenchmark| Plan {
-        locks: take(&stage.measured, None),
-        ..plan_of(benchmark)
-    };
+    let taking = |benchmark| locking(benchmark, &stage.measured, None);
     let (of_a, of_b) = tokio::join!(stage.apply(&a, taking(&a)), stage.apply(&b, taking(&b)));
     let (of_a, of_b) = (of_a.unwrap(), of_b.unwrap());
     let (winner, loser) = if of_a == Applied::Done {
@@ -125,10 +115,7 @@ async fn one_of_two_operators_takes_the_lock_of_a_node() {
         }],
         ..plan_of(winner)
     };
-    let over = Plan {
-        locks: take(&stage.measured, Some("1".into())),
-        ..plan_of(loser)
-    };
+    let over = locking(loser, &stage.measured, Some("1"));
     assert_eq!(stage.apply(loser, over).await.unwrap(), Applied::Overtaken);
     assert_eq!(
         stage.apply(winner, give_back("1")).await.unwrap(),
@@ -147,22 +134,17 @@ async fn one_of_two_operators_takes_the_lock_of_a_node() {
 
 #[tokio::test]
 async fn who_is_overtaken_at_a_lock_does_nothing_of_the_rest() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let other = stage.benchmark("other", &[]).await;
-    let first = Plan {
-        locks: take(&stage.measured, None),
-        ..plan_of(&other)
-    };
+    let first = locking(&other, &stage.measured, None);
     stage.apply(&other, first).await.unwrap();
     stage.proxy.forget();
     let whole = Plan {
-        locks: take(&stage.measured, None),
-        ledger: Some(LedgerWrite::open(stage.entry(&benchmark, "attempt"))),
+        locks: locking(&benchmark, &stage.measured, None).locks,
         create: servers(&stage, &benchmark),
         events: vec![note("overtaken")],
         expire: true,
-        ..plan_of(&benchmark)
+        ..stage.opening(&benchmark, "attempt")
     };
     assert_eq!(
         stage.apply(&benchmark, whole).await.unwrap(),
@@ -174,15 +156,11 @@ async fn who_is_overtaken_at_a_lock_does_nothing_of_the_rest() {
 
 #[tokio::test]
 async fn a_lock_whose_answer_was_lost_is_ours_in_the_next_pass() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     stage
         .proxy
         .fail(Method::POST, "/leases", 1, Fault::LostAnswer);
-    let taking = Plan {
-        locks: take(&stage.measured, None),
-        ..plan_of(&benchmark)
-    };
+    let taking = locking(&benchmark, &stage.measured, None);
     let error = stage.apply(&benchmark, taking).await.unwrap_err();
     assert!(error.to_string().contains("cannot take a lock"), "{error}");
     let seen = stage.observe(&benchmark).await.unwrap();
@@ -196,8 +174,7 @@ async fn a_lock_whose_answer_was_lost_is_ours_in_the_next_pass() {
 
 #[tokio::test]
 async fn an_entry_is_opened_and_its_record_is_final() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let opening = Plan {
         ledger: Some(LedgerWrite::open_ended(
             stage.entry(&benchmark, "attempt"),
@@ -232,12 +209,8 @@ async fn an_entry_is_opened_and_its_record_is_final() {
 
 #[tokio::test]
 async fn a_record_over_an_older_version_is_overtaken_with_the_rest_of_its_plan() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
-    let opening = Plan {
-        ledger: Some(LedgerWrite::open(stage.entry(&benchmark, "attempt"))),
-        ..plan_of(&benchmark)
-    };
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    let opening = stage.opening(&benchmark, "attempt");
     stage.apply(&benchmark, opening).await.unwrap();
     let seen = stage.observe(&benchmark).await.unwrap();
     let baseline = FrugalityTrialStatus {
@@ -269,15 +242,13 @@ async fn a_record_over_an_older_version_is_overtaken_with_the_rest_of_its_plan()
 /// The next pass sees the entry, and goes on from there.
 #[tokio::test]
 async fn an_entry_whose_answer_was_lost_is_not_opened_twice() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     stage
         .proxy
         .fail(Method::POST, "/frugalitytrials", 1, Fault::LostAnswer);
     let opening = || Plan {
-        ledger: Some(LedgerWrite::open(stage.entry(&benchmark, "attempt"))),
         create: servers(&stage, &benchmark),
-        ..plan_of(&benchmark)
+        ..stage.opening(&benchmark, "attempt")
     };
     stage.apply(&benchmark, opening()).await.unwrap_err();
     assert_eq!(
@@ -292,8 +263,7 @@ async fn an_entry_whose_answer_was_lost_is_not_opened_twice() {
 
 #[tokio::test]
 async fn an_object_whose_answer_was_lost_is_recognised_as_ours() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     for path in ["/services", "/deployments"] {
         stage.proxy.fail(Method::POST, path, 1, Fault::LostAnswer);
     }
@@ -403,19 +373,8 @@ async fn a_refused_object_ends_the_creating_and_says_why() {
 /// In the API server's own words.
 #[tokio::test]
 async fn a_real_quota_is_a_quota() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
-    let hard = json!({ "count/deployments.apps": "0" });
-    create(
-        &stage.admin,
-        json!({
-            "apiVersion": "v1", "kind": "ResourceQuota",
-            "metadata": { "name": "small", "namespace": stage.namespace }, "spec": { "hard": hard },
-        }),
-    )
-    .await;
-    let status = json!({ "hard": hard, "used": hard });
-    patch_status(&stage.api::<ResourceQuota>(), "small", status).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    stage.no_deployments().await;
     let plan = creating(&benchmark, servers(&stage, &benchmark));
     let refusal = refusal(stage.apply(&benchmark, plan).await.unwrap());
     assert_eq!(refusal.reason, Reason::QuotaExceeded, "{}", refusal.message);
@@ -423,8 +382,7 @@ async fn a_real_quota_is_a_quota() {
 
 #[tokio::test]
 async fn an_api_server_that_is_busy_is_asked_again_and_each_object_is_created_once() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let busy = Fault::Busy {
         retry_after_seconds: 1,
     };
@@ -439,13 +397,12 @@ async fn an_api_server_that_is_busy_is_asked_again_and_each_object_is_created_on
 
 #[tokio::test]
 async fn the_rest_of_a_plan_that_has_become_old_is_dropped() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let late = Fault::Late(Duration::from_secs(11));
     stage.proxy.fail(Method::POST, "/frugalitytrials", 1, late);
     let plan = Plan {
-        ledger: Some(LedgerWrite::open(stage.entry(&benchmark, "attempt"))),
-        ..creating(&benchmark, servers(&stage, &benchmark))
+        create: servers(&stage, &benchmark),
+        ..stage.opening(&benchmark, "attempt")
     };
     assert_eq!(
         stage.apply(&benchmark, plan).await.unwrap(),
@@ -456,8 +413,7 @@ async fn the_rest_of_a_plan_that_has_become_old_is_dropped() {
 
 #[tokio::test]
 async fn a_deletion_is_in_the_foreground_and_what_is_gone_is_no_error() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let plan = creating(&benchmark, servers(&stage, &benchmark));
     stage.apply(&benchmark, plan).await.unwrap();
     let seen = stage.observe(&benchmark).await.unwrap();
@@ -487,8 +443,7 @@ async fn a_deletion_is_in_the_foreground_and_what_is_gone_is_no_error() {
 /// The Job that restores the database has the same name before each attempt. A late pass must not delete a later one.
 #[tokio::test]
 async fn an_object_that_was_made_again_is_not_deleted_for_the_earlier_one() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let made = || creating(&benchmark, servers(&stage, &benchmark));
     stage.apply(&benchmark, made()).await.unwrap();
     let seen = stage.observe(&benchmark).await.unwrap();
@@ -519,8 +474,7 @@ async fn an_object_that_was_made_again_is_not_deleted_for_the_earlier_one() {
 
 #[tokio::test]
 async fn a_status_is_written_once_and_only_over_the_version_that_was_seen() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     assert_eq!(
         benchmark.current_status(),
         None,
@@ -557,8 +511,7 @@ async fn a_status_is_written_once_and_only_over_the_version_that_was_seen() {
 
 #[tokio::test]
 async fn an_event_is_published_once_and_cut_to_what_the_api_server_takes() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let long = "ä".repeat(1000);
     let telling = || Plan {
         events: vec![note("short"), note(&long)],
@@ -596,8 +549,7 @@ async fn an_event_is_published_once_and_cut_to_what_the_api_server_takes() {
 
 #[tokio::test]
 async fn an_event_that_is_refused_stops_nothing() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     stage
         .proxy
         .fail(Method::POST, "/events", 1, Fault::Answer(403, "no"));

@@ -31,7 +31,7 @@ use super::{
     kubelet::{Kubelet, SEEDED_ROWS},
     proxy::{Fault, Proxy},
     server::User,
-    stage::{Stage, patch_status, until},
+    stage::{Stage, until},
 };
 
 /// An operator's process; it is killed when it is dropped.
@@ -146,9 +146,8 @@ async fn is_loaded(stage: &Stage) {
 /// Locks, entry, server, baseline, load; a suspension under load; and the same run once more.
 #[tokio::test]
 async fn a_run_reaches_its_load_is_suspended_and_goes_on() {
-    let stage = Stage::new().await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let _kubelet = Kubelet::start(&stage);
-    let benchmark = stage.benchmark("b", &[]).await;
     let _operator = Operator::start(&stage);
     is_loaded(&stage).await;
     let mut locks: Vec<_> = stage
@@ -362,9 +361,8 @@ async fn an_operator_that_is_restarted_under_load_ends_the_attempt_as_void() {
 
 #[tokio::test]
 async fn an_edit_that_changes_the_measurement_starts_another_run() {
-    let stage = Stage::new().await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let _kubelet = Kubelet::start(&stage);
-    let benchmark = stage.benchmark("b", &[]).await;
     let _operator = Operator::start(&stage);
     stage.outcomes(&[None]).await;
     let edited = stage
@@ -392,9 +390,8 @@ async fn an_edit_that_changes_the_measurement_starts_another_run() {
 /// One that is in the way ends the run; another number in `rerun` starts the next run.
 #[tokio::test]
 async fn a_conflict_of_names_ends_a_run_and_a_rerun_keeps_its_verdict() {
-    let stage = Stage::new().await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let _kubelet = Kubelet::start(&stage);
-    let benchmark = stage.benchmark("b", &[]).await;
     let name = first(&benchmark);
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": { "name": name, "namespace": stage.namespace },
@@ -445,17 +442,16 @@ async fn a_conflict_of_names_ends_a_run_and_a_rerun_keeps_its_verdict() {
 async fn a_quota_is_waited_for() {
     let stage = Stage::new().await;
     let _kubelet = Kubelet::start(&stage);
-    let hard = json!({ "count/deployments.apps": "0" });
-    let metadata = json!({ "name": "small", "namespace": stage.namespace });
-    let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": { "hard": hard } });
-    create(&stage.admin, quota).await;
-    let api = stage.api::<ResourceQuota>();
-    patch_status(&api, "small", json!({ "hard": hard, "used": hard })).await;
+    stage.no_deployments().await;
     stage.benchmark("b", &[]).await;
     let _operator = Operator::start(&stage);
     let waiting = stage.reason("b", Reason::QuotaExceeded).await;
     assert_eq!(condition_of(&waiting, condition::COMPLETE), "False");
-    api.delete("small", &DeleteParams::default()).await.unwrap();
+    stage
+        .api::<ResourceQuota>()
+        .delete("small", &DeleteParams::default())
+        .await
+        .unwrap();
     stage.reason("b", Reason::Measuring).await;
     until("the server", || async {
         !stage.all::<Deployment>().await.is_empty()

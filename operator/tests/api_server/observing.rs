@@ -3,10 +3,7 @@
 use axum::http::Method;
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID},
-    plan::{
-        action::{LedgerWrite, LockAction, Plan},
-        names::lock_name,
-    },
+    plan::names::lock_name,
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
 use kube::{
@@ -19,13 +16,12 @@ use super::{
     cluster::{LATER_FIELD, LATER_OUTCOME},
     proxy::Fault,
     server::{User, server},
-    stage::{Stage, plan_of},
+    stage::{Stage, locking},
 };
 
 #[tokio::test]
 async fn a_pass_sees_the_nodes_the_meter_and_nothing_of_its_own_yet() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let seen = stage.observe(&benchmark).await.unwrap();
     let node = |name: &str| seen.nodes.iter().find(|node| node.name == name).unwrap();
     let measured = node(&stage.measured);
@@ -42,8 +38,7 @@ async fn a_pass_sees_the_nodes_the_meter_and_nothing_of_its_own_yet() {
 /// Each of these is needed for a decision: without one, nothing is decided.
 #[tokio::test]
 async fn a_pass_that_cannot_read_one_thing_says_which() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     for (path, what) in [
         ("/version", "the API server's time"),
         ("/frugalitybenchmarks", "benchmarks"),
@@ -77,8 +72,7 @@ async fn a_pass_that_cannot_read_one_thing_says_which() {
 
 #[tokio::test]
 async fn a_cluster_without_cloud_native_pg_is_seen_as_such() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     stage.proxy.fail(
         Method::GET,
         "/clusters",
@@ -96,8 +90,7 @@ async fn a_cluster_without_cloud_native_pg_is_seen_as_such() {
 
 #[tokio::test]
 async fn an_api_server_that_is_busy_is_asked_again() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let busy = Fault::Busy {
         retry_after_seconds: 1,
     };
@@ -108,13 +101,9 @@ async fn an_api_server_that_is_busy_is_asked_again() {
 
 #[tokio::test]
 async fn an_entry_of_a_later_version_is_reported_and_hides_no_other() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     for name in ["first", "later"] {
-        let plan = Plan {
-            ledger: Some(LedgerWrite::open(stage.entry(&benchmark, name))),
-            ..plan_of(&benchmark)
-        };
+        let plan = stage.opening(&benchmark, name);
         stage.apply(&benchmark, plan).await.unwrap();
     }
     let patch = Patch::Merge(json!({ "status": { "outcome": LATER_OUTCOME } }));
@@ -140,8 +129,7 @@ async fn an_entry_of_a_later_version_is_reported_and_hides_no_other() {
 
 #[tokio::test]
 async fn other_benchmarks_are_peers_and_one_of_a_later_version_wants_nothing() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     stage
         .benchmark("suspended", &[("suspend", json!(true))])
         .await;
@@ -170,18 +158,11 @@ async fn other_benchmarks_are_peers_and_one_of_a_later_version_wants_nothing() {
 /// The list of benchmarks may be older than the lock. Here it lacks the benchmarks of another namespace.
 #[tokio::test]
 async fn the_holder_of_a_lock_is_asked_for_by_name_and_one_that_is_gone_holds_nothing() {
-    let stage = Stage::new().await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let elsewhere = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
     let listed = stage.benchmark("listed", &[]).await;
     let holder = elsewhere.benchmark("holder", &[]).await;
-    let plan = Plan {
-        locks: vec![LockAction::Take {
-            node: stage.measured.clone(),
-            resource_version: None,
-        }],
-        ..plan_of(&listed)
-    };
+    let plan = locking(&listed, &stage.measured, None);
     stage.apply(&listed, plan).await.unwrap();
     let name = format!("{}/holder", elsewhere.namespace);
     let identity = format!("{} {name}", holder.uid().unwrap());
@@ -224,8 +205,7 @@ async fn the_holder_of_a_lock_is_asked_for_by_name_and_one_that_is_gone_holds_no
 /// Labels can be copied. A pod counts if its controller is an object of the benchmark.
 #[tokio::test]
 async fn a_pod_with_a_copied_label_is_not_the_benchmark_s() {
-    let stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (stage, benchmark) = Stage::with_benchmark().await;
     let api = stage.api::<Pod>();
     let pod = |name: &str, uid: &str, owner: Option<&str>| {
         let owner = owner.map(|kind| {
@@ -257,8 +237,7 @@ async fn a_pod_with_a_copied_label_is_not_the_benchmark_s() {
 /// Without a proxy, and so of the whole cluster.
 #[tokio::test]
 async fn the_operator_s_own_rights_suffice_for_all_that_it_reads() {
-    let mut stage = Stage::new().await;
-    let benchmark = stage.benchmark("b", &[]).await;
+    let (mut stage, benchmark) = Stage::with_benchmark().await;
     stage.client = server().client(User::Operator);
     let seen = stage.observe(&benchmark).await.unwrap();
     assert!(seen.nodes.iter().any(|node| node.name == stage.measured));

@@ -16,7 +16,7 @@ use frugality_operator::{
         reader::Reader,
     },
     plan::{
-        action::Plan,
+        action::{LedgerWrite, LockAction, Plan},
         facts::{Config, Observed, PodPolicy},
         names::run_id,
         objects::Builder,
@@ -27,7 +27,7 @@ use frugality_operator::{
 use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::DaemonSet,
-    core::v1::{Namespace, Node, Pod},
+    core::v1::{Namespace, Node, Pod, ResourceQuota},
 };
 use kube::{
     Api, Client, ResourceExt,
@@ -107,6 +107,13 @@ impl Stage {
         stage.node(&stage.injector).await;
         stage.meter_pod().await;
         stage
+    }
+
+    /// A stage with a small benchmark.
+    pub(crate) async fn with_benchmark() -> (Self, FrugalityBenchmark) {
+        let stage = Self::new().await;
+        let benchmark = stage.benchmark("b", &[]).await;
+        (stage, benchmark)
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>
@@ -284,6 +291,17 @@ impl Stage {
         .await
     }
 
+    /// A quota that refuses every Deployment. Its name is `small`.
+    pub(crate) async fn no_deployments(&self) {
+        let hard = json!({ "count/deployments.apps": "0" });
+        let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": hard } });
+        let quota: ResourceQuota = serde_json::from_value(quota).unwrap();
+        let api = self.api();
+        api.create(&PostParams::default(), &quota).await.unwrap();
+        // The part of the controller of quotas.
+        patch_status(&api, "small", json!({ "hard": hard, "used": hard })).await;
+    }
+
     /// Builds a benchmark's objects as the operator does.
     pub(crate) fn build<T>(
         &self,
@@ -313,6 +331,14 @@ impl Stage {
             seed: 7,
         };
         self.build(benchmark, |builder| builder.trial(name, spec))
+    }
+
+    /// A plan that opens this entry.
+    pub(crate) fn opening(&self, benchmark: &FrugalityBenchmark, name: &str) -> Plan {
+        Plan {
+            ledger: Some(LedgerWrite::open(self.entry(benchmark, name))),
+            ..plan_of(benchmark)
+        }
     }
 }
 
@@ -350,5 +376,20 @@ pub(crate) fn plan_of(benchmark: &FrugalityBenchmark) -> Plan {
         status: benchmark.current_status().cloned().unwrap_or_default(),
         decided_unix_seconds: unix_seconds(Timestamp::now()),
         ..Plan::default()
+    }
+}
+
+/// A plan that takes the lock of a node: a free one, or one that has this version.
+pub(crate) fn locking(
+    benchmark: &FrugalityBenchmark,
+    node: &str,
+    resource_version: Option<&str>,
+) -> Plan {
+    Plan {
+        locks: vec![LockAction::Take {
+            node: node.to_owned(),
+            resource_version: resource_version.map(str::to_owned),
+        }],
+        ..plan_of(benchmark)
     }
 }
