@@ -99,7 +99,8 @@ def test_every_check_of_the_script_passes(ended: dict[str, Ended], name: str) ->
     codes = result["requests"]["codes"]
     assert codes.keys() == REQUESTS_PER_CYCLE.keys()
     for code, count in codes.items():
-        assert count == pytest.approx(cycles * REQUESTS_PER_CYCLE[code], abs=3 * AGENTS)
+        per_cycle = REQUESTS_PER_CYCLE[code]
+        assert count == pytest.approx(cycles * per_cycle, abs=AGENTS * per_cycle)
 
 
 def test_both_servers_with_a_database_make_the_same_transactions(
@@ -151,7 +152,8 @@ def test_agents_changed_their_own_contacts_only(
 ) -> None:
     after = [candidates[name].ask(BOOK + segment).body for segment in names]
     changed = [segment for segment, was, body in zip(names, seeded[name], after, strict=True) if was != body]
-    assert changed
+    # k6 gives a cycle to any idle agent, and promises no cycle to each. One agent alone would prove nothing.
+    assert len(changed) >= 2
     assert set(changed) <= set(sorted(names)[:AGENTS])
     for segment, body in zip(names, after, strict=True):
         assert len(re.findall(rb"^NOTE:revision \d+\r$", body, re.MULTILINE)) == (segment in changed)
