@@ -137,7 +137,11 @@ def net_may_be(
 
 
 def disagreements(session: Session, record: oracle.Record, trials: list[Object]) -> list[str]:
-    """The figures of these trials that differ from the oracle's. All figures go to the table at the end."""
+    """The figures of these trials that differ from the oracle's. All figures go to the table at the end.
+
+    An empty list of trials is an error. Otherwise a test without trials would pass.
+    """
+    assert trials, "there is no measured trial to compare with the oracle"
     wrong = []
     for trial in trials:
         found = next_to_oracle(session, record, trial)

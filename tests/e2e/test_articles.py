@@ -1,6 +1,6 @@
-"""The examples that repeat the articles, in their documented short forms, and their results.
+"""Two of the examples that repeat the articles, in their documented short forms, and their results.
 
-Not part of the default suite, because they take an hour: ``make articles``.
+Not part of the default suite, because these two take an hour. ``make articles`` runs them and all others.
 """
 
 import json

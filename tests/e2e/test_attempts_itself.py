@@ -159,6 +159,12 @@ def test_tolerances_depend_on_the_load_and_the_figure_only(
     assert checks.tolerance(load, figure) == expected
 
 
+def test_without_trials_nothing_agrees_with_the_oracle() -> None:
+    session: Any = None
+    with pytest.raises(AssertionError, match="no measured trial"):
+        checks.disagreements(session, oracle.Record(), [])
+
+
 @pytest.mark.parametrize(
     ("idle_cpus", "net", "withheld", "right"),
     [
