@@ -18,17 +18,19 @@ import stand_in_plug
 import waiting
 from oracle import Cgroup
 
-FB = """NAME             VERDICT   WINNER   RATIO                 J/REQ   TRIALS   AGE
-rust-vs-python   Pass      rust     0.38 [0.36–0.40]              10/10    9m
-other                                                             0/2      1s
-"""
+FB = """\
+NAME             VERDICT   WINNER   RATIO              ENERGY/REQ       REQ/S   MS/REQ   POWER      TRIALS   AGE
+rust-vs-python   Pass      rust     0.42 [0.38–0.47]   ~0.44 mJ gross   11.1k   0.36     modelled   10/10    10m
+other                                                                                               0/2      1s
+"""  # noqa: E501 - as wide as kubectl prints it
 
 
 def test_a_table_may_have_blank_cells_and_cells_with_spaces() -> None:
     first, second = kube.table(FB)
-    assert first["RATIO"] == "0.38 [0.36–0.40]"
-    assert (first["J/REQ"], first["TRIALS"], first["AGE"]) == ("", "10/10", "9m")
-    assert (second["NAME"], second["VERDICT"], second["TRIALS"]) == ("other", "", "0/2")
+    assert (first["RATIO"], first["ENERGY/REQ"]) == ("0.42 [0.38–0.47]", "~0.44 mJ gross")
+    assert (first["REQ/S"], first["TRIALS"], first["AGE"]) == ("11.1k", "10/10", "10m")
+    assert (second["NAME"], second["VERDICT"], second["ENERGY/REQ"]) == ("other", "", "")
+    assert (second["POWER"], second["TRIALS"]) == ("", "0/2")
     assert kube.table("No resources found\n") == []
 
 
