@@ -39,7 +39,11 @@ MAX_IDLE_CPUS = {"candidate": 0.03, "database": 0.1}
 # How far the oracle's CPU use in the baselines may be from the operator's at these limits.
 NEAR_THE_LIMIT = 0.1
 # In runs on the box the detection limit was at most 0.8 % of gross joules. More than this share is visible.
-SURELY_ABOVE_ZERO = 0.05
+SURELY_ABOVE_ZERO = 0.02
+# The product's reasons for no net joules: work of pods, a trial below its own limit or below the run's.
+WORK_IN_BASELINES = {whose: f"the {whose}'s pods used " for whose in MAX_IDLE_CPUS}
+BELOW_ITS_LIMIT = " cannot be told from 0: "
+BELOW_THE_RUNS_LIMIT = " over all trials of the run, "
 # The most that a status may hold.
 STATUS_BYTES = 32 * 1024
 
@@ -130,10 +134,19 @@ def net_may_be(
     used = {
         whose: oracle.idle_cpus(record, uids, attempt) / MAX_IDLE_CPUS[whose] for whose, uids in pods.items()
     }
+    for whose, words in WORK_IN_BASELINES.items():
+        if withheld is not None and withheld.startswith(words):
+            return used[whose] >= 1 - NEAR_THE_LIMIT
+    may_count = max(used.values()) <= 1 + NEAR_THE_LIMIT
     if withheld is None:
-        return max(used.values()) <= 1 + NEAR_THE_LIMIT
-    is_small = (true["netJoules"] or 0.0) < SURELY_ABOVE_ZERO * (true["nodeJoules"] or 0.0)
-    return max(used.values()) >= 1 - NEAR_THE_LIMIT or is_small
+        return may_count
+    # The other reason, a baseline that is too short for the meter, would be wrong in each benchmark here.
+    return may_count and BELOW_ITS_LIMIT in withheld and is_near_zero(true["netJoules"], true["nodeJoules"])
+
+
+def is_near_zero(net_joules: float | None, node_joules: float | None) -> bool:
+    """Whether net joules may be below a detection limit."""
+    return (net_joules or 0.0) < SURELY_ABOVE_ZERO * (node_joules or 0.0)
 
 
 def disagreements(session: Session, record: oracle.Record, trials: list[Object]) -> list[str]:

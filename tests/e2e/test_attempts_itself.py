@@ -165,14 +165,31 @@ def test_without_trials_nothing_agrees_with_the_oracle() -> None:
         checks.disagreements(session, oracle.Record(), [])
 
 
+def test_the_reasons_for_no_net_joules_are_in_the_products_words() -> None:
+    for words, file in (
+        ("the {whose}'s pods used ", "measure/src/energy/idle.rs"),
+        (checks.BELOW_ITS_LIMIT, "measure/src/energy/baseline.rs"),
+        (checks.BELOW_THE_RUNS_LIMIT, "operator/src/plan/verdict/detection.rs"),
+    ):
+        assert words in (ROOT / file).read_text(), file
+
+
+BELOW = "net energy of 1.000 J cannot be told from 0: the detection limit is 2.000 J"
+
+
 @pytest.mark.parametrize(
     ("idle_cpus", "net", "withheld", "right"),
     [
         (0.001, 50.0, None, True),
-        (0.001, 50.0, "net energy of 50 J is below the detection limit", False),
-        (0.001, 1.0, "net energy of 1 J is below the detection limit", True),
-        (0.2, 50.0, "the candidate's pods used 0.200 CPUs", True),
+        (0.001, 50.0, BELOW, False),
+        (0.001, 3.0, BELOW, False),
+        (0.001, 1.0, BELOW, True),
+        (0.2, 1.0, BELOW, False),
+        (0.2, 50.0, "the candidate's pods used 0.200 CPUs in the idle baselines", True),
+        (0.001, 1.0, "the candidate's pods used 0.200 CPUs in the idle baselines", False),
+        (0.2, 50.0, "the database's pods used 0.200 CPUs in the idle baselines", False),
         (0.2, 50.0, None, False),
+        (0.001, 1.0, "an idle baseline of 5.000 s is too short for a meter", False),
     ],
 )
 def test_net_joules_are_withheld_only_for_a_reason_that_the_oracle_sees(
