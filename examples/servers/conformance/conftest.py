@@ -1,6 +1,5 @@
 """Shared fixtures: one seeded PostgreSQL, one server of each kind, and two servers without a database."""
 
-import itertools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,22 +7,21 @@ from pathlib import Path
 import pytest
 
 from harness import COMMANDS, Server
-from fixtures import folder  # noqa: F401 - a fixture of this suite
 from postgres import Postgres
-from program import free_port
+from program import free_port, started
+
+pytest_plugins = ["postgres_fixtures"]
 
 ROWS = 10_000
 # Contacts in an address book that tests write to: more than one page of the servers.
 BOOK_ROWS = 300
 
+
 @pytest.fixture(scope="session")
-def postgres(folder: Path) -> Iterator[Postgres]:
-    postgres = Postgres(folder / "postgres")
-    try:
-        postgres.seed(ROWS)
-        yield postgres
-    finally:
-        postgres.stop()
+def postgres(postgres: Postgres) -> Postgres:
+    """The shared fixture, with contacts."""
+    postgres.seed(ROWS)
+    return postgres
 
 
 @pytest.fixture(scope="session")
@@ -36,17 +34,12 @@ def contacts(postgres: Postgres) -> dict[int, tuple[str, bytes]]:
 @pytest.fixture(scope="session")
 def start(folder: Path) -> Iterator[Callable[..., Server]]:
     """Start a server by name with these variables; all servers end with the session."""
-    started: list[Server] = []
-    count = itertools.count()
 
-    def start(name: str, **environment: str) -> Server:
-        server = Server(name, environment, folder / f"{name}-{next(count)}.log")
-        started.append(server)
-        return server
+    def server(number: int, name: str, **environment: str) -> Server:
+        return Server(name, environment, folder / f"{name}-{number}.log")
 
-    yield start
-    for server in started:
-        server.end()
+    with started(server) as start:
+        yield start
 
 
 @pytest.fixture(scope="session", autouse=True)

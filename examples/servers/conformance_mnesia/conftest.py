@@ -1,7 +1,5 @@
 """Shared fixtures: a member that is alone, and clusters."""
 
-import itertools
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import HOSTS, MODES, NameServer, Server
-from program import free_port
-
-# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the members too.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
+from program import free_port, started
 
 Start = Callable[..., Server]
 
@@ -21,17 +16,12 @@ Start = Callable[..., Server]
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """Start a member with these variables; all members end with the session."""
     folder = tmp_path_factory.mktemp("logs")
-    started: list[Server] = []
-    count = itertools.count()
 
-    def start(**environment: str) -> Server:
-        server = Server(environment, folder / f"{next(count)}.log")
-        started.append(server)
-        return server
+    def member(number: int, **environment: str) -> Server:
+        return Server(environment, folder / f"{number}.log")
 
-    yield start
-    for server in started:
-        server.end()
+    with started(member) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")

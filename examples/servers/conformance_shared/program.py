@@ -3,7 +3,9 @@
 The suites end every process by its ID. Only the temporary folder remains, and ``run`` removes it.
 """
 
+import contextlib
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -11,11 +13,14 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 LOOPBACK = "127.0.0.1"
+
+# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the programs too.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def free_port(hosts: Sequence[str] = (LOOPBACK,)) -> int:
@@ -133,6 +138,26 @@ class Program:
 
     def text(self) -> str:
         return self.log.read_text(encoding="utf-8")
+
+
+P = TypeVar("P", bound=Program)
+
+
+@contextlib.contextmanager
+def started(start: Callable[..., P]) -> Iterator[Callable[..., P]]:
+    """A function that starts programs. All programs end with the context.
+
+    ``start`` makes a program from its number, which no other has, and from the function's arguments.
+    """
+    numbers = itertools.count()
+    with contextlib.ExitStack() as ends:
+
+        def numbered(*arguments: str, **variables: str) -> P:
+            program = start(next(numbers), *arguments, **variables)
+            ends.callback(program.end)
+            return program
+
+        yield numbered
 
 
 def ask(

@@ -1,17 +1,12 @@
 """Shared fixtures: a service of each kind, and balancers in front of scripted backends."""
 
-import itertools
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from harness import COMMANDS, Backend, Server, hosts_of
-from program import free_port
-
-# SIGTERM would end pytest without its fixtures' clean-up. As an interrupt, it ends the servers too.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
+from program import free_port, started
 
 Start = Callable[..., Server]
 
@@ -20,17 +15,12 @@ Start = Callable[..., Server]
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """Start a program by name in a role with these variables; all programs end with the session."""
     folder = tmp_path_factory.mktemp("logs")
-    started: list[Server] = []
-    count = itertools.count()
 
-    def start(name: str, role: str, **environment: str) -> Server:
-        server = Server(name, role, environment, folder / f"{name}-{role}-{next(count)}.log")
-        started.append(server)
-        return server
+    def server(number: int, name: str, role: str, **environment: str) -> Server:
+        return Server(name, role, environment, folder / f"{name}-{role}-{number}.log")
 
-    yield start
-    for server in started:
-        server.end()
+    with started(server) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from harness import CANDIDATES, Candidate, Spec, example
-from fixtures import folder  # noqa: F401 - a fixture of this suite
 from postgres import Postgres
+from program import started
+
+pytest_plugins = ["postgres_fixtures"]
+
 
 @pytest.fixture(scope="session")
 def spec() -> Spec:
@@ -20,28 +23,15 @@ def contacts(spec: Spec) -> int:
 
 
 @pytest.fixture(scope="session")
-def postgres(folder: Path) -> Iterator[Postgres]:
-    postgres = Postgres(folder / "postgres")
-    try:
-        yield postgres
-    finally:
-        postgres.stop()
-
-
-@pytest.fixture(scope="session")
 def start(folder: Path, spec: Spec) -> Iterator[Callable[..., Candidate]]:
     """Start a candidate with the environment of the example, and more variables; all end with the session."""
-    started: list[Candidate] = []
 
-    def start(name: str, **variables: str) -> Candidate:
+    def candidate(number: int, name: str, **variables: str) -> Candidate:
         (candidate,) = (candidate for candidate in spec["candidates"] if candidate["name"] == name)
-        candidate = Candidate(candidate, variables, folder / f"{name}-{len(started)}")
-        started.append(candidate)
-        return candidate
+        return Candidate(candidate, variables, folder / f"{name}-{number}")
 
-    yield start
-    for candidate in started:
-        candidate.end()
+    with started(candidate) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")
