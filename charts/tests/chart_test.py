@@ -27,6 +27,7 @@ from rendered import (
     helm,
     meter,
     operator,
+    pod,
     refusal,
     render,
     rights,
@@ -362,8 +363,8 @@ def test_the_operator_is_probed_and_its_service_reaches_it():
 
 
 def test_the_operator_keeps_off_the_measured_node_and_fits_a_small_board():
-    pod = operator(*PI)["spec"]["template"]["spec"]
-    [preference] = pod["affinity"]["nodeAffinity"][
+    spec = pod(operator(*PI))
+    [preference] = spec["affinity"]["nodeAffinity"][
         "preferredDuringSchedulingIgnoredDuringExecution"
     ]
     assert preference["preference"]["matchExpressions"] == [
@@ -465,6 +466,29 @@ def test_images_carry_the_workspace_s_version_and_are_pulled_only_if_missing():
     )
 
 
+def test_images_can_be_fixed_by_digest_and_pulled_with_secrets():
+    digest = "sha256:" + "0" * 64
+    images = [f"{name}.digest={digest}" for name in ("image", "injector.image", "meter.image")]
+    settings = [*PI, *(word for image in images for word in ("--set", image))]
+    for workload in (operator, meter):
+        assert container(workload(*settings))["image"] == f"{container(workload(*PI))['image']}@{digest}"
+    name = "FRUGALITY_INJECTOR_IMAGE"
+    assert environment(operator(*settings))[name] == f"{environment(operator(*PI))[name]}@{digest}"
+    secrets = ("--set", "imagePullSecrets[0].name=registry")
+    for workload in (operator, meter):
+        assert "imagePullSecrets" not in pod(workload(*PI))
+        assert pod(workload(*PI, *secrets))["imagePullSecrets"] == [{"name": "registry"}]
+    assert "digest" in refusal(*PI, "--set", "image.digest=latest")
+
+
+def test_priority_classes_are_the_cluster_s_default_unless_set():
+    assert "priorityClassName" not in pod(operator(*PI))
+    assert "priorityClassName" not in pod(meter(*PI))
+    settings = ("--set", "priorityClassName=low", "--set", "meter.priorityClassName=high")
+    assert pod(operator(*PI, *settings))["priorityClassName"] == "low"
+    assert pod(meter(*PI, *settings))["priorityClassName"] == "high"
+
+
 # ---- the meter ----------------------------------------------------------------------------------
 
 
@@ -506,12 +530,12 @@ def test_a_known_board_with_watts_is_refused():
 
 
 def test_the_meter_is_root_without_any_privilege():
-    pod = meter(*PI)["spec"]["template"]["spec"]
+    spec = pod(meter(*PI))
     inner = container(meter(*PI))["securityContext"]
-    assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & set(pod)
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["securityContext"]["runAsUser"] == 0
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"} & set(spec)
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"]["runAsUser"] == 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert inner == {
         "privileged": False,
         "allowPrivilegeEscalation": False,

@@ -83,8 +83,12 @@ def find(objects, kind, name):
     return found
 
 
+def pod(workload):
+    return workload["spec"]["template"]["spec"]
+
+
 def container(workload):
-    [found] = workload["spec"]["template"]["spec"]["containers"]
+    [found] = pod(workload)["containers"]
     return found
 
 

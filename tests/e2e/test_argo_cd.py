@@ -84,9 +84,9 @@ class ArgoCD:
         done = subprocess.run(command, cwd=self.repository, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    def commit(self, version: str, budget: float) -> str:
+    def commit(self, version: str, budget: float, **changes: object) -> str:
         """Commits benchmark and app, and returns the commit."""
-        gate = benchmark(self.shop.namespace, budget)
+        gate = benchmark(self.shop.namespace, budget, **changes)
         gate["metadata"]["annotations"] = {"argocd.argoproj.io/sync-wave": "-1"}
         write(self.repository / "benchmark.yaml", gate)
         write(self.repository / "app.yaml", app(self.shop.namespace, version))
@@ -121,6 +121,11 @@ class ArgoCD:
 
         waiting.until(is_in_phase, seconds, f"phase {phase} of {commit[:7]}", every=2)
         return str(self.status()["operationState"]["message"])
+
+    def terminate(self) -> None:
+        """Ends the sync that waits, as ``argocd app terminate-op`` does."""
+        patch = {"status": {"operationState": {"phase": "Terminating"}}}
+        kubectl("patch", "application", "shop", "-n", ARGO_CD, "--type=merge", "-p", json.dumps(patch))
 
     def health(self) -> Object:
         """Argo CD's health of the benchmark."""
@@ -170,8 +175,6 @@ def argo_cd(request: pytest.FixtureRequest) -> Iterator[ArgoCD]:
             controller("argo-cd", argocd, *common, *controlled, f"--namespace={ARGO_CD}", **environment, **name[1]),
         ):
             yield ArgoCD(Shop(NAMESPACE), repository)
-            kubectl("patch", "application", "shop", "-n", ARGO_CD, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-            kubectl("delete", "application", "shop", "-n", ARGO_CD, timeout=60)
 
 
 def test_argo_cd_holds_the_next_wave_until_the_verdict_and_applies_it_on_pass(argo_cd: ArgoCD) -> None:
@@ -204,3 +207,15 @@ def test_argo_cd_stops_the_next_wave_on_inconclusive(argo_cd: ArgoCD) -> None:
 def test_argo_cd_applies_the_next_wave_once_the_budget_is_met(argo_cd: ArgoCD) -> None:
     argo_cd.until_phase("Succeeded", argo_cd.commit("2", GENEROUS))
     argo_cd.shop.until_version("2")
+
+
+def test_a_newer_commit_waits_until_the_sync_before_it_is_terminated(argo_cd: ArgoCD) -> None:
+    older = argo_cd.commit("3", GENEROUS, rerun=2, suspend=True)
+    argo_cd.until_phase("Running", older)
+    waiting.until(lambda: argo_cd.health()["status"] == "Suspended", JUDGED_SECONDS, "a suspended benchmark", every=2)
+    newer = argo_cd.commit("4", GENEROUS)
+    # Argo CD looks for commits every ten seconds.
+    waiting.hold(40, lambda: argo_cd.shop.version() == "2", "the old release", every=5)
+    argo_cd.terminate()
+    argo_cd.until_phase("Succeeded", newer)
+    argo_cd.shop.until_version("4")

@@ -123,9 +123,11 @@ def flux(request: pytest.FixtureRequest) -> Iterator[Flux]:
             controller("artifacts", *server, cwd=FILES),
             controller("flux", program("kustomize-controller"), *flags, RUNTIME_NAMESPACE=FLUX),
         ):
-            flux = Flux(Shop(NAMESPACE))
-            yield flux
-            kubectl("delete", "kustomization", "--all", "-n", FLUX, timeout=120)
+            try:
+                yield Flux(Shop(NAMESPACE))
+            finally:
+                # Only the controller can remove its finalizers.
+                kubectl("delete", "kustomization", "--all", "-n", FLUX, timeout=120)
 
 
 def test_flux_holds_the_release_until_the_verdict_and_releases_it_on_pass(flux: Flux) -> None:

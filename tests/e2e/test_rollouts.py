@@ -149,7 +149,6 @@ def rollouts(request: pytest.FixtureRequest) -> Iterator[Rollouts]:
     flags = ("--leader-elect=false", f"--metricsPort={METRICS}", f"--healthzPort={HEALTH}", "--loglevel=info")
     with watched([NAMESPACE], request), controller("rollouts", program("rollouts-controller"), *flags):
         yield Rollouts(Shop(NAMESPACE))
-        kubectl("delete", "rollout,analysisrun", "--all", "-n", NAMESPACE, timeout=120)
 
 
 def test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass(rollouts: Rollouts) -> None:

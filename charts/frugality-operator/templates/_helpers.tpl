@@ -13,9 +13,10 @@ app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end }}
 
-{{/* An image's reference. Argument: dict "root" $ "image" with repository and tag. */}}
+{{/* An image's reference. Argument: dict "root" $ "image" with repository, tag and digest. */}}
 {{- define "frugality.image" -}}
 {{ printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion | toString) }}
+{{- with .image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{/* Requests and limits as JSON, with every amount as a string. */}}
