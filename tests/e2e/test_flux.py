@@ -188,7 +188,7 @@ def patch_definition(operation: Object) -> None:
 
 
 def replace_benchmark(flux: Flux, version: str) -> str:
-    """Publishes a release whose benchmark is created anew, so that no operator has seen it."""
+    """Publishes a release whose benchmark is a new object, so that no operator has seen it."""
     kubectl("delete", "fb", "shop", "-n", NAMESPACE, "--wait=false")
     kubectl("patch", "fb", "shop", "-n", NAMESPACE, "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
     waiting.until(lambda: not get("fb", "-n", NAMESPACE)["items"], 30, "no benchmark", every=1)
