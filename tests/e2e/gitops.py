@@ -55,6 +55,8 @@ def controller(name: str, *command: str, cwd: Path = ROOT, **environment: str) -
             stderr=subprocess.STDOUT,
         )
         try:
+            # A wrong option ends it at once.
+            waiting.hold(2, lambda: process.poll() is None, f"{name} ({log.name})")
             yield
             assert process.poll() is None, f"{name} has ended: see {log.name}"
         finally:
