@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use frugality_operator::crd::{CrdError, definitions, to_yaml};
+use frugality_operator::crd::definitions;
 
 /// Why the definitions were not written.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionsError {
     /// Not representable as YAML.
-    #[error(transparent)]
-    Yaml(#[from] CrdError),
+    #[error("cannot write YAML: {0}")]
+    Yaml(#[from] serde_yaml::Error),
     /// A file could not be written.
     #[error("cannot write {path}: {source}. Name a folder that exists and that you may write to.", path = path.display())]
     Write {
@@ -22,7 +22,10 @@ pub enum DefinitionsError {
 
 /// All definitions as one text, each after a line `---`.
 pub fn print() -> Result<String, DefinitionsError> {
-    let yaml = |(_, definition)| Ok(format!("---\n{}\n", to_yaml(&definition)?.trim_end()));
+    let yaml = |(_, definition)| {
+        let yaml = serde_yaml::to_string(&definition)?;
+        Ok(format!("---\n{}\n", yaml.trim_end()))
+    };
     definitions().into_iter().map(yaml).collect()
 }
 
@@ -30,7 +33,7 @@ pub fn print() -> Result<String, DefinitionsError> {
 pub fn write(folder: &Path) -> Result<(), DefinitionsError> {
     for (name, definition) in definitions() {
         let path = folder.join(name);
-        std::fs::write(&path, to_yaml(&definition)?)
+        std::fs::write(&path, serde_yaml::to_string(&definition)?)
             .map_err(|source| DefinitionsError::Write { path, source })?;
     }
     Ok(())

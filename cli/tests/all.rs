@@ -4,6 +4,7 @@
 
 mod api;
 mod command;
+mod definitions;
 mod export;
 mod gate;
 mod reference;

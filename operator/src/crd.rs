@@ -1,4 +1,4 @@
-//! The custom resource definitions as YAML, generated from the Rust types.
+//! The custom resource definitions, generated from the Rust types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray,
@@ -7,11 +7,6 @@ use kube::{CustomResourceExt, Resource};
 use serde_json::json;
 
 use crate::api::{FrugalityBenchmark, FrugalityTrial, NOT_SEEN};
-
-/// A definition can't be represented as YAML.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write YAML: {0}")]
-pub struct CrdError(#[from] serde_yaml::Error);
 
 /// The definitions with their file names. The descriptions include defaults, limits and rules.
 #[must_use]
@@ -146,9 +141,4 @@ fn for_each_within(schema: &mut JSONSchemaProps, change: fn(&mut JSONSchemaProps
     if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
         change(item);
     }
-}
-
-/// One definition as YAML.
-pub fn to_yaml(definition: &CustomResourceDefinition) -> Result<String, CrdError> {
-    Ok(serde_yaml::to_string(definition)?)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use frugality_operator::{
     api::{Boundary, Decimal, FrugalityBenchmark, FrugalityBenchmarkSpec, Method},
-    crd::{definitions, to_yaml},
+    crd::definitions,
     plan::settings::Settings,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -15,20 +15,6 @@ use crate::common::two;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-#[test]
-fn the_files_are_what_the_types_generate() {
-    for folder in ["crds", "charts/frugality-operator/files/crds"] {
-        for (name, definition) in definitions() {
-            let path = root().join(folder).join(name);
-            let file = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(
-                file == to_yaml(&definition).unwrap(),
-                "{folder}/{name} differs from the types: run `make generate`"
-            );
-        }
-    }
 }
 
 /// Visits every schema of a tree, with its path.
