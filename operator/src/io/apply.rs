@@ -17,7 +17,7 @@ use crate::{
     plan::{
         action::{Action, ChildObject, Deletion, EventNote, LockAction, Plan},
         database::cloud_native_pg,
-        facts::{ChildKind, Refusal, Refused},
+        facts::{ChildKind, Refusal},
         names::lock_name,
         report::events::event_name,
     },
@@ -287,31 +287,21 @@ impl Applier {
                 api.create(&post(), &object).await.map(|_| ())
             }
         };
-        match result {
-            Ok(()) => Ok(None),
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                if self.is_ours(benchmark, kind, &name).await? {
-                    return Ok(None);
-                }
-                Ok(Some(Refusal {
-                    reason: Reason::NameConflict,
-                    message: format!(
-                        "{kind:?} {name} exists and does not belong to this benchmark; delete or rename it, then write another number in spec.rerun to start another run"
-                    ),
-                }))
-            }
-            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 403 | 422) => {
-                let reason = match Refused::by(&status.message) {
-                    Refused::Quota => Reason::QuotaExceeded,
-                    Refused::Forbidden | Refused::Other => Reason::ChildRefused,
-                };
-                Ok(Some(Refusal {
-                    reason,
-                    message: format!("the API server refused {kind:?} {name}: {}", status.message),
-                }))
-            }
-            Err(source) => Err(failed("create an object")(source)),
+        let Err(source) = result else {
+            return Ok(None);
+        };
+        let refusal = match &source {
+            kube::Error::Api(status) => Refusal::of(kind, &name, status.code, &status.message),
+            _ => None,
+        };
+        let Some(refusal) = refusal else {
+            return Err(failed("create an object")(source));
+        };
+        let exists = refusal.reason == Reason::NameConflict;
+        if exists && self.is_ours(benchmark, kind, &name).await? {
+            return Ok(None);
         }
+        Ok(Some(refusal))
     }
 
     /// Whether an existing object belongs to this benchmark. If so, an earlier pass made it, and this pass had not

@@ -374,6 +374,28 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// Why the API server did not create an object, by its HTTP status code. `None` if the answer is no refusal: the operator
+    /// tries again. A conflict of names is a refusal only if the existing object does not belong to the benchmark.
+    #[must_use]
+    pub fn of(kind: ChildKind, name: &str, code: u16, message: &str) -> Option<Self> {
+        match code {
+            409 => Some(Self {
+                reason: Reason::NameConflict,
+                message: format!(
+                    "{kind:?} {name} exists and does not belong to this benchmark; delete or rename it, then write another number in spec.rerun to start another run"
+                ),
+            }),
+            400 | 403 | 422 => Some(Self {
+                reason: match Refused::by(message) {
+                    Refused::Quota => Reason::QuotaExceeded,
+                    Refused::Forbidden | Refused::Other => Reason::ChildRefused,
+                },
+                message: format!("the API server refused {kind:?} {name}: {message}"),
+            }),
+            _ => None,
+        }
+    }
+
     /// Whether the operator tries to create the object again until the run's deadline, because it may succeed then.
     #[must_use]
     pub fn may_pass(&self) -> bool {
@@ -415,6 +437,40 @@ mod tests {
             ),
         ] {
             assert_eq!(Refused::by(message), refused, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_code_and_a_message_make_a_refusal() {
+        let quota = "pods \"x\" is forbidden: exceeded quota: small, requested: pods=1";
+        let conflict = "services \"x\" already exists";
+        for (code, message, reason) in [
+            (400, "bad", Some(Reason::ChildRefused)),
+            (403, quota, Some(Reason::QuotaExceeded)),
+            (
+                403,
+                "pods \"x\" is forbidden: no",
+                Some(Reason::ChildRefused),
+            ),
+            (409, conflict, Some(Reason::NameConflict)),
+            (422, "invalid", Some(Reason::ChildRefused)),
+            (404, "namespace not found", None),
+            (429, "too many requests", None),
+            (500, quota, None),
+        ] {
+            let refusal = Refusal::of(ChildKind::Service, "x", code, message);
+            assert_eq!(refusal.as_ref().map(|it| it.reason), reason, "{code}");
+            let passes = refusal.as_ref().is_some_and(Refusal::may_pass);
+            assert_eq!(passes, reason == Some(Reason::QuotaExceeded), "{code}");
+            if let Some(refusal) = refusal {
+                assert!(refusal.message.contains("Service x"), "{refusal:?}");
+                // The API server's words about a conflict say nothing about whose object it is.
+                assert_eq!(
+                    refusal.message.contains(message),
+                    code != 409,
+                    "{refusal:?}"
+                );
+            }
         }
     }
 }
