@@ -5,7 +5,7 @@ mod notes;
 mod tables;
 mod view;
 
-use frugality_operator::api::FrugalityBenchmark;
+use frugality_operator::{api::FrugalityBenchmark, load::units::Units};
 
 use self::view::View;
 use crate::table::paragraphs;
@@ -28,7 +28,8 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     if status.results.is_empty() {
         return heading;
     }
-    let view = View::of(status);
+    let units = Units::of_results(&status.results);
+    let view = View::of(status, &units);
     let tables = tables::all(&view).chain(costs::tables(&view));
     let notes = notes::all(&view).into_iter().chain(costs::note(&view));
     let parts: Vec<String> = std::iter::once(heading)

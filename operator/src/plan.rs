@@ -91,7 +91,7 @@ pub fn plan(
                 &format!("the run ended with it, because the spec asks for run {run}"),
                 now_unix_seconds,
             );
-            plan.events.extend(events::of_trial(trial, &record));
+            plan.events.extend(events::of_trial(trial, &record, None));
             plan.ledger = Some(LedgerWrite::record(trial, record));
         }
     }

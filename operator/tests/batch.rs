@@ -6,7 +6,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
-    load::rules::LoadError,
+    load::{rules::LoadError, units::Units},
     plan::{
         action::ChildObject,
         names,
@@ -251,10 +251,15 @@ fn entries(benchmark: &FrugalityBenchmark, with_work: bool) -> Vec<FrugalityTria
     entries
 }
 
+fn units(benchmark: &FrugalityBenchmark) -> Units {
+    Settings::parse(&benchmark.spec).unwrap().units
+}
+
 #[test]
 fn joules_are_per_unit_of_work_and_per_execution() {
     let benchmark = executed(&counted());
     let plan = judged(&benchmark, entries(&benchmark, true));
+    assert_eq!(Units::of_results(&plan.status.results), units(&benchmark));
     let [rust, python] = plan.status.results.as_slice() else {
         panic!("{:?}", plan.status);
     };
@@ -279,13 +284,14 @@ fn joules_are_per_unit_of_work_and_per_execution() {
     let columns = plan.status.columns.clone().unwrap();
     assert!(columns.energy.unwrap().ends_with("/node gross"));
     assert_eq!(columns.rate.as_deref(), Some("200k"));
-    assert!(columns.latency.unwrap().ends_with(" s"));
+    assert!(columns.latency.unwrap().ends_with(" s/exec"));
 }
 
 #[test]
 fn without_work_figures_are_per_execution() {
     let benchmark = executed(&json!({}));
     let plan = judged(&benchmark, entries(&benchmark, false));
+    assert_eq!(Units::of_results(&plan.status.results), units(&benchmark));
     let message = plan.status.columns.clone().unwrap().message.unwrap();
     assert!(
         message

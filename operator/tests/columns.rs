@@ -10,7 +10,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Outcome},
     crd::definitions,
     load::LoadKind,
-    plan::{names::run_id, report::cells, settings::Settings},
+    plan::{names::run_id, report::trial::TrialFigures, settings::Settings},
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceColumnDefinition;
 use serde_json::{Value, json};
@@ -237,16 +237,15 @@ fn each_ledger_has_rows_of_120_characters() {
     let mut shown = String::new();
     for benchmark in examples() {
         let settings = Settings::parse(&benchmark.spec).unwrap();
-        let mut rows = Vec::new();
+        let (mut rows, mut words) = (Vec::new(), Vec::new());
         for candidate in &settings.candidates {
             let all = trials(&benchmark, Provenance::Modelled);
             let mut own = all.into_iter().filter(|it| it.spec.candidate == *candidate);
             let mut trial = own.next().unwrap();
             let status = trial.status.as_mut().unwrap();
-            let requests = status.requests.as_ref().unwrap();
-            let energy = status.energy.as_ref().unwrap();
-            let columns = cells::of_trial(&trial.spec, requests, energy, &settings.units);
-            status.columns = Some(columns);
+            let figures = TrialFigures::of(&trial.spec, status).unwrap();
+            status.columns = Some(figures.columns(&settings.units));
+            words.push(figures.words(&settings.units).join("; "));
             rows.push(json!(trial));
         }
         let mut void = entry(&benchmark, 7, 1, 2, &settings.candidates[0]);
@@ -258,6 +257,9 @@ fn each_ledger_has_rows_of_120_characters() {
         let table = table(1, &rows);
         assert!(width(&table) <= WIDTH, "{}\n{table}", width(&table));
         shown.push_str(&table);
+        for words in words {
+            let _ = writeln!(shown, "event: {words}");
+        }
     }
     insta::assert_snapshot!("the_ledgers", without_run(&shown));
 }

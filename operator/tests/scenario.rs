@@ -7,6 +7,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
+    load::units::Units,
     plan::{
         names,
         settings::{Settings, SettingsError},
@@ -130,6 +131,8 @@ fn figures_of_a_script_are_per_cycle() {
     let ratio = result.error_ratio.unwrap().value;
     assert!((ratio - 16.0 / 70.0).abs() < 0.003, "{ratio}");
 
+    let units = Settings::parse(&benchmark.spec).unwrap().units;
+    assert_eq!(Units::of_results(&plan.status.results), units);
     let columns = plan.status.columns.clone().unwrap();
     assert!(columns.energy.unwrap().ends_with("/cycle gross"));
     assert!(!columns.rate.unwrap().contains("cycle"));

@@ -102,16 +102,16 @@ fn executions(view: &View<'_>) -> Option<String> {
     let mut table = view
         .table(batches())
         .right("EXECUTIONS", |(_, it)| it.executions.to_string());
-    if let Some(score) = batches().find_map(|(_, it)| it.score.as_ref()) {
+    if let Some(unit) = &view.units.score {
         table = table
-            .number(format!("SCORE ({})", score.unit), |(_, it)| {
+            .number(format!("SCORE ({unit})"), |(_, it)| {
                 Some(it.score.as_ref()?.mean)
             })
             .number("STANDARD DEVIATION", |(_, it)| {
                 it.score.as_ref()?.standard_deviation
             });
     }
-    if let Some(unit) = batches().find_map(|(_, it)| it.work_unit.as_ref()) {
+    if let Some(unit) = &view.units.work {
         let heading = format!("{}S/EXECUTION", unit.to_uppercase());
         table = table.number(heading, |(_, it)| it.work_per_execution);
     }

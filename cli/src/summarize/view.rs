@@ -2,6 +2,7 @@
 
 use frugality_operator::{
     api::{CandidateResult, Figure, FrugalityBenchmarkStatus},
+    load::units::Units,
     text,
 };
 
@@ -16,6 +17,7 @@ pub(super) type Row<'a, T> = (&'a CandidateResult, T);
 pub(super) struct View<'a> {
     pub(super) status: &'a FrugalityBenchmarkStatus,
     pub(super) results: &'a [CandidateResult],
+    pub(super) units: &'a Units,
     /// What joules and rates are per: a request, a scenario's cycle, a batch's execution, or a unit of the batch's work.
     pub(super) unit: &'a str,
     /// What has a duration: a request, cycle or execution.
@@ -26,23 +28,14 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn of(status: &'a FrugalityBenchmarkStatus) -> Self {
+    pub(super) fn of(status: &'a FrugalityBenchmarkStatus, units: &'a Units) -> Self {
         let results = &status.results;
-        let batch = results.iter().find_map(|result| result.batch.as_ref());
-        let whole = if results.iter().any(|result| result.cycles.is_some()) {
-            "cycle"
-        } else if batch.is_some() {
-            "execution"
-        } else {
-            "request"
-        };
         Self {
             status,
             results,
-            unit: batch
-                .and_then(|batch| batch.work_unit.as_deref())
-                .unwrap_or(whole),
-            whole,
+            units,
+            unit: &units.one,
+            whole: units.whole,
             deciding: status.deciding_figure.map_or("", |figure| figure.word()),
             has_several_points: results.iter().any(|it| it.point != results[0].point),
         }

@@ -10,8 +10,6 @@ use super::{
 };
 use crate::api::{Batch, FrugalityBenchmarkSpec};
 
-const EXECUTION: &str = "execution";
-
 /// `spec.batch`.
 pub struct BatchLoad;
 
@@ -26,13 +24,10 @@ impl LoadRules for BatchLoad {
 
     fn units(&self, spec: &FrugalityBenchmarkSpec) -> Units {
         let batch = spec.batch.as_ref();
-        let work = batch.and_then(|it| Some(it.work.as_ref()?.unit.clone()));
-        Units {
-            one: work.clone().unwrap_or_else(|| EXECUTION.to_owned()),
-            whole: EXECUTION,
-            score: batch.and_then(|it| Some(it.score.as_ref()?.unit.clone())),
-            work,
-        }
+        Units::of_batch(
+            batch.and_then(|it| Some(it.score.as_ref()?.unit.clone())),
+            batch.and_then(|it| Some(it.work.as_ref()?.unit.clone())),
+        )
     }
 
     /// Refuses a batch if a candidate has no program, if the spec has several points, or if a figure can't be read.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     rules::{LoadArguments, LoadRules, MayDiffer, Sending},
-    units::Units,
+    units::{REQUEST, Units},
 };
 use crate::api::{FrugalityBenchmarkSpec, Request};
 
@@ -26,7 +26,7 @@ impl LoadRules for RequestLoad {
     }
 
     fn units(&self, _: &FrugalityBenchmarkSpec) -> Units {
-        Units::plain("request")
+        Units::plain(REQUEST)
     }
 
     fn expected_status(&self, spec: &FrugalityBenchmarkSpec) -> Vec<u16> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     read::{FieldError, seconds},
     rules::{LoadArguments, LoadRules, MayDiffer},
-    units::Units,
+    units::{CYCLE, Units},
 };
 use crate::api::{FrugalityBenchmarkSpec, Reason, Scenario};
 
@@ -28,7 +28,7 @@ impl LoadRules for ScenarioLoad {
     }
 
     fn units(&self, _: &FrugalityBenchmarkSpec) -> Units {
-        Units::plain("cycle")
+        Units::plain(CYCLE)
     }
 
     fn ramp_up_seconds(&self, spec: &FrugalityBenchmarkSpec) -> Result<f64, FieldError> {

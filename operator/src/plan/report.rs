@@ -6,3 +6,4 @@ pub mod estimate;
 pub mod events;
 pub mod history;
 pub mod status;
+pub mod trial;

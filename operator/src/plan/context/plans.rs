@@ -92,7 +92,7 @@ impl Context<'_> {
             self.now_unix_seconds,
         );
         let mut plan = self.running(nodes, Reason::Measuring, message, SOON_SECONDS);
-        plan.events.extend(events::of_trial(trial, &record));
+        plan.events.extend(events::of_trial(trial, &record, None));
         plan.ledger = Some(LedgerWrite::record(trial, record));
         plan
     }

@@ -55,6 +55,17 @@ fn amount_of_joules(
     units: &Units,
     interval: Interval,
 ) -> Option<String> {
+    let amount = joules_alone(joules, provenance, units, interval)?;
+    Some(units.each(amount))
+}
+
+/// The same without the counted unit.
+pub(super) fn joules_alone(
+    joules: &Figure,
+    provenance: Provenance,
+    units: &Units,
+    interval: Interval,
+) -> Option<String> {
     // A cell with two units has no room for a leading zero.
     let (factor, unit) = if units.is_of_requests() {
         joule_unit(joules.value)
@@ -72,32 +83,7 @@ fn amount_of_joules(
         Provenance::Metered => digits(scaled.value, half(&scaled), units),
         Provenance::Modelled => format!("~{}", two_digits(scaled.value)),
     };
-    Some(units.each(format!("{amount} {unit}")))
-}
-
-/// The cells of a measured attempt. If the injector shared the node, gross joules are left out because they include the
-/// injector's.
-#[must_use]
-pub fn of_trial(
-    spec: &FrugalityTrialSpec,
-    requests: &RequestFigures,
-    energy: &EnergyFigures,
-    units: &Units,
-) -> TrialColumns {
-    let gross = energy
-        .gross_joules_per_request
-        .filter(|_| !spec.is_node_shared());
-    let joules = gross.and_then(|joules| {
-        let (joules, interval) = (Figure::exact(joules), Interval::Hidden);
-        amount_of_joules(&joules, energy.provenance, units, interval)
-    });
-    let has_energy = joules.is_some();
-    TrialColumns {
-        energy: joules,
-        rate: (requests.requests_per_second).map(|it| rate(&Figure::exact(it), units, has_energy)),
-        latency: (requests.ms_per_request).map(|it| time(&Figure::exact(it), units)),
-        errors: Some(requests.errors.to_string()),
-    }
+    Some(format!("{amount} {unit}"))
 }
 
 /// A number with the digits that its uncertainty allows. A cell with two units has room for two digits.
@@ -118,12 +104,17 @@ fn two_digits(value: f64) -> String {
 /// names it.
 #[must_use]
 pub fn rate(rate: &Figure, units: &Units, has_energy: bool) -> String {
-    let amount = thousands(rate.value, half(rate));
+    let amount = rate_alone(rate);
     if has_energy {
         amount
     } else {
         units.rate(amount)
     }
+}
+
+/// The number of a rate.
+pub(super) fn rate_alone(rate: &Figure) -> String {
+    thousands(rate.value, half(rate))
 }
 
 /// CPU time in milliseconds, with the unit if it is not per request.
@@ -137,9 +128,15 @@ pub fn cpu(milliseconds: &Figure, units: &Units) -> String {
     }
 }
 
-/// A time: milliseconds without unit per request, else with the unit.
+/// A time: milliseconds without unit per request, else with the unit. If the cell of the energy names a unit of work, this
+/// cell names the execution.
 #[must_use]
 pub fn time(milliseconds: &Figure, units: &Units) -> String {
+    units.each_whole(time_alone(milliseconds, units))
+}
+
+/// The same without the counted unit.
+pub(super) fn time_alone(milliseconds: &Figure, units: &Units) -> String {
     let (value, uncertainty) = (milliseconds.value, half(milliseconds));
     if units.is_of_requests() {
         rounded(value, uncertainty)
@@ -295,10 +292,18 @@ mod tests {
         }
         let executed = about(40_174.0, 100.0);
         assert_eq!(rate(&executed, &of_work(), true), "40.2k");
-        assert_eq!(rate(&executed, &of_work(), false), "40.2k nodes");
+        assert_eq!(rate(&executed, &of_work(), false), "40.2k nodes/s");
         assert_eq!(time(&about(0.352, 0.001), &of_requests()), "0.352");
-        assert_eq!(time(&about(20_100.0, 100.0), &of_work()), "20 s");
-        assert_eq!(time(&about(35.2, 0.1), &of_work()), "35 ms");
+        assert_eq!(time(&about(20_100.0, 100.0), &of_work()), "20 s/exec");
+        assert_eq!(time(&about(35.2, 0.1), &of_work()), "35 ms/exec");
+        let cycles = Units {
+            one: "cycle".into(),
+            whole: "cycle",
+            score: None,
+            work: None,
+        };
+        assert_eq!(rate(&about(94.9, 1.0), &cycles, false), "94.9 cycles/s");
+        assert_eq!(time(&about(42.1, 0.1), &cycles), "42 ms");
     }
 
     #[test]

@@ -4,10 +4,16 @@
 use crate::{
     api::{
         FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
-        Outcome, Reason, TrialColumns, Verdict,
+        Outcome, Reason, Verdict,
     },
     digest::hex_digest,
-    plan::{action::EventNote, names::run_id, report::estimate::left},
+    load::units::Units,
+    plan::{
+        action::EventNote,
+        names::run_id,
+        report::{cells, estimate::left, trial::TrialFigures},
+    },
+    text,
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -35,34 +41,32 @@ pub fn of_status(
     }
 }
 
-/// The end of an attempt.
+/// The end of an attempt, with its figures in these units. An attempt that was not measured has no figures and needs no units.
 #[must_use]
-pub fn of_trial(trial: &FrugalityTrial, record: &FrugalityTrialStatus) -> Option<EventNote> {
+pub fn of_trial(
+    trial: &FrugalityTrial,
+    record: &FrugalityTrialStatus,
+    units: Option<&Units>,
+) -> Option<EventNote> {
     let outcome = record.outcome?;
-    let figures = record.columns.as_ref().map(figures).unwrap_or_default();
+    let figures = TrialFigures::of(&trial.spec, record).zip(units);
+    let figures = figures.map(|(figures, units)| figures.words(units));
+    let message = record.message.clone().unwrap_or_default();
+    let words: Vec<String> = std::iter::once(message)
+        .chain(figures.into_iter().flatten())
+        .collect();
     Some(EventNote {
         warning: outcome != Outcome::Measured,
         reason: record.reason.clone().unwrap_or_default(),
         note: format!(
-            "block {} attempt {} {} at {}: {outcome:?}: {}{figures}",
+            "block {} attempt {} {} at {}: {outcome:?}: {}",
             trial.spec.block,
             trial.spec.attempt,
             trial.spec.candidate,
             trial.spec.point,
-            record.message.clone().unwrap_or_default()
+            words.join("; ")
         ),
     })
-}
-
-fn figures(columns: &TrialColumns) -> String {
-    [
-        ("gross/req", &columns.energy),
-        ("req/s", &columns.rate),
-        ("ms/req", &columns.latency),
-    ]
-    .into_iter()
-    .filter_map(|(unit, figure)| Some(format!("; {unit} {}", figure.as_ref()?)))
-    .collect()
 }
 
 fn of_state(
@@ -119,13 +123,23 @@ fn of_verdict(
 
 /// Winner and ratio, at the start of a message that may be cut.
 fn winner(now: &FrugalityBenchmarkStatus) -> Option<String> {
+    let winner = now.winner.as_deref()?;
+    let ratio = now.columns.as_ref()?.ratio.as_deref()?;
     Some(format!(
-        "winner {}, ratio {} by {} joules, power {}. ",
-        now.winner.as_deref()?,
-        now.columns.as_ref()?.ratio.as_deref()?,
+        "winner {winner}, ratio {ratio}{} by {} joules, power {}. ",
+        at(now, winner, ratio)?,
         now.deciding_figure?.word(),
         now.provenance.as_deref()?.to_lowercase()
     ))
+}
+
+/// The point of the winner's ratio, if there are several points. If several points have this ratio, the first of them.
+fn at(now: &FrugalityBenchmarkStatus, winner: &str, ratio: &str) -> Option<String> {
+    let mut comparisons = now.comparisons.iter();
+    let shown =
+        comparisons.find(|it| it.candidate == winner && cells::ratio(&it.ratio) == ratio)?;
+    let is_elsewhere = now.results.iter().any(|it| it.point != shown.point);
+    Some(text::at(&shown.point, is_elsewhere))
 }
 
 fn published(status: &FrugalityBenchmarkStatus) -> Option<(&str, &str)> {

@@ -92,7 +92,7 @@ fn advance(
     plan.watch = context.trial_watch(settings, nodes, trial);
     let record = step.record.as_ref();
     plan.events
-        .extend(record.and_then(|record| events::of_trial(trial, record)));
+        .extend(record.and_then(|record| events::of_trial(trial, record, Some(&settings.units))));
     plan.ledger = step.record.map(|record| LedgerWrite::record(trial, record));
     plan.create = step.create;
     plan.requeue_seconds = step.again_seconds;

@@ -61,7 +61,7 @@ fn suspending(
         "suspending: the open block becomes void",
         SOON_SECONDS,
     );
-    plan.events.extend(events::of_trial(trial, record));
+    plan.events.extend(events::of_trial(trial, record, None));
     plan.ledger = Some(write);
     plan
 }

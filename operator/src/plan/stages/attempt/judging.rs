@@ -18,7 +18,7 @@ use crate::{
         ledger::outcome_of,
         objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
         protocol::SETTLE_SECONDS,
-        report::cells,
+        report::trial::TrialFigures,
         stages::attempt::step::{Attempt, READING_TIMEOUT_SECONDS, Step, last_reading},
     },
 };
@@ -168,8 +168,8 @@ impl Attempt<'_> {
             return self.void(status, void.reason(), &void.to_string());
         }
         let units = &self.builder.settings.units;
-        let columns = cells::of_trial(&self.trial.spec, &requests, &energy, units);
-        status.columns = Some(columns);
+        let figures = TrialFigures::new(&self.trial.spec, &requests, &energy);
+        status.columns = Some(figures.columns(units));
         let unit = units.whole;
         let message = match requests.errors {
             0 => format!("{} {unit}s, all as expected", requests.successes),
