@@ -21,11 +21,14 @@ use crate::{
         settings::Settings,
         verdict::{Figures, Judgement},
     },
+    text::shortened,
     time,
 };
 
 /// Longest message. Kubernetes accepts 32768 characters in a condition, but people read less.
 const MAX_MESSAGE_CHARS: usize = 2000;
+/// No number of a message is longer, with its interval.
+const MOST_NUMBER_CHARS: usize = 64;
 
 /// The state of a benchmark.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,11 +148,12 @@ impl Report<'_> {
     }
 
     fn message(&self) -> String {
-        let message = match self.state {
-            State::Running { message, .. } | State::Suspended { message } => message,
-            State::Ended(judgement) => &judgement.message,
+        let (message, figures) = match self.state {
+            State::Running { message, .. } | State::Suspended { message } => (message, None),
+            State::Ended(judgement) => (&judgement.message, judgement.figures.as_deref()),
         };
-        message.chars().take(MAX_MESSAGE_CHARS).collect()
+        let caveat = figures.and_then(|figures| figures.caveat.as_deref());
+        within(message, caveat, MAX_MESSAGE_CHARS)
     }
 
     fn phase(&self) -> &str {
@@ -293,5 +297,67 @@ impl Report<'_> {
             .filter(|_| is_first_end)
             .and_then(|last| Timestamp::from_second(last.as_second()).ok())
             .unwrap_or(now)
+    }
+}
+
+/// The message in at most `most` characters. A longer message is cut after a word and ends with `…`. A caveat that the message
+/// contains then stands at its beginning, because it limits what the rest may be read as.
+fn within(message: &str, caveat: Option<&str>, most: usize) -> String {
+    if message.chars().count() <= most {
+        return message.to_owned();
+    }
+    let parts = caveat.and_then(|caveat| {
+        let (before, after) = message.split_once(caveat)?;
+        Some([caveat, before, after].map(str::trim).join(" "))
+    });
+    let cut = shortened(parts.as_deref().unwrap_or(message), most);
+    // The last word may be a part of a number. A longer word is a name or a quotation, and stays in part.
+    match cut.rsplit_once(' ') {
+        Some((words, last)) if last.chars().count() <= MOST_NUMBER_CHARS => format!("{words} …"),
+        _ => cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_after_a_word() {
+        let message = "Budget exceeded: limit 0.0041 J.";
+        assert_eq!(within(message, None, 32), message);
+        for (most, text) in [
+            (31, "Budget exceeded: limit 0.0041 …"),
+            (30, "Budget exceeded: limit …"),
+            (25, "Budget exceeded: limit …"),
+            (24, "Budget exceeded: limit …"),
+            (23, "Budget exceeded: …"),
+            (4, "Bud…"),
+        ] {
+            let cut = within(message, None, most);
+            assert_eq!(cut, text);
+            assert!(cut.chars().count() <= most);
+        }
+        let quoted = format!("answered: {}", "x".repeat(100));
+        assert_eq!(
+            within(&quoted, None, 100),
+            format!("answered: {}…", "x".repeat(89))
+        );
+    }
+
+    #[test]
+    fn a_caveat_survives_the_cut() {
+        let caveat = "Power is modelled.";
+        let message = "Budget exceeded: limit 0.0041 J. Power is modelled. Note: two runs.";
+        assert_eq!(within(message, Some(caveat), 67), message);
+        for (most, text) in [
+            (
+                66,
+                "Power is modelled. Budget exceeded: limit 0.0041 J. Note: two …",
+            ),
+            (45, "Power is modelled. Budget exceeded: limit …"),
+        ] {
+            assert_eq!(within(message, Some(caveat), most), text);
+        }
     }
 }

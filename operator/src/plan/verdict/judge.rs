@@ -169,9 +169,9 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
         let is_said = parts.iter().any(|part| part.contains(UNKNOWN_MODEL));
         let model = figures.model.filter(|_| !is_said);
         let model = model.map(|it| format!(" ({it})")).unwrap_or_default();
-        parts.push(format!(
-            "Power is modelled from CPU use{model}, not measured."
-        ));
+        let caveat = format!("Power is modelled from CPU use{model}, not measured.");
+        figures.caveat = Some(caveat.clone());
+        parts.push(caveat);
     }
     for note in &figures.notes {
         // The message may have said some sentences of a note.
@@ -472,6 +472,7 @@ fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
     Figures {
         deciding: evidence.first().map(|point| point.deciding),
         about: None,
+        caveat: None,
         budgets,
         budget_texts,
         notes: notes.collect(),

@@ -76,6 +76,8 @@ pub struct Figures {
     pub tries: usize,
     /// Facts that a reader of the figures needs.
     pub notes: Vec<String>,
+    /// The sentence of the message that says that power is modelled, if it is.
+    pub caveat: Option<String>,
     /// Deciding figure: from the spec, or net attributed joules if the injector shared the node.
     pub deciding: Option<DecidingFigure>,
     /// Source of the power: the worst of all trials.
