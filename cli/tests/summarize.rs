@@ -252,19 +252,95 @@ fn cpu_use_at_rest_is_shown() {
     assert!(row.contains(" 0.00300 "), "{text}");
 }
 
+/// The summary of a verdict with these words and these budgets, each with its outcome and its sentence.
+fn judged(verdict: &str, reason: &str, message: &str, budgets: &[(&str, &str)]) -> String {
+    let mut changed = benchmark("passed");
+    let status = &mut changed["status"];
+    let budget = status["budgets"][0].clone();
+    let budget = |(outcome, message): &(&str, &str)| {
+        let mut budget = budget.clone();
+        budget["outcome"] = json!(outcome);
+        budget["message"] = json!(message);
+        budget
+    };
+    status["budgets"] = budgets.iter().map(budget).collect();
+    status["verdict"] = json!(verdict);
+    status["columns"]["reason"] = json!(reason);
+    status["columns"]["message"] = json!(message);
+    one_line(&summarized(changed))
+}
+
+#[track_caller]
+fn assert_said_once(text: &str, words: &[&str]) {
+    for words in words {
+        assert_eq!(text.matches(words).count(), 1, "{words} in\n{text}");
+    }
+}
+
+const RUST: &str = "10.0 gross mJ/request (limit 0.02 J = 20 mJ)";
+const PYTHON: &str = "30.0 gross mJ/request (limit 0.04 J = 40 mJ)";
+
 #[test]
 fn a_budget_is_said_once() {
-    let text = words("passed");
-    assert_eq!(text.matches("keeps to the budget").count(), 1, "{text}");
-    let mut cut = benchmark("passed");
-    cut["status"]["columns"]["message"] = json!("a message that was cut");
-    let text = one_line(&summarized(cut));
-    assert_has(&text, &["rust: 0.0100 "]);
-    let mut together = benchmark("passed");
-    together["status"]["columns"]["message"] =
-        json!("All 4 budgets met for rust: 10.0 gross mJ/request.");
-    let text = one_line(&summarized(together));
-    assert!(!text.contains("keeps to the budget"), "{text}");
+    let of_rust = format!("Met for rust: {RUST}.");
+    let of_python = format!("Met for python: {PYTHON}.");
+    let one = format!("Budget met for rust: {RUST}.");
+    let text = judged("Pass", "BudgetsMet", &one, &[("Met", &of_rust)]);
+    assert_said_once(&text, &[RUST]);
+    // The message names each candidate next to its figure.
+    let several = format!("All 2 budgets met: rust {RUST}, python {PYTHON}.");
+    let both = [("Met", of_rust.as_str()), ("Met", of_python.as_str())];
+    let text = judged("Pass", "BudgetsMet", &several, &both);
+    assert_said_once(&text, &[RUST, PYTHON]);
+}
+
+#[test]
+fn budgets_that_did_not_decide_a_fail_are_said_below() {
+    let met = format!("Met for rust: {RUST}.");
+    let exceeded = format!("Exceeded for python: {PYTHON}.");
+    let message = format!("Budget exceeded for python: {PYTHON}.");
+    let budgets = [("Met", met.as_str()), ("Exceeded", exceeded.as_str())];
+    let text = judged("Fail", "BudgetExceeded", &message, &budgets);
+    assert_said_once(&text, &[met.as_str(), PYTHON]);
+}
+
+#[test]
+fn a_message_that_was_cut_is_followed_by_all_budgets() {
+    let of_rust = format!("Met for rust: {RUST}.");
+    let of_python = format!("Met for python: {PYTHON}.");
+    let budgets = [("Met", of_rust.as_str()), ("Met", of_python.as_str())];
+    let text = judged(
+        "Pass",
+        "BudgetsMet",
+        "All 2 budgets met: rust 10.0 …",
+        &budgets,
+    );
+    assert_said_once(&text, &[of_rust.as_str(), of_python.as_str()]);
+}
+
+#[test]
+fn budgets_that_decided_an_inconclusive_are_said_once() {
+    let (met, other) = ("Met for rust: 10.0.", "Undecided for python: 30.0.");
+    for (reason, outcome) in [
+        ("BudgetWithinUncertainty", "Undecided"),
+        ("BudgetBelowNoiseFloor", "BelowNoiseFloor"),
+        ("ResponsesDiffer", "Withheld"),
+    ] {
+        let budgets = [("Met", met), (outcome, other)];
+        let text = judged("Inconclusive", reason, other, &budgets);
+        assert_said_once(&text, &[met, other]);
+    }
+    // The message is about a candidate without a deciding figure, and names no budget.
+    let mut withheld = benchmark("passed");
+    let status = &mut withheld["status"];
+    status["verdict"] = json!("Inconclusive");
+    status["columns"]["reason"] = json!("FigureWithheld");
+    status["columns"]["message"] = json!("No trustworthy deciding figure for rust: lost counters.");
+    status["budgets"][0]["outcome"] = json!("Withheld");
+    status["budgets"][0]["message"] = json!(other);
+    let result = status["results"][0].as_object_mut().unwrap();
+    result.remove("grossJoulesPerRequest");
+    assert_said_once(&one_line(&summarized(withheld)), &[other]);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The lines below the tables of a summary.
 
 use frugality_operator::{
-    api::{Arrivals, BoardVerdict, CandidateResult, Comparison, Optimum, SweepResult, Verdict},
+    api::{
+        Arrivals, BoardVerdict, BudgetOutcome, CandidateResult, Comparison,
+        FrugalityBenchmarkStatus, Optimum, Reason, SweepResult, Verdict,
+    },
     text,
 };
 
@@ -112,17 +115,41 @@ fn best(view: &View<'_>, sweep: &SweepResult) -> Vec<String> {
     best.into_iter().filter_map(note).collect()
 }
 
-/// The budgets that the message above does not name. `All 3 budgets met for rust: …` names all of them.
+/// The budgets that the message above does not name. It names those that decided, unless it was cut.
 fn budgets(view: &View<'_>) -> impl Iterator<Item = String> {
     let columns = view.status.columns.as_ref();
-    let message = columns
-        .and_then(|it| it.message.as_deref())
-        .unwrap_or_default();
+    let message = columns.and_then(|it| it.message.as_deref());
+    let is_cut = message.is_some_and(|message| message.ends_with('…'));
+    let said = decisive(view).filter(|_| !is_cut);
     let budgets = view.status.budgets.iter();
-    let names_all =
-        view.status.verdict == Some(Verdict::Pass) && message.contains(" budgets met for ");
-    let unsaid = budgets.filter(move |budget| !names_all && !message.contains(&budget.message));
+    let unsaid = budgets.filter(move |budget| Some(budget.outcome) != said);
     unsaid.map(|budget| budget.message.clone())
+}
+
+/// The outcome of the budgets that decided the verdict. `None` if a candidate without its deciding figure decided.
+fn decisive(view: &View<'_>) -> Option<BudgetOutcome> {
+    let status = view.status;
+    match status.verdict? {
+        Verdict::Pass => Some(BudgetOutcome::Met),
+        Verdict::Fail => Some(BudgetOutcome::Exceeded),
+        Verdict::Inconclusive => {
+            let reason = status.columns.as_ref()?.reason.as_deref()?;
+            match reason.parse() {
+                Ok(Reason::BudgetWithinUncertainty) => Some(BudgetOutcome::Undecided),
+                Ok(Reason::BudgetBelowNoiseFloor) => Some(BudgetOutcome::BelowNoiseFloor),
+                _ if view.any(|it| is_undecidable(status, it)) => None,
+                _ => Some(BudgetOutcome::Withheld),
+            }
+        }
+        Verdict::Reported | Verdict::Invalid | Verdict::Error => None,
+    }
+}
+
+/// Whether a candidate has no deciding figure, and not because the injector limited it: a budget then says so.
+fn is_undecidable(status: &FrugalityBenchmarkStatus, result: &CandidateResult) -> bool {
+    let joules = status.deciding_figure.and_then(|kind| result.joules(kind));
+    let injector = result.injector.as_ref();
+    joules.is_none() && injector.is_none_or(|injector| injector.limits.is_none())
 }
 
 /// Each reason once, with all candidates whose figure it withholds.

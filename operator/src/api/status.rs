@@ -336,6 +336,19 @@ pub struct CandidateResult {
     pub withheld: Vec<String>,
 }
 
+impl CandidateResult {
+    /// Joules per request of this kind.
+    #[must_use]
+    pub fn joules(&self, kind: DecidingFigure) -> Option<Figure> {
+        match kind {
+            DecidingFigure::Gross => self.gross_joules_per_request,
+            DecidingFigure::Net => self.net_joules_per_request,
+            DecidingFigure::Attributed => self.attributed_joules_per_request,
+            DecidingFigure::NetAttributed => self.net_attributed_joules_per_request,
+        }
+    }
+}
+
 #[allow(
     clippy::trivially_copy_pass_by_ref,
     reason = "the signature is serde's"

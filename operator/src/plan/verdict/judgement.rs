@@ -134,12 +134,7 @@ pub fn without_figures(
 /// The deciding figure.
 #[must_use]
 pub fn deciding_figure(result: &CandidateResult, deciding: DecidingFigure) -> Option<Figure> {
-    match deciding {
-        DecidingFigure::Gross => result.gross_joules_per_request,
-        DecidingFigure::Net => result.net_joules_per_request,
-        DecidingFigure::Attributed => result.attributed_joules_per_request,
-        DecidingFigure::NetAttributed => result.net_attributed_joules_per_request,
-    }
+    result.joules(deciding)
 }
 
 /// Whether the injector limited a candidate's figures.
