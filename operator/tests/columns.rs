@@ -7,10 +7,10 @@ use frugality_measure::{
     reading::Provenance,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Outcome},
+    api::{Columns, DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, Verdict},
     crd::definitions,
     load::LoadKind,
-    plan::{names::run_id, report::trial::TrialFigures, settings::Settings},
+    plan::{action::Plan, names::run_id, report::trial::TrialFigures, settings::Settings},
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceColumnDefinition;
 use serde_json::{Value, json};
@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 use crate::common::{
     edited,
     entries::{Trial, entry, factor, judged, measured, on_board, swept},
-    judgement::{status, usual},
-    of_yaml, two,
+    judgement::{budgets, status, usual},
+    of_yaml,
+    sweep::{at, judged_over, saturating},
+    two,
 };
 
 /// Width of a usual terminal.
@@ -272,4 +274,196 @@ fn without_run(table: &str) -> String {
         text = text.replace(&run, "00000000");
     }
     text
+}
+
+fn columns_of(plan: &Plan) -> Columns {
+    plan.status.columns.clone().unwrap()
+}
+
+fn winner_of(plan: &Plan) -> String {
+    columns_of(plan).winner.unwrap()
+}
+
+fn energy_of(plan: &Plan) -> String {
+    columns_of(plan).energy.unwrap()
+}
+
+/// A third candidate that takes the same energy as `rust`.
+fn three() -> FrugalityBenchmark {
+    let mut benchmark = two();
+    let mut third = benchmark.spec.candidates[0].clone();
+    third.name = "go".into();
+    benchmark.spec.candidates.push(third);
+    benchmark
+}
+
+#[test]
+fn a_candidate_that_was_not_compared_is_named_next_to_the_leading_one() {
+    let plan = status(&three(), |block, candidate| Trial {
+        body_bytes: Some(if candidate == "go" { 2000.0 } else { 1000.0 }),
+        ..usual(block, candidate)
+    });
+    assert_eq!(plan.status.winner, None);
+    let [rust_to_python] = plan.status.comparisons.as_slice() else {
+        panic!("{:?}", plan.status.comparisons);
+    };
+    assert!(rust_to_python.separated);
+    let columns = columns_of(&plan);
+    assert_eq!(columns.winner.as_deref(), Some("rust, go"));
+    assert!(columns.ratio.unwrap().starts_with("0.33 ["));
+    assert_eq!(columns.energy.as_deref(), Some("rust: 10.0 mJ gross"));
+}
+
+#[test]
+fn all_candidates_lead_at_a_point_without_comparisons() {
+    let plan = judged_over(&at(&[1, 8], &[]), |connections, block, name| {
+        let is_limited = connections == 8 && name == "python";
+        Trial {
+            occupancy: if is_limited { 0.5 } else { 0.99 },
+            ..saturating(connections, block, name)
+        }
+    });
+    assert_eq!(plan.status.winner, None);
+    assert_eq!(plan.status.comparisons.len(), 1);
+    assert_eq!(winner_of(&plan), "rust, python");
+}
+
+#[test]
+fn a_tie_at_one_point_leaves_both_candidates_in_the_lead() {
+    let tie = at(&[1, 8], &[("/energy/tieWithin", json!("0.05"))]);
+    let plan = judged_over(&tie, |connections, block, name| {
+        let trial = saturating(connections, block, "rust");
+        let times = match (connections, name) {
+            (_, "rust") => 1.0,
+            (1, _) => 1.01 * factor(block, -0.001),
+            _ => 3.0,
+        };
+        Trial {
+            gross: trial.gross * times,
+            ..trial
+        }
+    });
+    assert_eq!((plan.status.tie, &plan.status.winner), (None, &None));
+    assert!(plan.status.comparisons.iter().all(|it| it.separated));
+    assert_eq!(winner_of(&plan), "rust, python");
+}
+
+#[test]
+fn the_first_figure_names_its_candidate_unless_it_is_the_winner() {
+    let of = |candidate: &str, limit: &str| {
+        let mut benchmark = budgets(&json!({"maxJoulesPerRequest": limit}));
+        benchmark.spec.budgets[0].candidate = candidate.into();
+        let plan = status(&benchmark, usual);
+        assert_eq!(winner_of(&plan), "rust");
+        (plan.status.verdict.unwrap(), energy_of(&plan))
+    };
+    let [rust, python] = ["10.0±0.2 mJ gross", "python: 30.0 mJ gross"].map(str::to_owned);
+    assert_eq!(of("rust", "0.02"), (Verdict::Pass, rust.clone()));
+    assert_eq!(of("rust", "0.005"), (Verdict::Fail, rust));
+    assert_eq!(of("python", "0.02"), (Verdict::Fail, python));
+    // Without a figure of energy, the next figure has the name.
+    let mut net = budgets(&json!({"maxMillisecondsPerRequest": "5"}));
+    net.spec.energy.deciding_figure = Some(DecidingFigure::Net);
+    let plan = status(&net, |block, candidate| Trial {
+        net: None,
+        ..usual(block, candidate)
+    });
+    let columns = columns_of(&plan);
+    assert_eq!(
+        (plan.status.verdict, columns.energy),
+        (Some(Verdict::Fail), None)
+    );
+    assert_eq!(columns.rate.as_deref(), Some("rust: 400"));
+}
+
+#[test]
+fn a_row_of_a_sweep_names_its_point() {
+    let point = |plan: &Plan| columns_of(plan).point.unwrap();
+    // The winner, at the point of the ratio.
+    let figures = judged_over(&at(&[1, 2, 8], &[]), saturating);
+    assert_eq!(
+        (energy_of(&figures), point(&figures)),
+        ("25.0 mJ @c1".into(), "c1-max".into())
+    );
+    // A point that decides a budget.
+    let with = |candidate: &str, limit: &str| {
+        let budget = json!([{"candidate": candidate, "maxMillisecondsPerRequest": limit}]);
+        judged_over(&at(&[1, 8, 32], &[("/budgets", budget)]), saturating)
+    };
+    let fail = with("rust", "39");
+    assert_eq!(
+        (energy_of(&fail), point(&fail)),
+        ("7.50 mJ @c32".into(), "c32-max".into())
+    );
+    // A candidate without such a point: its cheapest, which the result chose.
+    let pass = with("python", "150");
+    assert_eq!(pass.status.verdict, Some(Verdict::Pass));
+    let energy = energy_of(&pass);
+    assert!(energy.starts_with("python: least 22.5 mJ @c"), "{energy}");
+}
+
+#[test]
+fn the_event_of_a_winner_names_the_point_of_its_ratio() {
+    let note = |plan: &Plan| plan.events.last().unwrap().note.clone();
+    let sweep = note(&judged_over(&at(&[1, 8], &[]), saturating));
+    assert!(
+        sweep.contains(
+            "winner rust, ratio 0.3334 [0.3326–0.3343] at c8-max by gross joules, power metered."
+        ),
+        "{sweep}"
+    );
+    let one_point = note(&status(&two(), usual));
+    assert!(
+        one_point.contains("winner rust, ratio 0.33 [0.32–0.35] by gross joules"),
+        "{one_point}"
+    );
+}
+
+#[test]
+fn a_message_that_was_cut_still_says_that_power_is_modelled() {
+    let names: Vec<String> = (1..=16)
+        .map(|number| format!("candidate-{number}"))
+        .collect();
+    let candidates: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"name": name, "image": "example.org/server:1"}))
+        .collect();
+    let budgets: Vec<Value> = names
+        .iter()
+        .map(|name| {
+            json!({
+                "candidate": name,
+                "maxJoulesPerRequest": "0.0000041",
+                "maxMillisecondsPerRequest": "0.0041",
+                "minRequestsPerSecond": "4100000",
+            })
+        })
+        .collect();
+    let benchmark = edited(
+        &two(),
+        &[
+            ("/candidates", json!(candidates)),
+            ("/budgets", json!(budgets)),
+            ("/energy/allowModelled", json!(true)),
+        ],
+    );
+    let plan = status(&benchmark, |block, _| {
+        on_board(BOX, 0.002 * factor(block, 0.01), 0.001)
+    });
+    assert_eq!(plan.status.verdict, Some(Verdict::Fail));
+    let message = columns_of(&plan).message.unwrap();
+    assert!(
+        (1900..=2000).contains(&message.chars().count()),
+        "{message}"
+    );
+    assert!(
+        message.starts_with("Power is modelled from CPU use"),
+        "{message}"
+    );
+    assert!(
+        message.contains("not measured. 48 budgets exceeded: "),
+        "{message}"
+    );
+    assert!(message.ends_with(" …"), "{message}");
+    assert_eq!(message.matches("Power is modelled").count(), 1);
 }

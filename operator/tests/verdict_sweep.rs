@@ -80,7 +80,8 @@ fn every_point_has_its_figures_and_each_candidate_its_best_points() {
         .find(|it| it.candidate == "rust" && it.point == point);
     let joules = shown.unwrap().gross_joules_per_request.unwrap().value;
     let energy = columns.energy.as_ref().unwrap();
-    let amount = energy.strip_suffix(" mJ gross").unwrap();
+    let at = format!(" mJ @{}", point.strip_suffix("-max").unwrap());
+    let amount = energy.strip_suffix(&at).unwrap();
     assert!((amount.parse::<f64>().unwrap() / (1000.0 * joules) - 1.0).abs() < 0.01);
     let nearest = status
         .comparisons

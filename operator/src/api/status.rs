@@ -676,19 +676,25 @@ pub struct Columns {
     /// The verdict; while running the reason code of the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// The winner's name. Without a winner: `tie`, `depends on load`, `depends on board`, or the leading candidates.
+    /// The winner's name. Without a winner: `tie`, `depends on load`, `depends on board`, or all candidates that no
+    /// comparison shows to be beaten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
-    /// The leading candidate's figure divided by the next best figure, with its interval.
+    /// The leading candidate's energy divided by that of the next best candidate that `winner` does not name, with its
+    /// interval. If `winner` names all candidates, by that of the second of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<String>,
-    /// Energy per successful request, with the kind of joules. `~` marks modelled energy without an interval.
+    /// Energy per successful request, with the kind of joules. `~` marks modelled energy without an interval. With
+    /// several candidates, the first figure of the row, usually this one, begins with the name of its candidate, unless
+    /// that is the winner. In a sweep it ends with the point, such as `@c16`, and gross energy has no kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
-    /// Successful requests per second.
+    /// Successful requests per second, or cycles, executions or units of work. `energy` names the unit; without it,
+    /// this text does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// Mean milliseconds per successful request. With a unit if it is not per request.
+    /// Mean milliseconds per successful request. With a unit if it is not per request, and `/exec` if the other figures
+    /// are per unit of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
     /// The source of the node's power: `metered` or `modelled`.

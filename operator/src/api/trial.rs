@@ -58,13 +58,13 @@ use crate::api::candidate::MAX_PODS;
         name = "Req/s",
         type_ = "string",
         json_path = ".status.columns.rate",
-        description = "Successful requests per second"
+        description = "Successful requests per second, or cycles, executions or units of work, as GROSS/REQ shows"
     ),
     printcolumn(
         name = "ms/req",
         type_ = "string",
         json_path = ".status.columns.latency",
-        description = "Mean time of a successful request"
+        description = "Mean time of a successful request, cycle or execution; with a unit if it is not milliseconds per request"
     ),
     printcolumn(
         name = "Benchmark",
@@ -325,10 +325,11 @@ pub struct TrialColumns {
     /// Gross joules per successful request. `~` marks modelled energy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
-    /// Successful requests per second.
+    /// Successful requests per second, or cycles, executions or units of work. `energy` names the unit; without it,
+    /// this text does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// Mean milliseconds per successful request.
+    /// Mean milliseconds per successful request. With a unit if it is not per request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
     /// Requests without an expected answer.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    api::{CandidateResult, Columns, Comparison},
+    api::{CandidateResult, Columns, Comparison, DecidingFigure},
     load::units::Units,
     plan::{
         report::cells::{self, Interval},
@@ -12,7 +12,9 @@ use crate::{
     text,
 };
 
-/// The cells of these figures. All figures of a row belong to one candidate at one point.
+/// The cells of these figures. WINNER and RATIO are about the leading candidates; in a sweep, RATIO is at the point with the
+/// closest ratio. All other figures belong to one candidate at one point. The first of them names that candidate and that
+/// point, unless WINNER names the candidate alone and there is one point.
 pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
     let table = Table::of(figures);
     let ratio = table.ratio();
@@ -22,26 +24,40 @@ pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
         power: figures.provenance.map(|it| it.to_string().to_lowercase()),
         ..Columns::default()
     };
-    let Some(result) = table.result(ratio) else {
+    let Some(shown) = table.shown(ratio) else {
         return columns;
     };
-    // The result chose one point of several, so its interval would promise too much.
-    let interval = if table.has_several_points() {
-        Interval::Hidden
-    } else {
-        Interval::Shown
-    };
-    columns.energy = figures.deciding.and_then(|kind| {
-        let joules = deciding_figure(result, kind)?;
-        cells::energy(&joules, kind, figures.provenance?, units, interval)
-    });
-    let has_energy = columns.energy.is_some();
+    let result = shown.result;
+    let energy = table.energy(result, units);
+    let has_energy = energy.is_some();
+    columns.energy = energy.map(|cell| shown.least(cell));
     columns.rate = (result.requests_per_second).map(|it| cells::rate(&it, units, has_energy));
     columns.latency = (result.milliseconds_per_request).map(|it| cells::time(&it, units));
     columns.cpu = (result.cpu_milliseconds_per_request).map(|it| cells::cpu(&it, units));
+    let figures = [&mut columns.energy, &mut columns.rate, &mut columns.latency];
+    if let Some(first) = figures.into_iter().flatten().next() {
+        *first = table.named(first, result);
+    }
     columns.candidate = Some(result.candidate.clone());
     columns.point = table.has_several_points().then(|| result.point.clone());
     columns
+}
+
+/// The result that a row shows.
+struct Shown<'a> {
+    result: &'a CandidateResult,
+    /// Whether the candidate's least energy chose the point.
+    is_cheapest: bool,
+}
+
+impl Shown<'_> {
+    fn least(&self, cell: String) -> String {
+        if self.is_cheapest {
+            format!("least {cell}")
+        } else {
+            cell
+        }
+    }
 }
 
 /// What a row needs of the figures at the judged points.
@@ -71,8 +87,8 @@ impl<'a> Table<'a> {
         self.points.len() > 1
     }
 
-    /// The candidates that no other candidate is shown to beat: at each point the candidate of the least figure, and
-    /// those that are not separated from it, nearest first.
+    /// The candidates that no comparison shows to be beaten, at one point at least. Nearest first are the candidates of
+    /// the least figure and those that are not separated from them. Then come candidates that were not compared.
     fn leaders(&self) -> Vec<&'a str> {
         let mut leaders: Vec<&str> = Vec::new();
         let mut add = |name: &'a str| {
@@ -85,9 +101,14 @@ impl<'a> Table<'a> {
         for comparison in &by_nearness {
             add(&comparison.candidate);
         }
-        for comparison in by_nearness {
-            if !(comparison.separated && comparison.ratio.value < 1.0) {
-                add(&comparison.against);
+        for comparison in by_nearness.iter().filter(|it| !beats(it)) {
+            add(&comparison.against);
+        }
+        for result in self.results {
+            let is_about =
+                |it: &&&Comparison| it.point == result.point && it.against == result.candidate;
+            if !self.comparisons.iter().filter(is_about).any(|it| beats(it)) {
+                add(&result.candidate);
             }
         }
         leaders
@@ -123,14 +144,16 @@ impl<'a> Table<'a> {
             .or_else(|| nearest(self.comparisons.iter().copied()))
     }
 
-    /// The result of the candidate that the verdict's message names, else of the leading candidate.
-    fn result(&self, ratio: Option<&Comparison>) -> Option<&'a CandidateResult> {
+    fn candidates(&self) -> BTreeSet<&'a str> {
+        let results = self.results.iter();
+        results.map(|it| it.candidate.as_str()).collect()
+    }
+
+    /// The result of the candidate that the verdict's message is about, else of the leading candidate. The point is the
+    /// message's point, else the point of the candidate's ratio, else the candidate's cheapest point.
+    fn shown(&self, ratio: Option<&Comparison>) -> Option<Shown<'a>> {
         let about = self.figures.about.as_ref();
-        let names: BTreeSet<&str> = self
-            .results
-            .iter()
-            .map(|it| it.candidate.as_str())
-            .collect();
+        let names = self.candidates();
         let only = names.first().copied().filter(|_| names.len() == 1);
         let candidate = about
             .map(|it| it.candidate.as_str())
@@ -141,10 +164,66 @@ impl<'a> Table<'a> {
             of_ratio.map(|it| it.point.as_str())
         });
         let mut own = self.results.iter().filter(|it| it.candidate == candidate);
-        match point {
+        let result = match point {
             Some(point) => own.find(|it| it.point == point),
             None => own.min_by(|a, b| self.joules(a).total_cmp(&self.joules(b))),
+        };
+        Some(Shown {
+            result: result?,
+            is_cheapest: point.is_none() && self.has_several_points(),
+        })
+    }
+
+    fn energy(&self, result: &CandidateResult, units: &Units) -> Option<String> {
+        let kind = self.figures.deciding?;
+        let joules = deciding_figure(result, kind)?;
+        let provenance = self.figures.provenance?;
+        // A row that names its candidate has no room for an interval. Of a point that the result chose among several, the
+        // interval would promise too much.
+        let interval = if self.has_several_points() || !self.is_winner(result) {
+            Interval::Hidden
+        } else {
+            Interval::Shown
+        };
+        match kind {
+            // A row that names its point has no room for the usual kind of joules.
+            DecidingFigure::Gross if self.has_several_points() => {
+                cells::amount_of_joules(&joules, provenance, units, interval)
+            }
+            kind => cells::energy(&joules, kind, provenance, units, interval),
         }
+    }
+
+    /// Whether a candidate is the winner or the only one.
+    fn is_winner(&self, result: &CandidateResult) -> bool {
+        self.candidates().len() == 1 || self.figures.winner.as_ref() == Some(&result.candidate)
+    }
+
+    /// The first figure of a row, with the candidate and the point that it belongs to: `python: 1.13 mJ @c16`.
+    fn named(&self, cell: &str, result: &CandidateResult) -> String {
+        let name = if self.is_winner(result) {
+            String::new()
+        } else {
+            format!("{}: ", result.candidate)
+        };
+        let at = if self.has_several_points() {
+            format!(" @{}", self.brief(&result.point))
+        } else {
+            String::new()
+        };
+        format!("{name}{cell}{at}")
+    }
+
+    /// A point without the parts that all points share: `c16` of `c16-max`, if all points end in `max`.
+    fn brief(&self, point: &str) -> String {
+        let others: Vec<Vec<&str>> = self.points.iter().map(|it| parts(it)).collect();
+        let own = parts(point);
+        if others.iter().any(|other| other.len() != own.len()) {
+            return point.to_owned();
+        }
+        let differs = |(index, part): &(usize, &&str)| others.iter().any(|it| it[*index] != **part);
+        let own = own.iter().enumerate().filter(differs);
+        own.map(|(_, part)| *part).collect::<Vec<_>>().join("-")
     }
 
     /// The deciding figure; a missing one is the largest.
@@ -154,6 +233,17 @@ impl<'a> Table<'a> {
             .and_then(|kind| deciding_figure(result, kind))
             .map_or(f64::INFINITY, |it| it.value)
     }
+}
+
+/// Whether a comparison shows that its candidate beats the other one. A difference that is shown to be too small to matter does
+/// not count, because it makes a tie.
+fn beats(comparison: &Comparison) -> bool {
+    comparison.separated && comparison.ratio.value < 1.0 && comparison.equivalent != Some(true)
+}
+
+/// The parts of a point's name, such as `c16`, `max` and `x3`.
+fn parts(point: &str) -> Vec<&str> {
+    point.split('-').collect()
 }
 
 /// The comparison in which two candidates are closest.
