@@ -1,9 +1,9 @@
 //! Cells of `kubectl get`: short texts, because a row must fit 120 characters.
 
-use frugality_measure::{energy::EnergyFigures, figures::RequestFigures, reading::Provenance};
+use frugality_measure::reading::Provenance;
 
 use crate::{
-    api::{DecidingFigure, Figure, FrugalityTrialSpec, TrialColumns},
+    api::{DecidingFigure, Figure},
     load::units::Units,
     text::{brief, decimals_within, joule_unit, rounded, short_joule_unit, with_decimals},
 };
@@ -49,7 +49,7 @@ pub fn energy(
 
 /// Joules with their unit, under a heading that names their kind. `~` marks modelled joules that show no interval. They have
 /// two digits, because an unknown accuracy allows no more.
-fn amount_of_joules(
+pub fn amount_of_joules(
     joules: &Figure,
     provenance: Provenance,
     units: &Units,
