@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::NUMBERS_END;
+use crate::{NUMBERS_END, significant};
 
 /// The largest number of slices. It bounds the size of the course for any length of run.
 const MOST_SLICES: usize = 16;
@@ -129,10 +129,7 @@ impl CourseRecorder {
     /// The recorded course of a load that was whole for `whole_seconds`; `None` if no request was recorded.
     #[must_use]
     pub fn course(&self, whole_seconds: f64) -> Option<Course> {
-        let mean = |slice: &Slice| {
-            let mean = slice.sum_seconds / slice.requests.max(1) as f64;
-            format!("{mean:.6e}").parse().unwrap_or(mean)
-        };
+        let mean = |slice: &Slice| significant(slice.sum_seconds / slice.requests.max(1) as f64, 7);
         (!self.slices.is_empty()).then(|| Course {
             slice_seconds: self.slice_seconds,
             whole_seconds,

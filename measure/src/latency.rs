@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The percentages of the requests for which latencies are reported.
+pub const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
+
 /// Latencies of a number of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

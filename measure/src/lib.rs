@@ -44,3 +44,10 @@ pub(crate) const NUMBERS_END: f64 = 9_007_199_254_740_992.0;
 /// The shortest time by which a load may be divided, in seconds: the step of the load generators' clocks.
 /// Counts over a shorter time overflow.
 pub(crate) const LEAST_SECONDS: f64 = 1e-9;
+
+/// The number rounded to so many significant digits, at least one.
+#[must_use]
+pub fn significant(value: f64, digits: usize) -> f64 {
+    let decimals = digits.saturating_sub(1);
+    format!("{value:.decimals$e}").parse().unwrap_or(value)
+}

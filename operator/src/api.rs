@@ -31,8 +31,8 @@ pub use self::candidate::{
 pub use self::costs::{Carbon, Costs, Money};
 pub use self::figure::{DecidingFigure, Expanded, Figure, seven_digits};
 pub use self::labels::{
-    GROUP, LABEL_BENCHMARK_UID, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL,
-    LABEL_WORKLOAD, Role,
+    GROUP, LABEL_BENCHMARK_UID, LABEL_LOCK, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL,
+    LABEL_WORKLOAD, LOCK_OF_NODE, Role,
 };
 pub use self::load::{
     Arrivals, DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep,

@@ -7,11 +7,8 @@ use super::{Outcome, Spread};
 use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
-    latency::{Bucket, Histogram, merged_percentiles},
+    latency::{Bucket, Histogram, PERCENTAGES, merged_percentiles},
 };
-
-/// The percentiles that a report contains; the same as Fortio's.
-const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
 
 /// How many failures are kept as text.
 const FAILURES_KEPT: usize = 3;

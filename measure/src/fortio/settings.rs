@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::latency::PERCENTAGES;
+
 /// Width of the histogram's finest buckets, in seconds. With Fortio's default of 1 ms the median of a service
 /// that answers in 0.13 ms is reported as 0.51 ms.
 const RESOLUTION_SECONDS: &str = "0.0001";
-
-/// The percentiles that Fortio computes.
-const PERCENTILES: &str = "50,75,90,99,99.9";
 
 /// The amount of load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -164,7 +163,7 @@ pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) 
     // On Fortio's command line, 0 is the maximum rate.
     flag("-qps", &settings.rate.unwrap_or(0.0).to_string());
     flag("-r", RESOLUTION_SECONDS);
-    flag("-p", PERCENTILES);
+    flag("-p", &PERCENTAGES.map(|it| it.to_string()).join(","));
     // By default Fortio looks for IPv4 only.
     flag("-resolve-ip-type", "ip");
     flag("-timeout", &format!("{}s", settings.timeout_seconds));

@@ -10,7 +10,7 @@ use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
     course::Course,
-    latency::{Histogram, merged_percentiles},
+    latency::{Histogram, PERCENTAGES, merged_percentiles},
 };
 
 /// The number of checks that are reported by name. The others are reported together.
@@ -23,9 +23,6 @@ pub const MOST_NAME_CHARS: usize = 128;
 /// The largest number of error texts that a script threw, and of characters in each.
 const MOST_FAILURES: usize = 8;
 const MOST_FAILURE_CHARS: usize = 200;
-
-/// The percentiles that a report contains; the same as Fortio's.
-const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
 
 /// k6's observations in one measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! A figure with its interval.
 
+use frugality_measure::significant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -127,5 +128,5 @@ fn is_false(flag: &bool) -> bool {
 /// The value with the seven digits that figures have in a status.
 #[must_use]
 pub fn seven_digits(value: f64) -> f64 {
-    format!("{value:.6e}").parse().unwrap_or(value)
+    significant(value, 7)
 }

@@ -12,8 +12,12 @@ pub const LABEL_MEASUREMENT: &str = "frugality.dev/measurement";
 pub const LABEL_TRIAL: &str = "frugality.dev/trial";
 /// Label on a candidate's pods: name of the candidate or of the backend.
 pub const LABEL_WORKLOAD: &str = "frugality.dev/workload";
-/// Label on every child: its purpose; see [`Role`].
+/// Label on every child: its purpose; see [`Role`]. On a node, an administrator sets the node's role with it.
 pub const LABEL_ROLE: &str = "frugality.dev/role";
+/// Label of the Leases that lock a node.
+pub const LABEL_LOCK: &str = "frugality.dev/lock";
+/// Value of [`LABEL_LOCK`].
+pub const LOCK_OF_NODE: &str = "node";
 
 /// Purpose of a child object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]

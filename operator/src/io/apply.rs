@@ -6,14 +6,9 @@
 use crate::{
     api::{
         FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
-        LABEL_BENCHMARK_UID, Reason,
+        LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE, Reason,
     },
-    io::{
-        moments::Moments,
-        observe::{LOCK_LABEL, LOCK_OF_NODE},
-        password,
-        reader::Reader,
-    },
+    io::{moments::Moments, password, reader::Reader},
     plan::{
         action::{Action, ChildObject, Deletion, EventNote, LockAction, Plan},
         database::cloud_native_pg,
@@ -170,7 +165,7 @@ impl Applier {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
                 namespace: Some(self.namespace.clone()),
-                labels: Some([(LOCK_LABEL.to_owned(), LOCK_OF_NODE.to_owned())].into()),
+                labels: Some([(LABEL_LOCK.to_owned(), LOCK_OF_NODE.to_owned())].into()),
                 resource_version,
                 ..ObjectMeta::default()
             },

@@ -18,12 +18,12 @@ use kube::{
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    api::FrugalityBenchmark,
+    api::{FrugalityBenchmark, LABEL_LOCK, LOCK_OF_NODE},
     io::{
         apply::{Applied, Applier, ApplyError, only},
         metrics::{AttemptLabels, Metrics, ReconcileResult},
         moments::Moments,
-        observe::{LOCK_LABEL, LOCK_OF_NODE, ObserveError, Places, lock, observe},
+        observe::{ObserveError, Places, lock, observe},
         probe::Prober,
         reader::Reader,
         unreadable,
@@ -299,7 +299,7 @@ async fn tidy(context: &Context) -> Result<(), kube::Error> {
     let client = &context.client;
     // Locks first: the holder of a lock in this list exists before the second list is made, or is gone.
     let leases = Api::<Lease>::namespaced(client.clone(), &context.places.namespace);
-    let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
+    let locks = ListParams::default().labels(&format!("{LABEL_LOCK}={LOCK_OF_NODE}"));
     let locks = leases.list(&locks).await?;
     let benchmarks = Api::<FrugalityBenchmark>::all(client.clone());
     let benchmarks = benchmarks.list_metadata(&ListParams::default()).await?;

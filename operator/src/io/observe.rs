@@ -11,7 +11,7 @@ mod reading;
 mod tests;
 
 use crate::{
-    api::{FrugalityBenchmark, LABEL_BENCHMARK_UID},
+    api::{FrugalityBenchmark, LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE},
     io::{
         observe::{
             children::{
@@ -44,11 +44,6 @@ use kube::{Api, Client, ResourceExt, api::ListParams, client::Body, core::Deseri
 pub(crate) use self::queue::lock;
 pub use self::reading::{ObserveError, Places};
 
-/// Label of the Leases that lock a node.
-pub const LOCK_LABEL: &str = "frugality.dev/lock";
-/// Value of [`LOCK_LABEL`].
-pub const LOCK_OF_NODE: &str = "node";
-
 /// Reads everything for one benchmark.
 ///
 /// # Errors
@@ -70,7 +65,7 @@ pub async fn observe(
 
     let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(client.clone());
     let leases = Api::<Lease>::namespaced(client.clone(), &places.namespace);
-    let locks = ListParams::default().labels(&format!("{LOCK_LABEL}={LOCK_OF_NODE}"));
+    let locks = ListParams::default().labels(&format!("{LABEL_LOCK}={LOCK_OF_NODE}"));
     let pods = Api::<Pod>::all(client.clone());
     let nodes = Api::<Node>::all(client.clone());
     let (

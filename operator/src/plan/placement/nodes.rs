@@ -1,7 +1,7 @@
 //! Chooses the measured nodes and the injector's node.
 
 use crate::{
-    api::{FrugalityTrial, Reason, Role},
+    api::{FrugalityTrial, LABEL_ROLE, Reason, Role},
     plan::{
         facts::{
             NodeFacts, Observed, PodFacts,
@@ -13,8 +13,7 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Label with which an administrator sets the role of a node.
-pub const ROLE_LABEL: &str = "frugality.dev/role";
+/// Value of [`LABEL_ROLE`] on a node that may be measured.
 const MEASURED: &str = "measured";
 
 /// The nodes of a run.
@@ -199,7 +198,7 @@ fn measured_node<'a>(
     // ready, another board's joules are no substitute.
     let is_labelled_match = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
     if nodes.iter().any(is_labelled_match) {
-        selector.insert(ROLE_LABEL.to_owned(), MEASURED.to_owned());
+        selector.insert(LABEL_ROLE.to_owned(), MEASURED.to_owned());
     }
     let matching: Vec<_> = schedulable(nodes, &selector).collect();
     if matching.is_empty() {
@@ -220,7 +219,7 @@ fn measured_node<'a>(
         .ok_or_else(|| Misplaced {
             reason: Reason::MeterMissing,
             message: format!(
-                "no ready meter on any node that may be measured ({names}). Check the meter's pods: kubectl get pods -A -l app.kubernetes.io/name=frugality-meter. Only pods of its DaemonSet count; for Kepler, pods of the DaemonSet in energy.kepler.daemonSet. Check spec.placement.measuredNodeSelector and the label {ROLE_LABEL}={MEASURED} too"
+                "no ready meter on any node that may be measured ({names}). Check the meter's pods: kubectl get pods -A -l app.kubernetes.io/name=frugality-meter. Only pods of its DaemonSet count; for Kepler, pods of the DaemonSet in energy.kepler.daemonSet. Check spec.placement.measuredNodeSelector and the label {LABEL_ROLE}={MEASURED} too"
             ),
         })
 }
@@ -290,7 +289,7 @@ fn has(node: &NodeFacts, labels: &BTreeMap<String, String>) -> bool {
 
 fn is_labelled_measured(node: &NodeFacts) -> bool {
     node.labels
-        .get(ROLE_LABEL)
+        .get(LABEL_ROLE)
         .is_some_and(|role| role == MEASURED)
 }
 

@@ -1,22 +1,21 @@
 //! The distribution of a candidate's latencies over all trials.
 
-use frugality_measure::latency::{Bucket, merged_percentiles};
+use frugality_measure::{
+    latency::{Bucket, PERCENTAGES, merged_percentiles},
+    significant,
+};
 
 use crate::{
     api::{Arrivals, FrugalityTrialStatus, LatencyPercentile},
     plan::verdict::evidence::Evidence,
 };
 
-/// Percentages of the requests for which the status shows the latency.
-const PERCENTAGES: [f64; 5] = [50.0, 75.0, 90.0, 99.0, 99.9];
-
 /// Fewest requests beyond a percentile in every trial. With fewer requests a percentile depends on chance.
 const REQUESTS_BEYOND: f64 = 10.0;
 
 /// Milliseconds with four digits. A bucket is not finer, and a status has little room.
 fn milliseconds(seconds: f64) -> f64 {
-    let text = format!("{:.3e}", 1000.0 * seconds);
-    text.parse().unwrap_or(1000.0 * seconds)
+    significant(1000.0 * seconds, 4)
 }
 
 impl Evidence<'_> {
