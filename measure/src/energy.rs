@@ -37,6 +37,7 @@ use self::{
 pub use self::{
     attempt::{AttemptReadings, Ends, LONG_WINDOW_SECONDS, Limits, Tail, Window},
     brackets::{Bracket, Brackets, ReadingMark},
+    checks::same_meter,
     conditions::Conditions,
     figures::{Attributed, CpuSeconds, EnergyFigures, WorkloadFigures},
     pooled::{Measured, PooledIdle},

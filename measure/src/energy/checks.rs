@@ -7,7 +7,7 @@ use super::baseline::{Gross, Net};
 use super::counters::Series;
 use super::{evidence::Evidence, taken};
 use crate::model::LinearModel;
-use crate::reading::{PodReading, Provenance, Reading};
+use crate::reading::{MeterIdentity, PodReading, Provenance, Reading};
 use crate::{
     energy::attempt::{AttemptReadings, ROUNDING_SECONDS},
     void::Void,
@@ -186,8 +186,18 @@ fn meter_did_not_restart(evidence: &Evidence<'_>) -> Result<(), Void> {
 
 /// Meter, source, provenance, zone and the model's watts never change.
 fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let traits = |reading: &Reading| {
-        let meter = &reading.meter;
+    evidence
+        .series
+        .steps()
+        .try_for_each(|(a, b)| same_meter((&a.meter, &a.zone), (&b.meter, &b.zone)))
+}
+
+/// Checks that two meters, each with its zone, are one.
+pub fn same_meter(
+    (earlier, earlier_zone): (&MeterIdentity, &str),
+    (later, later_zone): (&MeterIdentity, &str),
+) -> Result<(), Void> {
+    let traits = |meter: &MeterIdentity, zone: &str| {
         [
             ("name", meter.name.clone()),
             ("version", meter.version.clone()),
@@ -197,24 +207,22 @@ fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
                 meter.board.clone().unwrap_or_else(|| "none".to_owned()),
             ),
             ("provenance", meter.provenance.to_string()),
-            ("zone", reading.zone.clone()),
+            ("zone", zone.to_owned()),
             ("model", coefficients(meter.model)),
         ]
     };
-    evidence.series.steps().try_for_each(|(a, b)| {
-        if a.meter == b.meter && a.zone == b.zone {
-            return Ok(());
-        }
-        let differing = traits(a)
-            .into_iter()
-            .zip(traits(b))
-            .find(|(from, to)| from != to);
-        differing.map_or(Ok(()), |((what, from), (_, to))| {
-            Err(Void::MeterChanged {
-                what: what.to_owned(),
-                from,
-                to,
-            })
+    if earlier == later && earlier_zone == later_zone {
+        return Ok(());
+    }
+    let differing = traits(earlier, earlier_zone)
+        .into_iter()
+        .zip(traits(later, later_zone))
+        .find(|(from, to)| from != to);
+    differing.map_or(Ok(()), |((what, from), (_, to))| {
+        Err(Void::MeterChanged {
+            what: what.to_owned(),
+            from,
+            to,
         })
     })
 }

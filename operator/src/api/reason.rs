@@ -122,12 +122,8 @@ pub enum Reason {
     ForeignEndpoint,
     /// Void: the injector's Job was deleted from outside.
     InjectorDeleted,
-    /// Void: Fortio did not run to its end.
-    FortioInterrupted,
     /// Void: the injector gave no result.
     InjectorFailed,
-    /// Void: the clocks of injector and meter could not be compared closely enough.
-    ClockOffsetUnknown,
     /// Void: rows or digest differ from the seeded data.
     DataChanged,
     /// Void: an image's digest differs from the digest in the run's earlier trials.

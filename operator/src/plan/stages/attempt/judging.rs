@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::{
     attempt::{self, Assessment, Windows, assess, same_answers, windows},
-    energy::{EnergyFigures, Limits, Window},
+    energy::{EnergyFigures, Limits, Window, same_meter},
     report::{InjectionReport, ReportError},
     void::Void,
 };
@@ -154,10 +154,8 @@ impl Attempt<'_> {
             }
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
-        if let Some(changed) = self.meter_changed(&energy) {
-            return self.void(status, "MeterChanged", &changed);
-        }
-        if let Some(changed) = self.node_changed(&energy) {
+        let changed = self.meter_changed(&energy);
+        if let Some(changed) = changed.or_else(|| self.node_changed(&energy)) {
             return self.void(status, changed.reason(), &changed.to_string());
         }
         let of_candidate = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
@@ -291,21 +289,13 @@ impl Attempt<'_> {
         })
     }
 
-    /// The operator never averages joules of different meters. Each node has its own meter.
-    fn meter_changed(&self, now: &EnergyFigures) -> Option<String> {
+    /// A meter that differs from earlier trials on this node. The operator never averages joules of different meters.
+    fn meter_changed(&self, now: &EnergyFigures) -> Option<Void> {
         let node = &self.trial.spec.measured_node;
         let earlier = self
             .measured_before(|spec| spec.measured_node == *node)
             .find_map(|status| status.energy.as_ref())?;
-        let words = |energy: &EnergyFigures| format!("{} zone {}", energy.meter, energy.zone);
-        let is_same = earlier.meter == now.meter && earlier.zone == now.zone;
-        (!is_same).then(|| {
-            format!(
-                "earlier trials of the run were measured by {}, this one by {}",
-                words(earlier),
-                words(now)
-            )
-        })
+        same_meter((&earlier.meter, &earlier.zone), (&now.meter, &now.zone)).err()
     }
 
     /// A kernel, governor or firmware that differs from earlier trials on this node.
