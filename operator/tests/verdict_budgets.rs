@@ -1,12 +1,12 @@
 //! Each budget is decided on the bound of its figure, never on the figure itself.
 
 use crate::common::{
-    entries::Trial,
+    entries::{Trial, factor},
     judgement::{CLAIM_UPPER, assert_ended, budgets, status, usual},
     summary,
 };
 use frugality_operator::api::{BudgetOutcome, DecidingFigure, Reason, Verdict};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn every_budget_met_is_a_pass() {
@@ -161,6 +161,96 @@ fn an_error_ratio_is_decided_on_the_bound_too() {
     }
     let none = status(&budgets(&json!({"maxErrorRatio": "0"})), usual);
     assert_eq!(none.status.verdict, Some(Verdict::Pass));
+}
+
+/// The message about a limit on rust, for trials that differ from the usual ones.
+fn told(limit: &Value, of: impl Fn(i32, Trial) -> Trial) -> String {
+    let plan = status(&budgets(limit), |block, candidate| {
+        of(block, usual(block, candidate))
+    });
+    plan.status.budgets[0].message.clone()
+}
+
+#[test]
+fn each_number_of_a_message_is_on_its_side_of_the_limit() {
+    let rate = |block, trial| Trial {
+        requests_per_second: 10_040.0 / factor(block, 0.0006),
+        ..trial
+    };
+    assert_eq!(
+        told(&json!({"minRequestsPerSecond": "10020"}), rate),
+        "Met for rust: 10040 requests/s (minimum 10020 requests/s)."
+    );
+    let time = |block, trial| Trial {
+        milliseconds: 10.46 * factor(block, 0.0005),
+        ..trial
+    };
+    assert_eq!(
+        told(&json!({"maxMillisecondsPerRequest": "10.48"}), time),
+        "Met for rust: 10.46 ms/request (limit 10.48 ms)."
+    );
+    // The claim's interval is the mean times exp(±2.321889 · spread).
+    let joules = |mean: f64, spread: f64| {
+        let limit = json!({"maxJoulesPerRequest": "0.02002"});
+        told(&limit, |block, trial| Trial {
+            gross: mean * factor(block, spread),
+            ..trial
+        })
+    };
+    let message = joules(0.022, 0.0402);
+    assert!(
+        message.starts_with(
+            "Exceeded for rust: 22.00 [20.04–24.15] gross mJ/request (limit 0.02002 J = 20.02 mJ). The interval excludes"
+        ),
+        "{message}"
+    );
+    let message = joules(0.018_993, 0.023_115);
+    assert!(
+        message.starts_with(
+            "Undecided for rust: the interval 18.00–20.04 gross mJ/request contains the limit 0.02002 J = 20.02 mJ."
+        ),
+        "{message}"
+    );
+    // What met the limit shows no interval.
+    assert_eq!(
+        joules(0.018, 0.01),
+        "Met for rust: 18.0 gross mJ/request (limit 0.02002 J = 20.02 mJ). The decision excludes the meter's accuracy, which the meter does not report."
+    );
+}
+
+#[test]
+fn a_limit_has_the_same_digits_in_both_units() {
+    let message = told(
+        &json!({"maxJoulesPerRequest": "0.0200212345"}),
+        |_, trial| trial,
+    );
+    assert!(
+        message.contains("(limit 0.0200212345 J = 20.0212345 mJ)"),
+        "{message}"
+    );
+}
+
+#[test]
+fn errors_within_their_limit_are_shown_by_their_upper_bound() {
+    // None of 5000 requests failed. 1 − 0.015198^(1/5000) = 0.08370 %, with the error of one side of the first try.
+    for (limit, words) in [
+        ("0.001", "errors at most 0.084 % (limit 0.001 = 0.1 %)"),
+        (
+            "0.00084",
+            "errors at most 0.0837 % (limit 0.00084 = 0.084 %)",
+        ),
+        ("0", "errors 0 % (limit 0)"),
+    ] {
+        let none = |_, trial| Trial {
+            successes: 1000,
+            errors: 0,
+            ..trial
+        };
+        assert_eq!(
+            told(&json!({ "maxErrorRatio": limit }), none),
+            format!("Met for rust: {words}.")
+        );
+    }
 }
 
 #[test]

@@ -82,13 +82,26 @@ fn joules_of_unknown_accuracy_have_no_interval_anywhere() {
     assert!(energy == "~3.2 mJ gross", "{energy}");
     let message = plan.status.budgets[0].message.clone();
     assert!(
-        message.contains("Met for rust: ~3.20 gross mJ/request (limit 0.02 J = 20 mJ)."),
+        message.contains("Met for rust: ~3.2 gross mJ/request (limit 0.02 J = 20 mJ)."),
         "{message}"
     );
     assert!(!message.contains('['), "{message}");
     assert!(
         message.contains("The model's accuracy is unknown"),
         "{message}"
+    );
+    // More digits only show on which side of the limit the figure is: 2 W · 6 ms + 3 W · 2.68 ms = 20.04 mJ.
+    let near = status(
+        &allowed(&json!({"maxJoulesPerRequest": "0.02"})),
+        |block, _| {
+            let spread = factor(block, 0.0001);
+            on_board(BOX, 0.006 * spread, 0.00268 * spread)
+        },
+    );
+    let close = &near.status.budgets[0].message;
+    assert!(
+        close.starts_with("Exceeded for rust: ~20.04 gross mJ/request (limit 0.02 J = 20 mJ)."),
+        "{close}"
     );
     // The status has the interval, and marks it as repeatability only.
     let gross = plan.status.results[0].gross_joules_per_request.unwrap();

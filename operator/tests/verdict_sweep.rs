@@ -159,6 +159,25 @@ fn a_budget_must_be_met_at_every_point() {
 }
 
 #[test]
+fn of_several_points_beyond_a_limit_the_worst_is_shown() {
+    let budget = json!([{"candidate": "rust", "maxErrorRatio": "0"}]);
+    let benchmark = at(&[1, 8], &[("/budgets", budget)]);
+    let plan = judged_over(&benchmark, |connections, block, candidate| {
+        let errors = if connections == 1 { 10 } else { 500 };
+        Trial {
+            errors,
+            successes: 1000 - errors,
+            ..saturating(connections, block, candidate)
+        }
+    });
+    let budget = &plan.status.budgets[0];
+    assert_eq!(
+        (budget.outcome, budget.point.as_str()),
+        (BudgetOutcome::Exceeded, "c8-max")
+    );
+}
+
+#[test]
 fn limits_at_more_points_need_a_wider_margin() {
     // One limit at one point is broken at its confidence: t₄ = 3.284 · 0.01 · √2.5 / √5 is 2.3 %.
     let of = |_, block, _: &str| Trial {

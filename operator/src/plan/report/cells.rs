@@ -5,13 +5,11 @@ use frugality_measure::reading::Provenance;
 use crate::{
     api::{DecidingFigure, Figure},
     load::units::Units,
-    text::{brief, decimals_within, joule_unit, rounded, short_joule_unit, with_decimals},
+    text::{brief, brief_ratio, joule_unit, rough, rounded, short_joule_unit},
 };
 
 /// Most characters of several candidates' names in one cell. A single name is never cut.
 const MOST_NAME_CHARS: usize = 16;
-/// Most decimals of a ratio.
-const MOST_RATIO_DECIMALS: i32 = 5;
 
 /// Whether a cell may show an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +45,8 @@ pub fn energy(
     Some(format!("{amount} {kind}"))
 }
 
-/// Joules with their unit, under a heading that names their kind. `~` marks modelled joules that show no interval. They have
-/// two digits, because an unknown accuracy allows no more.
+/// Joules with their unit, under a heading that names their kind. `~` marks modelled joules that show no interval.
+#[must_use]
 pub fn amount_of_joules(
     joules: &Figure,
     provenance: Provenance,
@@ -81,7 +79,7 @@ pub(super) fn joules_alone(
         Provenance::Fake => return None,
         _ if has_interval => brief(scaled.value, half(&scaled)),
         Provenance::Metered => digits(scaled.value, half(&scaled), units),
-        Provenance::Modelled => format!("~{}", two_digits(scaled.value)),
+        Provenance::Modelled => rough(scaled.value, &[]),
     };
     Some(format!("{amount} {unit}"))
 }
@@ -164,21 +162,7 @@ fn thousands(value: f64, uncertainty: f64) -> String {
 /// A ratio with its deciding interval: `0.39 [0.38–0.40]`. An end that is not 1 is not rounded to 1.
 #[must_use]
 pub fn ratio(ratio: &Figure) -> String {
-    let (lower, upper) = ratio.bounds();
-    let distance = (ratio.value - lower).min(upper - ratio.value);
-    let fewest = decimals_within(distance, distance) - 1;
-    let has_both_sides = |decimals: i32| {
-        [lower, upper].iter().all(|end| {
-            let shown: f64 = with_decimals(*end, decimals).parse().unwrap_or(*end);
-            shown.total_cmp(&1.0) == end.total_cmp(&1.0)
-        })
-    };
-    let decimals = (fewest.clamp(2, MOST_RATIO_DECIMALS)..MOST_RATIO_DECIMALS)
-        .find(|decimals| has_both_sides(*decimals))
-        .unwrap_or(MOST_RATIO_DECIMALS);
-    let [value, lower, upper] =
-        [ratio.value, lower, upper].map(|number| with_decimals(number, decimals));
-    format!("{value} [{lower}–{upper}]")
+    brief_ratio(ratio)
 }
 
 /// The names of the leading candidates: `nginx-a, nginx-b`. Names that have no room are counted: `nginx-a +2`.
@@ -316,6 +300,12 @@ mod tests {
             (0.9, 0.7, 1.3, "0.90 [0.70–1.30]"),
             (0.9998, 0.9996, 0.999_95, "0.99980 [0.99960–0.99995]"),
             (0.5, 0.499_999, 0.500_001, "0.50000 [0.50000–0.50000]"),
+            (
+                0.999_99,
+                0.999_98,
+                0.999_996,
+                "0.999990 [0.999980–0.999996]",
+            ),
         ] {
             let figure = Figure {
                 value,

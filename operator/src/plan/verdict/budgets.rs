@@ -9,14 +9,14 @@ use frugality_measure::{
 };
 
 use crate::{
-    api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor, seven_digits},
+    api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
         settings::{Limit, Quantity},
         verdict::{
             evidence::Evidence, judgement::BudgetText, pace::limit_words, point_result::PointResult,
         },
     },
-    text,
+    text::{self, Span},
 };
 
 /// The result of every limit at the point that decides it.
@@ -51,31 +51,25 @@ pub(super) fn budgets(
     let results: Vec<_> = judged
         .iter()
         .zip(exceeded)
-        .map(|(limit, is_exceeded)| limit.result(is_exceeded))
+        .map(|(limit, is_exceeded)| (limit, limit.result(is_exceeded)))
         .collect();
     results.chunks(points.len()).filter_map(decisive).collect()
 }
 
 /// The result that decides a limit for all points: the worst outcome. If several points have it, the figure that is
 /// nearest to the wrong side of the limit.
-fn decisive(of_limit: &[(BudgetResult, BudgetText)]) -> Option<(BudgetResult, BudgetText)> {
-    let margin = |result: &BudgetResult| {
-        result.figure.map_or(0.0, |figure| {
-            let (lower, upper) = figure.bounds();
-            if result.limit == Quantity::RequestsPerSecond.field() {
-                lower / result.limit_value
-            } else {
-                result.limit_value / upper
-            }
-        })
+fn decisive(
+    of_limit: &[(&Judged<'_>, (BudgetResult, BudgetText))],
+) -> Option<(BudgetResult, BudgetText)> {
+    let room = |judged: &Judged<'_>, result: &BudgetResult| {
+        let figure = result.figure.as_ref();
+        figure.map_or(0.0, |figure| judged.room(figure))
     };
-    of_limit
-        .iter()
-        .min_by(|(a, _), (b, _)| {
-            let by_outcome = severity(b.outcome).cmp(&severity(a.outcome));
-            by_outcome.then(margin(a).total_cmp(&margin(b)))
-        })
-        .cloned()
+    let worst = of_limit.iter().min_by(|(a, (one, _)), (b, (other, _))| {
+        let by_outcome = severity(other.outcome).cmp(&severity(one.outcome));
+        by_outcome.then(room(a, one).total_cmp(&room(b, other)))
+    });
+    worst.map(|(_, result)| result.clone())
 }
 
 /// Order in which the outcomes of several points decide: the largest wins.
@@ -182,6 +176,17 @@ impl<'a> Judged<'a> {
         }
     }
 
+    /// How far the interval's worse end is within the limit. Below 0 it is beyond the limit. All points have the same limit, so
+    /// their distances compare.
+    fn room(&self, figure: &Figure) -> f64 {
+        let (limit, (lower, upper)) = (self.limit.value, figure.bounds());
+        if self.limit.quantity.is_minimum() {
+            lower - limit
+        } else {
+            limit - upper
+        }
+    }
+
     fn result(&self, is_exceeded: bool) -> (BudgetResult, BudgetText) {
         let figure = self.figure(self.evidence.settings.claim_level);
         let outcome = match &figure {
@@ -226,7 +231,7 @@ impl<'a> Judged<'a> {
         };
         let unit = self.unit(figure);
         match outcome {
-            BudgetOutcome::Met => format!("{}{at} ({limit})", unit.of(&unit.value(figure))),
+            BudgetOutcome::Met => format!("{}{at} ({limit})", unit.of(&unit.kept(figure))),
             BudgetOutcome::Undecided => {
                 let broken = self.is_broken(self.evidence.settings.claim_level);
                 let relation = match broken {
@@ -244,7 +249,9 @@ impl<'a> Judged<'a> {
             }
             BudgetOutcome::BelowNoiseFloor => {
                 let found = unit.of(&unit.range(figure));
-                let floor = text::number(100.0 * self.floor.unwrap_or_default());
+                let from_one = self.limit.value.max(1.0 / self.limit.value) - 1.0;
+                let floor = self.floor.unwrap_or_default();
+                let floor = text::number_beside(100.0 * floor, &[100.0 * from_one]);
                 format!("{found}{at}; the {limit} is closer to 1 than the noise floor of {floor} %")
             }
             BudgetOutcome::Exceeded | BudgetOutcome::Withheld => {
@@ -265,14 +272,14 @@ impl<'a> Judged<'a> {
                 } else {
                     format!(
                         "limit {written} J = {} {unit}",
-                        seven_digits(value * factor)
+                        text::all_digits(value * factor)
                     )
                 }
             }
             Quantity::MillisecondsPerRequest => format!("limit {written} ms"),
             Quantity::RequestsPerSecond => format!("minimum {written} {}s/s", units.one),
             Quantity::ErrorRatio if value > 0.0 => {
-                format!("limit {written} = {} %", seven_digits(100.0 * value))
+                format!("limit {written} = {} %", text::all_digits(100.0 * value))
             }
             Quantity::ErrorRatio | Quantity::EnergyRatio => format!("limit {written}"),
         }
@@ -293,7 +300,7 @@ impl<'a> Judged<'a> {
     }
 
     /// The unit for this figure.
-    fn unit(&self, figure: &Figure) -> Unit {
+    fn unit(&self, figure: &Figure) -> Unit<'_> {
         let word = self.evidence.deciding.word();
         let units = &self.evidence.settings.units;
         let against = self.limit.against.as_deref().unwrap_or_default();
@@ -317,6 +324,7 @@ impl<'a> Judged<'a> {
             before,
             after,
             boards: self.boards(),
+            limit: self.limit,
         }
     }
 
@@ -364,7 +372,12 @@ impl<'a> Judged<'a> {
         if figure.is_repeatability_only() {
             remarks.push(UNKNOWN_MODEL.to_owned());
         } else if figure.expanded.is_some_and(|it| !it.covers_meter) {
-            remarks.push(UNKNOWN_METER.to_owned());
+            // What met a limit shows no interval.
+            let remark = match outcome {
+                BudgetOutcome::Met => MET_WITHOUT_METER,
+                _ => UNKNOWN_METER,
+            };
+            remarks.push(remark.to_owned());
         }
         if self.limit.against.is_some()
             && settings.control.is_none()
@@ -417,54 +430,78 @@ impl<'a> Judged<'a> {
 pub(super) const UNKNOWN_MODEL: &str = "The model's accuracy is unknown, so only the spread between trials decides, as energy.allowModelled allows.";
 const UNKNOWN_METER: &str =
     "The interval excludes the meter's accuracy, which the meter does not report.";
+const MET_WITHOUT_METER: &str =
+    "The decision excludes the meter's accuracy, which the meter does not report.";
 const UNKNOWN_FLOOR: &str = "The noise floor is not known, because trials.control is not set.";
 
-/// A unit for people, with the factor from the figure to the unit.
-struct Unit {
+/// A unit for people, with the factor from the figure to the unit. Each number is shown on its side of the limit.
+struct Unit<'a> {
     factor: f64,
     before: &'static str,
     after: String,
     boards: Option<BoardRange>,
+    limit: &'a Limit,
 }
 
-impl Unit {
+impl Unit<'_> {
     fn of(&self, amount: &str) -> String {
         format!("{}{amount}{}", self.before, self.after)
     }
 
+    /// The limit in this unit.
+    fn edge(&self) -> f64 {
+        self.limit.value * self.factor
+    }
+
+    /// What keeps the limit: the figure, or the upper bound of an error ratio. That bound says how much the trials have shown,
+    /// even if no request failed.
+    fn kept(&self, figure: &Figure) -> String {
+        let (_, upper) = figure.bounds();
+        if self.limit.quantity == Quantity::ErrorRatio && upper <= self.limit.value {
+            let bound = text::at_most(upper * self.factor, self.edge());
+            return format!("at most {bound}");
+        }
+        self.value(figure)
+    }
+
     /// The figure alone, with the digits that its interval allows.
     fn value(&self, figure: &Figure) -> String {
+        let edges = [self.edge()];
         if let Some(range) = &self.boards {
-            return text::extremes(range);
+            return Span::from(range).values_beside(&edges);
         }
         let figure = figure.times(self.factor);
-        let (lower, upper) = figure.bounds();
-        let amount = text::rounded(figure.value, (upper - lower) / 2.0);
         if figure.is_repeatability_only() {
-            format!("~{amount}")
-        } else {
-            amount
+            return text::rough(figure.value, &edges);
         }
+        let (lower, upper) = figure.bounds();
+        text::beside(figure.value, (upper - lower) / 2.0, &edges)
     }
 
     /// The figure with its interval; without one if the interval says nothing about joules.
     fn range(&self, figure: &Figure) -> String {
-        if let Some(range) = &self.boards {
-            return text::board_range(range);
-        }
-        if figure.is_repeatability_only() {
+        if self.boards.is_none() && figure.is_repeatability_only() {
             return self.value(figure);
         }
-        text::ratio(&figure.times(self.factor))
+        self.span(figure).beside(&self.edges())
     }
 
     /// The interval alone.
     fn ends(&self, figure: &Figure) -> String {
-        if let Some(range) = &self.boards {
-            return text::interval(range.values(), range.bounds());
+        self.span(figure).interval_beside(&self.edges())
+    }
+
+    fn span(&self, figure: &Figure) -> Span {
+        match &self.boards {
+            Some(range) => range.into(),
+            None => (&figure.times(self.factor)).into(),
         }
-        let figure = figure.times(self.factor);
-        text::interval((figure.value, figure.value), figure.bounds())
+    }
+
+    /// The numbers with which a reader compares an interval: the limit, and 1 if it is a ratio's.
+    fn edges(&self) -> Vec<f64> {
+        let one = (self.limit.quantity == Quantity::EnergyRatio).then_some(1.0);
+        one.into_iter().chain([self.edge()]).collect()
     }
 }
 

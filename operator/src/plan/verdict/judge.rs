@@ -191,7 +191,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
 
 /// The look at which the run ended, with the confidence of the intervals.
 fn look_text(settings: &Settings, look: Look, figures: &Figures) -> String {
-    let confidence = |level: f64| 100.0 * (1.0 - level);
+    let confidence = |level: f64| text::confidence(1.0 - level);
     let results = figures.results.iter();
     let has_meter = results
         .flat_map(|result| {
@@ -212,7 +212,7 @@ fn look_text(settings: &Settings, look: Look, figures: &Figures) -> String {
         ""
     };
     format!(
-        "Look {} of {}, after {} of at most {} blocks. The intervals have {:.1} %, the intervals of ratios and budgets {:.1} %.{of_meter}",
+        "Look {} of {}, after {} of at most {} blocks. The intervals have {}, the intervals of ratios and budgets {}.{of_meter}",
         look.number,
         settings.looks.len(),
         look.blocks,
