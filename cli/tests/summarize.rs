@@ -178,10 +178,20 @@ fn costs_have_their_terms_and_the_prices_of_the_run() {
             "0.00143",
             "kWh/MILLION NODE'S LIFE/MILLION",
             "0.00278 0.0000159",
-            "Costs are from gross joules (metered), at 0.250 EUR/kWh and 90.0 EUR per node; 56.0 gCO2e/kWh and 25000 gCO2e per node.",
+            "Costs are from gross joules (metered), at 0.25 EUR/kWh and 90 EUR per node; 56 gCO2e/kWh and 25000 gCO2e per node.",
             "gCO2e/MILLION is the SCI of ISO/IEC 21031",
         ],
     );
+}
+
+#[test]
+fn a_price_has_all_the_digits_that_the_user_wrote() {
+    let mut benchmark = benchmark("costs");
+    for result in benchmark["status"]["results"].as_array_mut().unwrap() {
+        result["money"]["terms"]["perKilowattHour"] = json!(0.2875);
+    }
+    let text = one_line(&summarized(benchmark));
+    assert_has(&text, &["at 0.2875 EUR/kWh and 90 EUR per node;"]);
 }
 
 #[test]
@@ -213,7 +223,7 @@ fn each_board_has_its_watts_and_its_prices() {
         &[
             "on pi-5; load from node injector-1",
             "and of ratios between nodes, include the meters' own accuracy",
-            "at 0 EUR/kWh and 90.0 EUR per node (rust); 0 EUR/kWh and 180 EUR per node (python).",
+            "at 0 EUR/kWh and 90 EUR per node (rust); 0 EUR/kWh and 180 EUR per node (python).",
         ],
     );
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use frugality_operator::{
-    api::{CandidateResult, CostPerMillion},
-    text,
-};
+use frugality_operator::api::{CandidateResult, CostPerMillion};
 
 use super::view::View;
 
@@ -71,15 +68,17 @@ pub(super) fn note(view: &View<'_>) -> Option<String> {
     ))
 }
 
-/// What a kilowatt-hour and a node cost, from the spec of the run. If nodes differ, the candidates of each price.
+/// What a kilowatt-hour and a node cost, as the spec of the run says. If nodes differ, the candidates of each price.
 fn prices(view: &View<'_>) -> Vec<String> {
     let mut prices: Vec<(String, Vec<&str>)> = Vec::new();
     for result in view.results {
         for cost in COSTS.iter().filter_map(|cost| cost(result)) {
             let Some(terms) = cost.terms else { continue };
-            let [energy, node] = [terms.per_kilowatt_hour, terms.node].map(text::number);
+            // All digits: the price is the user's number, not a figure.
             let price = format!(
-                "{energy} {unit}/kWh and {node} {unit} per node",
+                "{} {unit}/kWh and {} {unit} per node",
+                terms.per_kilowatt_hour,
+                terms.node,
                 unit = cost.unit
             );
             match prices.iter_mut().find(|(known, _)| *known == price) {
