@@ -195,6 +195,29 @@ fn a_price_has_all_the_digits_that_the_user_wrote() {
 }
 
 #[test]
+fn the_confidence_is_that_of_the_look() {
+    let mut late = benchmark("passed");
+    late["status"]["look"]["claimConfidence"] = json!(0.999_53);
+    let text = one_line(&summarized(late));
+    assert_has(
+        &text,
+        &["± and [ ] are 95 % t-intervals over trials, [ ] of ratios and budgets 99.953 %."],
+    );
+    // The interval of a share of errors is not from a t distribution alone.
+    assert!(!text.contains("binomial"), "{text}");
+    assert_has(
+        &words("scenario"),
+        &[
+            "The interval of failed cycles also covers the binomial interval of all trials' cycles together.",
+        ],
+    );
+    let mut unknown = benchmark("passed");
+    unknown["status"].as_object_mut().unwrap().remove("look");
+    let text = one_line(&summarized(unknown));
+    assert!(!text.contains("t-intervals"), "{text}");
+}
+
+#[test]
 fn costs_that_the_spec_does_not_ask_for_are_absent() {
     let mut only_carbon = benchmark("costs");
     for result in only_carbon["status"]["results"].as_array_mut().unwrap() {

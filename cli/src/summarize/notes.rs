@@ -33,7 +33,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<String> {
     if view.any(|it| it.arrivals == Some(Arrivals::Closed)) {
         notes.push(CLOSED_LOOP.to_owned());
     }
-    notes.push(confidence(view));
+    notes.extend(confidence(view));
     notes.extend(accuracy(view).map(str::to_owned));
     notes.extend(power(view));
     notes
@@ -215,17 +215,27 @@ fn latencies(view: &View<'_>) -> Option<String> {
     })
 }
 
-fn confidence(view: &View<'_>) -> String {
-    let percent = |confidence: f64| (confidence * 1000.0).round() / 10.0;
-    let look = view.status.look;
-    let figures = percent(look.map_or(0.95, |look| look.confidence));
-    let claims = look.map_or(figures, |look| percent(look.claim_confidence));
-    let more = if claims > figures {
-        format!(", [ ] of ratios and budgets {claims} %")
+/// What the intervals are. Nothing if the status does not say at which look the run ended.
+fn confidence(view: &View<'_>) -> Option<String> {
+    let look = view.status.look?;
+    let [figures, claims] = [look.confidence, look.claim_confidence].map(text::confidence);
+    let of_claims = if claims == figures {
+        String::new()
+    } else {
+        format!(", [ ] of ratios and budgets {claims}")
+    };
+    let has_errors = view.any(|it| it.error_ratio.is_some_and(|ratio| ratio.value > 0.0));
+    let of_errors = if has_errors {
+        let whole = view.whole;
+        format!(
+            " The interval of failed {whole}s also covers the binomial interval of all trials' {whole}s together."
+        )
     } else {
         String::new()
     };
-    format!("± and [ ] are {figures} % t-intervals over trials{more}.")
+    Some(format!(
+        "± and [ ] are {figures} t-intervals over trials{of_claims}.{of_errors}"
+    ))
 }
 
 /// What the intervals of joules include.
