@@ -9,7 +9,7 @@ use crate::api::{BoardRange, BoardVerdict, Comparison, Figure};
 /// Text in place of a winner if the winner depends on the board.
 pub const DEPENDS_ON_BOARD: &str = "depends on board";
 
-/// Digits that tell two numbers apart. Further digits hold the rounding errors of the arithmetic.
+/// Digits that distinguish two numbers. Further digits hold the rounding errors of the arithmetic.
 const EXACT_DIGITS: usize = 12;
 /// Most decimals of a ratio in a cell, unless an end is nearer to 1.
 const MOST_RATIO_DECIMALS: i32 = 5;
