@@ -3,7 +3,8 @@
 #   GATE_NAME         benchmark (required)
 #   GATE_NAMESPACE    its namespace
 #   GATE_CONTEXT      context of the kubeconfig
-#   GATE_IMAGES       images of the release, separated by blanks
+#   GATE_IMAGES       images of the release with their digests, separated by blanks (required)
+#   GATE_ALLOW_TAG    true: accept images without a digest
 #   GATE_TIMEOUT      longest time until the verdict
 #   GATE_SUMMARY      file for a summary in Markdown
 #   GATE_JUNIT        file for JUnit XML
@@ -12,6 +13,7 @@
 set -euo pipefail
 
 : "${GATE_NAME:?is the name of the benchmark: set it}"
+: "${GATE_IMAGES:?are the images of the release: set them}"
 command -v kubectl-frugality >/dev/null || {
   echo "kubectl-frugality is not in the PATH: install it in a step before this one" >&2
   exit 1
@@ -26,9 +28,15 @@ option --timeout "${GATE_TIMEOUT:-}"
 option --summary "${GATE_SUMMARY:-}"
 option --junit "${GATE_JUNIT:-}"
 option --outputs "${GATE_OUTPUTS:-}"
-read -ra images <<<"${GATE_IMAGES:-}"
+# All lines. read fails at the end of its input.
+read -r -d '' -a images <<<"$GATE_IMAGES" || true
+((${#images[@]})) || {
+  echo "GATE_IMAGES has only blanks: set it to the images of the release" >&2
+  exit 1
+}
 for image in "${images[@]}"; do
-  option --image "$image"
+  options+=("--image=$image")
 done
+[[ ${GATE_ALLOW_TAG:-} != true ]] || options+=(--allow-tag)
 [[ ${GATE_ANNOTATIONS:-} != github ]] || options+=(--annotations)
-exec kubectl-frugality gate "$GATE_NAME" "${options[@]}"
+exec kubectl-frugality gate "${options[@]}" -- "$GATE_NAME"

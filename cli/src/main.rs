@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kubectl_frugality::{
     cluster::ClusterError,
@@ -142,9 +142,14 @@ fn failed(failure: &Failure) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A gate whose benchmark could not be read, or whose result could not be printed, is closed.
+/// A gate whose result could not be reported is closed.
 async fn pass_gate(options: &Gate) -> ExitCode {
-    let result = gate::run(options).await.map_err(Failure::from);
+    if let Some(refusal) = options.refusal() {
+        Cli::command()
+            .error(ErrorKind::ValueValidation, refusal)
+            .exit();
+    }
+    let result = options.run().await.map_err(Failure::from);
     match result.and_then(|(outcome, text)| print(text.as_bytes()).map(|()| outcome)) {
         Ok(outcome) => outcome.exit_code().into(),
         Err(failure) => failed(&failure),

@@ -57,7 +57,8 @@ fn found(benchmark: &Value) -> Answer {
 /// Exit code, standard output and standard error of a gate for these answers.
 fn gate(test: &str, answers: Vec<Answer>, options: &[&str]) -> (i32, String, String) {
     let api = Api::answering(test, answers);
-    let arguments = [&["gate", "two", "--interval=100ms"], options].concat();
+    let fixed = ["gate", "--interval=100ms", "--allow-tag"];
+    let arguments = [&fixed, options, &["--", "two"]].concat();
     let done = api.run(&arguments);
     (
         done.status.code().unwrap(),
@@ -124,13 +125,13 @@ fn the_verdict_must_be_about_the_image() {
         said.contains("does not measure example.org/rust:2, but example.org/rust:1"),
         "{said}"
     );
-    let unjudged = ["--image=example.org/python:1"];
+    // The figures of other images are not shown as figures of this release.
+    assert!(!said.contains("two: Pass"), "{said}");
+    let unjudged = [RUST, "--image=example.org/python:1"];
     let (code, said, _) = gate("unjudged", vec![found(&passed())], &unjudged);
     assert_eq!(code, 15);
-    assert!(
-        said.contains("No budget applies to the candidate"),
-        "{said}"
-    );
+    assert!(!said.contains("two: Pass"), "{said}");
+    assert!(said.contains("No budget applies to a candidate"), "{said}");
 }
 
 #[test]
@@ -143,8 +144,10 @@ fn it_can_wait_until_the_benchmark_measures_the_image() {
         "--image=example.org/rust@sha256:0123",
         "--wait-for-image=30s",
     ];
-    let (code, said, progress) = gate("newer", answers, &options);
-    assert_eq!(code, 0, "{said}{progress}");
+    let arguments = [&["gate", "two", "--interval=100ms"], options.as_slice()].concat();
+    let done = Api::answering("newer", answers).run(&arguments);
+    let [said, progress] = [done.stdout, done.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(done.status.code(), Some(0), "{said}{progress}");
     assert!(
         progress.contains("there is no frugalitybenchmarks two"),
         "{progress}"
@@ -176,9 +179,25 @@ fn a_gate_that_cannot_be_asked_is_closed_and_says_why() {
             "not understood",
         ),
     ] {
-        let (code, said, error) = gate(test, vec![answer], &[RUST]);
-        assert_eq!((code, said.as_str()), (1, ""), "{error}");
-        assert!(error.contains(words), "{error}");
+        let to = folder("not-asked");
+        let [junit, outputs] = ["energy.xml", "outputs"].map(|it| to.join(it));
+        // Of an earlier run, in the same workspace.
+        fs::write(&junit, "<testsuites failures=\"0\"/>").unwrap();
+        let flags = [("junit", &junit), ("outputs", &outputs)];
+        let flags = flags.map(|(name, path)| format!("--{name}={}", path.display()));
+        let (code, said, _) = gate(test, vec![answer], &[RUST, &flags[0], &flags[1]]);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains(words), "{said}");
+        let junit = fs::read_to_string(junit).unwrap();
+        assert!(
+            junit.contains("errors=\"1\"") && junit.contains("type=\"Unknown\""),
+            "{junit}"
+        );
+        let outputs = fs::read_to_string(outputs).unwrap();
+        assert!(
+            outputs.starts_with("verdict=Unknown\nopen=false\ncode=1\n"),
+            "{outputs}"
+        );
     }
 }
 
@@ -199,9 +218,9 @@ fn an_api_server_that_fails_for_a_moment_is_asked_again() {
 fn a_benchmark_that_is_being_deleted_closes_it() {
     let mut benchmark = passed();
     benchmark["metadata"]["deletionTimestamp"] = json!("2026-11-21T05:00:00Z");
-    let (code, _, error) = gate("deleted", vec![found(&benchmark)], &[RUST]);
+    let (code, said, _) = gate("deleted", vec![found(&benchmark)], &[RUST]);
     assert_eq!(code, 1);
-    assert!(error.contains("being deleted"), "{error}");
+    assert!(said.contains("being deleted"), "{said}");
 }
 
 #[test]
@@ -259,7 +278,10 @@ fn the_reports_have_the_verdict_and_each_budget() {
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let (code, said, _) = gate("reports-api", vec![found(&failed())], &options);
     assert_eq!(code, 10);
-    let annotations: Vec<_> = said.lines().filter(|line| line.starts_with("::")).collect();
+    let annotations: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("::error"))
+        .collect();
     insta::assert_snapshot!("gate_annotations", annotations.join("\n"));
     let markdown = fs::read_to_string(summary).unwrap();
     let (head, figures) = markdown.split_once("<details>").unwrap();
@@ -288,4 +310,68 @@ fn a_duration_that_is_none_is_a_wrong_command_line() {
         error.contains("write for example 60s, 5m or 1h30m"),
         "{error}"
     );
+}
+
+#[test]
+fn a_tag_or_no_image_at_all_is_a_wrong_command_line() {
+    let api = Api::answering("tags", vec![found(&passed())]);
+    for (image, words) in [(RUST, "has no digest"), ("--image=", "the image is empty")] {
+        let done = api.run(&["gate", "two", image]);
+        assert_eq!(done.status.code(), Some(2));
+        let error = String::from_utf8(done.stderr).unwrap();
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(api.asked(), Vec::<String>::new());
+}
+
+#[test]
+fn an_image_of_a_backend_is_an_image_of_its_candidate() {
+    let mut benchmark = passed();
+    let image = "example.org/shop@sha256:0123";
+    benchmark["spec"]["candidates"][0]["backends"] = json!([{ "name": "shop", "image": image }]);
+    let flag = format!("--image={image}");
+    let (code, said, _) = gate("backend", vec![found(&benchmark)], &[&flag]);
+    assert_eq!(code, 0, "{said}");
+}
+
+#[test]
+fn each_candidate_with_the_image_needs_a_budget() {
+    let mut benchmark = passed();
+    benchmark["spec"]["candidates"][1]["image"] = json!("example.org/rust:1");
+    let (code, said, _) = gate("both", vec![found(&benchmark)], &[RUST]);
+    assert_eq!(code, 15, "{said}");
+}
+
+#[test]
+fn a_verdict_of_a_newer_version_closes_it() {
+    let (code, said, _) = gate("version", vec![found(&with_verdict("Excellent"))], &[RUST]);
+    assert_eq!(code, 1);
+    assert!(said.contains("not understood"), "{said}");
+}
+
+#[test]
+fn a_message_with_what_a_container_wrote_gives_no_commands() {
+    let mut benchmark = failed();
+    let hostile = "the log:\n::stop-commands::x\n##[error]\n### Energy gate open\n```\n</details>";
+    benchmark["status"]["columns"]["message"] = json!(hostile);
+    let to = folder("hostile");
+    let summary = to.join("summary.md");
+    let flag = format!("--summary={}", summary.display());
+    let options = [RUST, &flag, "--annotations"];
+    let (_, said, _) = gate("hostile-api", vec![found(&benchmark)], &options);
+    let (commands, muted) = said.split_once("\n::stop-commands::").unwrap();
+    assert!(
+        commands
+            .lines()
+            .all(|line| line.starts_with("::error title=")),
+        "{commands}"
+    );
+    let (word, text) = muted.split_once('\n').unwrap();
+    let text = text.strip_suffix(&format!("::{word}::\n")).unwrap();
+    assert!(!text.contains("::") && !text.contains("##["), "{text}");
+    let markdown = fs::read_to_string(summary).unwrap();
+    assert_eq!(markdown.matches("\n#").count(), 0, "{markdown}");
+    assert_eq!(markdown.matches("</details>").count(), 2, "{markdown}");
+    let (before, _) = markdown.split_once("<details>").unwrap();
+    assert!(!before.contains("</details>"), "{before}");
 }

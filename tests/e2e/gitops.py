@@ -126,6 +126,10 @@ class Shop:
     def until_version(self, version: str, seconds: float = JUDGED_SECONDS) -> None:
         waiting.until(lambda: self.version() == version, seconds, f"version {version}", every=2)
 
+    def keeps_version(self, version: str) -> None:
+        """Checks that the release stays while its tool asks some more times. Flux asks every five seconds."""
+        waiting.hold(20, lambda: self.version() == version, f"version {version}", every=2)
+
     def until_measuring(self) -> None:
         """Waits until a trial is under way, so that the gate waits for a real measurement."""
         waiting.until(lambda: self.status().get("phase"), 120, "a phase of the run", every=2)

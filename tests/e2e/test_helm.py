@@ -65,4 +65,5 @@ def test_helm_fails_on_inconclusive(helm: Helm) -> None:
     helm.write("2", benchmark(NAMESPACE, helm.shop.undecided_budget()))
     done = helm.upgrade("--timeout=5m", "--rollback-on-failure")
     assert done.returncode != 0
+    assert "Undecided for server" in done.stderr
     assert helm.shop.version() == "1"

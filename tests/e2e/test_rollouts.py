@@ -29,6 +29,8 @@ from kube import Object, get, kubectl
 
 NAMESPACE = "e2e-gitops"
 OTHER_IMAGE = "example.org/other:1"
+# Exit codes of the gate.
+FAIL, INCONCLUSIVE, OTHER = 10, 11, 16
 API_SERVER = "https://10.240.0.2:6443"
 METRICS, HEALTH = 28320, 28321
 # A Job starts a pod, which asks the API server.
@@ -79,7 +81,10 @@ class Rollouts:
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
         for file in ("analysis-job.yaml", "analysis-web.yaml"):
-            for resource in yaml.safe_load_all((GITOPS / "argo-rollouts" / file).read_text()):
+            text = (GITOPS / "argo-rollouts" / file).read_text()
+            # The box has no registry, so its images have no digests.
+            text = text.replace("--timeout=8h", "--allow-tag")
+            for resource in yaml.safe_load_all(text):
                 apply(resource)
         for name in ("active", "preview"):
             ports = [{"port": 80, "targetPort": 8080}]
@@ -120,12 +125,26 @@ class Rollouts:
         kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun"}
         apply(kind | {"metadata": {"name": name}, "spec": spec})
 
-    def web(self, name: str, image: str = FORTIO) -> None:
+    def web(self, name: str, image: str = FORTIO, candidate: str = "server") -> None:
         self.analysis(
             name,
             "energy-gate-web",
-            **{"namespace": NAMESPACE, "benchmark": "shop", "image": image, "api-server": API_SERVER},
+            **{
+                "namespace": NAMESPACE,
+                "benchmark": "shop",
+                "candidate": candidate,
+                "image": image,
+                "api-server": API_SERVER,
+            },
         )
+
+    def last_exit_code(self) -> int:
+        """Exit code of the gate in the newest Job's pod."""
+        pods = get("pods", "-n", NAMESPACE, "-l", "batch.kubernetes.io/job-name")["items"]
+        gates = [pod for pod in pods if pod["spec"]["containers"][0]["name"] == "gate"]
+        newest = max(gates, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+        (container,) = newest["status"]["containerStatuses"]
+        return int(container["state"]["terminated"]["exitCode"])
 
     def phase(self, name: str) -> str:
         return str(get("analysisrun", name, "-n", NAMESPACE).get("status", {}).get("phase"))
@@ -147,7 +166,8 @@ def _label(selector: dict[str, str]) -> str:
 def rollouts(request: pytest.FixtureRequest) -> Iterator[Rollouts]:
     definitions("rollouts-controller")
     flags = ("--leader-elect=false", f"--metricsPort={METRICS}", f"--healthzPort={HEALTH}", "--loglevel=info")
-    with watched([NAMESPACE], request), controller("rollouts", program("rollouts-controller"), *flags):
+    trusted = {"SSL_CERT_FILE": str(box.LAB_DIR / "pki/ca.crt")}
+    with watched([NAMESPACE], request), controller("rollouts", program("rollouts-controller"), *flags, **trusted):
         yield Rollouts(Shop(NAMESPACE))
 
 
@@ -172,6 +192,7 @@ def test_rollouts_aborts_the_release_on_fail(rollouts: Rollouts) -> None:
     rollouts.release("3")
     say(rollouts.until_phase("Degraded"))
     assert rollouts.active() == "2"
+    assert rollouts.last_exit_code() == FAIL
     rollouts.web("web-fail")
     rollouts.until_analysed("web-fail", "Failed")
 
@@ -181,6 +202,7 @@ def test_rollouts_aborts_the_release_on_inconclusive(rollouts: Rollouts) -> None
     rollouts.release("4")
     rollouts.until_phase("Degraded")
     assert rollouts.active() == "2"
+    assert rollouts.last_exit_code() == INCONCLUSIVE
     rollouts.web("web-inconclusive")
     rollouts.until_analysed("web-inconclusive", "Failed")
 
@@ -203,3 +225,4 @@ def test_rollouts_refuses_a_verdict_about_another_image(rollouts: Rollouts) -> N
     apply(json.loads(text) | {"metadata": {"name": "energy-gate-at-once"}})
     rollouts.analysis("job-other", "energy-gate-at-once", benchmark="shop", image=OTHER_IMAGE)
     rollouts.until_analysed("job-other", "Failed")
+    assert rollouts.last_exit_code() == OTHER

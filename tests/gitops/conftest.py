@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 GITOPS = ROOT / "gitops"
 PROGRAMS = Path(os.environ.get("FRUGALITY_BIN_DIR", ROOT / "target/release"))
-IMAGE = "example.org/rust:1"
+IMAGE = "example.org/rust:1@sha256:" + "1" * 64
 
 Environment = dict[str, str]
 
@@ -24,7 +24,9 @@ Environment = dict[str, str]
 @pytest.fixture
 def benchmark() -> dict[str, Any]:
     """A benchmark with the verdict Pass, two candidates and a budget for IMAGE."""
-    return json.loads((ROOT / "cli/tests/data/passed.json").read_text())
+    benchmark = json.loads((ROOT / "cli/tests/data/passed.json").read_text())
+    benchmark["spec"]["candidates"][0]["image"] = IMAGE
+    return benchmark
 
 
 @pytest.fixture

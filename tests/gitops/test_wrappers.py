@@ -13,7 +13,8 @@ import yaml
 from conftest import GITOPS, IMAGE, Environment
 
 Fail = Callable[[], None]
-PASS, FAIL, OTHER_IMAGE = 0, 10, 16
+USAGE, PASS, FAIL, OTHER_IMAGE = 2, 0, 10, 16
+OTHER = "example.org/rust:2@sha256:" + "2" * 64
 
 
 def documents(path: str) -> list[dict[str, Any]]:
@@ -79,21 +80,34 @@ def test_the_github_action_fails_with_the_budget_as_an_annotation(github: GitHub
 
 
 def test_the_github_action_checks_each_image(github: GitHub) -> None:
-    done = github.run(name="two", image=f"{IMAGE} example.org/rust:2")
+    done = github.run(name="two", image=f"\n{IMAGE}\n{OTHER}\n")
     assert done.returncode == OTHER_IMAGE
-    assert "example.org/rust:2" in lines(github.outputs)["message"]
+    assert OTHER in lines(github.outputs)["message"]
+
+
+def test_the_github_action_needs_images_with_digests(github: GitHub) -> None:
+    for image in ("", " \n "):
+        assert github.run(name="two", image=image).returncode == 1
+    assert github.run(name="two", image="example.org/rust:1").returncode == USAGE
+    assert github.action["inputs"]["image"]["required"] is True
+
+
+def test_a_name_that_is_an_option_does_not_open_the_gate(github: GitHub, benchmark: dict[str, Any]) -> None:
+    benchmark["status"]["verdict"] = "Fail"
+    for name in ("--help", "--version"):
+        assert github.run(name=name, image=IMAGE).returncode not in (PASS, USAGE)
 
 
 def test_the_github_action_uses_namespace_and_context(github: GitHub) -> None:
-    assert "farm/two" in github.run(name="two", namespace="farm").stdout
-    done = github.run(name="two", context="no-such-context")
+    assert "farm/two" in github.run(name="two", image=IMAGE, namespace="farm").stdout
+    done = github.run(name="two", image=IMAGE, context="no-such-context")
     assert done.returncode == 1
-    assert "no-such-context" in done.stderr
+    assert "no-such-context" in lines(github.outputs)["message"]
 
 
 def test_a_missing_program_is_named(github: GitHub) -> None:
     github.environment["PATH"] = "/usr/bin:/bin"
-    done = github.run(name="two")
+    done = github.run(name="two", image=IMAGE)
     assert done.returncode == 1
     assert "kubectl-frugality is not in the PATH" in done.stderr
 

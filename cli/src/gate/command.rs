@@ -2,6 +2,7 @@
 
 use std::{
     fs::OpenOptions,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     io::Write as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -11,13 +12,15 @@ use frugality_operator::api::HumanDuration;
 use jiff::Zoned;
 
 use super::{
+    images::is_fixed,
     outcome::Outcome,
     report::{
-        Report, annotations::annotations, junit::junit, markdown::markdown, outputs::outputs,
+        Report, annotations::annotations, junit::junit, markdown::markdown, on_one_line,
+        outputs::outputs,
     },
     wait::{Ended, GateError, Patience, wait},
 };
-use crate::{cluster::Access, cluster::ClusterError, summarize::summary};
+use crate::{cluster::Access, summarize::summary};
 
 /// Help below the options.
 pub const HELP: &str = "\
@@ -30,7 +33,7 @@ Exit codes:
   14  no verdict within --timeout
   15  nothing was judged: no budgets, or none about the image
   16  the benchmark measures other images than --image
-   1  the cluster could not be asked, or a file could not be written
+   1  the benchmark could not be read, or a file could not be written
    2  the command line is wrong
 
 Examples:
@@ -38,7 +41,7 @@ Examples:
   kubectl frugality gate shop-release --image ghcr.io/you/shop@sha256:… --timeout 3h
 
   # For GitHub Actions
-  kubectl frugality gate shop-release --summary \"$GITHUB_STEP_SUMMARY\" --outputs \"$GITHUB_OUTPUT\" --annotations
+  kubectl frugality gate --image \"$IMAGE\" --summary \"$GITHUB_STEP_SUMMARY\" --outputs \"$GITHUB_OUTPUT\" --annotations -- \"$NAME\"
 
   # For any tool that reads JUnit XML
   kubectl frugality gate shop-release --junit energy.xml";
@@ -51,9 +54,12 @@ pub struct Gate {
     /// The cluster.
     #[command(flatten)]
     access: Access,
-    /// Image that the verdict must be about. May be repeated. With a digest, the tag does not matter.
-    #[arg(long = "image", value_name = "IMAGE")]
+    /// Image that the verdict must be about, with its digest (@sha256:…). May be repeated. The tag does not matter.
+    #[arg(long = "image", value_name = "IMAGE", value_parser = image)]
     images: Vec<String>,
+    /// Accept an --image without a digest. A tag can be moved to an image that was not measured.
+    #[arg(long)]
+    allow_tag: bool,
     /// Longest time until the verdict.
     #[arg(long, default_value = "3h", value_parser = duration)]
     timeout: Duration,
@@ -72,20 +78,14 @@ pub struct Gate {
     /// File to append verdict=, open=, code= and message= to.
     #[arg(long, value_name = "FILE")]
     outputs: Option<PathBuf>,
-    /// Print GitHub's annotations after the summary.
+    /// Print GitHub's annotations, and the summary in a form in which GitHub finds no commands.
     #[arg(long)]
     annotations: bool,
 }
 
-/// Why a gate has no outcome. It stays closed.
+/// Why the gate's result could not be reported. The gate is closed.
 #[derive(Debug, thiserror::Error)]
 pub enum GateFailure {
-    /// The cluster can't be asked.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The benchmark can't be asked for.
-    #[error(transparent)]
-    Gate(#[from] GateError),
     /// A report can't be written.
     #[error("cannot write {path}: {source}. Name a file in a folder that exists.", path = path.display())]
     Write {
@@ -99,6 +99,13 @@ pub enum GateFailure {
     Junit(#[from] quick_junit::SerializeError),
 }
 
+fn image(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("the image is empty. Check the variable that should contain it".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = HumanDuration::from(text).seconds();
     seconds
@@ -106,46 +113,113 @@ fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Waits, writes the reports, and returns the text for standard output. The reports are written for every outcome.
-pub async fn run(options: &Gate) -> Result<(Outcome, String), GateFailure> {
-    let cluster = options.access.connect().await?;
-    let patience = Patience {
-        verdict: options.timeout,
-        image: options.wait_for_image,
-        interval: options.interval.max(Duration::from_millis(100)),
-    };
-    let progress = |line: &str| {
-        let now = Zoned::now().strftime("%H:%M:%S").to_string();
-        eprintln!("{now} {}: {line}", options.name);
-    };
-    let ended = wait(&cluster, &options.name, &options.images, patience, progress).await?;
-    let report = Report {
-        key: format!("{}/{}", cluster.namespace, options.name),
-        ended: &ended,
-        images: &options.images,
-    };
-    if let Some(path) = &options.junit {
-        write(path, &junit(&report)?, false)?;
+impl Gate {
+    /// An image that names no fixed content, unless that is allowed. A wrong command line.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let tag = self.images.iter().find(|image| !is_fixed(image))?;
+        (!self.allow_tag).then(|| {
+            format!(
+                "--image {tag} has no digest, and a tag can be moved to an image that was not measured. Write {tag}@sha256:…, or add --allow-tag."
+            )
+        })
     }
-    if let Some(path) = &options.summary {
-        write(path, &markdown(&report), true)?;
+
+    /// Waits, writes the reports, and returns the text for standard output. The reports are written for every outcome, also
+    /// if the benchmark could not be read.
+    pub async fn run(&self) -> Result<(Outcome, String), GateFailure> {
+        let images = &self.images;
+        // A report of an earlier run must not stay. A path that can't be written is found before the wait.
+        let begun = Ended {
+            outcome: Outcome::Unknown,
+            message: "The gate did not end.".to_owned(),
+            benchmark: None,
+        };
+        let key = self.name.clone();
+        self.write_junit(&Report {
+            key,
+            ended: &begun,
+            images,
+        })?;
+        for path in [&self.summary, &self.outputs].into_iter().flatten() {
+            write(path, "", true)?;
+        }
+        let (key, ended) = self.end().await;
+        let report = Report {
+            key,
+            ended: &ended,
+            images,
+        };
+        if let Some(path) = &self.summary {
+            write(path, &markdown(&report), true)?;
+        }
+        if let Some(path) = &self.outputs {
+            write(path, &outputs(&report), true)?;
+        }
+        // The last one, so that it shows no success if another report could not be written.
+        self.write_junit(&report)?;
+        Ok((ended.outcome, self.text(&report)))
     }
-    if let Some(path) = &options.outputs {
-        write(path, &outputs(&report), true)?;
+
+    /// Name of the benchmark with its namespace, and how the gate ended.
+    async fn end(&self) -> (String, Ended) {
+        let cluster = match self.access.connect().await {
+            Ok(cluster) => cluster,
+            Err(error) => return (self.name.clone(), GateError::from(error).into()),
+        };
+        let patience = Patience {
+            verdict: self.timeout,
+            image: self.wait_for_image,
+            interval: self.interval.max(Duration::from_millis(100)),
+        };
+        let progress = |line: &str| {
+            let now = Zoned::now().strftime("%H:%M:%S").to_string();
+            eprintln!("{now} {}: {}", self.name, without_commands(line));
+        };
+        let ended = wait(&cluster, &self.name, &self.images, patience, progress).await;
+        let key = format!("{}/{}", cluster.namespace, self.name);
+        (key, ended.unwrap_or_else(Ended::from))
     }
-    Ok((ended.outcome, text(options, &report, &ended)))
+
+    fn write_junit(&self, report: &Report<'_>) -> Result<(), GateFailure> {
+        match &self.junit {
+            Some(path) => write(path, &junit(report)?, false),
+            None => Ok(()),
+        }
+    }
+
+    fn text(&self, report: &Report<'_>) -> String {
+        let figures = report.ended.benchmark.as_ref().map(summary);
+        let warnings = report.warnings().into_iter();
+        let result = format!("{}: {}\n", report.heading(), report.ended.message);
+        let text: String = figures
+            .into_iter()
+            .chain(warnings.map(|warning| format!("warning: {warning}\n")))
+            .chain([result])
+            .collect();
+        if self.annotations {
+            annotations(report) + &muted(&text)
+        } else {
+            text
+        }
+    }
 }
 
-fn text(options: &Gate, report: &Report<'_>, ended: &Ended) -> String {
-    let figures = ended.benchmark.as_ref().map(summary);
-    let warnings = report.warnings().into_iter();
-    let result = format!("{}: {}\n", report.heading(), ended.message);
-    figures
-        .into_iter()
-        .chain(warnings.map(|warning| format!("warning: {warning}\n")))
-        .chain([result])
-        .chain(options.annotations.then(|| annotations(report)))
-        .collect()
+/// The text on one line in which GitHub finds no workflow command, wherever it looks for one.
+fn without_commands(text: &str) -> String {
+    on_one_line(text)
+        .replace("::", ": :")
+        .replace("##[", "## [")
+}
+
+/// The text between two marks for GitHub: it runs no command until the random word comes again.
+fn muted(text: &str) -> String {
+    let word = RandomState::new().build_hasher().finish();
+    let lines: Vec<_> = text.lines().map(without_commands).collect();
+    format!(
+        "::stop-commands::{word:016x}\n{}\n::{word:016x}::\n",
+        lines.join("\n")
+    )
 }
 
 fn write(path: &Path, text: &str, append: bool) -> Result<(), GateFailure> {

@@ -23,14 +23,17 @@ pub enum Outcome {
     NotJudged,
     /// The benchmark measures other images than the release's.
     OtherImage,
+    /// The benchmark could not be read.
+    Unknown,
 }
 
 impl Outcome {
-    /// The program's exit code. Codes 1 and 2 are errors of the program and of its command line.
+    /// The program's exit code. Code 2 is an error of the command line.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Pass => 0,
+            Self::Unknown => 1,
             Self::Fail => 10,
             Self::Inconclusive => 11,
             Self::Invalid => 12,
@@ -95,16 +98,17 @@ pub(super) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State 
     };
     let columns = status.columns.clone().unwrap_or_default();
     let message = columns.message.unwrap_or_default();
+    // Of several candidates with this image, each needs a budget.
     let is_judged = |image: &String| {
         measured(benchmark)
             .filter(|(_, other)| same(other, image))
-            .any(|(candidate, _)| status.budgets.iter().any(|it| it.candidate == candidate))
+            .all(|(candidate, _)| status.budgets.iter().any(|it| it.candidate == candidate))
     };
     match images.iter().find(|image| !is_judged(image)) {
         Some(image) if verdict == Verdict::Pass => State::Ended(
             Outcome::NotJudged,
             format!(
-                "No budget applies to the candidate with {image}, so the Pass is not about it. Write spec.budgets for this candidate."
+                "No budget applies to a candidate with {image}, so the Pass is not about it. Write spec.budgets for this candidate."
             ),
         ),
         _ => State::Ended(verdict.into(), message),

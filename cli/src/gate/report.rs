@@ -28,10 +28,9 @@ impl Report<'_> {
         self.ended.benchmark.as_ref()
     }
 
-    /// The budgets of the current verdict. Before the verdict, the status has those of an earlier one.
+    /// The budgets of the verdict.
     fn budgets(&self) -> &[BudgetResult] {
         self.benchmark()
-            .filter(|benchmark| benchmark.is_complete())
             .and_then(FrugalityBenchmark::current_status)
             .map_or(&[], |status| &status.budgets)
     }
@@ -68,6 +67,11 @@ impl Report<'_> {
         }
         warnings
     }
+}
+
+/// The text on one line, without control characters. A message can contain what a container wrote to its log.
+pub(super) fn on_one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 /// A budget's result in one word or two.

@@ -24,7 +24,7 @@ pub(super) struct Patience {
 
 /// Why a gate could not be asked. The gate stays closed.
 #[derive(Debug, thiserror::Error)]
-pub enum GateError {
+pub(super) enum GateError {
     /// The cluster refused.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -38,14 +38,14 @@ pub enum GateError {
     Deleted(String),
 }
 
-/// How a gate ended, and the benchmark as it was then.
+/// How a gate ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     /// Outcome.
     pub(super) outcome: Outcome,
     /// Reason for the outcome, for people.
     pub(super) message: String,
-    /// The benchmark, unless it was never seen.
+    /// The benchmark, if the outcome is its verdict. Otherwise its figures are not about this release.
     pub(super) benchmark: Option<FrugalityBenchmark>,
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn wait(
                         return Ok(Ended {
                             outcome,
                             message,
-                            benchmark: seen,
+                            benchmark: seen.filter(|it| verdict_of(it) == Some(outcome)),
                         });
                     }
                     State::Waiting(line) => line,
@@ -99,7 +99,7 @@ pub(super) async fn wait(
                     "No verdict within {} s. Last state: {last}. Give a longer --timeout.",
                     patience.verdict.as_secs()
                 ),
-                benchmark: seen,
+                benchmark: None,
             });
         }
         sleep(
@@ -108,6 +108,20 @@ pub(super) async fn wait(
                 .min(patience.verdict.saturating_sub(waited)),
         )
         .await;
+    }
+}
+
+fn verdict_of(benchmark: &FrugalityBenchmark) -> Option<Outcome> {
+    benchmark.current_status()?.verdict.map(Outcome::from)
+}
+
+impl From<GateError> for Ended {
+    fn from(error: GateError) -> Self {
+        Self {
+            outcome: Outcome::Unknown,
+            message: error.to_string(),
+            benchmark: None,
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The report as JUnit XML: a suite per benchmark, a case for the verdict and for each budget.
 
-use frugality_operator::api::{BudgetOutcome, BudgetResult, FrugalityBenchmark};
+use frugality_operator::api::{BudgetOutcome, BudgetResult};
 use quick_junit::{NonSuccessKind, Property, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Report, word};
-use crate::gate::outcome::Outcome;
+use crate::gate::{images::measured, outcome::Outcome};
 
 /// A budget that is not decided is a failure and not skipped, because tools show skipped cases as success.
 pub(in crate::gate) fn junit(report: &Report<'_>) -> Result<String, quick_junit::SerializeError> {
@@ -32,7 +32,8 @@ fn verdict(report: &Report<'_>) -> TestCase {
         | Outcome::Error
         | Outcome::NotEnded
         | Outcome::NotJudged
-        | Outcome::OtherImage => not_met(
+        | Outcome::OtherImage
+        | Outcome::Unknown => not_met(
             NonSuccessKind::Error,
             &format!("{outcome:?}"),
             &report.ended.message,
@@ -67,24 +68,22 @@ fn not_met(kind: NonSuccessKind, type_: &str, message: &str) -> TestCaseStatus {
 
 /// Where the figures come from.
 fn properties(report: &Report<'_>) -> Vec<(&'static str, String)> {
-    let Some(status) = report
-        .benchmark()
-        .and_then(FrugalityBenchmark::current_status)
-    else {
-        return Vec::new();
+    let requested = ("requestedImages", report.images.join(" "));
+    let Some(benchmark) = report.benchmark() else {
+        return vec![requested];
     };
+    let images: Vec<_> = measured(benchmark).map(|(_, image)| image).collect();
+    let status = benchmark.current_status().cloned().unwrap_or_default();
     let properties = [
-        ("run", status.run.clone()),
-        ("node", status.measured_node.clone()),
-        ("meter", status.meter.clone()),
-        ("power", status.provenance.clone()),
-        ("ledgerDigest", status.ledger_digest.clone()),
+        ("measuredImages", Some(images.join(" "))),
+        ("run", status.run),
+        ("node", status.measured_node),
+        ("meter", status.meter),
+        ("power", status.provenance),
+        ("ledgerDigest", status.ledger_digest),
         ("tries", status.tries.map(|tries| tries.to_string())),
-        (
-            "images",
-            Some(report.images.join(" ")).filter(|it| !it.is_empty()),
-        ),
     ];
     let known = |(name, value): (_, Option<String>)| Some((name, value?));
-    properties.into_iter().filter_map(known).collect()
+    let properties = properties.into_iter().filter_map(known);
+    std::iter::once(requested).chain(properties).collect()
 }
