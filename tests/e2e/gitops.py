@@ -147,8 +147,8 @@ class Shop:
 
     def undecided_budget(self) -> float:
         """A limit inside the interval of the measured figure."""
-        (result,) = self.status()["results"]
-        return float(result["grossJoulesPerRequest"]["value"])
+        (budget,) = self.status()["budgets"]
+        return float(budget["figure"]["value"])
 
     def deployed_after_the_verdict(self) -> bool:
         """Whether the API server created the app after the run had ended."""
