@@ -103,7 +103,8 @@ class ArgoCD:
                 "project": "default",
                 "source": {"repoURL": f"file://{self.repository}", "path": ".", "targetRevision": "main"},
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": self.shop.namespace},
-                "syncPolicy": {"automated": {}},
+                # A stopped sync of the same commit is not tried again, so that its end is seen soon.
+                "syncPolicy": {"automated": {}, "retry": {"limit": 0}},
             },
         }
         kubectl("apply", "-f", "-", stdin=json.dumps(application))
@@ -154,6 +155,8 @@ def argo_cd(request: pytest.FixtureRequest) -> Iterator[ArgoCD]:
     redis = ("redis-server", "--port", str(REDIS), "--bind", "127.0.0.1", "--save", "", "--dir", str(GIT))
     common = ("--loglevel=info", f"--redis=127.0.0.1:{REDIS}")
     listen = (f"--port={REPOSITORY}", "--address=127.0.0.1", f"--metrics-port={REPOSITORY_METRICS}", "--disable-tls", "--client-ca-path=")
+    # Otherwise a new commit is seen after three minutes.
+    fresh = "--revision-cache-expiration=5s"
     controlled = (
         f"--repo-server=127.0.0.1:{REPOSITORY}",
         "--repo-server-plaintext",
@@ -176,7 +179,7 @@ def argo_cd(request: pytest.FixtureRequest) -> Iterator[ArgoCD]:
             kubectl("apply", "-f", "-", stdin=json.dumps(resource))
         with (
             controller("redis", *redis),
-            controller("repository-server", argocd, *common, *listen, **environment, **name[0]),
+            controller("repository-server", argocd, *common, *listen, fresh, **environment, **name[0]),
             controller("argo-cd", argocd, *common, *controlled, f"--namespace={ARGO_CD}", **environment, **name[1]),
         ):
             yield ArgoCD(Shop(NAMESPACE), repository)
