@@ -162,6 +162,8 @@ def argo_cd(request: pytest.FixtureRequest) -> Iterator[ArgoCD]:
         "--repo-server-plaintext",
         f"--metrics-port={METRICS}",
         "--app-resync=10",
+        # Otherwise only Argo CD's web server can show the health of a resource.
+        "--persist-resource-health",
         "--app-resync-jitter=0",
     )
     environment = {
