@@ -121,7 +121,7 @@ class ArgoCD:
             return (operation.get("phase"), revision) == (phase, commit)
 
         waiting.until(is_in_phase, seconds, f"phase {phase} of {commit[:7]}", every=2)
-        return str(self.status()["operationState"]["message"])
+        return str(self.status()["operationState"].get("message", ""))
 
     def sync(self, commit: str) -> None:
         """Starts a sync of a commit by hand."""
