@@ -359,16 +359,15 @@ fn a_message_with_what_a_container_wrote_gives_no_commands() {
     let flag = format!("--summary={}", summary.display());
     let options = [RUST, &flag, "--annotations"];
     let (_, said, _) = gate("hostile-api", vec![found(&benchmark)], &options);
-    let (commands, muted) = said.split_once("\n::stop-commands::").unwrap();
+    let is_command = |line: &&str| line.contains("::") || line.contains("##[");
+    let commands: Vec<_> = said.lines().filter(is_command).collect();
+    assert_eq!(commands.len(), 3, "{said}");
     assert!(
         commands
-            .lines()
+            .iter()
             .all(|line| line.starts_with("::error title=")),
-        "{commands}"
+        "{commands:?}"
     );
-    let (word, text) = muted.split_once('\n').unwrap();
-    let text = text.strip_suffix(&format!("::{word}::\n")).unwrap();
-    assert!(!text.contains("::") && !text.contains("##["), "{text}");
     let markdown = fs::read_to_string(summary).unwrap();
     assert_eq!(markdown.matches("\n#").count(), 0, "{markdown}");
     assert_eq!(markdown.matches("</details>").count(), 2, "{markdown}");

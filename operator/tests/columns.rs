@@ -21,7 +21,7 @@ use crate::common::{
     judgement::{budgets, status, usual},
     of_yaml,
     sweep::{at, judged_over, saturating},
-    two,
+    three, two,
 };
 
 /// Width of a usual terminal.
@@ -286,15 +286,6 @@ fn winner_of(plan: &Plan) -> String {
 
 fn energy_of(plan: &Plan) -> String {
     columns_of(plan).energy.unwrap()
-}
-
-/// A third candidate that takes the same energy as `rust`.
-fn three() -> FrugalityBenchmark {
-    let mut benchmark = two();
-    let mut third = benchmark.spec.candidates[0].clone();
-    third.name = "go".into();
-    benchmark.spec.candidates.push(third);
-    benchmark
 }
 
 #[test]

@@ -4,10 +4,10 @@ use crate::common::{
     assert_near,
     entries::{Trial, entry, factor, judged, ledger, on_board, share_the_node, without_figures},
     judgement::{CLAIM_UPPER, assert_ended, assert_no_number, budgets, rounded, status, usual},
-    of_yaml, summary, two, two_with,
+    of_yaml, summary, three, two, two_with,
 };
 use frugality_measure::{model::LinearModel, reading::Provenance};
-use frugality_operator::api::{DecidingFigure, FrugalityBenchmark, Outcome, Reason, Verdict};
+use frugality_operator::api::{DecidingFigure, Outcome, Reason, Verdict};
 use serde_json::{Value, json};
 
 #[test]
@@ -40,14 +40,6 @@ fn fewer_than_five_blocks_are_not_reported() {
                 .contains("spec.trials.blocks")
         );
     }
-}
-
-fn three() -> FrugalityBenchmark {
-    let mut benchmark = two();
-    let mut third = benchmark.spec.candidates[0].clone();
-    third.name = "go".into();
-    benchmark.spec.candidates.push(third);
-    benchmark
 }
 
 #[test]

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// The layout of Argo CD's repository, so that the folder can be contributed as it is.
+	// Argo CD's repository has the same layout. The folder can be contributed unchanged.
 	folder = "../../gitops/argo-cd/resource_customizations/frugality.dev/FrugalityBenchmark"
 	// The operator's code writes and checks this file (operator/tests/kstatus.rs).
 	statesFile = "../kstatus/states.json"
@@ -120,7 +120,7 @@ func TestEachStateHasTheExpectedHealth(t *testing.T) {
 	}
 }
 
-// Argo CD shows an object of which it knows no status as progressing, and goes on waiting.
+// A benchmark without a status is progressing, so Argo CD waits.
 func TestABenchmarkWithoutAStatusIsProgressing(t *testing.T) {
 	object := states(t)["created"]
 	delete(object, "status")

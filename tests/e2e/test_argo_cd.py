@@ -103,7 +103,7 @@ class ArgoCD:
                 "project": "default",
                 "source": {"repoURL": f"file://{self.repository}", "path": ".", "targetRevision": "main"},
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": self.shop.namespace},
-                # A stopped sync of the same commit is not tried again, so that its end is seen soon.
+                # Without retries, a stopped sync ends at once.
                 "syncPolicy": {"automated": {}, "retry": {"limit": 0}},
             },
         }

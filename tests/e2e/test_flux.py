@@ -164,7 +164,7 @@ def test_a_commit_while_the_benchmark_measures_replaces_the_one_that_waits(flux:
     waiting.until(lambda: "verdict" not in flux.shop.status(), JUDGED_SECONDS, "the second run", every=2)
     # The verdict of the first run does not count for the second one.
     flux.shop.keeps_version("2")
-    # The first run's settings again, so that its verdict holds.
+    # These are the settings of the first run, so the operator reports that run's verdict again.
     flux.commit("4", GENEROUS)
     flux.shop.until_version("4", 2 * JUDGED_SECONDS)
 

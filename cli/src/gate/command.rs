@@ -2,7 +2,6 @@
 
 use std::{
     fs::OpenOptions,
-    hash::{BuildHasher as _, Hasher as _, RandomState},
     io::Write as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -198,28 +197,19 @@ impl Gate {
             .chain([result])
             .collect();
         if self.annotations {
-            annotations(report) + &muted(&text)
+            let lines: Vec<_> = text.lines().map(without_commands).collect();
+            format!("{}{}\n", annotations(report), lines.join("\n"))
         } else {
             text
         }
     }
 }
 
-/// The text on one line in which GitHub finds no workflow command, wherever it looks for one.
+/// The text on one line without the signs of GitHub's workflow commands, `::` and `##[`.
 fn without_commands(text: &str) -> String {
     on_one_line(text)
         .replace("::", ": :")
         .replace("##[", "## [")
-}
-
-/// The text between two marks for GitHub: it runs no command until the random word comes again.
-fn muted(text: &str) -> String {
-    let word = RandomState::new().build_hasher().finish();
-    let lines: Vec<_> = text.lines().map(without_commands).collect();
-    format!(
-        "::stop-commands::{word:016x}\n{}\n::{word:016x}::\n",
-        lines.join("\n")
-    )
 }
 
 fn write(path: &Path, text: &str, append: bool) -> Result<(), GateFailure> {

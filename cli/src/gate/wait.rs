@@ -30,7 +30,7 @@ pub(super) enum GateError {
     Cluster(#[from] ClusterError),
     /// The answer is no benchmark of this version.
     #[error(
-        "the benchmark is not understood: {0}. Use the version of kubectl-frugality that belongs to the operator."
+        "the benchmark is not understood: {0}. Either its spec can't be read (`kubectl describe fb` has the reason), or kubectl-frugality has another version than the operator."
     )]
     NotABenchmark(#[from] serde_json::Error),
     /// The benchmark is being deleted.

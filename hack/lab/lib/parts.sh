@@ -125,7 +125,7 @@ part_source() {
 }
 
 # kustomize-controller does not start without the definitions of Flux's sources. They are in another module, which
-# is not built. The checksum is that of go.sum.
+# is not built. The checksum has the form of go.sum.
 FLUX_SOURCES=github.com/fluxcd/source-controller@v1.9.6
 FLUX_SOURCES_SUM=h1:nG534/bI6nVpyHra7ONAk6xDB3xPsVT+EOLHZHXPrrc=
 

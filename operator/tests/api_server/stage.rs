@@ -278,7 +278,7 @@ impl Stage {
         }
     }
 
-    /// Applies a plan that is made from what was seen just now.
+    /// Applies a plan that is made from the current observations.
     pub(crate) async fn apply(
         &self,
         benchmark: &FrugalityBenchmark,

@@ -91,6 +91,15 @@ pub(crate) fn two() -> FrugalityBenchmark {
     of_yaml(include_str!("../fixtures/two.yaml"))
 }
 
+/// `two` with a third candidate, which is the first one under another name.
+pub(crate) fn three() -> FrugalityBenchmark {
+    let mut benchmark = two();
+    let mut third = benchmark.spec.candidates[0].clone();
+    third.name = "go".into();
+    benchmark.spec.candidates.push(third);
+    benchmark
+}
+
 /// `fixtures/two.yaml` with other values at these paths of its spec, such as `/trials/blocks`.
 pub(crate) fn two_with(changes: &[(&str, Value)]) -> FrugalityBenchmark {
     edited(&two(), changes)

@@ -222,7 +222,7 @@ impl<'a> Judged<'a> {
         (result, text)
     }
 
-    /// What was found and the limit, as a part of a sentence.
+    /// The figure and the limit, as a part of a sentence.
     fn clause(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
         let at = text::at(&self.evidence.point.name, self.points > 1);
         let limit = self.limit_words();

@@ -26,7 +26,7 @@ pub struct Judgement {
 /// Parts of the sentence about one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetText {
-    /// What was found and the limit: `0.643 gross mJ/request (limit 0.02 J = 20 mJ)`.
+    /// The figure and the limit: `0.643 gross mJ/request (limit 0.02 J = 20 mJ)`.
     pub clause: String,
     /// What follows from it, in sentences.
     pub remarks: Vec<String>,
