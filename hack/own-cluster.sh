@@ -7,6 +7,10 @@ REGISTRY=""
 KUBE_FLAGS=()
 CHART_FLAGS=()
 SHARE_NODE=0
+STANDALONE=0
+# The cluster of --kind and --k3d.
+THROW_AWAY=frugality-demo
+LOADED=0
 INSTALLED=0
 PROBLEMS=0
 
@@ -38,11 +42,43 @@ own_cluster_check() {
   check_version "$answer"
   check_rights
   check_nodes
-  check_cloud_native_pg
-  check_storage
+  if ((STANDALONE == 0)); then
+    check_cloud_native_pg
+    check_storage
+  fi
   check_power
-  check_images
+  ((LOADED)) || check_images
   ((PROBLEMS == 0)) || die "the items above are missing in the cluster; hack/demo changed nothing in it"
+}
+
+# create_cluster kind|k3d: creates a cluster of two nodes without taints, and loads the images that hack/images has written
+# for this machine. Other images are pulled.
+create_cluster() {
+  local image archive folder
+  command -v "$1" >/dev/null || die "$1 is not in PATH, and --$1 needs it"
+  ((${#KUBE_FLAGS[@]} == 0)) || die "--$1 creates a cluster: leave out --context and --kubeconfig"
+  ((${#CHART_FLAGS[@]})) || die "--$1 needs --board or --values: the nodes are containers, without a meter"
+  say "creating the cluster $THROW_AWAY with $1"
+  case $1 in
+    kind)
+      kind create cluster --name "$THROW_AWAY" --config - <<<'{kind: Cluster, apiVersion: kind.x-k8s.io/v1alpha4,
+        nodes: [{role: control-plane}, {role: worker}, {role: worker}]}'
+      ;;
+    k3d) k3d cluster create "$THROW_AWAY" --agents 1 --wait ;;
+  esac || die "$1 cannot create the cluster $THROW_AWAY"
+  KUBE_FLAGS=(--context="$1-$THROW_AWAY")
+  folder=build/$(architecture_of "$(uname -m)")
+  [[ -z $REGISTRY && -e $folder/revision ]] || return 0
+  for image in operator meter injector contacts-rust contacts-python; do
+    archive=$folder/$image.tar
+    say "loading $archive"
+    case $1 in
+      kind) kind load image-archive "$archive" --name "$THROW_AWAY" ;;
+      k3d) k3d image import "$archive" --cluster "$THROW_AWAY" ;;
+    esac || die "$1 cannot load $archive"
+  done
+  # The nodes' status lists the images only minutes later.
+  LOADED=1
 }
 
 check_version() {
@@ -76,7 +112,8 @@ check_nodes() {
 check_cloud_native_pg() {
   local available
   own_kubectl get crd clusters.postgresql.cnpg.io --output name >/dev/null 2>&1 || {
-    problem "CloudNativePG, for the database" "https://cloudnative-pg.io/documentation/current/installation_upgrade/"
+    problem "CloudNativePG, for the database" "https://cloudnative-pg.io/documentation/current/installation_upgrade/" \
+      "Or let the operator run the database: --standalone."
     return
   }
   available=$(own_kubectl get deployments --all-namespaces --selector app.kubernetes.io/name=cloudnative-pg --output 'jsonpath={.items[*].status.availableReplicas}')
@@ -188,6 +225,14 @@ rolled_out() {
 }
 
 own_cluster_farewell() {
+  case $CREATE in
+    kind) printf '\nTo remove the cluster: kind delete cluster --name %s\n' "$THROW_AWAY" ;;
+    k3d) printf '\nTo remove the cluster: k3d cluster delete %s\n' "$THROW_AWAY" ;;
+    *) remove_from_own_cluster ;;
+  esac
+}
+
+remove_from_own_cluster() {
   cat <<TEXT
 
 To remove the benchmark, the chart and its CRDs from the cluster:

@@ -152,6 +152,38 @@ def test_one_node_is_enough_if_load_and_servers_may_share_it(demo: Callable[...,
     assert told.count("missing: ") == 1
 
 
+def test_a_standalone_database_needs_neither_cloud_native_pg_nor_a_storage_class(demo: Callable[..., Demo]) -> None:
+    without = {"crd": None, "storageclasses": "", "nodes": "pi-1\tarm64\tTrue\t"}
+    told = demo(**without).run("--context", "pis", "--board", "pi-4b", "--standalone")
+    assert told.count("missing: ") == 1
+
+
+@pytest.mark.parametrize("program", ["kind", "k3d"])
+def test_demo_creates_a_cluster_and_contacts_no_other(demo: Callable[..., Demo], program: str) -> None:
+    created = demo(registry=HAS_IMAGE, crd=None, storageclasses="", nodes="")
+    created.program(program, f"#!/bin/sh\nprintf '%s\\n' \"$0 $*\" >>{created.asked}\n")
+    told = created.run(f"--{program}", "--board", "pi-4b")
+    assert told.count("missing: ") == 1
+    first, *others = [line.removeprefix(f"{created.folder}/") for line in created.asked.read_text().splitlines()]
+    assert f"{program} " in first
+    assert " create " in first
+    assert "frugality-demo" in first
+    of_clusters = [line for line in others if not line.startswith(program)]
+    assert of_clusters
+    assert [line for line in of_clusters if f"context={program}-frugality-demo" not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kind", "--board", "pi-4b"], "kind is not in PATH"),
+        (["--k3d", "--board", "pi-4b"], "k3d is not in PATH"),
+    ],
+)
+def test_demo_reports_a_missing_program(demo: Callable[..., Demo], arguments: list[str], message: str) -> None:
+    assert message in demo().run(*arguments)
+
+
 def test_demo_does_not_look_for_images_of_a_registry_in_the_nodes(demo: Callable[..., Demo]) -> None:
     without = {"node*pi": "", "storageclasses": ""}
     told = demo(**without).run("--context", "pis", "--board", "pi-4b", "--registry", "registry.example.org/f")
