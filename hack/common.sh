@@ -74,6 +74,9 @@ PUBLISHED=ghcr.io/frugality-dev
 # shellcheck disable=SC2034 # read by the scripts that source this one
 IMAGES=(operator meter injector contacts-rust contacts-python radicale streamdata-rust streamdata-go mnesia-erlang programs)
 
+# revision: prints the commit of this checkout, with "-dirty" if a tracked file differs from it.
+revision() { git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown; }
+
 # The Rust programs in the images.
 BINARIES=(frugality-operator kubectl-frugality frugality-meter frugality-injector contacts-rust streamdata-rust)
 # The Go programs in the images: name, module.

@@ -85,7 +85,8 @@ def test_images_of_two_architectures_are_pushed_as_one(registry: str, tmp_path: 
     [
         (["--arch", "mips"], "unknown architecture mips: use amd64, arm64 or all"),
         (["--arch"], "--arch needs a value"),
-        (["--insecure"], "--insecure is only for --push"),
+        (["--insecure"], "--insecure and --digests are only for --push"),
+        (["--no-build"], "--no-build is only for --push and --import-k3s"),
         (["--push", "https://registry.example.org/x"], "--push takes a registry and a path"),
         (["--import-k3s", "elsewhere"], "k3s does not answer on elsewhere"),
         (["--tag", "2"], "unknown option --tag"),

@@ -117,30 +117,35 @@ save_image() {
   step "write ${2##*/}" lab_buildah push --quiet "$1" "docker-archive:$2.part:$1" && mv "$2.part" "$2"
 }
 
-# push_archives REFERENCE TLS ARCHIVE...: pushes the archives, one per architecture, as one image.
+# push_archives REFERENCE TLS DIGEST-FILE ARCHIVE...: pushes the archives, one per architecture, as one image.
 push_archives() {
-  local reference=$1 tls=$2 archive list=localhost/frugality/push:$$ status=0
-  shift 2
+  local reference=$1 tls=$2 digest=$3 archive list=localhost/frugality/push:$$ status=0
+  shift 3
   lab_buildah manifest create "$list" || return
   for archive; do
     lab_buildah manifest add "$list" "docker-archive:$archive" || status=$?
   done
   ((status != 0)) ||
-    lab_buildah manifest push --all --format v2s2 --tls-verify="$tls" "$list" "docker://$reference" || status=$?
+    lab_buildah manifest push --all --format v2s2 --tls-verify="$tls" ${digest:+--digestfile "$digest"} \
+      "$list" "docker://$reference" || status=$?
   lab_buildah manifest rm "$list"
   return "$status"
 }
 
 push_image() {
-  local tls=true reference
+  local tls=true reference digest=""
   if [[ ${1:-} == --insecure ]]; then
     tls=false
     shift
   fi
+  if [[ ${1:-} == --digest-file ]]; then
+    digest=${2:-}
+    shift 2
+  fi
   (($# >= 2)) || die "push-image needs one or more archives, and the reference to push to"
   reference=${!#}
   set -- "${@:1:$#-1}"
-  step "push $reference" push_archives "$reference" "$tls" "$@" || die "$reference cannot be pushed" \
+  step "push $reference" push_archives "$reference" "$tls" "$digest" "$@" || die "$reference cannot be pushed" \
     "If the registry needs a login, log in first: buildah login, or docker login." \
     "If the registry has no TLS or a self-signed certificate, use --insecure."
 }

@@ -16,6 +16,8 @@ declare -A PART_MODULE=(
   [argo-rollouts]=github.com/argoproj/argo-rollouts
   [argo-cd]=github.com/argoproj/argo-cd/v3
   [helm-4]=helm.sh/helm/v4
+  [registry]=github.com/distribution/distribution/v3
+  [actionlint]=github.com/rhysd/actionlint
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
@@ -30,6 +32,8 @@ declare -A PART_WITHOUT=(
   [argo-rollouts]="Without it the box works, but make gitops cannot test the gate with it."
   [argo-cd]="Without it the box works, but make gitops cannot test the gate with it."
   [helm-4]="Without it the box works, but make gitops cannot test the gate with it."
+  [registry]="Without it the box works, but make release-test has no registry to push to."
+  [actionlint]="Without it the box works, but make lint cannot check the workflows."
 )
 # Binary: its part; and its Go package.
 declare -A BINARY_PART=(
@@ -40,6 +44,7 @@ declare -A BINARY_PART=(
   [vale]=vale
   [kustomize-controller]=kustomize-controller [rollouts-controller]=argo-rollouts [argocd]=argo-cd
   [helm-4]=helm-4
+  [registry]=registry [actionlint]=actionlint
 )
 declare -A BINARY_PACKAGE=(
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -59,12 +64,15 @@ declare -A BINARY_PACKAGE=(
   [rollouts-controller]=github.com/argoproj/argo-rollouts/cmd/rollouts-controller
   [argocd]=github.com/argoproj/argo-cd/v3/cmd
   [helm-4]=helm.sh/helm/v4/cmd/helm
+  [registry]=github.com/distribution/distribution/v3/cmd/registry
+  [actionlint]=github.com/rhysd/actionlint/cmd/actionlint
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
-# Built only if named: the box does not need them, but hack/english needs Vale, and make gitops the others.
-TOOLS=(vale kustomize-controller rollouts-controller argocd helm-4)
+# Built only if named, because the box does not need them: make lint needs Vale and actionlint, make release-test the
+# registry, and make gitops the others.
+TOOLS=(vale actionlint registry kustomize-controller rollouts-controller argocd helm-4)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
