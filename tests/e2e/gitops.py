@@ -41,13 +41,15 @@ def definitions(name: str) -> None:
 
 
 @contextlib.contextmanager
-def controller(name: str, *command: str, cwd: Path = ROOT, **environment: str) -> Iterator[None]:
-    """Runs a program in the network of the injector's node, with the box's kubeconfig. Its log is evidence."""
+def controller(
+    name: str, *command: str, cwd: Path = ROOT, node: str = box.INJECTOR_NODE, **environment: str
+) -> Iterator[None]:
+    """Runs a program in the network of a node, with the box's kubeconfig. Its log is evidence."""
     box.ARTIFACTS.mkdir(parents=True, exist_ok=True)
     environment = dict(os.environ) | {"KUBECONFIG": str(KUBECONFIG)} | environment
     with (box.ARTIFACTS / f"{name}.log").open("w") as log:
         process = subprocess.Popen(
-            [*box.in_network_of(box.INJECTOR_NODE), *command],
+            [*box.in_network_of(node), *command],
             cwd=cwd,
             env=environment,
             stdin=subprocess.DEVNULL,
