@@ -1,9 +1,9 @@
 # `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops articles accuracy fuzz coverage mutants lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz coverage mutants lab generate images up down clean
 
 help: ## list the targets: at once
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 demo: ## run examples/rust-vs-python.yaml in the cluster in a box: ten minutes; ARGS="--context NAME …" uses your own cluster
 	hack/demo $(ARGS)
@@ -34,6 +34,9 @@ meters: ## run one benchmark with a power model, a plug and Kepler, in the clust
 
 gitops: ## test the gates with Flux, Argo CD, Argo Rollouts and Helm 4, in the cluster in a box: half an hour, and ten minutes to build them
 	hack/test gitops
+
+release-test: ## make a release in a local registry, then install and upgrade from it in the cluster in a box: an hour
+	hack/test release
 
 articles: ## run all examples in their short forms, in the cluster in a box: about five hours
 	hack/test articles
