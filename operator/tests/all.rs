@@ -10,6 +10,7 @@ mod check;
 mod columns;
 mod common;
 mod crd;
+mod golden;
 mod identity;
 mod kstatus;
 mod layers;

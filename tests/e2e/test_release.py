@@ -45,6 +45,8 @@ CONFIGURATION = {
     "storage": {"filesystem": {"rootdirectory": str(FILES / "data")}},
     "http": {"addr": f"127.0.0.1:{PORT}"},
 }
+# The registry would send its traces to a collector.
+NO_TRACES = {"OTEL_TRACES_EXPORTER": "none"}
 EXAMPLE_SECONDS = 1800
 
 
@@ -74,7 +76,7 @@ def release() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for node in (box.INJECTOR_NODE, box.MEASURED_NODE):
             serve = (program("registry"), "serve", str(configuration))
-            stack.enter_context(controller(f"registry-{node}", *serve, node=node))
+            stack.enter_context(controller(f"registry-{node}", *serve, node=node, **NO_TRACES))
         push = [*box.in_network_of(box.INJECTOR_NODE), str(ROOT / "hack/release")]
         push += ["--no-build", "--registry", REGISTRY, "--plain-http"]
         environment = dict(os.environ) | {"HELM": program("helm")}

@@ -63,7 +63,9 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     configuration.write_text(CONFIGURATION.format(folder=folder / "data", address=address))
     log = folder / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen([part("registry"), "serve", configuration], stdout=out, stderr=out)
+        program = os.environ.get("FRUGALITY_REGISTRY") or part("registry")
+        environment = os.environ | {"OTEL_TRACES_EXPORTER": "none"}
+        process = subprocess.Popen([program, "serve", configuration], stdout=out, stderr=out, env=environment)
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not answers(address):
