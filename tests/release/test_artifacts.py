@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import CHART_IMAGES, PUBLISHED, ROOT, VERSION, helm_program
+from release import CHART_IMAGES, PUBLISHED, ROOT, VERSION, helm_program
 
 OUT = ROOT / "build/release" / VERSION
 MEDIA_TYPES = (

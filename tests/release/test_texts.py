@@ -1,18 +1,14 @@
 """The texts of a release, without a registry: values, manifest, definitions and the description for krew."""
 
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from conftest import CHART_IMAGES, PUBLISHED, ROOT, VERSION, function, helm_program, printed
+from release import CHART_IMAGES, DIGESTS, PAIRS, PREFIX, PUBLISHED, ROOT, VERSION, function, printed
 
 CHART = ROOT / "charts/frugality-operator"
-PREFIX = "registry.example.org/mine"
-DIGESTS = {image: f"sha256:{number:064x}" for number, image in enumerate(CHART_IMAGES, start=1)}
-PAIRS = " ".join(f"{image}={digest}" for image, digest in DIGESTS.items())
 
 
 def references(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -49,17 +45,8 @@ def test_the_readme_does_not_state_the_defaults_of_the_checkout() -> None:
 
 
 @pytest.fixture(scope="module")
-def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The chart with the digests."""
-    folder = tmp_path_factory.mktemp("charts") / CHART.name
-    subprocess.run(["cp", "-r", CHART, folder], check=True)
-    (folder / "values.yaml").write_text(printed("pinned_values", PREFIX, PAIRS))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def objects(chart: Path) -> list[dict[str, Any]]:
-    return [it for it in yaml.safe_load_all(printed("manifest", helm_program(), str(chart))) if it]
+def objects(manifest: str) -> list[dict[str, Any]]:
+    return [it for it in yaml.safe_load_all(manifest) if it]
 
 
 def test_the_manifest_begins_with_the_namespace_of_all_its_objects(objects: list[dict[str, Any]]) -> None:
@@ -82,11 +69,10 @@ def test_no_object_of_the_manifest_says_that_helm_manages_it(objects: list[dict[
     assert not [it for it in labels if "app.kubernetes.io/managed-by" in it]
 
 
-def test_the_manifest_uses_each_image_by_its_digest(chart: Path) -> None:
-    text = printed("manifest", helm_program(), str(chart))
+def test_the_manifest_uses_each_image_by_its_digest(manifest: str) -> None:
     for image, digest in DIGESTS.items():
-        assert f"{PREFIX}/{image}:{VERSION}@{digest}" in text
-    assert PUBLISHED not in text
+        assert f"{PREFIX}/{image}:{VERSION}@{digest}" in manifest
+    assert PUBLISHED not in manifest
 
 
 def test_the_manifest_invents_no_watts(objects: list[dict[str, Any]]) -> None:
