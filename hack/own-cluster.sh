@@ -152,8 +152,8 @@ check_power() {
     "--values FILE with your meters, as docs/power-on-a-pi.md describes."
 }
 
-# A node must have an image or be able to pull it. Only the public registry is asked, because another one may accept
-# only the nodes. A node's status lists at most 50 images. A node that lists 50 may have more, so it is not checked.
+# A node must have an image or be able to pull it. Only the public registry is asked, because another registry may require
+# a login that this machine lacks. A node's status lists at most 50 images. A node that lists 50 may have more, so it is not checked.
 check_images() {
   [[ $REGISTRY == "$PUBLISHED" || $REGISTRY == localhost/* ]] || return 0
   local node image names missing
@@ -170,9 +170,9 @@ check_images() {
   done
 }
 
-# registry_lacks IMAGE: succeeds if no node can pull this image of REGISTRY: its name has no registry, or the registry
-# answers that it does not offer the image to everybody. If this machine can't ask the registry, the nodes may still
-# reach it. If they don't, rolled_out or the benchmark's status has the reason.
+# registry_lacks IMAGE: succeeds if no node can pull this image of REGISTRY. Its name has no registry, or the registry
+# refuses it without a login. If this machine can't reach the registry, the nodes may still reach it. If the nodes fail,
+# rolled_out or the benchmark's status has the reason.
 registry_lacks() {
   local host=${REGISTRY%%/*} path=${REGISTRY#*/}/$1 token types status=0
   [[ $host != localhost ]] || return 0

@@ -171,7 +171,7 @@ def test_an_upgrade_keeps_what_has_ended_and_finishes_what_runs(previous: str) -
     say("upgraded during a run")
     running = ended("running", MEASURED_SECONDS)
     assert running["status"]["verdict"] == "Pass", running["status"]
-    # What was measured before the upgrade still counts.
+    # The attempts before the upgrade still count.
     now = ledger("running")
     assert {uid: now.get(uid) for uid in measured} == measured
     # Nothing is measured again, and every figure, sentence and time is the same.

@@ -17,7 +17,7 @@ PAIRS = " ".join(f"{image}={digest}" for image, digest in DIGESTS.items())
 
 
 def program(variable: str, name: str) -> str:
-    """The path in a variable of `make unit`, or that of the lab's part."""
+    """The path in a variable of `make unit`, or the path of the lab's part."""
     return os.environ.get(variable) or part(name)
 
 

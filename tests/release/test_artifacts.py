@@ -170,7 +170,7 @@ while [ $# -gt 0 ]; do [ "$1" != --bundle ] || echo "{}" >"$2"; shift; done
 
 
 def test_signatures_and_packages_are_those_of_every_artifact(prefix: str, tmp_path: Path) -> None:
-    """Stand-ins for syft and cosign log what they are asked for."""
+    """With stand-ins for syft and cosign, which log their arguments."""
     for name, text in (("syft", SYFT), ("cosign", COSIGN)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
