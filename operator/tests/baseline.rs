@@ -19,7 +19,7 @@ use frugality_operator::{
     },
     plan::{
         action::BaselineWrite,
-        baseline::{Promotion, Request, expanded, is_frozen_entry, promotion},
+        baseline::{Promotion, PromotionRequest, expanded, is_frozen_entry, promotion},
         names::run_id,
         settings::{Settings, SettingsError},
     },
@@ -623,7 +623,7 @@ fn baseline(digit: char, generation: i64) -> FrugalityBaseline {
 
 #[track_caller]
 fn decided(frozen: Option<&FrozenBaseline>, current: Option<&FrugalityBaseline>) -> Promotion {
-    let request = Request {
+    let request = PromotionRequest {
         name: "shop",
         namespace: Some("shop".into()),
         frozen,

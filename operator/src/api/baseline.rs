@@ -170,7 +170,7 @@ pub struct Baseline {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub candidate: Option<String>,
-    /// Non-inferiority margin: largest ratio of the candidate's deciding figure to that of the baseline. For
+    /// Non-inferiority margin: largest ratio of the candidate's deciding figure to the baseline's figure. For
     /// example, `1.03` allows at most 3 % more energy. The verdict is Pass only if the whole interval of the ratio
     /// is below the margin.
     #[x_kube(validation = Rule::new("double(self) > 0.0").message("baseline.maxEnergyRatio must be above 0, for example 1.03"))]
@@ -183,7 +183,7 @@ pub struct Baseline {
         regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
     )]
     pub anchor: Option<String>,
-    /// Largest ratio of the candidate's deciding figure to that of the anchor, for example `1.10`.
+    /// Largest ratio of the candidate's deciding figure to the anchor's figure, for example `1.10`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) > 0.0").message("baseline.anchorMaxEnergyRatio must be above 0, for example 1.10"))]
     pub anchor_max_energy_ratio: Option<Decimal>,
@@ -194,7 +194,7 @@ pub struct Baseline {
     pub when_missing: WhenMissing,
     /// Whether a Pass makes the candidate the new baseline. `Never` (default): only people change the
     /// FrugalityBaseline. `OnPass`: the operator writes the candidate into it, or creates it. The candidate's
-    /// images need a digest. If the FrugalityBaseline has changed since the run began, it stays as it is.
+    /// images need a digest. If the FrugalityBaseline has changed since the run began, the operator does not overwrite it.
     #[serde(default)]
     pub promote: Promote,
 }
@@ -247,7 +247,7 @@ pub struct FrozenBaseline {
 }
 
 impl FrozenBaseline {
-    /// The FrugalityBaseline as it is now.
+    /// The current state of a FrugalityBaseline.
     #[must_use]
     pub fn of(baseline: &FrugalityBaseline) -> Self {
         let metadata = &baseline.metadata;
@@ -281,7 +281,7 @@ pub struct BaselineResult {
     pub not_promoted_because: Option<String>,
 }
 
-/// A release, and the candidate's figure divided by that of the release.
+/// A release, and the candidate's figure divided by the release's figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseRatio {
@@ -292,7 +292,7 @@ pub struct ReleaseRatio {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub image: Option<String>,
-    /// Ratio of the candidate's deciding figure to that of the release, paired by block. Its interval has the
+    /// Ratio of the candidate's deciding figure to the release's figure, paired by block. Its interval has the
     /// confidence `look.claimConfidence`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_ratio: Option<Figure>,
@@ -308,6 +308,6 @@ pub enum PromotionState {
     Pending,
     /// The candidate has become the baseline.
     Promoted,
-    /// The FrugalityBaseline stays as it is.
+    /// The operator did not change the FrugalityBaseline.
     NotPromoted,
 }

@@ -1,6 +1,6 @@
 //! The release before: freezes it for a run, expands the spec with it, and decides its promotion.
 //!
-//! A run measures what was frozen when it got its nodes. The frozen releases are an entry of the ledger, whose name
+//! A run measures the releases that were frozen when it got its nodes. They are an entry of the ledger, whose name
 //! follows from the spec, so the first writer decides. The ID of the run is a hash of the expanded spec.
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -127,7 +127,7 @@ pub enum Promotion {
     Write(Box<BaselineWrite>),
     /// The candidate has become the baseline.
     Done,
-    /// It stays as it is, for this reason.
+    /// The operator writes nothing, because of this reason.
     Refused(String),
     /// Too many later promotions to know whether this run was promoted.
     Forgotten,
@@ -148,7 +148,7 @@ impl Promotion {
 
 /// The promotion that a run's Pass asks for.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct PromotionRequest<'a> {
     /// Name of the FrugalityBaseline.
     pub name: &'a str,
     /// Namespace of the benchmark and of the FrugalityBaseline.
@@ -164,8 +164,8 @@ pub struct Request<'a> {
 /// Decides the next step of a promotion from the FrugalityBaseline that exists now. The spec and the annotation
 /// that names the run are one write, so a restart between the writes repeats and loses nothing.
 #[must_use]
-pub fn promotion(request: Request<'_>, current: Option<&FrugalityBaseline>) -> Promotion {
-    let Request {
+pub fn promotion(request: PromotionRequest<'_>, current: Option<&FrugalityBaseline>) -> Promotion {
+    let PromotionRequest {
         name,
         namespace,
         frozen,

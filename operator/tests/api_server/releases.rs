@@ -9,7 +9,7 @@ use frugality_operator::{
     io::apply::Applied,
     plan::{
         action::{BaselineWrite, LedgerWrite, Plan},
-        baseline::{Promotion, Request, current, entry_name, expanded, frozen, promotion},
+        baseline::{Promotion, PromotionRequest, current, entry_name, expanded, frozen, promotion},
         names::run_id,
     },
 };
@@ -71,7 +71,7 @@ fn decided(
     now: Option<&FrugalityBaseline>,
 ) -> Promotion {
     let candidate = &benchmark.spec.candidates[0];
-    let request = Request {
+    let request = PromotionRequest {
         name: "shop",
         namespace: benchmark.namespace(),
         frozen,

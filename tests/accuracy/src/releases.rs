@@ -50,12 +50,12 @@ pub struct Releases {
 }
 
 /// A benchmark with the release before, as the operator expands it.
-struct Gate {
+struct ReleaseGate {
     experiment: Experiment,
     pattern: FrugalityTrialStatus,
 }
 
-impl Gate {
+impl ReleaseGate {
     fn new() -> Result<Self, Error> {
         let image = |digit: &str| format!("example.org/shop@sha256:{}", digit.repeat(64));
         let benchmark: FrugalityBenchmark = serde_json::from_value(json!({
@@ -103,7 +103,7 @@ impl Gate {
 
 /// Carries out `runs` runs of a release per true ratio.
 pub fn measure(seed: u64, runs: u64) -> Result<Releases, Error> {
-    let gate = Gate::new()?;
+    let gate = ReleaseGate::new()?;
     let of = |section: u64, ratio: f64| -> Result<Verdicts, Error> {
         let verdicts = parallel::map(runs, |index| {
             let mut random = Random::new(seed, section, index);

@@ -7,7 +7,7 @@ use crate::{
     api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Promote, PromotedFrom, Reason, Verdict},
     plan::{
         action::{LedgerWrite, Plan},
-        baseline::{Promotion, Request, compared, promotion},
+        baseline::{Promotion, PromotionRequest, compared, promotion},
         ledger::{Next, Start, record::ended},
         placement::nodes::Nodes,
         report::{
@@ -208,7 +208,7 @@ impl Context<'_> {
             tries: (tries > 1).then_some(tries),
             at: time::rfc3339(self.now_unix_seconds)?,
         };
-        let request = Request {
+        let request = PromotionRequest {
             name: &asked.name,
             namespace: self.benchmark.namespace(),
             frozen: self.releases.baseline.as_ref(),
