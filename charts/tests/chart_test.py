@@ -59,7 +59,11 @@ def test_the_definitions_are_the_generated_ones_and_are_upgraded_and_kept():
         o["metadata"]["name"]: o
         for o in (yaml.safe_load(p.read_text()) for p in (REPOSITORY / "crds").glob("*.yaml"))
     }
-    assert set(generated) == {"frugalitybenchmarks.frugality.dev", "frugalitytrials.frugality.dev"}
+    assert set(generated) == {
+        "frugalitybaselines.frugality.dev",
+        "frugalitybenchmarks.frugality.dev",
+        "frugalitytrials.frugality.dev",
+    }
     rendered = definitions()
     assert {name: o["spec"] for name, o in rendered.items()} == {
         name: o["spec"] for name, o in generated.items()
@@ -181,6 +185,8 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
         | rights("frugality.dev", "frugalitybenchmarks/finalizers", "update")
         | rights("frugality.dev", "frugalitytrials", "create list")
         | rights("frugality.dev", "frugalitytrials/status", "patch")
+        | rights("frugality.dev", "frugalitybaselines", "create get list update")
+        | rights("frugality.dev", "frugalitybaselines/status", "update")
         | rights("apps", "deployments", children)
         | rights("", "services", children)
         | rights("batch", "jobs", children)
@@ -227,10 +233,12 @@ def test_users_edit_benchmarks_and_only_read_the_ledger():
     every = "create delete deletecollection get list patch update watch"
     assert flat(edit["rules"]) == (
         rights("frugality.dev", "frugalitybenchmarks", every)
+        | rights("frugality.dev", "frugalitybaselines", every)
         | rights("frugality.dev", "frugalitytrials", "get list watch")
     )
     assert flat(view["rules"]) == (
         rights("frugality.dev", "frugalitybenchmarks", "get list watch")
+        | rights("frugality.dev", "frugalitybaselines", "get list watch")
         | rights("frugality.dev", "frugalitytrials", "get list watch")
     )
 

@@ -74,6 +74,12 @@ fn entries(input: Value) -> Result<Vec<FrugalityTrial>, ExportError> {
                 .to_owned();
             serde_json::from_value(item).map_err(|source| ExportError::Entry { name, source })
         })
+        // The entry with the frozen releases of a run is no attempt.
+        .filter(|entry: &Result<FrugalityTrial, _>| {
+            !entry
+                .as_ref()
+                .is_ok_and(|entry| entry.spec.frozen.is_some())
+        })
         .collect()
 }
 

@@ -9,7 +9,7 @@ mod types;
 // Writing to a String never fails.
 use std::fmt::Write as _;
 
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use frugality_operator::api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial};
 use kube::CustomResourceExt as _;
 
 use self::{api::Api, fields::one_line, types::Types};
@@ -33,15 +33,20 @@ The columns of `kubectl frugality export --format csv`, and the fields of `--for
 |---|---|
 ";
 
-/// The whole reference: both kinds with all their types, and the columns of an export.
+/// The whole reference: all kinds with all their types, and the columns of an export.
 pub fn markdown() -> Result<String, serde_json::Error> {
-    let Api { definitions, kinds } = Api::generate()?;
-    let mut types = Types::new(definitions);
+    let Api {
+        definitions: of_types,
+        kinds,
+    } = Api::generate()?;
+    let mut types = Types::new(of_types);
     let mut text = INTRODUCTION.to_owned();
-    for (definition, schema) in [FrugalityBenchmark::crd(), FrugalityTrial::crd()]
-        .iter()
-        .zip(&kinds)
-    {
+    let definitions = [
+        FrugalityBenchmark::crd(),
+        FrugalityTrial::crd(),
+        FrugalityBaseline::crd(),
+    ];
+    for (definition, schema) in definitions.iter().zip(&kinds) {
         let (names, group) = (&definition.spec.names, &definition.spec.group);
         let kind = &names.kind;
         let version = &definition.spec.versions[0].name;

@@ -1,8 +1,10 @@
-//! The custom resources: the benchmark that a user writes, its status, and the ledger of attempts.
+//! The custom resources: the benchmark that a user writes, its status, the ledger of attempts, and the
+//! baseline of a service.
 //!
 //! The CRDs in `crds/` are generated from these types. `kubectl explain` shows their doc comments as field
 //! descriptions.
 
+mod baseline;
 mod batch;
 mod benchmark;
 mod candidate;
@@ -19,6 +21,11 @@ mod schema;
 mod status;
 mod trial;
 
+pub use self::baseline::{
+    ANCHOR, BASELINE, Baseline, BaselineResult, FrozenBaseline, FrozenBaselines, FrugalityBaseline,
+    FrugalityBaselineSpec, FrugalityBaselineStatus, MAX_PREVIOUS, PROMOTED_BY, PreviousRelease,
+    Promote, PromotedFrom, PromotionState, ReleaseRatio, WhenMissing,
+};
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
     Boundary, Budget, ConfigMapSeed, Database, Energy, FrugalityBenchmark, FrugalityBenchmarkSpec,

@@ -6,11 +6,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::{CustomResourceExt, Resource};
 use serde_json::json;
 
-use crate::api::{FrugalityBenchmark, FrugalityTrial, NOT_SEEN};
+use crate::api::{BASELINE, FrugalityBaseline, FrugalityBenchmark, FrugalityTrial, NOT_SEEN};
 
 /// The definitions with their file names. The descriptions include defaults, limits and rules.
 #[must_use]
-pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
+pub fn definitions() -> [(&'static str, CustomResourceDefinition); 3] {
     bare_definitions().map(|(name, mut definition)| {
         for schema in schemas(&mut definition) {
             let spec = schema.properties.as_mut().and_then(|it| it.get_mut("spec"));
@@ -26,10 +26,11 @@ pub fn definitions() -> [(&'static str, CustomResourceDefinition); 2] {
 
 /// The definitions without defaults and limits in the descriptions, for output that shows them separately.
 #[must_use]
-pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 2] {
+pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 3] {
     [
         ("frugalitybenchmarks.yaml", FrugalityBenchmark::crd()),
         ("frugalitytrials.yaml", FrugalityTrial::crd()),
+        ("frugalitybaselines.yaml", FrugalityBaseline::crd()),
     ]
     .map(|(name, mut definition)| {
         let kind = definition.spec.names.kind.clone();
@@ -37,6 +38,9 @@ pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 2] {
             join_lines(schema);
             if kind == FrugalityBenchmark::kind(&()) {
                 default_status(schema);
+            }
+            if kind == FrugalityBaseline::kind(&()) {
+                default_name(schema);
             }
         }
         (name, definition)
@@ -52,6 +56,18 @@ fn default_status(schema: &mut JSONSchemaProps) {
         .find_map(|it| it.get_mut("status"));
     if let Some(status) = status {
         status.default = Some(JSON(json!({ "observedGeneration": NOT_SEEN })));
+    }
+}
+
+/// A baseline's candidate takes part under a fixed name, so its own name may be left out.
+fn default_name(schema: &mut JSONSchemaProps) {
+    let name = ["spec", "candidate", "name"]
+        .iter()
+        .try_fold(schema, |schema, field| {
+            schema.properties.as_mut()?.get_mut(*field)
+        });
+    if let Some(name) = name {
+        name.default = Some(JSON(json!(BASELINE)));
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use clap::{Parser, Subcommand, ValueEnum};
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial},
+    api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial},
     io::{
         check::{CheckError, check},
         controller,
@@ -274,7 +274,7 @@ async fn check_installation(url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The API server answers and knows both resources.
+/// The API server answers and knows all resources.
 async fn answering(client: &Client) -> Result<(), Failure> {
     let one = ListParams::default().limit(1);
     let no_crd = |source| Failure::NoCrd(Box::new(source));
@@ -283,6 +283,10 @@ async fn answering(client: &Client) -> Result<(), Failure> {
         .await
         .map_err(no_crd)?;
     Api::<FrugalityTrial>::all(client.clone())
+        .list_metadata(&one)
+        .await
+        .map_err(no_crd)?;
+    Api::<FrugalityBaseline>::all(client.clone())
         .list_metadata(&one)
         .await
         .map_err(no_crd)?;

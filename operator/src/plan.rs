@@ -5,10 +5,11 @@
 //! operator only writes the status.
 //!
 //! Each module uses only the modules before it in this list: `protocol`, `names`, [`facts`] and [`action`];
-//! [`settings`]; [`ledger`]; [`placement`]; [`objects`] and [`verdict`]; `database` and [`report`]; `context`;
+//! [`baseline`]; [`settings`]; [`ledger`]; [`placement`]; [`objects`] and [`verdict`]; `database` and [`report`]; `context`;
 //! [`stages`].
 
 pub mod action;
+pub mod baseline;
 mod context;
 pub mod database;
 pub mod facts;
@@ -32,10 +33,12 @@ use self::{
     placement::queue::{Queue, QueuePosition},
     report::events,
     settings::Settings,
-    stages::{attempt, cleanup, database as prepare, judge, place, preflight, refusal, rest, turn},
+    stages::{
+        attempt, cleanup, database as prepare, freeze, judge, place, preflight, refusal, rest, turn,
+    },
     verdict::without_figures,
 };
-use crate::api::{FrugalityBenchmark, FrugalityTrial, Outcome, Reason, Verdict};
+use crate::api::{FrozenBaselines, FrugalityBenchmark, FrugalityTrial, Outcome, Reason, Verdict};
 
 /// Decides what to do for one benchmark. `operator_unix_seconds` is the time of the operator's clock.
 #[must_use]
@@ -47,6 +50,15 @@ pub fn plan(
 ) -> Plan {
     // All times below are the cluster's.
     let now_unix_seconds = operator_unix_seconds - observed.operator_ahead_seconds;
+    let found = baseline::frozen(benchmark, &observed.trials);
+    let frozen_name = baseline::entry_name(benchmark);
+    let (releases, is_frozen) = match (found, &benchmark.spec.baseline) {
+        (Some(releases), _) => (releases.clone(), true),
+        (None, Some(asked)) => (baseline::current(asked, &observed.baselines), false),
+        (None, None) => (FrozenBaselines::default(), false),
+    };
+    let expanded = baseline::expanded(benchmark, &releases);
+    let benchmark = &*expanded;
     let run = names::run_id(benchmark);
     let ledger = Ledger::of(&run, &observed.trials);
     let parsed = Settings::parse(&benchmark.spec);
@@ -60,6 +72,9 @@ pub fn plan(
         run: &run,
         ledger: &ledger,
         queue: &queue,
+        releases: &releases,
+        frozen_name: &frozen_name,
+        is_frozen,
         settings: parsed.as_ref().ok(),
     };
     let mut plan = match &parsed {
@@ -78,12 +93,17 @@ pub fn plan(
     if !fails {
         plan.events
             .extend(events::of_status(benchmark.current_status(), &plan.status));
+        plan.events.extend(events::of_promotion(
+            benchmark.current_status(),
+            &plan.status,
+        ));
     }
     // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt.
     if plan.ledger.is_none() {
         let is_left_open =
             |trial: &&FrugalityTrial| trial.spec.run != run && outcome_of(trial).is_none();
-        if let Some(trial) = observed.trials.iter().find(is_left_open) {
+        let is_attempt = |trial: &&FrugalityTrial| !baseline::is_frozen_entry(trial);
+        if let Some(trial) = observed.trials.iter().filter(is_attempt).find(is_left_open) {
             let record = ended(
                 trial.status.clone().unwrap_or_default(),
                 Outcome::Void,
@@ -105,8 +125,10 @@ fn stages(context: &Context<'_>, settings: &Settings) -> Stage<Plan> {
     rest::is_not_suspended(context, settings)?;
     judge::is_in_time(context, settings)?;
     let nodes = place::nodes(context, settings)?;
+    freeze::has_anchor(context, &nodes)?;
     preflight::is_passed(context, settings, &nodes)?;
     turn::has_locks(context, settings, &nodes)?;
+    freeze::is_frozen(context, settings, &nodes)?;
     let plan = match measure(context, settings, &nodes) {
         ControlFlow::Continue(plan) | ControlFlow::Break(plan) => plan,
     };

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "an unwrap in a helper fails the test")]
 
+mod baseline;
 mod batch;
 mod boards;
 mod cel;

@@ -215,8 +215,13 @@ fn the_columns_show_existing_fields() {
             "Age"
         ]
     );
+    let baseline = columns(2);
+    assert_eq!(
+        names(&baseline),
+        ["Image", "Promoted-From", "Pinned", "Promoted-Image", "Age"]
+    );
     // Each column shows a field that exists.
-    for (columns, (file, schema)) in [benchmark, trial].iter().zip(schemas()) {
+    for (columns, (file, schema)) in [benchmark, trial, baseline].iter().zip(schemas()) {
         for (name, path) in columns.iter().filter(|(name, _)| name != "Age") {
             let field = path
                 .trim_start_matches('.')
@@ -232,7 +237,7 @@ fn the_columns_show_existing_fields() {
 
 #[test]
 fn the_status_is_a_subresource_and_the_short_names_are_short() {
-    for (index, short) in [(0, "fb"), (1, "fbt")] {
+    for (index, short) in [(0, "fb"), (1, "fbt"), (2, "fbl")] {
         let (_, definition) = &definitions()[index];
         let version = &definition.spec.versions[0];
         assert!(version.subresources.as_ref().unwrap().status.is_some());
@@ -378,7 +383,7 @@ fn lacking(path: &str, schema: &Value, value: &Value) -> Vec<String> {
 fn the_smallest_benchmark_has_all_required_fields() {
     let text = include_str!("fixtures/smallest.yaml");
     let benchmark: Value = serde_yaml::from_str(text).unwrap();
-    let [(_, definition), _] = definitions();
+    let [(_, definition), _, _] = definitions();
     let definition = serde_json::to_value(definition).unwrap();
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     assert_eq!(lacking("", schema, &benchmark), Vec::<String>::new());

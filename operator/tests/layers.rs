@@ -26,7 +26,7 @@ const CRATES: [(&str, &str); 8] = [
 
 /// The operator's layers: a module may use modules of the same line and of the lines above. The longest matching
 /// prefix counts.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 14] = [
     &["api", "crd", "digest", "text", "time"],
     &["load"],
     &[
@@ -35,6 +35,7 @@ const LAYERS: [&[&str]; 13] = [
         "plan::facts",
         "plan::action",
     ],
+    &["plan::baseline"],
     &["plan::settings"],
     &["plan::ledger"],
     &["plan::placement"],

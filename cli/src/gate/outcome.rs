@@ -1,6 +1,6 @@
 //! What a gate decides about a benchmark. Pure.
 
-use frugality_operator::api::{FrugalityBenchmark, Verdict};
+use frugality_operator::api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Reason, Verdict};
 
 use super::images::{measured, same};
 
@@ -73,6 +73,14 @@ pub(super) enum State {
     Ended(Outcome, String),
 }
 
+/// Whether the candidate is a release without a baseline, for which the spec says `whenMissing`.
+fn is_first_release(status: &FrugalityBenchmarkStatus, candidate: &str) -> bool {
+    let columns = status.columns.as_ref();
+    let reason = columns.and_then(|columns| columns.reason.as_deref());
+    let compared = status.baseline.as_ref().map(|it| it.candidate.as_str());
+    reason == Some(Reason::NoBaseline.as_str()) && compared == Some(candidate)
+}
+
 /// The state of a gate for the release's `images`. Without images, the gate is about whatever the benchmark measures.
 #[must_use]
 pub(super) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State {
@@ -102,7 +110,10 @@ pub(super) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State 
     let is_judged = |image: &String| {
         measured(benchmark)
             .filter(|(_, other)| same(other, image))
-            .all(|(candidate, _)| status.budgets.iter().any(|it| it.candidate == candidate))
+            .all(|(candidate, _)| {
+                status.budgets.iter().any(|it| it.candidate == candidate)
+                    || is_first_release(status, candidate)
+            })
     };
     match images.iter().find(|image| !is_judged(image)) {
         Some(image) if verdict == Verdict::Pass => State::Ended(

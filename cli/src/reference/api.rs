@@ -13,7 +13,7 @@ use frugality_measure::{
     pace::InjectorCpu,
     report::ClockOffset,
 };
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use frugality_operator::api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use schemars::{JsonSchema, generate::SchemaSettings, transform::AddNullable};
 
@@ -21,8 +21,8 @@ use schemars::{JsonSchema, generate::SchemaSettings, transform::AddNullable};
 pub(super) struct Api {
     /// The types that schemas refer to, by name.
     pub(super) definitions: BTreeMap<String, JSONSchemaProps>,
-    /// The benchmark and the trial.
-    pub(super) kinds: [JSONSchemaProps; 2],
+    /// The benchmark, the trial and the baseline.
+    pub(super) kinds: [JSONSchemaProps; 3],
 }
 
 /// What the generator begins at.
@@ -34,6 +34,7 @@ pub(super) struct Api {
 struct Root {
     benchmark: FrugalityBenchmark,
     trial: FrugalityTrial,
+    baseline: FrugalityBaseline,
     records: Records,
 }
 
@@ -75,10 +76,11 @@ impl Api {
         let records = resolved(&of_root("records")?, &definitions).clone();
         let mut trial = resolved(&of_root("trial")?, &definitions).clone();
         let benchmark = resolved(&of_root("benchmark")?, &definitions).clone();
+        let baseline = resolved(&of_root("baseline")?, &definitions).clone();
         fill_in(&mut trial, records);
         Ok(Self {
             definitions,
-            kinds: [benchmark, trial],
+            kinds: [benchmark, trial, baseline],
         })
     }
 }

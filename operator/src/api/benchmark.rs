@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{
+    baseline::Baseline,
     batch::Batch,
     candidate::{Candidate, Resources, is_one, one},
     costs::Costs,
@@ -72,8 +73,13 @@ pub const MAX_BLOCKS: i32 = 50;
     validation = Rule::new("!has(self.scenario) || !has(self.load.requests)").message("load.requests counts single requests: with a scenario write load.duration instead"),
     validation = Rule::new("!has(self.scenario) || !has(self.scenario.rampUp) || duration(self.scenario.rampUp) <= duration(self.load.warmUp)").message("scenario.rampUp is the beginning of load.warmUp: write a longer load.warmUp, or a shorter rampUp"),
     validation = Rule::new("!has(self.database) || self.candidates.all(c, !has(c.measuredNodeSelector))").message("a database runs on one node, together with its candidates: leave out measuredNodeSelector of the candidates, or spec.database"),
-    validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control)").message("trials.control must name a candidate of spec.candidates"),
+    validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control) || (has(self.baseline) && self.trials.control == 'baseline')").message("trials.control must name a candidate of spec.candidates, or baseline if spec.baseline is set"),
     validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
+    validation = Rule::new("!has(self.baseline) || self.candidates.all(c, c.name != 'baseline' && c.name != 'anchor')").message("with spec.baseline, the names baseline and anchor belong to the releases before: give the candidate another name, for example new"),
+    validation = Rule::new("!has(self.baseline) || (has(self.baseline.candidate) ? self.candidates.exists(c, c.name == self.baseline.candidate) : self.candidates.size() == 1)").message("baseline.candidate must name the candidate of spec.candidates that is compared; it may be left out if there is only one"),
+    validation = Rule::new("!has(self.baseline) || self.candidates.all(c, !has(c.measuredNodeSelector))").message("with spec.baseline all candidates run on one node: leave out measuredNodeSelector of the candidates, and write placement.measuredNodeSelector instead"),
+    validation = Rule::new("!has(self.baseline) || !has(self.baseline.promote) || self.baseline.promote != 'OnPass' || self.candidates.all(c, (has(self.baseline.candidate) && c.name != self.baseline.candidate) || (c.image.matches('@sha256:[0-9a-f]{64}$') && (!has(c.backends) || c.backends.all(b, b.image.matches('@sha256:[0-9a-f]{64}$')))))").message("with baseline.promote: OnPass the compared candidate's images need a digest, because a tag can be moved to another image: write for example ghcr.io/you/shop@sha256: and 64 digits, or promote: Never"),
+    validation = Rule::new("!has(self.baseline) || self.trials.blocks >= 5").message("spec.baseline needs spec.trials.blocks of at least 5: fewer trials give no useful interval"),
     validation = Rule::new("!has(self.energy.tieWithin) || self.candidates.size() > 1").message("energy.tieWithin compares candidates: name a second one in spec.candidates, or leave out energy.tieWithin"),
     validation = Rule::new("!has(self.load.sweep) || (has(self.load.sweep.connections) && self.load.sweep.connections.size() > 0 ? self.load.sweep.connections.size() : 1) * (has(self.load.sweep.replicas) && self.load.sweep.replicas.size() > 0 ? self.load.sweep.replicas.size() : 1) * (has(self.trials.looks) && self.trials.looks.size() > 0 ? self.trials.looks[self.trials.looks.size() - 1] : self.trials.blocks) <= 999").message("points of load.sweep × trials.blocks (or the last look) are at most 999: ask for fewer points, or fewer blocks"),
     validation = Rule::new("!has(self.load.sweep) || (has(self.load.sweep.connections) && self.load.sweep.connections.size() > 0 ? self.load.sweep.connections.size() : 1) * (has(self.load.sweep.replicas) && self.load.sweep.replicas.size() > 0 ? self.load.sweep.replicas.size() : 1) * self.candidates.size() <= 128").message("points of load.sweep × candidates are at most 128, or the status would be too large for the API server: write several benchmarks"),
@@ -114,6 +120,10 @@ pub struct FrugalityBenchmarkSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
     pub budgets: Vec<Budget>,
+    /// Comparison with the release before. Its candidate is measured again in the same blocks, and a
+    /// non-inferiority margin decides, like a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
     /// Prices and carbon of the measured node and its energy. The status then shows the cost per million requests
     /// next to the joules.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -436,7 +446,7 @@ pub struct Trials {
     pub looks: Vec<i32>,
     /// Name of a candidate that takes part twice, the second time under a hidden name (an A/A control). The
     /// difference between the two is the noise floor, and a ratio budget closer to 1 is refused. The hidden
-    /// candidate is not listed among the candidates and is not judged.
+    /// candidate is not listed among the candidates and is not judged. With `spec.baseline` it may be `baseline`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub control: Option<String>,

@@ -35,6 +35,17 @@ pub enum Reason {
     /// The injector, not the candidate, limited the rate. The candidate's rate, times and gross joules are
     /// withheld, and it is not compared.
     InjectorLimited,
+    /// No FrugalityBaseline of the name in `spec.baseline` existed when the run got its nodes, so the candidate was
+    /// compared with nothing.
+    NoBaseline,
+    /// The FrugalityBaseline that `spec.baseline.anchor` names does not exist.
+    NoAnchor,
+    /// The ledger holds the baselines of the run: a later change of a FrugalityBaseline does not affect the run.
+    BaselineFrozen,
+    /// The candidate has become the baseline.
+    Promoted,
+    /// The verdict is Pass, and the candidate has not become the baseline.
+    NotPromoted,
     /// The run has fewer blocks than a report needs.
     TooFewBlocks,
     /// Another benchmark is being measured.

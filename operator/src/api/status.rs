@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{
+    baseline::BaselineResult,
     batch::BatchResult,
     condition,
     figure::{DecidingFigure, Figure, seven_digits},
@@ -101,7 +102,7 @@ pub struct FrugalityBenchmarkStatus {
     pub results: Vec<CandidateResult>,
     /// Points of a sweep at which each candidate does best.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
+    #[schemars(length(max = 18), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["candidate"]))]
     pub sweep: Vec<SweepResult>,
     /// Comparisons by the deciding figure. At each point, the winner against each other candidate; without a
     /// winner, the candidate with the lowest figure against each other one.
@@ -110,8 +111,11 @@ pub struct FrugalityBenchmarkStatus {
     pub comparisons: Vec<Comparison>,
     /// Result of each limit. In a sweep, the result at the point that decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 80))]
+    #[schemars(length(max = 82))]
     pub budgets: Vec<BudgetResult>,
+    /// Comparison with the release before, if the spec asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BaselineResult>,
     /// SHA-256 over the ledger entries that the figures come from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger_digest: Option<String>,
@@ -658,6 +662,10 @@ pub struct BudgetResult {
     pub candidate: String,
     /// Name of the limit's field in the budget.
     pub limit: String,
+    /// Name of the other candidate of a ratio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 15))]
+    pub against: Option<String>,
     /// Value of the limit, in the unit of its field.
     pub limit_value: f64,
     /// Figure that the limit applies to. Its interval has the confidence `look.claimConfidence`.

@@ -21,7 +21,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::candidate::MAX_PODS;
+use crate::api::{baseline::FrozenBaselines, candidate::MAX_PODS};
 
 /// The attempt: run, point, block, candidate and nodes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,6 +144,9 @@ pub struct FrugalityTrialSpec {
     pub injector_node: String,
     /// Seed of the random order within the blocks.
     pub seed: i64,
+    /// Baselines of the run, as they were when the run got its nodes. The entry is then no attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Box<FrozenBaselines>>,
 }
 
 impl FrugalityTrialSpec {
@@ -338,7 +341,7 @@ pub struct TrialColumns {
 }
 
 /// Schema of an object whose fields come from the Rust type and grow with it.
-fn open_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(in crate::api) fn open_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 

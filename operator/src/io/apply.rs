@@ -5,12 +5,12 @@
 
 use crate::{
     api::{
-        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
-        LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE, Reason,
+        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
+        FrugalityTrialStatus, LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE, Reason,
     },
     io::{moments::Moments, password, reader::Reader},
     plan::{
-        action::{Action, ChildObject, Deletion, EventNote, LockAction, Plan},
+        action::{Action, BaselineWrite, ChildObject, Deletion, EventNote, LockAction, Plan},
         database::cloud_native_pg,
         facts::{ChildKind, Refusal},
         names::lock_name,
@@ -138,6 +138,7 @@ impl Applier {
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, &note).await,
+                Action::Promote(write) => goes_on = self.promote(&namespace, *write).await?,
                 Action::Expire => self.expire(benchmark).await?,
             }
             if !goes_on {
@@ -145,6 +146,18 @@ impl Applier {
             }
         }
         Ok(refused.map_or(Applied::Done, Applied::Refused))
+    }
+
+    /// Writes a baseline over the version that the pass read. False if it has changed since: the next pass decides
+    /// again.
+    async fn promote(&self, namespace: &str, write: BaselineWrite) -> Result<bool, ApplyError> {
+        let api = Api::<FrugalityBaseline>::namespaced(self.client.clone(), namespace);
+        let result = match &write {
+            BaselineWrite::Create(new) => api.create(&post(), new).await,
+            BaselineWrite::Replace(new) => api.replace(&new.name_any(), &post(), new).await,
+            BaselineWrite::Status(new) => api.replace_status(&new.name_any(), &post(), new).await,
+        };
+        overtaken_is_fine(result).map_err(failed("promote a candidate"))
     }
 
     /// Takes or releases a lock; false if another writer was first.

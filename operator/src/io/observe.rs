@@ -11,7 +11,7 @@ mod reading;
 mod tests;
 
 use crate::{
-    api::{FrugalityBenchmark, LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE},
+    api::{FrugalityBaseline, FrugalityBenchmark, LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE},
     io::{
         observe::{
             children::{
@@ -31,6 +31,8 @@ use crate::{
     },
     time::{ahead_seconds, http_date, unix_seconds},
 };
+
+use std::collections::BTreeMap;
 
 use axum::http::{Request, header::DATE};
 use futures::try_join;
@@ -80,6 +82,7 @@ pub async fn observe(
         services,
         jobs,
         clusters,
+        baselines,
     ) = try_join!(
         operator_ahead(client),
         list("benchmarks", &benchmarks, &everything),
@@ -92,6 +95,7 @@ pub async fn observe(
         services(client, &namespace, &mine),
         jobs(client, &namespace, &mine),
         clusters(client, &namespace, &mine),
+        baselines(client, &namespace, benchmark),
     )?;
     let cloud_native_pg_installed = clusters.is_some();
     let clusters = clusters.unwrap_or_default();
@@ -151,6 +155,7 @@ pub async fn observe(
         endpoints,
         cloud_native_pg_installed,
         trials: entries.trials,
+        baselines,
         unreadable: entries.unreadable,
         sessions: reader.sessions(&uid),
         refused,
@@ -174,6 +179,32 @@ async fn operator_ahead(client: &Client) -> Result<f64, ObserveError> {
     let date = response.headers().get(DATE);
     let date = date.and_then(|date| http_date(date.to_str().ok()?));
     Ok(date.map_or(0.0, |date| ahead_seconds(asked, received, date)))
+}
+
+/// The FrugalityBaselines that the benchmark names, if they exist.
+async fn baselines(
+    client: &Client,
+    namespace: &str,
+    benchmark: &FrugalityBenchmark,
+) -> Result<BTreeMap<String, FrugalityBaseline>, ObserveError> {
+    let api = Api::<FrugalityBaseline>::namespaced(client.clone(), namespace);
+    let mut found = BTreeMap::new();
+    let Some(asked) = &benchmark.spec.baseline else {
+        return Ok(found);
+    };
+    for name in [Some(&asked.name), asked.anchor.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        let baseline = api.get_opt(name).await.map_err(|source| ObserveError {
+            what: "a baseline",
+            source,
+        })?;
+        if let Some(baseline) = baseline {
+            found.insert(name.clone(), baseline);
+        }
+    }
+    Ok(found)
 }
 
 async fn entries(

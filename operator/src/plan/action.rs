@@ -8,7 +8,7 @@ use k8s_openapi::api::{
 use kube::{ResourceExt, api::DynamicObject};
 
 use crate::{
-    api::{FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus},
+    api::{FrugalityBaseline, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus},
     plan::facts::{Child, ChildKind},
 };
 
@@ -29,6 +29,8 @@ pub struct Plan {
     pub status: FrugalityBenchmarkStatus,
     /// Events to publish on the benchmark.
     pub events: Vec<EventNote>,
+    /// The next write of a promotion.
+    pub promotion: Option<Box<BaselineWrite>>,
     /// Whether the operator deletes the benchmark: it has ended, and its time to live is over.
     pub expire: bool,
     /// Time until the next pass, in seconds.
@@ -71,6 +73,8 @@ impl Plan {
             .chain(self.create.into_iter().map(Action::Create))
             .chain(self.delete.into_iter().map(Action::Delete))
             .chain(self.events.into_iter().map(Action::Publish))
+            // After the status: a verdict does not depend on its promotion.
+            .chain(self.promotion.map(Action::Promote))
             .chain(self.expire.then_some(Action::Expire))
             .collect()
     }
@@ -179,8 +183,21 @@ pub enum Action {
     Delete(Deletion),
     /// Publish an event.
     Publish(EventNote),
+    /// Write a FrugalityBaseline.
+    Promote(Box<BaselineWrite>),
     /// Delete the benchmark together with its ledger.
     Expire,
+}
+
+/// A write to a FrugalityBaseline. Each write is made over the version that the pass read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BaselineWrite {
+    /// Create it.
+    Create(FrugalityBaseline),
+    /// Replace its spec and its annotations.
+    Replace(FrugalityBaseline),
+    /// Replace its status.
+    Status(FrugalityBaseline),
 }
 
 /// An action on the lock of a node.

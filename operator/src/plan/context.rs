@@ -7,7 +7,10 @@ use std::ops::ControlFlow;
 use kube::ResourceExt;
 
 use crate::{
-    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialSpec, Role},
+    api::{
+        FrozenBaselines, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
+        FrugalityTrialSpec, Role,
+    },
     plan::{
         action::{Deletion, Plan, Watch},
         facts::{
@@ -48,6 +51,12 @@ pub(in crate::plan) struct Context<'a> {
     pub(in crate::plan) run: &'a str,
     pub(in crate::plan) ledger: &'a Ledger<'a>,
     pub(in crate::plan) queue: &'a Queue<'a>,
+    /// The releases that the run measures against. They may change until they are frozen.
+    pub(in crate::plan) releases: &'a FrozenBaselines,
+    /// Name of the ledger entry for the releases.
+    pub(in crate::plan) frozen_name: &'a str,
+    /// Whether the ledger holds the releases.
+    pub(in crate::plan) is_frozen: bool,
     /// `None` if the spec can't be read.
     pub(in crate::plan) settings: Option<&'a Settings>,
 }
@@ -104,6 +113,32 @@ impl Context<'_> {
                 measured_node,
                 injector_node,
                 seed: self.benchmark.spec.trials.seed,
+                frozen: None,
+            },
+        )
+    }
+
+    /// The entry of the ledger that freezes the releases.
+    pub(in crate::plan) fn frozen_entry(
+        &self,
+        settings: &Settings,
+        nodes: &Nodes,
+    ) -> FrugalityTrial {
+        let (measured_node, injector_node) = self.node_names(settings, Some(nodes), "");
+        self.builder(settings).trial(
+            self.frozen_name,
+            FrugalityTrialSpec {
+                benchmark: self.benchmark.name_any(),
+                run: self.run.to_owned(),
+                point: String::new(),
+                block: 0,
+                position: 0,
+                attempt: 0,
+                candidate: String::new(),
+                measured_node,
+                injector_node,
+                seed: self.benchmark.spec.trials.seed,
+                frozen: Some(Box::new(self.releases.clone())),
             },
         )
     }

@@ -11,7 +11,7 @@ use frugality_measure::reading::Reading;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 
 use crate::{
-    api::{FrugalityTrial, Reason},
+    api::{FrugalityBaseline, FrugalityTrial, Reason},
     plan::facts::{
         addresses::{Endpoints, ServiceFacts},
         contents::Contents,
@@ -72,6 +72,8 @@ pub struct Observed {
     pub cloud_native_pg_installed: bool,
     /// The ledger of this benchmark, with all its runs.
     pub trials: Vec<FrugalityTrial>,
+    /// The FrugalityBaselines that the spec names, by name, if they exist.
+    pub baselines: BTreeMap<String, FrugalityBaseline>,
     /// Entries of the ledger whose stored form can't be read.
     pub unreadable: Vec<Unreadable>,
     /// How far the operator's clock is ahead of the API server's, in seconds; 0 if no difference is visible. Times

@@ -9,7 +9,10 @@ use kube::ResourceExt;
 
 use crate::{
     api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome, Reason},
-    plan::settings::{Block, Settings},
+    plan::{
+        baseline::is_frozen_entry,
+        settings::{Block, Settings},
+    },
 };
 
 /// The trials of one run.
@@ -66,7 +69,7 @@ impl<'a> Ledger<'a> {
     pub fn of(run: &str, trials: &'a [FrugalityTrial]) -> Self {
         let mut entries: Vec<_> = trials
             .iter()
-            .filter(|trial| trial.spec.run == run)
+            .filter(|trial| trial.spec.run == run && !is_frozen_entry(trial))
             .collect();
         entries.sort_by_key(|entry| key(&entry.spec));
         let (try_number, tries) = tries(run, &entries, trials);

@@ -47,6 +47,10 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
     if let Some(rules) = LoadKind::of(spec).map(LoadKind::rules) {
         identity[rules.field()] = rules.identity(spec);
     }
+    // The margins are judged on the same trials. The releases are candidates, once they are known.
+    if let Some(baseline) = &spec.baseline {
+        identity["baseline"] = json!({ "name": baseline.name, "anchor": baseline.anchor });
+    }
     hex_digest(identity.to_string().as_bytes(), 4)
 }
 
@@ -66,6 +70,12 @@ pub fn seed_name(benchmark: &str, run: &str) -> String {
 #[must_use]
 pub fn setup_name(benchmark: &str, run: &str) -> String {
     format!("{benchmark}-{run}-setup")
+}
+
+/// Name of the ledger entry with the releases that a run measures against. `spec` is the ID of the run without them.
+#[must_use]
+pub fn frozen_name(benchmark: &str, spec: &str) -> String {
+    format!("{benchmark}-{spec}-baseline")
 }
 
 /// Name of an attempt and of its objects; at most 63 characters, as label values and services need.

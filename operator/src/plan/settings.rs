@@ -7,6 +7,7 @@ mod load;
 mod looks;
 pub mod pods;
 pub mod postgresql;
+mod release;
 mod servers;
 
 use crate::{
@@ -24,6 +25,7 @@ use crate::{
         limits::limits,
         load::{DEFAULT_WINDOW_SECONDS, check_size, points, rate, sending},
         looks::{claim_error, claim_levels, level_of, looks},
+        release::no_baseline,
     },
 };
 use std::borrow::Cow;
@@ -35,6 +37,7 @@ pub use self::{
     limits::{Limit, Quantity},
     load::Point,
     looks::{ERROR, Look},
+    release::NoBaseline,
 };
 
 /// Number of requests at maximum rate that makes a run an endurance run: ten minutes at 1,667 requests/s. An
@@ -125,6 +128,8 @@ pub struct Settings {
     pub boundary: Boundary,
     /// Limits, in the spec's order.
     pub limits: Vec<Limit>,
+    /// The release that the spec names and that did not exist when the run got its nodes.
+    pub no_baseline: Option<NoBaseline>,
     /// Whether modelled joules may decide a budget.
     pub allow_modelled: bool,
     /// Costs of a joule and of a second on each candidate's node, in the order of the candidates.
@@ -208,6 +213,7 @@ impl Settings {
             }),
             boundary: spec.energy.boundary,
             limits: limits(spec)?,
+            no_baseline: no_baseline(spec)?,
             allow_modelled: spec.energy.allow_modelled,
             rates: NodeRates::of_candidates(spec)?,
         })
@@ -230,12 +236,14 @@ impl Settings {
     /// Whether a budget limits joules.
     #[must_use]
     pub fn gates_on_joules(&self) -> bool {
-        self.limits.iter().any(|limit| {
+        let is_of_joules = |limit: &Limit| {
             matches!(
                 limit.quantity,
                 Quantity::JoulesPerRequest | Quantity::EnergyRatio
             )
-        })
+        };
+        // The first release is judged by the rule of the later ones.
+        self.no_baseline.is_some() || self.limits.iter().any(is_of_joules)
     }
 
     /// These settings for a later try of the same measurement. A later try has lower error levels for its claims.

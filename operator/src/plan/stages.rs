@@ -3,6 +3,7 @@
 pub mod attempt;
 pub(in crate::plan) mod cleanup;
 pub(in crate::plan) mod database;
+pub(in crate::plan) mod freeze;
 pub(in crate::plan) mod judge;
 pub(in crate::plan) mod place;
 pub(in crate::plan) mod preflight;

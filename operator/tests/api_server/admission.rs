@@ -99,6 +99,12 @@ fn nonsense() -> Vec<(Value, &'static str)> {
         (json!({"placement": {"measuredNodeSelector": {"kubernetes.io/hostname": "pi-1"}, "injectorNodeSelector": {"kubernetes.io/hostname": "pi-1"}}}), "placement puts the injector on the measured node"),
         (json!({"trials": {"blocks": 5}, "budgets": [{"candidate": "rust", "maxJoulesPerRequest": "0.02"}]}), "spec.budgets[0].maxJoulesPerRequest in body must be of type number: \"string\""),
         (json!({"candidates": [{"name": "rust", "image": "example.org/rust:1", "readyWithin": "2h"}]}), "a candidate's readyWithin must be from 1s to 1h"),
+        (json!({"trials": {"blocks": 5}, "baseline": {"name": "shop"}}), "spec.baseline.maxEnergyRatio: Required value"),
+        (json!({"trials": {"blocks": 5}, "baseline": {"name": "shop", "maxEnergyRatio": "1.03"}}), "spec.baseline.maxEnergyRatio in body must be of type number: \"string\""),
+        (json!({"trials": {"blocks": 5}, "baseline": {"name": "shop", "maxEnergyRatio": 1.03}, "candidates": [{"name": "baseline", "image": "example.org/rust:1"}]}), "the names baseline and anchor belong to the releases before"),
+        (json!({"trials": {"blocks": 5}, "baseline": {"name": "shop", "maxEnergyRatio": 1.03, "promote": "OnPass"}}), "the compared candidate's images need a digest"),
+        (json!({"trials": {"blocks": 5}, "baseline": {"name": "shop", "maxEnergyRatio": 1.03, "anchor": "old"}}), "baseline.anchor and baseline.anchorMaxEnergyRatio go together"),
+        (json!({"trials": {"blocks": 5}, "baseline": {"name": "shop", "maxEnergyRatio": 1.03, "whenMissing": "Fail"}}), "Unsupported value: \"Fail\""),
         (json!({"rerun": 0}), "spec.rerun"),
         (json!({"candidates": [{"name": "rust", "image": "example.org/rust:1", "runAsUser": 0}]}), "spec.candidates[0].runAsUser"),
         (json!({"candidates": []}), "spec.candidates"),
@@ -119,6 +125,26 @@ async fn nonsense_is_refused_with_what_to_write_instead() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[tokio::test]
+async fn a_baseline_needs_digests_and_its_candidate_no_name() {
+    let baseline = |image: &str| {
+        json!({
+            "apiVersion": "frugality.dev/v1alpha1", "kind": "FrugalityBaseline",
+            "metadata": { "name": "shop" }, "spec": { "candidate": { "image": image } },
+        })
+    };
+    let fixed = format!("example.org/rust@sha256:{}", "0".repeat(64));
+    let stored = try_to_create(User::Admin, &baseline(&fixed)).await.unwrap();
+    assert_eq!(stored["spec"]["candidate"]["name"], "baseline");
+    let text = try_to_create(User::Admin, &baseline("example.org/rust:1"))
+        .await
+        .unwrap_err();
+    assert!(
+        text.contains("a baseline's candidate.image needs a digest"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

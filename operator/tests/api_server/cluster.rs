@@ -100,7 +100,12 @@ pub(crate) async fn create(client: &Client, object: Value) -> DynamicObject {
 }
 
 pub(crate) async fn prepare(admin: &Client) {
-    let mut definitions: Vec<Value> = ["frugalitybenchmarks.yaml", "frugalitytrials.yaml"]
+    let files = [
+        "frugalitybenchmarks.yaml",
+        "frugalitytrials.yaml",
+        "frugalitybaselines.yaml",
+    ];
+    let mut definitions: Vec<Value> = files
         .iter()
         .map(|name| std::fs::read_to_string(root().join("crds").join(name)).unwrap())
         .flat_map(|text| documents(&text))

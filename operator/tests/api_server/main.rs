@@ -20,6 +20,7 @@ mod api_server {
     mod kubelet;
     mod observing;
     mod proxy;
+    mod releases;
     mod rights;
     mod server;
     mod stage;

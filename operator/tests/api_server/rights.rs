@@ -77,6 +77,7 @@ async fn the_operator_may_not() {
         "update nodes",
         "create configmaps",
         "update frugalitybenchmarks.frugality.dev",
+        "delete frugalitybaselines.frugality.dev",
         "delete frugalitytrials.frugality.dev",
         "create clusterrolebindings.rbac.authorization.k8s.io",
         "impersonate users",
@@ -99,6 +100,11 @@ async fn the_operator_may_do_what_it_does() {
         "list nodes",
         "list endpointslices.discovery.k8s.io",
         "watch frugalitybenchmarks.frugality.dev",
+        // For spec.baseline.
+        "get frugalitybaselines.frugality.dev",
+        "create frugalitybaselines.frugality.dev",
+        "update frugalitybaselines.frugality.dev",
+        "update frugalitybaselines.frugality.dev/status",
     ] {
         assert!(may(what, None).await, "{what}");
     }
@@ -168,9 +174,11 @@ async fn the_roles_give_benchmarks_and_the_sight_of_the_ledger_and_nothing_else(
     for verb in read {
         viewer.insert(right("frugalitybenchmarks", verb));
         viewer.insert(right("frugalitytrials", verb));
+        viewer.insert(right("frugalitybaselines", verb));
     }
     let mut editor = viewer.clone();
     editor.extend(write.map(|verb| right("frugalitybenchmarks", verb)));
+    editor.extend(write.map(|verb| right("frugalitybaselines", verb)));
     for (user, expected) in [(User::Viewer, viewer), (User::Editor, editor)] {
         let given: BTreeSet<_> = &rights(user, &stage.namespace).await - &basic;
         assert_eq!(given, expected, "{user:?}");

@@ -329,6 +329,7 @@ impl Stage {
             measured_node: self.measured.clone(),
             injector_node: self.injector.clone(),
             seed: 7,
+            frozen: None,
         };
         self.build(benchmark, |builder| builder.trial(name, spec))
     }

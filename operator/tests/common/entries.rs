@@ -218,6 +218,7 @@ pub(crate) fn entry(
             measured_node: "pi-1".into(),
             injector_node: "injector-1".into(),
             seed: benchmark.spec.trials.seed,
+            frozen: None,
         },
     )
 }

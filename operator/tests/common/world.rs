@@ -6,11 +6,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_operator::{
     api::{
-        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, LABEL_ROLE, LABEL_RUN,
-        LABEL_TRIAL, LABEL_WORKLOAD, Role,
+        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
+        LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD, Role,
     },
     plan::{
-        action::{Action, ChildObject, EventNote, LockAction, Plan, Watch},
+        action::{Action, BaselineWrite, ChildObject, EventNote, LockAction, Plan, Watch},
         facts::{
             ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Session,
             addresses::{Endpoint, Endpoints},
@@ -24,7 +24,7 @@ use frugality_operator::{
     time,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt;
+use kube::{ResourceExt, api::ObjectMeta};
 use serde_json::{Value, json};
 
 use super::{
@@ -103,6 +103,8 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<NodeFacts>,
     pub(crate) locks: Vec<Lock>,
     pub(crate) slots: Vec<Slot>,
+    /// The baselines of the benchmarks' namespace, by name.
+    pub(crate) baselines: BTreeMap<String, FrugalityBaseline>,
     pub(crate) loads: Vec<LoadOn>,
     /// The spans of all pods that are gone.
     pub(crate) spans: Vec<Span>,
@@ -155,6 +157,7 @@ impl World {
                     second: Memory::default(),
                 })
                 .collect(),
+            baselines: BTreeMap::new(),
             loads: Vec::new(),
             spans: Vec::new(),
             reasons: Vec::new(),
@@ -207,6 +210,7 @@ impl World {
             database: self.database(mine),
             cloud_native_pg_installed: self.manner.cloud_native_pg,
             trials: mine.trials.clone(),
+            baselines: self.baselines.clone(),
             unreadable: Vec::new(),
             operator_ahead_seconds: self.manner.operator_ahead,
             sessions: mine.sessions.clone(),
@@ -461,6 +465,7 @@ impl World {
                 }
                 true
             }
+            Action::Promote(write) => self.promote(write),
             Action::Expire => {
                 let slot = &mut self.slots[slot];
                 if slot.benchmark.metadata.resource_version == seen.metadata.resource_version {
@@ -484,6 +489,65 @@ impl World {
             }
             _ => goes_on,
         }
+    }
+
+    /// A person's, or another benchmark's, change of a baseline.
+    pub(crate) fn set_baseline(&mut self, name: &str, spec: &Value) {
+        let version = self.next_version();
+        let existing = self.baselines.remove(name);
+        let mut baseline = existing.unwrap_or_else(|| FrugalityBaseline {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some("shop".to_owned()),
+                uid: Some(format!("{name}-{version}-uid")),
+                generation: Some(0),
+                ..ObjectMeta::default()
+            },
+            spec: serde_json::from_value(spec.clone()).unwrap(),
+            status: None,
+        });
+        baseline.spec = serde_json::from_value(spec.clone()).unwrap();
+        baseline.metadata.resource_version = Some(version);
+        baseline.metadata.generation = baseline.metadata.generation.map(|it| it + 1);
+        self.baselines.insert(name.to_owned(), baseline);
+    }
+
+    /// A write of the operator to a baseline, as the API server takes it.
+    fn promote(&mut self, write: &BaselineWrite) -> bool {
+        let version = self.next_version();
+        let (BaselineWrite::Create(new) | BaselineWrite::Replace(new) | BaselineWrite::Status(new)) =
+            write;
+        let name = new.name_any();
+        let existing = self.baselines.get(&name);
+        if existing.and_then(|it| it.metadata.resource_version.clone())
+            != new.metadata.resource_version
+        {
+            return false;
+        }
+        let mut stored = new.clone();
+        stored.metadata.resource_version = Some(version.clone());
+        match (write, existing) {
+            (BaselineWrite::Create(_), _) => {
+                stored.metadata.uid = Some(format!("{name}-{version}-uid"));
+                stored.metadata.generation = Some(1);
+            }
+            (BaselineWrite::Replace(_), Some(existing)) => {
+                let changes = i64::from(existing.spec != new.spec);
+                stored.metadata.generation = existing.metadata.generation.map(|it| it + changes);
+                stored.status.clone_from(&existing.status);
+            }
+            (BaselineWrite::Status(_), Some(existing)) => {
+                assert_taken("FrugalityBaseline", new.status.as_ref().unwrap());
+                stored.spec = existing.spec.clone();
+                stored
+                    .metadata
+                    .annotations
+                    .clone_from(&existing.metadata.annotations);
+            }
+            (_, None) => return false,
+        }
+        self.baselines.insert(name, stored);
+        true
     }
 
     fn next_version(&mut self) -> String {

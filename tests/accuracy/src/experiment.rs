@@ -131,6 +131,7 @@ impl Experiment {
                 measured_node: MEASURED_NODE.to_owned(),
                 injector_node: "injector-1".to_owned(),
                 seed: self.benchmark.spec.trials.seed,
+                frozen: None,
             },
         );
         let labels = entry.metadata.labels.get_or_insert_default();

@@ -5,6 +5,7 @@
 //!
 //! - [`energy`]: virtual nodes of known energy, by kind of meter;
 //! - [`trials`]: false winners, power and coverage over runs with a known true ratio;
+//! - [`releases`]: verdicts of a release against the release before, at the margin and at equal energy;
 //! - [`fuzz`]: results of the parsers of foreign text for damaged input.
 //!
 //! Shared modules: [`experiment`] carries out a run with the operator's own plan, [`node`] is a node
@@ -17,6 +18,7 @@ pub mod fuzz;
 pub mod node;
 pub mod parallel;
 pub mod random;
+pub mod releases;
 pub mod table;
 pub mod trials;
 

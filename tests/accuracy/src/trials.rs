@@ -204,6 +204,34 @@ pub struct Contest {
 
 const NAMES: [&str; 2] = ["first", "second"];
 
+/// A record that supplies the fields which do not vary. Without Fortio's result, because the judgement does not need it
+/// and its digest in the ledger takes longer than all the statistics.
+pub(crate) fn pattern() -> Result<FrugalityTrialStatus, Error> {
+    Ok(FrugalityTrialStatus {
+        fortio: None,
+        ..energy::clean_attempt()?
+    })
+}
+
+/// The record of an attempt with this gross energy, in joules per request, and this relative standard uncertainty of the
+/// meter.
+pub(crate) fn measured(
+    pattern: &FrugalityTrialStatus,
+    joules: f64,
+    meter: f64,
+) -> FrugalityTrialStatus {
+    let mut status = pattern.clone();
+    if let Some(energy) = &mut status.energy {
+        let requests = status.requests.as_ref().map_or(0, |r| r.successes);
+        energy.node_joules = joules * requests as f64;
+        energy.gross_joules_per_request = Some(joules);
+        energy.meter_relative_uncertainty = (meter > 0.0).then_some(meter);
+        // No timing error at the window's edges: part 1 covers it. Here the true value is the trial's own energy.
+        energy.node_joules_relative_uncertainty = 0.0;
+    }
+    status
+}
+
 impl Contest {
     /// Two candidates over [`BLOCKS`] blocks, judged once.
     pub fn new() -> Result<Self, Error> {
@@ -218,19 +246,13 @@ impl Contest {
 
     fn over(trials: &Value) -> Result<Self, Error> {
         let candidate = |name| json!({"name": name, "image": format!("example.org/{name}:1")});
-        let pattern = energy::clean_attempt()?;
         Ok(Self {
             experiment: Experiment::new(&json!({
                 "candidates": NAMES.map(candidate),
                 "request": {"path": "/"},
                 "trials": trials,
             }))?,
-            // Without Fortio's result, because the judgement does not need it and its digest in the ledger takes longer
-            // than all the statistics.
-            pattern: FrugalityTrialStatus {
-                fortio: None,
-                ..pattern
-            },
+            pattern: pattern()?,
         })
     }
 
@@ -256,7 +278,7 @@ impl Contest {
                 let message = "the readings were interrupted".to_owned();
                 return Ok(record(Outcome::Void, "ReadingsInterrupted", message));
             }
-            Ok(self.measured(joules * gain, conditions.meter))
+            Ok(measured(&self.pattern, joules * gain, conditions.meter))
         })?;
         let problem = || Error::Unexpected(format!("no figures: {}", ended.judgement.message));
         let figures = ended.judgement.figures.as_ref().ok_or_else(problem)?;
@@ -297,19 +319,6 @@ impl Contest {
                 .any(|note| note.starts_with("Void attempts: ")),
         };
         Ok((told, ended.entries))
-    }
-
-    fn measured(&self, joules: f64, meter: f64) -> FrugalityTrialStatus {
-        let mut status = self.pattern.clone();
-        if let Some(energy) = &mut status.energy {
-            let requests = status.requests.as_ref().map_or(0, |r| r.successes);
-            energy.node_joules = joules * requests as f64;
-            energy.gross_joules_per_request = Some(joules);
-            energy.meter_relative_uncertainty = (meter > 0.0).then_some(meter);
-            // No timing error at the window's edges: part 1 covers it. Here the true value is the trial's own energy.
-            energy.node_joules_relative_uncertainty = 0.0;
-        }
-        status
     }
 
     fn runs(

@@ -4,6 +4,7 @@
 use frugality_accuracy::{
     energy,
     fuzz::{self, Corpus, Parser},
+    releases,
     trials::{self, Contest},
 };
 
@@ -60,6 +61,17 @@ fn the_meters_part_of_an_interval_is_neither_too_narrow_nor_too_wide() {
 fn void_attempts_that_depend_on_the_outcome_are_noted() {
     let voids = trials::measure_voids(&Contest::new().unwrap(), SEED, 500).unwrap();
     assert_eq!(voids.failures(), Vec::<String>::new(), "\n{}", voids.text());
+}
+
+#[test]
+fn a_release_at_the_margin_passes_as_seldom_as_promised() {
+    let releases = releases::measure(SEED, 1000).unwrap();
+    assert_eq!(
+        releases.failures(),
+        Vec::<String>::new(),
+        "\n{}",
+        releases.text()
+    );
 }
 
 #[test]

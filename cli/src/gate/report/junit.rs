@@ -47,9 +47,11 @@ fn budget(budget: &BudgetResult) -> TestCase {
         BudgetOutcome::Met => TestCaseStatus::success(),
         outcome => not_met(NonSuccessKind::Failure, word(outcome), &budget.message),
     };
+    let against = budget.against.as_ref();
+    let against = against.map_or_else(String::new, |other| format!(" against {other}"));
     let name = match budget.point.as_str() {
-        "" => budget.limit.clone(),
-        point => format!("{} at {point}", budget.limit),
+        "" => format!("{}{against}", budget.limit),
+        point => format!("{}{against} at {point}", budget.limit),
     };
     case(&name, &budget.candidate, status)
 }

@@ -1,10 +1,13 @@
 //! The plans that a stage can end a pass with.
 
+use kube::ResourceExt;
+
 use super::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS};
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Reason, Verdict},
+    api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Promote, PromotedFrom, Reason, Verdict},
     plan::{
         action::{LedgerWrite, Plan},
+        baseline::{Promotion, PromotionRequest, compared, promotion},
         ledger::{Next, Start, record::ended},
         placement::nodes::Nodes,
         report::{
@@ -159,13 +162,60 @@ impl Context<'_> {
     /// Ends the run: the status shows the verdict, and the operator deletes all objects except the ledger. Then it
     /// releases the locks.
     pub(in crate::plan) fn conclude(&self, nodes: Option<&Nodes>, judgement: Judgement) -> Plan {
+        let promotion = self.promotion(&judgement);
         let mut plan = self.report(nodes, None, &State::Ended(judgement));
         self.clear(&mut plan);
         if let Some(left) = self.seconds_to_live() {
             plan.expire = left <= 0.0;
             plan.requeue_seconds = plan.requeue_seconds.min(left.max(BUSY_REQUEUE_SECONDS));
         }
+        if let (Some(promotion), Some(result)) = (promotion, &mut plan.status.baseline) {
+            result.promotion = promotion.state();
+            match promotion {
+                Promotion::Write(write) => {
+                    plan.promotion = Some(write);
+                    plan.expire = false;
+                    plan.requeue_seconds = SOON_SECONDS;
+                }
+                Promotion::Refused(why) => result.not_promoted_because = Some(why),
+                Promotion::Done | Promotion::Forgotten => {}
+            }
+        }
         plan
+    }
+
+    /// The next step of the promotion that the spec asks for. Only a Pass promotes.
+    fn promotion(&self, judgement: &Judgement) -> Option<Promotion> {
+        let spec = &self.benchmark.spec;
+        let asked = spec.baseline.as_ref()?;
+        let figures = judgement.figures.as_ref()?;
+        let is_asked_for = asked.promote == Promote::OnPass && judgement.verdict == Verdict::Pass;
+        if !is_asked_for || !self.is_frozen {
+            return None;
+        }
+        let name = compared(asked, &spec.candidates);
+        let candidate = spec.candidates.iter().find(|it| it.name == name)?;
+        let tries = i32::try_from(figures.tries).unwrap_or(i32::MAX);
+        let from = PromotedFrom {
+            benchmark: self.benchmark.name_any(),
+            uid: self.benchmark.uid()?,
+            run: self.run.to_owned(),
+            generation: self.benchmark.metadata.generation,
+            image: candidate.server.image.clone(),
+            ledger_digest: figures.ledger_digest.clone(),
+            verdict: judgement.verdict,
+            reason: judgement.reason.clone(),
+            tries: (tries > 1).then_some(tries),
+            at: time::rfc3339(self.now_unix_seconds)?,
+        };
+        let request = PromotionRequest {
+            name: &asked.name,
+            namespace: self.benchmark.namespace(),
+            frozen: self.releases.baseline.as_ref(),
+            candidate,
+            from,
+        };
+        Some(promotion(request, self.observed.baselines.get(&asked.name)))
     }
 
     /// Deletes all objects. When the nodes are empty, releases the locks.

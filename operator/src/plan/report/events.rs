@@ -4,7 +4,7 @@
 use crate::{
     api::{
         FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
-        Outcome, Reason, Verdict,
+        Outcome, PromotionState, Reason, Verdict,
     },
     digest::hex_digest,
     load::units::Units,
@@ -119,6 +119,37 @@ fn of_verdict(
         reason: reason.to_owned(),
         note: format!("{verdict:?}: {}{message}", winner(now).unwrap_or_default()),
     })
+}
+
+/// The end of a promotion.
+#[must_use]
+pub fn of_promotion(
+    before: Option<&FrugalityBenchmarkStatus>,
+    now: &FrugalityBenchmarkStatus,
+) -> Option<EventNote> {
+    let result = now.baseline.as_ref()?;
+    let earlier = before.filter(|before| before.run == now.run);
+    let earlier = earlier.and_then(|before| before.baseline.as_ref()?.promotion);
+    if result.promotion == earlier {
+        return None;
+    }
+    let (candidate, baseline) = (&result.candidate, &result.baseline.name);
+    match result.promotion? {
+        PromotionState::Pending => None,
+        PromotionState::Promoted => Some(EventNote {
+            warning: false,
+            reason: Reason::Promoted.as_str().to_owned(),
+            note: format!("{candidate} is now the candidate of FrugalityBaseline {baseline}"),
+        }),
+        PromotionState::NotPromoted => Some(EventNote {
+            warning: true,
+            reason: Reason::NotPromoted.as_str().to_owned(),
+            note: format!(
+                "{candidate} was not promoted: {}.",
+                result.not_promoted_because.as_deref().unwrap_or_default()
+            ),
+        }),
+    }
 }
 
 /// Winner and ratio, at the start of a message that may be cut.

@@ -7,10 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::{
     api::{
-        Columns, FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Progress, Reason, Verdict,
-        condition,
+        ANCHOR, BASELINE, BaselineResult, Columns, FrugalityBenchmark, FrugalityBenchmarkStatus,
+        Outcome, Progress, Reason, ReleaseRatio, Verdict, condition,
     },
     plan::{
+        baseline::compared,
         ledger::{Ledger, Part},
         placement::nodes::Nodes,
         report::{
@@ -107,6 +108,7 @@ impl Report<'_> {
             sweep: figures.map(|f| f.sweep.clone()).unwrap_or_default(),
             comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
             budgets: figures.map(|f| f.budgets.clone()).unwrap_or_default(),
+            baseline: self.baseline(figures),
             ledger_digest: figures.map(|f| f.ledger_digest.clone()),
             history: history(
                 self.benchmark,
@@ -117,6 +119,34 @@ impl Report<'_> {
             ),
             columns: Some(self.columns(figures)),
         }
+    }
+
+    /// The comparison with the release before. The ratios appear with the verdict.
+    fn baseline(&self, figures: Option<&Figures>) -> Option<BaselineResult> {
+        let spec = &self.benchmark.spec;
+        let asked = spec.baseline.as_ref()?;
+        let candidate = compared(asked, &spec.candidates);
+        let release = |entrant: &str, name: &str| {
+            let is_of = |against: &Option<String>| against.as_deref() == Some(entrant);
+            let measured = spec.candidates.iter().find(|it| it.name == entrant);
+            let result = figures.and_then(|it| it.budgets.iter().find(|it| is_of(&it.against)));
+            let limits = self.settings.map(|settings| settings.limits.as_slice());
+            let limit = limits.and_then(|it| it.iter().find(|it| is_of(&it.against)));
+            ReleaseRatio {
+                name: name.to_owned(),
+                image: measured.map(|it| it.server.image.clone()),
+                energy_ratio: result.and_then(|it| it.figure),
+                max_energy_ratio: limit.map(|it| it.value),
+            }
+        };
+        let anchor = asked.anchor.as_ref();
+        Some(BaselineResult {
+            candidate: candidate.to_owned(),
+            baseline: release(BASELINE, &asked.name),
+            anchor: anchor.map(|name| release(ANCHOR, name)),
+            promotion: None,
+            not_promoted_because: None,
+        })
     }
 
     /// The measured nodes in one text, and the injector's node. Before they are chosen, the nodes of the run so far.

@@ -58,6 +58,16 @@ pub enum SettingsError {
         /// The variable.
         variable: String,
     },
+    /// A candidate with the name of a release.
+    #[error(
+        "with spec.baseline, the name {0} belongs to a release before: give the candidate another name, for example new"
+    )]
+    ReleaseName(&'static str),
+    /// A node of a candidate's own, with a comparison between releases.
+    #[error(
+        "with spec.baseline all candidates run on one node: leave out measuredNodeSelector of the candidates, and write placement.measuredNodeSelector instead"
+    )]
+    ReleaseOnOneNode,
     /// A PostgreSQL setting that a benchmark must not set.
     #[error(
         "database.parameters must not set {0}: allowed are settings of memory, planner, WAL and vacuum, in lower case; kubectl explain fb.spec.database.parameters lists all of them"

@@ -23,7 +23,7 @@ pub(in crate::plan) fn is_undecided(context: &Context<'_>, settings: &Settings) 
 fn unreadable(context: &Context<'_>) -> Option<Judgement> {
     let is_own = |run: &Option<String>| run.as_deref().is_none_or(|run| run == context.run);
     let mut entries = context.observed.unreadable.iter();
-    let entry = entries.find(|entry| is_own(&entry.run))?;
+    let entry = entries.find(|entry| is_own(&entry.run) || entry.name == context.frozen_name)?;
     Some(without_figures(
         Verdict::Error,
         Reason::LedgerUnreadable,

@@ -215,6 +215,7 @@ impl<'a> Judged<'a> {
             candidate: candidate.clone(),
             limit: self.limit.quantity.field().to_owned(),
             limit_value: self.limit.value,
+            against: self.limit.against.clone(),
             message: sentences.join(" "),
             figure,
             outcome,

@@ -7,12 +7,12 @@ use frugality_measure::{model::LinearModel, reading::Provenance};
 use crate::{
     api::{
         self, BoardRange, BudgetOutcome, BudgetResult, CostPerMillion, Figure, FrugalityTrial,
-        MIN_BLOCKS, Reason, Verdict,
+        MIN_BLOCKS, Reason, Verdict, WhenMissing,
     },
     digest::hex_digest,
     plan::{
         ledger::{Ledger, Next, Part},
-        settings::{ERROR, Look, Quantity, Settings},
+        settings::{ERROR, Look, NoBaseline, Quantity, Settings},
         verdict::{
             budgets::{UNKNOWN_MODEL, budgets},
             evidence::Evidence,
@@ -148,7 +148,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
         reason,
         message,
         about,
-    } = verdict(&figures);
+    } = verdict(&figures, settings.no_baseline.as_ref());
     figures.about = about;
     let mut parts = Vec::new();
     if figures.tries > 1 {
@@ -240,7 +240,38 @@ struct Decision {
     about: Option<Subject>,
 }
 
-fn verdict(figures: &Figures) -> Decision {
+/// The end of a run that only the missing release keeps from Pass.
+fn without_baseline(figures: &Figures, missing: &NoBaseline) -> Decision {
+    let met = Budgets::of(figures, BudgetOutcome::Met);
+    let nothing = format!(
+        "There was no FrugalityBaseline {} when the run began, so the candidate was compared with nothing.",
+        missing.name
+    );
+    let (verdict, advice) = match missing.verdict {
+        WhenMissing::Pass => (
+            Verdict::Pass,
+            "By spec.baseline.whenMissing this is a Pass.",
+        ),
+        WhenMissing::Inconclusive => (
+            Verdict::Inconclusive,
+            "Create it and start another run with another number in spec.rerun, or write spec.baseline.whenMissing: Pass.",
+        ),
+    };
+    let met_sentence = (!met.is_empty()).then(|| met.sentence("met"));
+    let sentences = [Some(nothing), Some(advice.to_owned()), met_sentence];
+    Decision {
+        verdict,
+        reason: Reason::NoBaseline,
+        message: sentences
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" "),
+        about: met.subject().map(|it| Subject { point: None, ..it }),
+    }
+}
+
+fn verdict(figures: &Figures, missing: Option<&NoBaseline>) -> Decision {
     let of = |outcome: BudgetOutcome| Budgets::of(figures, outcome);
     let inconclusive = |reason: Reason, budgets: &Budgets<'_>| Decision {
         verdict: Verdict::Inconclusive,
@@ -294,13 +325,14 @@ fn verdict(figures: &Figures) -> Decision {
             return inconclusive(reason, &budgets);
         }
     }
-    match &figures.not_compared {
-        Some(why) if figures.budgets.is_empty() => Decision {
+    match (&figures.not_compared, missing) {
+        (Some(why), _) if figures.budgets.is_empty() => Decision {
             verdict: Verdict::Inconclusive,
             reason: why.reason,
             message: why.message.clone(),
             about: None,
         },
+        (_, Some(missing)) => without_baseline(figures, missing),
         _ if figures.budgets.is_empty() => Decision {
             verdict: Verdict::Reported,
             reason: Reason::NoBudgets,

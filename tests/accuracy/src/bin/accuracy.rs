@@ -8,7 +8,7 @@ use std::{
 
 use clap::Parser;
 use frugality_accuracy::{
-    Error, energy,
+    Error, energy, releases,
     trials::{self, Contest},
 };
 
@@ -84,7 +84,8 @@ fn sections(arguments: &Arguments, seed: u64) -> Result<Vec<String>, Error> {
     Ok(failures)
 }
 
-/// Parts 4 to 6: repeated tries, the meter's part of an interval, and void attempts that depend on the outcome.
+/// Parts 4 to 7: repeated tries, the meter's part of an interval, void attempts that depend on the outcome, and releases
+/// against the release before.
 fn claims(runs: u64, seed: u64) -> Result<Vec<String>, Error> {
     let contest = Contest::new()?;
     let begun = Instant::now();
@@ -108,9 +109,16 @@ fn claims(runs: u64, seed: u64) -> Result<Vec<String>, Error> {
     print!("{}", voids.text());
     println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
 
+    let begun = Instant::now();
+    println!("\n7. Releases against the release before, with a margin of 1.05\n");
+    let releases = releases::measure(seed, runs)?;
+    print!("{}", releases.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
     let mut failures = again.failures();
     failures.extend(meters.failures());
     failures.extend(voids.failures());
+    failures.extend(releases.failures());
     Ok(failures)
 }
 
