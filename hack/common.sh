@@ -24,10 +24,19 @@ kubectl() { "$LAB" kubectl "$@"; }
 # need_toolchains: Rust and Go must be installed before. The scripts install everything else.
 need_toolchains() {
   local go
+  use_stable_if_pinned
   # The newest version that a part of the cluster in a box requires.
   go=$(sed -n 's/^go //p' hack/lab/parts/*/go.mod | sort --version-sort | tail -n 1)
   command -v cargo >/dev/null || die "cargo is not in PATH: install Rust 1.89 or newer (https://rustup.rs)"
   command -v go >/dev/null || die "go is not in PATH: install Go $go or newer (https://go.dev/dl)"
+}
+
+# use_stable_if_pinned: rustup finds a toolchain by its name, and downloads the one that rust-toolchain.toml names if
+# there is none of that name. This avoids the download if the same version is installed as stable.
+use_stable_if_pinned() {
+  local pinned
+  pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+  [[ -n ${RUSTUP_TOOLCHAIN:-} || $(rustc +stable --version 2>/dev/null) != "rustc $pinned "* ]] || export RUSTUP_TOOLCHAIN=stable
 }
 
 # need_cargo_tool NAME VERSION: installs a cargo subcommand for this checkout, and puts it into PATH.
