@@ -149,7 +149,7 @@ python_tools() {
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
   cmp -s tests/requirements.txt "$stamp" || {
     say "installing the tests' Python packages"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r tests/requirements.txt
     cp tests/requirements.txt "$stamp"
   }
   export PATH=$ROOT/$venv/bin:$PATH
