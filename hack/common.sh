@@ -128,6 +128,27 @@ go_program() {
   go_in "${GO_PROGRAMS[$1]}" build -buildvcs=false -ldflags '-s -w' -o "$file" .
 }
 
+# k6_documents FOLDER: writes what the AGPL-3.0 asks for next to the program k6: the licence, and the complete source
+# with all modules. Equal sources give equal files, so the image's layers stay the same.
+k6_documents() {
+  local source=build/k6-source stamp=build/k6-source.sum sum
+  sum=$(cat injector/k6/* | sha256sum)
+  [[ ! -e $1/k6-source.tar.xz || $(cat "$stamp" 2>/dev/null) != "$sum" ]] || return 0
+  need_packages xz-utils
+  say "collecting the source of k6"
+  rm -rf "$source" "$1"
+  mkdir -p "$source" "$1"
+  cp injector/k6/* "$source"
+  go_in injector/k6 mod vendor -o "$ROOT/$source/vendor"
+  cp "$source/vendor/go.k6.io/k6/LICENSE.md" injector/k6/README.md "$1"
+  tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+    --directory build k6-source | xz >"$1/k6-source.tar.xz"
+  chmod 644 "$1"/*
+  touch --date=@0 "$1"/*
+  rm -rf "$source"
+  printf '%s\n' "$sum" >"$stamp"
+}
+
 # need_packages PACKAGE...: installs the Debian packages that are missing.
 need_packages() {
   local missing=() package

@@ -15,7 +15,10 @@ from api_server import GROUP, ApiServer
 from conftest import ROOT, VERSION
 from image import PATIENCE_SECONDS, Image, Service, free_port
 
-RUN = ("run", "--injector-image=injector", "--database-image=postgresql:15")
+RUN = (
+    *("run", "--injector-image=injector", "--injector-k6-image=injector-k6"),
+    "--database-image=postgresql:15",
+)
 
 
 @pytest.fixture
