@@ -77,6 +77,12 @@ need_rust_for() {
   rustup --quiet target add "$RUST_TARGET" || die "rustup cannot fetch the standard library for $RUST_TARGET"
 }
 
+# A release pushes the images under this prefix. Chart and examples name them there, so local builds have these names too.
+# shellcheck disable=SC2034 # read by the scripts that source this one
+PUBLISHED=ghcr.io/frugality-dev
+# shellcheck disable=SC2034 # read by the scripts that source this one
+IMAGES=(operator meter injector contacts-rust contacts-python radicale streamdata-rust streamdata-go mnesia-erlang programs)
+
 # The Rust programs in the images.
 BINARIES=(frugality-operator kubectl-frugality frugality-meter frugality-injector contacts-rust streamdata-rust)
 # The Go programs in the images: name, module.

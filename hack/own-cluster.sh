@@ -100,7 +100,7 @@ look_at_release() {
     image=$(own_kubectl --namespace frugality-system get deployment frugality-operator --output 'jsonpath={.spec.template.spec.containers[0].image}')
   fi
   if [[ -n $REGISTRY || $INSTALLED == 0 ]]; then
-    REGISTRY=${REGISTRY:-localhost/frugality}
+    REGISTRY=${REGISTRY:-$PUBLISHED}
     CHART_IMAGES=(--set "image.repository=$REGISTRY/operator" --set "injector.image.repository=$REGISTRY/injector"
       --set "meter.image.repository=$REGISTRY/meter")
   else
@@ -115,23 +115,40 @@ check_power() {
     "--values FILE with your meters, as docs/power-on-a-pi.md describes."
 }
 
-# Images of localhost/ are in no registry, so they must be in the nodes. A node's status lists at most 50 images.
-# A node that lists 50 may have more, so it is not checked.
+# A node must have an image or be able to pull it. Only the public registry is asked, because another one may accept
+# only the nodes. A node's status lists at most 50 images. A node that lists 50 may have more, so it is not checked.
 check_images() {
-  [[ $REGISTRY == localhost/* ]] || return 0
+  [[ $REGISTRY == "$PUBLISHED" || $REGISTRY == localhost/* ]] || return 0
   local node image names missing
   for node in "${NODES[@]}"; do
     names=$(own_kubectl get node "$node" --output 'jsonpath={range .status.images[*]}{.names}{"\n"}{end}')
     [[ $(wc -l <<<"$names") -lt 50 ]] || continue
     missing=()
     for image in operator meter injector contacts-rust contacts-python; do
-      [[ $names == *"\"$REGISTRY/$image:$VERSION\""* ]] || missing+=("$image")
+      [[ $names == *"\"$REGISTRY/$image:$VERSION\""* ]] || ! registry_lacks "$image" || missing+=("$image")
     done
-    ((${#missing[@]} == 0)) || problem "images $REGISTRY/…:$VERSION in the node $node: ${missing[*]}" \
+    ((${#missing[@]} == 0)) || problem "images $REGISTRY/…:$VERSION in the node $node, and in the registry: ${missing[*]}" \
       "Run hack/images --import-k3s $node (the node's status lists them within a few minutes), or" \
       "hack/images --arch all --push PREFIX, then hack/demo with --registry PREFIX."
   done
 }
+
+# registry_lacks IMAGE: succeeds if no node can pull this image of REGISTRY: its name has no registry, or the registry
+# answers that it does not offer the image to everybody. If this machine can't ask the registry, the nodes may still
+# reach it. If they don't, rolled_out or the benchmark's status has the reason.
+registry_lacks() {
+  local host=${REGISTRY%%/*} path=${REGISTRY#*/}/$1 token types status=0
+  [[ $host != localhost ]] || return 0
+  types=application/vnd.oci.image.index.v1+json,application/vnd.docker.distribution.manifest.list.v2+json
+  token=$(registry_answer "https://$host/token?scope=repository:$path:pull") || status=$?
+  token=$(sed -n 's/.*"token": *"\([^"]*\)".*/\1/p' <<<"$token")
+  ((status != 0)) || registry_answer --head --header "Authorization: Bearer $token" --header "Accept: $types" \
+    "https://$host/v2/$path/manifests/$VERSION" >/dev/null || status=$?
+  # curl's code for an answer with an HTTP error.
+  ((status == 22))
+}
+
+registry_answer() { curl --silent --fail --max-time 10 "$@"; }
 
 own_cluster_install() {
   if ((INSTALLED && ${#CHART_FLAGS[@]} + ${#CHART_IMAGES[@]} == 0)); then

@@ -420,7 +420,7 @@ def test_the_operator_gets_the_settings_of_the_chart():
     )
     assert env["POD_NAMESPACE"] == "[metadata.namespace]"
     assert env["POD_NAME"] == "[metadata.name]"
-    assert env["FRUGALITY_INJECTOR_IMAGE"] == "localhost/frugality/injector:7"
+    assert env["FRUGALITY_INJECTOR_IMAGE"] == "ghcr.io/frugality-dev/injector:7"
     assert env["FRUGALITY_DATABASE_IMAGE"] == "ghcr.io/cloudnative-pg/postgresql:15"
     assert env["FRUGALITY_MAX_NODE_WATTS"] == "12.5"
     assert "FRUGALITY_MAX_NODE_WATTS" not in environment(operator(*PI))
@@ -458,11 +458,11 @@ def test_images_carry_the_workspace_s_version_and_are_pulled_only_if_missing():
         r'^version = "(.+)"$', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE
     )[1]
     for workload, name in ((operator(*PI), "operator"), (meter(*PI), "meter")):
-        assert container(workload)["image"] == f"localhost/frugality/{name}:{version}"
+        assert container(workload)["image"] == f"ghcr.io/frugality-dev/{name}:{version}"
         assert container(workload)["imagePullPolicy"] == "IfNotPresent"
     assert (
         environment(operator(*PI))["FRUGALITY_INJECTOR_IMAGE"]
-        == f"localhost/frugality/injector:{version}"
+        == f"ghcr.io/frugality-dev/injector:{version}"
     )
 
 

@@ -46,7 +46,7 @@ def test_no_program_of_ours_has_an_allocator_that_is_built_for_one_page_size(
 
 @pytest.mark.usefixtures("archives")
 def test_k3s_of_the_pi_has_every_image_under_the_name_that_the_chart_uses(pi: Pi) -> None:
-    wanted = {f"localhost/frugality/{name}:{VERSION}": "linux/arm64" for name in IMAGES}
+    wanted = {f"ghcr.io/frugality-dev/{name}:{VERSION}": "linux/arm64" for name in IMAGES}
     assert pi.images() == wanted
 
 

@@ -1,6 +1,7 @@
 """hack/demo on the user's own cluster: it lists what is missing, and changes nothing before.
 
-kubectl and helm are scripts that answer like a cluster of two Pis, and log their arguments.
+kubectl and helm are scripts that answer like a cluster of two Pis, and log their arguments. curl is a script that answers
+like the public registry.
 """
 
 import os
@@ -15,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 IMAGES = [
-    f'["localhost/frugality/{name}:{VERSION}"]'
+    f'["ghcr.io/frugality-dev/{name}:{VERSION}"]'
     for name in ("operator", "meter", "injector", "contacts-rust", "contacts-python")
 ]
 # Arguments, as a shell pattern: the answer. None is an error.
@@ -31,13 +32,15 @@ CLUSTER: dict[str, str | None] = {
     "*get*storageclasses*": "local-path",
     "*apply*": None,
 }
+# curl's exit codes.
+HAS_IMAGE, NO_SUCH_IMAGE, NO_SUCH_HOST = 0, 22, 6
 CHANGES = ("apply", "create namespace", "delete", "upgrade", "annotate", "label")
 
 
 class Demo:
     """hack/demo on a cluster with these answers."""
 
-    def __init__(self, folder: Path, answers: dict[str, str | None], installed: bool) -> None:
+    def __init__(self, folder: Path, answers: dict[str, str | None], installed: bool, registry: int) -> None:
         self.folder = folder
         self.asked = folder / "asked"
         self.asked.touch()
@@ -48,6 +51,7 @@ class Demo:
         log = f"#!/bin/sh\nprintf '%s\\n' \"$0 $*\" >>{self.asked}\n"
         self.program("kubectl", f'{log}case "$*" in\n{cases}*) exit 64 ;; esac\n')
         self.program("helm", f"{log}exit {0 if installed else 1}\n")
+        self.program("curl", f"#!/bin/sh\nexit {registry}\n")
 
     def program(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -70,13 +74,13 @@ class Demo:
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Callable[..., Demo]:
-    def demo(installed: bool = False, **changed: str | None) -> Demo:
+    def demo(installed: bool = False, registry: int = NO_SUCH_IMAGE, **changed: str | None) -> Demo:
         """The cluster above with other answers to the patterns that contain a word of `changed`."""
         answers = {
             pattern: next((text for word, text in changed.items() if word in pattern), answer)
             for pattern, answer in CLUSTER.items()
         }
-        return Demo(tmp_path, answers, installed)
+        return Demo(tmp_path, answers, installed, registry)
 
     return demo
 
@@ -99,7 +103,7 @@ def demo(tmp_path: Path) -> Callable[..., Demo]:
         ({"storageclasses": ""}, "missing: a default StorageClass"),
         (
             {"node*pi": "\n".join(IMAGES[:3] + IMAGES[4:])},
-            f"missing: images localhost/frugality/…:{VERSION} in the node pi-2: contacts-rust",
+            f"missing: images ghcr.io/frugality-dev/…:{VERSION} in the node pi-2, and in the registry: contacts-rust",
         ),
     ],
 )
@@ -122,6 +126,19 @@ def test_candidates_come_from_the_registry_of_the_installed_operator(demo: Calla
     assert told.count("missing: ") == 1
     told = demo(**no_image_in_the_nodes).run("--context", "pis", "--board", "pi-4b")
     assert told.count("missing: ") == 3
+
+
+@pytest.mark.parametrize("registry", [HAS_IMAGE, NO_SUCH_HOST])
+def test_nodes_may_pull_images_that_they_lack(demo: Callable[..., Demo], registry: int) -> None:
+    told = demo(registry=registry, **{"node*pi": "", "storageclasses": ""}).run("--context", "pis", "--board", "pi-4b")
+    assert told.count("missing: ") == 1
+
+
+def test_nodes_cannot_pull_images_of_localhost(demo: Callable[..., Demo]) -> None:
+    told = demo(registry=HAS_IMAGE, **{"node*pi": ""}).run(
+        "--context", "pis", "--board", "pi-4b", "--registry", "localhost/mine"
+    )
+    assert told.count("missing: images localhost/mine/…") == 2
 
 
 def test_demo_reports_everything_that_is_missing_at_once(demo: Callable[..., Demo]) -> None:

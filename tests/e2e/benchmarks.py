@@ -10,7 +10,7 @@ from kube import ROOT, Object, kubectl
 
 EXAMPLE = "examples/rust-vs-python.yaml"
 SHORT = "examples/short.patch.yaml"
-RUST = "localhost/frugality/contacts-rust:0.1.0"
+RUST = "ghcr.io/frugality-dev/contacts-rust:0.1.0"
 # Real Fortio as a server: it answers 200 on /debug. On / it answers with the status and size in the query.
 FORTIO = "localhost/frugality/fortio:1.68.2"
 FORTIO_ARGS = [
@@ -90,7 +90,7 @@ KILLED = Benchmark(
         deadline="10m",
     ),
 )
-GO = "localhost/frugality/streamdata-go:0.1.0"
+GO = "ghcr.io/frugality-dev/streamdata-go:0.1.0"
 # A balancer before two services, as in examples/rust-vs-go-streamdata.yaml.
 BALANCED = Benchmark(
     "e2e-balanced",
@@ -112,7 +112,7 @@ BALANCED = Benchmark(
         deadline="5m",
     ),
 )
-MNESIA = "localhost/frugality/mnesia-erlang:0.1.0"
+MNESIA = "ghcr.io/frugality-dev/mnesia-erlang:0.1.0"
 SCRIPT = """
 import http from 'k6/http';
 import { check } from 'k6';
@@ -159,7 +159,7 @@ UNREADABLE_SCRIPT = Benchmark(
         deadline="5m",
     ),
 )
-PROGRAMS = "localhost/frugality/programs:0.1.0"
+PROGRAMS = "ghcr.io/frugality-dev/programs:0.1.0"
 
 
 def executed(name: str, argv: list[str], batch: Object, **load: str) -> Benchmark:

@@ -20,7 +20,7 @@ from kube import Object, kubectl
 STAND_IN_PORT = 28283
 METER_PORT = 28282
 # Any image of the box that can keep a CPU busy.
-HOG_IMAGE = "localhost/frugality/contacts-python:0.1.0"
+HOG_IMAGE = "ghcr.io/frugality-dev/contacts-python:0.1.0"
 
 
 @dataclass(frozen=True)

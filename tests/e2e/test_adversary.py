@@ -24,8 +24,8 @@ from kube import OPERATOR_NAMESPACE, Object, conditions, get, kubectl
 
 NAMESPACE = "e2e-adversary"
 ADVERSARY = "adversary"
-RUST = "localhost/frugality/contacts-rust:0.1.0"
-PYTHON = "localhost/frugality/contacts-python:0.1.0"
+RUST = "ghcr.io/frugality-dev/contacts-rust:0.1.0"
+PYTHON = "ghcr.io/frugality-dev/contacts-python:0.1.0"
 INTERPRETER = "/opt/contacts/bin/python3"
 # Longest wait for one benchmark: three attempts of about 50 s, or a database and two attempts.
 TURN_SECONDS = 480

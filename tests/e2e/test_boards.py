@@ -29,7 +29,7 @@ ERLANG = "examples/mnesia-two-boards.yaml"
 PROGRAMS = "examples/boards-cpu.yaml"
 BOARD = "pi-2"
 IMAGES = [
-    f"localhost/frugality/{name}:0.1.0"
+    f"ghcr.io/frugality-dev/{name}:0.1.0"
     for name in ("meter", "injector", "streamdata-rust", "mnesia-erlang", "programs")
 ]
 SECONDS = 3000

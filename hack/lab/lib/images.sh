@@ -164,12 +164,12 @@ load_image() {
   for node in "$@"; do node_has_image "$node" "$name" "$id" || missing+=("$node"); done
   ((${#missing[@]})) || return 0
   archive=$LAB_IMAGES_DIR/archive-$$.tar
-  step "export ${name#localhost/frugality/}" lab_buildah push --quiet "$name" "docker-archive:$archive:$name" || {
+  step "export ${name##*/}" lab_buildah push --quiet "$name" "docker-archive:$archive:$name" || {
     rm -f "$archive"
     die "the image $name cannot be exported"
   }
   for node in "${missing[@]}"; do
-    step "load ${name#localhost/frugality/} into $node" import_image "$node" "$name" "$id" "$archive" || {
+    step "load ${name##*/} into $node" import_image "$node" "$name" "$id" "$archive" || {
       rm -f "$archive"
       die "the image $name cannot be loaded into $node"
     }
