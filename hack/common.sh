@@ -49,6 +49,16 @@ need_cargo_tool() {
   PATH=$folder/bin:$PATH
 }
 
+# need_go_tool PACKAGE VERSION: installs a Go program for this checkout, and puts it into PATH.
+need_go_tool() {
+  local folder=$ROOT/build/tools/${1##*/}-$2
+  [[ -x $folder/${1##*/} ]] || {
+    say "building ${1##*/} $2"
+    GOBIN=$folder GOWORK=off GOFLAGS=-mod=readonly go install "$1@v$2"
+  }
+  PATH=$folder:$PATH
+}
+
 # architecture_of MACHINE: prints the images' name of an architecture. MACHINE is in the form of `uname -m`.
 architecture_of() {
   case $1 in
@@ -81,7 +91,7 @@ need_rust_for() {
 # shellcheck disable=SC2034 # read by the scripts that source this one
 PUBLISHED=ghcr.io/frugality-dev
 # shellcheck disable=SC2034 # read by the scripts that source this one
-IMAGES=(operator meter injector contacts-rust contacts-python radicale streamdata-rust streamdata-go mnesia-erlang programs)
+IMAGES=(operator meter injector injector-k6 contacts-rust contacts-python radicale streamdata-rust streamdata-go mnesia-erlang programs)
 
 # The Rust programs in the images.
 BINARIES=(frugality-operator kubectl-frugality frugality-meter frugality-injector contacts-rust streamdata-rust)
