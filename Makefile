@@ -1,6 +1,6 @@
 # `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz coverage mutants lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz coverage mutants supply-chain compat lab generate images up down clean
 
 help: ## list the targets: at once
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,12 @@ coverage: ## print the share of lines that the unit tests execute: ten minutes t
 
 mutants: ## mutate the changed lines and expect failing unit tests: two minutes per mutant; hack/mutants --help
 	hack/mutants
+
+supply-chain: ## check licences, duplicates, sources and known vulnerabilities of crates and Go programs: ten minutes the first time
+	hack/supply-chain
+
+compat: ## test the operator with the API servers of the oldest and the newest Kubernetes: ten minutes per version the first time
+	hack/compat
 
 lab: ## test the cluster in a box itself, in a second box: minutes
 	hack/lab/selftest

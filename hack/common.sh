@@ -24,10 +24,19 @@ kubectl() { "$LAB" kubectl "$@"; }
 # need_toolchains: Rust and Go must be installed before. The scripts install everything else.
 need_toolchains() {
   local go
+  use_stable_if_pinned
   # The newest version that a part of the cluster in a box requires.
   go=$(sed -n 's/^go //p' hack/lab/parts/*/go.mod | sort --version-sort | tail -n 1)
   command -v cargo >/dev/null || die "cargo is not in PATH: install Rust 1.89 or newer (https://rustup.rs)"
   command -v go >/dev/null || die "go is not in PATH: install Go $go or newer (https://go.dev/dl)"
+}
+
+# use_stable_if_pinned: rustup finds a toolchain by its name, and downloads the one that rust-toolchain.toml names if
+# there is none of that name. This avoids the download if the same version is installed as stable.
+use_stable_if_pinned() {
+  local pinned
+  pinned=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+  [[ -n ${RUSTUP_TOOLCHAIN:-} || $(rustc +stable --version 2>/dev/null) != "rustc $pinned "* ]] || export RUSTUP_TOOLCHAIN=stable
 }
 
 # need_cargo_tool NAME VERSION: installs a cargo subcommand for this checkout, and puts it into PATH.
@@ -38,6 +47,16 @@ need_cargo_tool() {
     CARGO_TARGET_DIR=$ROOT/build/tools/target cargo install --quiet --locked --root "$folder" "$1@$2"
   }
   PATH=$folder/bin:$PATH
+}
+
+# need_go_tool PACKAGE VERSION: installs a Go program for this checkout, and puts it into PATH.
+need_go_tool() {
+  local folder=$ROOT/build/tools/${1##*/}-$2
+  [[ -x $folder/${1##*/} ]] || {
+    say "building ${1##*/} $2"
+    GOBIN=$folder GOWORK=off GOFLAGS=-mod=readonly go install "$1@v$2"
+  }
+  PATH=$folder:$PATH
 }
 
 # architecture_of MACHINE: prints the images' name of an architecture. MACHINE is in the form of `uname -m`.
@@ -72,7 +91,7 @@ need_rust_for() {
 # shellcheck disable=SC2034 # read by the scripts that source this one
 PUBLISHED=ghcr.io/frugality-dev
 # shellcheck disable=SC2034 # read by the scripts that source this one
-IMAGES=(operator meter injector contacts-rust contacts-python radicale streamdata-rust streamdata-go mnesia-erlang programs)
+IMAGES=(operator meter injector injector-k6 contacts-rust contacts-python radicale streamdata-rust streamdata-go mnesia-erlang programs)
 
 # revision: prints the commit of this checkout, with "-dirty" if a tracked file differs from it.
 revision() { git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown; }
@@ -128,6 +147,27 @@ go_program() {
   go_in "${GO_PROGRAMS[$1]}" build -buildvcs=false -ldflags '-s -w' -o "$file" .
 }
 
+# k6_documents FOLDER: writes what the AGPL-3.0 asks for next to the program k6: the licence, and the complete source
+# with all modules. Equal sources give equal files, so the image's layers stay the same.
+k6_documents() {
+  local source=build/k6-source stamp=build/k6-source.sum sum
+  sum=$(cat injector/k6/* | sha256sum)
+  [[ ! -e $1/k6-source.tar.xz || $(cat "$stamp" 2>/dev/null) != "$sum" ]] || return 0
+  need_packages xz-utils
+  say "collecting the source of k6"
+  rm -rf "$source" "$1"
+  mkdir -p "$source" "$1"
+  cp injector/k6/* "$source"
+  go_in injector/k6 mod vendor -o "$ROOT/$source/vendor"
+  cp "$source/vendor/go.k6.io/k6/LICENSE.md" injector/k6/README.md "$1"
+  tar --create --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+    --directory build k6-source | xz >"$1/k6-source.tar.xz"
+  chmod 644 "$1"/*
+  touch --date=@0 "$1"/*
+  rm -rf "$source"
+  printf '%s\n' "$sum" >"$stamp"
+}
+
 # need_packages PACKAGE...: installs the Debian packages that are missing.
 need_packages() {
   local missing=() package
@@ -149,7 +189,7 @@ python_tools() {
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
   cmp -s tests/requirements.txt "$stamp" || {
     say "installing the tests' Python packages"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r tests/requirements.txt
     cp tests/requirements.txt "$stamp"
   }
   export PATH=$ROOT/$venv/bin:$PATH

@@ -139,7 +139,7 @@ look_at_release() {
   if [[ -n $REGISTRY || $INSTALLED == 0 ]]; then
     REGISTRY=${REGISTRY:-$PUBLISHED}
     CHART_IMAGES=(--set "image.repository=$REGISTRY/operator" --set "injector.image.repository=$REGISTRY/injector"
-      --set "meter.image.repository=$REGISTRY/meter")
+      --set "injector.k6Image.repository=$REGISTRY/injector-k6" --set "meter.image.repository=$REGISTRY/meter")
   else
     REGISTRY=${image%/*}
     CHART_IMAGES=()

@@ -424,11 +424,16 @@ def test_the_operator_reads_a_kepler_that_is_there_already():
 
 def test_the_operator_gets_the_settings_of_the_chart():
     env = environment(
-        operator(*PI, "--set-string", "injector.image.tag=7", "--set", "energy.maxNodeWatts=12.5")
+        operator(
+            *PI,
+            *("--set-string", "injector.image.tag=7", "--set-string", "injector.k6Image.tag=8"),
+            *("--set", "energy.maxNodeWatts=12.5"),
+        )
     )
     assert env["POD_NAMESPACE"] == "[metadata.namespace]"
     assert env["POD_NAME"] == "[metadata.name]"
     assert env["FRUGALITY_INJECTOR_IMAGE"] == "ghcr.io/frugality-dev/injector:7"
+    assert env["FRUGALITY_INJECTOR_K6_IMAGE"] == "ghcr.io/frugality-dev/injector-k6:8"
     assert env["FRUGALITY_DATABASE_IMAGE"] == "ghcr.io/cloudnative-pg/postgresql:15"
     assert env["FRUGALITY_MAX_NODE_WATTS"] == "12.5"
     assert "FRUGALITY_MAX_NODE_WATTS" not in environment(operator(*PI))
@@ -468,20 +473,20 @@ def test_images_carry_the_workspace_s_version_and_are_pulled_only_if_missing():
     for workload, name in ((operator(*PI), "operator"), (meter(*PI), "meter")):
         assert container(workload)["image"] == f"ghcr.io/frugality-dev/{name}:{version}"
         assert container(workload)["imagePullPolicy"] == "IfNotPresent"
-    assert (
-        environment(operator(*PI))["FRUGALITY_INJECTOR_IMAGE"]
-        == f"ghcr.io/frugality-dev/injector:{version}"
-    )
+    env = environment(operator(*PI))
+    assert env["FRUGALITY_INJECTOR_IMAGE"] == f"ghcr.io/frugality-dev/injector:{version}"
+    assert env["FRUGALITY_INJECTOR_K6_IMAGE"] == f"ghcr.io/frugality-dev/injector-k6:{version}"
 
 
 def test_images_can_be_fixed_by_digest_and_pulled_with_secrets():
     digest = "sha256:" + "0" * 64
-    images = [f"{name}.digest={digest}" for name in ("image", "injector.image", "meter.image")]
+    names = ("image", "injector.image", "injector.k6Image", "meter.image")
+    images = [f"{name}.digest={digest}" for name in names]
     settings = [*PI, *(word for image in images for word in ("--set", image))]
     for workload in (operator, meter):
         assert container(workload(*settings))["image"] == f"{container(workload(*PI))['image']}@{digest}"
-    name = "FRUGALITY_INJECTOR_IMAGE"
-    assert environment(operator(*settings))[name] == f"{environment(operator(*PI))[name]}@{digest}"
+    for name in ("FRUGALITY_INJECTOR_IMAGE", "FRUGALITY_INJECTOR_K6_IMAGE"):
+        assert environment(operator(*settings))[name] == f"{environment(operator(*PI))[name]}@{digest}"
     secrets = ("--set", "imagePullSecrets[0].name=registry")
     for workload in (operator, meter):
         assert "imagePullSecrets" not in pod(workload(*PI))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a benchmark's script again and again. The injector writes this file and the script into one folder and passes
 // the load in the variable OPTIONS. k6's output `cycles` counts the cycles.
 import { Counter } from 'k6/metrics';

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+
 // Program k6 is Grafana k6 with one more output: `--out cycles=…` counts the runs of a script, the cycles, within a
 // window. It prints the result as one line of JSON.
 //

@@ -73,6 +73,9 @@ struct Run {
     /// Image with Fortio and frugality-injector.
     #[arg(long, env = "FRUGALITY_INJECTOR_IMAGE")]
     injector_image: String,
+    /// Image with k6 and frugality-injector, for scenarios and for requests that arrive at a rate (Open).
+    #[arg(long, env = "FRUGALITY_INJECTOR_K6_IMAGE")]
+    injector_k6_image: String,
     /// PostgreSQL image (tag ≥ 15) if a benchmark names none.
     #[arg(long, env = "FRUGALITY_DATABASE_IMAGE")]
     database_image: String,
@@ -194,6 +197,7 @@ async fn run(options: Run) -> Result<(), Failure> {
     };
     let config = Config {
         injector_image: options.injector_image,
+        injector_k6_image: options.injector_k6_image,
         database_image: options.database_image,
         meter_port: options.meter_port,
         max_node_watts: options.max_node_watts,

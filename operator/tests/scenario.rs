@@ -91,6 +91,25 @@ fn the_injector_is_given_the_script_and_no_request() {
 }
 
 #[test]
+fn only_a_load_that_k6_sends_uses_the_image_with_k6() {
+    let image = |benchmark: &FrugalityBenchmark| {
+        let pod = injector_pod(benchmark, 8);
+        pod.containers[0].image.clone().unwrap()
+    };
+    let at_a_rate = |arrivals: &str| {
+        let load = json!({"rate": 100, "duration": "20s", "connections": 8, "arrivals": arrivals});
+        edited(&two(), &[("/load", load)])
+    };
+    assert_eq!(
+        image(&scripted(&json!({"script": SCRIPT}))),
+        "example.org/injector-k6:1"
+    );
+    assert_eq!(image(&at_a_rate("Open")), "example.org/injector-k6:1");
+    assert_eq!(image(&at_a_rate("Closed")), "example.org/injector:1");
+    assert_eq!(image(&two()), "example.org/injector:1");
+}
+
+#[test]
 fn a_spec_needs_either_a_request_or_a_script() {
     let both = edited(&two(), &[("/scenario", json!({"script": SCRIPT}))]);
     let neither = edited(&two(), &[("/request", Value::Null)]);

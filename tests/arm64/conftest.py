@@ -18,6 +18,7 @@ IMAGES = (
     "operator",
     "meter",
     "injector",
+    "injector-k6",
     "contacts-rust",
     "contacts-python",
     "radicale",

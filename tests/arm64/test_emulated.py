@@ -15,7 +15,10 @@ from api_server import GROUP, ApiServer
 from conftest import ROOT, VERSION
 from image import PATIENCE_SECONDS, Image, Service, free_port
 
-RUN = ("run", "--injector-image=injector", "--database-image=postgresql:15")
+RUN = (
+    *("run", "--injector-image=injector", "--injector-k6-image=injector-k6"),
+    "--database-image=postgresql:15",
+)
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def api_server(tmp_path: Path) -> Iterator[ApiServer]:
     server.close()
 
 
-@pytest.mark.parametrize("name", ["operator", "meter", "injector"])
+@pytest.mark.parametrize("name", ["operator", "meter", "injector", "injector-k6"])
 def test_program_prints_its_version(images: dict[str, Image], name: str) -> None:
     assert images[name].run("--version").stdout == f"frugality-{name} {VERSION}\n"
 
@@ -54,6 +57,14 @@ def test_injector_has_a_runner_that_runs(images: dict[str, Image]) -> None:
 def test_injector_has_a_fortio_that_runs(images: dict[str, Image]) -> None:
     told = images["injector"].run("version", program="/usr/bin/fortio")
     assert re.match(r"v?1\.\d+\.\d+", told.stdout), told
+
+
+def test_only_one_image_has_k6_and_it_has_k6s_licence_and_source(images: dict[str, Image]) -> None:
+    assert "k6" in images["injector-k6"].run("version", program="/usr/bin/k6").stdout
+    assert not (images["injector"].root / "usr/bin/k6").exists()
+    documents = images["injector-k6"].root / "usr/share/doc/k6"
+    assert "GNU AFFERO GENERAL PUBLIC LICENSE" in (documents / "LICENSE.md").read_text(encoding="utf-8")
+    assert (documents / "k6-source.tar.xz").is_file()
 
 
 def test_operator_has_a_plugin_that_prints_the_resources_that_the_chart_installs(

@@ -5,6 +5,8 @@
 # Part: the module that gives its version; and a sentence about what works without it.
 declare -A PART_MODULE=(
   [kubernetes]=k8s.io/kubernetes
+  [kubernetes-1.29]=k8s.io/kubernetes
+  [kubernetes-1.37]=k8s.io/kubernetes
   [kine]=github.com/k3s-io/kine
   [coredns]=github.com/coredns/coredns
   [local-path-provisioner]=github.com/rancher/local-path-provisioner
@@ -27,6 +29,8 @@ declare -A PART_WITHOUT=(
   [cloudnative-pg]="Without it ('up --without cloudnative-pg') the cluster works, but a benchmark reports that CloudNativePG is missing."
   [fortio]="Without it ('up --without fortio') the cluster works, but there is no load to inject."
   [helm]="Without it ('up --without helm') the cluster works, but the chart cannot be installed."
+  [kubernetes-1.29]="Without it the box works, but make compat cannot test this version."
+  [kubernetes-1.37]="Without it the box works, but make compat cannot test this version."
   [vale]="Without it the box works, but hack/english cannot check the English."
   [kustomize-controller]="Without it the box works, but make gitops cannot test the gate with it."
   [argo-rollouts]="Without it the box works, but make gitops cannot test the gate with it."
@@ -41,6 +45,7 @@ declare -A BINARY_PART=(
   [kubelet]=kubernetes [kube-proxy]=kubernetes [kubectl]=kubernetes
   [kine]=kine [coredns]=coredns [local-path-provisioner]=local-path-provisioner
   [manager]=cloudnative-pg [fortio]=fortio [helm]=helm
+  [kube-apiserver-1.29]=kubernetes-1.29 [kube-apiserver-1.37]=kubernetes-1.37
   [vale]=vale
   [kustomize-controller]=kustomize-controller [rollouts-controller]=argo-rollouts [argocd]=argo-cd
   [helm-4]=helm-4
@@ -48,6 +53,8 @@ declare -A BINARY_PART=(
 )
 declare -A BINARY_PACKAGE=(
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
+  [kube-apiserver-1.29]=k8s.io/kubernetes/cmd/kube-apiserver
+  [kube-apiserver-1.37]=k8s.io/kubernetes/cmd/kube-apiserver
   [kube-controller-manager]=k8s.io/kubernetes/cmd/kube-controller-manager
   [kube-scheduler]=k8s.io/kubernetes/cmd/kube-scheduler
   [kubelet]=k8s.io/kubernetes/cmd/kubelet
@@ -71,8 +78,8 @@ declare -A BINARY_PACKAGE=(
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
 # Built only if named, because the box does not need them: make lint needs Vale and actionlint, make release-test the
-# registry, and make gitops the others.
-TOOLS=(vale actionlint registry kustomize-controller rollouts-controller argocd helm-4)
+# registry, make compat the API servers, and make gitops the others.
+TOOLS=(vale actionlint registry kube-apiserver-1.29 kube-apiserver-1.37 kustomize-controller rollouts-controller argocd helm-4)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
@@ -85,7 +92,7 @@ part_ldflags() {
   version=$(part_version "$1")
   printf '%s' '-s -w'
   case $1 in
-    kubernetes)
+    kubernetes*)
       minor=${version#v1.}
       minor=${minor%%.*}
       local package

@@ -41,6 +41,10 @@ impl LoadRules for RequestLoad {
         true
     }
 
+    fn is_sent_by_k6(&self, sending: Sending) -> bool {
+        sending == Sending::Open
+    }
+
     fn may_differ(&self, spec: &FrugalityBenchmarkSpec) -> MayDiffer {
         let request = spec.request.as_ref();
         MayDiffer {

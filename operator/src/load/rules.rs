@@ -116,6 +116,11 @@ pub trait LoadRules {
         false
     }
 
+    /// Whether k6 sends this load. The injector's container then has the image with k6.
+    fn is_sent_by_k6(&self, _: Sending) -> bool {
+        false
+    }
+
     /// Whether the injector executes the candidate's program instead of loading a server.
     fn is_executed(&self) -> bool {
         false

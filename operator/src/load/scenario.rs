@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     read::{FieldError, seconds},
-    rules::{LoadArguments, LoadRules, MayDiffer},
+    rules::{LoadArguments, LoadRules, MayDiffer, Sending},
     units::{CYCLE, Units},
 };
 use crate::api::{FrugalityBenchmarkSpec, Reason, Scenario};
@@ -46,6 +46,10 @@ impl LoadRules for ScenarioLoad {
             requests: scenario.is_some_and(|it| it.requests_may_differ),
             queries: spec.database.is_none() || scenario.is_some_and(|it| it.queries_may_differ),
         }
+    }
+
+    fn is_sent_by_k6(&self, _: Sending) -> bool {
+        true
     }
 
     fn injector_args(

@@ -25,6 +25,8 @@ use crate::{
 pub struct Config {
     /// Image with Fortio and `frugality-injector`.
     pub injector_image: String,
+    /// Image with k6 and `frugality-injector`, for loads that k6 sends.
+    pub injector_k6_image: String,
     /// PostgreSQL image, if a benchmark sets none.
     pub database_image: String,
     /// Port of the meters.

@@ -38,6 +38,7 @@ pub(crate) const T0: f64 = 1_795_236_900.0;
 pub(crate) fn config() -> Config {
     Config {
         injector_image: "example.org/injector:1".into(),
+        injector_k6_image: "example.org/injector-k6:1".into(),
         database_image: "example.org/postgresql:15".into(),
         meter_port: 28282,
         max_node_watts: Some(30.0),

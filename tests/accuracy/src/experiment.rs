@@ -149,6 +149,7 @@ impl Experiment {
         };
         let config = Config {
             injector_image: "example.org/injector:1".to_owned(),
+            injector_k6_image: "example.org/injector-k6:1".to_owned(),
             database_image: "example.org/postgresql:15".to_owned(),
             meter_port: 28282,
             max_node_watts: Some(MAX_NODE_WATTS),

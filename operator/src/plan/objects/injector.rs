@@ -58,9 +58,15 @@ impl Builder<'_> {
         injector: &BTreeMap<String, String>,
         clock_url: Option<&str>,
     ) -> ChildObject {
+        let rules = self.settings.kind.rules();
+        let image = if rules.is_sent_by_k6(self.settings.sending) {
+            &self.config.injector_k6_image
+        } else {
+            &self.config.injector_image
+        };
         let container = Container {
             name: INJECTOR_CONTAINER.into(),
-            image: Some(self.config.injector_image.clone()),
+            image: Some(image.clone()),
             args: Some(words(self.injector_args(
                 candidate,
                 trial,
