@@ -8,7 +8,7 @@ PAGE=https://github.com/frugality-dev/frugality
 MANIFEST_KUBERNETES=1.30.0
 
 # The values of the chart that name an image of the product: value, image.
-declare -A CHART_VALUES=([image]=operator [injector.image]=injector [meter.image]=meter)
+declare -A CHART_VALUES=([image]=operator [injector.image]=injector [injector.k6Image]=injector-k6 [meter.image]=meter)
 
 # pinned_values PREFIX "IMAGE=DIGEST ...": prints the chart's values.yaml with the images of this registry, by digest.
 pinned_values() {

@@ -110,6 +110,7 @@ def assert_the_release_runs(*workloads: str) -> None:
     assert operator["image"] == digests()["operator"]
     environment = {it["name"]: it.get("value") for it in operator["env"]}
     assert environment["FRUGALITY_INJECTOR_IMAGE"] == digests()["injector"]
+    assert environment["FRUGALITY_INJECTOR_K6_IMAGE"] == digests()["injector-k6"]
     assert container("daemonset", "frugality-meter")["image"] == digests()["meter"]
 
 
@@ -152,7 +153,12 @@ def previous(tmp_path: Path) -> str:
 
 def test_an_upgrade_keeps_what_has_ended_and_finishes_what_runs(previous: str) -> None:
     """From the chart of the previous commit, with the images that hack/install loaded into the nodes."""
-    images = {"image": "operator", "injector.image": "injector", "meter.image": "meter"}
+    images = {
+        "image": "operator",
+        "injector.image": "injector",
+        "injector.k6Image": "injector-k6",
+        "meter.image": "meter",
+    }
     loaded = [f"{value}.repository={PUBLISHED}/{name}" for value, name in images.items()]
     loaded += [f"{value}.tag={VERSION}" for value in images]
     flags = [word for setting in loaded for word in ("--set", setting)]

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 PUBLISHED = "ghcr.io/frugality-dev"
 # The images that the chart names. A release has more.
-CHART_IMAGES = ("operator", "injector", "meter")
+CHART_IMAGES = ("operator", "injector", "injector-k6", "meter")
 PREFIX = "registry.example.org/mine"
 DIGESTS = {image: f"sha256:{number:064x}" for number, image in enumerate(CHART_IMAGES, start=1)}
 PAIRS = " ".join(f"{image}={digest}" for image, digest in DIGESTS.items())

@@ -12,7 +12,8 @@ CHART = ROOT / "charts/frugality-operator"
 
 
 def references(values: dict[str, Any]) -> list[dict[str, Any]]:
-    return [values["image"], values["injector"]["image"], values["meter"]["image"]]
+    injector = values["injector"]
+    return [values["image"], injector["image"], injector["k6Image"], values["meter"]["image"]]
 
 
 def test_the_values_name_each_image_by_registry_and_digest() -> None:
