@@ -56,10 +56,10 @@ coverage: ## print the share of lines that the unit tests execute: ten minutes t
 mutants: ## mutate the changed lines and expect failing unit tests: two minutes per mutant; hack/mutants --help
 	hack/mutants
 
-supply-chain: ## check licences, duplicates, sources and known vulnerabilities of crates and Go programs: ten minutes the first time
+supply-chain: ## check licences, duplicates, sources and known vulnerabilities of crates and Go programs: five minutes the first time
 	hack/supply-chain
 
-compat: ## test the operator with the API servers of the oldest and the newest Kubernetes: ten minutes per version the first time
+compat: ## test the operator with the API servers of the oldest and the newest Kubernetes: minutes per version the first time
 	hack/compat
 
 lab: ## test the cluster in a box itself, in a second box: minutes
