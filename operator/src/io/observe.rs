@@ -116,13 +116,7 @@ pub async fn observe(
         // A pod of a benchmark always has a controller.
         .filter(|pod| controller(pod).is_some())
         .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
-    let is_without_pod = |job: &&mut Child| {
-        let has_it = |pod: &Pod| controller(pod).is_some_and(|owner| owner.uid == job.uid);
-        job.kind == ChildKind::Job && !job.deleting && !own.iter().any(has_it)
-    };
-    for job in children.iter_mut().filter(is_without_pod) {
-        job.pods_refused = refused_pod(client, &namespace, &job.uid).await?;
-    }
+    find_refusals(client, &namespace, &mut children, &own).await?;
     let nodes: Vec<NodeFacts> = nodes
         .iter()
         .map(|node| node_facts(node, &meter_pods, &places.tolerations))
@@ -161,6 +155,23 @@ pub async fn observe(
         refused,
         waiting_since,
     })
+}
+
+/// Sets why the API server refuses the pod of each Job that has none. `pods` are those of the benchmark.
+async fn find_refusals(
+    client: &Client,
+    namespace: &str,
+    children: &mut [Child],
+    pods: &[Pod],
+) -> Result<(), ObserveError> {
+    let is_without_pod = |job: &&mut Child| {
+        let has_it = |pod: &Pod| controller(pod).is_some_and(|owner| owner.uid == job.uid);
+        job.kind == ChildKind::Job && !job.deleting && !pods.iter().any(has_it)
+    };
+    for job in children.iter_mut().filter(is_without_pod) {
+        job.pods_refused = refused_pod(client, namespace, &job.uid).await?;
+    }
+    Ok(())
 }
 
 /// How far this process's clock is ahead of the API server's, in seconds, by the `Date` of an answer. 0 without a
