@@ -80,7 +80,7 @@ pub fn plan(
             .extend(events::of_status(benchmark.current_status(), &plan.status));
     }
     // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt.
-    if plan.ledger.is_none() {
+    if plan.ledger.is_none() && !observed.namespace_forbidden {
         let is_left_open =
             |trial: &&FrugalityTrial| trial.spec.run != run && outcome_of(trial).is_none();
         if let Some(trial) = observed.trials.iter().find(is_left_open) {
@@ -104,6 +104,7 @@ fn stages(context: &Context<'_>, settings: &Settings) -> Stage<Plan> {
     judge::is_undecided(context, settings)?;
     rest::is_not_suspended(context, settings)?;
     judge::is_in_time(context, settings)?;
+    preflight::is_namespace_allowed(context)?;
     let nodes = place::nodes(context, settings)?;
     preflight::is_passed(context, settings, &nodes)?;
     turn::has_locks(context, settings, &nodes)?;

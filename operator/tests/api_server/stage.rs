@@ -182,7 +182,7 @@ impl Stage {
     pub(crate) fn config(&self) -> Config {
         Config {
             injector_image: "example.org/injector:1".into(),
-            database_image: "example.org/postgresql:15".into(),
+            database_image: "ghcr.io/cloudnative-pg/postgresql:15".into(),
             meter_port: self.meter_port,
             max_node_watts: None,
             time_url: None,
