@@ -130,7 +130,11 @@ fn crates_depend_on_each_other_in_one_direction() {
         ("listener", &[]),
         (
             "meter",
-            &["frugality-listener", "frugality-measure", "frugality-mailbox"],
+            &[
+                "frugality-listener",
+                "frugality-measure",
+                "frugality-mailbox",
+            ],
         ),
         ("injector", &["frugality-measure"]),
         ("operator", &["frugality-listener", "frugality-measure"]),

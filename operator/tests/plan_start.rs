@@ -227,8 +227,7 @@ fn a_cluster_without_cloudnativepg_is_an_error_after_a_minute() {
 
 #[test]
 fn a_namespace_that_is_not_allowed_is_an_error_after_a_minute_and_begins_once_it_is_allowed() {
-    let mut benchmark = two();
-    benchmark.spec.ttl_after_finished = Some("60s".parse().unwrap());
+    let benchmark = two_with(&[("/ttlAfterFinished", json!("60s"))]);
     let mut world = preflight(benchmark, Some(Provenance::Metered));
     let forbid = |observed: &mut Observed| observed.namespace_forbidden = true;
     let waiting = planned(&world, 59.9, forbid);

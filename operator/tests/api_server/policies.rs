@@ -57,20 +57,34 @@ async fn rich(stage: &Stage) -> FrugalityBenchmark {
         "imagePullSecrets": [{ "name": "registry" }], "env": [{ "name": "A", "value": "b" }],
         "backends": [{ "name": "data", "image": "example.org/data:1", "port": 9000 }],
     });
-    let database = json!({ "seed": { "configMap": { "name": "sql", "key": "seed.sql" }, "table": "t" } });
+    let database = json!({ "seed": { "configMap": { "name": "sql", "key": "seed.sql", "table": "t", "rows": 5 } } });
     let changes = [("candidates", json!([candidate])), ("database", database)];
     stage.benchmark("rich", &changes).await
 }
 
-/// Waits until the policies are in force: a moment after the start of the API server.
-async fn in_force(stage: &Stage, object: &Value) {
-    let mut refused = object.clone();
-    refused["spec"]["template"]["spec"]["hostPID"] = true.into();
-    until("the policies are in force", || async {
-        try_to_create(User::Operator, &refused).await.is_err()
-    })
-    .await;
-    assert!(!stage.namespace.is_empty());
+/// Waits until the policies are in force: a moment after the start of the API server. These are the objects of a run
+/// with a database.
+async fn in_force(objects: &[Value]) {
+    let wrong = [
+        (
+            "Deployment",
+            ATTEMPT,
+            "/spec/template/spec",
+            "hostPID",
+            json!(true),
+        ),
+        ("Service", ATTEMPT, "/spec", "type", json!("NodePort")),
+        ("Secret", "-app", "", "type", json!("Opaque")),
+        ("Cluster", "-db", "/spec", "superuserSecret", json!({})),
+    ];
+    for (kind, suffix, pointer, field, value) in wrong {
+        let mut object = one(objects, kind, suffix).clone();
+        object.pointer_mut(pointer).unwrap()[field] = value;
+        until("the policies are in force", || async {
+            try_to_create(User::Operator, &object).await.is_err()
+        })
+        .await;
+    }
 }
 
 /// The object of this kind whose name ends like this.
@@ -84,15 +98,18 @@ fn one<'a>(objects: &'a [Value], kind: &str, suffix: &str) -> &'a Value {
 async fn every_object_of_every_kind_of_run_is_allowed() {
     let stage = Stage::new().await;
     let rich = rich(&stage).await;
-    let server = objects(&stage, &rich);
-    let server = server.iter().map(json_of).collect::<Vec<_>>();
-    in_force(&stage, one(&server, "Deployment", ATTEMPT)).await;
+    let of_rich: Vec<Value> = objects(&stage, &rich).iter().map(json_of).collect();
+    in_force(&of_rich).await;
     let scenario = json!({ "script": "export default function () {}" });
     let scenario = [("request", Value::Null), ("scenario", scenario)];
     let batch = json!([{ "name": "rust", "image": "example.org/rust:1", "command": ["/work"] }]);
     let batch = [
         ("request", Value::Null),
-        ("batch", json!({})),
+        ("batch", json!({ "timeout": "10s" })),
+        (
+            "load",
+            json!({ "duration": "20s", "warmUp": "2s", "connections": 1 }),
+        ),
         ("candidates", batch),
     ];
     let contacts = json!({ "provider": "Standalone", "runAsUser": 999, "seed": { "contacts": 5 } });
@@ -129,7 +146,7 @@ async fn a_database_with_the_defaults_of_its_webhook_is_allowed() {
     let stage = Stage::new().await;
     let benchmark = rich(&stage).await;
     let objects: Vec<Value> = objects(&stage, &benchmark).iter().map(json_of).collect();
-    in_force(&stage, one(&objects, "Deployment", ATTEMPT)).await;
+    in_force(&objects).await;
     let mut database = one(&objects, "Cluster", "-db").clone();
     // From `setDefaults` of CloudNativePG 1.30 (api/v1/cluster_defaults.go), and from its schema.
     for (pointer, field, value) in [
@@ -217,7 +234,7 @@ async fn the_operator_s_account_gives_no_pod_more_than_a_benchmark_s_pod_needs()
     let stage = Stage::new().await;
     let benchmark = rich(&stage).await;
     let objects: Vec<Value> = objects(&stage, &benchmark).iter().map(json_of).collect();
-    in_force(&stage, one(&objects, "Deployment", ATTEMPT)).await;
+    in_force(&objects).await;
     for (kind, pointer, field, value, message) in changes() {
         let suffix = match kind {
             "Secret" => "-app",
@@ -245,7 +262,7 @@ async fn the_operator_s_account_deletes_only_objects_of_benchmarks() {
     let benchmark = rich(&stage).await;
     let mine = objects(&stage, &benchmark);
     let json: Vec<Value> = mine.iter().map(json_of).collect();
-    in_force(&stage, one(&json, "Deployment", ATTEMPT)).await;
+    in_force(&json).await;
     let operator = server().client(User::Operator);
     let deployments = Api::<Deployment>::namespaced(operator.clone(), &stage.namespace);
     let services = Api::<Service>::namespaced(operator.clone(), &stage.namespace);
@@ -265,6 +282,17 @@ async fn the_operator_s_account_deletes_only_objects_of_benchmarks() {
         let params = PostParams::default();
         stage.api().create(&params, &made).await.unwrap();
         stage.api().create(&params, &address).await.unwrap();
+        if !is_mine {
+            // The policy on deletions is the last one to be in force.
+            let try_only = DeleteParams {
+                dry_run: true,
+                ..DeleteParams::default()
+            };
+            until("the policy on deletions is in force", || async {
+                deployments.delete("shop", &try_only).await.is_err()
+            })
+            .await;
+        }
         let results = [
             deployments.delete(&made.name_any(), &delete).await.err(),
             services.delete(&address.name_any(), &delete).await.err(),
@@ -280,7 +308,10 @@ async fn the_operator_s_account_deletes_only_objects_of_benchmarks() {
     }
     // Without ttlAfterFinished, a benchmark is its author's.
     let refused = benchmarks.delete("rich", &delete).await.unwrap_err();
-    assert!(refused.to_string().contains("ttlAfterFinished"), "{refused}");
+    assert!(
+        refused.to_string().contains("ttlAfterFinished"),
+        "{refused}"
+    );
     stage
         .edit("rich", json!({ "ttlAfterFinished": "1h" }))
         .await;

@@ -215,10 +215,17 @@ async fn the_rights_in_the_threat_model_are_the_rights_in_the_cluster() {
         .into_iter()
         .map(|resource| {
             let cells = columns.iter().map(|rights| match rights.get(resource) {
-                Some(verbs) => verbs.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+                Some(verbs) => verbs
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", "),
                 None => "–".into(),
             });
-            format!("| `{resource}` | {} |", cells.collect::<Vec<_>>().join(" | "))
+            format!(
+                "| `{resource}` | {} |",
+                cells.collect::<Vec<_>>().join(" | ")
+            )
         })
         .collect();
     let document = include_str!("../../../docs/threat-model.md");
@@ -227,7 +234,10 @@ async fn the_rights_in_the_threat_model_are_the_rights_in_the_cluster() {
         .unwrap();
     let (written, _) = marked.split_once("<!-- end of rights -->").unwrap();
     // Without the head of the table.
-    let written: Vec<&str> = written.lines().filter(|line| line.starts_with("| `")).collect();
+    let written: Vec<&str> = written
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
     assert_eq!(written, table, "the table must be\n{}", table.join("\n"));
 }
 

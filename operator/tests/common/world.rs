@@ -206,6 +206,7 @@ impl World {
             endpoints: self.endpoints(mine),
             database: self.database(mine),
             cloud_native_pg_installed: self.manner.cloud_native_pg,
+            namespace_forbidden: false,
             trials: mine.trials.clone(),
             unreadable: Vec::new(),
             operator_ahead_seconds: self.manner.operator_ahead,

@@ -28,8 +28,7 @@ pub(in crate::plan) fn is_namespace_allowed(context: &Context<'_>) -> Stage<()> 
     let message = format!(
         "the operator has no right to run benchmarks in the namespace {namespace}; add {namespace} to benchmarkNamespaces of the chart, and the run begins by itself"
     );
-    let mut plan =
-        context.not_possible(None, Verdict::Error, Reason::NamespaceNotAllowed, message);
+    let mut plan = context.not_possible(None, Verdict::Error, Reason::NamespaceNotAllowed, message);
     // It has no right to delete anything either.
     plan.delete = Vec::new();
     plan.expire = false;
