@@ -23,14 +23,13 @@ use crate::{
             pods::{belongs_to, controller, foreign_pod, has_ended, pod_facts},
             queue::{peer, unlisted_holders},
             reading::list,
-            rights::may_run_in,
+            rights::is_forbidden,
         },
         reader::Reader,
     },
     plan::{
         database::cloud_native_pg,
         facts::{Child, ChildKind, Lock, NodeFacts, Observed, Peer, Refusal},
-        names::run_id,
     },
     time::{ahead_seconds, http_date, unix_seconds},
 };
@@ -122,9 +121,6 @@ pub async fn observe(
     for job in children.iter_mut().filter(is_without_pod) {
         job.pods_refused = refused_pod(client, &namespace, &job.uid).await?;
     }
-    let run = run_id(benchmark);
-    let has_begun = entries.trials.iter().any(|trial| trial.spec.run == run);
-    let namespace_forbidden = !has_begun && !may_run_in(client, &namespace).await?;
     let nodes: Vec<NodeFacts> = nodes
         .iter()
         .map(|node| node_facts(node, &meter_pods, &places.tolerations))
@@ -156,10 +152,10 @@ pub async fn observe(
         children,
         endpoints,
         cloud_native_pg_installed,
+        namespace_forbidden: is_forbidden(client, benchmark, &entries.trials).await?,
         trials: entries.trials,
         unreadable: entries.unreadable,
         sessions: reader.sessions(&uid),
-        namespace_forbidden,
         refused,
         waiting_since,
     })

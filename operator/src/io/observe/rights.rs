@@ -1,14 +1,33 @@
 //! Asks the API server what the operator may do.
 
-use crate::{api::GROUP, io::observe::reading::ObserveError};
+use crate::{
+    api::{FrugalityBenchmark, FrugalityTrial, GROUP},
+    io::observe::reading::ObserveError,
+    plan::names::run_id,
+};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 
-/// Whether the operator may run benchmarks in a namespace: whether it may write the ledger there. The chart binds
-/// this right and all others that a run needs with one role.
-pub(super) async fn may_run_in(client: &Client, namespace: &str) -> Result<bool, ObserveError> {
+/// Whether the operator has no right to run this benchmark in its namespace. A run that has begun is not asked for,
+/// because the question would be a request in each pass.
+pub(super) async fn is_forbidden(
+    client: &Client,
+    benchmark: &FrugalityBenchmark,
+    trials: &[FrugalityTrial],
+) -> Result<bool, ObserveError> {
+    let run = run_id(benchmark);
+    if trials.iter().any(|trial| trial.spec.run == run) {
+        return Ok(false);
+    }
+    let namespace = benchmark.namespace().unwrap_or_default();
+    Ok(!may_run_in(client, &namespace).await?)
+}
+
+/// Whether the operator may write the ledger in a namespace. The chart binds this right and all others that a run
+/// needs with one role.
+async fn may_run_in(client: &Client, namespace: &str) -> Result<bool, ObserveError> {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {
