@@ -89,7 +89,7 @@ check_version() {
 
 check_rights() {
   local what
-  for what in customresourcedefinitions clusterroles clusterrolebindings namespaces; do
+  for what in customresourcedefinitions clusterroles clusterrolebindings rolebindings namespaces; do
     own_kubectl auth can-i create "$what" --quiet 2>/dev/null || problem "the right to create $what" "Use the context of a cluster administrator."
   done
 }
@@ -202,6 +202,9 @@ own_cluster_install() {
     rolled_out daemonset/frugality-meter
   fi
   own_kubectl create namespace "$OWN_NAMESPACE" --dry-run=client --output yaml | own_kubectl apply --filename - >/dev/null
+  # Only this namespace, whatever benchmarkNamespaces of the installed chart is. The right ends with the namespace.
+  own_kubectl --namespace "$OWN_NAMESPACE" create rolebinding frugality-operator-runs --clusterrole=frugality-operator-runs \
+    --serviceaccount=frugality-system:frugality-operator --dry-run=client --output yaml | own_kubectl apply --filename - >/dev/null
   say "the operator is ready"
 }
 

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use frugality_listener::{Limited, Limits};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -43,7 +44,7 @@ pub(crate) async fn serve(
             settings: Arc::new(settings),
             published,
         });
-    axum::serve(listener, router).await
+    axum::serve(Limited::new(listener, Limits::default()), router).await
 }
 
 /// The last good reading, however old. The page contains its timestamp.

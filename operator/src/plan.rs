@@ -99,7 +99,7 @@ pub fn plan(
         ));
     }
     // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt.
-    if plan.ledger.is_none() {
+    if plan.ledger.is_none() && !observed.namespace_forbidden {
         let is_left_open =
             |trial: &&FrugalityTrial| trial.spec.run != run && outcome_of(trial).is_none();
         let is_attempt = |trial: &&FrugalityTrial| !baseline::is_frozen_entry(trial);
@@ -124,6 +124,7 @@ fn stages(context: &Context<'_>, settings: &Settings) -> Stage<Plan> {
     judge::is_undecided(context, settings)?;
     rest::is_not_suspended(context, settings)?;
     judge::is_in_time(context, settings)?;
+    preflight::is_namespace_allowed(context)?;
     let nodes = place::nodes(context, settings)?;
     freeze::has_anchor(context, &nodes)?;
     preflight::is_passed(context, settings, &nodes)?;

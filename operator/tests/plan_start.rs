@@ -226,6 +226,26 @@ fn a_cluster_without_cloudnativepg_is_an_error_after_a_minute() {
 }
 
 #[test]
+fn a_namespace_that_is_not_allowed_is_an_error_after_a_minute_and_begins_once_it_is_allowed() {
+    let benchmark = two_with(&[("/ttlAfterFinished", json!("60s"))]);
+    let mut world = preflight(benchmark, Some(Provenance::Metered));
+    let forbid = |observed: &mut Observed| observed.namespace_forbidden = true;
+    let waiting = planned(&world, 59.9, forbid);
+    assert_eq!(reason_of(&waiting), Reason::NamespaceNotAllowed.as_str());
+    assert_eq!(waiting.status.verdict, None);
+    let ended = planned(&world, 60.1, forbid);
+    insta::assert_snapshot!(of_plan(&ended));
+    // The operator has no right to delete this benchmark.
+    world.slots[0].benchmark.status = Some(ended.status);
+    let later = planned(&world, 3600.0, forbid);
+    assert!(!later.expire && later.delete.is_empty() && later.ledger.is_none());
+    // It rests, so the queue ignores it.
+    assert!(world.slots[0].benchmark.is_complete());
+    let allowed = planned(&world, 3600.0, |_| {});
+    assert_eq!(reason_of(&allowed), Reason::Queued.as_str());
+}
+
+#[test]
 fn the_injector_needs_a_separate_node_unless_it_may_share() {
     let one_node = |observed: &mut Observed| observed.nodes.retain(|node| node.name == "pi-1");
     let world = preflight(two(), Some(Provenance::Metered));

@@ -19,6 +19,12 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- with .image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
+{{/* Prefixes of the database's images that a benchmark may name, as a JSON list. */}}
+{{- define "frugality.databaseImages" -}}
+{{- $default := regexReplaceAll ":[^/]*$" .Values.database.image "" }}
+{{- prepend .Values.database.allowedImages $default | uniq | toJson }}
+{{- end }}
+
 {{/* Requests and limits as JSON, with every amount as a string. */}}
 {{- define "frugality.resources" -}}
 {{- $resources := dict }}

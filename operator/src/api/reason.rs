@@ -76,6 +76,8 @@ pub enum Reason {
     ModelledPowerNotAllowed,
     /// The candidates were measured by different meters, and one of these reports no accuracy.
     MeterAccuracyUnknown,
+    /// The installation gives the operator no right to run benchmarks in the namespace.
+    NamespaceNotAllowed,
     /// CloudNativePG is not installed in the cluster.
     #[strum(serialize = "CloudNativePGMissing")]
     CloudNativePgMissing,

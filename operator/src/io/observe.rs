@@ -7,6 +7,7 @@ mod nodes;
 mod pods;
 mod queue;
 mod reading;
+mod rights;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use crate::{
             pods::{belongs_to, controller, foreign_pod, has_ended, pod_facts},
             queue::{peer, unlisted_holders},
             reading::list,
+            rights::is_forbidden,
         },
         reader::Reader,
     },
@@ -148,6 +150,7 @@ pub async fn observe(
         children,
         endpoints,
         cloud_native_pg_installed,
+        namespace_forbidden: is_forbidden(client, benchmark, &entries.trials).await?,
         trials: entries.trials,
         baselines,
         unreadable: entries.unreadable,

@@ -15,6 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use frugality_listener::{Limited, Limits};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 
@@ -42,7 +43,8 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route("/time", get(time))
         .with_state(Shared { metrics, ready });
-    axum::serve(listener(listen).await?, router).await
+    let listener = Limited::new(listener(listen).await?, Limits::default());
+    axum::serve(listener, router).await
 }
 
 /// Listens on the address. The unspecified IPv6 address includes all IPv4 addresses. Without IPv6, the server

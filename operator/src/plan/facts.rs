@@ -83,6 +83,9 @@ pub struct Observed {
     pub operator_ahead_seconds: f64,
     /// The meter reader's sessions for this benchmark, by the name of the trial (or [`preflight`]).
     pub sessions: BTreeMap<String, Session>,
+    /// Whether the operator has no right to run a benchmark in the benchmark's namespace. Only asked before a run
+    /// begins.
+    pub namespace_forbidden: bool,
     /// The object that the API server refused to create, and why.
     pub refused: Option<Refusal>,
     /// The reason for waiting in the last passes, and its start in Unix seconds.

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Asks the API server to create an object, as `kubectl create --dry-run=server` does: unknown fields are refused.
-async fn try_to_create(user: User, object: &Value) -> Result<Value, String> {
+pub(super) async fn try_to_create(user: User, object: &Value) -> Result<Value, String> {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     let group = match object["apiVersion"].as_str().unwrap() {
         "v1" => "/api/v1".to_owned(),

@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::{
-    server::{SYSTEM, User, program},
+    server::{EVERYWHERE, SYSTEM, User, program},
     stage::{namespace, until},
 };
 
@@ -45,13 +45,16 @@ pub(crate) fn has_admission_policies() -> bool {
     minor.parse::<u32>().unwrap() >= 30
 }
 
-/// What the chart has in some of its templates, for [`SYSTEM`].
-pub(crate) fn rendered(templates: &[&str]) -> Vec<Value> {
+/// What the chart has in some of its templates, for a namespace and with some values (`NAME=VALUE`).
+pub(crate) fn rendered(templates: &[&str], namespace: &str, values: &[&str]) -> Vec<Value> {
     let mut helm = Command::new(program("HELM", "helm"));
     helm.args(["template", "frugality"])
         .arg(root().join("charts/frugality-operator"))
-        .args(["--namespace", SYSTEM, "--kube-version", kubernetes()])
+        .args(["--namespace", namespace, "--kube-version", kubernetes()])
         .args(["--set", "meter.board=pi-4b"]);
+    for value in values {
+        helm.args(["--set", value]);
+    }
     for template in templates {
         helm.args(["--show-only", &format!("templates/{template}")]);
     }
@@ -64,7 +67,7 @@ pub(crate) fn rendered(templates: &[&str]) -> Vec<Value> {
 /// The operator's and the users' roles, and their bindings.
 fn rights() -> &'static [Value] {
     static RIGHTS: OnceLock<Vec<Value>> = OnceLock::new();
-    RIGHTS.get_or_init(|| rendered(&["operator-rbac.yaml", "user-roles.yaml"]))
+    RIGHTS.get_or_init(|| rendered(&["operator-rbac.yaml", "user-roles.yaml"], SYSTEM, &[]))
 }
 
 /// The rights that the chart gives in one namespace, there.
@@ -148,14 +151,33 @@ pub(crate) async fn prepare(admin: &Client) {
         .await;
     }
     namespace(admin, SYSTEM).await;
-    // The policy takes effect a moment later, during the first tests.
+    // The policies take effect a moment later, during the first tests.
     if has_admission_policies() {
-        for object in rendered(&["database-images.yaml"]) {
+        let templates = ["database-images.yaml", "operator-policies.yaml"];
+        for object in rendered(&templates, SYSTEM, &[]) {
             create(admin, object).await;
         }
     }
     for object in rights() {
         create(admin, object.clone()).await;
+    }
+    if has_admission_policies() {
+        bind_everywhere(admin).await;
+    }
+}
+
+/// The bindings of an operator for every namespace. The roles are the same. The bindings get other names.
+async fn bind_everywhere(admin: &Client) {
+    for mut object in rendered(
+        &["operator-rbac.yaml"],
+        EVERYWHERE,
+        &["benchmarkNamespaces={*}"],
+    ) {
+        if object["kind"] == "ClusterRoleBinding" {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            object["metadata"]["name"] = format!("{name}-everywhere").into();
+            create(admin, object).await;
+        }
     }
 }
 

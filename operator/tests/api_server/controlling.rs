@@ -18,10 +18,11 @@ use k8s_openapi::api::{
     batch::v1::Job,
     coordination::v1::Lease,
     core::v1::{Event, Pod, ResourceQuota, Secret, Service},
+    rbac::v1::RoleBinding,
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, PostParams},
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -584,4 +585,32 @@ async fn a_suspended_benchmark_is_written_once_and_left_alone() {
     .await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(stage.proxy.writes(), [""; 0]);
+}
+
+/// Where the chart gives no rights, the operator says so and tries no write. Once it has them, the run begins.
+#[tokio::test]
+async fn a_run_waits_for_rights_in_its_namespace_and_begins_with_them() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let bindings = stage.api::<RoleBinding>();
+    let binding = bindings.get("frugality-operator-runs").await.unwrap();
+    let delete = DeleteParams::default();
+    bindings.delete(&binding.name_any(), &delete).await.unwrap();
+    stage.benchmark("b", &[]).await;
+    let _operator = Operator::start(&stage);
+    let waiting = stage.reason("b", Reason::NamespaceNotAllowed).await;
+    assert_eq!(condition_of(&waiting, condition::COMPLETE), "False");
+    let message = waiting.status.unwrap().columns.unwrap().message.unwrap();
+    assert!(message.contains(&stage.namespace), "{message}");
+    assert!(message.contains("benchmarkNamespaces"), "{message}");
+    let unbound = RoleBinding {
+        metadata: ObjectMeta {
+            name: binding.metadata.name.clone(),
+            ..ObjectMeta::default()
+        },
+        ..binding
+    };
+    let params = PostParams::default();
+    bindings.create(&params, &unbound).await.unwrap();
+    is_loaded(&stage).await;
 }

@@ -19,6 +19,7 @@ mod api_server {
     mod controlling;
     mod kubelet;
     mod observing;
+    mod policies;
     mod proxy;
     mod releases;
     mod rights;

@@ -1,6 +1,6 @@
 //! Who may do what, by the roles of the chart: the operator no more than it needs, no user anything with the ledger.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial},
@@ -61,6 +61,11 @@ async fn may(what: &str, namespace: Option<&str>) -> bool {
     answer.status.unwrap().allowed
 }
 
+/// Namespaces of the cluster's own programs. No value of the chart names them.
+const FOREIGN: &str = "kube-system";
+/// The chart's default for `benchmarkNamespaces`.
+const ALLOWED: &str = "default";
+
 #[tokio::test]
 async fn the_operator_may_not() {
     for what in [
@@ -79,32 +84,51 @@ async fn the_operator_may_not() {
         "update frugalitybenchmarks.frugality.dev",
         "delete frugalitybaselines.frugality.dev",
         "delete frugalitytrials.frugality.dev",
+        "create rolebindings.rbac.authorization.k8s.io",
         "create clusterrolebindings.rbac.authorization.k8s.io",
+        "create serviceaccounts/token",
         "impersonate users",
         "* *",
     ] {
-        assert!(!may(what, None).await, "{what}");
-        assert!(!may(what, Some(SYSTEM)).await, "{what}");
+        for namespace in [None, Some(SYSTEM), Some(ALLOWED), Some(FOREIGN)] {
+            assert!(!may(what, namespace).await, "{what} in {namespace:?}");
+        }
     }
 }
 
 #[tokio::test]
-async fn the_operator_may_do_what_it_does() {
+async fn the_operator_writes_objects_only_where_it_may_run_benchmarks() {
     for what in [
+        "create deployments.apps",
+        "delete deployments.apps",
         "create jobs.batch",
+        "create services",
         "create secrets",
+        "create clusters.postgresql.cnpg.io",
+        "create frugalitytrials.frugality.dev",
+        "patch frugalitytrials.frugality.dev/status",
+        "create events",
+        // For spec.baseline.promote.
+        "create frugalitybaselines.frugality.dev",
+        "update frugalitybaselines.frugality.dev",
+        "update frugalitybaselines.frugality.dev/status",
         // For spec.ttlAfterFinished.
         "delete frugalitybenchmarks.frugality.dev",
-        "patch frugalitytrials.frugality.dev/status",
+    ] {
+        assert!(may(what, Some(ALLOWED)).await, "{what}");
+        for namespace in [None, Some(SYSTEM), Some(FOREIGN)] {
+            assert!(!may(what, namespace).await, "{what} in {namespace:?}");
+        }
+    }
+    for what in [
         "list pods",
         "list nodes",
         "list endpointslices.discovery.k8s.io",
         "watch frugalitybenchmarks.frugality.dev",
         // For spec.baseline.
         "get frugalitybaselines.frugality.dev",
-        "create frugalitybaselines.frugality.dev",
-        "update frugalitybaselines.frugality.dev",
-        "update frugalitybaselines.frugality.dev/status",
+        // To say that a namespace is not allowed.
+        "update frugalitybenchmarks.frugality.dev/status",
     ] {
         assert!(may(what, None).await, "{what}");
     }
@@ -128,8 +152,23 @@ async fn the_operator_sees_the_meter_s_daemon_set_and_no_other() {
     assert!(!may("get daemonsets.apps:frugality-meter", Some("kube-system")).await);
 }
 
-/// All that a user may do in a namespace, as the API server says.
-async fn rights(user: User, namespace: &str) -> BTreeSet<(String, String, String)> {
+/// Verbs by resource, such as `deployments.apps`. Behind a verb is the name of the only object that it is for.
+type Rights = BTreeMap<String, BTreeSet<String>>;
+
+/// All that a user may do in a namespace and a user without roles may not, as the API server says.
+async fn rights(user: User, namespace: &str) -> Rights {
+    let mut rights = all_rights(user, namespace).await;
+    for (resource, basic) in all_rights(User::Stranger, namespace).await {
+        let verbs = rights.entry(resource.clone()).or_default();
+        verbs.retain(|verb| !basic.contains(verb));
+        if verbs.is_empty() {
+            rights.remove(&resource);
+        }
+    }
+    rights
+}
+
+async fn all_rights(user: User, namespace: &str) -> Rights {
     let review = SelfSubjectRulesReview {
         spec: SelfSubjectRulesReviewSpec {
             namespace: Some(namespace.to_owned()),
@@ -144,46 +183,81 @@ async fn rights(user: User, namespace: &str) -> BTreeSet<(String, String, String
         .status
         .unwrap();
     assert!(!status.incomplete);
-    let mut rights = BTreeSet::new();
+    let mut rights = Rights::new();
     for rule in status.resource_rules {
+        let names = rule.resource_names.unwrap_or_default();
+        let only = |verb: &String| match names.as_slice() {
+            [] => verb.clone(),
+            names => format!("{verb} `{}`", names.join("`, `")),
+        };
         for group in rule.api_groups.iter().flatten() {
             for resource in rule.resources.iter().flatten() {
-                for verb in &rule.verbs {
-                    rights.insert((group.clone(), resource.clone(), verb.clone()));
-                }
+                let (plural, sub) = resource.split_once('/').unwrap_or((resource, ""));
+                let group = Some(group).filter(|group| !group.is_empty());
+                let name = group.map_or(plural.to_owned(), |group| format!("{plural}.{group}"));
+                let name = [name.as_str(), sub].join("/");
+                let verbs = rights
+                    .entry(name.trim_end_matches('/').to_owned())
+                    .or_default();
+                verbs.extend(rule.verbs.iter().map(only));
             }
         }
     }
     rights
 }
 
+/// The table of rights in the threat model is the API server's answer.
 #[tokio::test]
-async fn the_roles_give_benchmarks_and_the_sight_of_the_ledger_and_nothing_else() {
+async fn the_rights_in_the_threat_model_are_the_rights_in_the_cluster() {
     let stage = Stage::new().await;
-    let basic = rights(User::Stranger, &stage.namespace).await;
-    let right = |resource: &str, verb: &str| {
-        (
-            "frugality.dev".to_owned(),
-            resource.to_owned(),
-            verb.to_owned(),
-        )
-    };
-    let read = ["get", "list", "watch"];
-    let write = ["create", "delete", "deletecollection", "patch", "update"];
-    let mut viewer = BTreeSet::new();
-    for verb in read {
-        viewer.insert(right("frugalitybenchmarks", verb));
-        viewer.insert(right("frugalitytrials", verb));
-        viewer.insert(right("frugalitybaselines", verb));
-    }
-    let mut editor = viewer.clone();
-    editor.extend(write.map(|verb| right("frugalitybenchmarks", verb)));
-    editor.extend(write.map(|verb| right("frugalitybaselines", verb)));
-    for (user, expected) in [(User::Viewer, viewer), (User::Editor, editor)] {
-        let given: BTreeSet<_> = &rights(user, &stage.namespace).await - &basic;
-        assert_eq!(given, expected, "{user:?}");
-    }
-    assert_eq!(rights(User::Editor, SYSTEM).await, basic);
+    let columns = [
+        rights(User::Operator, ALLOWED).await,
+        rights(User::Operator, FOREIGN).await,
+        rights(User::Operator, SYSTEM).await,
+        rights(User::Editor, &stage.namespace).await,
+        rights(User::Viewer, &stage.namespace).await,
+    ];
+    let resources: BTreeSet<&String> = columns.iter().flat_map(BTreeMap::keys).collect();
+    let table: Vec<String> = resources
+        .into_iter()
+        .map(|resource| {
+            let cells = columns.iter().map(|rights| match rights.get(resource) {
+                Some(verbs) => verbs
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                None => "–".into(),
+            });
+            format!(
+                "| `{resource}` | {} |",
+                cells.collect::<Vec<_>>().join(" | ")
+            )
+        })
+        .collect();
+    let document = include_str!("../../../docs/threat-model.md");
+    let (_, marked) = document
+        .split_once("<!-- rights: checked by operator/tests/api_server/rights.rs -->")
+        .unwrap();
+    let (written, _) = marked.split_once("<!-- end of rights -->").unwrap();
+    // Without the head of the table.
+    let written: Vec<&str> = written
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    assert_eq!(written, table, "the table must be\n{}", table.join("\n"));
+}
+
+#[tokio::test]
+async fn an_operator_for_every_namespace_has_the_same_rights_in_every_namespace() {
+    let everywhere = rights(User::Everywhere, FOREIGN).await;
+    assert_eq!(everywhere, rights(User::Operator, ALLOWED).await);
+}
+
+#[tokio::test]
+async fn the_roles_give_an_editor_nothing_in_another_namespace() {
+    assert_eq!(rights(User::Editor, SYSTEM).await, Rights::new());
+    assert_eq!(rights(User::Viewer, SYSTEM).await, Rights::new());
 }
 
 #[track_caller]

@@ -16,6 +16,8 @@ use super::cluster;
 
 /// Namespace that the chart is rendered for.
 pub(crate) const SYSTEM: &str = "frugality-system";
+/// Namespace of the operator that may run benchmarks in every namespace. It has an account only.
+pub(crate) const EVERYWHERE: &str = "frugality-everywhere";
 /// Group of all service accounts.
 pub(crate) const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 /// How long it may take to start.
@@ -28,6 +30,8 @@ pub(crate) enum User {
     Admin,
     /// The operator's service account, with the rights that the chart gives it.
     Operator,
+    /// The account of an operator that may run benchmarks in every namespace.
+    Everywhere,
     /// Has the chart's role `frugality-edit` in each test's namespace.
     Editor,
     /// Has the chart's role `frugality-view` there.
@@ -37,9 +41,10 @@ pub(crate) enum User {
 }
 
 impl User {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Admin,
         Self::Operator,
+        Self::Everywhere,
         Self::Editor,
         Self::Viewer,
         Self::Stranger,
@@ -49,6 +54,7 @@ impl User {
         match self {
             Self::Admin => "admin",
             Self::Operator => "operator",
+            Self::Everywhere => "everywhere",
             Self::Editor => "editor",
             Self::Viewer => "viewer",
             Self::Stranger => "stranger",
@@ -59,6 +65,7 @@ impl User {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Operator => format!("system:serviceaccount:{SYSTEM}:frugality-operator"),
+            Self::Everywhere => format!("system:serviceaccount:{EVERYWHERE}:frugality-operator"),
             _ => self.token().to_owned(),
         }
     }
@@ -67,6 +74,7 @@ impl User {
         match self {
             Self::Admin => "system:masters".into(),
             Self::Operator => format!("{SERVICE_ACCOUNTS},{SERVICE_ACCOUNTS}:{SYSTEM}"),
+            Self::Everywhere => format!("{SERVICE_ACCOUNTS},{SERVICE_ACCOUNTS}:{EVERYWHERE}"),
             _ => String::new(),
         }
     }

@@ -183,7 +183,7 @@ impl Stage {
         Config {
             injector_image: "example.org/injector:1".into(),
             injector_k6_image: "example.org/injector-k6:1".into(),
-            database_image: "example.org/postgresql:15".into(),
+            database_image: "ghcr.io/cloudnative-pg/postgresql:15".into(),
             meter_port: self.meter_port,
             max_node_watts: None,
             time_url: None,

@@ -209,6 +209,7 @@ impl World {
             endpoints: self.endpoints(mine),
             database: self.database(mine),
             cloud_native_pg_installed: self.manner.cloud_native_pg,
+            namespace_forbidden: false,
             trials: mine.trials.clone(),
             baselines: self.baselines.clone(),
             unreadable: Vec::new(),

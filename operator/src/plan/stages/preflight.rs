@@ -4,6 +4,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use frugality_measure::reading::Provenance;
+use kube::ResourceExt;
 
 use crate::{
     api::{Reason, Verdict},
@@ -17,6 +18,22 @@ use crate::{
         verdict::{modelled_not_allowed, without_figures},
     },
 };
+
+/// Stops a run in a namespace where the operator must not run benchmarks.
+pub(in crate::plan) fn is_namespace_allowed(context: &Context<'_>) -> Stage<()> {
+    if context.ledger.is_begun() || !context.observed.namespace_forbidden {
+        return Continue(());
+    }
+    let namespace = context.benchmark.namespace().unwrap_or_default();
+    let message = format!(
+        "the operator has no right to run benchmarks in the namespace {namespace}; add {namespace} to benchmarkNamespaces of the chart, and the run begins by itself"
+    );
+    let mut plan = context.not_possible(None, Verdict::Error, Reason::NamespaceNotAllowed, message);
+    // It has no right to delete anything either.
+    plan.delete = Vec::new();
+    plan.expire = false;
+    Break(plan)
+}
 
 /// Stops a run that must not begin.
 pub(in crate::plan) fn is_passed(
