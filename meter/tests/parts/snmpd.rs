@@ -25,14 +25,17 @@ impl Agent {
             .port();
         let path = |name: &str| directory.path().join(name);
         let (script, value) = (path("value.sh"), path("value"));
+        // The agent would keep the answer of a program that it starts for each question for half a minute.
         let text = format!(
-            "[ \"$1\" = -g ] && [ \"$2\" = .{oid} ] && echo .{oid} && echo {kind} && cat {}\n",
+            "while read -r line; do\n  case $line in\n    PING) echo PONG ;;\n    *) read -r oid\n      \
+             if [ \"$line $oid\" = \"get .{oid}\" ]; then echo .{oid}; echo {kind}; cat {}; \
+             else echo NONE; fi ;;\n  esac\ndone\n",
             value.display()
         );
         std::fs::write(&script, text).unwrap();
         std::fs::write(&value, "0\n").unwrap();
         let config = format!(
-            "rocommunity {community} 127.0.0.1\npass .{oid} /bin/sh {}\n",
+            "rocommunity {community} 127.0.0.1\npass_persist .{oid} /bin/sh {}\n",
             script.display()
         );
         std::fs::write(path("snmpd.conf"), config).unwrap();

@@ -71,7 +71,8 @@ impl Subscribed {
     /// Lets time pass in which the subscription goes on.
     fn wait(&self, milliseconds: u64) {
         let pause = Duration::from_millis(milliseconds);
-        self.runtime.block_on(tokio::time::sleep(pause));
+        self.runtime
+            .block_on(async { tokio::time::sleep(pause).await });
     }
 
     /// Asks until there is a reading.
