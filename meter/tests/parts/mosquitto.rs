@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -12,9 +13,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MISSING: &str =
     "the test needs Debian's packages mosquitto and mosquitto-clients: `make unit` installs them";
 
-/// A broker on the loopback interface. It is killed when dropped.
+/// A broker on the loopback interface. It is killed when dropped, and its clients too: they would try to connect again
+/// forever.
 pub(crate) struct Broker {
     child: Child,
+    clients: Mutex<Vec<Child>>,
     directory: TempDir,
     port: u16,
 }
@@ -41,6 +44,7 @@ impl Broker {
         let child = Self::spawn(&directory);
         let broker = Self {
             child,
+            clients: Mutex::default(),
             directory,
             port,
         };
@@ -108,7 +112,8 @@ impl Broker {
             .spawn()
             .expect(MISSING);
         let lines = child.stdin.take().unwrap();
-        Publisher { child, lines }
+        self.clients.lock().unwrap().push(child);
+        Publisher { lines }
     }
 
     /// Calls `each` with every message of a topic, in a thread. Returns when the client is subscribed.
@@ -118,13 +123,14 @@ impl Broker {
             .stdout(Stdio::piped())
             .spawn()
             .expect(MISSING);
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        self.clients.lock().unwrap().push(child);
         // The client prints the message only if it is subscribed.
         let began = Instant::now();
         let (first, seen) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut is_subscribed = false;
-            while let Some(Ok(line)) = lines.next() {
+            for line in lines.map_while(Result::ok) {
                 if line != PROBE {
                     each(&line);
                 } else if !is_subscribed {
@@ -132,9 +138,6 @@ impl Broker {
                     let _ = first.send(());
                 }
             }
-            // The client ends with the broker.
-            let _ = child.kill();
-            let _ = child.wait();
         });
         while seen.recv_timeout(Duration::from_millis(50)).is_err() {
             assert!(began.elapsed() < PATIENCE, "no subscription");
@@ -148,12 +151,15 @@ const PROBE: &str = "are you there";
 impl Drop for Broker {
     fn drop(&mut self) {
         self.stop();
+        for client in self.clients.get_mut().unwrap() {
+            let _ = client.kill();
+            let _ = client.wait();
+        }
     }
 }
 
-/// A client that publishes a message per line.
+/// A client that publishes a message per line. It ends with the broker.
 pub(crate) struct Publisher {
-    child: Child,
     lines: ChildStdin,
 }
 
@@ -161,12 +167,5 @@ impl Publisher {
     pub(crate) fn publish(&mut self, text: &str) {
         writeln!(self.lines, "{text}").unwrap();
         self.lines.flush().unwrap();
-    }
-}
-
-impl Drop for Publisher {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
