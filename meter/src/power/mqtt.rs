@@ -205,19 +205,20 @@ impl Topic {
         }
         let mut misread = None;
         loop {
-            match tokio::time::timeout_at(deadline, link.messages.recv()).await {
-                Ok(Some(message)) => match read(&message.text) {
-                    Ok(value) => {
-                        let since = asked.map_or(message.at, |(_, since)| since);
-                        let delay = message.at.saturating_duration_since(since);
-                        return Ok((value, message.at.elapsed() + delay / 2));
-                    }
-                    Err(error) => misread = Some(error),
-                },
-                Ok(None) | Err(_) => {
-                    self.unanswered = asked.map(|(at, _)| at);
-                    return Err(misread.unwrap_or_else(|| link.silence(settings).into()));
+            let arrived = tokio::time::timeout_at(deadline, link.messages.recv()).await;
+            let Ok(Some(message)) = arrived else {
+                // If the connection's task has ended, the next question must not come at once.
+                tokio::time::sleep_until(deadline).await;
+                self.unanswered = asked.map(|(at, _)| at);
+                return Err(misread.unwrap_or_else(|| link.silence(settings).into()));
+            };
+            match read(&message.text) {
+                Ok(value) => {
+                    let since = asked.map_or(message.at, |(_, since)| since);
+                    let delay = message.at.saturating_duration_since(since);
+                    return Ok((value, message.at.elapsed() + delay / 2));
                 }
+                Err(error) => misread = Some(error),
             }
         }
     }

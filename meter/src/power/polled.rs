@@ -161,13 +161,11 @@ impl MeasuredAt {
     /// was made between two documents, and counts as made in the middle. The age of the first document's measurement
     /// is unknown.
     fn age(&mut self, root: &Value, url: &str) -> Result<Option<Duration>, InstrumentError> {
-        let time = match at_path(root, &self.path) {
-            Some(time @ (Value::String(_) | Value::Number(_))) => time.to_string(),
-            _ => {
-                let from = format!("{url} at {}", self.path.join("."));
-                return Err(InstrumentError::malformed(from, "nothing", "time"));
-            }
+        let Some(time @ (Value::String(_) | Value::Number(_))) = at_path(root, &self.path) else {
+            let from = format!("{url} at {}", self.path.join("."));
+            return Err(InstrumentError::malformed(from, "nothing", "time"));
         };
+        let time = time.to_string();
         let now = Instant::now();
         let last = self.seen.replace((time.clone(), now));
         Ok(last
