@@ -16,15 +16,15 @@ mod load;
 mod parameters;
 mod quantity;
 mod reason;
+mod release;
 mod scenario;
 mod schema;
 mod status;
 mod trial;
 
 pub use self::baseline::{
-    ANCHOR, BASELINE, Baseline, BaselineResult, FrozenBaseline, FrozenBaselines, FrugalityBaseline,
-    FrugalityBaselineSpec, FrugalityBaselineStatus, MAX_PREVIOUS, PROMOTED_BY, PreviousRelease,
-    Promote, PromotedFrom, PromotionState, ReleaseRatio, WhenMissing,
+    ANCHOR, BASELINE, Baseline, FrugalityBaseline, FrugalityBaselineSpec, FrugalityBaselineStatus,
+    MAX_PREVIOUS, PROMOTED_BY, PreviousRelease, Promote, PromotedFrom, WhenMissing,
 };
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
@@ -47,6 +47,9 @@ pub use self::load::{
 pub use self::parameters::ALLOWED_PARAMETERS;
 pub use self::quantity::{Decimal, HumanDuration, QuantityError};
 pub use self::reason::Reason;
+pub use self::release::{
+    BaselineResult, FrozenBaseline, FrozenBaselines, PromotionState, ReleaseRatio,
+};
 pub use self::scenario::{CheckResult, CycleResult, Scenario};
 pub use self::status::{
     BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,

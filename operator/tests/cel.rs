@@ -346,9 +346,14 @@ fn a_comparison_of_releases_has_a_margin_above_zero_and_enough_blocks() {
         changes[1].1[field] = json!(value);
         changes
     };
-    for field in ["maxEnergyRatio", "anchorMaxEnergyRatio"] {
-        let message = format!("baseline.{field} must be above 0");
-        rule(&message, &of(field, "0.0"), &of(field, "0.9"));
+    for (field, message) in [
+        ("maxEnergyRatio", "baseline.maxEnergyRatio must be above 0"),
+        (
+            "anchorMaxEnergyRatio",
+            "baseline.anchorMaxEnergyRatio must be above 0",
+        ),
+    ] {
+        rule(message, &of(field, "0.0"), &of(field, "0.9"));
     }
     let blocks = |count: i32| {
         let mut changes = against("promote", json!("Never"));

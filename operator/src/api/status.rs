@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{
-    baseline::BaselineResult,
     batch::BatchResult,
     condition,
     figure::{DecidingFigure, Figure, seven_digits},
     load::{Arrivals, MAX_POINTS},
+    release::BaselineResult,
     scenario::CycleResult,
 };
 
