@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 import yaml
-from rendered import CHART, REPOSITORY, container, find, helm, KUBERNETES, pod, render
+from rendered import CHART, KUBERNETES, REPOSITORY, container, find, helm, pod, render
 
 PROFILES = sorted((CHART / "profiles").glob("*.yaml"))
 
@@ -67,7 +67,8 @@ def test_on_boards_the_operator_stays_off_the_measured_one():
 
 def test_a_shared_cluster_gives_rights_in_named_namespaces_and_separates_the_pods():
     objects = profile("shared")
-    bound = [o for o in objects if "roleRef" in o and o["roleRef"]["name"] == "frugality-operator-runs"]
+    runs = "frugality-operator-runs"
+    bound = [o for o in objects if "roleRef" in o and o["roleRef"]["name"] == runs]
     assert [(o["kind"], o["metadata"]["namespace"]) for o in bound] == [("RoleBinding", "shop")]
     policies = [o for o in objects if o["kind"] == "NetworkPolicy"]
     assert {o["metadata"]["namespace"] for o in policies} == {"frugality-system", "shop"}

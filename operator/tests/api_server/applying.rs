@@ -575,7 +575,8 @@ async fn a_benchmark_expires_only_in_the_version_that_was_seen() {
         expire: true,
         ..plan_of(benchmark)
     };
-    let edited = stage.edit("b", json!({ "rerun": 2 })).await;
+    let edit = json!({ "rerun": 2, "ttlAfterFinished": "60s" });
+    let edited = stage.edit("b", edit).await;
     assert_eq!(
         stage.apply(&seen, expiring(&seen)).await.unwrap(),
         Applied::Done

@@ -10,15 +10,15 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
-/// Whether the operator has no right to run this benchmark in its namespace. A run that has begun is not asked for,
-/// because the question would be a request in each pass.
+/// Whether the operator has no right to run this benchmark in its namespace. It does not ask for a run that has begun
+/// or is suspended, because the question would be one more request in each pass.
 pub(super) async fn is_forbidden(
     client: &Client,
     benchmark: &FrugalityBenchmark,
     trials: &[FrugalityTrial],
 ) -> Result<bool, ObserveError> {
     let run = run_id(benchmark);
-    if trials.iter().any(|trial| trial.spec.run == run) {
+    if benchmark.spec.suspend || trials.iter().any(|trial| trial.spec.run == run) {
         return Ok(false);
     }
     let namespace = benchmark.namespace().unwrap_or_default();
