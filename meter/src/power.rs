@@ -2,8 +2,8 @@
 //!
 //! There are two kinds of source. A **model** ([`board`]) computes energy from CPU time. An **instrument**
 //! measures. It gives either an energy counter or power samples ([`Quantity`]). Local instruments are files
-//! of this node that the meter reads together with the CPU time ([`hwmon`], [`rapl`]). Other instruments are
-//! polled ([`polled`]): over the network ([`remote`]), or a Pi 5's own chip ([`pmic`]).
+//! of this node that the meter reads together with the CPU time ([`hwmon`], [`rapl`], [`power_supply`]). Other instruments are
+//! polled ([`polled`]): over the network ([`remote`], [`mqtt`], [`snmp`]), or a Pi 5's own chip ([`pmic`]).
 //!
 //! A [`timeline`] computes the node's energy at any moment between an instrument's readings. After the last
 //! reading it gives no energy. A [`supply`] joins the readings of the instrument with the readings of CPU
@@ -14,17 +14,21 @@ pub(crate) mod board;
 pub(crate) mod choice;
 pub(crate) mod config;
 pub(crate) mod hwmon;
+pub(crate) mod mqtt;
 pub(crate) mod pmic;
 pub(crate) mod polled;
+pub(crate) mod power_supply;
 pub(crate) mod rapl;
 pub(crate) mod refresh;
 pub(crate) mod remote;
 #[cfg(test)]
 mod simulation;
+pub(crate) mod snmp;
 pub(crate) mod supply;
 pub(crate) mod sysfs;
 pub(crate) mod timeline;
 
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use frugality_measure::model::LinearModel;
@@ -160,9 +164,25 @@ pub(crate) enum InstrumentError {
     /// The meter got no answer from the device.
     #[error(transparent)]
     Remote(#[from] remote::RemoteError),
+    /// The meter got no message from the broker.
+    #[error(transparent)]
+    Mqtt(#[from] mqtt::MqttError),
+    /// The meter got no value from the SNMP agent.
+    #[error(transparent)]
+    Snmp(#[from] snmp::SnmpError),
 }
 
 impl InstrumentError {
+    /// Whether the same question may succeed the next moment.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Remote(error) => error.may_pass(),
+            // A datagram may be lost.
+            Self::Snmp(error) => matches!(error, snmp::SnmpError::Slow { .. }),
+            _ => false,
+        }
+    }
+
     /// `from` gave a text that does not have the expected format.
     pub(crate) fn malformed(from: impl Into<String>, text: &str, expected: &'static str) -> Self {
         const LONGEST: usize = 80;
@@ -188,4 +208,12 @@ pub(crate) trait LocalInstrument: std::fmt::Debug + Send {
 /// A power or an energy must be finite and not negative: no node returns energy.
 pub(crate) fn valid(value: f64) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// A host in the form for a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
+pub(crate) fn in_url(host: &str) -> String {
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) => format!("[{address}]"),
+        Err(_) => host.to_owned(),
+    }
 }

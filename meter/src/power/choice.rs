@@ -1,21 +1,26 @@
 //! Chooses the power source, from the user's settings and the node's hardware.
 
-use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::board::{BoardModel, GENERIC, by_device_tree, by_name, known_boards};
-use super::config::{ConfigError, NodePower, Polling, SourceConfig, seconds};
+use super::config::{
+    ConfigError, Gen1Component, Gen2Component, MqttRequest, NodePower, Polling, SourceConfig,
+    seconds,
+};
 use super::hwmon::{self, Hwmon, Sensor};
+use super::mqtt::{MqttError, Topic};
 use super::pmic::{self, Correction, PmicFile};
-use super::polled::{Polled, Unit};
+use super::polled::{Checks, MeasuredAt, Polled, Unit};
+use super::power_supply::PowerSupply;
 use super::rapl::{self, Rapl, Zones};
 use super::refresh::Refresh;
 use super::remote::{Credentials, Endpoint, RemoteError};
+use super::snmp::{Object, SnmpError};
 use super::supply::Supply;
 use super::sysfs::read_text;
 use super::timeline::Timeline;
-use super::{BOARD_ZONE, LocalInstrument, Provenance, Source};
+use super::{BOARD_ZONE, LocalInstrument, Provenance, Source, in_url};
 use frugality_measure::model::LinearModel;
 
 /// The node's properties that the choice depends on.
@@ -65,6 +70,12 @@ pub(crate) enum ChoiceError {
     /// The meter can't poll the device.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The meter can't use the topic.
+    #[error(transparent)]
+    Mqtt(#[from] MqttError),
+    /// The meter can't poll the agent.
+    #[error(transparent)]
+    Snmp(#[from] SnmpError),
     /// The generic board has no watts of its own.
     #[error(
         "the board `generic` needs two numbers: write --idle-watts=<idle watts> \
@@ -84,6 +95,9 @@ pub(crate) enum ChoiceError {
     /// No sensor fits, or more than one.
     #[error("{0}")]
     Hwmon(String),
+    /// No power supply fits, or more than one.
+    #[error("{0}")]
+    PowerSupply(String),
     /// The node has no RAPL counter.
     #[error("no energy counter of a processor below {}", .0.display())]
     NoRapl(PathBuf),
@@ -155,7 +169,12 @@ pub(crate) fn choose(power: &NodePower, at: &Surroundings) -> Result<Chosen, Cho
                 _ => Err(ChoiceError::PmicFrom),
             }
         }
-        remote => plan.remote(remote),
+        SourceConfig::PowerSupply { name, volts } => {
+            let supply = PowerSupply::find(&at.sysfs, name.as_deref(), *volts)
+                .map_err(ChoiceError::PowerSupply)?;
+            plan.power_supply(supply)
+        }
+        network => plan.network(network),
     }
 }
 
@@ -295,6 +314,21 @@ impl Plan<'_> {
         self.metered(source, instrument, None)
     }
 
+    /// The supply's controller may repeat an old current.
+    fn power_supply(&self, supply: PowerSupply) -> Result<Chosen, ChoiceError> {
+        let source = self.source(Measured {
+            name: "power-supply",
+            path: supply.path().display().to_string(),
+            zone: BOARD_ZONE,
+            relative_uncertainty: None,
+            fixed_uncertainty_watts: 0.0,
+            resolution_joules: None,
+        });
+        let refresh = Refresh::new(self.at.interval, None);
+        let instrument = Instrument::Local(Box::new(supply));
+        self.metered(source, instrument, Some(refresh))
+    }
+
     fn pmic_mailbox(
         &self,
         device: PathBuf,
@@ -361,7 +395,7 @@ impl Plan<'_> {
         let (interval, timeout) = (asked.polling.interval()?, asked.polling.timeout()?);
         let ca_file = asked.polling.ca_file.as_deref();
         let endpoint = Endpoint::new(&asked.url, asked.credentials, ca_file, timeout)?;
-        let unit = Unit::parse(&asked.unit).ok_or(ChoiceError::UnknownUnit(asked.unit))?;
+        let unit = known_unit(&asked.unit)?;
         let source = self.source(Measured {
             name: asked.name,
             path: endpoint.url().to_owned(),
@@ -380,14 +414,93 @@ impl Plan<'_> {
             },
             _ => Polled::Json {
                 endpoint,
-                path: asked.path.split('.').map(str::to_owned).collect(),
+                path: steps(&asked.path),
                 unit,
+                checks: asked.checks,
             },
         };
         let instrument = Instrument::Polled {
             instrument: Box::new(instrument),
             interval,
         };
+        self.metered(source, instrument, Some(refresh))
+    }
+
+    /// An instrument on the network.
+    fn network(&self, config: &SourceConfig) -> Result<Chosen, ChoiceError> {
+        match config {
+            SourceConfig::Mqtt {
+                broker,
+                topic,
+                path,
+                time_path,
+                unit,
+                resolution_joules,
+                request,
+                polling,
+            } => {
+                let topic = mqtt_topic(broker, topic, request.as_ref(), polling)?;
+                let described = Described {
+                    name: "mqtt",
+                    path: topic.url(),
+                    resolution_joules: *resolution_joules,
+                };
+                let instrument = Polled::Mqtt {
+                    topic,
+                    path: path.as_deref().map(steps),
+                    time: measured_at(time_path.as_deref(), path.is_some())?,
+                    unit: known_unit(unit)?,
+                };
+                self.described(described, instrument, polling)
+            }
+            SourceConfig::Snmp {
+                host,
+                oid,
+                unit,
+                resolution_joules,
+                community_file,
+                polling,
+            } => {
+                if polling.credentials()?.is_some() || polling.ca_file.is_some() {
+                    return Err(SnmpError::Credentials.into());
+                }
+                let object = Object::new(host, oid, community_file.clone(), polling.timeout()?)?;
+                let described = Described {
+                    name: "snmp",
+                    path: object.url().to_owned(),
+                    resolution_joules: *resolution_joules,
+                };
+                let instrument = Polled::Snmp {
+                    object,
+                    unit: known_unit(unit)?,
+                };
+                self.described(described, instrument, polling)
+            }
+            http => self.remote(http),
+        }
+    }
+
+    /// An instrument on the network whose number the user describes. Its accuracy is known to the user only.
+    fn described(
+        &self,
+        described: Described,
+        instrument: Polled,
+        polling: &Polling,
+    ) -> Result<Chosen, ChoiceError> {
+        let interval = polling.interval()?;
+        let source = self.source(Measured {
+            name: described.name,
+            path: described.path,
+            zone: BOARD_ZONE,
+            relative_uncertainty: None,
+            fixed_uncertainty_watts: 0.0,
+            resolution_joules: described.resolution_joules,
+        });
+        let instrument = Instrument::Polled {
+            instrument: Box::new(instrument),
+            interval,
+        };
+        let refresh = Refresh::new(interval, polling.refresh()?);
         self.metered(source, instrument, Some(refresh))
     }
 
@@ -445,6 +558,13 @@ struct Measured {
     resolution_joules: Option<f64>,
 }
 
+/// The properties of an instrument whose number the user describes.
+struct Described {
+    name: &'static str,
+    path: String,
+    resolution_joules: Option<f64>,
+}
+
 /// A device on the network, and the place of its number.
 struct Asked {
     name: &'static str,
@@ -455,51 +575,92 @@ struct Asked {
     credentials: Option<Credentials>,
     relative_uncertainty: Option<f64>,
     resolution_joules: Option<f64>,
+    checks: Checks,
 }
 
 impl Asked {
+    /// A plug that reports power, in watts.
+    fn plug(
+        name: &'static str,
+        url: String,
+        path: String,
+        polling: &Polling,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            name,
+            url,
+            path,
+            unit: "W".to_owned(),
+            credentials: polling.credentials()?,
+            polling: polling.clone(),
+            relative_uncertainty: Some(PLUG_RELATIVE_UNCERTAINTY),
+            resolution_joules: None,
+            checks: Checks::default(),
+        })
+    }
+
+    fn shelly_gen1(
+        host: &str,
+        channel: u32,
+        component: Gen1Component,
+        polling: &Polling,
+    ) -> Result<Self, ConfigError> {
+        let url = format!("http://{}/status", in_url(host));
+        let (list, relative_uncertainty) = match component {
+            Gen1Component::Meter => ("meters", Some(PLUG_RELATIVE_UNCERTAINTY)),
+            Gen1Component::Emeter => ("emeters", None),
+        };
+        let path = format!("{list}.{channel}.power");
+        Ok(Self {
+            relative_uncertainty,
+            checks: Checks {
+                valid: Some(steps(&format!("{list}.{channel}.is_valid"))),
+                ..Checks::default()
+            },
+            ..Self::plug("shelly-gen1", url, path, polling)?
+        })
+    }
+
+    fn shelly_gen2(
+        host: &str,
+        channel: u32,
+        component: Gen2Component,
+        polling: &Polling,
+    ) -> Result<Self, ConfigError> {
+        let (kind, path, errors) = gen2_component(component);
+        let url = format!("http://{}/rpc/{kind}.GetStatus?id={channel}", in_url(host));
+        let asked = Self::plug("shelly-gen2", url, path.to_owned(), polling)?;
+        let is_clamp = kind.starts_with("EM");
+        Ok(Self {
+            credentials: asked.credentials.map(by_digest_only),
+            relative_uncertainty: asked.relative_uncertainty.filter(|_| !is_clamp),
+            checks: Checks {
+                errors: errors.map(steps),
+                ..Checks::default()
+            },
+            ..asked
+        })
+    }
+
     /// `None` if the configuration is not for a device on the network.
     fn of(config: &SourceConfig) -> Result<Option<Self>, ConfigError> {
-        let plug = |name, url: String, path: String, polling: &Polling| {
-            Ok::<_, ConfigError>(Self {
-                name,
-                url,
-                path,
-                unit: "W".to_owned(),
-                credentials: polling.credentials()?,
-                polling: polling.clone(),
-                relative_uncertainty: Some(PLUG_RELATIVE_UNCERTAINTY),
-                resolution_joules: None,
-            })
-        };
         Ok(Some(match config {
             SourceConfig::ShellyGen1 {
                 host,
                 channel,
+                component,
                 polling,
-            } => plug(
-                "shelly-gen1",
-                format!("http://{}/status", in_url(host)),
-                format!("meters.{channel}.power"),
-                polling,
-            )?,
+            } => Self::shelly_gen1(host, *channel, *component, polling)?,
             SourceConfig::ShellyGen2 {
                 host,
                 channel,
+                component,
                 polling,
-            } => {
-                let url = format!("http://{}/rpc/Switch.GetStatus?id={channel}", in_url(host));
-                let asked = plug("shelly-gen2", url, "apower".to_owned(), polling)?;
-                let credentials = asked.credentials.map(by_digest_only);
-                Self {
-                    credentials,
-                    ..asked
-                }
-            }
+            } => Self::shelly_gen2(host, *channel, *component, polling)?,
             SourceConfig::Tasmota { host, polling } => {
                 let url = format!("http://{}/cm?cmnd=Status%208", in_url(host));
                 let path = "StatusSNS.ENERGY.Power".to_owned();
-                let asked = plug("tasmota", url, path, polling)?;
+                let asked = Self::plug("tasmota", url, path, polling)?;
                 let credentials = asked.credentials.map(in_query);
                 Self {
                     credentials,
@@ -509,6 +670,7 @@ impl Asked {
             SourceConfig::Json {
                 url,
                 path,
+                time_path,
                 unit,
                 resolution_joules,
                 polling,
@@ -516,7 +678,13 @@ impl Asked {
                 unit: unit.clone(),
                 relative_uncertainty: None,
                 resolution_joules: *resolution_joules,
-                ..plug("json", url.clone(), path.clone(), polling)?
+                checks: Checks {
+                    time: time_path
+                        .as_deref()
+                        .map(|path| MeasuredAt::new(steps(path))),
+                    ..Checks::default()
+                },
+                ..Self::plug("json", url.clone(), path.clone(), polling)?
             },
             SourceConfig::Prometheus {
                 url,
@@ -528,19 +696,69 @@ impl Asked {
                 unit: unit.clone(),
                 relative_uncertainty: None,
                 resolution_joules: *resolution_joules,
-                ..plug("prometheus", url.clone(), String::new(), polling)?
+                ..Self::plug("prometheus", url.clone(), String::new(), polling)?
             },
             _ => return Ok(None),
         }))
     }
 }
 
-/// A host in the form for a URL: an IPv6 address has brackets there (RFC 3986, 3.2.2).
-fn in_url(host: &str) -> String {
-    match host.parse::<Ipv6Addr>() {
-        Ok(address) => format!("[{address}]"),
-        Err(_) => host.to_owned(),
+/// The component's name in Shelly's API, the place of its active power, and the place of its errors about the
+/// measurement.
+fn gen2_component(component: Gen2Component) -> (&'static str, &'static str, Option<&'static str>) {
+    match component {
+        // A switch has only errors about the load, such as `overpower`.
+        Gen2Component::Switch => ("Switch", "apower", None),
+        Gen2Component::Pm1 => ("PM1", "apower", Some("errors")),
+        Gen2Component::Em1 => ("EM1", "act_power", Some("errors")),
+        Gen2Component::Em => ("EM", "total_act_power", Some("errors")),
+        Gen2Component::EmA => ("EM", "a_act_power", Some("a_errors")),
+        Gen2Component::EmB => ("EM", "b_act_power", Some("b_errors")),
+        Gen2Component::EmC => ("EM", "c_act_power", Some("c_errors")),
     }
+}
+
+fn known_unit(symbol: &str) -> Result<Unit, ChoiceError> {
+    Unit::parse(symbol).ok_or_else(|| ChoiceError::UnknownUnit(symbol.to_owned()))
+}
+
+/// The steps of a path such as `meters.0.power`.
+fn steps(path: &str) -> Vec<String> {
+    path.split('.').map(str::to_owned).collect()
+}
+
+/// The place of the time in a message. Only a JSON message has places.
+fn measured_at(time_path: Option<&str>, is_json: bool) -> Result<Option<MeasuredAt>, MqttError> {
+    match time_path {
+        Some(_) if !is_json => Err(MqttError::TimeWithoutPath),
+        time_path => Ok(time_path.map(|path| MeasuredAt::new(steps(path)))),
+    }
+}
+
+/// A device that publishes by itself may take one interval longer than a device that answers.
+fn mqtt_topic(
+    broker: &str,
+    topic: &str,
+    request: Option<&MqttRequest>,
+    polling: &Polling,
+) -> Result<Topic, ChoiceError> {
+    let login = match polling.credentials()? {
+        None => None,
+        Some(Credentials::Password {
+            username,
+            password_file,
+            ..
+        }) => Some((username, password_file)),
+        Some(_) => return Err(MqttError::Credentials.into()),
+    };
+    if polling.ca_file.is_some() {
+        return Err(MqttError::Credentials.into());
+    }
+    let patience = match request {
+        Some(_) => polling.timeout()?,
+        None => polling.interval()? + polling.timeout()?,
+    };
+    Ok(Topic::new(broker, topic, request, login, patience)?)
 }
 
 /// Shelly's second generation accepts only a digest.

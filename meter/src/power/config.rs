@@ -93,6 +93,9 @@ pub(crate) enum SourceConfig {
         /// Index of the meter in the plug.
         #[serde(default)]
         channel: u32,
+        /// The kind of meter.
+        #[serde(default)]
+        component: Gen1Component,
         /// How the plug is polled.
         #[serde(default)]
         polling: Polling,
@@ -101,9 +104,12 @@ pub(crate) enum SourceConfig {
     ShellyGen2 {
         /// Name or address, with a port if it is not 80.
         host: String,
-        /// Index of the switch in the plug.
+        /// Index of the component in the device.
         #[serde(default)]
         channel: u32,
+        /// The component that measures.
+        #[serde(default)]
+        component: Gen2Component,
         /// How the plug is polled.
         #[serde(default)]
         polling: Polling,
@@ -122,11 +128,57 @@ pub(crate) enum SourceConfig {
         url: String,
         /// Names and indices that lead to the number, joined by dots.
         path: String,
+        /// The same for the time of the measurement, if the document may repeat an old number.
+        time_path: Option<String>,
         /// Unit of the number: a unit of power or of energy.
         unit: String,
         /// Step of an energy counter, in joules.
         resolution_joules: Option<f64>,
         /// How the document is polled.
+        #[serde(default)]
+        polling: Polling,
+    },
+    /// A supply that reports its current to the kernel, such as Raspberry Pi's PoE+ HAT.
+    PowerSupply {
+        /// The kernel's name for the supply.
+        name: Option<String>,
+        /// The supply's output voltage, if the kernel does not report it.
+        volts: Option<f64>,
+    },
+    /// A topic of an MQTT broker.
+    Mqtt {
+        /// Name or address of the broker, with a port if it is not 1883.
+        broker: String,
+        /// The topic on which the device publishes.
+        topic: String,
+        /// Names and indices that lead to the number in a JSON message, joined by dots. Without it, the message is
+        /// the number.
+        path: Option<String>,
+        /// The path of the time of the measurement, if messages may repeat an old number.
+        time_path: Option<String>,
+        /// Unit of the number: a unit of power or of energy.
+        unit: String,
+        /// Step of an energy counter, in joules.
+        resolution_joules: Option<f64>,
+        /// What to publish for each reading, if the device does not publish often enough by itself.
+        request: Option<MqttRequest>,
+        /// How the device is polled, or how often it publishes.
+        #[serde(default)]
+        polling: Polling,
+    },
+    /// An object of an SNMP agent.
+    Snmp {
+        /// Name or address of the agent, with a port if it is not 161.
+        host: String,
+        /// The object's identifier: numbers joined by dots.
+        oid: String,
+        /// Unit of the value: a unit of power or of energy.
+        unit: String,
+        /// Step of an energy counter, in joules.
+        resolution_joules: Option<f64>,
+        /// File with the community, mounted from a Secret. Without it, the community is `public`.
+        community_file: Option<PathBuf>,
+        /// How the agent is polled.
         #[serde(default)]
         polling: Polling,
     },
@@ -147,6 +199,48 @@ pub(crate) enum SourceConfig {
         #[serde(default)]
         polling: Polling,
     },
+}
+
+/// What measures in a Shelly of the first generation.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Gen1Component {
+    /// The meter of a relay.
+    #[default]
+    Meter,
+    /// A clamp of an EM or 3EM.
+    Emeter,
+}
+
+/// What measures in a Shelly of a later generation.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Gen2Component {
+    /// A switch with a meter.
+    #[default]
+    Switch,
+    /// A meter without a switch.
+    Pm1,
+    /// A clamp of a device with single phases.
+    Em1,
+    /// All phases of a device with three phases.
+    Em,
+    /// Its first phase.
+    EmA,
+    /// Its second phase.
+    EmB,
+    /// Its third phase.
+    EmC,
+}
+
+/// A message that makes a device publish its power.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct MqttRequest {
+    /// The topic of the message.
+    pub(crate) topic: String,
+    /// The message.
+    pub(crate) payload: String,
 }
 
 /// How a device is polled.

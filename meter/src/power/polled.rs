@@ -11,8 +11,10 @@ use tokio::sync::mpsc;
 use tokio::task;
 use tokio::time::MissedTickBehavior;
 
+use super::mqtt::Topic;
 use super::pmic::{self, Correction, PmicFile};
 use super::remote::Endpoint;
+use super::snmp::Object;
 use super::{InstrumentError, Quantity, TrueReading, valid};
 
 /// Tries before a reading is given up: radio links lose a packet now and then.
@@ -36,6 +38,7 @@ impl Unit {
     pub(crate) fn parse(symbol: &str) -> Option<Self> {
         let (factor, is_energy) = match symbol {
             "mW" => (1e-3, false),
+            "dW" => (0.1, false),
             "W" => (1.0, false),
             "kW" => (1e3, false),
             "uJ" | "µJ" => (1e-6, true),
@@ -53,7 +56,7 @@ impl Unit {
 
     /// The units that [`Unit::parse`] knows.
     pub(crate) const KNOWN: &'static str =
-        "mW, W, kW (power), uJ, mJ, J, kJ, Ws, Wmin, mWh, Wh, kWh (an energy counter)";
+        "mW, dW, W, kW (power), uJ, mJ, J, kJ, Ws, Wmin, mWh, Wh, kWh (an energy counter)";
 
     fn quantity(self, number: f64) -> Option<Quantity> {
         let value = valid(number * self.factor)?;
@@ -76,6 +79,8 @@ pub(crate) enum Polled {
         path: Vec<String>,
         /// Unit of the number.
         unit: Unit,
+        /// What the document says about the number.
+        checks: Checks,
     },
     /// A sample of a Prometheus exposition.
     Prometheus {
@@ -86,6 +91,24 @@ pub(crate) enum Polled {
         /// Labels that identify the one sample.
         labels: BTreeMap<String, String>,
         /// Unit of the sample's value.
+        unit: Unit,
+    },
+    /// A number in the messages of a topic.
+    Mqtt {
+        /// The topic.
+        topic: Topic,
+        /// Names and indices that lead to the number in a JSON message; `None` if the message is the number.
+        path: Option<Vec<String>>,
+        /// Unit of the number.
+        unit: Unit,
+        /// The place of the time of the measurement.
+        time: Option<MeasuredAt>,
+    },
+    /// An object of an SNMP agent.
+    Snmp {
+        /// The object.
+        object: Object,
+        /// Unit of the value.
         unit: Unit,
     },
     /// The firmware of a Raspberry Pi 5.
@@ -108,10 +131,90 @@ pub(crate) enum Polled {
     PmicFile(PmicFile),
 }
 
+/// What a JSON document says about its number.
+#[derive(Debug, Default)]
+pub(crate) struct Checks {
+    /// The place of a self-test's result. The number is refused if it is `false`.
+    pub(crate) valid: Option<Vec<String>>,
+    /// The place of a list of errors. The number is refused if the list has one.
+    pub(crate) errors: Option<Vec<String>>,
+    /// The place of the time of the measurement.
+    pub(crate) time: Option<MeasuredAt>,
+}
+
+/// The time of a measurement in a document of another program, which repeats the last number of a device that is
+/// gone. Only a new time is a new measurement. The times are compared as text, so the clocks need not agree.
+#[derive(Debug)]
+pub(crate) struct MeasuredAt {
+    path: Vec<String>,
+    /// The time in the last document, and when the document was asked for.
+    seen: Option<(String, Instant)>,
+}
+
+impl MeasuredAt {
+    /// The time is at `path`.
+    pub(crate) fn new(path: Vec<String>) -> Self {
+        Self { path, seen: None }
+    }
+
+    /// How much older than the document its measurement is; `None` if it is no new measurement. A new measurement
+    /// was made between two documents, and counts as made in the middle. The age of the first document's measurement
+    /// is unknown.
+    fn age(&mut self, root: &Value, url: &str) -> Result<Option<Duration>, InstrumentError> {
+        let Some(time @ (Value::String(_) | Value::Number(_))) = at_path(root, &self.path) else {
+            let from = format!("{url} at {}", self.path.join("."));
+            return Err(InstrumentError::malformed(from, "nothing", "time"));
+        };
+        let time = time.to_string();
+        let now = Instant::now();
+        let last = self.seen.replace((time.clone(), now));
+        Ok(last
+            .filter(|(before, _)| *before != time)
+            .map(|(_, asked)| now.saturating_duration_since(asked) / 2))
+    }
+}
+
+impl Checks {
+    /// Refuses a number that its device does not trust.
+    fn refuse(&self, root: &Value, url: &str) -> Result<(), InstrumentError> {
+        if let Some(path) = &self.valid
+            && at_path(root, path) == Some(&Value::Bool(false))
+        {
+            let from = format!("{url} at {}", path.join("."));
+            return Err(InstrumentError::malformed(
+                from,
+                "false",
+                "valid measurement",
+            ));
+        }
+        if let Some(path) = &self.errors
+            && let Some(Value::Array(errors)) = at_path(root, path)
+            && !errors.is_empty()
+        {
+            let from = format!("{url} at {}", path.join("."));
+            let text = Value::Array(errors.clone()).to_string();
+            return Err(InstrumentError::malformed(
+                from,
+                &text,
+                "empty list of errors",
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl Polled {
     /// Whether the instrument may repeat an old value instead of a new measurement.
     pub(crate) fn may_repeat(&self) -> bool {
-        matches!(self, Self::Json { .. } | Self::Prometheus { .. })
+        matches!(
+            self,
+            Self::Json { .. } | Self::Prometheus { .. } | Self::Mqtt { .. } | Self::Snmp { .. }
+        )
+    }
+
+    /// Whether the device decides when it measures. [`Polled::ask`] then waits for its next message.
+    pub(crate) fn is_pushed(&self) -> bool {
+        matches!(self, Self::Mqtt { topic, .. } if topic.is_pushed())
     }
 
     /// Polls the instrument, and tries once more if the first try fails. `None`: no new value since the last
@@ -120,9 +223,7 @@ impl Polled {
         let mut tries = 1;
         loop {
             match self.ask_once().await {
-                Err(InstrumentError::Remote(error)) if tries < TRIES && error.may_pass() => {
-                    tries += 1;
-                }
+                Err(error) if tries < TRIES && error.may_pass() => tries += 1,
                 outcome => return outcome,
             }
         }
@@ -136,10 +237,17 @@ impl Polled {
                 endpoint,
                 path,
                 unit,
+                checks,
             } => {
                 let (text, took) = endpoint.get().await?;
-                let quantity = in_json(&text, endpoint.url(), path, *unit)?;
-                return Ok(Some((quantity, took / 2)));
+                let root = json(&text, endpoint.url())?;
+                checks.refuse(&root, endpoint.url())?;
+                let quantity = in_json(&root, endpoint.url(), path, *unit)?;
+                let age = match &mut checks.time {
+                    None => Some(Duration::ZERO),
+                    Some(time) => time.age(&root, endpoint.url())?,
+                };
+                return Ok(age.map(|age| (quantity, took / 2 + age)));
             }
             Self::Prometheus {
                 endpoint,
@@ -150,6 +258,39 @@ impl Polled {
                 let (text, took) = endpoint.get().await?;
                 let quantity = in_exposition(&text, endpoint.url(), metric, labels, *unit)?;
                 return Ok(Some((quantity, took / 2)));
+            }
+            Self::Mqtt {
+                topic,
+                path,
+                unit,
+                time,
+            } => {
+                let (url, path, unit) = (topic.url(), path.as_deref(), *unit);
+                let read = |text: &str| match path {
+                    Some(path) => {
+                        let root = json(text, &url)?;
+                        Ok((in_json(&root, &url, path, unit)?, root))
+                    }
+                    None => text
+                        .trim()
+                        .parse()
+                        .ok()
+                        .and_then(|number| Some((unit.quantity(number)?, Value::Null)))
+                        .ok_or_else(|| InstrumentError::malformed(&url, text, "number above 0")),
+                };
+                let ((quantity, root), delay) = topic.next(read).await?;
+                let age = match time {
+                    None => Some(Duration::ZERO),
+                    Some(time) => time.age(&root, &url)?,
+                };
+                return Ok(age.map(|age| (quantity, delay + age)));
+            }
+            Self::Snmp { object, unit } => {
+                let number = object.get().await?;
+                unit.quantity(number).ok_or_else(|| {
+                    let text = number.to_string();
+                    InstrumentError::malformed(object.url(), &text, "number above 0")
+                })?
             }
             Self::PmicMailbox { device, correction } => pmic_mailbox(device, *correction).await?,
             Self::PmicCommand {
@@ -166,8 +307,8 @@ impl Polled {
 /// The outcome of one poll.
 pub(crate) type News = Result<TrueReading, InstrumentError>;
 
-/// Polls every `interval` and sends the outcomes. Times count from `began`. Ends when the receiver is
-/// dropped.
+/// Polls every `interval` and sends the outcomes. An instrument that publishes by itself is read whenever it
+/// publishes. Times count from `began`. Ends when the receiver is dropped.
 pub(crate) async fn poll(
     mut instrument: Polled,
     interval: Duration,
@@ -177,7 +318,9 @@ pub(crate) async fn poll(
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        if !instrument.is_pushed() {
+            ticks.tick().await;
+        }
         let outcome = match instrument.ask().await {
             Ok(None) => continue,
             Ok(Some((quantity, age))) => Ok(TrueReading {
@@ -197,20 +340,27 @@ pub(crate) fn queue() -> (mpsc::Sender<News>, mpsc::Receiver<News>) {
     mpsc::channel(QUEUE)
 }
 
-/// The number at a path such as `meters.0.power`. Some devices write numbers as text.
+fn json(text: &str, url: &str) -> Result<Value, InstrumentError> {
+    serde_json::from_str(text).map_err(|_| InstrumentError::malformed(url, text, "JSON document"))
+}
+
+/// The value at a path such as `meters.0.power`.
+fn at_path<'a>(root: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(root, |value, step| match value {
+        Value::Object(fields) => fields.get(step),
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+/// The number at a path. Some devices write numbers as text.
 fn in_json(
-    text: &str,
+    root: &Value,
     url: &str,
     path: &[String],
     unit: Unit,
 ) -> Result<Quantity, InstrumentError> {
-    let root: Value = serde_json::from_str(text)
-        .map_err(|_| InstrumentError::malformed(url, text, "JSON document"))?;
-    let found = path.iter().try_fold(&root, |value, step| match value {
-        Value::Object(fields) => fields.get(step),
-        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        _ => None,
-    });
+    let found = at_path(root, path);
     found
         .and_then(|value| {
             value

@@ -23,7 +23,7 @@ const LARGEST_BODY: usize = 2 << 20;
 const HTTP_PORT: u16 = 80;
 const HTTPS_PORT: u16 = 443;
 /// Least time before a refused password is tried again: devices lock out clients that keep trying.
-const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+pub(crate) const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -377,7 +377,7 @@ struct Answer {
 }
 
 /// The content of a secret's file, read again each time.
-fn secret(path: &Path) -> Result<String, RemoteError> {
+pub(crate) fn secret(path: &Path) -> Result<String, RemoteError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
         Err(source) => Err(RemoteError::Secret {

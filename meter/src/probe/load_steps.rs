@@ -67,7 +67,9 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
     let (mut is_busy, mut until) = (false, Duration::ZERO);
     let mut has_answered = false;
     loop {
-        ticks.tick().await;
+        if !instrument.is_pushed() {
+            ticks.tick().await;
+        }
         let elapsed = began.elapsed();
         while elapsed >= until {
             is_busy = !is_busy;

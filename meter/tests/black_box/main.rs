@@ -8,4 +8,11 @@ mod contract;
 mod forks;
 mod harness;
 mod journeys;
+#[expect(
+    dead_code,
+    clippy::expect_used,
+    reason = "the unit tests use the rest, and a missing package fails the test with its name"
+)]
+#[path = "../parts/mosquitto.rs"]
+mod mosquitto;
 mod sources;

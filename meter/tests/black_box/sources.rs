@@ -8,6 +8,7 @@ use std::time::Duration;
 use frugality_measure::reading::{Provenance, read};
 
 use crate::harness::{Meter, Node, Page, Plug, run};
+use crate::mosquitto::Broker;
 
 const POD: &str = "bed27566-8352-495a-8672-08132c7957e6";
 const AGE: &str = "frugality_meter_last_true_reading_age_seconds";
@@ -112,6 +113,57 @@ fn a_plug_is_metered_and_ages_when_it_is_unplugged_and_goes_on_when_it_is_back()
     let back = meter.scrape();
     let watts = (joules(&back) - joules(&aging)) / (back.timestamp() - aging.timestamp());
     assert!((watts - 5.0).abs() < 0.01, "{watts} W");
+}
+
+#[test]
+fn a_device_behind_a_broker_is_metered_and_ages_while_the_broker_is_away() {
+    let node = Node::new();
+    let mut broker = Broker::start();
+    broker.publish("pi-1/power", "99", &["-r"]);
+    let power = node.power(&format!(
+        r#"{{"default": {{"source": {{"type": "mqtt", "broker": "{}", "topic": "pi-1/power", "unit": "W",
+            "polling": {{"intervalSeconds": 0.1, "timeoutSeconds": 0.2}}}}, "relativeUncertainty": 0.03}}}}"#,
+        broker.address()
+    ));
+    let meter = Meter::start(&node, &[&power]);
+    let reason = meter.wait_for_status("/readyz", 503);
+    assert!(
+        reason.contains("waiting for a new reading") || reason.contains("retained"),
+        "{reason}"
+    );
+    let (_, text) = meter.get("/metrics");
+    assert!(
+        !text.contains("kepler_"),
+        "a retained message is no reading"
+    );
+
+    let mut publisher = broker.publisher("pi-1/power");
+    for _ in 0..30 {
+        publisher.publish("5.0");
+        sleep(Duration::from_millis(50));
+    }
+    let (_, text) = meter.get("/metrics");
+    let reading = read(&text, "pi-1", None, 1.0).unwrap();
+    assert_eq!(reading.meter.provenance, Provenance::Metered);
+    assert_eq!(reading.meter.source, "mqtt");
+    let before = Page::parse(&text);
+    for _ in 0..10 {
+        publisher.publish("5.0");
+        sleep(Duration::from_millis(50));
+    }
+    let after = meter.scrape();
+    let watts = (joules(&after) - joules(&before)) / (after.timestamp() - before.timestamp());
+    assert!((watts - 5.0).abs() < 0.01, "{watts} W");
+
+    broker.stop();
+    let reason = meter.wait_for_status("/readyz", 503);
+    assert!(reason.contains(&broker.address()), "{reason}");
+    let aging = meter.scrape();
+    sleep(Duration::from_millis(300));
+    let still = meter.scrape();
+    assert!((joules(&still) - joules(&aging)).abs() < 1e-9);
+    assert!(still.value(AGE, &[]) >= aging.value(AGE, &[]) + 0.25);
+    assert_eq!(meter.get("/healthz").0, 200);
 }
 
 #[test]

@@ -776,3 +776,61 @@ fn a_plug_may_have_an_ipv6_address() {
         assert_eq!(in_url(host), expected);
     }
 }
+
+const POE: &str = "sys/class/power_supply/rpi-poe";
+
+#[test]
+fn a_poe_hat_s_current_is_integrated_to_the_energy_of_ten_minutes() {
+    let node = Node::new();
+    node.write("sys/class/power_supply/hidpp_battery_0/capacity", 80);
+    let show = node.number(&format!("{POE}/current_now"));
+    show(540_000);
+    let config =
+        r#"{"source": {"type": "power-supply", "volts": 5.1}, "relativeUncertainty": 0.05}"#;
+    let source = node.source(config);
+    assert_eq!(
+        (source.name, source.relative_uncertainty),
+        ("power-supply", Some(0.05))
+    );
+    assert_eq!(
+        node.source(r#"{"source": {"type": "power-supply", "volts": 5.1}}"#)
+            .relative_uncertainty,
+        None
+    );
+    let truth = Truth::benchmark();
+    let outcome = node.run(config, &truth, |at| show(micro(truth.watts(at) / 5.1)));
+    outcome.assert_within(0.005);
+    // The board runs, so a supply without a current is not the board's.
+    let outcome = node.run(config, &truth, |at| {
+        let amperes = if at < 630.0 {
+            truth.watts(at) / 5.1
+        } else {
+            0.0
+        };
+        show(micro(amperes));
+    });
+    let told = outcome.errors.first().unwrap();
+    assert!(
+        told.contains("does another supply feed the board?"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_supply_that_is_not_clear_is_refused_and_the_message_says_what_to_write() {
+    let node = Node::new();
+    let told = |config: &str| {
+        let config = format!(r#"{{"source": {{"type": "power-supply"{config}}}}}"#);
+        node.choose(&config).unwrap_err().to_string()
+    };
+    assert!(told(r#", "volts": 5"#).contains("reports a current"));
+    node.write(&format!("{POE}/current_now"), 540_000);
+    assert!(told("").contains("measure the voltage"));
+    assert!(told(r#", "volts": 48"#).contains("from 4 to 6"));
+    assert!(told(r#", "volts": 5, "name": "rpi""#).contains("write one of rpi-poe"));
+    node.write("sys/class/power_supply/other/current_now", 1);
+    assert!(told(r#", "volts": 5"#).contains("other, rpi-poe"));
+    node.write("sys/class/power_supply/other/voltage_now", 5_000_000);
+    assert!(told(r#", "volts": 5, "name": "other""#).contains("leave out volts"));
+    node.source(r#"{"source": {"type": "power-supply", "name": "other"}}"#);
+}

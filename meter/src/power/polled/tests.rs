@@ -135,7 +135,7 @@ impl Kind {
     }
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 14] = [
     Kind {
         config: r#"{"source": {"type": "shelly-gen1", "host": "HOST", POLLING}}"#,
         path: "/status",
@@ -169,6 +169,93 @@ const KINDS: [Kind; 7] = [
             "relativeUncertainty": 0.01}"#,
         path: "/x",
         body: |truth, at| format!(r#"{{"w": ["{:.0}"]}}"#, 1000.0 * truth.watts(at)),
+        counts_energy: false,
+    },
+    Kind {
+        config: r#"{"source": {"type": "shelly-gen1", "host": "HOST", "component": "emeter", "channel": 1, POLLING},
+            "relativeUncertainty": 0.02}"#,
+        path: "/status",
+        body: |truth, at| {
+            let watts = truth.watts(at);
+            format!(
+                r#"{{"emeters":[{{"power":99.0,"is_valid":true}},{{"power":{watts:.2},"pf":0.7,"reactive":1.3,"voltage":230.1,"is_valid":true,"total":9.1,"total_returned":0.0}}]}}"#
+            )
+        },
+        counts_energy: false,
+    },
+    Kind {
+        config: r#"{"source": {"type": "shelly-gen2", "host": "HOST", "component": "pm1", POLLING}}"#,
+        path: "/rpc/PM1.GetStatus?id=0",
+        body: |truth, at| {
+            let watts = truth.watts(at);
+            format!(
+                r#"{{"id":0,"voltage":230.1,"current":0.02,"apower":{watts:.1},"freq":50.0,"aenergy":{{"total":1.0,"by_minute":[0.0],"minute_ts":1}}}}"#
+            )
+        },
+        counts_energy: false,
+    },
+    Kind {
+        config: r#"{"source": {"type": "shelly-gen2", "host": "HOST", "component": "em1", "channel": 1, POLLING},
+            "relativeUncertainty": 0.02}"#,
+        path: "/rpc/EM1.GetStatus?id=1",
+        body: |truth, at| {
+            let watts = truth.watts(at);
+            format!(
+                r#"{{"id":1,"current":0.02,"voltage":230.1,"act_power":{watts:.1},"aprt_power":7.0,"pf":0.6,"freq":50.0,"calibration":"factory"}}"#
+            )
+        },
+        counts_energy: false,
+    },
+    Kind {
+        config: r#"{"source": {"type": "shelly-gen2", "host": "HOST", "component": "em-b", POLLING},
+            "relativeUncertainty": 0.02}"#,
+        path: "/rpc/EM.GetStatus?id=0",
+        body: |truth, at| {
+            let watts = truth.watts(at);
+            format!(
+                r#"{{"id":0,"a_act_power":7.0,"b_act_power":{watts:.1},"c_act_power":8.0,"total_act_power":99.0,"user_calibrated_phase":[]}}"#
+            )
+        },
+        counts_energy: false,
+    },
+    // Home Assistant, whose state repeats until the device reports again.
+    Kind {
+        config: r#"{"source": {"type": "json", "url": "http://HOST/api/states/sensor.pi_1_power", "path": "state",
+            "timePath": "last_reported", "unit": "W", POLLING}, "relativeUncertainty": 0.03}"#,
+        path: "/api/states/sensor.pi_1_power",
+        body: |truth, at| {
+            let watts = truth.watts(at);
+            format!(
+                r#"{{"entity_id":"sensor.pi_1_power","state":"{watts:.2}","attributes":{{"unit_of_measurement":"W","device_class":"power"}},"last_changed":"2026-01-01T00:00:00+00:00","last_reported":"T{at:.1}","last_updated":"2026-01-01T00:00:00+00:00"}}"#
+            )
+        },
+        counts_energy: false,
+    },
+    // ESPHome's web_server.
+    Kind {
+        config: r#"{"source": {"type": "json", "url": "http://HOST/sensor/pi_1_power", "path": "value", "unit": "W",
+            POLLING}, "relativeUncertainty": 0.01}"#,
+        path: "/sensor/pi_1_power",
+        body: |truth, at| {
+            let watts = truth.watts(at);
+            format!(r#"{{"id":"sensor-pi_1_power","value":{watts:.3},"state":"{watts:.2} W"}}"#)
+        },
+        counts_energy: false,
+    },
+    // ESPHome's prometheus component. Its TYPE lines have no blank after the hash.
+    Kind {
+        config: r#"{"source": {"type": "prometheus", "url": "http://HOST/metrics", "metric": "esphome_sensor_value",
+            "labels": {"id": "pi_1_power"}, "unit": "W", POLLING}, "relativeUncertainty": 0.01}"#,
+        path: "/metrics",
+        body: |truth, at| {
+            let watts = truth.watts(at);
+            format!(
+                "#TYPE esphome_sensor_value gauge\n#TYPE esphome_sensor_failed gauge\n\
+                 esphome_sensor_failed{{id=\"voltage\",node=\"meter\",name=\"Voltage\"}} 1\n\
+                 esphome_sensor_failed{{id=\"pi_1_power\",node=\"meter\",name=\"Pi 1 Power\"}} 0\n\
+                 esphome_sensor_value{{id=\"pi_1_power\",node=\"meter\",name=\"Pi 1 Power\",unit=\"W\"}} {watts:.3}\n"
+            )
+        },
         counts_energy: false,
     },
     // A plug's own counter.
@@ -388,6 +475,72 @@ fn every_failure_says_what_happened() {
         respond: device.respond,
     };
     assert!(told(&gone).contains(&address.to_string()));
+}
+
+#[test]
+fn a_number_that_its_device_does_not_trust_is_refused() {
+    let told = |source: &str, body: &'static str| {
+        let device = Device::new(move |_, _| Some((200, body.to_owned())));
+        let config = format!(r#"{{"source": {{{source}, "host": "HOST"}}}}"#);
+        ask(&config, &device).unwrap_err()
+    };
+    let gen1 = r#""type": "shelly-gen1""#;
+    let invalid = told(gen1, r#"{"meters":[{"power":3.1,"is_valid":false}]}"#);
+    assert!(invalid.contains("meters.0.is_valid"), "{invalid}");
+    let gen2 = |component: &str| format!(r#""type": "shelly-gen2", "component": "{component}""#);
+    let broken = told(
+        &gen2("em1"),
+        r#"{"act_power":3.1,"errors":["power_meter_failure"]}"#,
+    );
+    assert!(broken.contains("power_meter_failure"), "{broken}");
+    let broken = told(
+        &gen2("em-a"),
+        r#"{"a_act_power":3.1,"a_errors":["out_of_range:current"]}"#,
+    );
+    assert!(broken.contains("out_of_range:current"), "{broken}");
+    // Energy that flows back into the grid is not the node's.
+    let negative = told(&gen2("em1"), r#"{"act_power":-3.1}"#);
+    assert!(negative.contains("number above 0"), "{negative}");
+
+    let device = Device::new(|_, _| Some((200, r#"{"apower": 3.5, "errors": []}"#.to_owned())));
+    let config = r#"{"source": {"type": "shelly-gen2", "host": "HOST", "component": "pm1"}}"#;
+    assert_eq!(ask(config, &device), Ok(Quantity::Watts(3.5)));
+}
+
+#[test]
+fn a_state_that_its_device_no_longer_reports_is_no_reading() {
+    let home_assistant = |state: &str, reported: &str| {
+        let text = format!(r#"{{"state":"{state}","last_reported":"{reported}"}}"#);
+        move |_: &str, _: &[String]| Some((200, text.clone()))
+    };
+    let device = Device::new(home_assistant("3.5", "10:00:00"));
+    let config = r#"{"source": {"type": "json", "url": "http://HOST/api/states/sensor.x", "path": "state",
+        "timePath": "last_reported", "unit": "W"}}"#;
+    let mut instrument = instrument(config, &device);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut ask = || {
+        let answer = runtime.block_on(instrument.ask());
+        answer.map_err(|error| error.to_string())
+    };
+    // The first state may be hours old.
+    assert_eq!(ask(), Ok(None));
+    assert_eq!(ask(), Ok(None));
+    std::thread::sleep(Duration::from_millis(200));
+    // The same value at a new time is a new measurement, made since the last question.
+    device.answer(home_assistant("3.5", "10:00:01"));
+    let (quantity, age) = ask().unwrap().unwrap();
+    assert_eq!(quantity, Quantity::Watts(3.5));
+    assert!(age >= Duration::from_millis(95), "{age:?}");
+    assert_eq!(ask(), Ok(None));
+    for state in ["unavailable", "unknown"] {
+        device.answer(home_assistant(state, "10:00:02"));
+        assert!(ask().unwrap_err().contains("number above 0"));
+    }
+    device.answer(|_, _| Some((200, r#"{"state":"3.5"}"#.to_owned())));
+    assert!(ask().unwrap_err().contains("at last_reported"));
 }
 
 #[test]

@@ -1,0 +1,406 @@
+//! Devices of a real broker.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime::Runtime;
+
+use crate::power::Quantity;
+use crate::power::choice::{Instrument, choose};
+use crate::power::config::NodePower;
+use crate::power::polled::Polled;
+use crate::power::simulation::{Outcome, Truth, run, surroundings};
+
+use super::*;
+
+#[path = "../../../tests/parts/mosquitto.rs"]
+mod mosquitto;
+use mosquitto::Broker;
+
+fn power(config: &str, broker: &Broker) -> NodePower {
+    serde_json::from_str(&config.replace("BROKER", &broker.address())).unwrap()
+}
+
+fn refusal(config: &str) -> String {
+    let root = tempfile::tempdir().unwrap();
+    let power = serde_json::from_str(config).unwrap();
+    choose(&power, &surroundings(root.path()))
+        .unwrap_err()
+        .to_string()
+}
+
+/// A meter's subscription, with the runtime in which it receives.
+struct Subscribed {
+    instrument: Polled,
+    runtime: Runtime,
+}
+
+impl Subscribed {
+    fn new(config: &str, broker: &Broker) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let chosen = choose(&power(config, broker), &surroundings(root.path())).unwrap();
+        let Some(Instrument::Polled { instrument, .. }) = chosen.instrument else {
+            panic!("not polled over the network");
+        };
+        Self {
+            instrument: *instrument,
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
+        }
+    }
+
+    fn ask(&mut self) -> Result<Quantity, String> {
+        self.ask_with_age().map(|(quantity, _)| quantity)
+    }
+
+    fn ask_for_news(&mut self) -> Result<Option<Quantity>, String> {
+        self.runtime
+            .block_on(self.instrument.ask())
+            .map(|answer| answer.map(|(quantity, _)| quantity))
+            .map_err(|error| error.to_string())
+    }
+
+    fn ask_with_age(&mut self) -> Result<(Quantity, Duration), String> {
+        self.runtime
+            .block_on(self.instrument.ask())
+            .map(Option::unwrap)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Lets time pass in which the subscription goes on.
+    fn wait(&self, milliseconds: u64) {
+        let pause = Duration::from_millis(milliseconds);
+        self.runtime
+            .block_on(async { tokio::time::sleep(pause).await });
+    }
+
+    /// Asks until there is a reading.
+    fn first(&mut self) -> Quantity {
+        let began = Instant::now();
+        loop {
+            match self.ask() {
+                Ok(quantity) => return quantity,
+                Err(error) => assert!(began.elapsed() < Duration::from_secs(20), "{error}"),
+            }
+        }
+    }
+}
+
+const PUSHED: &str = r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": "zigbee2mqtt/pi-1",
+    "path": "power", "unit": "W", "polling": {"intervalSeconds": 0.6, "timeoutSeconds": 0.4}}}"#;
+
+const ASKED: &str = r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": "stat/pi-1/STATUS8",
+    "path": "StatusSNS.ENERGY.Power", "unit": "W", "request": {"topic": "cmnd/pi-1/Status", "payload": "8"},
+    "polling": {"timeoutSeconds": 0.3}}, "relativeUncertainty": 0.03}"#;
+
+/// Ten minutes of a device that publishes `text` on `topic` whenever the meter waits for a message.
+fn ten_minutes(config: &str, topic: &str, text: impl Fn(&Truth, f64) -> String) -> Outcome {
+    let broker = Broker::start();
+    let root = tempfile::tempdir().unwrap();
+    let mut publisher = broker.publisher(topic);
+    let truth = Truth::benchmark();
+    run(
+        &power(config, &broker),
+        &surroundings(root.path()),
+        &truth,
+        |at| {
+            publisher.publish(&text(&truth, at));
+        },
+    )
+}
+
+#[test]
+fn every_form_of_message_gives_the_energy_of_ten_minutes() {
+    let source = |topic: &str, rest: &str| {
+        format!(
+            r#"{{"source": {{"type": "mqtt", "broker": "BROKER", "topic": "{topic}", {rest},
+                "polling": {{"intervalSeconds": 1}}}}, "relativeUncertainty": 0.03}}"#
+        )
+    };
+    let zigbee = source("zigbee2mqtt/pi-1", r#""path": "power", "unit": "W""#);
+    ten_minutes(&zigbee, "zigbee2mqtt/pi-1", |truth, at| {
+        let watts = truth.watts(at);
+        format!(
+            r#"{{"current":0.03,"energy":1.53,"linkquality":138,"power":{watts:.1},"state":"ON","voltage":231}}"#
+        )
+    })
+    .assert_within(0.01);
+    let esphome = source("meter/sensor/pi_1_power/state", r#""unit": "W""#);
+    ten_minutes(&esphome, "meter/sensor/pi_1_power/state", |truth, at| {
+        format!("{:.2}", truth.watts(at))
+    })
+    .assert_within(0.01);
+    let counter = source(
+        "usb-meter/pi-1",
+        r#""path": "joules", "unit": "J", "resolutionJoules": 0.01"#,
+    );
+    ten_minutes(&counter, "usb-meter/pi-1", |truth, at| {
+        format!(r#"{{"joules": {:.2}}}"#, truth.joules(at))
+    })
+    .assert_within(0.005);
+}
+
+#[test]
+fn a_device_that_answers_requests_gives_the_energy_of_ten_minutes() {
+    let broker = Broker::start();
+    let truth = Arc::new(Truth::benchmark());
+    let now = Arc::new(Mutex::new(0.0));
+    let mut publisher = broker.publisher("stat/pi-1/STATUS8");
+    let (shown, at) = (Arc::clone(&truth), Arc::clone(&now));
+    broker.subscribe("cmnd/pi-1/Status", move |payload| {
+        assert_eq!(payload, "8");
+        let watts = shown.watts(*at.lock().unwrap());
+        publisher.publish(&format!(
+            r#"{{"StatusSNS":{{"Time":"2026-01-01T00:00:00","ENERGY":{{"TotalStartTime":"2026-01-01T00:00:00","Total":3.185,"Power":{watts:.2},"Voltage":229}}}}}}"#
+        ));
+    });
+    let root = tempfile::tempdir().unwrap();
+    let outcome = run(
+        &power(&ASKED.replace("0.3}", "5}"), &broker),
+        &surroundings(root.path()),
+        &truth,
+        |at| {
+            *now.lock().unwrap() = at;
+        },
+    );
+    outcome.assert_within(0.01);
+    assert_eq!(outcome.errors, [""; 0]);
+}
+
+#[test]
+fn a_retained_message_is_no_reading() {
+    let broker = Broker::start();
+    broker.publish("zigbee2mqtt/pi-1", r#"{"power": 99}"#, &["-r"]);
+    let mut meter = Subscribed::new(PUSHED, &broker);
+    let told = meter.ask().unwrap_err();
+    assert!(
+        told.contains("its retained message is of unknown age"),
+        "{told}"
+    );
+    // A device may mark each message as retained. A new one is a reading.
+    let mut publisher = broker.publisher("zigbee2mqtt/pi-1");
+    publisher.publish(r#"{"power": 3.5}"#);
+    assert_eq!(meter.first(), Quantity::Watts(3.5));
+    broker.publish("zigbee2mqtt/pi-1", r#"{"power": 4.5}"#, &["-r"]);
+    assert_eq!(meter.ask(), Ok(Quantity::Watts(4.5)));
+    let told = meter.ask().unwrap_err();
+    assert!(told.contains("has had no new message for 1 s"), "{told}");
+    assert!(!told.contains("retained"), "{told}");
+}
+
+#[test]
+fn a_message_without_the_number_is_no_reading_and_the_next_one_counts() {
+    let broker = Broker::start();
+    let mut meter = Subscribed::new(PUSHED, &broker);
+    assert!(meter.ask().is_err());
+    for wrong in [
+        r#"{"power": "unavailable"}"#,
+        r#"{"power": -3}"#,
+        r#"{"power": null}"#,
+        "{}",
+    ] {
+        broker.publish("zigbee2mqtt/pi-1", wrong, &[]);
+        let told = meter.ask().unwrap_err();
+        assert!(told.contains("zigbee2mqtt/pi-1 at power"), "{told}");
+        assert!(told.contains("number above 0"), "{told}");
+    }
+    broker.publish("zigbee2mqtt/pi-1", "offline", &[]);
+    broker.publish("zigbee2mqtt/pi-1", r#"{"power": 2.5}"#, &[]);
+    assert_eq!(meter.ask(), Ok(Quantity::Watts(2.5)));
+}
+
+/// Home Assistant's automation of docs/power-on-a-pi.md publishes a state every second, old or new.
+#[test]
+fn a_message_with_an_old_time_is_no_reading() {
+    let broker = Broker::start();
+    let source = r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": "pi-1/power", "path": "watts",
+        "timePath": "reported", "unit": "W", "polling": {"intervalSeconds": 0.6, "timeoutSeconds": 0.4}}}"#;
+    let mut meter = Subscribed::new(source, &broker);
+    assert!(meter.ask().is_err());
+    let mut message = |watts: &str, second: u32| {
+        let text = format!(
+            r#"{{"watts": "{watts}", "reported": "2026-01-01 10:00:0{second}.123456+00:00"}}"#
+        );
+        broker.publish("pi-1/power", &text, &[]);
+        meter.ask_for_news()
+    };
+    // The first state may be hours old.
+    assert_eq!(message("3.5", 1), Ok(None));
+    assert_eq!(message("3.5", 1), Ok(None));
+    assert_eq!(message("3.5", 2), Ok(Some(Quantity::Watts(3.5))));
+    assert_eq!(message("3.5", 2), Ok(None));
+    assert!(message("unavailable", 3).is_err());
+    assert_eq!(message("3.6", 4), Ok(Some(Quantity::Watts(3.6))));
+}
+
+#[test]
+fn the_age_of_a_message_is_its_time_in_the_queue() {
+    let broker = Broker::start();
+    let mut meter = Subscribed::new(PUSHED, &broker);
+    assert!(meter.ask().is_err());
+    broker.publish("zigbee2mqtt/pi-1", r#"{"power": 2.5}"#, &[]);
+    meter.wait(400);
+    let (quantity, age) = meter.ask_with_age().unwrap();
+    assert_eq!(quantity, Quantity::Watts(2.5));
+    assert!(age >= Duration::from_millis(380), "{age:?}");
+}
+
+#[test]
+fn without_a_broker_there_is_a_reason_and_later_messages_count_again() {
+    let mut broker = Broker::start();
+    let mut meter = Subscribed::new(PUSHED, &broker);
+    assert!(meter.ask().is_err());
+    broker.stop();
+    meter.wait(100);
+    let told = meter.ask().unwrap_err();
+    assert!(told.contains(&broker.address()), "{told}");
+    assert!(!told.contains("no new message"), "{told}");
+    let mut asking = Subscribed::new(ASKED, &broker);
+    let told = asking.ask().unwrap_err();
+    assert!(told.contains("refused"), "{told}");
+    broker.start_again();
+    let mut publisher = broker.publisher("zigbee2mqtt/pi-1");
+    let began = Instant::now();
+    while meter.ask() != Ok(Quantity::Watts(1.5)) {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        publisher.publish(r#"{"power": 1.5}"#);
+    }
+}
+
+#[test]
+fn a_late_answer_is_as_old_as_its_request() {
+    let broker = Broker::start();
+    let mut publisher = broker.publisher("stat/pi-1/STATUS8");
+    broker.subscribe("cmnd/pi-1/Status", move |_| {
+        std::thread::sleep(Duration::from_millis(500));
+        publisher.publish(r#"{"StatusSNS":{"ENERGY":{"Power":6}}}"#);
+    });
+    let mut meter = Subscribed::new(ASKED, &broker);
+    let told = meter.ask().unwrap_err();
+    assert!(told.contains("does not answer the request"), "{told}");
+    // The answer to the first request comes 0.2 s after the second one.
+    let (quantity, age) = meter.ask_with_age().unwrap();
+    assert_eq!(quantity, Quantity::Watts(6.0));
+    assert!(age >= Duration::from_millis(220), "{age:?}");
+}
+
+#[test]
+fn a_broker_gets_the_user_and_a_new_password_needs_no_restart() {
+    let lines = "allow_anonymous false\npassword_file DIR/users\nacl_file DIR/acl";
+    let broker = Broker::with(lines, |directory| {
+        let users = directory.join("users");
+        std::fs::write(&users, "meter:s3cret\nother:s3cret\n").unwrap();
+        let hashed = std::process::Command::new("mosquitto_passwd")
+            .arg("-U")
+            .arg(&users)
+            .status()
+            .unwrap();
+        assert!(hashed.success());
+        let rights =
+            "user meter\ntopic read zigbee2mqtt/#\nuser other\ntopic write zigbee2mqtt/#\n";
+        std::fs::write(directory.join("acl"), rights).unwrap();
+    });
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&secret, "wrong\n").unwrap();
+    let login = format!(
+        r#""polling": {{"username": "meter", "passwordFile": {:?}, "#,
+        secret.path()
+    );
+    let mut meter = Subscribed::new(&PUSHED.replace(r#""polling": {"#, &login), &broker);
+    let told = meter.ask().unwrap_err();
+    assert!(told.contains("the broker refuses the user"), "{told}");
+    assert!(!told.contains("wrong"), "{told}");
+    let mut nameless = Subscribed::new(PUSHED, &broker);
+    let told = nameless.ask().unwrap_err();
+    assert!(told.contains("passwordFile"), "{told}");
+    std::fs::write(&secret, "s3cret\n").unwrap();
+    let began = Instant::now();
+    while meter.ask() != Ok(Quantity::Watts(3.0)) {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        let other = ["-u", "other", "-P", "s3cret"];
+        broker.publish("zigbee2mqtt/pi-1", r#"{"power": 3}"#, &other);
+    }
+}
+
+/// The recipe of docs/power-on-a-pi.md with a stand-in for the program that reads the meter's USB port.
+#[test]
+fn the_recipe_for_a_usb_meter_publishes_its_energy_once_per_second() {
+    const DOCUMENT: &str = include_str!("../../../../docs/power-on-a-pi.md");
+    let broker = Broker::start();
+    let recipe = DOCUMENT
+        .lines()
+        .find(|line| line.contains("fnirsi_logger.py |"))
+        .unwrap();
+    let stand_in = concat!(
+        "bash ",
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/parts/fnirsi_logger_stand_in.sh"
+    );
+    let port = broker.address().replace("127.0.0.1:", "");
+    let command = recipe
+        .replace("python3 -u fnirsi_logger.py", stand_in)
+        .replace("192.168.1.10", &format!("127.0.0.1 -p {port}"));
+    assert!(
+        command.contains(stand_in) && command.contains(&port),
+        "{command}"
+    );
+    let source =
+        r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": "pi-1/joules", "unit": "J"}}"#;
+    let mut meter = Subscribed::new(source, &broker);
+    assert!(meter.ask().is_err());
+    let mut running = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .spawn()
+        .unwrap();
+    let mut counted = Vec::new();
+    for _ in 0..3 {
+        let (quantity, age) = meter.ask_with_age().unwrap();
+        assert!(age < Duration::from_millis(500), "{age:?}");
+        counted.push(quantity);
+    }
+    assert!(running.wait().unwrap().success());
+    // 5 W, 100 lines per second.
+    let expected = [0.05, 5.05, 10.05].map(Quantity::Joules);
+    assert_eq!(counted, expected);
+}
+
+#[test]
+fn nonsense_is_refused_and_the_message_says_what_to_write() {
+    let source = |rest: &str| format!(r#"{{"source": {{"type": "mqtt", "unit": "W", {rest}}}}}"#);
+    let told = refusal(&source(r#""broker": "http://x/", "topic": "a""#));
+    assert!(told.contains("a port if it is not 1883"), "{told}");
+    let told = refusal(&source(r#""broker": "u:p@h", "topic": "a""#));
+    assert!(told.contains("a port if it is not 1883"), "{told}");
+    let told = refusal(&source(r#""broker": "h", "topic": "a/+/b""#));
+    assert!(told.contains("without + and #"), "{told}");
+    let told = refusal(&source(
+        r#""broker": "h", "topic": "a", "request": {"topic": "b/#", "payload": ""}"#,
+    ));
+    assert!(told.contains("b/#"), "{told}");
+    for polling in [r#"{"tokenFile": "/x"}"#, r#"{"caFile": "/x"}"#] {
+        let told = refusal(&source(&format!(
+            r#""broker": "h", "topic": "a", "polling": {polling}"#
+        )));
+        assert!(told.contains("without TLS and without tokens"), "{told}");
+    }
+    let told = refusal(&source(r#""broker": "h", "topic": "a", "timePath": "t""#));
+    assert!(told.contains("write path too"), "{told}");
+    let told = refusal(r#"{"source": {"type": "mqtt", "broker": "h", "topic": "a", "unit": "V"}}"#);
+    assert!(told.contains("no unit `V`"), "{told}");
+}
+
+#[test]
+fn a_broker_may_be_named_by_any_address() {
+    let url = |broker: &str| {
+        let patience = Duration::from_secs(1);
+        Topic::new(broker, "a/b", None, None, patience)
+            .unwrap()
+            .url()
+    };
+    assert_eq!(url("192.168.1.10"), "mqtt://192.168.1.10:1883/a/b");
+    assert_eq!(url("broker.local:1884"), "mqtt://broker.local:1884/a/b");
+    assert_eq!(url("fd00::1"), "mqtt://[fd00::1]:1883/a/b");
+    assert_eq!(url("[fd00::1]:1884"), "mqtt://[fd00::1]:1884/a/b");
+    assert!(client_id().len() <= 23);
+}
