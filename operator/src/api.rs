@@ -22,9 +22,9 @@ mod status;
 mod trial;
 
 pub use self::baseline::{
-    ANCHOR, BASELINE, Baseline, BaselineResult, FrozenBaseline, FrozenBaselines, FrugalityBaseline,
+    ANCHOR, BASELINE, Baseline, FrozenBaseline, FrozenBaselines, FrugalityBaseline,
     FrugalityBaselineSpec, FrugalityBaselineStatus, MAX_PREVIOUS, PROMOTED_BY, PreviousRelease,
-    Promote, PromotedFrom, PromotionState, ReleaseRatio, WhenMissing,
+    Promote, PromotedFrom, WhenMissing,
 };
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
@@ -49,10 +49,10 @@ pub use self::quantity::{Decimal, HumanDuration, QuantityError};
 pub use self::reason::Reason;
 pub use self::scenario::{CheckResult, CycleResult, Scenario};
 pub use self::status::{
-    BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
-    CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits, InjectorResult,
-    LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum, PastVerdict, Progress,
-    SweepResult, Verdict, WorkloadResult,
+    BaselineResult, BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult,
+    Columns, Comparison, CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits,
+    InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
+    PastVerdict, Progress, PromotionState, ReleaseRatio, SweepResult, Verdict, WorkloadResult,
 };
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

@@ -299,10 +299,8 @@ fn an_edit_of_the_margin_judges_the_same_trials_against_the_same_release() {
 fn an_image_of_the_release_before_that_cannot_be_pulled_is_an_error() {
     let mut world = world(&[]);
     world.run_until("an attempt of the baseline", |world| {
-        let trials = world.slots[0].trials.iter();
-        trials
-            .last()
-            .is_some_and(|trial| trial.spec.candidate == "baseline")
+        let mut trials = world.slots[0].trials.iter();
+        trials.any(|trial| trial.spec.candidate == "baseline")
     });
     let why = ("ImagePullBackOff".to_owned(), "not found".to_owned());
     world.manner.server_waiting = Some(why);

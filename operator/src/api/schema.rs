@@ -8,3 +8,8 @@ pub(in crate::api) fn string_map(_: &mut schemars::SchemaGenerator) -> schemars:
         "additionalProperties": { "type": "string", "maxLength": 1024 },
     })
 }
+
+/// Schema of an object whose fields come from the Rust type and grow with it.
+pub(in crate::api) fn open_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}

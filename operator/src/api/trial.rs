@@ -21,7 +21,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{baseline::FrozenBaselines, candidate::MAX_PODS};
+use crate::api::{baseline::FrozenBaselines, candidate::MAX_PODS, schema::open_object};
 
 /// The attempt: run, point, block, candidate and nodes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -338,11 +338,6 @@ pub struct TrialColumns {
     /// Requests without an expected answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<String>,
-}
-
-/// Schema of an object whose fields come from the Rust type and grow with it.
-pub(in crate::api) fn open_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
 /// Schema of a window, in Unix seconds of the measured node's clock.
