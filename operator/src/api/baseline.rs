@@ -1,8 +1,8 @@
 //! `FrugalityBaseline`: the release that new releases of one service are compared with; and `spec.baseline`, by which
 //! a benchmark asks for the comparison.
 
-// The derive macros repeat the types in a private scope.
-#![allow(unreachable_pub)]
+// The derive macros repeat the types in a private scope; print columns repeat their types.
+#![allow(unreachable_pub, clippy::duplicated_attributes)]
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;

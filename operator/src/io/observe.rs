@@ -82,7 +82,6 @@ pub async fn observe(
         services,
         jobs,
         clusters,
-        baselines,
     ) = try_join!(
         operator_ahead(client),
         list("benchmarks", &benchmarks, &everything),
@@ -95,7 +94,6 @@ pub async fn observe(
         services(client, &namespace, &mine),
         jobs(client, &namespace, &mine),
         clusters(client, &namespace, &mine),
-        baselines(client, &namespace, benchmark),
     )?;
     let cloud_native_pg_installed = clusters.is_some();
     let clusters = clusters.unwrap_or_default();
@@ -155,7 +153,7 @@ pub async fn observe(
         endpoints,
         cloud_native_pg_installed,
         trials: entries.trials,
-        baselines,
+        baselines: baselines(client, &namespace, benchmark).await?,
         unreadable: entries.unreadable,
         sessions: reader.sessions(&uid),
         refused,
