@@ -20,13 +20,15 @@ pub enum DefinitionsError {
     },
 }
 
-/// All definitions as one text, each after a line `---`.
+/// All definitions as one text, each after a line `---`, in the order of the files' names.
 pub fn print() -> Result<String, DefinitionsError> {
     let yaml = |(_, definition)| {
         let yaml = serde_yaml::to_string(&definition)?;
         Ok(format!("---\n{}\n", yaml.trim_end()))
     };
-    definitions().into_iter().map(yaml).collect()
+    let mut all = definitions();
+    all.sort_by_key(|(name, _)| *name);
+    all.into_iter().map(yaml).collect()
 }
 
 /// Writes each definition to its file in `folder`.

@@ -150,7 +150,7 @@ fn a_message_names_the_cause_and_what_to_do() {
 #[test]
 fn the_definitions_are_printed_and_written() {
     let printed = stdout(&command().arg("crd").output().unwrap());
-    assert_eq!(printed.matches("kind: CustomResourceDefinition").count(), 2);
+    assert_eq!(printed.matches("kind: CustomResourceDefinition").count(), 3);
     let to = folder("crds");
     let done = command()
         .args(["crd", "--write"])

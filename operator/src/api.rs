@@ -16,15 +16,15 @@ mod load;
 mod parameters;
 mod quantity;
 mod reason;
-mod release;
 mod scenario;
 mod schema;
 mod status;
 mod trial;
 
 pub use self::baseline::{
-    ANCHOR, BASELINE, Baseline, FrugalityBaseline, FrugalityBaselineSpec, FrugalityBaselineStatus,
-    MAX_PREVIOUS, PROMOTED_BY, PreviousRelease, Promote, PromotedFrom, WhenMissing,
+    ANCHOR, BASELINE, Baseline, FrozenBaseline, FrozenBaselines, FrugalityBaseline,
+    FrugalityBaselineSpec, FrugalityBaselineStatus, MAX_PREVIOUS, PROMOTED_BY, PreviousRelease,
+    Promote, PromotedFrom, WhenMissing,
 };
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
@@ -47,15 +47,12 @@ pub use self::load::{
 pub use self::parameters::ALLOWED_PARAMETERS;
 pub use self::quantity::{Decimal, HumanDuration, QuantityError};
 pub use self::reason::Reason;
-pub use self::release::{
-    BaselineResult, FrozenBaseline, FrozenBaselines, PromotionState, ReleaseRatio,
-};
 pub use self::scenario::{CheckResult, CycleResult, Scenario};
 pub use self::status::{
-    BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult, Columns, Comparison,
-    CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits, InjectorResult,
-    LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum, PastVerdict, Progress,
-    SweepResult, Verdict, WorkloadResult,
+    BaselineResult, BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult,
+    Columns, Comparison, CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits,
+    InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
+    PastVerdict, Progress, PromotionState, ReleaseRatio, SweepResult, Verdict, WorkloadResult,
 };
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,

@@ -346,15 +346,16 @@ fn a_comparison_of_releases_has_a_margin_above_zero_and_enough_blocks() {
         changes[1].1[field] = json!(value);
         changes
     };
-    for (field, message) in [
-        ("maxEnergyRatio", "baseline.maxEnergyRatio must be above 0"),
-        (
-            "anchorMaxEnergyRatio",
-            "baseline.anchorMaxEnergyRatio must be above 0",
-        ),
-    ] {
-        rule(message, &of(field, "0.0"), &of(field, "0.9"));
-    }
+    rule(
+        "baseline.maxEnergyRatio must be above 0",
+        &of("maxEnergyRatio", "0.0"),
+        &of("maxEnergyRatio", "0.9"),
+    );
+    rule(
+        "baseline.anchorMaxEnergyRatio must be above 0",
+        &of("anchorMaxEnergyRatio", "0.0"),
+        &of("anchorMaxEnergyRatio", "0.9"),
+    );
     let blocks = |count: i32| {
         let mut changes = against("promote", json!("Never"));
         changes[0].1 = json!({"blocks": count});
@@ -1333,7 +1334,11 @@ fn an_entry_that_has_an_outcome_is_final() {
 fn every_rule_is_tested() {
     let text = include_str!("cel.rs");
     let mut untried = Vec::new();
-    for schema in [schema::<FrugalityBenchmark>(), schema::<FrugalityTrial>()] {
+    for schema in [
+        schema::<FrugalityBenchmark>(),
+        schema::<FrugalityTrial>(),
+        schema::<FrugalityBaseline>(),
+    ] {
         collect(&schema, &mut |message| {
             let tried = text
                 .split('"')

@@ -8,9 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{
-    candidate::Candidate, quantity::Decimal, release::FrozenBaseline, status::Verdict,
-};
+use crate::api::{candidate::Candidate, quantity::Decimal, schema::open_object, status::Verdict};
 
 /// Name under which a baseline's candidate takes part in a benchmark.
 pub const BASELINE: &str = "baseline";
@@ -215,6 +213,35 @@ pub enum Promote {
     #[default]
     Never,
     OnPass,
+}
+
+/// Baselines of a run, as they were when the run got its nodes. Absent: no such FrugalityBaseline existed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FrozenBaselines {
+    /// The baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<FrozenBaseline>,
+    /// The anchor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<FrozenBaseline>,
+}
+
+/// A FrugalityBaseline at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FrozenBaseline {
+    /// Name of the FrugalityBaseline.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// UID of the FrugalityBaseline.
+    #[schemars(length(max = 63))]
+    pub uid: String,
+    /// Generation of its spec.
+    pub generation: i64,
+    /// Its candidate.
+    #[schemars(schema_with = "open_object")]
+    pub candidate: Candidate,
 }
 
 impl FrozenBaseline {

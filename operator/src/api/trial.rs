@@ -21,7 +21,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{candidate::MAX_PODS, release::FrozenBaselines, schema::open_object};
+use crate::api::{baseline::FrozenBaselines, candidate::MAX_PODS, schema::open_object};
 
 /// The attempt: run, point, block, candidate and nodes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
