@@ -157,7 +157,7 @@ def test_a_new_chart_with_the_same_images_restarts_nothing(tmp_path):
 
 def test_no_role_has_a_wildcard_secrets_or_the_kubelet():
     roles = [o for o in render(*PI) if o["kind"] in ("Role", "ClusterRole")]
-    assert len(roles) == 5
+    assert len(roles) == 8
     for role in roles:
         for rule in role["rules"]:
             words = [
@@ -201,7 +201,10 @@ def test_the_operator_has_exactly_the_rights_that_it_needs():
 
 
 def test_only_the_operator_s_account_is_bound_and_only_to_its_roles():
-    objects = render(*PI)
+    # Without the hooks of helm test.
+    objects = [
+        o for o in render(*PI) if "helm.sh/hook" not in o["metadata"].get("annotations", {})
+    ]
     bindings = [o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     assert {(b["kind"], b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings} == {
         ("RoleBinding", "Role", "frugality-operator"),
@@ -247,7 +250,9 @@ def pods(*arguments):
     }
 
 
-@pytest.mark.parametrize("name", ["frugality-operator", "frugality-operator-test"])
+@pytest.mark.parametrize(
+    "name", ["frugality-operator", "frugality-operator-test", "frugality-operator-doctor"]
+)
 def test_all_pods_but_the_meter_satisfy_the_restricted_standard(name):
     # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and stricter.
     pod = pods(*PI)[name]
@@ -269,6 +274,7 @@ def test_there_are_no_other_pods():
     assert set(pods(*PI)) == {
         "frugality-operator",
         "frugality-operator-test",
+        "frugality-operator-doctor",
         "frugality-meter",
     }
 

@@ -16,6 +16,7 @@ declare -A PART_MODULE=(
   [argo-rollouts]=github.com/argoproj/argo-rollouts
   [argo-cd]=github.com/argoproj/argo-cd/v3
   [helm-4]=helm.sh/helm/v4
+  [flagger]=github.com/fluxcd/flagger
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
@@ -30,6 +31,7 @@ declare -A PART_WITHOUT=(
   [argo-rollouts]="Without it the box works, but make gitops cannot test the gate with it."
   [argo-cd]="Without it the box works, but make gitops cannot test the gate with it."
   [helm-4]="Without it the box works, but make gitops cannot test the gate with it."
+  [flagger]="Without it the box works, but make gitops cannot test the gate with it."
 )
 # Binary: its part; and its Go package.
 declare -A BINARY_PART=(
@@ -39,7 +41,7 @@ declare -A BINARY_PART=(
   [manager]=cloudnative-pg [fortio]=fortio [helm]=helm
   [vale]=vale
   [kustomize-controller]=kustomize-controller [rollouts-controller]=argo-rollouts [argocd]=argo-cd
-  [helm-4]=helm-4
+  [helm-4]=helm-4 [flagger]=flagger
 )
 declare -A BINARY_PACKAGE=(
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -59,12 +61,13 @@ declare -A BINARY_PACKAGE=(
   [rollouts-controller]=github.com/argoproj/argo-rollouts/cmd/rollouts-controller
   [argocd]=github.com/argoproj/argo-cd/v3/cmd
   [helm-4]=helm.sh/helm/v4/cmd/helm
+  [flagger]=github.com/fluxcd/flagger/cmd/flagger
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
 # Built only if named: the box does not need them, but hack/english needs Vale, and make gitops the others.
-TOOLS=(vale kustomize-controller rollouts-controller argocd helm-4)
+TOOLS=(vale kustomize-controller rollouts-controller argocd helm-4 flagger)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
@@ -139,7 +142,7 @@ flux_sources() {
 
 # Parts with a manifest.
 part_has_release() {
-  case $1 in cloudnative-pg | local-path-provisioner | kustomize-controller | argo-rollouts | argo-cd) ;; *) return 1 ;; esac
+  case $1 in cloudnative-pg | local-path-provisioner | kustomize-controller | argo-rollouts | argo-cd | flagger) ;; *) return 1 ;; esac
 }
 
 # Copies the manifest that installs a part next to its binary, so a warm start needs no module cache. Of the parts for
@@ -155,6 +158,7 @@ part_release() {
       sources=$(flux_sources) || return
       files=("$source"/config/crd/bases/*.yaml "$sources"/config/crd/bases/*.yaml)
       ;;
+    flagger) files=("$source/artifacts/flagger/crd.yaml") ;;
     argo-rollouts | argo-cd) files=("$source"/manifests/crds/*-crd.yaml) ;;
   esac
   # Not every file begins with a separator.

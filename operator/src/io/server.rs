@@ -47,7 +47,11 @@ pub async fn serve(
 
 /// Listens on the address. The unspecified IPv6 address includes all IPv4 addresses. Without IPv6, the server
 /// listens on IPv4 only.
-async fn listener(listen: SocketAddr) -> Result<TcpListener, std::io::Error> {
+///
+/// # Errors
+///
+/// The address can't be used.
+pub async fn listener(listen: SocketAddr) -> Result<TcpListener, std::io::Error> {
     match TcpListener::bind(listen).await {
         Err(_) if listen.ip() == Ipv6Addr::UNSPECIFIED => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, listen.port())).await
