@@ -32,7 +32,7 @@ adversary: ## try to falsify a figure or a verdict, in the cluster in a box: a q
 meters: ## run one benchmark with a power model, a plug and Kepler, in the cluster in a box: a quarter of an hour
 	hack/test meters
 
-gitops: ## test the gates with Flux, Argo CD, Argo Rollouts and Helm 4, in the cluster in a box: half an hour, and ten minutes to build them
+gitops: ## test the gates with Flux, Argo CD, Argo Rollouts, Flagger and Helm 4, in the cluster in a box: 45 minutes, and ten minutes to build them
 	hack/test gitops
 
 release-test: ## make a release in a local registry, then install and upgrade from it in the cluster in a box: an hour

@@ -163,7 +163,7 @@ def test_a_new_chart_with_the_same_images_restarts_nothing(tmp_path):
 
 def test_no_role_has_a_wildcard_secrets_or_the_kubelet():
     roles = [o for o in render(*PI) if o["kind"] in ("Role", "ClusterRole")]
-    assert len(roles) == 6
+    assert len(roles) == 9
     for role in roles:
         for rule in role["rules"]:
             words = [
@@ -260,7 +260,10 @@ def test_every_policy_is_bound_refuses_and_is_about_the_operator_s_account_alone
 
 
 def test_only_the_operator_s_account_is_bound_and_only_to_its_roles():
-    objects = render(*PI)
+    # Without the hooks of helm test.
+    objects = [
+        o for o in render(*PI) if "helm.sh/hook" not in o["metadata"].get("annotations", {})
+    ]
     bindings = [o for o in objects if o["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     assert {(b["kind"], b["roleRef"]["kind"], b["roleRef"]["name"]) for b in bindings} == {
         ("RoleBinding", "Role", "frugality-operator"),
@@ -316,7 +319,9 @@ def pods(*arguments):
     }
 
 
-@pytest.mark.parametrize("name", ["frugality-operator", "frugality-operator-test"])
+@pytest.mark.parametrize(
+    "name", ["frugality-operator", "frugality-operator-test", "frugality-operator-doctor"]
+)
 def test_all_pods_but_the_meter_satisfy_the_restricted_standard(name):
     # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted, and stricter.
     pod = pods(*PI)[name]
@@ -338,6 +343,7 @@ def test_there_are_no_other_pods():
     assert set(pods(*PI)) == {
         "frugality-operator",
         "frugality-operator-test",
+        "frugality-operator-doctor",
         "frugality-meter",
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use axum::http::Request;
 use kube::{
     Api, Client, Config, Resource,
     api::{ApiResource, DynamicObject, ListParams},
@@ -31,6 +32,29 @@ pub struct Access {
     /// User to act as (impersonation).
     #[arg(long = "as", value_name = "USER")]
     pub act_as: Option<String>,
+}
+
+/// The flags that name a cluster, for commands that are not about one namespace.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Place {
+    /// Context of the kubeconfig. Default: the current context; without a kubeconfig, the cluster of this pod.
+    #[arg(long)]
+    context: Option<String>,
+    /// Kubeconfig file. Default: $KUBECONFIG, then ~/.kube/config.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Place {
+    /// Connects. Asks nothing yet.
+    pub async fn connect(&self) -> Result<Cluster, ClusterError> {
+        let access = Access {
+            context: self.context.clone(),
+            kubeconfig: self.kubeconfig.clone(),
+            ..Access::default()
+        };
+        access.connect().await
+    }
 }
 
 /// Why the cluster can't be asked, or what it answered.
@@ -142,18 +166,36 @@ impl Cluster {
     where
         K: Resource<DynamicType = ()>,
     {
-        let resource = ApiResource::erase::<K>(&());
+        self.object(&ApiResource::erase::<K>(&()), &self.namespace, name)
+            .await
+    }
+
+    /// One object of any kind and namespace, as JSON text. Namespace and name become parts of a path: they must be names.
+    pub(crate) async fn object(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<String, ClusterError> {
         let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+            Api::namespaced_with(self.client.clone(), namespace, resource);
         let object = api.get(name).await.map_err(|error| match error {
             kube::Error::Api(status) if is_missing(&status, name) => ClusterError::NotFound {
                 kind: resource.plural.clone(),
                 name: name.to_owned(),
-                namespace: self.namespace.clone(),
+                namespace: namespace.to_owned(),
             },
             error => refusal(error),
         })?;
         Ok(serde_json::to_string(&object)?)
+    }
+
+    /// The text at a path of the API server.
+    pub(crate) async fn raw(&self, path: &str) -> Result<String, ClusterError> {
+        let request = Request::get(path)
+            .body(Vec::new())
+            .map_err(|error| refusal(kube::Error::HttpError(error)))?;
+        self.client.request_text(request).await.map_err(refusal)
     }
 
     /// All objects of the namespace, or of all namespaces, as the JSON text of one list.

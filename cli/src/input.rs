@@ -1,8 +1,18 @@
 //! Where a command reads resources from: the cluster, a file, or standard input.
 
-use std::{io::IsTerminal as _, path::PathBuf};
+use std::{io::IsTerminal as _, path::PathBuf, time::Duration};
+
+use frugality_operator::api::HumanDuration;
 
 use crate::cluster::Access;
+
+/// A duration on the command line, in the form of a spec.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = HumanDuration::from(text).seconds();
+    seconds
+        .map(Duration::from_secs_f64)
+        .map_err(|error| error.to_string())
+}
 
 /// The flags that say it. `NAME` and the flags of a cluster ask the cluster.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -7,8 +7,12 @@ use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kubectl_frugality::{
     cluster::ClusterError,
     definitions::{self, DefinitionsError},
+    doctor::{self, Doctor},
     export::{ExportError, Format, export, items},
-    gate::command::{self as gate, Gate, GateFailure},
+    gate::{
+        command::{self as gate, Gate, GateFailure},
+        serve::{self, ServeError, ServeGate},
+    },
     input::{InputError, Source},
     reference::markdown,
     summarize::summary,
@@ -57,6 +61,15 @@ Examples:
     /// output.
     #[command(after_help = gate::HELP)]
     Gate(Gate),
+    /// Answer Flagger's webhooks: whether the verdict lets a Canary go on.
+    ///
+    /// Each question names a Canary, and its webhook's metadata name the benchmark. The image is the one in the Canary's
+    /// target at this moment. The decision is the decision of the command gate. The answers contain no figures.
+    #[command(after_help = serve::HELP)]
+    ServeGate(ServeGate),
+    /// Check an installation, and say for each defect what to do. Only reads.
+    #[command(after_help = doctor::HELP)]
+    Doctor(Doctor),
     /// Print the custom resource definitions, or write them to a folder.
     #[command(after_help = "\
 Examples:
@@ -96,6 +109,8 @@ enum Failure {
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Gate(#[from] GateFailure),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     #[error(
         "the input is no benchmark as JSON: {0}. It must be the text that kubectl get fb NAME -o json prints."
     )]
@@ -121,6 +136,8 @@ async fn main() -> ExitCode {
         Command::Summarize(source) => summarize(&source).await,
         Command::Export(options) => export_ledger(&options).await,
         Command::Gate(options) => return pass_gate(&options).await,
+        Command::Doctor(options) => return examine(&options).await,
+        Command::ServeGate(options) => options.run().await.map_err(Failure::from),
         Command::Crd { write: None } => definitions::print()
             .map_err(Failure::from)
             .and_then(|yaml| print(yaml.as_bytes())),
@@ -140,6 +157,15 @@ async fn main() -> ExitCode {
 fn failed(failure: &Failure) -> ExitCode {
     eprintln!("error: {failure}");
     ExitCode::FAILURE
+}
+
+async fn examine(options: &Doctor) -> ExitCode {
+    let result = options.run().await.map_err(Failure::from);
+    match result.and_then(|(text, is_well)| print(text.as_bytes()).map(|()| is_well)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => failed(&failure),
+    }
 }
 
 /// A gate whose result could not be reported is closed.

@@ -5,9 +5,11 @@
 mod api;
 mod command;
 mod definitions;
+mod doctor;
 mod export;
 mod gate;
 mod reference;
+mod serve_gate;
 mod summarize;
 
 use std::path::{Path, PathBuf};

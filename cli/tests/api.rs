@@ -48,11 +48,14 @@ impl Api {
     /// The program with these arguments, with this server as the cluster of the context `pis` and of the context
     /// `shop`, whose namespace is `shop`. The current context is `pis`.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_kubectl-frugality"))
-            .args(arguments)
-            .env("KUBECONFIG", &self.kubeconfig)
-            .output()
-            .unwrap()
+        self.command(arguments).output().unwrap()
+    }
+
+    /// The same, not started yet.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-frugality"));
+        command.args(arguments).env("KUBECONFIG", &self.kubeconfig);
+        command
     }
 
     /// Method and path of each request so far.

@@ -170,7 +170,15 @@ fn the_definitions_are_printed_and_written() {
 
 #[test]
 fn every_command_has_examples() {
-    for name in ["summarize", "export", "gate", "crd", "reference"] {
+    for name in [
+        "summarize",
+        "export",
+        "gate",
+        "serve-gate",
+        "doctor",
+        "crd",
+        "reference",
+    ] {
         let help = stdout(&command().args([name, "--help"]).output().unwrap());
         assert!(
             help.contains(&format!("kubectl frugality {name}")),

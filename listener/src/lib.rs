@@ -1,11 +1,11 @@
-//! Limits of connections for the HTTP endpoints of operator and meter: neither a slow client nor a client with many
+//! Limits of connections for the HTTP endpoints of operator, meter and gate: neither a slow client nor a client with many
 //! connections keeps others from being answered, or fills the memory.
 
 use std::{
     collections::HashMap,
     future::Future as _,
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
@@ -41,6 +41,21 @@ impl Default for Limits {
             connections_of_one_address: 16,
             silence: Duration::from_secs(10),
         }
+    }
+}
+
+/// Listens on the address. The unspecified IPv6 address includes all IPv4 addresses. Without IPv6, it listens on IPv4
+/// only.
+///
+/// # Errors
+///
+/// The address can't be used.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
     }
 }
 
@@ -232,6 +247,16 @@ mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     /// Long for a machine, short for a test.
     const SILENCE: Duration = Duration::from_millis(500);
+
+    #[tokio::test]
+    async fn all_addresses_are_those_of_both_protocols() {
+        let listening = bind("[::]:0".parse().unwrap()).await.unwrap();
+        let port = listening.local_addr().unwrap().port();
+        TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        if listening.local_addr().unwrap().is_ipv6() {
+            TcpStream::connect(("::1", port)).await.unwrap();
+        }
+    }
 
     async fn served(connections: usize, connections_of_one_address: usize) -> SocketAddr {
         let limits = Limits {

@@ -1,6 +1,5 @@
 //! Runs the command that the command line names.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -137,13 +136,7 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
 
 async fn listen(settings: &Settings) -> Result<TcpListener, MeterError> {
     let address = settings.listen;
-    let bound = match TcpListener::bind(address).await {
-        // If there is no IPv6, the unspecified address must be IPv4's.
-        Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
-        }
-        bound => bound,
-    };
+    let bound = frugality_listener::bind(address).await;
     bound.map_err(|source| MeterError::Listen { address, source })
 }
 

@@ -1,4 +1,4 @@
-"""Helm 4 waits for the verdict of a benchmark in a chart, and fails with its message.
+"""Helm 4 waits for the verdict of a benchmark in a chart, and fails with its message. It also tests the installation.
 
 Not part of the default suite: ``make gitops``. Helm installs the release beside its benchmark, so it holds nothing back. With
 ``--rollback-on-failure`` it returns to the revision before.
@@ -13,7 +13,7 @@ import box
 from conftest import watched
 from evidence import say
 from gitops import GENEROUS, KUBECONFIG, TIGHT, Shop, app, benchmark, empty, program, write
-from kube import Object
+from kube import OPERATOR_NAMESPACE, Object, get
 
 NAMESPACE = "e2e-gitops"
 CHART = box.ARTIFACTS / "chart"
@@ -33,7 +33,10 @@ class Helm:
 
     def upgrade(self, *flags: str) -> subprocess.CompletedProcess[str]:
         release = ("upgrade", "--install", "shop", str(CHART), "--namespace", NAMESPACE)
-        command = [*box.in_network_of(box.INJECTOR_NODE), program("helm-4"), *release, "--wait", *flags]
+        return self.run(*release, "--wait", *flags)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*box.in_network_of(box.INJECTOR_NODE), program("helm-4"), *arguments]
         environment = {"KUBECONFIG": str(KUBECONFIG), "HOME": str(CHART), "PATH": "/usr/bin:/bin"}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
 
@@ -67,3 +70,12 @@ def test_helm_fails_on_inconclusive(helm: Helm) -> None:
     assert done.returncode != 0
     assert "Undecided for server" in done.stderr
     assert helm.shop.version() == "1"
+
+
+def test_helm_tests_the_installation_and_shows_each_check(helm: Helm) -> None:
+    done = helm.run("test", "frugality", "--namespace", OPERATOR_NAMESPACE, "--logs", "--timeout=2m")
+    assert done.returncode == 0, done.stderr
+    for check in ("definitions", "operator", "meters", "database", "storage"):
+        assert f"OK    {check} " in done.stdout, done.stdout
+    pods = get("pods", "-n", OPERATOR_NAMESPACE)["items"]
+    assert not [it for it in pods if it["metadata"]["name"].endswith(("-test", "-doctor"))]

@@ -172,5 +172,6 @@ def test_an_older_benchmark_can_be_edited_although_its_image_is_not_allowed() ->
 
 def test_helm_test_passes_and_leaves_nothing() -> None:
     assert "Phase:          Succeeded" in helm("test", RELEASE).stdout
-    left = kubectl("get", "pods,serviceaccounts", "-n", OPERATOR_NAMESPACE, "-o", "name").stdout
+    left = kubectl("get", "pods,serviceaccounts,roles", "-n", OPERATOR_NAMESPACE, "-o", "name").stdout
     assert "frugality-operator-test" not in left
+    assert "frugality-operator-doctor" not in left

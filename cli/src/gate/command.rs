@@ -7,7 +7,6 @@ use std::{
     time::Duration,
 };
 
-use frugality_operator::api::HumanDuration;
 use jiff::Zoned;
 
 use super::{
@@ -19,7 +18,7 @@ use super::{
     },
     wait::{Ended, GateError, Patience, wait},
 };
-use crate::{cluster::Access, summarize::summary};
+use crate::{cluster::Access, input::duration, summarize::summary};
 
 /// Help below the options.
 pub const HELP: &str = "\
@@ -103,13 +102,6 @@ fn image(text: &str) -> Result<String, String> {
         return Err("the image is empty. Check the variable that should contain it".to_owned());
     }
     Ok(text.to_owned())
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = HumanDuration::from(text).seconds();
-    seconds
-        .map(Duration::from_secs_f64)
-        .map_err(|error| error.to_string())
 }
 
 impl Gate {

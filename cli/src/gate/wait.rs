@@ -129,7 +129,12 @@ async fn ask(cluster: &Cluster, name: &str) -> Result<FrugalityBenchmark, GateEr
     let text = timeout(ANSWER, cluster.get::<FrugalityBenchmark>(name))
         .await
         .unwrap_or(Err(ClusterError::Silent(ANSWER.as_secs())))?;
-    let benchmark: FrugalityBenchmark = serde_json::from_str(&text)?;
+    read(&text, name)
+}
+
+/// The benchmark in an answer of the API server, unless it is being deleted.
+pub(super) fn read(text: &str, name: &str) -> Result<FrugalityBenchmark, GateError> {
+    let benchmark: FrugalityBenchmark = serde_json::from_str(text)?;
     if benchmark.metadata.deletion_timestamp.is_some() {
         return Err(GateError::Deleted(name.to_owned()));
     }

@@ -20,6 +20,7 @@ declare -A PART_MODULE=(
   [helm-4]=helm.sh/helm/v4
   [registry]=github.com/distribution/distribution/v3
   [actionlint]=github.com/rhysd/actionlint
+  [flagger]=github.com/fluxcd/flagger
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
@@ -38,6 +39,7 @@ declare -A PART_WITHOUT=(
   [helm-4]="Without it the box works, but make gitops cannot test the gate with it."
   [registry]="Without it the box works, but make release-test has no registry to push to."
   [actionlint]="Without it the box works, but make lint cannot check the workflows."
+  [flagger]="Without it the box works, but make gitops cannot test the gate with it."
 )
 # Binary: its part; and its Go package.
 declare -A BINARY_PART=(
@@ -48,7 +50,7 @@ declare -A BINARY_PART=(
   [kube-apiserver-1.29]=kubernetes-1.29 [kube-apiserver-1.37]=kubernetes-1.37
   [vale]=vale
   [kustomize-controller]=kustomize-controller [rollouts-controller]=argo-rollouts [argocd]=argo-cd
-  [helm-4]=helm-4
+  [helm-4]=helm-4 [flagger]=flagger
   [registry]=registry [actionlint]=actionlint
 )
 declare -A BINARY_PACKAGE=(
@@ -73,13 +75,14 @@ declare -A BINARY_PACKAGE=(
   [helm-4]=helm.sh/helm/v4/cmd/helm
   [registry]=github.com/distribution/distribution/v3/cmd/registry
   [actionlint]=github.com/rhysd/actionlint/cmd/actionlint
+  [flagger]=github.com/fluxcd/flagger/cmd/flagger
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
 # Built only if named, because the box does not need them: make lint needs Vale and actionlint, make release-test the
 # registry, make compat the API servers, and make gitops the others.
-TOOLS=(vale actionlint registry kube-apiserver-1.29 kube-apiserver-1.37 kustomize-controller rollouts-controller argocd helm-4)
+TOOLS=(vale actionlint registry kube-apiserver-1.29 kube-apiserver-1.37 kustomize-controller rollouts-controller argocd helm-4 flagger)
 
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
@@ -154,7 +157,7 @@ flux_sources() {
 
 # Parts with a manifest.
 part_has_release() {
-  case $1 in cloudnative-pg | local-path-provisioner | kustomize-controller | argo-rollouts | argo-cd) ;; *) return 1 ;; esac
+  case $1 in cloudnative-pg | local-path-provisioner | kustomize-controller | argo-rollouts | argo-cd | flagger) ;; *) return 1 ;; esac
 }
 
 # Copies the manifest that installs a part next to its binary, so a warm start needs no module cache. Of the parts for
@@ -170,6 +173,7 @@ part_release() {
       sources=$(flux_sources) || return
       files=("$source"/config/crd/bases/*.yaml "$sources"/config/crd/bases/*.yaml)
       ;;
+    flagger) files=("$source/artifacts/flagger/crd.yaml") ;;
     argo-rollouts | argo-cd) files=("$source"/manifests/crds/*-crd.yaml) ;;
   esac
   # Not every file begins with a separator.

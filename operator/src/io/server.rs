@@ -1,7 +1,7 @@
 //! HTTP server of the operator: probes, metrics, and the time.
 
 use std::{
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,9 +15,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use frugality_listener::{Limited, Limits};
+use frugality_listener::{Limited, Limits, bind};
 use jiff::Timestamp;
-use tokio::net::TcpListener;
 
 use crate::{io::metrics::Metrics, time::unix_seconds};
 
@@ -43,19 +42,8 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route("/time", get(time))
         .with_state(Shared { metrics, ready });
-    let listener = Limited::new(listener(listen).await?, Limits::default());
+    let listener = Limited::new(bind(listen).await?, Limits::default());
     axum::serve(listener, router).await
-}
-
-/// Listens on the address. The unspecified IPv6 address includes all IPv4 addresses. Without IPv6, the server
-/// listens on IPv4 only.
-async fn listener(listen: SocketAddr) -> Result<TcpListener, std::io::Error> {
-    match TcpListener::bind(listen).await {
-        Err(_) if listen.ip() == Ipv6Addr::UNSPECIFIED => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, listen.port())).await
-        }
-        bound => bound,
-    }
 }
 
 async fn metrics_text(State(shared): State<Shared>) -> Response {
@@ -80,21 +68,4 @@ async fn readyz(State(shared): State<Shared>) -> (StatusCode, &'static str) {
 /// The operator's clock, for injectors whose meter does not report its own.
 async fn time() -> String {
     format!("{:.6}\n", unix_seconds(Timestamp::now()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn all_addresses_are_those_of_both_protocols() {
-        let listening = listener("[::]:0".parse().unwrap()).await.unwrap();
-        let port = listening.local_addr().unwrap().port();
-        tokio::net::TcpStream::connect(("127.0.0.1", port))
-            .await
-            .unwrap();
-        if listening.local_addr().unwrap().is_ipv6() {
-            tokio::net::TcpStream::connect(("::1", port)).await.unwrap();
-        }
-    }
 }

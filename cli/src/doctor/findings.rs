@@ -1,0 +1,353 @@
+//! What the doctor finds in the answers of the API server. Pure: one function per check.
+
+use frugality_operator::io::check::knows_this_version;
+use k8s_openapi::{
+    api::{
+        apps::v1::{DaemonSet, Deployment},
+        core::v1::Container,
+        storage::v1::StorageClass,
+    },
+    apimachinery::pkg::apis::meta::v1::APIResourceList,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cluster::ClusterError;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// Some benchmarks do not work, or the check could not be made.
+    Warn,
+    /// No benchmark works, or a check that all benchmarks depend on could not be made.
+    Fail,
+}
+
+/// The result of one check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Name of the check.
+    pub check: &'static str,
+    /// How bad it is.
+    pub level: Level,
+    /// What was found.
+    pub message: String,
+    /// What to do. Absent if there is nothing to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, message: String) -> Self {
+        Self {
+            check,
+            level: Level::Ok,
+            message,
+            remedy: None,
+        }
+    }
+
+    fn bad(check: &'static str, level: Level, message: String, remedy: &str) -> Self {
+        Self {
+            check,
+            level,
+            message,
+            remedy: Some(remedy.to_owned()),
+        }
+    }
+}
+
+/// An object of the cluster, or why it could not be read.
+pub(super) type Found<T> = Result<T, ClusterError>;
+
+/// The label of a StorageClass that serves claims without a class.
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+/// Whether the API server knows each field of this version's resources. `document` is its OpenAPI description.
+pub(super) fn definitions(document: &Found<Value>) -> Finding {
+    let check = "definitions";
+    let remedy = "Upgrade the chart with crds.install=true, or apply the crds/ of this version.";
+    match document {
+        Err(error) => Finding::bad(check, Level::Fail, error.to_string(), remedy),
+        Ok(document) => match knows_this_version(document) {
+            Ok(()) => Finding::ok(
+                check,
+                "The API server knows each field of this version's resources.".to_owned(),
+            ),
+            Err(error) => Finding::bad(check, Level::Fail, error.to_string(), remedy),
+        },
+    }
+}
+
+/// Whether the operator's pod is ready.
+pub(super) fn operator(deployment: &Found<Deployment>) -> Finding {
+    let check = "operator";
+    let remedy = "Look at `kubectl describe pods --selector app.kubernetes.io/name=frugality-operator` and the pod's log. If the operator is in another namespace, name it with --namespace.";
+    let deployment = match deployment {
+        Ok(deployment) => deployment,
+        Err(error) => return Finding::bad(check, Level::Fail, error.to_string(), remedy),
+    };
+    let status = deployment.status.clone().unwrap_or_default();
+    let is_seen = status.observed_generation >= deployment.metadata.generation;
+    let updated = status.updated_replicas.unwrap_or_default();
+    if is_seen && updated > 0 && status.available_replicas.unwrap_or_default() >= updated {
+        let image = container(deployment).and_then(|it| it.image.as_deref());
+        Finding::ok(
+            check,
+            format!("The operator is ready: {}.", image.unwrap_or("no image")),
+        )
+    } else {
+        Finding::bad(
+            check,
+            Level::Fail,
+            "The operator's pod is not ready.".to_owned(),
+            remedy,
+        )
+    }
+}
+
+fn container(deployment: &Deployment) -> Option<&Container> {
+    let template = &deployment.spec.as_ref()?.template;
+    template.spec.as_ref()?.containers.first()
+}
+
+/// Where the operator looks for meters: namespace and names of DaemonSets, as the chart wrote them into its environment.
+pub(super) fn meters_of(deployment: &Deployment) -> Option<(String, Vec<String>)> {
+    let environment = container(deployment)?.env.as_ref()?;
+    let value = |name: &str| {
+        let variable = environment.iter().find(|it| it.name == name)?;
+        variable.value.clone().filter(|it| !it.is_empty())
+    };
+    let names = value("FRUGALITY_METER_DAEMON_SETS")?;
+    let names = names.split(',').map(str::to_owned).collect();
+    Some((value("FRUGALITY_METER_NAMESPACE")?, names))
+}
+
+/// Whether the nodes have meters that read their source of power. A meter is ready only with a fresh reading.
+pub(super) fn meters(found: &[Found<DaemonSet>]) -> Finding {
+    let check = "meters";
+    let remedy = "Look at `kubectl describe pods --selector app.kubernetes.io/name=frugality-meter` and the pods' logs: a meter that can't read its source of power is not ready. docs/power-on-a-pi.md describes the sources.";
+    if found.is_empty() {
+        return Finding::bad(
+            check,
+            Level::Fail,
+            "The operator does not say where its meters are.".to_owned(),
+            "Install the operator with the chart.",
+        );
+    }
+    let (mut ready, mut wanted) = (0, 0);
+    for daemon_set in found {
+        match daemon_set {
+            Ok(daemon_set) => {
+                let status = daemon_set.status.clone().unwrap_or_default();
+                ready += status.number_ready;
+                wanted += status.desired_number_scheduled;
+            }
+            Err(error) => return Finding::bad(check, Level::Fail, error.to_string(), remedy),
+        }
+    }
+    let message = format!("{ready} of {wanted} nodes have a meter that is ready.");
+    match ready {
+        0 => Finding::bad(check, Level::Fail, message, remedy),
+        _ if ready < wanted => Finding::bad(check, Level::Warn, message, remedy),
+        _ => Finding::ok(check, message),
+    }
+}
+
+/// Whether databases by CloudNativePG are possible.
+pub(super) fn database(resources: &Found<APIResourceList>) -> Finding {
+    let check = "database";
+    let remedy = "Install CloudNativePG (https://cloudnative-pg.io/docs/), or write spec.database.provider: Standalone. Benchmarks without a database do not need it.";
+    match resources {
+        Ok(list) if list.resources.iter().any(|it| it.name == "clusters") => {
+            Finding::ok(check, "CloudNativePG is installed.".to_owned())
+        }
+        Ok(_) | Err(ClusterError::NotInstalled(_)) => Finding::bad(
+            check,
+            Level::Warn,
+            "CloudNativePG is not installed.".to_owned(),
+            remedy,
+        ),
+        Err(error) => Finding::bad(check, Level::Warn, error.to_string(), remedy),
+    }
+}
+
+/// Whether CloudNativePG's databases get volumes.
+pub(super) fn storage(classes: &Found<Vec<StorageClass>>) -> Finding {
+    let check = "storage";
+    let remedy = "Mark a StorageClass as the default (annotation storageclass.kubernetes.io/is-default-class: \"true\"). Only databases by CloudNativePG need it.";
+    let is_default = |class: &&StorageClass| {
+        let annotations = class.metadata.annotations.as_ref();
+        annotations.is_some_and(|it| it.get(DEFAULT_CLASS).is_some_and(|it| it == "true"))
+    };
+    match classes {
+        Ok(classes) => match classes.iter().find(is_default) {
+            Some(class) => {
+                let name = class.metadata.name.as_deref().unwrap_or_default();
+                Finding::ok(check, format!("The default StorageClass is {name}."))
+            }
+            None => Finding::bad(
+                check,
+                Level::Warn,
+                format!(
+                    "None of {} StorageClasses is the default, so the volume of a database stays pending.",
+                    classes.len()
+                ),
+                remedy,
+            ),
+        },
+        Err(error) => Finding::bad(check, Level::Warn, error.to_string(), remedy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frugality_operator::crd::definitions as own_definitions;
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
+    use super::*;
+
+    fn from<T: DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn forbidden<T>() -> Found<T> {
+        Err(ClusterError::Refused {
+            code: 403,
+            message: "you may not".to_owned(),
+        })
+    }
+
+    #[track_caller]
+    fn assert_bad(finding: &Finding, level: Level, words: &str) {
+        assert_eq!(finding.level, level, "{finding:?}");
+        assert!(finding.message.contains(words), "{finding:?}");
+        assert!(finding.remedy.is_some(), "{finding:?}");
+    }
+
+    /// The description of this version's resources as an API server gives it.
+    fn described() -> Value {
+        let schemas: serde_json::Map<_, _> = own_definitions()
+            .into_iter()
+            .map(|(name, definition)| {
+                let kind = definition.spec.names.kind;
+                let [version]: [_; 1] = definition.spec.versions.try_into().unwrap();
+                let schema = version.schema.unwrap().open_api_v3_schema;
+                let mut schema = serde_json::to_value(schema).unwrap();
+                schema["x-kubernetes-group-version-kind"] = json!([{ "kind": kind }]);
+                (name.to_string(), schema)
+            })
+            .collect();
+        json!({ "components": { "schemas": schemas } })
+    }
+
+    #[test]
+    fn definitions_must_have_each_field() {
+        assert_eq!(definitions(&Ok(described())).level, Level::Ok);
+        assert_bad(
+            &definitions(&Ok(json!({}))),
+            Level::Fail,
+            "FrugalityBenchmark",
+        );
+        let missing = ClusterError::NotInstalled("no such page".to_owned());
+        assert_bad(&definitions(&Err(missing)), Level::Fail, "no such page");
+    }
+
+    fn deployment(generation: i64, available: i32) -> Deployment {
+        let env = json!([
+            { "name": "POD_IP", "valueFrom": { "fieldRef": { "fieldPath": "status.podIP" } } },
+            { "name": "FRUGALITY_METER_NAMESPACE", "value": "frugality-system" },
+            { "name": "FRUGALITY_METER_DAEMON_SETS", "value": "frugality-meter,frugality-meter-ina" },
+        ]);
+        from(json!({
+            "metadata": { "generation": generation },
+            "spec": { "selector": {}, "template": { "spec": { "containers": [
+                { "name": "operator", "image": "you/operator:1", "env": env },
+            ]}}},
+            "status": { "observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availableReplicas": available },
+        }))
+    }
+
+    #[test]
+    fn the_operator_must_be_ready_in_its_current_form() {
+        let ready = operator(&Ok(deployment(2, 1)));
+        assert_eq!(ready.level, Level::Ok);
+        assert!(ready.message.contains("you/operator:1"), "{ready:?}");
+        for not_ready in [deployment(2, 0), deployment(3, 1), Deployment::default()] {
+            assert_bad(&operator(&Ok(not_ready)), Level::Fail, "not ready");
+        }
+        assert_bad(&operator(&forbidden()), Level::Fail, "you may not");
+    }
+
+    #[test]
+    fn the_operator_says_where_its_meters_are() {
+        let (namespace, names) = meters_of(&deployment(2, 1)).unwrap();
+        assert_eq!(namespace, "frugality-system");
+        assert_eq!(names, ["frugality-meter", "frugality-meter-ina"]);
+        assert_eq!(meters_of(&Deployment::default()), None);
+        assert_bad(&meters(&[]), Level::Fail, "does not say");
+    }
+
+    fn daemon_set(ready: i32, wanted: i32) -> Found<DaemonSet> {
+        Ok(from(json!({ "status": {
+            "currentNumberScheduled": wanted,
+            "desiredNumberScheduled": wanted,
+            "numberMisscheduled": 0,
+            "numberReady": ready,
+        }})))
+    }
+
+    #[test]
+    fn meters_are_counted_over_all_daemon_sets() {
+        assert_eq!(
+            meters(&[daemon_set(2, 2), daemon_set(1, 1)]).message,
+            "3 of 3 nodes have a meter that is ready."
+        );
+        assert_bad(
+            &meters(&[daemon_set(2, 2), daemon_set(0, 1)]),
+            Level::Warn,
+            "2 of 3",
+        );
+        assert_bad(&meters(&[daemon_set(0, 2)]), Level::Fail, "0 of 2");
+        assert_bad(&meters(&[daemon_set(0, 0)]), Level::Fail, "0 of 0");
+        assert_bad(&meters(&[forbidden()]), Level::Fail, "you may not");
+    }
+
+    #[test]
+    fn a_cluster_without_cloudnativepg_is_a_warning() {
+        let list = |name: &str| {
+            Ok(from(
+                json!({ "groupVersion": "postgresql.cnpg.io/v1", "resources": [
+                    { "name": name, "singularName": "", "namespaced": true, "kind": "X", "verbs": [] },
+                ]}),
+            ))
+        };
+        assert_eq!(database(&list("clusters")).level, Level::Ok);
+        assert_bad(&database(&list("poolers")), Level::Warn, "not installed");
+        let missing = Err(ClusterError::NotInstalled(String::new()));
+        assert_bad(&database(&missing), Level::Warn, "not installed");
+        assert_bad(&database(&forbidden()), Level::Warn, "you may not");
+    }
+
+    #[test]
+    fn a_cluster_without_a_default_class_is_a_warning() {
+        let class = |default: &str| {
+            let annotations = json!({ DEFAULT_CLASS: default });
+            from::<StorageClass>(json!({
+                "metadata": { "name": "local", "annotations": annotations },
+                "provisioner": "x",
+            }))
+        };
+        let found = storage(&Ok(vec![class("false"), class("true")]));
+        assert_eq!(found.message, "The default StorageClass is local.");
+        assert_bad(
+            &storage(&Ok(vec![class("false")])),
+            Level::Warn,
+            "None of 1",
+        );
+        assert_bad(&storage(&forbidden()), Level::Warn, "you may not");
+    }
+}
