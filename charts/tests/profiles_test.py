@@ -89,11 +89,12 @@ def annotation(name):
 def test_the_annotations_name_the_images_of_this_version():
     images = {i["name"]: i["image"] for i in annotation("images")}
     expected = {
-        name: f"{part['image']['repository']}:{ABOUT['appVersion']}"
-        for name, part in {
-            "operator": DEFAULTS,
-            "injector": DEFAULTS["injector"],
-            "meter": DEFAULTS["meter"],
+        name: f"{image['repository']}:{ABOUT['appVersion']}"
+        for name, image in {
+            "operator": DEFAULTS["image"],
+            "injector": DEFAULTS["injector"]["image"],
+            "injector-k6": DEFAULTS["injector"]["k6Image"],
+            "meter": DEFAULTS["meter"]["image"],
         }.items()
     }
     assert images == expected | {"postgresql": DEFAULTS["database"]["image"]}
