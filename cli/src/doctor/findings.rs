@@ -291,28 +291,28 @@ mod tests {
         assert_bad(&meters(&[]), Level::Fail, "does not say");
     }
 
-    fn daemon_set(ready: i32, wanted: i32) -> Found<DaemonSet> {
-        Ok(from(json!({ "status": {
+    fn daemon_set(ready: i32, wanted: i32) -> DaemonSet {
+        from(json!({ "status": {
             "currentNumberScheduled": wanted,
             "desiredNumberScheduled": wanted,
             "numberMisscheduled": 0,
             "numberReady": ready,
-        }})))
+        }}))
     }
 
     #[test]
     fn meters_are_counted_over_all_daemon_sets() {
         assert_eq!(
-            meters(&[daemon_set(2, 2), daemon_set(1, 1)]).message,
+            meters(&[Ok(daemon_set(2, 2)), Ok(daemon_set(1, 1))]).message,
             "3 of 3 nodes have a meter that is ready."
         );
         assert_bad(
-            &meters(&[daemon_set(2, 2), daemon_set(0, 1)]),
+            &meters(&[Ok(daemon_set(2, 2)), Ok(daemon_set(0, 1))]),
             Level::Warn,
             "2 of 3",
         );
-        assert_bad(&meters(&[daemon_set(0, 2)]), Level::Fail, "0 of 2");
-        assert_bad(&meters(&[daemon_set(0, 0)]), Level::Fail, "0 of 0");
+        assert_bad(&meters(&[Ok(daemon_set(0, 2))]), Level::Fail, "0 of 2");
+        assert_bad(&meters(&[Ok(daemon_set(0, 0))]), Level::Fail, "0 of 0");
         assert_bad(&meters(&[forbidden()]), Level::Fail, "you may not");
     }
 
