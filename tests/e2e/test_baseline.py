@@ -14,7 +14,7 @@ import pytest
 
 import box
 import waiting
-from benchmarks import DATABASE, spec
+from benchmarks import DATABASE, RUST, spec
 from checks import outcome
 from conftest import watched
 from kube import Object, get, kubectl, summarize
@@ -22,8 +22,7 @@ from session import Session
 
 NAMESPACE = "e2e-baseline"
 KEY = f"{NAMESPACE}/shop"
-RUST = "localhost/frugality/contacts-rust:0.1.0"
-PYTHON = "localhost/frugality/contacts-python:0.1.0"
+PYTHON = "ghcr.io/frugality-dev/contacts-python:0.1.0"
 # Equal servers on the box differ by less. The Python server needs more than twice the energy of the Rust server.
 MARGIN = 1.2
 # Five blocks of two candidates, with blocks that are measured again.
