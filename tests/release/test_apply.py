@@ -50,7 +50,8 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
             with (folder / f"{Path(command[0]).name}.log").open("wb") as log:
                 processes.append(subprocess.Popen(command, cwd=folder, stdout=log, stderr=log))
         deadline = time.monotonic() + START_SECONDS
-        while run("get", "--raw", "/readyz", check=False).returncode:
+        # The API server itself creates the namespace default, a moment after it is ready.
+        while run("get", "namespace", "default", check=False).returncode:
             for process in processes:
                 assert process.poll() is None, f"{process.args[0]} has ended: see {folder}"
             assert time.monotonic() < deadline, f"the API server does not answer: see {folder}"

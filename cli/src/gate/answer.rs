@@ -21,7 +21,7 @@ pub(super) enum Question {
     Rollback,
 }
 
-/// A status and one line. The line has no figures and no images, because everyone who reaches the port can read it.
+/// A status and one line. The line has no figures and no images, because each client that reaches the port can read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     /// 200 for yes, 4xx for no.

@@ -6,7 +6,8 @@ use axum::{
     Router,
     body::Bytes,
     extract::{DefaultBodyLimit, State as Shared},
-    http::{StatusCode, header},
+    http::{HeaderValue, header},
+    middleware::map_response,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -107,10 +108,11 @@ impl ServeGate {
 
     async fn serve(&self, judge: Judge) -> Result<(), std::io::Error> {
         let router = Router::new()
-            .route("/healthz", get(|| async { once(StatusCode::OK, "ok\n") }))
+            .route("/healthz", get(|| async { "ok\n" }))
             .route("/confirm", post(confirm))
             .route("/rollback", post(rollback))
             .layer(DefaultBodyLimit::max(LARGEST_BODY))
+            .layer(map_response(last))
             .with_state(Arc::new(judge));
         let mut terminated = signal(SignalKind::terminate())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
@@ -127,9 +129,11 @@ impl ServeGate {
     }
 }
 
-/// A response that ends its connection.
-fn once(status: StatusCode, text: impl IntoResponse) -> Response {
-    (status, [(header::CONNECTION, "close")], text).into_response()
+/// The last response of its connection.
+async fn last(mut response: Response) -> Response {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
 }
 
 async fn confirm(judge: Shared<Arc<Judge>>, body: Bytes) -> Response {
@@ -155,7 +159,7 @@ async fn respond(judge: &Judge, question: Question, body: &[u8]) -> Response {
     let now = Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z");
     let (status, text) = (answer.status, on_one_line(&answer.text));
     eprintln!("{now} {}: {} {text}", on_one_line(&line), status.as_u16());
-    once(status, format!("{text}\n"))
+    (status, format!("{text}\n")).into_response()
 }
 
 impl Judge {
