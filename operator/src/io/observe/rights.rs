@@ -3,7 +3,7 @@
 use crate::{
     api::{FrugalityBenchmark, FrugalityTrial, GROUP},
     io::observe::reading::ObserveError,
-    plan::names::run_id,
+    plan::{baseline::frozen, names::run_id},
 };
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -18,7 +18,10 @@ pub(super) async fn is_forbidden(
     trials: &[FrugalityTrial],
 ) -> Result<bool, ObserveError> {
     let run = run_id(benchmark);
-    if benchmark.spec.suspend || trials.iter().any(|trial| trial.spec.run == run) {
+    // With spec.baseline, the run's ID is that of the expanded spec, and its first entry has the frozen releases.
+    let has_begun =
+        frozen(benchmark, trials).is_some() || trials.iter().any(|trial| trial.spec.run == run);
+    if benchmark.spec.suspend || has_begun {
         return Ok(false);
     }
     let namespace = benchmark.namespace().unwrap_or_default();
