@@ -75,8 +75,13 @@ def deployment(version: str, image: str = FORTIO) -> Object:
 def gate() -> list[Object]:
     """The chart's gate. The box has no registry, so its images have no digests."""
     settings = ("--set", "gate.enabled=true", "--set", "gate.allowTag=true", "--set", f"gate.namespaces={{{NAMESPACE}}}")
+    # Without a cluster Helm takes a version of its own.
+    version = json.loads(kubectl("get", "--raw", "/version").stdout)["gitVersion"]
     command = (LAB, "helm", "template", "frugality", "charts/frugality-operator", "--namespace", OPERATOR_NAMESPACE)
-    options = ("--values", "hack/box-values.yaml", "--show-only", "templates/gate.yaml", *settings)
+    options = (
+        *("--kube-version", version, "--values", "hack/box-values.yaml"),
+        *("--show-only", "templates/gate.yaml", *settings),
+    )
     done = subprocess.run(
         [*command, *options], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
     )

@@ -137,12 +137,19 @@ async fn a_pass_reads_the_baselines_that_the_spec_names() {
     assert!(error.starts_with("cannot read a baseline:"), "{error}");
 }
 
+/// How often a pass asked the API server whether the operator may work in the namespace.
+fn rights_asked(stage: &Stage) -> usize {
+    let path = "/selfsubjectaccessreviews";
+    stage.proxy.asked(&Method::POST, path).len()
+}
+
 #[tokio::test]
 async fn what_is_frozen_comes_back_as_it_was_while_the_baseline_changes() {
     let stage = Stage::new().await;
     let benchmark = compared(&stage).await;
     baseline(&stage, 'a').await;
     let seen = stage.observe(&benchmark).await.unwrap();
+    assert_eq!(rights_asked(&stage), 1);
     let asked = benchmark.spec.baseline.as_ref().unwrap();
     let releases = current(asked, &seen.baselines);
     let entry = |releases: &FrozenBaselines| {
@@ -168,6 +175,8 @@ async fn what_is_frozen_comes_back_as_it_was_while_the_baseline_changes() {
     change(&stage, 'c').await;
     let seen = stage.observe(&benchmark).await.unwrap();
     assert_eq!(frozen(&benchmark, &seen.trials), Some(&releases));
+    // The run has begun.
+    assert_eq!(rights_asked(&stage), 1);
     // A second operator that saw the later release is too late.
     let later = current(asked, &seen.baselines);
     assert_ne!(later, releases);
