@@ -115,19 +115,23 @@ fn between(samples: &[Sample], from: f64, to: f64) -> Option<InjectorCpu> {
         })
         .collect();
     let of_cpus = of_cpus.unwrap_or_default();
-    let share = |(busy, all): (f64, f64)| (all > 0.0).then(|| busy / all);
+    // Interpolation rounds: without the limit, a CPU that was never idle had a share of 1.0000000000012.
+    let share = |(busy, all): (f64, f64)| (all > 0.0).then(|| (busy / all).min(1.0));
     let sum = of_cpus
         .iter()
         .fold((0.0, 0.0), |sum, cpu| (sum.0 + cpu.0, sum.1 + cpu.1));
+    let busy_share = share(sum);
     Some(InjectorCpu {
         cpus: u32::try_from(cpus).ok()?,
         limit_cpus: None,
         used_seconds: rise(&|sample| sample.used_seconds),
         throttled_seconds: rise(&|sample| sample.throttled_seconds),
-        busy_share: share(sum),
+        busy_share,
         busiest_share: of_cpus
             .iter()
             .filter_map(|cpu| share(*cpu))
+            // The busiest CPU is at least as busy as all of them together, however the sums round.
+            .chain(busy_share)
             .reduce(f64::max),
     })
 }
@@ -222,6 +226,31 @@ mod tests {
                 })
                 .collect(),
         }
+    }
+
+    #[test]
+    fn a_cpu_that_is_never_idle_is_busy_for_all_of_its_time_and_no_more() -> Result<(), &'static str>
+    {
+        // Ticks as of a machine that has run for hours: the sums of two interpolated counters round differently.
+        let busy = |at: f64| 1_234_567.0 + 100.0 * at;
+        let samples: Vec<Sample> = (0..80_u32)
+            .map(|step| {
+                let at = f64::from(step) * 0.1003;
+                sample(
+                    1_764_000_000.0 + at,
+                    at,
+                    &[(busy(at), 7_654_321.0 + 100.0 * at)],
+                )
+            })
+            .collect();
+        for step in 0..60_u32 {
+            let from = 1_764_000_000.0 + f64::from(step) * 0.0971;
+            let cpu = between(&samples, from, from + 1.9).ok_or("the samples cover it")?;
+            let (busy, busiest) = (cpu.busy_share, cpu.busiest_share);
+            let (busy, busiest) = busy.zip(busiest).ok_or("there are ticks")?;
+            assert!(busy > 0.999 && busy <= busiest && busiest <= 1.0, "{cpu:?}");
+        }
+        Ok(())
     }
 
     #[test]
