@@ -1,5 +1,6 @@
 //! `kubectl-frugality`: prints Frugality's results for people and tools, and generates texts from the API's types.
 //!
+//! - [`estimate`]: how long a benchmark will take; [`manifest`]: benchmarks in files, checked as admission does;
 //! - [`summarize`]: a benchmark's status as text; [`export`]: the ledger as JSON or CSV;
 //! - [`gate`]: waits for a verdict, for pipelines, or answers Flagger; [`doctor`]: checks an installation;
 //! - [`reference`]: the API reference; [`definitions`]: the custom resource definitions as files;
@@ -8,9 +9,11 @@
 pub mod cluster;
 pub mod definitions;
 pub mod doctor;
+pub mod estimate;
 pub mod export;
 pub mod gate;
 pub mod input;
+pub mod manifest;
 pub mod reference;
 pub mod summarize;
 mod table;

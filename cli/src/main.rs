@@ -8,6 +8,7 @@ use kubectl_frugality::{
     cluster::ClusterError,
     definitions::{self, DefinitionsError},
     doctor::{self, Doctor},
+    estimate::{self, EstimateError, EstimateOptions},
     export::{ExportError, Format, export, items},
     gate::{
         command::{self as gate, Gate, GateFailure},
@@ -28,6 +29,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Print how long a benchmark will take, and what the API server would refuse in it. Asks no cluster.
+    #[command(after_help = estimate::HELP)]
+    Estimate(EstimateOptions),
     /// Print benchmarks as tables, with verdict, figures, ratios and budgets.
     #[command(after_help = "\
 Examples:
@@ -118,6 +122,8 @@ enum Failure {
     #[error("the types have no reference: {0}. This is a fault of this program.")]
     Reference(#[source] serde_json::Error),
     #[error(transparent)]
+    Estimate(#[from] EstimateError),
+    #[error(transparent)]
     Export(#[from] ExportError),
     #[error(transparent)]
     Definitions(#[from] DefinitionsError),
@@ -133,6 +139,10 @@ enum Failure {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Estimate(options) => options
+            .run()
+            .map_err(Failure::from)
+            .and_then(|text| print(text.as_bytes())),
         Command::Summarize(source) => summarize(&source).await,
         Command::Export(options) => export_ledger(&options).await,
         Command::Gate(options) => return pass_gate(&options).await,

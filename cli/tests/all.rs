@@ -6,6 +6,7 @@ mod api;
 mod command;
 mod definitions;
 mod doctor;
+mod estimate;
 mod export;
 mod gate;
 mod reference;
