@@ -7,7 +7,7 @@ use kube::{
     Api, Client, Config, Resource,
     api::{ApiResource, DynamicObject, ListParams},
     config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::Status,
+    core::{NamespaceResourceScope, Status},
 };
 
 /// The flags that name a cluster, a user and a namespace, with kubectl's names.
@@ -190,6 +190,14 @@ impl Cluster {
         Ok(serde_json::to_string(&object)?)
     }
 
+    /// The typed objects of the namespace.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
     /// The text at a path of the API server.
     pub(crate) async fn raw(&self, path: &str) -> Result<String, ClusterError> {
         let request = Request::get(path)
@@ -220,7 +228,7 @@ fn is_missing(status: &Status, name: &str) -> bool {
     status.code == 404 && details.is_some_and(|details| details.name == name)
 }
 
-fn refusal(error: kube::Error) -> ClusterError {
+pub(crate) fn refusal(error: kube::Error) -> ClusterError {
     match error {
         kube::Error::Api(status) if status.code == 404 => {
             ClusterError::NotInstalled(status.message)

@@ -17,6 +17,7 @@ use kubectl_frugality::{
     input::{InputError, Source},
     reference::markdown,
     summarize::summary,
+    watch::{self, Followed, Watch, WatchError},
 };
 
 /// Prints and exports the results of Frugality's benchmarks.
@@ -58,6 +59,9 @@ Examples:
   kubectl get fbt -A -o json | kubectl frugality export
   kubectl frugality export --filename ledger.json --format csv")]
     Export(Export),
+    /// Follow a benchmark to its verdict: attempts, figures so far, time left.
+    #[command(after_help = watch::HELP)]
+    Watch(Watch),
     /// Wait for a benchmark's verdict, and end with an exit code that says whether a release may go on.
     ///
     /// Waits until the benchmark has a verdict for the current generation of its spec. With --image, the benchmark must
@@ -124,6 +128,8 @@ enum Failure {
     #[error(transparent)]
     Estimate(#[from] EstimateError),
     #[error(transparent)]
+    Watch(#[from] WatchError),
+    #[error(transparent)]
     Export(#[from] ExportError),
     #[error(transparent)]
     Definitions(#[from] DefinitionsError),
@@ -145,6 +151,7 @@ async fn main() -> ExitCode {
             .and_then(|text| print(text.as_bytes())),
         Command::Summarize(source) => summarize(&source).await,
         Command::Export(options) => export_ledger(&options).await,
+        Command::Watch(options) => return end_with(options.run().await.map_err(Failure::from)),
         Command::Gate(options) => return pass_gate(&options).await,
         Command::Doctor(options) => return examine(&options).await,
         Command::ServeGate(options) => options.run().await.map_err(Failure::from),
@@ -167,6 +174,14 @@ async fn main() -> ExitCode {
 fn failed(failure: &Failure) -> ExitCode {
     eprintln!("error: {failure}");
     ExitCode::FAILURE
+}
+
+/// Prints the result of a run that was followed.
+fn end_with(followed: Result<Followed, Failure>) -> ExitCode {
+    match followed.and_then(|it| print(it.text().as_bytes()).map(|()| it)) {
+        Ok(followed) => followed.exit_code(),
+        Err(failure) => failed(&failure),
+    }
 }
 
 async fn examine(options: &Doctor) -> ExitCode {

@@ -12,6 +12,7 @@ mod gate;
 mod reference;
 mod serve_gate;
 mod summarize;
+mod watch;
 
 use std::path::{Path, PathBuf};
 

@@ -177,6 +177,7 @@ fn every_command_has_examples() {
         "serve-gate",
         "doctor",
         "estimate",
+        "watch",
         "crd",
         "reference",
     ] {
