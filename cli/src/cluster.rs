@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use axum::http::Request;
 use kube::{
     Api, Client, Config, Resource,
-    api::{ApiResource, DynamicObject, ListParams},
+    api::{ApiResource, DynamicObject, ListParams, PostParams},
     config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
     core::{NamespaceResourceScope, Status},
 };
+
+/// Manager of the fields that this program writes.
+const FIELD_MANAGER: &str = "kubectl-frugality";
 
 /// The flags that name a cluster, a user and a namespace, with kubectl's names.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -196,6 +199,27 @@ impl Cluster {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Creates an object, or asks whether it could be created. An existing object stays as it is.
+    pub(crate) async fn create<K>(
+        &self,
+        object: serde_json::Value,
+        is_dry: bool,
+    ) -> Result<(), ClusterError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let resource = ApiResource::erase::<K>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        let parameters = PostParams {
+            dry_run: is_dry,
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+        };
+        let object = serde_json::from_value(object)?;
+        let created = api.create(&parameters, &object).await;
+        created.map(|_| ()).map_err(refusal)
     }
 
     /// The text at a path of the API server.

@@ -1,7 +1,7 @@
 //! `kubectl-frugality`: prints Frugality's results for people and tools, and generates texts from the API's types.
 //!
 //! - [`estimate`]: how long a benchmark will take; [`manifest`]: benchmarks in files, checked as admission does;
-//! - [`watch`]: follows a run to its verdict;
+//! - [`run`]: from an image to a verdict; [`watch`]: follows a run to its verdict;
 //! - [`summarize`]: a benchmark's status as text; [`export`]: the ledger as JSON or CSV;
 //! - [`gate`]: waits for a verdict, for pipelines, or answers Flagger; [`doctor`]: checks an installation;
 //! - [`reference`]: the API reference; [`definitions`]: the custom resource definitions as files;
@@ -16,6 +16,7 @@ pub mod gate;
 pub mod input;
 pub mod manifest;
 pub mod reference;
+pub mod run;
 pub mod summarize;
 mod table;
 pub mod watch;

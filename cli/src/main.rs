@@ -16,6 +16,7 @@ use kubectl_frugality::{
     },
     input::{InputError, Source},
     reference::markdown,
+    run::{self, Done, Run, RunError},
     summarize::summary,
     watch::{self, Followed, Watch, WatchError},
 };
@@ -30,6 +31,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure an image: write a benchmark, create it, follow it and print the result.
+    #[command(after_help = run::HELP)]
+    Run(Box<Run>),
     /// Print how long a benchmark will take, and what the API server would refuse in it. Asks no cluster.
     #[command(after_help = estimate::HELP)]
     Estimate(EstimateOptions),
@@ -128,6 +132,8 @@ enum Failure {
     #[error(transparent)]
     Estimate(#[from] EstimateError),
     #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
     Watch(#[from] WatchError),
     #[error(transparent)]
     Export(#[from] ExportError),
@@ -151,6 +157,11 @@ async fn main() -> ExitCode {
             .and_then(|text| print(text.as_bytes())),
         Command::Summarize(source) => summarize(&source).await,
         Command::Export(options) => export_ledger(&options).await,
+        Command::Run(options) => match options.run().await {
+            Ok(Done::Followed(followed)) => return end_with(Ok(followed)),
+            Ok(Done::Printed(text)) => print(text.as_bytes()),
+            Err(error) => Err(error.into()),
+        },
         Command::Watch(options) => return end_with(options.run().await.map_err(Failure::from)),
         Command::Gate(options) => return pass_gate(&options).await,
         Command::Doctor(options) => return examine(&options).await,

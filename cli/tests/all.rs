@@ -10,6 +10,7 @@ mod estimate;
 mod export;
 mod gate;
 mod reference;
+mod run;
 mod serve_gate;
 mod summarize;
 mod watch;

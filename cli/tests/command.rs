@@ -176,6 +176,7 @@ fn every_command_has_examples() {
         "gate",
         "serve-gate",
         "doctor",
+        "run",
         "estimate",
         "watch",
         "crd",
