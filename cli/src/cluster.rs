@@ -35,6 +35,9 @@ pub struct Access {
     /// User to act as (impersonation).
     #[arg(long = "as", value_name = "USER")]
     pub act_as: Option<String>,
+    /// Group to act as (impersonation), with --as. May be repeated.
+    #[arg(long = "as-group", value_name = "GROUP", requires = "act_as")]
+    pub act_as_groups: Vec<String>,
 }
 
 /// The flags that name a cluster, for commands that are not about one namespace.
@@ -153,6 +156,8 @@ impl Access {
             None => Config::infer().await?,
         };
         config.auth_info.impersonate.clone_from(&self.act_as);
+        config.auth_info.impersonate_groups =
+            (!self.act_as_groups.is_empty()).then(|| self.act_as_groups.clone());
         let namespace = self
             .namespace
             .clone()

@@ -5,9 +5,10 @@
 //! - [`summarize`]: a benchmark's status as text; [`export`]: the ledger as JSON or CSV;
 //! - [`gate`]: waits for a verdict, for pipelines, or answers Flagger; [`doctor`]: checks an installation;
 //! - [`reference`]: the API reference; [`definitions`]: the custom resource definitions as files;
-//! - [`input`]: where a command reads resources from; [`cluster`]: the cluster that it asks.
+//! - [`input`]: where a command reads resources from; [`cluster`]: the cluster that it asks; [`completion`]: words for shells.
 
 pub mod cluster;
+pub mod completion;
 pub mod definitions;
 pub mod doctor;
 pub mod estimate;

@@ -6,6 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kubectl_frugality::{
     cluster::ClusterError,
+    completion::{self, Complete, Completion},
     definitions::{self, DefinitionsError},
     doctor::{self, Doctor},
     estimate::{self, EstimateError, EstimateOptions},
@@ -92,6 +93,12 @@ Examples:
         #[arg(long, value_name = "FOLDER")]
         write: Option<PathBuf>,
     },
+    /// Print the completion of this program for a shell.
+    #[command(after_help = completion::HELP)]
+    Completion(Completion),
+    /// Print what kubectl may complete. The script kubectl_complete-frugality calls it.
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(Complete),
     /// Print the API reference as Markdown.
     #[command(after_help = "Examples:\n  kubectl frugality reference > docs/api.md")]
     Reference,
@@ -157,7 +164,7 @@ async fn main() -> ExitCode {
             .and_then(|text| print(text.as_bytes())),
         Command::Summarize(source) => summarize(&source).await,
         Command::Export(options) => export_ledger(&options).await,
-        Command::Run(options) => match options.run().await {
+        Command::Run(options) => match Box::pin(options.run()).await {
             Ok(Done::Followed(followed)) => return end_with(Ok(followed)),
             Ok(Done::Printed(text)) => print(text.as_bytes()),
             Err(error) => Err(error.into()),
@@ -172,6 +179,8 @@ async fn main() -> ExitCode {
         Command::Crd {
             write: Some(folder),
         } => definitions::write(&folder).map_err(Failure::from),
+        Command::Completion(options) => print(&options.script(Cli::command())),
+        Command::Complete(options) => print(options.run(Cli::command()).await.as_bytes()),
         Command::Reference => markdown()
             .map_err(Failure::Reference)
             .and_then(|text| print(text.as_bytes())),

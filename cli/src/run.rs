@@ -48,6 +48,10 @@ Examples:
 
 /// The options of `kubectl frugality run`.
 #[derive(Clone, Debug, clap::Args)]
+#[allow(
+    clippy::struct_field_names,
+    reason = "--dry-run is the name that kubectl has"
+)]
 pub struct Run {
     /// Image to measure. Default: the image of --from-deployment.
     #[arg(required_unless_present = "from_deployment")]

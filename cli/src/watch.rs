@@ -3,7 +3,7 @@
 mod display;
 pub mod view;
 
-use std::{pin::pin, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID};
 use futures::StreamExt as _;
@@ -141,7 +141,8 @@ async fn until_verdict(
     display: &Display,
 ) -> Result<Followed, WatchError> {
     let changes = watch_object(cluster.api::<FrugalityBenchmark>(), name).default_backoff();
-    let mut changes = pin!(changes);
+    // On the heap, because it is large.
+    let mut changes = Box::pin(changes);
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut seen: Option<FrugalityBenchmark> = None;

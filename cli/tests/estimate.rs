@@ -31,8 +31,8 @@ fn with(changes: &[(&str, Value)]) -> Value {
     benchmark
 }
 
-fn estimate(test: &str, text: &str, flags: &[&str]) -> Output {
-    let path = folder(&format!("estimate-{test}")).join("benchmark.yaml");
+fn estimate(case: &str, text: &str, flags: &[&str]) -> Output {
+    let path = folder(&format!("estimate-{case}")).join("benchmark.yaml");
     fs::write(&path, text).unwrap();
     Command::new(env!("CARGO_BIN_EXE_kubectl-frugality"))
         .args(["estimate", "--filename"])
@@ -52,8 +52,8 @@ fn printed(test: &str, benchmark: &Value) -> String {
 }
 
 #[track_caller]
-fn refused(test: &str, text: &str) -> String {
-    let done = estimate(test, text, &[]);
+fn refused(case: &str, text: &str) -> String {
+    let done = estimate(case, text, &[]);
     assert_eq!(done.status.code(), Some(1));
     assert!(done.stdout.is_empty());
     String::from_utf8(done.stderr).unwrap()
@@ -203,7 +203,8 @@ fn every_example_is_accepted() {
     for file in fs::read_dir(examples).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if !name.ends_with(".yaml") || name.ends_with(".patch.yaml") {
+        let is_yaml = path.extension().is_some_and(|it| it == "yaml");
+        if !is_yaml || name.ends_with(".patch.yaml") {
             continue;
         }
         let done = estimate("examples", &fs::read_to_string(&path).unwrap(), &[]);

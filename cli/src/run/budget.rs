@@ -32,7 +32,7 @@ pub struct Limit {
     /// Field of the budget.
     field: &'static str,
     /// In the unit of the field.
-    limit: f64,
+    most_or_least: f64,
 }
 
 /// Field of a ratio.
@@ -67,7 +67,7 @@ impl Limit {
         Ok(Self {
             text: text.to_owned(),
             field,
-            limit,
+            most_or_least: limit,
         })
     }
 }
@@ -87,8 +87,8 @@ pub(super) fn budget(
             budget.insert("against".to_owned(), against.as_str().into());
         }
         // Without a fraction, as people write it.
-        let whole = limit.limit.to_string().parse::<i64>();
-        let value = whole.map_or_else(|_| limit.limit.into(), Value::from);
+        let whole = limit.most_or_least.to_string().parse::<i64>();
+        let value = whole.map_or_else(|_| limit.most_or_least.into(), Value::from);
         if budget.insert(limit.field.to_owned(), value).is_some() {
             return Err(BudgetError::Twice(limit.text.clone()));
         }
