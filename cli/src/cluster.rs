@@ -9,6 +9,7 @@ use kube::{
     config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
     core::{NamespaceResourceScope, Status},
 };
+use serde::de::DeserializeOwned;
 
 /// Manager of the fields that this program writes.
 const FIELD_MANAGER: &str = "kubectl-frugality";
@@ -204,6 +205,19 @@ impl Cluster {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// The objects of the namespace with these labels.
+    pub(crate) async fn labelled<K>(&self, selector: &str) -> Result<Vec<K>, ClusterError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let parameters = ListParams::default().labels(selector);
+        let list = self.api::<K>().list(&parameters).await.map_err(refusal)?;
+        Ok(list.items)
     }
 
     /// Creates an object, or asks whether it could be created. An existing object stays as it is.

@@ -6,6 +6,7 @@ use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kubectl_frugality::{
     cluster::ClusterError,
+    compare::{self, Compare, CompareError, NOT_COMPARABLE},
     completion::{self, Complete, Completion},
     definitions::{self, DefinitionsError},
     doctor::{self, Doctor},
@@ -48,6 +49,9 @@ Examples:
   kubectl get fb rust-vs-python -o json | kubectl frugality summarize
   kubectl frugality summarize --filename benchmark.json")]
     Summarize(Source),
+    /// Print what differs between two benchmarks, and their figures side by side if they may be compared.
+    #[command(after_help = compare::HELP)]
+    Compare(Compare),
     /// Print the ledger as JSON or CSV.
     ///
     /// One object or row per attempt, void attempts included with their reason, in the order of namespaces, benchmarks and
@@ -139,6 +143,8 @@ enum Failure {
     #[error(transparent)]
     Estimate(#[from] EstimateError),
     #[error(transparent)]
+    Compare(#[from] CompareError),
+    #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -163,6 +169,7 @@ async fn main() -> ExitCode {
             .map_err(Failure::from)
             .and_then(|text| print(text.as_bytes())),
         Command::Summarize(source) => summarize(&source).await,
+        Command::Compare(options) => return compare(&options).await,
         Command::Export(options) => export_ledger(&options).await,
         Command::Run(options) => match Box::pin(options.run()).await {
             Ok(Done::Followed(followed)) => return end_with(Ok(followed)),
@@ -194,6 +201,15 @@ async fn main() -> ExitCode {
 fn failed(failure: &Failure) -> ExitCode {
     eprintln!("error: {failure}");
     ExitCode::FAILURE
+}
+
+async fn compare(options: &Compare) -> ExitCode {
+    let result = options.run().await.map_err(Failure::from);
+    match result.and_then(|(text, is_comparable)| print(text.as_bytes()).map(|()| is_comparable)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => NOT_COMPARABLE.into(),
+        Err(failure) => failed(&failure),
+    }
 }
 
 /// Prints the result of a run that was followed.

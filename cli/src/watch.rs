@@ -10,7 +10,6 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::{
     ResourceExt as _,
-    api::ListParams,
     runtime::{
         WatchStreamExt as _,
         watcher::{self, watch_object},
@@ -199,10 +198,9 @@ fn is_of_other_trials(seen: Option<&FrugalityBenchmark>, now: &FrugalityBenchmar
 /// no figures.
 async fn ledger(cluster: &Cluster, benchmark: &FrugalityBenchmark) -> Option<Vec<FrugalityTrial>> {
     let uid = benchmark.metadata.uid.as_ref()?;
-    let of_benchmark = ListParams::default().labels(&format!("{LABEL_BENCHMARK_UID}={uid}"));
-    let api = cluster.api::<FrugalityTrial>();
-    let list = timeout(ANSWER, api.list(&of_benchmark)).await.ok()?.ok()?;
-    Some(list.items)
+    let selector = format!("{LABEL_BENCHMARK_UID}={uid}");
+    let list = cluster.labelled::<FrugalityTrial>(&selector);
+    timeout(ANSWER, list).await.ok()?.ok()
 }
 
 /// An error that the watch outlives. `Err` for one that would come again, such as a missing right.

@@ -4,6 +4,7 @@
 
 mod api;
 mod command;
+mod compare;
 mod definitions;
 mod doctor;
 mod estimate;

@@ -180,6 +180,7 @@ fn every_command_has_examples() {
         "estimate",
         "watch",
         "completion",
+        "compare",
         "crd",
         "reference",
     ] {
