@@ -153,7 +153,7 @@ fn comparison(one: &Side, other: &Side) -> (String, bool) {
         .text("WHAT", |it: &&Change| it.what.clone())
         .text(left.clone(), |it| it.one.clone())
         .text(right.clone(), |it| it.other.clone());
-    let changed = table
+    let listed = table
         .print()
         .unwrap_or_else(|| "Nothing is known to differ.\n".to_owned());
     let reasons: Vec<String> = changes
@@ -168,5 +168,5 @@ fn comparison(one: &Side, other: &Side) -> (String, bool) {
     } else {
         format!("The figures may not be compared:\n{}", paragraphs(reasons))
     };
-    (format!("{changed}\n{rest}"), is_comparable)
+    (format!("{listed}\n{rest}"), is_comparable)
 }
