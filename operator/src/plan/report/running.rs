@@ -159,8 +159,9 @@ fn with_interval(estimate: Estimate, factor: f64) -> String {
     if estimate.trials < 2 {
         return rounded(value, value.abs() / 100.0);
     }
-    let half = (upper - lower) / 2.0;
-    let [value, lower, upper] = [value, lower, upper].map(|it| rounded(it, half));
+    // A digit more than the interval's size, so that no end moves by much.
+    let step = (upper - lower) / 20.0;
+    let [value, lower, upper] = [value, lower, upper].map(|it| rounded(it, step));
     format!("{value} [{lower}–{upper}]")
 }
 
