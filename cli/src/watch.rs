@@ -49,7 +49,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// Time between two views on a terminal, whose time left counts down.
 const TICK: Duration = Duration::from_secs(1);
 /// Exit code after Ctrl-C, as shells have it: 128 + SIGINT.
-const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// The options of `kubectl frugality watch`.
 #[derive(Clone, Debug, clap::Args)]

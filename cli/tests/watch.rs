@@ -1,7 +1,20 @@
 //! Following a run: the view of a moment, and the program with a list of answers.
 
+use std::{
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
-use kubectl_frugality::watch::view::{attempts, view};
+use kubectl_frugality::{
+    compare::NOT_COMPARABLE,
+    gate::outcome::Outcome,
+    watch::{
+        INTERRUPTED,
+        view::{attempts, view},
+    },
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -193,4 +206,58 @@ fn what_cannot_be_followed_is_an_error() {
     let (code, _, progress) = watch("watch-deleted", vec![found(&running(2)), list(&[])]);
     assert_eq!(code, 1);
     assert!(progress.contains("two was deleted"), "{progress}");
+}
+
+#[test]
+fn an_interrupt_ends_the_view_and_not_the_run() {
+    let answers = vec![
+        found(&running(2)),
+        list(&[&running(2)]),
+        list(&[]),
+        events(&[]),
+    ];
+    let api = Api::answering("watch-interrupt", answers);
+    let child = api
+        .command(&["watch", "two"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The ledger is the third question: from then on the view is there.
+    while api.asked().len() < 3 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(killed.success());
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(130), "{said}");
+    assert!(
+        said.contains("kubectl delete fb two --namespace default"),
+        "{said}"
+    );
+}
+
+/// The table of docs/cli.md.
+#[test]
+fn each_exit_code_is_documented() {
+    let table = include_str!("../../docs/cli.md");
+    for outcome in [
+        Outcome::Pass,
+        Outcome::Unknown,
+        Outcome::Fail,
+        Outcome::Inconclusive,
+        Outcome::Invalid,
+        Outcome::Error,
+        Outcome::NotEnded,
+        Outcome::NotJudged,
+        Outcome::OtherImage,
+    ] {
+        let row = format!("| {} | `{outcome:?}` | ", outcome.exit_code());
+        assert!(table.contains(&row), "{row}");
+    }
+    for code in [NOT_COMPARABLE, INTERRUPTED] {
+        assert!(table.contains(&format!("| {code} | | ")), "{code}");
+    }
 }
