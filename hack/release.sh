@@ -95,8 +95,9 @@ spec:
   homepage: $PAGE
   shortDescription: Gate releases on joules per request
   description: |
-    Waits for the verdict of a FrugalityBenchmark and ends with an exit code per
-    verdict, prints results as tables, and exports the ledger of all attempts.
+    Measures images in the cluster, follows a FrugalityBenchmark to its verdict,
+    and ends with an exit code per verdict. Prints results as tables, and exports
+    the ledger of all attempts.
     The cluster needs the Frugality operator.
   platforms:
 TEXT

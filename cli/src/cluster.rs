@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use axum::http::Request;
 use kube::{
     Api, Client, Config, Resource,
-    api::{ApiResource, DynamicObject, ListParams},
+    api::{ApiResource, DynamicObject, ListParams, PostParams},
     config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::Status,
+    core::{NamespaceResourceScope, Status},
 };
+use serde::de::DeserializeOwned;
+
+/// Manager of the fields that this program writes.
+const FIELD_MANAGER: &str = "kubectl-frugality";
 
 /// The flags that name a cluster, a user and a namespace, with kubectl's names.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -32,6 +36,9 @@ pub struct Access {
     /// User to act as (impersonation).
     #[arg(long = "as", value_name = "USER")]
     pub act_as: Option<String>,
+    /// Group to act as (impersonation), with --as. May be repeated.
+    #[arg(long = "as-group", value_name = "GROUP", requires = "act_as")]
+    pub act_as_groups: Vec<String>,
 }
 
 /// The flags that name a cluster, for commands that are not about one namespace.
@@ -150,6 +157,8 @@ impl Access {
             None => Config::infer().await?,
         };
         config.auth_info.impersonate.clone_from(&self.act_as);
+        config.auth_info.impersonate_groups =
+            (!self.act_as_groups.is_empty()).then(|| self.act_as_groups.clone());
         let namespace = self
             .namespace
             .clone()
@@ -190,6 +199,48 @@ impl Cluster {
         Ok(serde_json::to_string(&object)?)
     }
 
+    /// The typed objects of the namespace.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// The objects of the namespace with these labels.
+    pub(crate) async fn labelled<K>(&self, selector: &str) -> Result<Vec<K>, ClusterError>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let parameters = ListParams::default().labels(selector);
+        let list = self.api::<K>().list(&parameters).await.map_err(refusal)?;
+        Ok(list.items)
+    }
+
+    /// Creates an object, or asks whether it could be created. An existing object stays as it is.
+    pub(crate) async fn create<K>(
+        &self,
+        object: serde_json::Value,
+        is_dry: bool,
+    ) -> Result<(), ClusterError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let resource = ApiResource::erase::<K>(&());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        let parameters = PostParams {
+            dry_run: is_dry,
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+        };
+        let object = serde_json::from_value(object)?;
+        let created = api.create(&parameters, &object).await;
+        created.map(|_| ()).map_err(refusal)
+    }
+
     /// The text at a path of the API server.
     pub(crate) async fn raw(&self, path: &str) -> Result<String, ClusterError> {
         let request = Request::get(path)
@@ -220,7 +271,7 @@ fn is_missing(status: &Status, name: &str) -> bool {
     status.code == 404 && details.is_some_and(|details| details.name == name)
 }
 
-fn refusal(error: kube::Error) -> ClusterError {
+pub(crate) fn refusal(error: kube::Error) -> ClusterError {
     match error {
         kube::Error::Api(status) if status.code == 404 => {
             ClusterError::NotInstalled(status.message)

@@ -14,6 +14,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
+/// The same, as it is written.
+pub(crate) fn duration_text(text: &str) -> Result<String, String> {
+    duration(text).map(|_| text.to_owned())
+}
+
 /// The flags that say it. `NAME` and the flags of a cluster ask the cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Source {

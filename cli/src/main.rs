@@ -6,8 +6,11 @@ use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kubectl_frugality::{
     cluster::ClusterError,
+    compare::{self, Compare, CompareError, NOT_COMPARABLE},
+    completion::{self, Complete, Completion},
     definitions::{self, DefinitionsError},
     doctor::{self, Doctor},
+    estimate::{self, EstimateError, EstimateOptions},
     export::{ExportError, Format, export, items},
     gate::{
         command::{self as gate, Gate, GateFailure},
@@ -15,7 +18,9 @@ use kubectl_frugality::{
     },
     input::{InputError, Source},
     reference::markdown,
+    run::{self, Done, Run, RunError},
     summarize::summary,
+    watch::{self, Followed, Watch, WatchError},
 };
 
 /// Prints and exports the results of Frugality's benchmarks.
@@ -28,6 +33,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure an image: write a benchmark, create it, follow it and print the result.
+    #[command(after_help = run::HELP)]
+    Run(Box<Run>),
+    /// Print how long a benchmark will take, and what the API server would refuse in it. Asks no cluster.
+    #[command(after_help = estimate::HELP)]
+    Estimate(EstimateOptions),
     /// Print benchmarks as tables, with verdict, figures, ratios and budgets.
     #[command(after_help = "\
 Examples:
@@ -38,6 +49,9 @@ Examples:
   kubectl get fb rust-vs-python -o json | kubectl frugality summarize
   kubectl frugality summarize --filename benchmark.json")]
     Summarize(Source),
+    /// Print what differs between two benchmarks, and their figures side by side if they may be compared.
+    #[command(after_help = compare::HELP)]
+    Compare(Compare),
     /// Print the ledger as JSON or CSV.
     ///
     /// One object or row per attempt, void attempts included with their reason, in the order of namespaces, benchmarks and
@@ -54,6 +68,9 @@ Examples:
   kubectl get fbt -A -o json | kubectl frugality export
   kubectl frugality export --filename ledger.json --format csv")]
     Export(Export),
+    /// Follow a benchmark to its verdict: attempts, figures so far, time left.
+    #[command(after_help = watch::HELP)]
+    Watch(Watch),
     /// Wait for a benchmark's verdict, and end with an exit code that says whether a release may go on.
     ///
     /// Waits until the benchmark has a verdict for the current generation of its spec. With --image, the benchmark must
@@ -80,6 +97,12 @@ Examples:
         #[arg(long, value_name = "FOLDER")]
         write: Option<PathBuf>,
     },
+    /// Print the completion of this program for a shell.
+    #[command(after_help = completion::HELP)]
+    Completion(Completion),
+    /// Print what kubectl may complete. The script kubectl_complete-frugality calls it.
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(Complete),
     /// Print the API reference as Markdown.
     #[command(after_help = "Examples:\n  kubectl frugality reference > docs/api.md")]
     Reference,
@@ -118,6 +141,14 @@ enum Failure {
     #[error("the types have no reference: {0}. This is a fault of this program.")]
     Reference(#[source] serde_json::Error),
     #[error(transparent)]
+    Estimate(#[from] EstimateError),
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    #[error(transparent)]
     Export(#[from] ExportError),
     #[error(transparent)]
     Definitions(#[from] DefinitionsError),
@@ -133,8 +164,19 @@ enum Failure {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Estimate(options) => options
+            .run()
+            .map_err(Failure::from)
+            .and_then(|text| print(text.as_bytes())),
         Command::Summarize(source) => summarize(&source).await,
+        Command::Compare(options) => return compare(&options).await,
         Command::Export(options) => export_ledger(&options).await,
+        Command::Run(options) => match Box::pin(options.run()).await {
+            Ok(Done::Followed(followed)) => return end_with(Ok(followed)),
+            Ok(Done::Printed(text)) => print(text.as_bytes()),
+            Err(error) => Err(error.into()),
+        },
+        Command::Watch(options) => return end_with(options.run().await.map_err(Failure::from)),
         Command::Gate(options) => return pass_gate(&options).await,
         Command::Doctor(options) => return examine(&options).await,
         Command::ServeGate(options) => options.run().await.map_err(Failure::from),
@@ -144,6 +186,8 @@ async fn main() -> ExitCode {
         Command::Crd {
             write: Some(folder),
         } => definitions::write(&folder).map_err(Failure::from),
+        Command::Completion(options) => print(&options.script(Cli::command())),
+        Command::Complete(options) => print(options.run(Cli::command()).await.as_bytes()),
         Command::Reference => markdown()
             .map_err(Failure::Reference)
             .and_then(|text| print(text.as_bytes())),
@@ -157,6 +201,23 @@ async fn main() -> ExitCode {
 fn failed(failure: &Failure) -> ExitCode {
     eprintln!("error: {failure}");
     ExitCode::FAILURE
+}
+
+async fn compare(options: &Compare) -> ExitCode {
+    let result = options.run().await.map_err(Failure::from);
+    match result.and_then(|(text, is_comparable)| print(text.as_bytes()).map(|()| is_comparable)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => NOT_COMPARABLE.into(),
+        Err(failure) => failed(&failure),
+    }
+}
+
+/// Prints the result of a run that was followed.
+fn end_with(followed: Result<Followed, Failure>) -> ExitCode {
+    match followed.and_then(|it| print(it.text().as_bytes()).map(|()| it)) {
+        Ok(followed) => followed.exit_code(),
+        Err(failure) => failed(&failure),
+    }
 }
 
 async fn examine(options: &Doctor) -> ExitCode {

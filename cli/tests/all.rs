@@ -4,13 +4,17 @@
 
 mod api;
 mod command;
+mod compare;
 mod definitions;
 mod doctor;
+mod estimate;
 mod export;
 mod gate;
 mod reference;
+mod run;
 mod serve_gate;
 mod summarize;
+mod watch;
 
 use std::path::{Path, PathBuf};
 

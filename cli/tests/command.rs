@@ -176,6 +176,11 @@ fn every_command_has_examples() {
         "gate",
         "serve-gate",
         "doctor",
+        "run",
+        "estimate",
+        "watch",
+        "completion",
+        "compare",
         "crd",
         "reference",
     ] {
@@ -185,4 +190,27 @@ fn every_command_has_examples() {
             "{help}"
         );
     }
+}
+
+#[test]
+fn shells_get_a_script_and_kubectl_gets_words() {
+    let script = command().args(["completion", "bash"]).output().unwrap();
+    assert!(stdout(&script).contains("kubectl-frugality"));
+    let api = Api::answering(
+        "completion",
+        vec![(
+            200,
+            format!(
+                "{{\"kind\": \"List\", \"metadata\": {{}}, \"items\": [{}]}}",
+                data("passed.json")
+            ),
+        )],
+    );
+    let words = |words: &[&str]| stdout(&api.run(&[&["__complete", "--"], words].concat()));
+    assert!(words(&["wa"]).starts_with("watch\tFollow a benchmark"));
+    assert_eq!(words(&["watch", "--namespace", "farm", "t"]), "two\n:4\n");
+    let asked = format!("{PATH}/namespaces/farm/frugalitybenchmarks?");
+    assert_eq!(api.asked(), [asked]);
+    assert_eq!(words(&["watch", "--namespace", "farm", "x"]), ":4\n");
+    assert!(words(&["gate", "--ti"]).starts_with("--timeout\tLongest time"));
 }

@@ -14,7 +14,10 @@ use frugality_operator::{
     api::{
         DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Reason, Verdict,
     },
-    plan::{self, facts::Unreadable, ledger::outcome_of, names::measurement_id, plan},
+    plan::{
+        self, facts::Unreadable, ledger::outcome_of, names::measurement_id, plan,
+        report::estimate::Forecast,
+    },
     time::unix_seconds,
 };
 use kube::ResourceExt;
@@ -606,6 +609,10 @@ fn the_estimate_of_the_time_left_improves() {
         Some(60 + 10 * 55)
     );
     assert_eq!(first.columns.unwrap().left.as_deref(), Some("about 10 min"));
+    // The command line prints the same from the file alone.
+    let forecast = Forecast::of(&two()).unwrap();
+    assert_eq!(forecast.whole.seconds, Some(610.0));
+    assert_eq!((forecast.entrants, forecast.blocks), (2, 5));
     let mut ends: Vec<(i32, f64)> = Vec::new();
     let mut left = Vec::new();
     while !world.is_over() {
@@ -636,6 +643,24 @@ fn the_estimate_of_the_time_left_improves() {
         (None, None)
     );
     assert_eq!(status.columns.as_ref().unwrap().left, None);
+}
+
+#[test]
+fn a_forecast_has_the_control_the_releases_and_the_first_look() {
+    let all = [
+        ("/trials/control", json!("python")),
+        ("/trials/looks", json!([5, 10])),
+        ("/trials/blocks", json!(10)),
+        (
+            "/baseline",
+            json!({"name": "shop", "candidate": "rust", "maxEnergyRatio": 1.05}),
+        ),
+    ];
+    let forecast = Forecast::of(&two_with(&all)).unwrap();
+    assert_eq!((forecast.entrants, forecast.whole.trials), (4, 40));
+    let (blocks, first) = forecast.first_look.unwrap();
+    assert_eq!((blocks, first.trials), (5, 20));
+    assert!(Forecast::of(&two_with(&[("/load/rate", json!("Most"))])).is_err());
 }
 
 #[test]

@@ -143,7 +143,7 @@ def test_the_archive_of_this_machine_has_the_license_and_a_program_that_runs(
 ) -> None:
     machine = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
     with tarfile.open(OUT / f"kubectl-frugality_{VERSION}_linux_{machine}.tar.gz") as archive:
-        assert archive.getnames() == ["kubectl-frugality", "LICENSE"]
+        assert archive.getnames() == ["kubectl-frugality", "kubectl_complete-frugality", "LICENSE"]
         assert {(it.uid, it.gid) for it in archive} == {(0, 0)}
         archive.extractall(tmp_path)
     said = subprocess.run(

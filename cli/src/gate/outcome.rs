@@ -66,7 +66,7 @@ impl From<Verdict> for Outcome {
 
 /// What a gate knows about a benchmark at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     /// There is no verdict of the current generation yet. The text says what the benchmark does.
     Waiting(String),
     /// The gate ended, for the reason in the text.
@@ -83,7 +83,7 @@ fn is_first_release(status: &FrugalityBenchmarkStatus, candidate: &str) -> bool 
 
 /// The state of a gate for the release's `images`. Without images, the gate is about whatever the benchmark measures.
 #[must_use]
-pub(super) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State {
+pub(crate) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State {
     if let Some(missing) = images
         .iter()
         .find(|image| !measured(benchmark).any(|(_, other)| same(other, image)))
@@ -127,7 +127,7 @@ pub(super) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State 
 }
 
 /// What a benchmark without a verdict does, in one line.
-fn activity(benchmark: &FrugalityBenchmark) -> String {
+pub(crate) fn activity(benchmark: &FrugalityBenchmark) -> String {
     let Some(status) = benchmark.current_status() else {
         return "waiting for the operator to see the benchmark".to_owned();
     };
@@ -136,6 +136,10 @@ fn activity(benchmark: &FrugalityBenchmark) -> String {
     }
     let columns = status.columns.clone().unwrap_or_default();
     let trials = columns.trials.map(|trials| format!("trials {trials}"));
-    let parts = [columns.verdict, trials, status.phase.clone()];
+    let phase = status
+        .phase
+        .clone()
+        .filter(|it| Some(it) != columns.verdict.as_ref());
+    let parts = [columns.verdict, trials, phase];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -70,7 +70,7 @@ impl Report<'_> {
 }
 
 /// The text on one line, without control characters. A message can contain what a container wrote to its log.
-pub(super) fn on_one_line(text: &str) -> String {
+pub(crate) fn on_one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 

@@ -5,5 +5,6 @@ mod columns;
 pub mod estimate;
 pub mod events;
 pub mod history;
+pub mod running;
 pub mod status;
 pub mod trial;

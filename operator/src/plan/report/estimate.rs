@@ -3,9 +3,12 @@
 use frugality_measure::fortio::Amount;
 use jiff::Timestamp;
 
+pub use crate::plan::settings::SettingsError;
+
 use crate::{
-    api::{FrugalityTrial, Outcome},
+    api::{FrozenBaseline, FrozenBaselines, FrugalityBenchmark, FrugalityTrial, Outcome},
     plan::{
+        baseline::{compared, expanded},
         ledger::{Ledger, Part, finished_at, outcome_of},
         protocol::{SETTLE_SECONDS, TAIL_SECONDS},
         settings::Settings,
@@ -91,6 +94,83 @@ impl Estimate {
             }),
         };
         Some(from + self.seconds?)
+    }
+}
+
+/// A whole run, estimated from its spec alone. Void attempts and time in the queue add to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// Number of candidates in each block. It includes the control, and the releases of `spec.baseline`.
+    pub entrants: usize,
+    /// Number of points; 1 without a sweep.
+    pub points: usize,
+    /// Most blocks at each point.
+    pub blocks: usize,
+    /// The run with all blocks.
+    pub whole: Estimate,
+    /// Number of blocks at the first look, and the run up to this look. `None` if there is one look, after all blocks.
+    pub first_look: Option<(usize, Estimate)>,
+    /// Length of one attempt in seconds, with the time to the next attempt. `None` if it is not known.
+    pub attempt_seconds: Option<f64>,
+    /// Whether the estimate includes start and seed of a database.
+    pub has_database: bool,
+    /// `spec.deadline` in seconds.
+    pub deadline_seconds: f64,
+}
+
+impl Forecast {
+    /// Estimates a run that has not begun. The releases of `spec.baseline` are assumed to exist, because the spec does
+    /// not say whether they do.
+    pub fn of(benchmark: &FrugalityBenchmark) -> Result<Self, SettingsError> {
+        let benchmark = expanded(benchmark, &assumed(benchmark));
+        let settings = Settings::parse(&benchmark.spec)?;
+        let has_database = benchmark.spec.database.is_some();
+        let ledger = Ledger::of("", &[]);
+        let of = |settings: &Settings| Estimate::of(settings, &ledger, has_database);
+        let first_look = match settings.looks.as_slice() {
+            [first, _, ..] => {
+                let blocks = first.blocks;
+                let until = Settings {
+                    blocks,
+                    ..settings.clone()
+                };
+                Some((blocks, of(&until)))
+            }
+            _ => None,
+        };
+        let restoring = if has_database { RESTORING_SECONDS } else { 0.0 };
+        Ok(Self {
+            entrants: settings.entrants().len(),
+            points: settings.points.len(),
+            blocks: settings.blocks,
+            whole: of(&settings),
+            first_look,
+            attempt_seconds: planned_seconds(&settings).map(|seconds| seconds + restoring),
+            has_database,
+            deadline_seconds: settings.deadline_seconds,
+        })
+    }
+}
+
+/// Releases in the place of those that a spec names: copies of the candidate that is compared with them.
+fn assumed(benchmark: &FrugalityBenchmark) -> FrozenBaselines {
+    let Some(asked) = &benchmark.spec.baseline else {
+        return FrozenBaselines::default();
+    };
+    let candidates = &benchmark.spec.candidates;
+    let compared = compared(asked, candidates);
+    let release = candidates
+        .iter()
+        .find(|candidate| candidate.name == compared)
+        .map(|candidate| FrozenBaseline {
+            name: String::new(),
+            uid: String::new(),
+            generation: 0,
+            candidate: candidate.clone(),
+        });
+    FrozenBaselines {
+        anchor: release.clone().filter(|_| asked.anchor.is_some()),
+        baseline: release,
     }
 }
 

@@ -1,0 +1,172 @@
+//! Two benchmarks that have ended, side by side: what changed, and whether their figures may be compared.
+
+mod figures;
+mod settings;
+mod side;
+
+use std::path::PathBuf;
+
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID};
+use serde_json::Value;
+
+use self::{
+    settings::{Change, changes},
+    side::Side,
+};
+use crate::{
+    cluster::{Access, ClusterError},
+    export::items,
+    input::{InputError, Source},
+    table::{Table, paragraphs},
+};
+
+/// Help below the options.
+pub const HELP: &str = "\
+Prints what differs between two benchmarks: images by digest, node, kernel, meter, load, database. The figures follow side by
+side only if nothing differs that changes what a figure means. They show a trend and decide nothing: there is no ratio. To
+decide, measure both images in the same blocks: kubectl frugality run NEW --against OLD.
+
+A file must have one benchmark and its ledger: kubectl get fb,fbt -o json, in a namespace with one benchmark.
+
+Exit codes:
+   0  the figures are printed
+  17  the figures may not be compared
+   1  a benchmark can't be read, or has no result
+   2  the command line is wrong
+
+Examples:
+  kubectl frugality compare shop-1-2 shop-1-3 --namespace shop
+  kubectl frugality compare --filename monday.json --filename tuesday.json";
+
+/// Exit code if the figures may not be compared.
+pub const NOT_COMPARABLE: u8 = 17;
+/// What stored figures are worth.
+const TREND: &str = "± is the interval over the trials of one run; summarize says what it includes. Stored figures show a trend and decide nothing. Between two runs, a node can change by more than the intervals show, so no ratio is printed. To decide, measure both in the same blocks: kubectl frugality run NEW --against OLD.";
+
+/// The options of `kubectl frugality compare`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Compare {
+    /// Two benchmarks of the namespace.
+    #[arg(num_args = 2, value_names = ["A", "B"], required_unless_present = "filename")]
+    names: Vec<String>,
+    /// File with a benchmark and its ledger, as kubectl get fb,fbt -o json prints them. Write it twice.
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["names", "access"])]
+    filename: Vec<PathBuf>,
+    /// The cluster.
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Why two benchmarks are not next to each other.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// The cluster refused.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A file can't be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// One file, or three.
+    #[error("--filename is there {0} times: write it twice, once per benchmark")]
+    Files(usize),
+    /// No benchmark in a file, or several.
+    #[error("{0} has {1} benchmarks: it must have one, with its ledger")]
+    Benchmarks(String, usize),
+    /// Not understood.
+    #[error(
+        "{0} is not understood: {1}. It must be what kubectl get fb,fbt -o json prints, of this version."
+    )]
+    NotUnderstood(String, serde_json::Error),
+    /// No result.
+    #[error("{0} has no result yet. `kubectl frugality watch` follows it.")]
+    NotEnded(String),
+}
+
+impl Compare {
+    /// The text, and whether the figures may be compared.
+    pub async fn run(&self) -> Result<(String, bool), CompareError> {
+        let [one, other] = if self.filename.is_empty() {
+            self.of_cluster().await?
+        } else {
+            let [one, other] = self.filename.as_slice() else {
+                return Err(CompareError::Files(self.filename.len()));
+            };
+            [of_file(one)?, of_file(other)?]
+        };
+        for side in [&one, &other] {
+            if !side.benchmark.is_complete() {
+                return Err(CompareError::NotEnded(side.name.clone()));
+            }
+        }
+        Ok(comparison(&one, &other))
+    }
+
+    async fn of_cluster(&self) -> Result<[Side; 2], CompareError> {
+        let cluster = self.access.connect().await?;
+        let mut sides = Vec::new();
+        for name in &self.names {
+            let text = cluster.get::<FrugalityBenchmark>(name).await?;
+            let not_understood = |error| CompareError::NotUnderstood(name.clone(), error);
+            let benchmark: FrugalityBenchmark =
+                serde_json::from_str(&text).map_err(not_understood)?;
+            let uid = benchmark.metadata.uid.clone().unwrap_or_default();
+            let selector = format!("{LABEL_BENCHMARK_UID}={uid}");
+            let trials = cluster.labelled::<FrugalityTrial>(&selector).await?;
+            sides.push(Side::new(name.clone(), benchmark, trials));
+        }
+        <[Side; 2]>::try_from(sides).map_err(|sides| CompareError::Files(sides.len()))
+    }
+}
+
+fn of_file(path: &std::path::Path) -> Result<Side, CompareError> {
+    let source = Source {
+        filename: Some(path.to_owned()),
+        ..Source::default()
+    };
+    let file = path.display().to_string();
+    let text = source.read("fb,fbt")?;
+    let not_understood = |error| CompareError::NotUnderstood(file.clone(), error);
+    let all = items(serde_json::from_str(&text).map_err(not_understood)?);
+    let (benchmarks, others): (Vec<Value>, Vec<Value>) = all
+        .into_iter()
+        .partition(|item| item["kind"] == "FrugalityBenchmark");
+    let count = benchmarks.len();
+    let [benchmark] = <[Value; 1]>::try_from(benchmarks)
+        .map_err(|_| CompareError::Benchmarks(file.clone(), count))?;
+    let benchmark: FrugalityBenchmark =
+        serde_json::from_value(benchmark).map_err(not_understood)?;
+    let trials = others
+        .into_iter()
+        .filter(|item| item["kind"] == "FrugalityTrial")
+        .map(serde_json::from_value)
+        .collect::<Result<Vec<FrugalityTrial>, _>>()
+        .map_err(not_understood)?;
+    let name = benchmark.metadata.name.clone().unwrap_or_default();
+    Ok(Side::new(name, benchmark, trials))
+}
+
+/// The text, and whether the figures may be compared. Pure.
+fn comparison(one: &Side, other: &Side) -> (String, bool) {
+    let changes = changes(one, other);
+    let [left, right] = side::headings(one, other);
+    let table = Table::of(&changes)
+        .text("WHAT", |it: &&Change| it.what.clone())
+        .text(left.clone(), |it| it.one.clone())
+        .text(right.clone(), |it| it.other.clone());
+    let listed = table
+        .print()
+        .unwrap_or_else(|| "Nothing is known to differ.\n".to_owned());
+    let reasons: Vec<String> = changes
+        .iter()
+        .filter_map(|it| Some(format!("{}: {}", it.what, it.forbids?)))
+        .chain(side::unknown(one, other))
+        .collect();
+    let is_comparable = reasons.is_empty();
+    let rest = if is_comparable {
+        let figures = figures::table(one, other, [left, right]).unwrap_or_default();
+        format!("{figures}\n{}", paragraphs([TREND.to_owned()]))
+    } else {
+        format!("The figures may not be compared:\n{}", paragraphs(reasons))
+    };
+    (format!("{listed}\n{rest}"), is_comparable)
+}

@@ -1,0 +1,85 @@
+//! One of the two benchmarks, with what its ledger says about images and software.
+
+use std::collections::BTreeSet;
+
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial, Outcome};
+
+/// A benchmark and the measured attempts of its current run.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub(super) name: String,
+    pub(super) benchmark: FrugalityBenchmark,
+    measured: Vec<FrugalityTrial>,
+}
+
+impl Side {
+    pub(super) fn new(
+        name: String,
+        benchmark: FrugalityBenchmark,
+        trials: Vec<FrugalityTrial>,
+    ) -> Self {
+        let run = benchmark.current_status().and_then(|it| it.run.clone());
+        let is_measured = |trial: &FrugalityTrial| {
+            let outcome = trial.status.as_ref().and_then(|it| it.outcome);
+            Some(&trial.spec.run) == run.as_ref() && outcome == Some(Outcome::Measured)
+        };
+        Self {
+            measured: trials.into_iter().filter(is_measured).collect(),
+            name,
+            benchmark,
+        }
+    }
+
+    pub(super) fn has_ledger(&self) -> bool {
+        !self.measured.is_empty()
+    }
+
+    /// Digests of all images of a candidate's attempts.
+    pub(super) fn digests(&self, candidate: &str) -> BTreeSet<String> {
+        self.measured
+            .iter()
+            .filter(|it| it.spec.candidate == candidate)
+            .filter_map(|it| it.status.as_ref())
+            .flat_map(|status| status.images.values().cloned())
+            .collect()
+    }
+
+    /// A property of the node's software, over all attempts.
+    pub(super) fn platform(&self, field: &str) -> BTreeSet<String> {
+        self.measured
+            .iter()
+            .filter_map(|it| it.status.as_ref()?.energy.as_ref())
+            .filter_map(|energy| {
+                let platform = &energy.conditions.platform;
+                match field {
+                    "kernel" => platform.kernel.clone(),
+                    "governor" => platform.governor.clone(),
+                    _ => platform.firmware.clone(),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The headings of the two columns.
+pub(super) fn headings(one: &Side, other: &Side) -> [String; 2] {
+    if one.name == other.name {
+        return ["A", "B"].map(|it| format!("{it} ({})", one.name));
+    }
+    [&one.name, &other.name].map(Clone::clone)
+}
+
+/// Why too little is known.
+pub(super) fn unknown(one: &Side, other: &Side) -> Vec<String> {
+    let headings = headings(one, other);
+    [one, other]
+        .into_iter()
+        .zip(headings)
+        .filter(|(side, _)| !side.has_ledger())
+        .map(|(_, name)| {
+            format!(
+                "{name}: its ledger is not there, so images, kernel and meter of its attempts are not known"
+            )
+        })
+        .collect()
+}
