@@ -6,6 +6,6 @@ pub mod command;
 mod flagger;
 mod images;
 pub mod outcome;
-mod report;
+pub(crate) mod report;
 pub mod serve;
 mod wait;

@@ -15,6 +15,7 @@ use kubectl_frugality::{
     },
     input::{InputError, Source},
     reference::markdown,
+    report::{self, Report, ReportError},
     summarize::summary,
 };
 
@@ -38,6 +39,12 @@ Examples:
   kubectl get fb rust-vs-python -o json | kubectl frugality summarize
   kubectl frugality summarize --filename benchmark.json")]
     Summarize(Source),
+    /// Write a report of one benchmark: a page for people, or a form for tools.
+    ///
+    /// The page (HTML) is one file that loads nothing: verdict, budgets, comparisons, energy, latency, all attempts and the
+    /// data. A figure that was withheld is absent, with its reason.
+    #[command(after_help = report::HELP)]
+    Report(Report),
     /// Print the ledger as JSON or CSV.
     ///
     /// One object or row per attempt, void attempts included with their reason, in the order of namespaces, benchmarks and
@@ -120,6 +127,8 @@ enum Failure {
     #[error(transparent)]
     Export(#[from] ExportError),
     #[error(transparent)]
+    Report(#[from] ReportError),
+    #[error(transparent)]
     Definitions(#[from] DefinitionsError),
     #[error("cannot write {path}: {source}. Name a file in a folder that exists with --output.", path = path.display())]
     Write {
@@ -135,6 +144,7 @@ async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Summarize(source) => summarize(&source).await,
         Command::Export(options) => export_ledger(&options).await,
+        Command::Report(options) => report(&options).await,
         Command::Gate(options) => return pass_gate(&options).await,
         Command::Doctor(options) => return examine(&options).await,
         Command::ServeGate(options) => options.run().await.map_err(Failure::from),
@@ -203,6 +213,17 @@ async fn summarize(source: &Source) -> Result<(), Failure> {
         })
         .collect::<Result<_, Failure>>()?;
     print(summaries.join("\n").as_bytes())
+}
+
+async fn report(options: &Report) -> Result<(), Failure> {
+    let written = options.run().await?;
+    match options.file() {
+        Some(path) => std::fs::write(path, written).map_err(|source| Failure::Write {
+            path: path.to_owned(),
+            source,
+        }),
+        None => print(&written),
+    }
 }
 
 async fn export_ledger(options: &Export) -> Result<(), Failure> {
