@@ -11,8 +11,8 @@ use plotters::{
     coord::Shift,
     element::Drawable,
     prelude::{
-        Circle, DrawingArea, IntoDrawingArea as _, IntoFont as _, PathElement,
-        Polygon, Rectangle, SVGBackend, Text,
+        Circle, DrawingArea, IntoDrawingArea as _, IntoFont as _, PathElement, Polygon, Rectangle,
+        SVGBackend, Text,
     },
     style::{
         Color as _, FontStyle, IntoTextStyle as _,

@@ -51,13 +51,18 @@ impl Axis {
         }
     }
 
+    /// Whether equal distances are equal ratios.
+    pub(in crate::report) fn is_logarithmic(&self) -> bool {
+        matches!(self.scale, Scale::Logarithmic(_))
+    }
+
     /// At most so many round values.
     pub(in crate::report) fn ticks(&self, most: usize) -> Vec<f64> {
         let linear = |most: usize| -> Vec<f64> {
             let scale: RangedCoordf64 = self.values.clone().into();
             scale.key_points(most)
         };
-        if matches!(self.scale, Scale::Linear(_)) {
+        if !self.is_logarithmic() {
             return linear(most);
         }
         let Range { start, end } = self.values;

@@ -115,7 +115,10 @@ pub(super) fn with_classes(drawing: &str) -> String {
                 return drawing;
             }
             drawing
-                .replace(&format!(" fill=\"{colour}\""), &format!(" class=\"f-{name}\""))
+                .replace(
+                    &format!(" fill=\"{colour}\""),
+                    &format!(" class=\"f-{name}\""),
+                )
                 .replace(
                     &format!(" stroke=\"{colour}\""),
                     &format!(" class=\"s-{name}\""),

@@ -4,7 +4,7 @@ use frugality_operator::{
     api::{BudgetOutcome, BudgetResult},
     text::{self, Span},
 };
-use maud::{Markup, html};
+use maud::Markup;
 
 use super::{
     parts::{self, absent, chart, legend},
@@ -28,10 +28,15 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         .map(|it| Budget::of(view, it))
         .collect();
     let content = if budgets.is_empty() {
-        absent("No budget was judged: the status has none. Write spec.budgets to have figures judged.")
+        absent(
+            "No budget was judged: the status has none. Write spec.budgets to have figures judged.",
+        )
     } else {
         let height = ROW * i32::try_from(budgets.len()).unwrap_or(i32::MAX / ROW);
-        let sentences: Vec<_> = budgets.iter().map(|it| it.result.message.as_str()).collect();
+        let sentences: Vec<_> = budgets
+            .iter()
+            .map(|it| it.result.message.as_str())
+            .collect();
         let drawing = Chart {
             id: "budgets",
             title: "Budgets: limit, figure and interval".to_owned(),
@@ -51,14 +56,13 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
             .text("RESULT", |it| word(it.result.outcome).to_owned())
             .text("IN WORDS", |it| it.result.message.clone())
             .grid();
-        html! {
-            (chart("Figure and interval of each budget", &drawing, numbers.as_ref()))
-            (legend([
-                ("k-limit", "limit"),
-                ("k-beyond", "beyond the limit"),
-                ("k-interval", "interval that decides, with the figure in it"),
-            ]))
-        }
+        let legend = legend([
+            ("k-limit", "limit"),
+            ("k-beyond", "beyond the limit"),
+            ("k-interval", "interval that decides, with the figure in it"),
+        ]);
+        let caption = "Figure and interval of each budget";
+        chart(caption, &drawing, &legend, numbers.as_ref())
     };
     Ok(parts::section(
         "budgets",
@@ -191,11 +195,7 @@ impl<'a> Budget<'a> {
                 Ink::Text,
             );
         }
-        canvas.rectangle(
-            (at_limit - 2, from - 6),
-            (at_limit + 2, to + 6),
-            Ink::Limit,
-        );
+        canvas.rectangle((at_limit - 2, from - 6), (at_limit + 2, to + 6), Ink::Limit);
         let figure = self.figure();
         let below = to + 18;
         let figure = figure.as_deref().unwrap_or("no trustworthy figure");

@@ -40,7 +40,12 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         view.unit(),
         view.provenance.mark()
     );
-    Ok(parts::section("comparisons", "Comparisons", &lead, &content))
+    Ok(parts::section(
+        "comparisons",
+        "Comparisons",
+        &lead,
+        &content,
+    ))
 }
 
 /// The bands around 1 that a ratio must leave.
@@ -59,22 +64,33 @@ fn plot(view: &PageView<'_>, comparisons: &[Comparison]) -> Result<Markup, Chart
     let axis = axis(comparisons, &bands);
     let described: Vec<_> = comparisons
         .iter()
-        .map(|it| format!("{}: {}, {}.", name(view, it), text::comparison(it), result(it)))
+        .map(|it| {
+            format!(
+                "{}: {}, {}.",
+                name(view, it),
+                text::comparison(it),
+                result(it)
+            )
+        })
         .collect();
     let height = TOP + rows * ROW + BOTTOM;
     let drawing = Chart {
         id: "comparisons",
-        title: format!("Ratios of {} joules{}", view.kind_word(), view.provenance.mark()),
+        title: format!(
+            "Ratios of {} joules{}",
+            view.kind_word(),
+            view.provenance.mark()
+        ),
         description: described.join(" "),
         height,
     }
     .draw(0, |canvas| {
+        parts::watermark(canvas, view, height - BOTTOM + TOP);
         frame(canvas, &axis, &bands, height - BOTTOM);
         for (row, comparison) in (0..).zip(comparisons) {
             let middle = TOP + row * ROW + ROW / 2;
             draw(canvas, &axis, &name(view, comparison), comparison, middle);
         }
-        parts::watermark(canvas, view, height);
     })?;
     let numbers = Table::of(comparisons)
         .text("CANDIDATE", |it| it.candidate.clone())
@@ -96,18 +112,26 @@ fn plot(view: &PageView<'_>, comparisons: &[Comparison]) -> Result<Markup, Chart
     });
     let tie = tie.map(|tie| format!("tie: within {tie} of 1"));
     let items = [
-        Some(("k-interval", "ratio and the interval that decides")),
+        Some((
+            "k-interval",
+            if has_boards {
+                "ratio by the watts of this node, with its interval"
+            } else {
+                "ratio and the interval that decides"
+            },
+        )),
         has_boards.then_some(("k-boards", "range over all boards (needs no power model)")),
         tie.as_deref().map(|it| ("k-tie", it)),
         floor.as_deref().map(|it| ("k-noise", it)),
     ];
-    Ok(html! {
-        (chart("Ratios with their intervals", &drawing, numbers.as_ref()))
+    let legend = html! {
         (legend(items.into_iter().flatten()))
         @if bands.noise.is_none() {
             p class="small" { "Noise floor: unknown, because the run had no A/A control (trials.control)." }
         }
-    })
+    };
+    let caption = "Ratios with their intervals";
+    Ok(chart(caption, &drawing, &legend, numbers.as_ref()))
 }
 
 fn name(view: &PageView<'_>, comparison: &Comparison) -> String {
@@ -173,7 +197,13 @@ fn frame(canvas: &mut Canvas<'_>, axis: &Axis, bands: &Bands, bottom: i32) {
     canvas.text(less, (PLOT.0, bottom + 46), Align::Start, SMALL, Ink::Faint);
     canvas.text(more, (PLOT.1, bottom + 46), Align::End, SMALL, Ink::Faint);
     let head = TOP - 28;
-    canvas.text("ratio [interval]", (WIDTH, head), Align::End, SMALL, Ink::Faint);
+    canvas.text(
+        "ratio [interval]",
+        (WIDTH, head),
+        Align::End,
+        SMALL,
+        Ink::Faint,
+    );
     canvas.text("equal", (one, head), Align::Middle, SMALL, Ink::Faint);
 }
 
@@ -188,7 +218,11 @@ fn draw(canvas: &mut Canvas<'_>, axis: &Axis, name: &str, it: &Comparison, middl
         canvas.interval(axis.at(from), axis.at(to), middle, Ink::Boards);
         let (from, to) = boards.values();
         let (from, to) = (axis.at(from), axis.at(to));
-        canvas.rectangle((from, middle - 9), (to.max(from + 3), middle + 9), Ink::Boards);
+        canvas.rectangle(
+            (from, middle - 9),
+            (to.max(from + 3), middle + 9),
+            Ink::Boards,
+        );
     }
     if !it.ratio.is_repeatability_only() {
         let (from, to) = it.ratio.bounds();
@@ -196,8 +230,19 @@ fn draw(canvas: &mut Canvas<'_>, axis: &Axis, name: &str, it: &Comparison, middl
     }
     let x = axis.at(it.ratio.value);
     canvas.polygon(
-        [(x, middle - 12), (x + 10, middle), (x, middle + 12), (x - 10, middle)],
+        [
+            (x, middle - 12),
+            (x + 10, middle),
+            (x, middle + 12),
+            (x - 10, middle),
+        ],
         ink,
     );
-    canvas.text(&text::comparison(it), (WIDTH, middle), Align::End, TEXT, Ink::Text);
+    canvas.text(
+        &text::comparison(it),
+        (WIDTH, middle),
+        Align::End,
+        TEXT,
+        Ink::Text,
+    );
 }

@@ -57,7 +57,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
     let notes: Vec<_> = summarize::notes(&of_summary).collect();
     let content = html! {
         @for chart in &charts { (chart) }
-        details open[view.has_several_points()] {
+        details {
             summary { "All figures as tables" }
             @for (number, grid) in tables.iter().enumerate() {
                 (parts::table(&format!("figures {}", number + 1), grid))
@@ -68,7 +68,8 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
             ul class="notes" { @for note in &notes { li { (note) } } }
         }
     };
-    let lead = "± and whiskers are the interval that decides. A figure that can’t be trusted is absent.";
+    let lead =
+        "± and whiskers are the interval that decides. A figure that can’t be trusted is absent.";
     Ok(parts::section("figures", "Figures", lead, &content))
 }
 
@@ -85,7 +86,10 @@ fn panel(
         .filter_map(|(_, it)| Some(it.as_ref()?.bounds().1.max(it.as_ref()?.value)))
         .fold(f64::MIN_POSITIVE, f64::max);
     let axis = Axis::linear(0.0..most * 1.05, PLOT);
-    let shown = |it: &Option<Figure>| it.as_ref().map_or_else(|| "absent".to_owned(), text::figure);
+    let shown = |it: &Option<Figure>| {
+        it.as_ref()
+            .map_or_else(|| "absent".to_owned(), text::figure)
+    };
     let described: Vec<_> = figures
         .iter()
         .map(|(result, it)| format!("{}: {}.", result.candidate, shown(it)))
@@ -99,6 +103,9 @@ fn panel(
         height: bottom + BOTTOM,
     }
     .draw(number, |canvas| {
+        if number == 0 {
+            parts::watermark(canvas, view, bottom + TOP);
+        }
         for tick in axis.ticks(TICKS) {
             let x = axis.at(tick);
             canvas.line([(x, TOP), (x, bottom)], Ink::Grid, 1);
@@ -115,9 +122,6 @@ fn panel(
             }
             canvas.text(&shown(it), (WIDTH, middle), Align::End, TEXT, Ink::Text);
         }
-        if number == 0 {
-            parts::watermark(canvas, view, bottom);
-        }
     })?;
     let numbers = Table::of(figures)
         .text("CANDIDATE", |(result, _)| result.candidate.clone())
@@ -125,15 +129,15 @@ fn panel(
             it.as_ref().map_or_else(dash, text::figure)
         })
         .grid();
-    Ok(chart(title, &drawing, numbers.as_ref()))
+    Ok(chart(title, &drawing, &html! {}, numbers.as_ref()))
 }
 
 fn bar(canvas: &mut Canvas<'_>, axis: &Axis, figure: &Figure, series: usize, middle: i32) {
     let x = axis.at(figure.value);
     canvas.rectangle((PLOT.0, middle - 6), (x, middle + 6), Ink::Series(series));
+    canvas.mark((x, middle), series, 10);
     if !figure.is_repeatability_only() {
         let (lower, upper) = figure.bounds();
         canvas.interval(axis.at(lower), axis.at(upper), middle, Ink::Text);
     }
-    canvas.mark((x, middle), series, 10);
 }

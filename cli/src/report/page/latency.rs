@@ -77,10 +77,7 @@ fn buckets(trial: &FrugalityTrial) -> Option<&[Bucket]> {
 }
 
 /// The curve from the same trials as the status's percentiles, or why there is none.
-fn curve<'a>(
-    view: &PageView<'_>,
-    result: &'a CandidateResult,
-) -> Result<Curve<'a>, &'static str> {
+fn curve<'a>(view: &PageView<'_>, result: &'a CandidateResult) -> Result<Curve<'a>, &'static str> {
     let last = result.latency.last().ok_or(
         "the status has no percentiles (errors, too few requests, or a limit of the injector)",
     )?;
@@ -172,25 +169,42 @@ fn distribution(
         canvas.line([(LEFT, BOTTOM), (RIGHT, BOTTOM)], Ink::Axis, 2);
         let unit = "ms, logarithmic";
         canvas.text(unit, (RIGHT, BOTTOM + 48), Align::End, SMALL, Ink::Faint);
-        parts::key(canvas, LEFT, curves.iter().map(|curve| {
-            let candidate = curve.result.candidate.as_str();
-            (view.series(candidate), candidate)
-        }));
+        parts::key(
+            canvas,
+            LEFT,
+            curves.iter().map(|curve| {
+                let candidate = curve.result.candidate.as_str();
+                (view.series(candidate), candidate)
+            }),
+        );
         for curve in curves {
-            draw(canvas, view.series(&curve.result.candidate), curve, (&x, &y));
+            draw(
+                canvas,
+                view.series(&curve.result.candidate),
+                curve,
+                (&x, &y),
+            );
         }
     })?;
-    let percentiles = curves
-        .iter()
-        .flat_map(|curve| curve.result.latency.iter().map(move |it| (curve.result, it)));
+    let percentiles = curves.iter().flat_map(|curve| {
+        curve
+            .result
+            .latency
+            .iter()
+            .map(move |it| (curve.result, it))
+    });
     let numbers = Table::of(percentiles)
         .text("CANDIDATE", |(result, _)| result.candidate.clone())
         .right("PERCENTILE", |(_, it)| text::all_digits(it.percentile))
         .right("MS", |(_, it)| text::number(it.milliseconds))
-        .right("LEAST OF A TRIAL", |(_, it)| text::number(it.least_milliseconds))
-        .right("MOST OF A TRIAL", |(_, it)| text::number(it.most_milliseconds))
+        .right("LEAST OF A TRIAL", |(_, it)| {
+            text::number(it.least_milliseconds)
+        })
+        .right("MOST OF A TRIAL", |(_, it)| {
+            text::number(it.most_milliseconds)
+        })
         .grid();
-    Ok(chart(&title, &drawing, numbers.as_ref()))
+    Ok(chart(&title, &drawing, &html! {}, numbers.as_ref()))
 }
 
 fn draw(canvas: &mut Canvas<'_>, series: usize, curve: &Curve<'_>, (x, y): (&Axis, &Axis)) {

@@ -84,7 +84,10 @@ fn terms(view: &PageView<'_>) -> Vec<Term> {
         ),
         ("Blocks", vec![spec.trials.blocks.to_string()]),
         ("Look", one(&look)),
-        ("Seed of the order", of_ledger(&|it| Some(it.spec.seed.to_string()))),
+        (
+            "Seed of the order",
+            of_ledger(&|it| Some(it.spec.seed.to_string())),
+        ),
         ("Run", one(&status.run)),
         (
             "Tries with these settings",

@@ -22,12 +22,18 @@ pub(super) fn section(id: &str, heading: &str, lead: &str, content: &Markup) -> 
     }
 }
 
-/// A chart with its caption, and the same numbers as a table.
-pub(super) fn chart(caption: &str, drawing: &Markup, numbers: Option<&Grid>) -> Markup {
+/// A chart with its caption and legend, and the same numbers as a table.
+pub(super) fn chart(
+    caption: &str,
+    drawing: &Markup,
+    legend: &Markup,
+    numbers: Option<&Grid>,
+) -> Markup {
     html! {
         figure {
             figcaption { (caption) }
             div class="scroll" tabindex="0" role="group" aria-label={ "Chart: " (caption) } { (drawing) }
+            (legend)
             @if let Some(numbers) = numbers { (folded("The numbers as a table", caption, numbers)) }
         }
     }

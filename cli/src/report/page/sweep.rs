@@ -159,6 +159,18 @@ fn lines(
         height: BOTTOM + 50 + strips + 8,
     }
     .draw(number, |canvas| {
+        if number == 0 {
+            parts::watermark(canvas, view, BOTTOM);
+        }
+        if axis.is_logarithmic() {
+            canvas.text(
+                "logarithmic",
+                (0, TOP - 28),
+                Align::Start,
+                SMALL,
+                Ink::Faint,
+            );
+        }
         grid(canvas, &axis);
         for (index, point) in view.points.iter().enumerate() {
             let x = column(view, index);
@@ -170,9 +182,6 @@ fn lines(
         key(canvas, view);
         for (row, (of, set)) in (0..).zip(&sets) {
             strip(canvas, view, of, set, BOTTOM + 46 + row * STRIP);
-        }
-        if number == 0 {
-            parts::watermark(canvas, view, BOTTOM);
         }
     })?;
     let numbers = Table::of(results)
@@ -191,7 +200,12 @@ fn lines(
             }
         })
         .grid();
-    Ok(chart(&quantity.title, &drawing, numbers.as_ref()))
+    Ok(chart(
+        &quantity.title,
+        &drawing,
+        &html! {},
+        numbers.as_ref(),
+    ))
 }
 
 fn grid(canvas: &mut Canvas<'_>, axis: &Axis) {
@@ -243,13 +257,7 @@ fn line(
 }
 
 /// The points that may be the best of a candidate.
-fn strip(
-    canvas: &mut Canvas<'_>,
-    view: &PageView<'_>,
-    of: &SweepResult,
-    set: &Optimum,
-    top: i32,
-) {
+fn strip(canvas: &mut Canvas<'_>, view: &PageView<'_>, of: &SweepResult, set: &Optimum, top: i32) {
     let count = i32::try_from(view.points.len().max(1)).unwrap_or(1);
     let half = (RIGHT - LEFT) / count / 2 - 3;
     let middle = top + STRIP / 2;
@@ -322,11 +330,7 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
             text::figure(&it.energy)
         )
     };
-    let described: Vec<_> = all
-        .iter()
-        .filter(|it| it.is_on_front)
-        .map(shown)
-        .collect();
+    let described: Vec<_> = all.iter().filter(|it| it.is_on_front).map(shown).collect();
     let drawing = Chart {
         id: "front",
         title: title.clone(),
@@ -339,10 +343,24 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
     .draw(0, |canvas| {
         let x = value_axis(all.iter().map(|it| it.milliseconds), (LEFT, RIGHT - 60));
         let y = value_axis(all.iter().map(|it| it.energy), (BOTTOM, TOP));
-        scatter(canvas, view, &all, (&x, &y));
-        let label = format!("ms/{whole} (mean)");
-        canvas.text(&label, (RIGHT, BOTTOM + 54), Align::End, SMALL, Ink::Faint);
         parts::watermark(canvas, view, BOTTOM);
+        scatter(canvas, view, &all, (&x, &y));
+        let scale = |axis: &Axis| {
+            if axis.is_logarithmic() {
+                ", logarithmic"
+            } else {
+                ""
+            }
+        };
+        let label = format!("ms/{whole} (mean){}", scale(&x));
+        canvas.text(
+            scale(&y).trim_start_matches(", "),
+            (0, TOP - 28),
+            Align::Start,
+            SMALL,
+            Ink::Faint,
+        );
+        canvas.text(&label, (RIGHT, BOTTOM + 54), Align::End, SMALL, Ink::Faint);
     })?;
     let numbers = Table::of(&all)
         .text("CANDIDATE", |it| it.result.candidate.clone())
@@ -355,20 +373,15 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
             if it.is_on_front { "yes" } else { "no" }.to_owned()
         })
         .grid();
-    Ok(html! {
-        (chart(&title, &drawing, numbers.as_ref()))
+    let legend = html! {
         p class="small" {
             "Ringed results are the Pareto front: no other result has less of both. The front is of the values alone; intervals may overlap."
         }
-    })
+    };
+    Ok(chart(&title, &drawing, &legend, numbers.as_ref()))
 }
 
-fn scatter(
-    canvas: &mut Canvas<'_>,
-    view: &PageView<'_>,
-    all: &[Both<'_>],
-    (x, y): (&Axis, &Axis),
-) {
+fn scatter(canvas: &mut Canvas<'_>, view: &PageView<'_>, all: &[Both<'_>], (x, y): (&Axis, &Axis)) {
     grid(canvas, y);
     for tick in x.ticks(TICKS) {
         let at = x.at(tick);

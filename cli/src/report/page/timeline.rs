@@ -12,6 +12,7 @@ use kube::ResourceExt as _;
 use maud::{Markup, html};
 
 use super::{
+    method::DOCS,
     parts::{self, absent, chart, legend},
     view::{PageView, distinct},
 };
@@ -183,8 +184,8 @@ fn drawn(
                             .position(|it| *it == attempt.trial.spec.candidate)
                             .and_then(|it| i32::try_from(it).ok())
                             .unwrap_or(0);
-                        let [from, to] = <[f64; 2]>::from(times)
-                            .map(|it| axis.at((it - begin) / 60.0));
+                        let [from, to] =
+                            <[f64; 2]>::from(times).map(|it| axis.at((it - begin) / 60.0));
                         let series = view.series(&attempt.trial.spec.candidate);
                         bar(canvas, attempt, series, (from, to), TOP + row * ROW);
                     }
@@ -194,17 +195,7 @@ fn drawn(
         _ => None,
     };
     let untimed = attempts.iter().filter(|it| it.times.is_none()).count();
-    Ok(html! {
-        @match &drawing {
-            Some(drawing) => { (chart(&caption, drawing, numbers.as_ref())) },
-            None => {
-                p { (caption) }
-                @if let Some(numbers) = &numbers { (parts::folded("All attempts as a table", "attempts", numbers)) }
-            }
-        }
-        @if untimed > 0 {
-            (absent(&format!("Not drawn: {untimed} attempts whose times the ledger does not have. The table has them.")))
-        }
+    let legend = html! {
         (legend([
             ("k-measured", "measured"),
             ("k-void", "void"),
@@ -215,10 +206,21 @@ fn drawn(
             ul class="reasons" {
                 @for (reason, letter, count) in &voids {
                     li { b { (letter) } " " (reason) ": " (count) " "
-                        a href={ (super::method::DOCS) "runbook.md#" (reason.to_lowercase()) } { "what it means" } }
+                        a href={ (DOCS) "runbook.md#void-attempts" } { "meaning of " (reason) } }
                 }
             }
         }
+        @if untimed > 0 {
+            (absent(&format!("Not drawn: {untimed} attempts whose times the ledger does not have. The table has them.")))
+        }
+    };
+    Ok(match &drawing {
+        Some(drawing) => chart(&caption, drawing, &legend, numbers.as_ref()),
+        None => html! {
+            p { (caption) }
+            (legend)
+            @if let Some(numbers) = &numbers { (parts::folded("The numbers as a table", "attempts", numbers)) }
+        },
     })
 }
 
