@@ -9,6 +9,7 @@ mod doctor;
 mod export;
 mod gate;
 mod reference;
+mod report;
 mod serve_gate;
 mod summarize;
 

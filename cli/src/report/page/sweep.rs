@@ -12,7 +12,7 @@ use super::{
     view::PageView,
 };
 use crate::{
-    report::chart::{Align, Canvas, Chart, ChartError, SMALL, TEXT, WIDTH, axis::Axis, ink::Ink},
+    report::chart::{Align, Canvas, Chart, ChartError, SMALL, WIDTH, axis::Axis, ink::Ink},
     table::{Table, dash},
 };
 
@@ -345,21 +345,21 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
         let y = value_axis(all.iter().map(|it| it.energy), (BOTTOM, TOP));
         parts::watermark(canvas, view, BOTTOM);
         scatter(canvas, view, &all, (&x, &y));
-        let scale = |axis: &Axis| {
-            if axis.is_logarithmic() {
-                ", logarithmic"
-            } else {
-                ""
-            }
+        if y.is_logarithmic() {
+            canvas.text(
+                "logarithmic axis",
+                (RIGHT, TOP - 28),
+                Align::End,
+                SMALL,
+                Ink::Faint,
+            );
+        }
+        let scale = if x.is_logarithmic() {
+            ", logarithmic"
+        } else {
+            ""
         };
-        let label = format!("ms/{whole} (mean){}", scale(&x));
-        canvas.text(
-            scale(&y).trim_start_matches(", "),
-            (0, TOP - 28),
-            Align::Start,
-            SMALL,
-            Ink::Faint,
-        );
+        let label = format!("ms/{whole} (mean){scale}");
         canvas.text(&label, (RIGHT, BOTTOM + 54), Align::End, SMALL, Ink::Faint);
     })?;
     let numbers = Table::of(&all)
@@ -393,6 +393,7 @@ fn scatter(canvas: &mut Canvas<'_>, view: &PageView<'_>, all: &[Both<'_>], (x, y
     let on_front: Vec<_> = all.iter().filter(|it| it.is_on_front).collect();
     let at = |it: &Both<'_>| (x.at(it.milliseconds.value), y.at(it.energy.value));
     canvas.line(on_front.iter().map(|it| at(it)), Ink::Axis, 2);
+    let mut labels = Labels::default();
     for it in all {
         let series = view.series(&it.result.candidate);
         let point = at(it);
@@ -419,7 +420,37 @@ fn scatter(canvas: &mut Canvas<'_>, view: &PageView<'_>, all: &[Both<'_>], (x, y
         } else {
             &it.result.candidate
         };
-        let label = (point.0 + 22, point.1 - 18);
-        canvas.text(name, label, Align::Start, TEXT - 3, Ink::Faint);
+        if let Some((at, align)) = labels.place(point, name) {
+            canvas.text(name, at, align, SMALL, Ink::Faint);
+        }
+    }
+}
+
+/// The labels so far, as left, top, right and bottom.
+#[derive(Default)]
+struct Labels(Vec<[i32; 4]>);
+
+impl Labels {
+    /// A place next to a point where no other label is. `None` if there is none: the table has the name.
+    fn place(&mut self, (x, y): (i32, i32), name: &str) -> Option<((i32, i32), Align)> {
+        let width = i32::try_from(name.chars().count()).unwrap_or(0) * 10;
+        let places = [
+            (x + 22, y - 18, Align::Start),
+            (x - 22, y - 18, Align::End),
+            (x + 22, y + 20, Align::Start),
+            (x - 22, y + 20, Align::End),
+        ];
+        places.into_iter().find_map(|(x, y, align)| {
+            let left = if align == Align::End { x - width } else { x };
+            let own = [left, y - 10, left + width, y + 10];
+            let overlaps = |it: &[i32; 4]| {
+                own[0] < it[2] && it[0] < own[2] && own[1] < it[3] && it[1] < own[3]
+            };
+            let is_inside = left > LEFT && left + width < WIDTH;
+            (is_inside && !self.0.iter().any(overlaps)).then(|| {
+                self.0.push(own);
+                ((x, y), align)
+            })
+        })
     }
 }

@@ -132,26 +132,27 @@ fn drawn(
     let begin = timed().map(|(_, (begin, _))| begin).reduce(f64::min);
     let end = timed().map(|(_, (_, end))| end).reduce(f64::max);
     let count = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
-    let voids: Vec<_> = letters
+    let mut voids: Vec<_> = letters
         .iter()
         .map(|(reason, letter)| {
             let count = attempts.iter().filter(|it| it.letter == Some(*letter));
             (reason, *letter, count.count())
         })
         .collect();
+    voids.sort_by_key(|(_, letter, _)| *letter);
     let said: Vec<_> = voids
         .iter()
         .map(|(reason, letter, count)| format!("{letter}: {reason}, {count}"))
         .collect();
-    let description = format!(
-        "{} attempts: {} measured, {} void, {} failed, {} under way. {}",
+    let caption = format!(
+        "{} attempts: {} measured, {} void, {} failed, {} under way",
         attempts.len(),
         count(Some(Outcome::Measured)),
         count(Some(Outcome::Void)),
         count(Some(Outcome::Failed)),
         count(None),
-        said.join("; ")
     );
+    let description = format!("{caption}. {}", said.join("; "));
     let numbers = Table::of(attempts)
         .text("ATTEMPT", |it| it.trial.name_any())
         .text("POINT", |it| it.trial.spec.point.clone())
@@ -163,7 +164,6 @@ fn drawn(
         .right("ENERGY", |it| column(it, |columns| columns.energy.clone()))
         .right("RATE", |it| column(it, |columns| columns.rate.clone()))
         .grid();
-    let caption = format!("Attempts over time: {description}");
     let drawing = match (begin, end) {
         (Some(begin), Some(end)) => {
             let axis = Axis::linear(0.0..((end - begin) / 60.0).max(0.1), PLOT);
@@ -197,7 +197,7 @@ fn drawn(
     let untimed = attempts.iter().filter(|it| it.times.is_none()).count();
     let legend = html! {
         (legend([
-            ("k-measured", "measured"),
+            ("k-measured", "measured, in the colour of the candidate"),
             ("k-void", "void"),
             ("k-failed", "failed"),
             ("k-running", "under way"),
