@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("FRUGALITY_BIN_DIR", ROOT / "target/release")) / "kubectl-frugality"
@@ -58,12 +58,16 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
 
+def launched(playwright: Playwright) -> Browser:
+    # Root can't use Chromium's sandbox; the pages are the project's own.
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        # Root can't use Chromium's sandbox; the pages are the project's own.
-        options = ["--no-sandbox"] if os.geteuid() == 0 else []
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        opened = launched(playwright)
         yield opened
         opened.close()
 

@@ -54,7 +54,7 @@ def test_another_chart_is_noticed() -> None:
     known = recorded()
     for name in ["comparisons-0-t", "figures-0-t"]:
         one = known["budgets light"][name]
-        for other in ["scenario light", "modelled light", "budgets dark"]:
+        for other in ["modelled light", "budgets dark"]:
             apart = differences(one, known[other][name])
             assert max(apart) > MOST_OF_A_CELL or sum(apart) / len(apart) > MOST_OF_THE_MEAN
 

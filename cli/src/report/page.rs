@@ -8,6 +8,7 @@ mod figures;
 mod latency;
 mod method;
 mod parts;
+mod quantity;
 mod sweep;
 mod timeline;
 mod verdict;

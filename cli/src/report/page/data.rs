@@ -41,27 +41,41 @@ pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, Re
         });
     }
     let mut room = MOST_BYTES.saturating_sub(page_bytes + MARGIN);
-    let content = html! {
-        ul class="downloads" {
-            @for file in &files {
-                @let link = file.link();
-                @if link.len() <= room {
-                    @let _ = { room -= link.len(); };
-                    li { a download=(file.name) href=(link) { (file.name) } ": " (file.meaning) }
-                } @else {
-                    li { (absent(&format!(
-                        "{} is too large for this page. Write it with: kubectl frugality report {name} -o {}",
-                        file.name, if file.kind == "text/csv" { "csv" } else { "json" }
-                    ))) }
-                }
+    let items: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let link = file.link();
+            let fits = link.len() <= room;
+            if fits {
+                room -= link.len();
             }
-        }
-    };
+            file.item(name, fits.then_some(link))
+        })
+        .collect();
+    let content = html! { ul class="downloads" { @for item in &items { (item) } } };
     let lead = "The files are in this page; the links need no network.";
     Ok(parts::section("data", "Data", lead, &content))
 }
 
 impl File {
+    fn item(&self, benchmark: &str, link: Option<String>) -> Markup {
+        let Some(link) = link else {
+            let form = if self.kind == "text/csv" {
+                "csv"
+            } else {
+                "json"
+            };
+            let text = format!(
+                "{} is too large for this page. Write it with: kubectl frugality report {benchmark} -o {form}",
+                self.name
+            );
+            return html! { li { (absent(&text)) } };
+        };
+        html! {
+            li { a download=(self.name) href=(link) { (self.name) } ": " (self.meaning) }
+        }
+    }
+
     fn link(&self) -> String {
         let data = BASE64_STANDARD.encode(&self.bytes);
         format!("data:{};base64,{data}", self.kind)

@@ -1,14 +1,11 @@
 //! The figures of the candidates at one point, each with its interval; all tables.
 
-use frugality_operator::{
-    api::{CandidateResult, Figure},
-    text,
-};
+use frugality_operator::{api::Figure, text};
 use maud::{Markup, html};
 
 use super::{
     parts::{self, chart},
-    verdict::energy_unit,
+    quantity::{Quantity, quantities},
     view::PageView,
 };
 use crate::{
@@ -29,27 +26,10 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
     if results.is_empty() {
         return Ok(html! {});
     }
-    let energy = energy_unit(view);
-    let factor = energy.factor;
-    let whole = view.units.whole;
-    let panels: Vec<(String, Box<dyn Fn(&CandidateResult) -> Option<Figure> + '_>)> = vec![
-        (
-            format!("Energy, {}", energy.text),
-            Box::new(move |it| view.joules(it).map(|it| it.times(factor))),
-        ),
-        (
-            format!("Throughput, {}s/s", view.unit()),
-            Box::new(|it| it.requests_per_second),
-        ),
-        (
-            format!("Time, ms/{whole} (mean)"),
-            Box::new(|it| it.milliseconds_per_request),
-        ),
-    ];
     let mut charts = Vec::new();
     if !view.has_several_points() {
-        for (number, (title, figure)) in panels.iter().enumerate() {
-            charts.push(panel(view, number, title, figure)?);
+        for (number, quantity) in quantities(view).iter().enumerate() {
+            charts.push(panel(view, number, quantity)?);
         }
     }
     let of_summary = View::of(&view.status, &view.units);
@@ -76,9 +56,9 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
 fn panel(
     view: &PageView<'_>,
     number: usize,
-    title: &str,
-    figure: &dyn Fn(&CandidateResult) -> Option<Figure>,
+    quantity: &Quantity<'_>,
 ) -> Result<Markup, ChartError> {
+    let Quantity { title, figure, .. } = quantity;
     let results = &view.status.results;
     let figures: Vec<_> = results.iter().map(|it| (it, figure(it))).collect();
     let most = figures
@@ -98,7 +78,7 @@ fn panel(
     let bottom = TOP + rows * ROW;
     let drawing = Chart {
         id: "figures",
-        title: title.to_owned(),
+        title: title.clone(),
         description: described.join(" "),
         height: bottom + BOTTOM,
     }

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::{
     parts::{self, absent, chart},
-    verdict::energy_unit,
+    quantity::{OfResult, Quantity, energy_unit, quantities},
     view::PageView,
 };
 use crate::{
@@ -26,19 +26,6 @@ const STRIP: i32 = 34;
 const TICKS: usize = 6;
 /// Beyond this ratio of the greatest to the least value, the axis is logarithmic.
 const WIDE: f64 = 20.0;
-
-/// A quantity over the points.
-struct Quantity<'a> {
-    title: String,
-    figure: Box<dyn Fn(&CandidateResult) -> Option<Figure> + 'a>,
-    best: Best,
-}
-
-/// Which set of best points belongs to a quantity, and its name.
-struct Best {
-    name: &'static str,
-    of: fn(&SweepResult) -> Option<&Optimum>,
-}
 
 pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
     if view.status.results.is_empty() {
@@ -61,37 +48,6 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
     };
     let content = html! { @for part in &parts { (part) } };
     Ok(parts::section("load", heading, lead, &content))
-}
-
-fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
-    let energy = energy_unit(view);
-    let factor = energy.factor;
-    vec![
-        Quantity {
-            title: format!("Energy, {}", energy.text),
-            figure: Box::new(move |it| view.joules(it).map(|it| it.times(factor))),
-            best: Best {
-                name: "most per joule",
-                of: |it| it.most_requests_per_joule.as_ref(),
-            },
-        },
-        Quantity {
-            title: format!("Throughput, {}s/s", view.unit()),
-            figure: Box::new(|it| it.requests_per_second),
-            best: Best {
-                name: "highest rate",
-                of: |it| it.most_requests_per_second.as_ref(),
-            },
-        },
-        Quantity {
-            title: format!("Time, ms/{} (mean)", view.units.whole),
-            figure: Box::new(|it| it.milliseconds_per_request),
-            best: Best {
-                name: "knee",
-                of: |it| it.knee.as_ref(),
-            },
-        },
-    ]
 }
 
 /// Position of a point's column.
@@ -229,7 +185,7 @@ fn line(
     view: &PageView<'_>,
     axis: &Axis,
     candidate: &str,
-    figure: &dyn Fn(&CandidateResult) -> Option<Figure>,
+    figure: &OfResult<'_>,
 ) {
     let series = view.series(candidate);
     let figures: Vec<Option<Figure>> = view

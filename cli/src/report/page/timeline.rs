@@ -214,13 +214,13 @@ fn drawn(
             (absent(&format!("Not drawn: {untimed} attempts whose times the ledger does not have. The table has them.")))
         }
     };
-    Ok(match &drawing {
-        Some(drawing) => chart(&caption, drawing, &legend, numbers.as_ref()),
-        None => html! {
-            p { (caption) }
-            (legend)
-            @if let Some(numbers) = &numbers { (parts::folded("The numbers as a table", "attempts", numbers)) }
-        },
+    if let Some(drawing) = &drawing {
+        return Ok(chart(&caption, drawing, &legend, numbers.as_ref()));
+    }
+    Ok(html! {
+        p { (caption) }
+        (legend)
+        @if let Some(numbers) = &numbers { (parts::folded("The numbers as a table", "attempts", numbers)) }
     })
 }
 

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use super::{
     parts::absent,
+    quantity::energy_unit,
     view::{PageView, Provenance},
 };
 use crate::summarize;
@@ -80,23 +81,21 @@ fn winner(view: &PageView<'_>) -> Markup {
         let mut comparisons = status.comparisons.iter();
         comparisons.find(|it| it.candidate == *winner)
     };
-    match &status.winner {
-        Some(winner) => match of_winner(winner).filter(|_| status.comparisons.len() == 1) {
-            Some(it) => html! {
-                " " strong { (winner) } " needs " strong { (text::comparison(it)) } " times the "
-                (by) " of " (it.against) "."
-            },
-            None => html! {
-                " " strong { (winner) } " needs the least " (by)
-                @if view.has_several_points() { ", at every point" } "."
-            },
-        },
-        None => {
-            let of_summary = summarize::view::View::of(status, &view.units);
-            html! {
-                @if let Some(note) = summarize::notes::winner(&of_summary) { " Result: " (note) "." }
-            }
-        }
+    let Some(winner) = &status.winner else {
+        let of_summary = summarize::view::View::of(status, &view.units);
+        return html! {
+            @if let Some(note) = summarize::notes::winner(&of_summary) { " Result: " (note) "." }
+        };
+    };
+    if let (Some(it), 1) = (of_winner(winner), status.comparisons.len()) {
+        return html! {
+            " " strong { (winner) } " needs " strong { (text::comparison(it)) } " times the "
+            (by) " of " (it.against) "."
+        };
+    }
+    html! {
+        " " strong { (winner) } " needs the least " (by)
+        @if view.has_several_points() { ", at every point" } "."
     }
 }
 
@@ -189,29 +188,5 @@ fn card(view: &PageView<'_>, result: &CandidateResult) -> Markup {
                 div { dt { "trials" } dd { (result.trials) } }
             }
         }
-    }
-}
-
-/// The unit of energy for all candidates.
-pub(super) struct EnergyUnit {
-    /// From joules to this unit.
-    pub(super) factor: f64,
-    /// Such as `gross mJ/request (modelled)`.
-    pub(super) text: String,
-}
-
-/// The unit that fits the smallest figure.
-pub(super) fn energy_unit(view: &PageView<'_>) -> EnergyUnit {
-    let joules = view.status.results.iter().filter_map(|it| view.joules(it));
-    let least = joules.map(|it| it.value).reduce(f64::min);
-    let (factor, unit) = text::joule_unit(least.unwrap_or(1.0));
-    EnergyUnit {
-        factor,
-        text: format!(
-            "{} {unit}/{}{}",
-            view.kind_word(),
-            view.unit(),
-            view.provenance.mark()
-        ),
     }
 }
