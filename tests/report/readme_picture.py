@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 KIND = "modelled"
 WIDTH = 1000
 # The last section in the picture.
-LAST = "#comparisons"
+LAST = "#budgets"
 MARGIN = 32
 
 

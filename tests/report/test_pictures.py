@@ -50,7 +50,7 @@ def test_the_charts_look_as_they_did(kind: str, scheme: Any, opened: Open) -> No
 
 
 def test_another_chart_is_noticed() -> None:
-    """The comparison tells the charts of two benchmarks apart, and light from dark."""
+    """Charts of two benchmarks differ for the comparison, and so do light and dark."""
     known = recorded()
     for name in ["comparisons-0-t", "figures-0-t"]:
         one = known["budgets light"][name]
