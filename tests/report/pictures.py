@@ -1,7 +1,7 @@
 """Pictures of reports: files to look at, and what the tests compare.
 
-The comparison must hold for every rasteriser of fonts. Each chart is reduced to the mean colour of large cells, and a few
-cells may differ a little.
+The comparison must hold for every rasteriser of fonts. Each chart is reduced to the mean colour of
+large cells, and a few cells may differ a little.
 """
 
 import base64
@@ -30,7 +30,8 @@ REDUCE = """async ([picture, cell]) => {
     const cells = [];
     for (let row = 0; row < rows; row++) {
         for (let column = 0; column < columns; column++) {
-            const [x, y] = [Math.floor(column * image.width / columns), Math.floor(row * image.height / rows)];
+            const x = Math.floor(column * image.width / columns);
+            const y = Math.floor(row * image.height / rows);
             const data = context.getImageData(x, y, cell, cell).data;
             const sum = [0, 0, 0];
             let count = 0;

@@ -4,8 +4,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from conftest import KINDS, launched, write
 from playwright.sync_api import sync_playwright
+
+from conftest import KINDS, launched, write
 
 # The fixture says itself that its power is modelled: no instrument was read.
 KIND = "modelled"

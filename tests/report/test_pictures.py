@@ -1,6 +1,6 @@
-"""The charts look as they did. After a change that is meant, record them again, and look at build/report/*.png:
+"""The charts look as they did. After a change that is meant, record them again. Look at build/report/*.png:
 
-    RECORD=1 python -m pytest tests/report/test_pictures.py
+RECORD=1 python -m pytest tests/report/test_pictures.py
 """
 
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import Open
 from pictures import (
     MOST_OF_A_CELL,

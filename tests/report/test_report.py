@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KINDS, Open, benchmark_in, objects, write
 from playwright.sync_api import Page
+
+from conftest import KINDS, Open, benchmark_in, objects, write
 
 MOST_BYTES = 1_500_000
 PHONE = {"width": 360, "height": 740}
@@ -31,7 +32,10 @@ def test_the_browser_refuses_to_load_anything(opened: Open) -> None:
     loaded = report.page.evaluate(
         """async () => {
             const image = new Image();
-            const shown = new Promise(done => { image.onload = () => done(true); image.onerror = () => done(false); });
+            const shown = new Promise(done => {
+                image.onload = () => done(true);
+                image.onerror = () => done(false);
+            });
             image.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==';
             const fetched = fetch('http://127.0.0.1:9/').then(() => true, () => false);
             return [await shown, await fetched];
@@ -99,9 +103,7 @@ def ends(text: str) -> list[float]:
 def test_each_chart_shows_the_ratios_and_budgets_of_the_status(kind: str, opened: Open) -> None:
     report = opened(kind)
     status = benchmark_in(report.source)["status"]
-    for comparison, shown in zip(
-        status.get("comparisons", []), cells(report.page, "RATIO"), strict=True
-    ):
+    for comparison, shown in zip(status.get("comparisons", []), cells(report.page, "RATIO"), strict=True):
         ratio = comparison["ratio"]
         interval = ratio.get("expanded", ratio)
         expected = [ratio["value"], interval["lower"], interval["upper"]]
@@ -177,7 +179,7 @@ def test_each_chart_has_a_name_a_description_and_its_numbers(kind: str, opened: 
     for chart in charts.all():
         drawing = chart.locator("svg[role=img]")
         ids = drawing.get_attribute("aria-labelledby").split()
-        texts = [page.locator(f"[id='{id}']").text_content() for id in ids]
+        texts = [page.locator(f"[id='{it}']").text_content() for it in ids]
         assert all(text.strip() for text in texts)
         assert seen.isdisjoint(ids)
         seen.update(ids)

@@ -1,4 +1,6 @@
-//! All attempts of the run over time, void ones with their reason.
+//! All attempts of the run over time, void ones with their reason; temperature and clock of the node.
+
+mod conditions;
 
 use std::collections::BTreeMap;
 
@@ -144,14 +146,19 @@ fn drawn(
         .iter()
         .map(|(reason, letter, count)| format!("{letter}: {reason}, {count}"))
         .collect();
-    let caption = format!(
-        "{} attempts: {} measured, {} void, {} failed, {} under way",
-        attempts.len(),
-        count(Some(Outcome::Measured)),
-        count(Some(Outcome::Void)),
-        count(Some(Outcome::Failed)),
-        count(None),
-    );
+    let counts = [
+        (Some(Outcome::Measured), "measured"),
+        (Some(Outcome::Void), "void"),
+        (Some(Outcome::Failed), "failed"),
+        (None, "under way"),
+    ];
+    let counts: Vec<_> = counts
+        .into_iter()
+        .map(|(outcome, word)| (count(outcome), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let caption = format!("{} attempts: {}", attempts.len(), counts.join(", "));
     let description = format!("{caption}. {}", said.join("; "));
     let numbers = Table::of(attempts)
         .text("ATTEMPT", |it| it.trial.name_any())
@@ -215,7 +222,10 @@ fn drawn(
         }
     };
     if let Some(drawing) = &drawing {
-        return Ok(chart(&caption, drawing, &legend, numbers.as_ref()));
+        return Ok(html! {
+            (chart(&caption, drawing, &legend, numbers.as_ref()))
+            (conditions::charts(view, attempts, begin.zip(end))?)
+        });
     }
     Ok(html! {
         p { (caption) }
