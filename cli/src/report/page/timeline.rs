@@ -133,33 +133,14 @@ fn drawn(
     let timed = || attempts.iter().filter_map(|it| Some((it, it.times?)));
     let begin = timed().map(|(_, (begin, _))| begin).reduce(f64::min);
     let end = timed().map(|(_, (_, end))| end).reduce(f64::max);
-    let count = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
-    let mut voids: Vec<_> = letters
-        .iter()
-        .map(|(reason, letter)| {
-            let count = attempts.iter().filter(|it| it.letter == Some(*letter));
-            (reason, *letter, count.count())
-        })
-        .collect();
-    voids.sort_by_key(|(_, letter, _)| *letter);
-    let said: Vec<_> = voids
+    let lost = lost(attempts, letters);
+    let said: Vec<_> = lost
         .iter()
         .map(|(reason, letter, count)| format!("{letter}: {reason}, {count}"))
         .collect();
-    let counts = [
-        (Some(Outcome::Measured), "measured"),
-        (Some(Outcome::Void), "void"),
-        (Some(Outcome::Failed), "failed"),
-        (None, "under way"),
-    ];
-    let counts: Vec<_> = counts
-        .into_iter()
-        .map(|(outcome, word)| (count(outcome), word))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
-    let caption = format!("{} attempts: {}", attempts.len(), counts.join(", "));
+    let caption = caption(attempts);
     let description = format!("{caption}. {}", said.join("; "));
+    let energy = format!("ENERGY{}", view.provenance.mark().to_uppercase());
     let numbers = Table::of(attempts)
         .text("ATTEMPT", |it| it.trial.name_any())
         .text("POINT", |it| it.trial.spec.point.clone())
@@ -168,7 +149,7 @@ fn drawn(
         .text("OUTCOME", |it| it.outcome().to_owned())
         .text("REASON", |it| it.reason())
         .text("IN WORDS", |it| it.message())
-        .right("ENERGY", |it| column(it, |columns| columns.energy.clone()))
+        .right(energy, |it| column(it, |columns| columns.energy.clone()))
         .right("RATE", |it| column(it, |columns| columns.rate.clone()))
         .grid();
     let drawing = match (begin, end) {
@@ -201,26 +182,7 @@ fn drawn(
         }
         _ => None,
     };
-    let untimed = attempts.iter().filter(|it| it.times.is_none()).count();
-    let legend = html! {
-        (legend([
-            ("k-measured", "measured, in the colour of the candidate"),
-            ("k-void", "void"),
-            ("k-failed", "failed"),
-            ("k-running", "under way"),
-        ]))
-        @if !voids.is_empty() {
-            ul class="reasons" {
-                @for (reason, letter, count) in &voids {
-                    li { b { (letter) } " " (reason) ": " (count) " "
-                        a href={ (DOCS) "runbook.md#void-attempts" } { "meaning of " (reason) } }
-                }
-            }
-        }
-        @if untimed > 0 {
-            (absent(&format!("Not drawn: {untimed} attempts whose times the ledger does not have. The table has them.")))
-        }
-    };
+    let legend = legend_of(attempts, &lost);
     if let Some(drawing) = &drawing {
         return Ok(html! {
             (chart(&caption, drawing, &legend, numbers.as_ref()))
@@ -232,6 +194,62 @@ fn drawn(
         (legend)
         @if let Some(numbers) = &numbers { (parts::folded("The numbers as a table", "attempts", numbers)) }
     })
+}
+
+/// How many attempts there are of each outcome.
+fn caption(attempts: &[Attempt<'_>]) -> String {
+    let counts = [
+        (Some(Outcome::Measured), "measured"),
+        (Some(Outcome::Void), "void"),
+        (Some(Outcome::Failed), "failed"),
+        (None, "under way"),
+    ];
+    let count = |outcome| attempts.iter().filter(|it| it.outcome == outcome).count();
+    let counts: Vec<_> = counts
+        .into_iter()
+        .map(|(outcome, word)| (count(outcome), word))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    format!("{} attempts: {}", attempts.len(), counts.join(", "))
+}
+
+/// A reason of attempts that do not count, its letter, and the number of these attempts.
+type Lost<'a> = (&'a str, char, usize);
+
+fn lost<'a>(attempts: &[Attempt<'_>], letters: &'a BTreeMap<String, char>) -> Vec<Lost<'a>> {
+    let mut lost: Vec<_> = letters
+        .iter()
+        .map(|(reason, letter)| {
+            let count = attempts.iter().filter(|it| it.letter == Some(*letter));
+            (reason.as_str(), *letter, count.count())
+        })
+        .collect();
+    lost.sort_by_key(|(_, letter, _)| *letter);
+    lost
+}
+
+fn legend_of(attempts: &[Attempt<'_>], lost: &[Lost<'_>]) -> Markup {
+    let untimed = attempts.iter().filter(|it| it.times.is_none()).count();
+    html! {
+        (legend([
+            ("k-measured", "measured, in the colour of the candidate"),
+            ("k-void", "void"),
+            ("k-failed", "failed"),
+            ("k-running", "under way"),
+        ]))
+        @if !lost.is_empty() {
+            ul class="reasons" {
+                @for (reason, letter, count) in lost {
+                    li { b { (letter) } " " (reason) ": " (count) " "
+                        a href={ (DOCS) "runbook.md#void-attempts" } { "meaning of " (reason) } }
+                }
+            }
+        }
+        @if untimed > 0 {
+            (absent(&format!("Not drawn: {untimed} attempts whose times the ledger does not have. The table has them.")))
+        }
+    }
 }
 
 fn column(
