@@ -188,14 +188,21 @@ fn what_is_absent_has_its_reason() {
         &[
             "No attempts: the input has no FrugalityTrial of this run.",
             "No digests: the ledger that was given recorded none.",
-            "No distribution of rust: the status has no percentiles",
+            "No distribution of rust, python: the status has no percentiles",
         ],
     );
     assert_has(
         &page(&data("latency.json")),
         &[
-            "No distribution of rust: the ledger that was given does not have the histogram of each trial",
+            "No distribution of rust, python: the ledger that was given does not have the histogram of each trial.",
         ],
+    );
+    assert_has(
+        &page(&data("shared-node.json").replace(
+            "\"decidingFigure\": \"NetAttributed\"",
+            "\"decidingFigure\": \"Gross\"",
+        )),
+        &["No chart of Energy, gross J/request: each figure is absent."],
     );
     let running = page(&changed("budgets", |list| {
         list["items"][0]["status"] = json!({"observedGeneration": 2});
@@ -239,6 +246,26 @@ fn data_that_would_make_the_page_too_large_are_left_out() {
         &[
             "two-ledger.csv is too large for this page. Write it with: kubectl frugality report two -o csv",
         ],
+    );
+}
+
+/// A page of thousands of attempts still fits.
+#[test]
+fn the_longest_run_has_a_page_of_the_usual_size() {
+    let long = changed("budgets", |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        let trial = items[2].clone();
+        for number in 0..5000 {
+            let mut other = trial.clone();
+            other["metadata"]["name"] = json!(format!("other-{number}"));
+            items.push(other);
+        }
+    });
+    let page = page(&long);
+    assert!(page.len() < LARGEST, "{}", page.len());
+    assert_has(
+        &page,
+        &["The table has only attempts that do not count, at most 500."],
     );
 }
 

@@ -61,6 +61,9 @@ fn panel(
     let Quantity { title, figure, .. } = quantity;
     let results = &view.status.results;
     let figures: Vec<_> = results.iter().map(|it| (it, figure(it))).collect();
+    if figures.iter().all(|(_, it)| it.is_none()) {
+        return Ok(parts::no_chart(title));
+    }
     let most = figures
         .iter()
         .filter_map(|(_, it)| Some(it.as_ref()?.bounds().1.max(it.as_ref()?.value)))

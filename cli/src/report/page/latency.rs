@@ -38,18 +38,20 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         return Ok(html! {});
     }
     let mut charts = Vec::new();
-    let mut reasons = Vec::new();
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for point in &view.points {
         let results = view.status.results.iter().filter(|it| it.point == *point);
         let mut curves = Vec::new();
         for result in results {
             match curve(view, result) {
                 Ok(curve) => curves.push(curve),
-                Err(reason) => reasons.push(format!(
-                    "{}{}: {reason}",
-                    result.candidate,
-                    view.at(&result.point)
-                )),
+                Err(reason) => {
+                    let name = format!("{}{}", result.candidate, view.at(&result.point));
+                    match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                        Some((_, names)) => names.push(name),
+                        None => reasons.push((reason, vec![name])),
+                    }
+                }
             }
         }
         if !curves.is_empty() && charts.len() < MOST_CHARTS {
@@ -58,7 +60,9 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
     }
     let content = html! {
         @for chart in &charts { (chart) }
-        @for reason in &reasons { (absent(&format!("No distribution of {reason}"))) }
+        @for (reason, names) in &reasons {
+            (absent(&format!("No distribution of {}: {reason}.", names.join(", "))))
+        }
     };
     let lead = format!(
         "Share of the {}s that took no longer. Marks are the status’s percentiles, whiskers the range of the single trials.",

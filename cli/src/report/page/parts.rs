@@ -99,6 +99,13 @@ pub(super) fn table(name: &str, numbers: &Grid) -> Markup {
     }
 }
 
+/// In place of a chart without a single figure.
+pub(super) fn no_chart(title: &str) -> Markup {
+    absent(&format!(
+        "No chart of {title}: each figure is absent. The reasons are next to the tables and in the message."
+    ))
+}
+
 /// What is absent, and why.
 pub(super) fn absent(text: &str) -> Markup {
     html! { p class="absent" { (text) } }

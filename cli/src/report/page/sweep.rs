@@ -58,6 +58,12 @@ fn column(view: &PageView<'_>, index: usize) -> i32 {
     LEFT + index * width + width / 2
 }
 
+/// How many texts of so many characters fit next to each other.
+fn columns(characters: usize) -> usize {
+    let room = usize::try_from(RIGHT - LEFT).unwrap_or(0);
+    (room / (10 * characters.max(1))).max(1)
+}
+
 /// An axis for all values and the ends of their intervals.
 fn value_axis(figures: impl Iterator<Item = Figure>, positions: (i32, i32)) -> Axis {
     let ends = figures.flat_map(|it| {
@@ -86,6 +92,9 @@ fn lines(
 ) -> Result<Markup, ChartError> {
     let results = &view.status.results;
     let figure = &quantity.figure;
+    if results.iter().all(|it| figure(it).is_none()) {
+        return Ok(parts::no_chart(&quantity.title));
+    }
     let axis = value_axis(results.iter().filter_map(figure), (BOTTOM, TOP));
     let sets: Vec<(&SweepResult, &Optimum)> = view
         .status
@@ -128,7 +137,10 @@ fn lines(
             );
         }
         grid(canvas, &axis);
-        for (index, point) in view.points.iter().enumerate() {
+        let widest = view.points.iter().map(|it| it.chars().count()).max();
+        let room = columns(widest.unwrap_or(0) + 1);
+        let step = view.points.len().div_ceil(room);
+        for (index, point) in view.points.iter().enumerate().step_by(step.max(1)) {
             let x = column(view, index);
             canvas.text(point, (x, BOTTOM + 22), Align::Middle, SMALL, Ink::Faint);
         }
@@ -224,10 +236,12 @@ fn strip(canvas: &mut Canvas<'_>, view: &PageView<'_>, of: &SweepResult, set: &O
         let ends = ((x - half, top + 3), (x + half, top + STRIP - 3));
         if set.among.contains(point) {
             canvas.rectangle(ends.0, ends.1, Ink::Among);
-            let word = if set.point == *point {
-                "★ best"
-            } else {
-                "may be"
+            let has_room = view.points.len() <= columns(7);
+            let word = match (set.point == *point, has_room) {
+                (true, true) => "★ best",
+                (true, false) => "★",
+                (false, true) => "may be",
+                (false, false) => "",
             };
             canvas.text(word, (x, middle), Align::Middle, SMALL, Ink::Text);
         } else {

@@ -2,7 +2,7 @@
 
 mod conditions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use frugality_measure::energy::Window;
 use frugality_operator::{
@@ -28,6 +28,8 @@ const TOP: i32 = 26;
 const BOTTOM: i32 = 54;
 const PLOT: (i32, i32) = (170, WIDTH - 10);
 const TICKS: usize = 8;
+/// Most attempts with a row each. The file with the ledger has all of them.
+pub(super) const MOST_ROWS: usize = 500;
 /// Narrowest bar.
 const LEAST: i32 = 3;
 
@@ -141,7 +143,9 @@ fn drawn(
     let caption = caption(attempts);
     let description = format!("{caption}. {}", said.join("; "));
     let energy = format!("ENERGY{}", view.provenance.mark().to_uppercase());
-    let numbers = Table::of(attempts)
+    let has_room = attempts.len() <= MOST_ROWS;
+    let with_row = attempts.iter().filter(|it| has_room || it.letter.is_some());
+    let numbers = Table::of(with_row.take(MOST_ROWS))
         .text("ATTEMPT", |it| it.trial.name_any())
         .text("POINT", |it| it.trial.spec.point.clone())
         .right("BLOCK", |it| it.trial.spec.block.to_string())
@@ -166,6 +170,8 @@ fn drawn(
                 }
                 .draw(0, |canvas| {
                     frame(canvas, &axis, &rows, bottom);
+                    // Of many attempts, some have the same place in the chart.
+                    let mut places = BTreeSet::new();
                     for (attempt, times) in timed() {
                         let row = rows
                             .iter()
@@ -174,6 +180,9 @@ fn drawn(
                             .unwrap_or(0);
                         let [from, to] =
                             <[f64; 2]>::from(times).map(|it| axis.at((it - begin) / 60.0));
+                        if !places.insert((row, from, to, attempt.letter)) {
+                            continue;
+                        }
                         let series = view.series(&attempt.trial.spec.candidate);
                         bar(canvas, attempt, series, (from, to), TOP + row * ROW);
                     }
@@ -245,6 +254,9 @@ fn legend_of(attempts: &[Attempt<'_>], lost: &[Lost<'_>]) -> Markup {
                         a href={ (DOCS) "runbook.md#void-attempts" } { "meaning of " (reason) } }
                 }
             }
+        }
+        @if attempts.len() > MOST_ROWS {
+            p class="small" { "The table has only attempts that do not count, at most " (MOST_ROWS) ". The ledger as a file has all attempts." }
         }
         @if untimed > 0 {
             (absent(&format!("Not drawn: {untimed} attempts whose times the ledger does not have. The table has them.")))

@@ -1,11 +1,13 @@
 //! The node's temperature and clock in each attempt.
 
+use std::collections::BTreeSet;
+
 use frugality_measure::energy::Conditions;
 use frugality_operator::text;
 use kube::ResourceExt as _;
 use maud::{Markup, html};
 
-use super::{Attempt, PLOT, TICKS};
+use super::{Attempt, MOST_ROWS, PLOT, TICKS};
 use crate::{
     report::{
         chart::{Align, Canvas, Chart, ChartError, SMALL, axis::Axis, ink::Ink},
@@ -97,16 +99,20 @@ fn drawn(
         frame(canvas, time, &axis);
         let names = view.candidates.iter().map(String::as_str);
         parts::key(canvas, PLOT.0, names.enumerate());
-        for (attempt, value) in values {
-            let Some((from, to)) = attempt.times else {
-                continue;
-            };
-            let x = time.at((f64::midpoint(from, to) - begin) / 60.0);
-            let series = view.series(&attempt.trial.spec.candidate);
-            canvas.mark((x, axis.at(*value)), series, 8);
+        let marks: BTreeSet<_> = values
+            .iter()
+            .filter_map(|(attempt, value)| {
+                let (from, to) = attempt.times?;
+                let x = time.at((f64::midpoint(from, to) - begin) / 60.0);
+                let series = view.series(&attempt.trial.spec.candidate);
+                Some((x, axis.at(*value), series))
+            })
+            .collect();
+        for (x, y, series) in marks {
+            canvas.mark((x, y), series, 8);
         }
     })?;
-    let numbers = Table::of(values)
+    let numbers = Table::of(values.iter().take(MOST_ROWS))
         .text("ATTEMPT", |(attempt, _)| attempt.trial.name_any())
         .text("CANDIDATE", |(attempt, _)| {
             attempt.trial.spec.candidate.clone()
