@@ -15,6 +15,7 @@ from pictures import (
     MOST_OF_A_CELL,
     MOST_OF_THE_MEAN,
     RECORDED,
+    WITHOUT_TEXTS,
     differences,
     packed,
     recorded,
@@ -34,9 +35,12 @@ def test_the_charts_look_as_they_did(kind: str, scheme: Any, opened: Open) -> No
     report.page.screenshot(path=FOLDER / f"{kind}-{scheme}.png", full_page=True)
     blank = report.page.context.browser.new_page()
     now = {}
+    report.page.add_style_tag(content=WITHOUT_TEXTS)
     for chart in report.page.locator("figure svg[role=img]").all():
         name = chart.get_attribute("aria-labelledby").split()[0]
-        now[name] = packed(reduced(blank, chart.screenshot()))
+        texts = chart.locator("text").all_text_contents()
+        picture = packed(reduced(blank, chart.screenshot()))
+        now[name] = {**picture, "texts": [text.strip() for text in texts]}
     blank.close()
     key = f"{kind} {scheme}"
     if os.environ.get("RECORD"):
@@ -45,6 +49,7 @@ def test_the_charts_look_as_they_did(kind: str, scheme: Any, opened: Open) -> No
     then = recorded()[key]
     assert list(now) == list(then)
     for name, chart in now.items():
+        assert chart["texts"] == then[name]["texts"], name
         apart = differences(chart, then[name])
         assert max(apart) <= MOST_OF_A_CELL, name
         assert sum(apart) / len(apart) <= MOST_OF_THE_MEAN, name
