@@ -169,7 +169,8 @@ fn drawn(
                     height: bottom + BOTTOM,
                 }
                 .draw(0, |canvas| {
-                    frame(canvas, &axis, &rows, bottom);
+                    let names: Vec<_> = rows.iter().map(|it| view.label(it)).collect();
+                    frame(canvas, &axis, &names, bottom);
                     // Of many attempts, some have the same place in the chart.
                     let mut places = BTreeSet::new();
                     for (attempt, times) in timed() {
@@ -273,7 +274,7 @@ fn column(
     columns.and_then(of).unwrap_or_else(dash)
 }
 
-fn frame(canvas: &mut Canvas<'_>, axis: &Axis, rows: &[String], bottom: i32) {
+fn frame(canvas: &mut Canvas<'_>, axis: &Axis, rows: &[&str], bottom: i32) {
     for tick in axis.ticks(TICKS) {
         let x = axis.at(tick);
         canvas.line([(x, TOP), (x, bottom)], Ink::Grid, 1);
@@ -284,10 +285,7 @@ fn frame(canvas: &mut Canvas<'_>, axis: &Axis, rows: &[String], bottom: i32) {
     canvas.text(unit, (PLOT.1, bottom + 42), Align::End, SMALL, Ink::Faint);
     for (row, name) in (0..).zip(rows) {
         let middle = TOP + row * ROW + ROW / 2;
-        let name = match name.as_str() {
-            "" => "preparation".to_owned(),
-            name => text::shortened(name, 16),
-        };
+        let name = text::shortened(name, 16);
         canvas.bold(&name, (0, middle), Align::Start, TEXT, Ink::Text);
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use frugality_operator::{
     api::{
-        CandidateResult, DecidingFigure, Figure, FrugalityBenchmarkStatus, FrugalityTrial, Outcome,
+        ANCHOR, BASELINE, CandidateResult, DecidingFigure, Figure, FrugalityBenchmarkStatus,
+        FrugalityTrial, Outcome,
     },
     load::units::Units,
     text,
@@ -65,6 +66,8 @@ pub(super) struct PageView<'a> {
     pub(super) attempts: Vec<&'a FrugalityTrial>,
     /// Names of the candidates, in the order of the results.
     pub(super) candidates: Vec<String>,
+    /// Names of the candidates, and of all others that the ledger has attempts of.
+    pub(super) entrants: Vec<String>,
     /// Names of the points, in the order of the results.
     pub(super) points: Vec<String>,
     /// The kind of joules that decides; without one, the first kind that a result has.
@@ -92,13 +95,17 @@ impl<'a> PageView<'a> {
                 .into_iter()
                 .find(|kind| results.iter().any(|it| it.joules(*kind).is_some()))
         });
+        let attempts: Vec<_> = objects.trials.iter().filter(is_of_run).collect();
+        let of_results = results.iter().map(|it| it.candidate.as_str());
+        let of_ledger = attempts.iter().map(|it| it.spec.candidate.as_str());
         Self {
             objects,
+            entrants: distinct(of_results.clone().chain(of_ledger)),
+            candidates: distinct(of_results),
+            attempts,
             key: parts.join("/"),
             units: Units::of_results(results),
             provenance: Provenance::of(&status),
-            attempts: objects.trials.iter().filter(is_of_run).collect(),
-            candidates: distinct(results.iter().map(|it| it.candidate.as_str())),
             points: distinct(results.iter().map(|it| it.point.as_str())),
             kind,
             status,
@@ -124,10 +131,22 @@ impl<'a> PageView<'a> {
         result.joules(self.kind?)
     }
 
-    /// Number of a candidate's colour and shape.
-    pub(super) fn series(&self, candidate: &str) -> usize {
-        let mut candidates = self.candidates.iter();
-        candidates.position(|it| it == candidate).unwrap_or(0)
+    /// Number of an entrant's colour and shape.
+    pub(super) fn series(&self, entrant: &str) -> usize {
+        let mut entrants = self.entrants.iter();
+        entrants.position(|it| it == entrant).unwrap_or(0)
+    }
+
+    /// The name of an entrant for people. The control has a hidden name.
+    pub(super) fn label<'n>(&self, entrant: &'n str) -> &'n str {
+        let spec = &self.objects.benchmark.spec;
+        let is_named = spec.candidates.iter().any(|it| it.name == entrant)
+            || [BASELINE, ANCHOR].contains(&entrant);
+        match entrant {
+            "" => "preparation",
+            _ if !is_named && spec.trials.control.is_some() => "control",
+            name => name,
+        }
     }
 
     pub(super) fn at(&self, point: &str) -> String {

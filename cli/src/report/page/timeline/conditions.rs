@@ -97,7 +97,7 @@ fn drawn(
     }
     .draw(number, |canvas| {
         frame(canvas, time, &axis);
-        let names = view.candidates.iter().map(String::as_str);
+        let names = view.entrants.iter().map(|it| view.label(it));
         parts::key(canvas, PLOT.0, names.enumerate());
         let marks: BTreeSet<_> = values
             .iter()
