@@ -1,9 +1,9 @@
 # `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz coverage mutants supply-chain compat lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz report-picture coverage mutants supply-chain compat lab generate images up down clean
 
 help: ## list the targets: at once
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 demo: ## run examples/rust-vs-python.yaml in the cluster in a box: ten minutes; ARGS="--context NAME …" uses your own cluster
 	hack/demo $(ARGS)
@@ -49,6 +49,9 @@ accuracy: ## check joules, false winners, power, coverage (6 minutes), then the 
 
 fuzz: ## send a million damaged inputs to each parser of foreign text: 12 minutes for three parsers
 	cargo run --quiet --release --locked --bin fuzz
+
+report-picture: ## write the picture at the top of the README from a fixture: seconds after the build
+	hack/report-picture
 
 coverage: ## print the share of lines that the unit tests execute: ten minutes the first time
 	hack/coverage

@@ -182,15 +182,16 @@ need_packages() {
   RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# python_tools: installs the tests' Python packages into a folder of this checkout.
+# python_tools [REQUIREMENTS]: installs the tests' Python packages into a folder of this checkout.
 python_tools() {
   need_packages python3-venv
-  local venv=build/venv stamp=build/venv/.requirements
+  local requirements=${1:-tests/requirements.txt} venv=build/venv
+  local stamp=$venv/.${requirements//\//-}
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
-  cmp -s tests/requirements.txt "$stamp" || {
-    say "installing the tests' Python packages"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r tests/requirements.txt
-    cp tests/requirements.txt "$stamp"
+  cmp -s "$requirements" "$stamp" || {
+    say "installing the packages of $requirements"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$requirements"
+    cp "$requirements" "$stamp"
   }
   export PATH=$ROOT/$venv/bin:$PATH
 }

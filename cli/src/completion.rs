@@ -28,7 +28,7 @@ const FILES: &str = ":0\n";
 /// Longest time for the names of benchmarks. A shell waits for them.
 const ANSWER: Duration = Duration::from_secs(3);
 /// Commands whose first word is the name of a benchmark.
-const NAMED: [&str; 5] = ["watch", "gate", "summarize", "export", "compare"];
+const NAMED: [&str; 6] = ["watch", "gate", "summarize", "export", "report", "compare"];
 
 /// The options of `kubectl frugality completion`.
 #[derive(Clone, Debug, clap::Args)]

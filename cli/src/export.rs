@@ -43,8 +43,17 @@ pub enum ExportError {
 /// The entries in the text of `kubectl get fbt -o json`, a list or one alone, by benchmark and time. With `benchmark`, only the
 /// entries of this benchmark.
 pub fn export(text: &str, benchmark: Option<&str>, format: Format) -> Result<Vec<u8>, ExportError> {
-    let mut trials = entries(serde_json::from_str(text)?)?;
+    let mut trials = entries(items(serde_json::from_str(text)?))?;
     trials.retain(|trial| benchmark.is_none_or(|name| trial.spec.benchmark == name));
+    in_order(&mut trials);
+    match format {
+        Format::Json => json(&trials),
+        Format::Csv => csv(&trials),
+    }
+}
+
+/// Sorts entries by benchmark and time.
+pub(crate) fn in_order(trials: &mut [FrugalityTrial]) {
     trials.sort_by_cached_key(|trial| {
         let spec = &trial.spec;
         let created = trial.creation_timestamp().map(|time| time.0);
@@ -57,14 +66,11 @@ pub fn export(text: &str, benchmark: Option<&str>, format: Format) -> Result<Vec
             spec.position,
         )
     });
-    match format {
-        Format::Json => json(&trials),
-        Format::Csv => csv(&trials),
-    }
 }
 
-fn entries(input: Value) -> Result<Vec<FrugalityTrial>, ExportError> {
-    items(input)
+/// The attempts among the entries of a ledger.
+pub(crate) fn entries(items: Vec<Value>) -> Result<Vec<FrugalityTrial>, ExportError> {
+    items
         .into_iter()
         .map(|item| {
             let name = item
@@ -98,10 +104,15 @@ pub fn items(input: Value) -> Vec<Value> {
 }
 
 fn json(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
-    let rows: Vec<_> = trials.iter().map(|trial| Row(Attempt::of(trial))).collect();
+    let rows: Vec<_> = rows(trials).collect();
     let mut text = serde_json::to_vec_pretty(&rows)?;
     text.push(b'\n');
     Ok(text)
+}
+
+/// Each attempt as one flat object.
+pub(crate) fn rows(trials: &[FrugalityTrial]) -> impl Iterator<Item = impl Serialize> {
+    trials.iter().map(|trial| Row(Attempt::of(trial)))
 }
 
 /// An attempt as one flat object, with the columns in their order.
@@ -117,7 +128,7 @@ impl Serialize for Row<'_> {
     }
 }
 
-fn csv(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
+pub(crate) fn csv(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
     let mut writer = csv::WriterBuilder::new()
         .terminator(csv::Terminator::CRLF)
         .from_writer(Vec::new());

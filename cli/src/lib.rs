@@ -4,6 +4,7 @@
 //! - [`run`]: from an image to a verdict; [`watch`]: follows a run to its verdict;
 //! - [`summarize`]: a benchmark's status as text; [`export`]: the ledger as JSON or CSV;
 //! - [`compare`]: two benchmarks side by side;
+//! - [`report`]: a benchmark with its ledger as one page, or in another form;
 //! - [`gate`]: waits for a verdict, for pipelines, or answers Flagger; [`doctor`]: checks an installation;
 //! - [`reference`]: the API reference; [`definitions`]: the custom resource definitions as files;
 //! - [`input`]: where a command reads resources from; [`cluster`]: the cluster that it asks; [`completion`]: words for shells.
@@ -19,6 +20,7 @@ pub mod gate;
 pub mod input;
 pub mod manifest;
 pub mod reference;
+pub mod report;
 pub mod run;
 pub mod summarize;
 mod table;

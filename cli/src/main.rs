@@ -18,6 +18,7 @@ use kubectl_frugality::{
     },
     input::{InputError, Source},
     reference::markdown,
+    report::{self, Report, ReportError},
     run::{self, Done, Run, RunError},
     summarize::summary,
     watch::{self, Followed, Watch, WatchError},
@@ -52,6 +53,12 @@ Examples:
     /// Print what differs between two benchmarks, and their figures side by side if they may be compared.
     #[command(after_help = compare::HELP)]
     Compare(Compare),
+    /// Write a report of one benchmark: a page for people, or a form for tools.
+    ///
+    /// The page (HTML) is one file that loads nothing: verdict, budgets, comparisons, energy, latency, all attempts and the
+    /// data. A figure that was withheld is absent, with its reason.
+    #[command(after_help = report::HELP)]
+    Report(Report),
     /// Print the ledger as JSON or CSV.
     ///
     /// One object or row per attempt, void attempts included with their reason, in the order of namespaces, benchmarks and
@@ -151,6 +158,8 @@ enum Failure {
     #[error(transparent)]
     Export(#[from] ExportError),
     #[error(transparent)]
+    Report(#[from] ReportError),
+    #[error(transparent)]
     Definitions(#[from] DefinitionsError),
     #[error("cannot write {path}: {source}. Name a file in a folder that exists with --output.", path = path.display())]
     Write {
@@ -177,6 +186,7 @@ async fn main() -> ExitCode {
             Err(error) => Err(error.into()),
         },
         Command::Watch(options) => return end_with(options.run().await.map_err(Failure::from)),
+        Command::Report(options) => report(&options).await,
         Command::Gate(options) => return pass_gate(&options).await,
         Command::Doctor(options) => return examine(&options).await,
         Command::ServeGate(options) => options.run().await.map_err(Failure::from),
@@ -264,6 +274,17 @@ async fn summarize(source: &Source) -> Result<(), Failure> {
         })
         .collect::<Result<_, Failure>>()?;
     print(summaries.join("\n").as_bytes())
+}
+
+async fn report(options: &Report) -> Result<(), Failure> {
+    let written = options.run().await?;
+    match options.file() {
+        Some(path) => std::fs::write(path, written).map_err(|source| Failure::Write {
+            path: path.to_owned(),
+            source,
+        }),
+        None => print(&written),
+    }
 }
 
 async fn export_ledger(options: &Export) -> Result<(), Failure> {

@@ -1,14 +1,14 @@
 //! A benchmark's status as text for a terminal or a report.
 
 mod costs;
-mod notes;
+pub(crate) mod notes;
 mod tables;
-mod view;
+pub(crate) mod view;
 
 use frugality_operator::{api::FrugalityBenchmark, load::units::Units};
 
 use self::view::View;
-use crate::table::paragraphs;
+use crate::table::{Grid, paragraphs};
 
 /// The status as text: the verdict, tables of figures, comparisons and budgets. A figure that was withheld is a dash,
 /// and a line below has the reason.
@@ -30,11 +30,19 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     }
     let units = Units::of_results(&status.results);
     let view = View::of(status, &units);
-    let tables = tables::all(&view).chain(costs::tables(&view));
-    let notes = notes::all(&view).into_iter().chain(costs::note(&view));
     let parts: Vec<String> = std::iter::once(heading)
-        .chain(tables)
-        .chain([paragraphs(notes)])
+        .chain(grids(&view).map(|grid| grid.print()))
+        .chain([paragraphs(notes(&view))])
         .collect();
     parts.join("\n")
+}
+
+/// All tables that have rows.
+pub(crate) fn grids(view: &View<'_>) -> impl Iterator<Item = Grid> {
+    tables::all(view).chain(costs::tables(view))
+}
+
+/// What a reader of the tables must know.
+pub(crate) fn notes(view: &View<'_>) -> impl Iterator<Item = String> {
+    notes::all(view).into_iter().chain(costs::note(view))
 }

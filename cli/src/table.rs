@@ -8,6 +8,48 @@ const WIDTH: u16 = 120;
 /// Indentation of the first column, and the gap before each other column.
 const PADDING: (u16, u16) = (2, 0);
 
+/// A table whose cells are texts.
+pub(crate) struct Grid {
+    columns: Vec<(String, CellAlignment)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// Headings of the columns.
+    pub(crate) fn headings(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(heading, _)| heading.as_str())
+    }
+
+    /// Each row's cells, with whether the cell holds a figure. At least one row.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, bool)>> {
+        let is_figure = |alignment: &CellAlignment| *alignment == CellAlignment::Right;
+        self.rows.iter().map(move |row| {
+            let columns = self.columns.iter();
+            let cells = row.iter().zip(columns);
+            cells.map(move |(cell, (_, alignment))| (cell.as_str(), is_figure(alignment)))
+        })
+    }
+
+    /// The lines of text.
+    pub(crate) fn print(&self) -> String {
+        let mut table = blank();
+        let cells = |texts: Vec<&str>| {
+            let columns = self.columns.iter().map(|(_, alignment)| *alignment);
+            let cells = texts.into_iter().zip(columns);
+            Row::from(
+                cells
+                    .map(|(text, alignment)| Cell::new(text).set_alignment(alignment))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        table.set_header(cells(self.headings().collect()));
+        for row in &self.rows {
+            table.add_row(cells(row.iter().map(String::as_str).collect()));
+        }
+        printed(table)
+    }
+}
+
 /// Rows, and the columns that show them.
 pub(crate) struct Table<'a, R> {
     rows: Vec<R>,
@@ -82,16 +124,18 @@ impl<'a, R> Table<'a, R> {
 
     /// The lines of text; no rows, no table.
     pub(crate) fn print(self) -> Option<String> {
-        let mut table = blank();
-        let cells = |cell: &dyn Fn(&Column<'a, R>) -> String| {
-            let cell = |it| Cell::new(cell(it)).set_alignment(it.alignment);
-            Row::from(self.columns.iter().map(cell).collect::<Vec<_>>())
-        };
-        table.set_header(cells(&|column| column.heading.clone()));
-        for row in &self.rows {
-            table.add_row(cells(&|column| (column.cell)(row)));
-        }
-        (!self.rows.is_empty()).then(|| printed(table))
+        self.grid().map(|it| it.print())
+    }
+
+    /// The cells; no rows, no table.
+    pub(crate) fn grid(self) -> Option<Grid> {
+        let cells = |row| self.columns.iter().map(|it| (it.cell)(row)).collect();
+        let rows: Vec<_> = self.rows.iter().map(cells).collect();
+        let columns = self.columns.into_iter();
+        (!rows.is_empty()).then(|| Grid {
+            columns: columns.map(|it| (it.heading, it.alignment)).collect(),
+            rows,
+        })
     }
 }
 

@@ -11,6 +11,7 @@ mod estimate;
 mod export;
 mod gate;
 mod reference;
+mod report;
 mod run;
 mod serve_gate;
 mod summarize;

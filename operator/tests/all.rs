@@ -21,6 +21,7 @@ mod plan_points;
 mod plan_run;
 mod plan_start;
 mod plan_void;
+mod report_data;
 mod restoring;
 mod scenario;
 mod scripts;

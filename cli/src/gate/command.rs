@@ -130,7 +130,7 @@ impl Gate {
         self.write_junit(&Report {
             key,
             ended: &begun,
-            images,
+            images: Some(images),
         })?;
         for path in [&self.summary, &self.outputs].into_iter().flatten() {
             write(path, "", true)?;
@@ -139,7 +139,7 @@ impl Gate {
         let report = Report {
             key,
             ended: &ended,
-            images,
+            images: Some(images),
         };
         if let Some(path) = &self.summary {
             write(path, &markdown(&report), true)?;

@@ -15,13 +15,49 @@ pub(super) struct Report<'a> {
     pub(super) key: String,
     /// How the gate ended.
     pub(super) ended: &'a Ended,
-    /// Images of the release.
-    pub(super) images: &'a [String],
+    /// Images of the release. `None` if the report is about the benchmark, whatever it measures, and not about a gate.
+    pub(super) images: Option<&'a [String]>,
+}
+
+/// The benchmark's verdict and budgets as Markdown.
+pub(crate) fn verdict_markdown(benchmark: &FrugalityBenchmark) -> String {
+    markdown::markdown(&Report::about(benchmark, &Ended::of(benchmark)))
+}
+
+/// The benchmark's verdict and budgets as JUnit XML.
+pub(crate) fn verdict_junit(
+    benchmark: &FrugalityBenchmark,
+) -> Result<String, quick_junit::SerializeError> {
+    junit::junit(&Report::about(benchmark, &Ended::of(benchmark)))
+}
+
+impl<'a> Report<'a> {
+    fn about(benchmark: &FrugalityBenchmark, ended: &'a Ended) -> Self {
+        let metadata = &benchmark.metadata;
+        let parts = [metadata.namespace.as_deref(), metadata.name.as_deref()];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        Self {
+            key: parts.join("/"),
+            ended,
+            images: None,
+        }
+    }
 }
 
 impl Report<'_> {
     fn outcome(&self) -> Outcome {
         self.ended.outcome
+    }
+
+    /// The verdict in one word; without a verdict, how the gate ended.
+    fn verdict(&self) -> String {
+        let status = self
+            .benchmark()
+            .and_then(FrugalityBenchmark::current_status);
+        status.and_then(|status| status.verdict).map_or_else(
+            || format!("{:?}", self.outcome()),
+            |verdict| format!("{verdict:?}"),
+        )
     }
 
     fn benchmark(&self) -> Option<&FrugalityBenchmark> {
@@ -38,6 +74,9 @@ impl Report<'_> {
     /// The first line of every report.
     pub(super) fn heading(&self) -> String {
         let (key, outcome) = (&self.key, self.outcome());
+        if self.images.is_none() {
+            return format!("{key}: {}", self.verdict());
+        }
         let gate = if outcome.is_open() { "open" } else { "closed" };
         format!("Energy gate {gate} for {key}: {outcome:?}")
     }
@@ -54,13 +93,16 @@ impl Report<'_> {
                 "This verdict is from try {tries} of the same settings."
             ));
         }
-        if self.images.is_empty() {
+        let Some(images) = self.images else {
+            return warnings;
+        };
+        if images.is_empty() {
             warnings.push(
                 "No --image was given, so the gate did not check that the verdict is about the release's image."
                     .to_owned(),
             );
         }
-        for image in self.images.iter().filter(|image| !is_fixed(image)) {
+        for image in images.iter().filter(|image| !is_fixed(image)) {
             warnings.push(format!(
                 "{image} is a tag. A tag can be moved to an image that was not measured; use a digest (@sha256:…)."
             ));
@@ -75,7 +117,7 @@ pub(crate) fn on_one_line(text: &str) -> String {
 }
 
 /// A budget's result in one word or two.
-fn word(outcome: BudgetOutcome) -> &'static str {
+pub(crate) fn word(outcome: BudgetOutcome) -> &'static str {
     match outcome {
         BudgetOutcome::Met => "met",
         BudgetOutcome::Exceeded => "exceeded",

@@ -115,6 +115,21 @@ fn verdict_of(benchmark: &FrugalityBenchmark) -> Option<Outcome> {
     benchmark.current_status()?.verdict.map(Outcome::from)
 }
 
+impl Ended {
+    /// What a gate without images would say about the benchmark now.
+    pub(super) fn of(benchmark: &FrugalityBenchmark) -> Self {
+        let (outcome, message) = match state(benchmark, &[]) {
+            State::Ended(outcome, message) => (outcome, message),
+            State::Waiting(line) => (Outcome::NotEnded, line),
+        };
+        Self {
+            outcome,
+            message,
+            benchmark: Some(benchmark.clone()).filter(|it| verdict_of(it) == Some(outcome)),
+        }
+    }
+}
+
 impl From<GateError> for Ended {
     fn from(error: GateError) -> Self {
         Self {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use frugality_operator::api::{CandidateResult, CostPerMillion};
 
 use super::view::View;
+use crate::table::Grid;
 
 type CostOf = fn(&CandidateResult) -> Option<&CostPerMillion>;
 const COSTS: [CostOf; 2] = [
@@ -13,7 +14,7 @@ const COSTS: [CostOf; 2] = [
 ];
 
 /// A table for money and one for carbon. The first has the terms, which are the same for both.
-pub(super) fn tables(view: &View<'_>) -> Vec<String> {
+pub(super) fn tables(view: &View<'_>) -> Vec<Grid> {
     let results = view.results.iter();
     let mut tables = Vec::new();
     for cost in COSTS {
@@ -40,7 +41,7 @@ pub(super) fn tables(view: &View<'_>) -> Vec<String> {
                     Some(it.as_ref()?.terms?.lifetime_share)
                 });
         }
-        tables.extend(table.print());
+        tables.extend(table.grid());
     }
     tables
 }

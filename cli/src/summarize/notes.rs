@@ -40,7 +40,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<String> {
 }
 
 /// Who wins, and by what; nothing about one candidate alone.
-fn winner(view: &View<'_>) -> Option<String> {
+pub(crate) fn winner(view: &View<'_>) -> Option<String> {
     let status = view.status;
     let by = format!("by {} joules per {}", view.deciding, view.unit);
     let everywhere = if view.has_several_points {

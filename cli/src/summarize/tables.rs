@@ -6,10 +6,10 @@ use frugality_operator::{
 };
 
 use super::view::{View, memory, milli};
-use crate::table::dash;
+use crate::table::{Grid, dash};
 
 /// All tables that have rows.
-pub(super) fn all(view: &View<'_>) -> impl Iterator<Item = String> {
+pub(crate) fn all(view: &View<'_>) -> impl Iterator<Item = Grid> {
     let tables = [
         work(view),
         energy(view),
@@ -23,7 +23,7 @@ pub(super) fn all(view: &View<'_>) -> impl Iterator<Item = String> {
 }
 
 /// Each candidate's rates, times, CPU and memory.
-fn work(view: &View<'_>) -> Option<String> {
+fn work(view: &View<'_>) -> Option<Grid> {
     let [unit, whole] = [view.unit, view.whole].map(str::to_uppercase);
     view.table_of_results()
         .figure(format!("{unit}S/S"), |(it, ())| it.requests_per_second)
@@ -37,10 +37,10 @@ fn work(view: &View<'_>) -> Option<String> {
         .right("PEAK MEMORY", |(it, ())| memory(it.peak_memory_bytes))
         .right("TRIALS", |(it, ())| it.trials.to_string())
         .right("VOID", |(it, ())| it.void_attempts.to_string())
-        .print()
+        .grid()
 }
 
-fn energy(view: &View<'_>) -> Option<String> {
+fn energy(view: &View<'_>) -> Option<Grid> {
     let heading = |figure| format!("{figure} mJ/{}", view.unit.to_uppercase());
     let mut table = view
         .table_of_results()
@@ -57,11 +57,11 @@ fn energy(view: &View<'_>) -> Option<String> {
             milli(it.net_attributed_joules_per_request)
         });
     }
-    table.print()
+    table.grid()
 }
 
 /// What the node of each candidate draws, if candidates have nodes of their own.
-fn nodes(view: &View<'_>) -> Option<String> {
+fn nodes(view: &View<'_>) -> Option<Grid> {
     let nodes = view
         .results
         .iter()
@@ -70,11 +70,11 @@ fn nodes(view: &View<'_>) -> Option<String> {
         .text("NODE", |(_, node)| node.name.clone())
         .figure("IDLE W", |(_, node)| node.idle_watts)
         .figure("W UNDER LOAD", |(_, node)| node.load_watts)
-        .print()
+        .grid()
 }
 
 /// What each of a candidate's servers took, if a candidate has several.
-fn workloads(view: &View<'_>) -> Option<String> {
+fn workloads(view: &View<'_>) -> Option<Grid> {
     let unit = view.unit.to_uppercase();
     let workloads = view
         .results
@@ -89,11 +89,11 @@ fn workloads(view: &View<'_>) -> Option<String> {
             it.cpu_milliseconds_per_request
         })
         .right("PEAK MEMORY", |(_, it)| memory(it.peak_memory_bytes))
-        .print()
+        .grid()
 }
 
 /// The executions of each candidate, if programs were executed.
-fn executions(view: &View<'_>) -> Option<String> {
+fn executions(view: &View<'_>) -> Option<Grid> {
     let batches = || {
         view.results
             .iter()
@@ -118,11 +118,11 @@ fn executions(view: &View<'_>) -> Option<String> {
     let heading = format!("{} J/EXECUTION", view.deciding.to_uppercase());
     table
         .figure(heading, |(_, it)| it.joules_per_execution)
-        .print()
+        .grid()
 }
 
 /// How often each check of a script did not hold.
-fn checks(view: &View<'_>) -> Option<String> {
+fn checks(view: &View<'_>) -> Option<Grid> {
     let cycles = view
         .results
         .iter()
@@ -136,11 +136,11 @@ fn checks(view: &View<'_>) -> Option<String> {
         .number("SHARE", move |(_, check)| {
             Some(check.failed as f64 / all(check).max(1) as f64)
         })
-        .print()
+        .grid()
 }
 
 /// The percentiles of each candidate's latency, each with the range of the single trials.
-fn latencies(view: &View<'_>) -> Option<String> {
+fn latencies(view: &View<'_>) -> Option<Grid> {
     let results = view.results.iter().filter(|it| !it.latency.is_empty());
     // A candidate of fewer requests has fewer percentiles. They begin with the same ones.
     let most = results.clone().max_by_key(|it| it.latency.len())?;
@@ -151,7 +151,7 @@ fn latencies(view: &View<'_>) -> Option<String> {
             move |latency: &[LatencyPercentile]| latency.get(index).map_or_else(dash, with_range);
         table = table.right(heading, move |(it, ())| cell(&it.latency));
     }
-    table.print()
+    table.grid()
 }
 
 fn with_range(it: &LatencyPercentile) -> String {

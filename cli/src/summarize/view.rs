@@ -8,27 +8,27 @@ use frugality_operator::{
 
 use crate::table::{Table, dash};
 
-pub(super) const MEBIBYTE: f64 = 1_048_576.0;
+pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
 
 /// A row about a candidate at a point.
-pub(super) type Row<'a, T> = (&'a CandidateResult, T);
+pub(crate) type Row<'a, T> = (&'a CandidateResult, T);
 
 /// A status that has results.
-pub(super) struct View<'a> {
-    pub(super) status: &'a FrugalityBenchmarkStatus,
-    pub(super) results: &'a [CandidateResult],
-    pub(super) units: &'a Units,
+pub(crate) struct View<'a> {
+    pub(crate) status: &'a FrugalityBenchmarkStatus,
+    pub(crate) results: &'a [CandidateResult],
+    pub(crate) units: &'a Units,
     /// What joules and rates are per: a request, a scenario's cycle, a batch's execution, or a unit of the batch's work.
-    pub(super) unit: &'a str,
+    pub(crate) unit: &'a str,
     /// What has a duration: a request, cycle or execution.
-    pub(super) whole: &'static str,
+    pub(crate) whole: &'static str,
     /// The word for the figure that decides, such as `gross`.
-    pub(super) deciding: &'static str,
-    pub(super) has_several_points: bool,
+    pub(crate) deciding: &'static str,
+    pub(crate) has_several_points: bool,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn of(status: &'a FrugalityBenchmarkStatus, units: &'a Units) -> Self {
+    pub(crate) fn of(status: &'a FrugalityBenchmarkStatus, units: &'a Units) -> Self {
         let results = &status.results;
         Self {
             status,
@@ -42,16 +42,16 @@ impl<'a> View<'a> {
     }
 
     /// A candidate, and its point if there are several points.
-    pub(super) fn name(&self, result: &CandidateResult) -> String {
+    pub(crate) fn name(&self, result: &CandidateResult) -> String {
         format!("{}{}", result.candidate, self.at(&result.point))
     }
 
-    pub(super) fn at(&self, point: &str) -> String {
+    pub(crate) fn at(&self, point: &str) -> String {
         text::at(point, self.has_several_points)
     }
 
     /// A table whose first columns are the point, if there are several points, and the candidate.
-    pub(super) fn table<T>(
+    pub(crate) fn table<T>(
         &self,
         rows: impl IntoIterator<Item = Row<'a, T>>,
     ) -> Table<'a, Row<'a, T>> {
@@ -63,26 +63,26 @@ impl<'a> View<'a> {
     }
 
     /// One row per result.
-    pub(super) fn table_of_results(&self) -> Table<'a, Row<'a, ()>> {
+    pub(crate) fn table_of_results(&self) -> Table<'a, Row<'a, ()>> {
         self.table(self.results.iter().map(|result| (result, ())))
     }
 
     /// Whether a result has this.
-    pub(super) fn any(&self, has: impl FnMut(&CandidateResult) -> bool) -> bool {
+    pub(crate) fn any(&self, has: impl FnMut(&CandidateResult) -> bool) -> bool {
         self.results.iter().any(has)
     }
 }
 
-pub(super) fn milli(figure: Option<Figure>) -> Option<Figure> {
+pub(crate) fn milli(figure: Option<Figure>) -> Option<Figure> {
     figure.map(|figure| figure.times(1000.0))
 }
 
-pub(super) fn memory(bytes: Option<i64>) -> String {
+pub(crate) fn memory(bytes: Option<i64>) -> String {
     bytes.map_or_else(dash, |bytes| format!("{:.1} MiB", bytes as f64 / MEBIBYTE))
 }
 
 /// A figure in units of `part`, with its interval over the trials: `12.0 [10.0–14.0]`.
-pub(super) fn interval(figure: &Figure, part: f64) -> String {
+pub(crate) fn interval(figure: &Figure, part: f64) -> String {
     let [value, lower, upper] =
         [figure.value, figure.lower, figure.upper].map(|it| text::number(it / part));
     format!("{value} [{lower}–{upper}]")

@@ -14,7 +14,10 @@ pub(in crate::gate) fn junit(report: &Report<'_>) -> Result<String, quick_junit:
     for (name, value) in properties(report) {
         suite.add_property(Property::new(name, value));
     }
-    let mut junit = Junit::new("energy gate");
+    let mut junit = Junit::new(match report.images {
+        Some(_) => "energy gate",
+        None => "energy report",
+    });
     junit.add_test_suite(suite);
     junit.to_string()
 }
@@ -70,9 +73,9 @@ fn not_met(kind: NonSuccessKind, type_: &str, message: &str) -> TestCaseStatus {
 
 /// Where the figures come from.
 fn properties(report: &Report<'_>) -> Vec<(&'static str, String)> {
-    let requested = ("requestedImages", report.images.join(" "));
+    let requested = report.images.map(|it| ("requestedImages", it.join(" ")));
     let Some(benchmark) = report.benchmark() else {
-        return vec![requested];
+        return requested.into_iter().collect();
     };
     let images: Vec<_> = measured(benchmark).map(|(_, image)| image).collect();
     let status = benchmark.current_status().cloned().unwrap_or_default();
@@ -87,5 +90,5 @@ fn properties(report: &Report<'_>) -> Vec<(&'static str, String)> {
     ];
     let known = |(name, value): (_, Option<String>)| Some((name, value?));
     let properties = properties.into_iter().filter_map(known);
-    std::iter::once(requested).chain(properties).collect()
+    requested.into_iter().chain(properties).collect()
 }

@@ -1,0 +1,151 @@
+//! The command line of a report.
+
+use std::path::{Path, PathBuf};
+
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+
+use super::{
+    input::{Objects, ReportError},
+    report,
+};
+use crate::input::Source;
+
+/// Help below the options.
+pub const HELP: &str = "\
+Forms, and the extensions that mean them:
+  html      .html  one page with charts, tables and the data; loads nothing
+  markdown  .md    verdict, budgets and figures
+  text      .txt   what summarize prints
+  json      .json  the benchmark and its attempts
+  csv       .csv   the attempts, as export writes them
+  junit     .xml   verdict and budgets as test cases
+
+Examples:
+  # A page to send to others
+  kubectl frugality report rust-vs-python --namespace shop -o report.html
+
+  # The same on standard output
+  kubectl frugality report rust-vs-python -o html > report.html
+
+  # Without a cluster, from what kubectl printed before
+  kubectl get fb,fbt --namespace shop -o json > shop.json
+  kubectl frugality report --filename shop.json -o report.html";
+
+/// The options of `kubectl frugality report`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Report {
+    #[command(flatten)]
+    source: Source,
+    /// A form, written to standard output, or a file, whose extension names the form.
+    #[arg(long, short, value_name = "FORM|FILE", default_value = "text", value_parser = output)]
+    output: Output,
+}
+
+/// Form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One page that loads nothing.
+    Html,
+    /// Verdict, budgets and figures for a pipeline's summary page.
+    Markdown,
+    /// Tables for a terminal.
+    Text,
+    /// The benchmark and its attempts.
+    Json,
+    /// The attempts.
+    Csv,
+    /// Verdict and budgets as JUnit XML.
+    Junit,
+}
+
+/// Each form with its name and with the extensions that mean it.
+const FORMATS: [(Format, &str, &[&str]); 6] = [
+    (Format::Html, "html", &["html", "htm"]),
+    (Format::Markdown, "markdown", &["md", "markdown"]),
+    (Format::Text, "text", &["txt"]),
+    (Format::Json, "json", &["json"]),
+    (Format::Csv, "csv", &["csv"]),
+    (Format::Junit, "junit", &["xml"]),
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Output {
+    format: Format,
+    /// `None` is standard output.
+    file: Option<PathBuf>,
+}
+
+/// A form by its name, or else a file by its extension.
+fn output(text: &str) -> Result<Output, String> {
+    if let Some((format, ..)) = FORMATS.iter().find(|(_, name, _)| *name == text) {
+        return Ok(Output {
+            format: *format,
+            file: None,
+        });
+    }
+    let file = PathBuf::from(text);
+    let extension = file.extension().and_then(|it| it.to_str());
+    let extension = extension.map(str::to_lowercase).unwrap_or_default();
+    FORMATS
+        .iter()
+        .find(|(.., extensions)| extensions.contains(&extension.as_str()))
+        .map(|(format, ..)| Output {
+            format: *format,
+            file: Some(file.clone()),
+        })
+        .ok_or_else(|| {
+            let names: Vec<_> = FORMATS.iter().map(|(_, name, _)| *name).collect();
+            format!(
+                "write {}, or a file that ends in .html, .md, .txt, .json, .csv or .xml",
+                names.join(", ")
+            )
+        })
+}
+
+impl Report {
+    /// File to write. `None` is standard output.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.output.file.as_deref()
+    }
+
+    /// Reads the objects and returns the report.
+    pub async fn run(&self) -> Result<Vec<u8>, ReportError> {
+        report(&self.objects().await?, self.output.format)
+    }
+
+    async fn objects(&self) -> Result<Objects, ReportError> {
+        let source = &self.source;
+        if !source.is_cluster() {
+            return Objects::in_list(&source.read("fb,fbt")?);
+        }
+        let name = source.name.as_deref().ok_or(ReportError::NoName)?;
+        let cluster = source.access.connect().await?;
+        let benchmark = cluster.get::<FrugalityBenchmark>(name).await?;
+        let ledger = cluster.list::<FrugalityTrial>(false).await?;
+        Objects::of(&benchmark, &ledger)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_a_form_or_a_file_whose_extension_names_the_form() {
+        for (text, format, file) in [
+            ("html", Format::Html, None),
+            ("junit", Format::Junit, None),
+            ("report.html", Format::Html, Some("report.html")),
+            ("out/REPORT.HTM", Format::Html, Some("out/REPORT.HTM")),
+            ("energy.xml", Format::Junit, Some("energy.xml")),
+            ("./json.csv", Format::Csv, Some("./json.csv")),
+        ] {
+            let file = file.map(PathBuf::from);
+            assert_eq!(output(text), Ok(Output { format, file }), "{text}");
+        }
+        for text in ["pdf", "report.pdf", "HTML", "", "./html"] {
+            assert!(output(text).unwrap_err().contains(".html"), "{text}");
+        }
+    }
+}

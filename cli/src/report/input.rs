@@ -1,0 +1,107 @@
+//! The objects that a report is about.
+
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use super::chart::ChartError;
+use crate::{
+    cluster::ClusterError,
+    export::{ExportError, entries, in_order, items},
+    input::InputError,
+};
+
+/// A benchmark, and the attempts of all its runs in the order of time.
+#[derive(Debug)]
+pub struct Objects {
+    /// The benchmark.
+    pub benchmark: FrugalityBenchmark,
+    /// The same as it was read, with fields that this version does not know.
+    pub source: Value,
+    /// Its attempts.
+    pub trials: Vec<FrugalityTrial>,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The input can't be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The cluster did not answer.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// No benchmark is named.
+    #[error(
+        "a report is about one benchmark. Write its name: kubectl frugality report NAME. `kubectl get fb` lists the names."
+    )]
+    NoName,
+    /// The input is no JSON, or an object is no benchmark.
+    #[error(
+        "the input is not understood: {0}. It must be the text that kubectl get fb,fbt -o json prints, and this program must have the operator's version."
+    )]
+    NotUnderstood(#[from] serde_json::Error),
+    /// The input has no benchmark.
+    #[error(
+        "the input has no FrugalityBenchmark. Write both into one list: kubectl get fb,fbt -o json"
+    )]
+    NoBenchmark,
+    /// The input has several benchmarks.
+    #[error(
+        "the input has several benchmarks: {0}. A report is about one. Keep one benchmark in the list; attempts of others may stay."
+    )]
+    Several(String),
+    /// An entry of the ledger can't be read, or can't be written.
+    #[error(transparent)]
+    Ledger(#[from] ExportError),
+    /// A chart can't be drawn.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+    /// The report has no XML form.
+    #[error("cannot write JUnit XML: {0}")]
+    Junit(#[from] quick_junit::SerializeError),
+}
+
+impl Objects {
+    /// The objects in the text of `kubectl get fb,fbt -o json`: a list, or one benchmark alone.
+    pub fn in_list(text: &str) -> Result<Self, ReportError> {
+        let items = items(serde_json::from_str(text)?);
+        let of_kind = |kind: &str| {
+            let items = items.iter();
+            let items = items.filter(move |item| item["kind"] == kind);
+            items.cloned().collect::<Vec<_>>()
+        };
+        let mut benchmarks = of_kind("FrugalityBenchmark");
+        let source = benchmarks.pop().ok_or(ReportError::NoBenchmark)?;
+        if !benchmarks.is_empty() {
+            benchmarks.push(source);
+            let name = |it: &Value| it["metadata"]["name"].as_str().map(str::to_owned);
+            let names: Vec<_> = benchmarks.iter().filter_map(name).collect();
+            return Err(ReportError::Several(names.join(", ")));
+        }
+        Self::with(source, of_kind("FrugalityTrial"))
+    }
+
+    /// The objects in an answer about the benchmark, and in an answer about its namespace's ledger.
+    pub(super) fn of(benchmark: &str, ledger: &str) -> Result<Self, ReportError> {
+        let source = serde_json::from_str(benchmark)?;
+        Self::with(source, items(serde_json::from_str(ledger)?))
+    }
+
+    fn with(source: Value, ledger: Vec<Value>) -> Result<Self, ReportError> {
+        let benchmark: FrugalityBenchmark = serde_json::from_value(source.clone())?;
+        let mut trials = entries(ledger)?;
+        // A list may have entries of other benchmarks, and of other namespaces.
+        let (name, namespace) = (benchmark.name_any(), benchmark.namespace());
+        trials.retain(|trial| {
+            let elsewhere = trial.namespace().is_some_and(|it| namespace != Some(it));
+            trial.spec.benchmark == name && !elsewhere
+        });
+        in_order(&mut trials);
+        Ok(Self {
+            benchmark,
+            source,
+            trials,
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! The quantities that charts show, in the units in which they show them.
+
+use frugality_operator::{
+    api::{CandidateResult, Figure, Optimum, SweepResult},
+    text,
+};
+
+use super::view::PageView;
+
+/// The figure of a result.
+pub(super) type OfResult<'a> = dyn Fn(&CandidateResult) -> Option<Figure> + 'a;
+
+/// A quantity that charts show.
+pub(super) struct Quantity<'a> {
+    /// Name and unit.
+    pub(super) title: String,
+    pub(super) figure: Box<OfResult<'a>>,
+    pub(super) best: Best,
+}
+
+/// Which set of best points belongs to a quantity, and its name.
+pub(super) struct Best {
+    pub(super) name: &'static str,
+    pub(super) of: fn(&SweepResult) -> Option<&Optimum>,
+}
+
+/// Energy, rate and time.
+pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
+    let energy = energy_unit(view);
+    let factor = energy.factor;
+    vec![
+        Quantity {
+            title: format!("Energy, {}", energy.text),
+            figure: Box::new(move |it| view.joules(it).map(|it| it.times(factor))),
+            best: Best {
+                name: "most per joule",
+                of: |it| it.most_requests_per_joule.as_ref(),
+            },
+        },
+        Quantity {
+            title: format!("Throughput, {}s/s", view.unit()),
+            figure: Box::new(|it| it.requests_per_second),
+            best: Best {
+                name: "highest rate",
+                of: |it| it.most_requests_per_second.as_ref(),
+            },
+        },
+        Quantity {
+            title: format!("Time, ms/{} (mean)", view.units.whole),
+            figure: Box::new(|it| it.milliseconds_per_request),
+            best: Best {
+                name: "knee",
+                of: |it| it.knee.as_ref(),
+            },
+        },
+    ]
+}
+
+/// The unit of energy for all candidates.
+pub(super) struct EnergyUnit {
+    /// From joules to this unit.
+    pub(super) factor: f64,
+    /// Such as `gross mJ/request (modelled)`.
+    pub(super) text: String,
+}
+
+/// The unit that fits the smallest figure.
+pub(super) fn energy_unit(view: &PageView<'_>) -> EnergyUnit {
+    let joules = view.status.results.iter().filter_map(|it| view.joules(it));
+    let least = joules.map(|it| it.value).reduce(f64::min);
+    let (factor, unit) = text::joule_unit(least.unwrap_or(1.0));
+    EnergyUnit {
+        factor,
+        text: format!(
+            "{} {unit}/{}{}",
+            view.kind_word(),
+            view.unit(),
+            view.provenance.mark()
+        ),
+    }
+}

@@ -1,0 +1,199 @@
+//! What all parts of the page need to know.
+
+use std::collections::BTreeSet;
+
+use frugality_operator::{
+    api::{
+        ANCHOR, BASELINE, CandidateResult, DecidingFigure, Figure, FrugalityBenchmarkStatus,
+        FrugalityTrial, Outcome,
+    },
+    load::units::Units,
+    text,
+};
+use kube::ResourceExt as _;
+
+use super::super::input::Objects;
+
+/// The source of the power, as far as the page must show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Provenance {
+    Metered,
+    Modelled,
+    Fake,
+    Unknown,
+}
+
+impl Provenance {
+    fn of(status: &FrugalityBenchmarkStatus) -> Self {
+        match status.provenance.as_deref() {
+            Some("Metered") => Self::Metered,
+            Some("Modelled") => Self::Modelled,
+            Some("Fake") => Self::Fake,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Class of the page.
+    pub(super) fn class(&self) -> &'static str {
+        match self {
+            Self::Metered => "metered",
+            Self::Modelled => "modelled",
+            Self::Fake => "fake",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What stands next to every figure of energy. Empty for a physical instrument.
+    pub(super) fn mark(&self) -> &'static str {
+        match self {
+            Self::Metered => "",
+            Self::Modelled => " (modelled)",
+            Self::Fake => " (fake)",
+            Self::Unknown => " (source of power unknown)",
+        }
+    }
+}
+
+/// A benchmark as the page shows it.
+pub(super) struct PageView<'a> {
+    pub(super) objects: &'a Objects,
+    /// Namespace and name.
+    pub(super) key: String,
+    pub(super) status: FrugalityBenchmarkStatus,
+    pub(super) units: Units,
+    pub(super) provenance: Provenance,
+    /// Attempts of the status's run, in the order of time.
+    pub(super) attempts: Vec<&'a FrugalityTrial>,
+    /// Names of the candidates, in the order of the results.
+    pub(super) candidates: Vec<String>,
+    /// Names of the candidates, and of all others that the ledger has attempts of.
+    pub(super) entrants: Vec<String>,
+    /// Names of the points, in the order of the results.
+    pub(super) points: Vec<String>,
+    /// The kind of joules that decides; without one, the first kind that a result has.
+    pub(super) kind: Option<DecidingFigure>,
+}
+
+const KINDS: [DecidingFigure; 4] = [
+    DecidingFigure::Gross,
+    DecidingFigure::Net,
+    DecidingFigure::Attributed,
+    DecidingFigure::NetAttributed,
+];
+
+impl<'a> PageView<'a> {
+    pub(super) fn of(objects: &'a Objects) -> Self {
+        let benchmark = &objects.benchmark;
+        let status = benchmark.current_status().cloned().unwrap_or_default();
+        let parts = [benchmark.namespace(), Some(benchmark.name_any())];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        let is_of_run =
+            |trial: &&FrugalityTrial| Some(trial.spec.run.as_str()) == status.run.as_deref();
+        let results = &status.results;
+        let kind = status.deciding_figure.or_else(|| {
+            KINDS
+                .into_iter()
+                .find(|kind| results.iter().any(|it| it.joules(*kind).is_some()))
+        });
+        let attempts: Vec<_> = objects.trials.iter().filter(is_of_run).collect();
+        let of_results = results.iter().map(|it| it.candidate.as_str());
+        let of_ledger = attempts.iter().map(|it| it.spec.candidate.as_str());
+        Self {
+            objects,
+            entrants: distinct(of_results.clone().chain(of_ledger)),
+            candidates: distinct(of_results),
+            attempts,
+            key: parts.join("/"),
+            units: Units::of_results(results),
+            provenance: Provenance::of(&status),
+            points: distinct(results.iter().map(|it| it.point.as_str())),
+            kind,
+            status,
+        }
+    }
+
+    /// What joules and rates are per.
+    pub(super) fn unit(&self) -> &str {
+        &self.units.one
+    }
+
+    pub(super) fn has_several_points(&self) -> bool {
+        self.points.len() > 1
+    }
+
+    /// The word for the kind of joules, such as `gross`.
+    pub(super) fn kind_word(&self) -> &'static str {
+        self.kind.map_or("", DecidingFigure::word)
+    }
+
+    /// The joules of the kind that decides.
+    pub(super) fn joules(&self, result: &CandidateResult) -> Option<Figure> {
+        result.joules(self.kind?)
+    }
+
+    /// Number of an entrant's colour and shape.
+    pub(super) fn series(&self, entrant: &str) -> usize {
+        let mut entrants = self.entrants.iter();
+        entrants.position(|it| it == entrant).unwrap_or(0)
+    }
+
+    /// The name of an entrant for people. The control has a hidden name.
+    pub(super) fn label<'n>(&self, entrant: &'n str) -> &'n str {
+        let spec = &self.objects.benchmark.spec;
+        let is_named = spec.candidates.iter().any(|it| it.name == entrant)
+            || [BASELINE, ANCHOR].contains(&entrant);
+        match entrant {
+            "" => "preparation",
+            _ if !is_named && spec.trials.control.is_some() => "control",
+            name => name,
+        }
+    }
+
+    pub(super) fn at(&self, point: &str) -> String {
+        text::at(point, self.has_several_points())
+    }
+
+    /// The result of a candidate at a point.
+    pub(super) fn result(&self, candidate: &str, point: &str) -> Option<&CandidateResult> {
+        let mut results = self.status.results.iter();
+        results.find(|it| it.candidate == candidate && it.point == point)
+    }
+
+    /// The measured attempts of a candidate at a point.
+    pub(super) fn measured(
+        &self,
+        candidate: &str,
+        point: &str,
+    ) -> impl Iterator<Item = &'a FrugalityTrial> {
+        self.attempts.iter().copied().filter(move |trial| {
+            let outcome = trial.status.as_ref().and_then(|it| it.outcome);
+            trial.spec.candidate == candidate
+                && trial.spec.point == point
+                && outcome == Some(Outcome::Measured)
+        })
+    }
+
+    /// The reasons for absent figures, each once.
+    pub(super) fn withheld(&self) -> Vec<(String, Vec<String>)> {
+        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+        for result in &self.status.results {
+            let name = format!("{}{}", result.candidate, self.at(&result.point));
+            for reason in &result.withheld {
+                match reasons.iter_mut().find(|(known, _)| known == reason) {
+                    Some((_, names)) => names.push(name.clone()),
+                    None => reasons.push((reason.clone(), vec![name.clone()])),
+                }
+            }
+        }
+        reasons
+    }
+}
+
+/// Each text once, in the order in which they first occur.
+pub(super) fn distinct<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    texts
+        .filter(|text| seen.insert(*text))
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,365 @@
+//! The report of a benchmark in each form. `tests/report` has the tests of the page in a browser.
+
+use std::{fs, path::PathBuf};
+
+use kubectl_frugality::{
+    export::{Format as ExportFormat, export},
+    report::{Format, Objects, report},
+    summarize::summary,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    api::{Api, folder, refusal},
+    data,
+};
+
+const LARGEST: usize = 1_500_000;
+
+/// A file of the report's fixtures.
+fn fixture(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/report/data")
+        .join(format!("{name}.json"));
+    fs::read_to_string(path).unwrap()
+}
+
+fn written(text: &str, format: Format) -> String {
+    let objects = Objects::in_list(text).unwrap();
+    String::from_utf8(report(&objects, format).unwrap()).unwrap()
+}
+
+fn page(text: &str) -> String {
+    written(text, Format::Html)
+}
+
+/// The objects of a list after a change.
+fn changed(name: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut list: Value = serde_json::from_str(&fixture(name)).unwrap();
+    change(&mut list);
+    list.to_string()
+}
+
+#[track_caller]
+fn assert_has(text: &str, words: &[&str]) {
+    for words in words {
+        // A page is too long to print.
+        assert!(text.contains(words), "{words} is missing");
+    }
+}
+
+#[test]
+fn text_and_csv_are_those_of_summarize_and_export() {
+    let list = fixture("budgets");
+    let objects = Objects::in_list(&list).unwrap();
+    assert_eq!(written(&list, Format::Text), summary(&objects.benchmark));
+    let items: Value = serde_json::from_str(&list).unwrap();
+    let trials: Vec<Value> = items["items"].as_array().unwrap()[1..].to_vec();
+    let ledger = json!({ "items": trials }).to_string();
+    let csv = export(&ledger, None, ExportFormat::Csv).unwrap();
+    assert_eq!(written(&list, Format::Csv).into_bytes(), csv);
+}
+
+#[test]
+fn json_has_the_benchmark_as_it_was_and_each_attempt() {
+    let list = changed("budgets", |list| {
+        list["items"][0]["status"]["fieldOfALaterVersion"] = json!(7);
+    });
+    let read: Value = serde_json::from_str(&written(&list, Format::Json)).unwrap();
+    assert_eq!(read["benchmark"]["status"]["fieldOfALaterVersion"], 7);
+    let outcomes: Vec<_> = read["ledger"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["outcome"].as_str().unwrap())
+        .collect();
+    assert_eq!(outcomes.len(), 13);
+    assert_eq!(outcomes.iter().filter(|it| **it == "Void").count(), 3);
+}
+
+#[test]
+fn markdown_and_junit_are_about_the_benchmark_and_not_about_a_gate() {
+    let markdown = written(&fixture("fail"), Format::Markdown);
+    assert_has(
+        &markdown,
+        &[
+            "### shop/two: Fail",
+            "| python | maxJoulesPerRequest | exceeded |",
+        ],
+    );
+    let junit = written(&fixture("fail"), Format::Junit);
+    assert_has(
+        &junit,
+        &[
+            "energy report",
+            "testsuite name=\"shop/two\"",
+            " type=\"Fail\"",
+        ],
+    );
+    for text in [&markdown, &junit] {
+        assert!(!text.contains("gate"), "{text}");
+        assert!(!text.contains("--image"), "{text}");
+    }
+    let reported = written(&data("two-boards.json"), Format::Markdown);
+    assert_has(&reported, &["### shop/two: Reported"]);
+}
+
+#[test]
+fn the_page_loads_nothing_and_is_small() {
+    for name in ["budgets", "fail", "sweep", "modelled"] {
+        let page = page(&fixture(name));
+        assert!(page.len() < LARGEST, "{name}: {}", page.len());
+        assert_has(&page, &["content=\"default-src 'none';"]);
+        for forbidden in ["<script", "<link", "<img", "@import", " src=", "<iframe"] {
+            assert!(!page.contains(forbidden), "{name}: {forbidden}");
+        }
+        // Links are followed only by a click.
+        let urls = page.matches("http").count();
+        let links = page.matches("<a href=\"https://github.com/").count();
+        let policy = page.matches("http-equiv").count();
+        assert_eq!(urls, links + policy, "{name}");
+    }
+}
+
+#[test]
+fn no_colour_of_the_drawing_library_is_left() {
+    for name in ["budgets", "fail", "sweep", "modelled"] {
+        assert!(!page(&fixture(name)).contains("#FACE"), "{name}");
+    }
+}
+
+#[test]
+fn names_and_messages_from_the_cluster_are_text() {
+    let hostile = "<script>alert(1)</script>\"'><b>";
+    let page = page(&changed("budgets", |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        items[0]["status"]["columns"]["message"] = json!(hostile);
+        items[0]["status"]["meter"] = json!(hostile);
+        items[0]["status"]["comparisons"][0]["candidate"] = json!(hostile);
+        for trial in &mut items[1..] {
+            trial["spec"]["candidate"] = json!(hostile);
+            trial["status"]["reason"] = json!(hostile);
+        }
+    }));
+    assert!(!page.contains("<script"));
+    assert!(!page.contains("<b>alert"));
+    assert_has(&page, &["&lt;script&gt;alert(1)&lt;/script&gt;"]);
+    // A text that looks like a colour of the drawing stays a text.
+    let looks = " fill=\"#FACE00\"";
+    let page = self::page(&changed("budgets", |list| {
+        list["items"][0]["status"]["comparisons"][0]["candidate"] = json!(looks);
+    }));
+    assert_has(&page, &["fill=&quot;#FACE00&quot;"]);
+}
+
+#[test]
+fn power_that_no_instrument_measured_is_marked() {
+    let modelled = page(&fixture("modelled"));
+    assert_has(
+        &modelled,
+        &[
+            "Modelled, not measured",
+            "MODELLED",
+            "mJ/request (modelled)",
+        ],
+    );
+    let fake = page(&changed("budgets", |list| {
+        list["items"][0]["status"]["provenance"] = json!("Fake");
+    }));
+    assert_has(&fake, &["class=\"fake\"", "FAKE", "mJ/request (fake)"]);
+    let unknown = page(&changed("budgets", |list| {
+        let status = list["items"][0]["status"].as_object_mut().unwrap();
+        status.remove("provenance");
+    }));
+    assert_has(&unknown, &["Source of power unknown", "SOURCE UNKNOWN"]);
+    let metered = page(&fixture("budgets"));
+    assert!(!metered.contains("not measured"));
+    assert!(!metered.contains("(modelled)"));
+}
+
+#[test]
+fn what_is_absent_has_its_reason() {
+    assert_has(
+        &page(&data("shared-node.json")),
+        &["the injector ran on the measured node"],
+    );
+    assert_has(
+        &page(&data("passed.json")),
+        &[
+            "No attempts: the input has no FrugalityTrial of this run.",
+            "No digests: the ledger that was given recorded none.",
+            "No distribution of rust, python: the status has no percentiles",
+        ],
+    );
+    assert_has(
+        &page(&data("latency.json")),
+        &[
+            "No distribution of rust, python: the ledger that was given does not have the histogram of each trial.",
+        ],
+    );
+    assert_has(
+        &page(&data("shared-node.json").replace(
+            "\"decidingFigure\": \"NetAttributed\"",
+            "\"decidingFigure\": \"Gross\"",
+        )),
+        &["No chart of Energy, gross J/request: each figure is absent."],
+    );
+    let running = page(&changed("budgets", |list| {
+        list["items"][0]["status"] = json!({"observedGeneration": 2});
+    }));
+    assert_has(
+        &running,
+        &["No verdict yet", "No figures: the status has no results."],
+    );
+}
+
+#[test]
+fn a_distribution_that_is_not_that_of_the_status_is_not_drawn() {
+    let other = page(&changed("budgets", |list| {
+        list["items"][0]["status"]["results"][0]["latency"][0]["milliseconds"] = json!(17.0);
+    }));
+    assert_has(
+        &other,
+        &[
+            "No distribution of rust: the ledger that was given does not have the status’s percentiles",
+        ],
+    );
+    assert!(!page(&fixture("budgets")).contains("No distribution of"));
+}
+
+#[test]
+fn data_that_would_make_the_page_too_large_are_left_out() {
+    let large = changed("budgets", |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        let trial = items[1].clone();
+        for number in 0..4000 {
+            let mut other = trial.clone();
+            other["spec"]["run"] = json!("another");
+            other["metadata"]["name"] = json!(format!("other-{number}"));
+            items.push(other);
+        }
+    });
+    let page = page(&large);
+    assert!(page.len() < LARGEST, "{}", page.len());
+    assert_has(
+        &page,
+        &[
+            "two-ledger.csv is too large for this page. Write it with: kubectl frugality report two -o csv",
+        ],
+    );
+}
+
+/// A page of thousands of attempts still fits.
+#[test]
+fn the_longest_run_has_a_page_of_the_usual_size() {
+    let long = changed("budgets", |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        let trial = items[2].clone();
+        for number in 0..5000 {
+            let mut other = trial.clone();
+            other["metadata"]["name"] = json!(format!("other-{number}"));
+            items.push(other);
+        }
+    });
+    let page = page(&long);
+    assert!(page.len() < LARGEST, "{}", page.len());
+    assert_has(
+        &page,
+        &["The table has only attempts that do not count, at most 500."],
+    );
+}
+
+#[test]
+fn attempts_of_other_benchmarks_and_namespaces_stay_out() {
+    let list = changed("budgets", |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        items[1]["spec"]["benchmark"] = json!("other");
+        items[2]["metadata"]["namespace"] = json!("elsewhere");
+    });
+    assert_eq!(Objects::in_list(&list).unwrap().trials.len(), 11);
+}
+
+#[test]
+fn input_without_one_benchmark_gets_an_error_that_says_what_to_write() {
+    for (text, words) in [
+        (json!({"items": []}).to_string(), "no FrugalityBenchmark"),
+        ("{".to_owned(), "kubectl get fb,fbt -o json"),
+        (
+            changed("budgets", |list| {
+                let items = list["items"].as_array_mut().unwrap();
+                let mut second = items[0].clone();
+                second["metadata"]["name"] = json!("three");
+                items.push(second);
+            }),
+            "several benchmarks: two, three",
+        ),
+        (
+            changed("budgets", |list| {
+                list["items"][1]["spec"] = json!({});
+            }),
+            "is no FrugalityTrial",
+        ),
+    ] {
+        let error = Objects::in_list(&text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+/// What the API server answers about the benchmark, and about the ledger.
+fn answers() -> Vec<(u16, String)> {
+    let list: Value = serde_json::from_str(&fixture("budgets")).unwrap();
+    let items = list["items"].as_array().unwrap();
+    let ledger = json!({
+        "apiVersion": "frugality.dev/v1alpha1",
+        "kind": "FrugalityTrialList",
+        "metadata": {},
+        "items": &items[1..],
+    });
+    vec![(200, items[0].to_string()), (200, ledger.to_string())]
+}
+
+#[test]
+fn a_report_of_the_cluster_is_that_of_a_file() {
+    let api = Api::answering("report", answers());
+    let file = folder("report-file").join("two.html");
+    let to = file.to_str().unwrap();
+    let done = api.run(&["report", "two", "-n", "shop", "-o", to]);
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(done.stdout, b"");
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        page(&fixture("budgets"))
+    );
+    assert_eq!(
+        api.asked(),
+        [
+            "GET /apis/frugality.dev/v1alpha1/namespaces/shop/frugalitybenchmarks/two",
+            "GET /apis/frugality.dev/v1alpha1/namespaces/shop/frugalitytrials?",
+        ]
+    );
+    let api = Api::answering("report-form", answers());
+    let done = api.run(&["report", "two", "-n", "shop", "-o", "html"]);
+    assert_eq!(
+        String::from_utf8(done.stdout).unwrap(),
+        page(&fixture("budgets"))
+    );
+}
+
+#[test]
+fn a_wrong_command_line_says_what_to_write() {
+    let missing = refusal(404, "NotFound", "two", "not found");
+    let api = Api::answering("report-errors", vec![missing]);
+    for (arguments, words) in [
+        (
+            &["report", "two", "-o", "report.pdf"][..],
+            "a file that ends in .html, .md, .txt, .json, .csv or .xml",
+        ),
+        (&["report", "-n", "shop"], "Write its name"),
+        (&["report", "two"], "there is no frugalitybenchmarks two"),
+    ] {
+        let done = api.run(arguments);
+        assert!(!done.status.success());
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(said.contains(words), "{said}");
+    }
+}
