@@ -105,11 +105,31 @@ def app(namespace: str, version: str) -> Object:
     }
 
 
+def pod_template(version: str, image: str = FORTIO) -> Object:
+    """The template of the release's pods: on the injector's node, where they disturb no measurement."""
+    server = {
+        "name": "server",
+        "image": image,
+        "args": FORTIO_ARGS,
+        "env": [{"name": "VERSION", "value": version}],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": box.INJECTOR_NODE},
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [server],
+    }
+    return {"metadata": {"labels": {"app": "shop"}}, "spec": spec}
+
+
 @dataclass(frozen=True)
 class Shop:
     """What the cluster has of the release."""
 
     namespace: str
+
+    def apply(self, resource: Object) -> None:
+        kubectl("apply", "-n", self.namespace, "-f", "-", stdin=json.dumps(resource))
 
     def benchmark(self) -> Object:
         return get("fb", "shop", "-n", self.namespace)

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-import box
 import waiting
-from benchmarks import FORTIO, FORTIO_ARGS
+from benchmarks import FORTIO
 from conftest import watched
 from evidence import say
 from gitops import (
@@ -25,6 +24,7 @@ from gitops import (
     benchmark,
     controller,
     definitions,
+    pod_template,
     program,
 )
 from kube import LAB, OPERATOR_NAMESPACE, ROOT, Object, get, kubectl
@@ -42,33 +42,14 @@ RELEASED_SECONDS = 300
 ASKED_SECONDS = 90
 
 
-def apply(resource: Object) -> None:
-    kubectl("apply", "-n", NAMESPACE, "-f", "-", stdin=json.dumps(resource))
-
-
 def deployment(version: str, image: str = FORTIO) -> Object:
-    """The release on the injector's node, where it disturbs no measurement. Flagger changes the number of replicas."""
-    labels = {"app": "shop"}
-    server = {
-        "name": "server",
-        "image": image,
-        "args": FORTIO_ARGS,
-        "env": [{"name": "VERSION", "value": version}],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    pod = {
-        "nodeSelector": {"kubernetes.io/hostname": box.INJECTOR_NODE},
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [server],
-    }
+    """The release. Flagger changes the number of replicas."""
+    template = pod_template(version, image)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "shop"},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
+        "spec": {"selector": {"matchLabels": template["metadata"]["labels"]}, "template": template},
     }
 
 
@@ -99,11 +80,11 @@ class Flagger:
         self.canary["spec"]["analysis"] |= {"interval": INTERVAL, "iterations": ITERATIONS}
 
     def release(self, version: str, image: str = FORTIO) -> None:
-        apply(deployment(version, image))
+        self.shop.apply(deployment(version, image))
 
     def judge(self, budget: float) -> str:
         """Changes the budget, and returns the verdict."""
-        apply(benchmark(NAMESPACE, budget))
+        self.shop.apply(benchmark(NAMESPACE, budget))
         return self.shop.verdict(JUDGED_SECONDS)
 
     def active(self) -> str:
@@ -159,9 +140,9 @@ def flagger(request: pytest.FixtureRequest) -> Iterator[Flagger]:
 
 def test_flagger_holds_the_release_until_the_verdict_and_promotes_it_on_pass(flagger: Flagger) -> None:
     flagger.release("1")
-    apply(flagger.canary)
+    flagger.shop.apply(flagger.canary)
     flagger.until_phase("Initialized", RELEASED_SECONDS)
-    apply(benchmark(NAMESPACE, GENEROUS))
+    flagger.shop.apply(benchmark(NAMESPACE, GENEROUS))
     flagger.release("2")
     flagger.shop.until_measuring()
     flagger.is_held("1")

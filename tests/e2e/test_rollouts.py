@@ -11,7 +11,7 @@ import yaml
 
 import box
 import waiting
-from benchmarks import FORTIO, FORTIO_ARGS
+from benchmarks import FORTIO
 from conftest import watched
 from evidence import say
 from gitops import (
@@ -23,9 +23,10 @@ from gitops import (
     benchmark,
     controller,
     definitions,
+    pod_template,
     program,
 )
-from kube import Object, get, kubectl
+from kube import Object, get
 
 NAMESPACE = "e2e-gitops"
 OTHER_IMAGE = "example.org/other:1"
@@ -37,25 +38,9 @@ METRICS, HEALTH = 28320, 28321
 ANALYSIS_SECONDS = 120
 
 
-def apply(resource: Object) -> None:
-    kubectl("apply", "-n", NAMESPACE, "-f", "-", stdin=json.dumps(resource))
-
-
 def rollout(version: str) -> Object:
-    """The release as a Rollout with one pod on the injector's node, where it disturbs no measurement."""
-    labels = {"app": "shop"}
-    server = {
-        "name": "server",
-        "image": FORTIO,
-        "args": FORTIO_ARGS,
-        "env": [{"name": "VERSION", "value": version}],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    pod = {
-        "nodeSelector": {"kubernetes.io/hostname": box.INJECTOR_NODE},
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [server],
-    }
+    """The release as a Rollout with one pod."""
+    template = pod_template(version)
     arguments = [{"name": "benchmark", "value": "shop"}, {"name": "image", "value": FORTIO}]
     strategy = {
         "activeService": "shop-active",
@@ -68,8 +53,8 @@ def rollout(version: str) -> Object:
         "metadata": {"name": "shop"},
         "spec": {
             "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
+            "selector": {"matchLabels": template["metadata"]["labels"]},
+            "template": template,
             "strategy": {"blueGreen": strategy},
         },
     }
@@ -85,19 +70,19 @@ class Rollouts:
             # The box has no registry, so its images have no digests.
             text = text.replace("--timeout=8h", "--allow-tag")
             for resource in yaml.safe_load_all(text):
-                apply(resource)
+                self.shop.apply(resource)
         for name in ("active", "preview"):
             ports = [{"port": 80, "targetPort": 8080}]
             spec = {"selector": {"app": "shop"}, "ports": ports}
             metadata = {"name": f"shop-{name}"}
-            apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+            self.shop.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
 
     def release(self, version: str) -> None:
-        apply(rollout(version))
+        self.shop.apply(rollout(version))
 
     def judge(self, budget: float) -> str:
         """Changes the budget, and returns the verdict."""
-        apply(benchmark(NAMESPACE, budget))
+        self.shop.apply(benchmark(NAMESPACE, budget))
         return self.shop.verdict(JUDGED_SECONDS)
 
     def active(self) -> str:
@@ -123,7 +108,7 @@ class Rollouts:
             if argument["name"] in arguments:
                 argument["value"] = arguments[argument["name"]]
         kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AnalysisRun"}
-        apply(kind | {"metadata": {"name": name}, "spec": spec})
+        self.shop.apply(kind | {"metadata": {"name": name}, "spec": spec})
 
     def web(self, name: str, image: str = FORTIO, candidate: str = "server") -> None:
         self.analysis(
@@ -174,7 +159,7 @@ def rollouts(request: pytest.FixtureRequest) -> Iterator[Rollouts]:
 def test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass(rollouts: Rollouts) -> None:
     rollouts.release("1")
     rollouts.until_phase("Healthy")
-    apply(benchmark(NAMESPACE, GENEROUS))
+    rollouts.shop.apply(benchmark(NAMESPACE, GENEROUS))
     rollouts.release("2")
     rollouts.web("web-pass")
     rollouts.shop.until_measuring()
@@ -222,7 +207,7 @@ def test_rollouts_refuses_a_verdict_about_another_image(rollouts: Rollouts) -> N
     assert rollouts.measurements("web-other") == ["Inconclusive"]
     template = get("analysistemplate", "energy-gate", "-n", NAMESPACE)
     text = json.dumps(template).replace("--wait-for-image=5m", "--wait-for-image=0s")
-    apply(json.loads(text) | {"metadata": {"name": "energy-gate-at-once"}})
+    rollouts.shop.apply(json.loads(text) | {"metadata": {"name": "energy-gate-at-once"}})
     rollouts.analysis("job-other", "energy-gate-at-once", benchmark="shop", image=OTHER_IMAGE)
     rollouts.until_analysed("job-other", "Failed")
     assert rollouts.last_exit_code() == OTHER

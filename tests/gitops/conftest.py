@@ -3,6 +3,7 @@
 The server is a stand-in: it has one object. ``make gitops`` runs the gates against a real API server.
 """
 
+import contextlib
 import json
 import os
 import threading
@@ -29,14 +30,18 @@ def benchmark() -> dict[str, Any]:
     return benchmark
 
 
-@pytest.fixture
-def environment(tmp_path: Path, benchmark: dict[str, Any]) -> Iterator[Environment]:
-    """What a pipeline's step finds: kubectl-frugality in PATH, and a kubeconfig. Later changes of the benchmark count."""
+@contextlib.contextmanager
+def cluster_of(kubeconfig: Path, found: Callable[[str], Any]) -> Iterator[None]:
+    """Serves what ``found`` returns for a path, or 404 for None. Writes a kubeconfig for it, with the namespace ``shop``."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = json.dumps(benchmark).encode()
-            self.send_response(200)
+            *_, plural, name = self.path.partition("?")[0].split("/")
+            missing = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404}
+            missing |= {"reason": "NotFound", "message": "", "details": {"name": name, "kind": plural}}
+            there = found(self.path)
+            body = json.dumps(there or missing).encode()
+            self.send_response(200 if there else 404)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -47,22 +52,26 @@ def environment(tmp_path: Path, benchmark: dict[str, Any]) -> Iterator[Environme
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "pis",
-                "clusters": [{"name": "pis", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
-                "users": [{"name": "me", "user": {}}],
-                "contexts": [{"name": "pis", "context": {"cluster": "pis", "user": "me", "namespace": "shop"}}],
-            }
-        )
-    )
-    yield {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "KUBECONFIG": str(kubeconfig)}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "pis",
+        "clusters": [{"name": "pis", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": "pis", "context": {"cluster": "pis", "user": "me", "namespace": "shop"}}],
+    }
+    kubeconfig.write_text(json.dumps(config))
+    yield
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def environment(tmp_path: Path, benchmark: dict[str, Any]) -> Iterator[Environment]:
+    """What a pipeline's step finds: kubectl-frugality in PATH, and a kubeconfig. Later changes of the benchmark count."""
+    kubeconfig = tmp_path / "kubeconfig"
+    with cluster_of(kubeconfig, lambda _: benchmark):
+        yield {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "KUBECONFIG": str(kubeconfig)}
 
 
 @pytest.fixture

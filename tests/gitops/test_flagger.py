@@ -7,7 +7,6 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -15,7 +14,7 @@ from urllib.parse import urlparse
 import pytest
 import yaml
 
-from conftest import GITOPS, IMAGE, PROGRAMS, ROOT
+from conftest import GITOPS, IMAGE, PROGRAMS, ROOT, cluster_of
 
 Object = dict[str, Any]
 OTHER = "example.org/rust:2@sha256:" + "2" * 64
@@ -85,47 +84,20 @@ class Gate:
 
 @pytest.fixture
 def gate(tmp_path: Path, cluster: Cluster) -> Iterator[Gate]:
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = cluster.object(self.path)
-            *_, plural, name = self.path.partition("?")[0].split("/")
-            missing = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404}
-            missing |= {"reason": "NotFound", "message": "", "details": {"name": name, "kind": plural}}
-            body = json.dumps(found or missing).encode()
-            self.send_response(200 if found else 404)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     kubeconfig = tmp_path / "kubeconfig"
-    address = f"http://127.0.0.1:{server.server_port}"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "pis",
-        "clusters": [{"name": "pis", "cluster": {"server": address}}],
-        "users": [{"name": "me", "user": {}}],
-        "contexts": [{"name": "pis", "context": {"cluster": "pis", "user": "me"}}],
-    }
-    kubeconfig.write_text(json.dumps(config))
     command = [PROGRAMS / "kubectl-frugality", "serve-gate", "--listen=127.0.0.1:0"]
-    with subprocess.Popen(
-        command, env={"KUBECONFIG": str(kubeconfig)}, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        cluster_of(kubeconfig, cluster.object),
+        subprocess.Popen(
+            command, env={"KUBECONFIG": str(kubeconfig)}, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
         assert process.stderr
         line = process.stderr.readline()
         threading.Thread(target=process.stderr.read, daemon=True).start()
         yield Gate(cluster, line.split()[-1])
         process.terminate()
         assert process.wait(20) == 0
-    server.shutdown()
-    server.server_close()
 
 
 def answers(gate: Gate) -> list[int]:
