@@ -119,6 +119,12 @@ impl ClusterError {
     pub fn passes(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Silent(_))
     }
+
+    /// Whether the account has no right to ask.
+    #[must_use]
+    pub fn forbids(&self) -> bool {
+        matches!(self, Self::Refused { code: 403, .. })
+    }
 }
 
 /// A connection to a cluster, with the namespace that the flags or the kubeconfig name.

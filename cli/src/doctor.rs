@@ -1,15 +1,29 @@
 //! Checks an installation, and says for each defect what to do. It only reads.
 
 mod findings;
+mod power;
+mod runs;
 
 use std::{fmt::Write as _, time::Duration};
 
-use k8s_openapi::api::{apps::v1::Deployment, storage::v1::StorageClass};
+use frugality_measure::reading::read;
+use frugality_operator::api::LABEL_BENCHMARK_UID;
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Node, Pod},
+    storage::v1::StorageClass,
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::time::{Instant, sleep, timeout};
 
 pub use findings::{Finding, Level};
-use findings::{Found, database, definitions, meters, meters_of, operator, storage};
+use findings::{
+    Found, Meters, database, definitions, meter_pods, meters, meters_of, operator, storage,
+};
+use power::{Page, PageError, clocks, power};
+use runs::{Binding, images, namespaces, nodes};
 
 use crate::{
     cluster::{Cluster, ClusterError, Place},
@@ -24,6 +38,13 @@ Checks:
   meters       the nodes' meters are ready: each reads its source of power
   database     CloudNativePG is installed
   storage      there is a default StorageClass
+  nodes        there is a node for the servers and one for the load
+  power        the source of each node's power: an instrument or a model
+  clocks       the nodes' clocks agree with the clock of this machine
+  namespaces   where the operator may run benchmarks
+  images       no pod of a benchmark waits for an image that can't be pulled
+
+A check that your account may not make is SKIP.
 
 Exit codes:
   0  no check failed; there can be warnings
@@ -99,30 +120,106 @@ impl Doctor {
             ),
         )
         .await;
+        let places = deployment.as_ref().ok().and_then(meters_of);
         let mut daemon_sets = Vec::new();
-        if let Some((namespace, names)) = deployment.as_ref().ok().and_then(meters_of) {
-            for name in names {
+        let mut pages = Vec::new();
+        if let Some(places) = &places {
+            for name in &places.daemon_sets {
+                let namespace = &places.namespace;
                 let path = format!("/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}");
                 daemon_sets.push(ask(cluster, &path).await);
             }
+            pages = pages_of(cluster, places).await;
         }
-        let classes: Found<List<StorageClass>> =
-            ask(cluster, "/apis/storage.k8s.io/v1/storageclasses").await;
+        let classes = ask_list::<StorageClass>(cluster, "/apis/storage.k8s.io/v1/storageclasses");
+        let bindings = bindings(cluster).await;
+        let of_benchmarks = format!("/api/v1/pods?labelSelector={LABEL_BENCHMARK_UID}");
         vec![
             definitions(&ask(cluster, DESCRIPTION).await),
             operator(&deployment),
             meters(&daemon_sets),
             database(&ask(cluster, CLOUD_NATIVE_PG).await),
-            storage(&classes.map(|list| list.items)),
+            storage(&classes.await),
+            nodes(&ask_list::<Node>(cluster, "/api/v1/nodes").await),
+            power(&pages),
+            clocks(&pages),
+            namespaces(&bindings),
+            images(&ask_list::<Pod>(cluster, &of_benchmarks).await),
         ]
     }
 }
 
+/// The answer of each meter, through the API server.
+async fn pages_of(cluster: &Cluster, places: &Meters) -> Vec<Page> {
+    let Meters {
+        namespace,
+        selector,
+        port,
+        ..
+    } = places;
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let found = ask_list::<Pod>(cluster, &format!("{pods}?labelSelector={selector}")).await;
+    let now = unix_seconds();
+    match found {
+        Ok(found) => {
+            let pods_of_meters = meter_pods(&found, &places.daemon_sets);
+            let pages = pods_of_meters.into_iter().map(|(node, pod)| {
+                let path = format!("{pods}/{pod}:{port}/proxy/metrics");
+                async move { page(cluster, node, &path).await }
+            });
+            join_all(pages).await
+        }
+        Err(error) => vec![Page {
+            node: "each node".to_owned(),
+            asked_unix_seconds: now,
+            answered_unix_seconds: now,
+            reading: Err(error.into()),
+        }],
+    }
+}
+
+async fn page(cluster: &Cluster, node: String, path: &str) -> Page {
+    let asked_unix_seconds = unix_seconds();
+    let text = ask_text(cluster, path).await;
+    let answered_unix_seconds = unix_seconds();
+    let reading = text
+        .map_err(PageError::from)
+        .and_then(|text| read(&text, &node, None, answered_unix_seconds).map_err(PageError::from));
+    Page {
+        node,
+        asked_unix_seconds,
+        answered_unix_seconds,
+        reading,
+    }
+}
+
+fn unix_seconds() -> f64 {
+    Timestamp::now().as_duration().as_secs_f64()
+}
+
+/// All bindings of roles, of namespaces and of the cluster.
+async fn bindings(cluster: &Cluster) -> Found<Vec<Binding>> {
+    let mut all = Vec::new();
+    for kind in ["rolebindings", "clusterrolebindings"] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{kind}");
+        all.extend(ask_list(cluster, &path).await?);
+    }
+    Ok(all)
+}
+
+async fn ask_list<T: DeserializeOwned>(cluster: &Cluster, path: &str) -> Found<Vec<T>> {
+    let list: List<T> = ask(cluster, path).await?;
+    Ok(list.items)
+}
+
 async fn ask<T: DeserializeOwned>(cluster: &Cluster, path: &str) -> Found<T> {
-    let text = timeout(ANSWER, cluster.raw(path))
+    Ok(serde_json::from_str(&ask_text(cluster, path).await?)?)
+}
+
+async fn ask_text(cluster: &Cluster, path: &str) -> Found<String> {
+    timeout(ANSWER, cluster.raw(path))
         .await
-        .unwrap_or(Err(ClusterError::Silent(ANSWER.as_secs())))?;
-    Ok(serde_json::from_str(&text)?)
+        .unwrap_or(Err(ClusterError::Silent(ANSWER.as_secs())))
 }
 
 fn has_failed(findings: &[Finding]) -> bool {
@@ -136,6 +233,7 @@ fn text(findings: &[Finding]) -> String {
             Level::Ok => "OK",
             Level::Warn => "WARN",
             Level::Fail => "FAIL",
+            Level::Skip => "SKIP",
         };
         // Writing to a String does not fail.
         let _ = writeln!(text, "{level:<5} {:<12} {}", finding.check, finding.message);

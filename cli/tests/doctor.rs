@@ -11,21 +11,55 @@ fn each_check_says_what_to_do_and_a_failure_is_an_exit_code() {
     let done = api.run(&["doctor"]);
     assert_eq!(done.status.code(), Some(1));
     let text = String::from_utf8(done.stdout).unwrap();
-    let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines.len(), 10, "{text}");
-    for (line, expected) in lines.iter().step_by(2).zip([
-        "FAIL  definitions  ",
-        "FAIL  operator     ",
-        "FAIL  meters       ",
-        "WARN  database     CloudNativePG is not installed.",
-        "WARN  storage      ",
-    ]) {
-        assert!(line.starts_with(expected), "{text}");
-    }
+    // A remedy is a line of its own, except for the clocks, about which nothing is known.
+    assert_eq!(text.lines().count(), 19, "{text}");
+    assert_checks(
+        &text,
+        &[
+            "FAIL  definitions  ",
+            "FAIL  operator     ",
+            "FAIL  meters       ",
+            "WARN  database     CloudNativePG is not installed.",
+            "WARN  storage      ",
+            "WARN  nodes        ",
+            "WARN  power        No meter's pod was found.",
+            "SKIP  clocks       ",
+            "WARN  namespaces   ",
+            "WARN  images       ",
+        ],
+    );
     let asked = api.asked();
     let path = "GET /apis/apps/v1/namespaces/frugality-system/deployments/frugality-operator";
     assert!(asked.iter().any(|it| it == path), "{asked:?}");
     assert!(asked.iter().all(|it| it.starts_with("GET ")), "{asked:?}");
+}
+
+/// Checks how the lines begin that are no remedies.
+#[track_caller]
+fn assert_checks(text: &str, beginnings: &[&str]) {
+    let lines: Vec<_> = text.lines().filter(|it| !it.starts_with(' ')).collect();
+    assert_eq!(lines.len(), beginnings.len(), "{text}");
+    for (line, beginning) in lines.iter().zip(beginnings) {
+        assert!(line.starts_with(beginning), "{text}");
+    }
+}
+
+#[test]
+fn a_check_that_the_account_may_not_make_is_skipped() {
+    let forbidden = refusal(403, "Forbidden", "", "you may not");
+    let api = Api::answering("doctor-forbidden", vec![forbidden]);
+    let done = api.run(&["doctor"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    let skipped: Vec<_> = text.lines().filter(|it| it.starts_with("SKIP")).collect();
+    assert_checks(
+        &skipped.join("\n"),
+        &[
+            "SKIP  nodes        Not checked: the API server refused (403): you may not.",
+            "SKIP  clocks       ",
+            "SKIP  namespaces   ",
+            "SKIP  images       ",
+        ],
+    );
 }
 
 #[test]

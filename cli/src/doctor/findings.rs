@@ -4,7 +4,7 @@ use frugality_operator::io::check::knows_this_version;
 use k8s_openapi::{
     api::{
         apps::v1::{DaemonSet, Deployment},
-        core::v1::Container,
+        core::v1::{Container, Pod},
         storage::v1::StorageClass,
     },
     apimachinery::pkg::apis::meta::v1::APIResourceList,
@@ -23,6 +23,8 @@ pub enum Level {
     Warn,
     /// No benchmark works, or a check that all benchmarks depend on could not be made.
     Fail,
+    /// The check needs rights that this account does not have, or nothing says what it asks.
+    Skip,
 }
 
 /// The result of one check.
@@ -40,7 +42,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn ok(check: &'static str, message: String) -> Self {
+    pub(super) fn ok(check: &'static str, message: String) -> Self {
         Self {
             check,
             level: Level::Ok,
@@ -49,12 +51,30 @@ impl Finding {
         }
     }
 
-    fn bad(check: &'static str, level: Level, message: String, remedy: &str) -> Self {
+    pub(super) fn bad(check: &'static str, level: Level, message: String, remedy: &str) -> Self {
         Self {
             check,
             level,
             message,
             remedy: Some(remedy.to_owned()),
+        }
+    }
+
+    pub(super) fn skip(check: &'static str, reason: &str) -> Self {
+        Self {
+            check,
+            level: Level::Skip,
+            message: format!("Not checked: {reason}."),
+            remedy: None,
+        }
+    }
+
+    /// For a check that is no condition of all benchmarks, and that could not be made.
+    pub(super) fn unknown(check: &'static str, error: &ClusterError) -> Self {
+        if error.forbids() {
+            Self::skip(check, &error.to_string())
+        } else {
+            Self::bad(check, Level::Warn, error.to_string(), "Try again.")
         }
     }
 }
@@ -113,16 +133,51 @@ fn container(deployment: &Deployment) -> Option<&Container> {
     template.spec.as_ref()?.containers.first()
 }
 
-/// Where the operator looks for meters: namespace and names of DaemonSets, as the chart wrote them into its environment.
-pub(super) fn meters_of(deployment: &Deployment) -> Option<(String, Vec<String>)> {
+/// Where the operator looks for meters, as the chart wrote it into the operator's environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Meters {
+    pub(super) namespace: String,
+    /// Names of the DaemonSets.
+    pub(super) daemon_sets: Vec<String>,
+    /// Selector of their pods' labels.
+    pub(super) selector: String,
+    /// Port of their pages.
+    pub(super) port: String,
+}
+
+/// Absent if the operator was not installed by the chart.
+pub(super) fn meters_of(deployment: &Deployment) -> Option<Meters> {
     let environment = container(deployment)?.env.as_ref()?;
     let value = |name: &str| {
         let variable = environment.iter().find(|it| it.name == name)?;
         variable.value.clone().filter(|it| !it.is_empty())
     };
     let names = value("FRUGALITY_METER_DAEMON_SETS")?;
-    let names = names.split(',').map(str::to_owned).collect();
-    Some((value("FRUGALITY_METER_NAMESPACE")?, names))
+    Some(Meters {
+        namespace: value("FRUGALITY_METER_NAMESPACE")?,
+        daemon_sets: names.split(',').map(str::to_owned).collect(),
+        selector: value("FRUGALITY_METER_SELECTOR")?,
+        port: value("FRUGALITY_METER_PORT")?,
+    })
+}
+
+/// Node and name of each pod of these DaemonSets. A label alone makes no pod a meter: labels can be copied.
+pub(super) fn meter_pods(pods: &[Pod], daemon_sets: &[String]) -> Vec<(String, String)> {
+    let is_of = |pod: &&Pod| {
+        let owners = pod.metadata.owner_references.iter().flatten();
+        owners
+            .filter(|it| it.controller == Some(true))
+            .any(|it| it.kind == "DaemonSet" && daemon_sets.contains(&it.name))
+    };
+    pods.iter()
+        .filter(is_of)
+        .filter_map(|pod| {
+            Some((
+                pod.spec.as_ref()?.node_name.clone()?,
+                pod.metadata.name.clone()?,
+            ))
+        })
+        .collect()
 }
 
 /// Whether the nodes have meters that read their source of power. A meter is ready only with a fresh reading.
@@ -260,7 +315,9 @@ mod tests {
         let env = json!([
             { "name": "POD_IP", "valueFrom": { "fieldRef": { "fieldPath": "status.podIP" } } },
             { "name": "FRUGALITY_METER_NAMESPACE", "value": "frugality-system" },
+            { "name": "FRUGALITY_METER_SELECTOR", "value": "app.kubernetes.io/name=frugality-meter" },
             { "name": "FRUGALITY_METER_DAEMON_SETS", "value": "frugality-meter,frugality-meter-ina" },
+            { "name": "FRUGALITY_METER_PORT", "value": "28282" },
         ]);
         from(json!({
             "metadata": { "generation": generation },
@@ -284,11 +341,40 @@ mod tests {
 
     #[test]
     fn the_operator_says_where_its_meters_are() {
-        let (namespace, names) = meters_of(&deployment(2, 1)).unwrap();
-        assert_eq!(namespace, "frugality-system");
-        assert_eq!(names, ["frugality-meter", "frugality-meter-ina"]);
+        let meters_found = meters_of(&deployment(2, 1)).unwrap();
+        assert_eq!(meters_found.namespace, "frugality-system");
+        assert_eq!(
+            meters_found.daemon_sets,
+            ["frugality-meter", "frugality-meter-ina"]
+        );
+        assert_eq!(
+            meters_found.selector,
+            "app.kubernetes.io/name=frugality-meter"
+        );
+        assert_eq!(meters_found.port, "28282");
         assert_eq!(meters_of(&Deployment::default()), None);
         assert_bad(&meters(&[]), Level::Fail, "does not say");
+    }
+
+    #[test]
+    fn only_pods_of_the_daemon_sets_are_meters() {
+        let pod = |name: &str, kind: &str, owner: &str| {
+            from::<Pod>(json!({
+                "metadata": { "name": name, "ownerReferences": [
+                    { "apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "1", "controller": true },
+                ]},
+                "spec": { "nodeName": "pi-1", "containers": [] },
+            }))
+        };
+        let pods = [
+            pod("a", "DaemonSet", "frugality-meter"),
+            pod("b", "DaemonSet", "other"),
+            pod("c", "ReplicaSet", "frugality-meter"),
+        ];
+        assert_eq!(
+            meter_pods(&pods, &["frugality-meter".to_owned()]),
+            [("pi-1".to_owned(), "a".to_owned())]
+        );
     }
 
     fn daemon_set(ready: i32, wanted: i32) -> DaemonSet {
