@@ -185,7 +185,7 @@ async fn run(options: Run) -> Result<(), Failure> {
     let client = client().await?;
     let metrics = Metrics::default();
     let ready = Arc::new(AtomicBool::new(false));
-    let reader = Reader::new(options.meter_port)?;
+    let reader = Reader::new(options.meter_port)?.counting(metrics.clone());
     let places = Places {
         meter_namespace: options
             .meter_namespace

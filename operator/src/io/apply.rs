@@ -102,6 +102,8 @@ impl Applier {
         let mut opened = None;
         let mut refused = None;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
+        let recorded = plan.record().map(|(name, _)| name);
+        let attempt = recorded.or_else(|| plan.opened().map(ResourceExt::name_any));
         for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
             if age.abs() > STALE_AFTER_SECONDS {
@@ -137,7 +139,7 @@ impl Applier {
                 Action::Create(_) if refused.is_some() => {}
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
-                Action::Publish(note) => self.publish(benchmark, &note).await,
+                Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
                 Action::Promote(write) => goes_on = self.promote(&namespace, *write).await?,
                 Action::Expire => self.expire(benchmark).await?,
             }
@@ -430,7 +432,12 @@ impl Applier {
 
     /// Publishes an event once, because its name follows from its content. A failure does not stop the
     /// measurement.
-    async fn publish(&self, benchmark: &FrugalityBenchmark, note: &EventNote) {
+    async fn publish(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        attempt: Option<&str>,
+        note: &EventNote,
+    ) {
         let namespace = benchmark.namespace().unwrap_or_default();
         let now = jiff::Timestamp::now();
         let shown_at = self.moments.next(&benchmark.uid().unwrap_or_default(), now);
@@ -455,7 +462,13 @@ impl Applier {
         };
         let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
         match api.create(&post(), &event).await {
-            Ok(_) => {}
+            Ok(_) => tracing::info!(
+                benchmark = format!("{namespace}/{}", benchmark.name_any()),
+                attempt,
+                reason = note.reason,
+                note = note.note,
+                "published"
+            ),
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => tracing::warn!(%error, reason = note.reason, "event not published"),
         }

@@ -155,11 +155,16 @@ impl Context {
         self.remember_reason(benchmark, &plan);
         let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
         let ended = AttemptLabels::of(&plan);
+        let status = plan.status.clone();
         let applied = self.applier.apply(benchmark, plan, seen).await?;
         // After a conflict the next plan has the same attempt, so it is not counted here. The operator writes
         // records before objects that the API server may refuse.
         if let (Some(ended), Applied::Done | Applied::Refused(_)) = (ended, &applied) {
             self.metrics.count_attempt(&ended);
+        }
+        if !matches!(applied, Applied::Overtaken) {
+            let since = self.waiting_since(benchmark).map(|(_, since)| since);
+            self.metrics.show(benchmark, &status, since);
         }
         match applied {
             Applied::Done => {
@@ -263,6 +268,7 @@ async fn reconcile(
     };
     if benchmark.metadata.deletion_timestamp.is_some() {
         // Kubernetes deletes the benchmark's objects with it, because it owns them.
+        context.metrics.forget(&benchmark.uid().unwrap_or_default());
         return Ok(Action::await_change());
     }
     let started = std::time::Instant::now();
@@ -306,6 +312,7 @@ async fn tidy(context: &Context) -> Result<(), kube::Error> {
     let uids = benchmarks.items.iter().filter_map(ResourceExt::uid);
     let uids: HashSet<String> = uids.collect();
     context.memory().keep(&uids);
+    context.metrics.keep(&uids);
     for lease in &locks.items {
         let holder = lock(lease).holder;
         if holder.is_some_and(|(uid, _)| uids.contains(&uid)) {

@@ -20,6 +20,7 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
+    io::metrics::Metrics,
     plan::{
         action::Watch,
         facts::{Session, is_preflight},
@@ -103,6 +104,7 @@ pub enum ScrapeError {
 pub struct Reader {
     client: reqwest::Client,
     meter_port: u16,
+    metrics: Metrics,
     state: Arc<Mutex<State>>,
 }
 
@@ -269,8 +271,15 @@ impl Reader {
                 .no_proxy()
                 .build()?,
             meter_port,
+            metrics: Metrics::default(),
             state: Arc::default(),
         })
+    }
+
+    /// The same reader, which counts its scrapes in these metrics.
+    #[must_use]
+    pub fn counting(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Reads for these trials from now on, and for no other trial of the benchmark.
@@ -391,6 +400,8 @@ impl Reader {
         match result {
             Ok(mut reading) => {
                 debug!(node = meter.node, joules = reading.node_joules, "reading");
+                self.metrics
+                    .count_reading(&meter.node, reading.scraped_at_unix_seconds);
                 if let Some(scraping) = scraping {
                     if let Some(earlier) = &scraping.newest {
                         reading.share(earlier);
@@ -402,6 +413,7 @@ impl Reader {
             }
             Err(error) => {
                 warn!(node = meter.node, %error, "no reading");
+                self.metrics.count_failed_scrape(&meter.node);
                 if let Some(scraping) = scraping {
                     scraping.failed = true;
                 }
