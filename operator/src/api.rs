@@ -55,5 +55,6 @@ pub use self::status::{
     PastVerdict, Progress, PromotionState, ReleaseRatio, SweepResult, Verdict, WorkloadResult,
 };
 pub use self::trial::{
-    DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, TrialColumns,
+    DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, RunImages,
+    TrialColumns,
 };

@@ -5,14 +5,15 @@
 //! operator only writes the status.
 //!
 //! Each module uses only the modules before it in this list: `protocol`, `names`, [`facts`] and [`action`];
-//! [`baseline`]; [`settings`]; [`ledger`]; [`placement`]; [`objects`] and [`verdict`]; `database` and [`report`]; `context`;
-//! [`stages`].
+//! [`baseline`]; [`settings`]; [`ledger`]; [`images`]; [`placement`]; [`objects`] and [`verdict`]; `database` and
+//! [`report`]; `context`; [`stages`].
 
 pub mod action;
 pub mod baseline;
 mod context;
 pub mod database;
 pub mod facts;
+pub mod images;
 pub mod ledger;
 pub mod names;
 pub mod objects;
@@ -61,6 +62,7 @@ pub fn plan(
     let benchmark = &*expanded;
     let run = names::run_id(benchmark);
     let ledger = Ledger::of(&run, &observed.trials);
+    let config = &images::kept(config, &ledger);
     let parsed = Settings::parse(&benchmark.spec);
     let position = QueuePosition::of_benchmark(benchmark);
     let queue = Queue::before(&position, observed);

@@ -26,7 +26,7 @@ const CRATES: [(&str, &str); 8] = [
 
 /// The operator's layers: a module may use modules of the same line and of the lines above. The longest matching
 /// prefix counts.
-const LAYERS: [&[&str]; 14] = [
+const LAYERS: [&[&str]; 15] = [
     &["api", "crd", "digest", "text", "time"],
     &["load"],
     &[
@@ -38,6 +38,7 @@ const LAYERS: [&[&str]; 14] = [
     &["plan::baseline"],
     &["plan::settings"],
     &["plan::ledger"],
+    &["plan::images"],
     &["plan::placement"],
     &["plan::objects", "plan::verdict"],
     &["plan::database", "plan::report"],

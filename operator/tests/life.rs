@@ -15,8 +15,8 @@ use frugality_operator::{
         DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Reason, Verdict,
     },
     plan::{
-        self, facts::Unreadable, ledger::outcome_of, names::measurement_id, plan,
-        report::estimate::Forecast,
+        self, action::ChildObject, facts::Unreadable, ledger::outcome_of, names::measurement_id,
+        plan, report::estimate::Forecast,
     },
     time::unix_seconds,
 };
@@ -782,4 +782,70 @@ fn a_fault_is_a_warning_event() {
     };
     assert!(is_warning(Reason::MeterMissing.as_str()));
     assert!(!is_warning(Reason::Waiting.as_str()));
+}
+
+/// The images of all objects that the operator creates until the run's end.
+fn images_until_the_end(world: &mut World) -> BTreeSet<String> {
+    let mut images = BTreeSet::new();
+    loop {
+        let slot = world.wait();
+        for child in world.pass(slot).create {
+            let child = match &child {
+                ChildObject::Deployment(it) => serde_json::to_value(it),
+                ChildObject::Service(it) => serde_json::to_value(it),
+                ChildObject::Job(it) => serde_json::to_value(it),
+                ChildObject::Secret(it) => serde_json::to_value(it),
+                ChildObject::Cluster(it) => serde_json::to_value(it),
+            };
+            let child = child.unwrap();
+            images.extend(values_of("image", &child));
+            images.extend(values_of("imageName", &child));
+        }
+        if world.is_over() {
+            return images;
+        }
+    }
+}
+
+/// All strings under this key, at any depth.
+fn values_of(key: &str, value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, value)| match value {
+                Value::String(text) if name == key => vec![text.clone()],
+                _ => values_of(key, value),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().flat_map(|it| values_of(key, it)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn a_run_keeps_its_images_when_the_operator_is_upgraded() {
+    let upgrade = |world: &mut World| {
+        world.config.injector_image = "example.org/injector:2".into();
+        world.config.injector_k6_image = "example.org/injector-k6:2".into();
+        world.config.database_image = "example.org/postgresql:16".into();
+    };
+    let of_the_operator = |images: BTreeSet<String>| -> Vec<String> {
+        let is_own = |image: &String| image.contains("injector") || image.contains("postgresql");
+        images.into_iter().filter(is_own).collect()
+    };
+    let mut world = World::new([two()]);
+    world.run_until("its first attempt", |world| {
+        !world.slots[0].trials.is_empty()
+    });
+    upgrade(&mut world);
+    assert_eq!(
+        of_the_operator(images_until_the_end(&mut world)),
+        ["example.org/injector:1", "example.org/postgresql:15"]
+    );
+    // The next run has the new images.
+    world.run_again(0, 1);
+    assert_eq!(
+        of_the_operator(images_until_the_end(&mut world)),
+        ["example.org/injector:2", "example.org/postgresql:16"]
+    );
 }

@@ -40,7 +40,9 @@ RELEASE = "frugality"
 OUT = ROOT / "build/release" / VERSION
 FILES = box.ARTIFACTS / "release"
 NAMESPACE = "e2e-release"
-DEFINITIONS = ("frugalitybenchmarks.frugality.dev", "frugalitytrials.frugality.dev")
+DEFINITIONS = tuple(
+    f"{plural}.frugality.dev" for plural in ("frugalitybaselines", "frugalitybenchmarks", "frugalitytrials")
+)
 CONFIGURATION = {
     "version": "0.1",
     "storage": {"filesystem": {"rootdirectory": str(FILES / "data")}},
@@ -207,7 +209,7 @@ def test_a_new_installation_from_the_registry_runs_the_example() -> None:
     example.write_text((ROOT / EXAMPLE).read_text().replace(PUBLISHED, REGISTRY))
     name = apply_example(NAMESPACE, str(example), SHORT)
     status = ended(name, EXAMPLE_SECONDS)["status"]
-    assert (status["verdict"], status["winner"]) == ("Pass", "rust"), status
+    assert (status["verdict"], status.get("winner")) == ("Pass", "rust"), status
 
 
 def test_install_yaml_alone_installs_the_operator() -> None:

@@ -147,6 +147,24 @@ pub struct FrugalityTrialSpec {
     /// Baselines of the run, as they were when the run got its nodes. The entry is then no attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Box<FrozenBaselines>>,
+    /// Images of the operator's own containers. Only the first entry of a run has them, and the whole run uses them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<RunImages>,
+}
+
+/// Images of the operator's own containers, as they were configured when a run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunImages {
+    /// Image with Fortio.
+    #[schemars(length(max = 512))]
+    pub injector: String,
+    /// Image with k6.
+    #[schemars(length(max = 512))]
+    pub injector_k6: String,
+    /// PostgreSQL image, if the benchmark sets none.
+    #[schemars(length(max = 512))]
+    pub database: String,
 }
 
 impl FrugalityTrialSpec {

@@ -17,6 +17,7 @@ use crate::{
             Child, ChildKind, Config, ForeignPod, NodeFacts, Observed, Refusal,
             placement::PlacementRequest, preflight,
         },
+        images,
         ledger::{Ledger, Start},
         names,
         objects::Builder,
@@ -114,6 +115,9 @@ impl Context<'_> {
                 injector_node,
                 seed: self.benchmark.spec.trials.seed,
                 frozen: None,
+                images: images::recorded(self.ledger)
+                    .is_none()
+                    .then(|| images::of_a_new_run(self.config)),
             },
         )
     }
@@ -139,6 +143,7 @@ impl Context<'_> {
                 injector_node,
                 seed: self.benchmark.spec.trials.seed,
                 frozen: Some(Box::new(self.releases.clone())),
+                images: None,
             },
         )
     }

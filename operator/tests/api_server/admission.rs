@@ -108,7 +108,7 @@ fn nonsense() -> Vec<(Value, &'static str)> {
         (json!({"rerun": 0}), "spec.rerun"),
         (json!({"candidates": [{"name": "rust", "image": "example.org/rust:1", "runAsUser": 0}]}), "spec.candidates[0].runAsUser"),
         (json!({"candidates": []}), "spec.candidates"),
-        (json!({"candidates": [{"name": "rust", "image": "example.org/rust:1"}, {"name": "rust", "image": "example.org/rust:1"}]}), "Duplicate value: {\"name\":\"rust\"}"),
+        (json!({"candidates": [{"name": "rust", "image": "example.org/rust:1"}, {"name": "rust", "image": "example.org/rust:1"}]}), "spec.candidates[1]: Duplicate value: "),
         (json!({"candidates": [{"name": "rust", "image": "example.org/rust:1", "hostNetwork": true}]}), "hostNetwork"),
     ]
 }

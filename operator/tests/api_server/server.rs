@@ -36,7 +36,7 @@ pub(crate) enum User {
     Editor,
     /// Has the chart's role `frugality-view` there.
     Viewer,
-    /// Has no role.
+    /// Some service account, without a role. Kubernetes gives rights to each service account, from 1.37 on more.
     Stranger,
 }
 
@@ -75,7 +75,8 @@ impl User {
             Self::Admin => "system:masters".into(),
             Self::Operator => format!("{SERVICE_ACCOUNTS},{SERVICE_ACCOUNTS}:{SYSTEM}"),
             Self::Everywhere => format!("{SERVICE_ACCOUNTS},{SERVICE_ACCOUNTS}:{EVERYWHERE}"),
-            _ => String::new(),
+            Self::Stranger => SERVICE_ACCOUNTS.into(),
+            Self::Editor | Self::Viewer => String::new(),
         }
     }
 }

@@ -331,6 +331,7 @@ impl Stage {
             injector_node: self.injector.clone(),
             seed: 7,
             frozen: None,
+            images: None,
         };
         self.build(benchmark, |builder| builder.trial(name, spec))
     }

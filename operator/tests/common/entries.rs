@@ -219,6 +219,7 @@ pub(crate) fn entry(
             injector_node: "injector-1".into(),
             seed: benchmark.spec.trials.seed,
             frozen: None,
+            images: None,
         },
     )
 }

@@ -132,6 +132,7 @@ impl Experiment {
                 injector_node: "injector-1".to_owned(),
                 seed: self.benchmark.spec.trials.seed,
                 frozen: None,
+                images: None,
             },
         );
         let labels = entry.metadata.labels.get_or_insert_default();
