@@ -1,0 +1,126 @@
+"""A real Prometheus reads operator and meters, and answers the queries of dashboard, alerts and document."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import box
+import waiting
+from benchmarks import LONG
+from gitops import controller
+from kube import OPERATOR_NAMESPACE, ROOT, Object, get
+
+sys.path.append(str(ROOT / "tests/metrics"))
+from queries import RULES, documented, expressions  # noqa: E402
+
+pytestmark = pytest.mark.benchmarks(LONG)
+ADDRESS = "127.0.0.1:19090"
+FILES = box.ARTIFACTS / "prometheus"
+# Rates need several scrapes.
+SCRAPED_SECONDS = 15
+# Parts of queries that may find nothing: there are no failures, the run has ended, and the box's power is modelled.
+MAY_BE_EMPTY = (
+    *("Failed", "Void", 'result!="Ok"', 'verdict="Fail"', "Invalid|Error", "absent(", "saturated"),
+    *('reason="Queued"', "unless on", "estimated_end", 'provenance="Metered"', "_lower", "_upper"),
+)
+Query = Callable[[str], list[Object]]
+
+
+def addresses(name: str, port: int) -> list[str]:
+    pods = get("pods", "-n", OPERATOR_NAMESPACE, "-l", f"app.kubernetes.io/name={name}")["items"]
+    return [f"{pod['status']['podIP']}:{port}" for pod in pods]
+
+
+@pytest.fixture(scope="module")
+def prometheus(long_run: Object) -> Iterator[Query]:
+    """Asks Prometheus, which has the chart's alerts and reads operator and meters."""
+    assert long_run
+    shutil.rmtree(FILES, ignore_errors=True)
+    FILES.mkdir(parents=True)
+    jobs = {"operator": addresses("frugality-operator", 8080), "meter": addresses("frugality-meter", 28282)}
+    configuration = {
+        "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
+        "rule_files": [str(RULES)],
+        "scrape_configs": [
+            {"job_name": job, "honor_labels": True, "static_configs": [{"targets": targets}]}
+            for job, targets in jobs.items()
+        ],
+    }
+    file = FILES / "prometheus.yaml"
+    file.write_text(json.dumps(configuration))
+    serve = ("prometheus", f"--config.file={file}", f"--web.listen-address={ADDRESS}")
+
+    def ask(expression: str) -> list[Object]:
+        command = ["promtool", "query", "instant", "--format=json", f"http://{ADDRESS}", expression]
+        done = subprocess.run(
+            [*box.in_network_of(box.INJECTOR_NODE), *command], capture_output=True, text=True, timeout=30
+        )
+        assert done.returncode == 0, f"{expression}: {done.stderr}"
+        return json.loads(done.stdout)
+
+    def all_up() -> bool:
+        targets = sum(len(it) for it in jobs.values())
+        # Before it is ready, Prometheus refuses all queries.
+        with contextlib.suppress(AssertionError):
+            return [it["value"][1] for it in ask("up")] == ["1"] * targets
+        return False
+
+    with controller("prometheus", *serve, f"--storage.tsdb.path={FILES / 'data'}"):
+        waiting.until(all_up, 60, "scrapes of operator and meters", every=1)
+        time.sleep(SCRAPED_SECONDS)
+        yield ask
+    shutil.rmtree(FILES / "data")
+
+
+def value(found: list[Object]) -> float:
+    (series,) = found
+    return float(series["value"][1])
+
+
+def test_each_figure_is_the_statuss(prometheus: Query, long_run: Object) -> None:
+    metadata, status = long_run["metadata"], long_run["status"]
+    selected = f'namespace="{metadata["namespace"]}",benchmark="{metadata["name"]}"'
+    (verdict,) = prometheus(f"frugality_benchmark_verdict{{{selected}}} == 1")
+    assert verdict["metric"]["verdict"] == status["verdict"]
+    shown = 0
+    for result in status["results"]:
+        of = f'{selected},candidate="{result["candidate"]}"'
+        rate = value(prometheus(f"frugality_benchmark_requests_per_second{{{of}}}"))
+        assert rate == pytest.approx(result["requestsPerSecond"]["value"], rel=1e-9)
+        joules = result.get("grossJoulesPerRequest")
+        series = prometheus(f'frugality_benchmark_joules_per_request{{{of},kind="gross"}}')
+        assert bool(series) == bool(joules)
+        if joules:
+            shown += 1
+            assert value(series) == pytest.approx(joules["value"], rel=1e-9)
+            assert series[0]["metric"]["provenance"] == status["provenance"]
+    assert shown
+
+
+@pytest.mark.parametrize("expression", expressions())
+def test_prometheus_answers_each_query(prometheus: Query, expression: str) -> None:
+    found = prometheus(expression)
+    if not any(word in expression for word in MAY_BE_EMPTY):
+        assert found, expression
+
+
+def test_each_documented_series_that_needs_no_failure_exists(prometheus: Query) -> None:
+    found = {series["metric"]["__name__"] for series in prometheus('{__name__=~"frugality_.*"}')}
+    missing = {name for name in documented() if not any(it.startswith(name) for it in found)}
+    # An ended run has no estimated end. The box's model states no accuracy, so its joules have no interval.
+    assert missing <= {
+        "frugality_benchmark_estimated_end_timestamp_seconds",
+        "frugality_benchmark_joules_per_request_lower",
+        "frugality_benchmark_joules_per_request_upper",
+    }
+
+
+def test_no_alert_fires_after_a_run_without_faults(prometheus: Query) -> None:
+    alerts = prometheus('ALERTS{alertstate="firing",severity="warning"}')
+    assert alerts == []
