@@ -241,6 +241,6 @@ remove_from_own_cluster() {
 To remove the benchmark, the chart and its CRDs from the cluster:
   kubectl ${KUBE_FLAGS[*]} delete namespace $OWN_NAMESPACE
   helm ${KUBE_FLAGS[*]/--context=/--kube-context=} uninstall frugality --namespace frugality-system
-  kubectl ${KUBE_FLAGS[*]} delete crd frugalitybaselines.frugality.dev frugalitybenchmarks.frugality.dev frugalitytrials.frugality.dev
+  kubectl ${KUBE_FLAGS[*]} delete crd frugalitybaselines.frugality.dev frugalitybenchmarks.frugality.dev frugalitytraces.frugality.dev frugalitytrials.frugality.dev
 TEXT
 }

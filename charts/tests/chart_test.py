@@ -62,6 +62,7 @@ def test_the_definitions_are_the_generated_ones_and_are_upgraded_and_kept():
     assert set(generated) == {
         "frugalitybaselines.frugality.dev",
         "frugalitybenchmarks.frugality.dev",
+        "frugalitytraces.frugality.dev",
         "frugalitytrials.frugality.dev",
     }
     rendered = definitions()
@@ -206,6 +207,7 @@ def test_the_operator_has_exactly_the_rights_that_a_run_needs():
         | rights("frugality.dev", "frugalitybenchmarks/finalizers", "update")
         | rights("frugality.dev", "frugalitytrials", "create")
         | rights("frugality.dev", "frugalitytrials/status", "patch")
+        | rights("frugality.dev", "frugalitytraces", "create")
         | rights("frugality.dev", "frugalitybaselines", "create update")
         | rights("frugality.dev", "frugalitybaselines/status", "update")
         | rights("apps", "deployments", "create delete")
@@ -299,11 +301,13 @@ def test_users_edit_benchmarks_and_only_read_the_ledger():
         rights("frugality.dev", "frugalitybenchmarks", every)
         | rights("frugality.dev", "frugalitybaselines", every)
         | rights("frugality.dev", "frugalitytrials", "get list watch")
+        | rights("frugality.dev", "frugalitytraces", "get list watch")
     )
     assert flat(view["rules"]) == (
         rights("frugality.dev", "frugalitybenchmarks", "get list watch")
         | rights("frugality.dev", "frugalitybaselines", "get list watch")
         | rights("frugality.dev", "frugalitytrials", "get list watch")
+        | rights("frugality.dev", "frugalitytraces", "get list watch")
     )
 
 

@@ -1,7 +1,8 @@
-//! The ledger as a table for other tools: one row per attempt, void attempts included.
+//! The ledger as a table for other tools: one row per attempt, void attempts included. Their courses as a long table.
 
 mod attempt;
 pub mod columns;
+pub mod course;
 
 use frugality_operator::api::FrugalityTrial;
 use kube::ResourceExt;
@@ -30,6 +31,16 @@ pub enum ExportError {
         "entry {name} is no FrugalityTrial: {source}. Use the version of this program that belongs to the operator's version."
     )]
     Entry {
+        /// Its name.
+        name: String,
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// The course of an attempt can't be read. None is left out silently.
+    #[error(
+        "{name} is no FrugalityTrace: {source}. Use the version of this program that belongs to the operator's version."
+    )]
+    Trace {
         /// Its name.
         name: String,
         /// The cause.
@@ -129,18 +140,29 @@ impl Serialize for Row<'_> {
 }
 
 pub(crate) fn csv(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
+    written(|writer| {
+        writer.write_record(COLUMNS.iter().map(|column| column.name))?;
+        for trial in trials {
+            let attempt = Attempt::of(trial);
+            let cells: Vec<_> = COLUMNS
+                .iter()
+                .map(|column| (column.cell)(&attempt))
+                .collect();
+            writer.serialize(cells)?;
+        }
+        Ok(())
+    })
+}
+
+/// The text of a CSV file.
+fn written(
+    write: impl FnOnce(&mut csv::Writer<Vec<u8>>) -> Result<(), csv::Error>,
+) -> Result<Vec<u8>, ExportError> {
     let mut writer = csv::WriterBuilder::new()
+        .has_headers(false)
         .terminator(csv::Terminator::CRLF)
         .from_writer(Vec::new());
-    writer.write_record(COLUMNS.iter().map(|column| column.name))?;
-    for trial in trials {
-        let attempt = Attempt::of(trial);
-        let cells: Vec<_> = COLUMNS
-            .iter()
-            .map(|column| (column.cell)(&attempt))
-            .collect();
-        writer.serialize(cells)?;
-    }
+    write(&mut writer)?;
     Ok(writer
         .into_inner()
         .map_err(|error| csv::Error::from(error.into_error()))?)

@@ -3,7 +3,7 @@
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrace, FrugalityTrial};
 use kubectl_frugality::{
     cluster::ClusterError,
     compare::{self, Compare, CompareError, NOT_COMPARABLE},
@@ -11,7 +11,7 @@ use kubectl_frugality::{
     definitions::{self, DefinitionsError},
     doctor::{self, Doctor},
     estimate::{self, EstimateError, EstimateOptions},
-    export::{ExportError, Format, export, items},
+    export::{ExportError, Format, course::export_courses, export, items},
     gate::{
         command::{self as gate, Gate, GateFailure},
         serve::{self, ServeError, ServeGate},
@@ -63,6 +63,7 @@ Examples:
     ///
     /// One object or row per attempt, void attempts included with their reason, in the order of namespaces, benchmarks and
     /// time. Names of fields contain the unit; docs/api.md describes each field. An unknown figure is null or empty, never 0.
+    /// With --traces, one object or row per value over the time of each attempt.
     #[command(after_help = "\
 Examples:
   # All attempts in the cluster, for a spreadsheet
@@ -71,8 +72,12 @@ Examples:
   # The attempts of one benchmark
   kubectl frugality export rust-vs-python --namespace shop
 
+  # Power, CPU and memory over the time of each attempt, for pandas or R
+  kubectl frugality export rust-vs-python --namespace shop --traces --format csv
+
   # What kubectl printed before
   kubectl get fbt -A -o json | kubectl frugality export
+  kubectl get fbtr -A -o json | kubectl frugality export --traces
   kubectl frugality export --filename ledger.json --format csv")]
     Export(Export),
     /// Follow a benchmark to its verdict: attempts, figures so far, time left.
@@ -122,6 +127,9 @@ struct Export {
     /// All namespaces of the cluster.
     #[arg(long, short = 'A', conflicts_with_all = ["namespace", "filename"])]
     all_namespaces: bool,
+    /// The courses of the attempts (FrugalityTrace) in place of the ledger.
+    #[arg(long)]
+    traces: bool,
     /// What to write: JSON (an array of flat objects) or CSV (RFC 4180, with a header).
     #[arg(long, value_enum, default_value_t = Format::Json)]
     format: Format,
@@ -291,11 +299,19 @@ async fn export_ledger(options: &Export) -> Result<(), Failure> {
     let source = &options.source;
     let text = if options.all_namespaces || source.is_cluster() {
         let cluster = source.access.connect().await?;
-        cluster
-            .list::<FrugalityTrial>(options.all_namespaces)
-            .await?
+        let everywhere = options.all_namespaces;
+        if options.traces {
+            cluster.list::<FrugalityTrace>(everywhere).await?
+        } else {
+            cluster.list::<FrugalityTrial>(everywhere).await?
+        }
     } else {
-        source.read("fbt -A")?
+        source.read(if options.traces { "fbtr -A" } else { "fbt -A" })?
+    };
+    let export = if options.traces {
+        export_courses
+    } else {
+        export
     };
     let exported = export(&text, source.name.as_deref(), options.format)?;
     match &options.output {

@@ -9,11 +9,13 @@ mod types;
 // Writing to a String never fails.
 use std::fmt::Write as _;
 
-use frugality_operator::api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial};
+use frugality_operator::api::{
+    FrugalityBaseline, FrugalityBenchmark, FrugalityTrace, FrugalityTrial,
+};
 use kube::CustomResourceExt as _;
 
 use self::{api::Api, fields::one_line, types::Types};
-use crate::export::columns::COLUMNS;
+use crate::export::{columns::COLUMNS, course::COURSE_COLUMNS};
 
 const INTRODUCTION: &str = "\
 # API reference
@@ -33,6 +35,16 @@ The columns of `kubectl frugality export --format csv`, and the fields of `--for
 |---|---|
 ";
 
+const COURSES: &str = "
+## Columns of an export of courses
+
+The columns of `kubectl frugality export --traces --format csv`, and the fields of `--format json`. There is one row per value. An
+unknown value is an empty cell or `null`, never 0. A quantity that is unknown in a whole phase has no rows.
+
+| column | meaning |
+|---|---|
+";
+
 /// The whole reference: all kinds with all their types, and the columns of an export.
 pub fn markdown() -> Result<String, serde_json::Error> {
     let Api {
@@ -45,6 +57,7 @@ pub fn markdown() -> Result<String, serde_json::Error> {
         FrugalityBenchmark::crd(),
         FrugalityTrial::crd(),
         FrugalityBaseline::crd(),
+        FrugalityTrace::crd(),
     ];
     for (definition, schema) in definitions.iter().zip(&kinds) {
         let (names, group) = (&definition.spec.names, &definition.spec.group);
@@ -60,6 +73,10 @@ pub fn markdown() -> Result<String, serde_json::Error> {
     text += EXPORT;
     for column in COLUMNS {
         _ = writeln!(text, "| `{}` | {} |", column.name, one_line(column.meaning));
+    }
+    text += COURSES;
+    for (name, meaning) in COURSE_COLUMNS {
+        _ = writeln!(text, "| `{name}` | {meaning} |");
     }
     Ok(text)
 }

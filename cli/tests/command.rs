@@ -112,6 +112,11 @@ fn a_ledger_is_asked_for_in_one_namespace_or_in_all() {
         format!("{PATH}/namespaces/default/frugalitytrials?"),
     ];
     assert_eq!(api.asked(), asked);
+    let none = r#"{"kind": "FrugalityTraceList", "items": []}"#;
+    let api = Api::answering("traces", vec![(200, none.to_owned())]);
+    assert_eq!(stdout(&api.run(&["export", "two", "--traces"])), "[]\n");
+    let asked = [format!("{PATH}/namespaces/default/frugalitytraces?")];
+    assert_eq!(api.asked(), asked);
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn a_message_names_the_cause_and_what_to_do() {
 #[test]
 fn the_definitions_are_printed_and_written() {
     let printed = stdout(&command().arg("crd").output().unwrap());
-    assert_eq!(printed.matches("kind: CustomResourceDefinition").count(), 3);
+    assert_eq!(printed.matches("kind: CustomResourceDefinition").count(), 4);
     let to = folder("crds");
     let done = command()
         .args(["crd", "--write"])

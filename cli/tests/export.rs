@@ -1,7 +1,12 @@
 //! The ledger as JSON and CSV. `data/ledger.json` has attempts with requests, a script and a program, a void attempt and
 //! an open attempt. `data/ledger-export.*` were written by the operator's binary of 0.1.0, before the command moved here.
 
-use kubectl_frugality::export::{Format, columns::COLUMNS, export};
+use kubectl_frugality::export::{
+    Format,
+    columns::COLUMNS,
+    course::{COURSE_COLUMNS, export_courses},
+    export,
+};
 use serde_json::{Value, json};
 
 use crate::data;
@@ -211,4 +216,70 @@ fn an_entry_that_cannot_be_read_is_named_and_not_left_out() {
     let error = export(&text, None, Format::Csv).unwrap_err().to_string();
     assert!(error.contains(&name), "{error}");
     assert!(export("no JSON", None, Format::Json).is_err());
+}
+
+/// Two courses, as kubectl prints them. The second is of an attempt that ended early.
+fn courses() -> String {
+    let trace = |name: &str, attempt: i32, phases: Value| {
+        json!({
+            "apiVersion": "frugality.dev/v1alpha1", "kind": "FrugalityTrace",
+            "metadata": { "name": name, "namespace": "shop" },
+            "spec": {
+                "benchmark": "two", "run": "0123abcd", "point": "c4-max", "block": 1, "attempt": attempt,
+                "candidate": "rust", "phases": phases,
+            },
+        })
+    };
+    let window = json!({
+        "phase": "Window", "startUnixSeconds": 1000.5, "endUnixSeconds": 1004.5, "points": 2,
+        "nodeMillijoules": [5000, 6000], "candidateCpuMicroseconds": [null, 0],
+    });
+    let load = json!({
+        "phase": "Load", "startUnixSeconds": 500.0, "endUnixSeconds": 501.0, "points": 1,
+        "temperatureMillicelsius": [-1250],
+    });
+    let traces = [
+        trace("second", 2, json!([window])),
+        trace("first", 1, json!([load])),
+    ];
+    json!({ "kind": "List", "items": traces }).to_string()
+}
+
+#[test]
+fn courses_are_a_long_table_with_one_row_per_value() {
+    let csv = export_courses(&courses(), None, Format::Csv).unwrap();
+    let names: Vec<_> = COURSE_COLUMNS.iter().map(|(name, _)| *name).collect();
+    let head = names.join(",");
+    let expected = [
+        head.as_str(),
+        "shop,two,0123abcd,first,c4-max,1,1,rust,Load,500.0,1.0,temperatureMillicelsius,-1250",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1000.5,2.0,nodeMillijoules,5000",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1002.5,2.0,nodeMillijoules,6000",
+        // Unknown is not 0.
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1000.5,2.0,candidateCpuMicroseconds,",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1002.5,2.0,candidateCpuMicroseconds,0",
+        "",
+    ];
+    assert_eq!(String::from_utf8(csv).unwrap(), expected.join("\r\n"));
+    let rows: Vec<Value> =
+        serde_json::from_slice(&export_courses(&courses(), Some("two"), Format::Json).unwrap())
+            .unwrap();
+    assert_eq!(rows.len(), 5);
+    assert_eq!(rows[3]["value"], Value::Null);
+    let mut sorted = names;
+    sorted.sort_unstable();
+    for row in &rows {
+        assert!(row.as_object().unwrap().keys().eq(&sorted), "{row}");
+    }
+    let other = export_courses(&courses(), Some("other"), Format::Json).unwrap();
+    assert_eq!(other, b"[]\n");
+}
+
+#[test]
+fn an_entry_of_the_ledger_is_no_course() {
+    let error = export_courses(&data("ledger.json"), None, Format::Csv).unwrap_err();
+    assert!(
+        error.to_string().contains("is no FrugalityTrace"),
+        "{error}"
+    );
 }

@@ -305,7 +305,7 @@ fn input_without_one_benchmark_gets_an_error_that_says_what_to_write() {
     }
 }
 
-/// What the API server answers about the benchmark, and about the ledger.
+/// What the API server answers about the benchmark, about the ledger, and about the courses.
 fn answers() -> Vec<(u16, String)> {
     let list: Value = serde_json::from_str(&fixture("budgets")).unwrap();
     let items = list["items"].as_array().unwrap();
@@ -315,7 +315,9 @@ fn answers() -> Vec<(u16, String)> {
         "metadata": {},
         "items": &items[1..],
     });
-    vec![(200, items[0].to_string()), (200, ledger.to_string())]
+    let traces = json!({ "kind": "FrugalityTraceList", "metadata": {}, "items": [] });
+    let answers = [items[0].clone(), ledger, traces];
+    answers.map(|it| (200, it.to_string())).to_vec()
 }
 
 #[test]
@@ -335,6 +337,7 @@ fn a_report_of_the_cluster_is_that_of_a_file() {
         [
             "GET /apis/frugality.dev/v1alpha1/namespaces/shop/frugalitybenchmarks/two",
             "GET /apis/frugality.dev/v1alpha1/namespaces/shop/frugalitytrials?",
+            "GET /apis/frugality.dev/v1alpha1/namespaces/shop/frugalitytraces?",
         ]
     );
     let api = Api::answering("report-form", answers());
@@ -361,5 +364,116 @@ fn a_wrong_command_line_says_what_to_write() {
         assert!(!done.status.success());
         let said = String::from_utf8(done.stderr).unwrap();
         assert!(said.contains(words), "{said}");
+    }
+}
+
+/// The list with a trace of each attempt that has windows: 3 W idle, 8 W in the window, one point unknown.
+fn with_traces(name: &str) -> String {
+    changed(name, |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        let traces: Vec<Value> = items.iter().filter_map(trace_of).collect();
+        assert!(!traces.is_empty());
+        items.extend(traces);
+    })
+}
+
+fn trace_of(trial: &Value) -> Option<Value> {
+    let status = &trial["status"];
+    let phases: Vec<Value> = [
+        ("IdleBefore", "idleBefore", 3000),
+        ("Window", "window", 8000),
+        ("IdleAfter", "idleAfter", 3000),
+    ]
+    .into_iter()
+    .filter_map(|(phase, field, milliwatts)| {
+        let start = status[field]["startUnixSeconds"].as_f64()?;
+        let mut energy = vec![json!(milliwatts * 2); 10];
+        if phase == "IdleAfter" {
+            energy[4] = Value::Null;
+        }
+        Some(json!({
+            "phase": phase, "startUnixSeconds": start, "endUnixSeconds": start + 20.0, "points": 10,
+            "nodeMillijoules": energy, "nodeCpuMicroseconds": vec![3_000_000; 10],
+            "candidateCpuMicroseconds": vec![2_000_000; 10],
+        }))
+    })
+    .collect();
+    let spec = &trial["spec"];
+    (!phases.is_empty()).then(|| {
+        json!({
+            "apiVersion": "frugality.dev/v1alpha1", "kind": "FrugalityTrace",
+            "metadata": trial["metadata"],
+            "spec": {
+                "benchmark": spec["benchmark"], "run": spec["run"], "point": spec["point"], "block": spec["block"],
+                "attempt": spec["attempt"], "candidate": spec["candidate"], "phases": phases,
+            },
+        })
+    })
+}
+
+/// The section about the courses.
+fn course(page: &str) -> &str {
+    let (_, section) = page.split_once("<section id=\"course\"").unwrap();
+    section.split_once("</section>").unwrap().0
+}
+
+#[test]
+fn the_course_of_each_attempt_is_drawn_with_its_means() {
+    for name in ["fail", "budgets", "sweep", "modelled"] {
+        let page = page(&with_traces(name));
+        assert!(page.len() < LARGEST, "{name}: {}", page.len());
+        let section = course(&page);
+        assert_has(
+            section,
+            &[
+                "<svg",
+                "polyline",
+                "measured window",
+                "<td class=\"figure\">8",
+                "<td class=\"figure\">3",
+            ],
+        );
+        // The mean of a phase with an unknown point is unknown.
+        assert_has(section, &["<td class=\"figure\">–"]);
+    }
+    let page = page(&with_traces("sweep"));
+    assert_has(course(&page), &["Not drawn: ", "--traces"]);
+}
+
+#[test]
+fn a_page_without_traces_is_as_before() {
+    let text = fixture("budgets");
+    assert_has(
+        course(&page(&text)),
+        &["No course of power: the input has no traces of these attempts."],
+    );
+    // Traces of another benchmark do not count.
+    let other = with_traces("budgets").replace("\"kind\":\"FrugalityTrace\"", "\"kind\":\"Other\"");
+    assert_eq!(page(&other), page(&text));
+    assert_eq!(
+        written(&with_traces("budgets"), Format::Csv),
+        written(&text, Format::Csv)
+    );
+}
+
+#[test]
+fn a_cluster_without_traces_or_without_the_right_to_read_them_has_a_report() {
+    for third in [
+        refusal(
+            404,
+            "NotFound",
+            "",
+            "the server could not find the requested resource",
+        ),
+        refusal(403, "Forbidden", "", "frugalitytraces is forbidden"),
+    ] {
+        let mut answers = answers();
+        answers[2] = third;
+        let api = Api::answering("report-traces", answers);
+        let done = api.run(&["report", "two", "-n", "shop", "-o", "html"]);
+        assert_eq!(
+            String::from_utf8(done.stdout).unwrap(),
+            page(&fixture("budgets"))
+        );
     }
 }

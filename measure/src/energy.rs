@@ -24,6 +24,7 @@ mod noise;
 mod pooled;
 mod shared;
 mod taken;
+mod trace;
 
 use crate::model::Parts;
 use std::collections::BTreeSet;
@@ -42,6 +43,7 @@ pub use self::{
     figures::{Attributed, CpuSeconds, EnergyFigures, WorkloadFigures},
     pooled::{Measured, PooledIdle},
     shared::NetAttributed,
+    trace::{MOST_PHASES, MOST_POINTS, PhaseName, TracePhase, TraceReadings, trace},
 };
 use crate::reading::{MeterIdentity, PodReading};
 pub use crate::void::Void;

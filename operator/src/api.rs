@@ -1,5 +1,5 @@
-//! The custom resources: the benchmark that a user writes, its status, the ledger of attempts, and the
-//! baseline of a service.
+//! The custom resources: the benchmark that a user writes, its status, the ledger of attempts, their courses, and
+//! the baseline of a service.
 //!
 //! The CRDs in `crds/` are generated from these types. `kubectl explain` shows their doc comments as field
 //! descriptions.
@@ -19,6 +19,7 @@ mod reason;
 mod scenario;
 mod schema;
 mod status;
+mod trace;
 mod trial;
 
 pub use self::baseline::{
@@ -54,6 +55,7 @@ pub use self::status::{
     InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
     PastVerdict, Progress, PromotionState, ReleaseRatio, SweepResult, Verdict, WorkloadResult,
 };
+pub use self::trace::{FrugalityTrace, FrugalityTraceSpec};
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, RunImages,
     TrialColumns,

@@ -6,11 +6,13 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::{CustomResourceExt, Resource};
 use serde_json::json;
 
-use crate::api::{BASELINE, FrugalityBaseline, FrugalityBenchmark, FrugalityTrial, NOT_SEEN};
+use crate::api::{
+    BASELINE, FrugalityBaseline, FrugalityBenchmark, FrugalityTrace, FrugalityTrial, NOT_SEEN,
+};
 
 /// The definitions with their file names. The descriptions include defaults, limits and rules.
 #[must_use]
-pub fn definitions() -> [(&'static str, CustomResourceDefinition); 3] {
+pub fn definitions() -> [(&'static str, CustomResourceDefinition); 4] {
     bare_definitions().map(|(name, mut definition)| {
         for schema in schemas(&mut definition) {
             let spec = schema.properties.as_mut().and_then(|it| it.get_mut("spec"));
@@ -26,11 +28,12 @@ pub fn definitions() -> [(&'static str, CustomResourceDefinition); 3] {
 
 /// The definitions without defaults and limits in the descriptions, for output that shows them separately.
 #[must_use]
-pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 3] {
+pub fn bare_definitions() -> [(&'static str, CustomResourceDefinition); 4] {
     [
         ("frugalitybenchmarks.yaml", FrugalityBenchmark::crd()),
         ("frugalitytrials.yaml", FrugalityTrial::crd()),
         ("frugalitybaselines.yaml", FrugalityBaseline::crd()),
+        ("frugalitytraces.yaml", FrugalityTrace::crd()),
     ]
     .map(|(name, mut definition)| {
         let kind = definition.spec.names.kind.clone();

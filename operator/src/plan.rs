@@ -6,7 +6,7 @@
 //!
 //! Each module uses only the modules before it in this list: `protocol`, `names`, [`facts`] and [`action`];
 //! [`baseline`]; [`settings`]; [`ledger`]; [`images`]; [`placement`]; [`objects`] and [`verdict`]; `database` and
-//! [`report`]; `context`; [`stages`].
+//! [`report`]; `context`; [`stages`]. `trace` uses [`facts`] alone.
 
 pub mod action;
 pub mod baseline;
@@ -22,9 +22,12 @@ pub mod protocol;
 pub mod report;
 pub mod settings;
 pub mod stages;
+mod trace;
 pub mod verdict;
 
 use std::ops::ControlFlow;
+
+use kube::ResourceExt;
 
 use self::{
     action::{LedgerWrite, Plan},
@@ -117,6 +120,10 @@ pub fn plan(
             plan.ledger = Some(LedgerWrite::record(trial, record));
         }
     }
+    plan.trace = plan.record().and_then(|(name, record)| {
+        let trial = observed.trials.iter().find(|it| it.name_any() == name)?;
+        trace::of(trial, record, observed).map(Box::new)
+    });
     plan.decided_unix_seconds = now_unix_seconds;
     plan
 }

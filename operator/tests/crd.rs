@@ -220,8 +220,13 @@ fn the_columns_show_existing_fields() {
         names(&baseline),
         ["Image", "Promoted-From", "Pinned", "Promoted-Image", "Age"]
     );
+    let trace = columns(3);
+    assert_eq!(
+        names(&trace),
+        ["Benchmark", "Point", "Candidate", "Block", "Attempt", "Age"]
+    );
     // Each column shows a field that exists.
-    for (columns, (file, schema)) in [benchmark, trial, baseline].iter().zip(schemas()) {
+    for (columns, (file, schema)) in [benchmark, trial, baseline, trace].iter().zip(schemas()) {
         for (name, path) in columns.iter().filter(|(name, _)| name != "Age") {
             let field = path
                 .trim_start_matches('.')
@@ -237,10 +242,15 @@ fn the_columns_show_existing_fields() {
 
 #[test]
 fn the_status_is_a_subresource_and_the_short_names_are_short() {
-    for (index, short) in [(0, "fb"), (1, "fbt"), (2, "fbl")] {
+    for (index, short) in [(0, "fb"), (1, "fbt"), (2, "fbl"), (3, "fbtr")] {
         let (_, definition) = &definitions()[index];
         let version = &definition.spec.versions[0];
-        assert!(version.subresources.as_ref().unwrap().status.is_some());
+        // The course of an attempt has no status.
+        let has_status = version
+            .subresources
+            .as_ref()
+            .is_some_and(|it| it.status.is_some());
+        assert_eq!(has_status, index < 3);
         let names = &definition.spec.names;
         assert_eq!(names.short_names.as_deref(), Some(&[short.to_owned()][..]));
         assert_eq!(
@@ -383,7 +393,7 @@ fn lacking(path: &str, schema: &Value, value: &Value) -> Vec<String> {
 fn the_smallest_benchmark_has_all_required_fields() {
     let text = include_str!("fixtures/smallest.yaml");
     let benchmark: Value = serde_yaml::from_str(text).unwrap();
-    let [(_, definition), _, _] = definitions();
+    let [(_, definition), ..] = definitions();
     let definition = serde_json::to_value(definition).unwrap();
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     assert_eq!(lacking("", schema, &benchmark), Vec::<String>::new());

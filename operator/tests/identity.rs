@@ -53,7 +53,7 @@ fn stored(text: &str, changes: &[(&str, Value)]) -> Value {
     }
     let spec = object["spec"].as_object_mut().unwrap();
     spec.retain(|_, field| !field.is_null());
-    let [(_, definition), _, _] = definitions();
+    let [(_, definition), ..] = definitions();
     let definition = serde_json::to_value(definition).unwrap();
     let schema = "/spec/versions/0/schema/openAPIV3Schema";
     fill(definition.pointer(schema).unwrap(), &mut object);

@@ -13,10 +13,11 @@ use crate::common::{
     two, two_with,
     world::World,
 };
+use frugality_measure::energy::PhaseName;
 use frugality_operator::{
     api::{FrugalityBenchmarkStatus, Outcome, Reason, Role},
     plan::{
-        action::{ChildObject, Plan},
+        action::{Action, ChildObject, Plan},
         facts::{Child, ChildKind, PodFacts, Probed, Termination},
         names::lock_name,
         plan,
@@ -177,6 +178,101 @@ fn a_measured_attempt_has_its_windows_and_figures() {
         Some(10_000)
     );
     assert!(record.fortio.is_some() && record.clock.is_some());
+}
+
+/// Sum of a list of a phase.
+fn sum(values: Option<&Vec<Option<i64>>>) -> i64 {
+    values.unwrap().iter().map(|value| value.unwrap()).sum()
+}
+
+#[test]
+#[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
+fn a_measured_attempt_has_a_course_whose_sums_are_its_totals() {
+    let world = load_over();
+    let plan = world.plan(0);
+    let energy = record(&plan).energy.as_ref().unwrap();
+    let trace = plan.trace.as_ref().unwrap();
+    let (name, _) = plan.record().unwrap();
+    assert_eq!(trace.name_any(), name);
+    let owner = &trace.owner_references()[0];
+    assert_eq!(
+        (owner.kind.as_str(), &owner.name, owner.block_owner_deletion),
+        ("FrugalityTrial", &name, None)
+    );
+    let phases = &trace.spec.phases;
+    let names: Vec<_> = phases.iter().map(|it| it.phase).collect();
+    assert_eq!(
+        names,
+        [
+            PhaseName::IdleBefore,
+            PhaseName::WarmUp,
+            PhaseName::Window,
+            PhaseName::Tail,
+            PhaseName::IdleAfter
+        ]
+    );
+    let window = &phases[2];
+    assert_eq!(
+        sum(window.node_millijoules.as_ref()),
+        (energy.node_joules * 1e3).round() as i64
+    );
+    let cpu = energy.cpu.as_ref().unwrap();
+    assert_eq!(
+        sum(window.candidate_cpu_microseconds.as_ref()),
+        (cpu.candidate_seconds * 1e6).round() as i64
+    );
+    let bytes = serde_json::to_string(&trace).unwrap().len();
+    assert!(bytes < 6_000, "{bytes} bytes");
+    // The status does not know of it.
+    let without = plan.clone().actions(None);
+    assert!(
+        matches!(without.last(), Some(Action::Trace(_))),
+        "{without:?}"
+    );
+}
+
+#[test]
+fn a_void_attempt_has_a_course_up_to_its_end_and_one_without_a_baseline_has_none() {
+    let mut world = after("load is on");
+    world.advance_to(world.now + 10.0);
+    let suspended = |world: &World| {
+        let mut benchmark = world.slots[0].benchmark.clone();
+        benchmark.spec.suspend = true;
+        plan(&benchmark, &world.observed(0), &world.config, world.now)
+    };
+    let void = suspended(&world);
+    assert_eq!(record(&void).outcome, Some(Outcome::Void));
+    let trace = void.trace.unwrap();
+    let names: Vec<_> = trace.spec.phases.iter().map(|it| it.phase).collect();
+    assert_eq!(names, [PhaseName::IdleBefore, PhaseName::Load]);
+    let load = &trace.spec.phases[1];
+    assert!(sum(load.node_millijoules.as_ref()) > 0);
+
+    let early = suspended(&after("measuring the idle baseline"));
+    assert_eq!(record(&early).outcome, Some(Outcome::Void));
+    assert_eq!(early.trace, None);
+    // A record that ends nothing has no course.
+    let baseline = after("measuring the idle baseline");
+    let mut world = baseline;
+    run_to(&mut world, "load is on");
+    assert_eq!(world.slots[0].traces, []);
+}
+
+#[test]
+fn an_operator_without_readings_of_the_attempt_writes_no_course() {
+    let mut world = load_over();
+    world.slots[0].sessions.clear();
+    assert_eq!(world.plan(0).trace, None);
+}
+
+#[test]
+fn every_attempt_of_a_run_has_a_course() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    let slot = &world.slots[0];
+    let attempts = slot.trials.iter().filter(|it| it.spec.block > 0).count();
+    assert!(attempts > 0);
+    assert_eq!(slot.traces.len(), attempts);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 """The main example, rust-vs-python in its short form, to its verdict."""
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -151,6 +152,24 @@ FIGURES = {
     "attributedJoulesPerRequest": lambda s: s["energy"]["attributed"]["candidateAndDatabaseJoulesPerRequest"],
     "cpuMillisecondsPerRequest": lambda s: 1000 * s["energy"]["cpu"]["candidateAndDatabaseSecondsPerRequest"],
 }
+
+
+def test_each_measured_attempt_has_its_course(session: Session, long_run: Object) -> None:
+    traces = {trace["metadata"]["name"]: trace for trace in get("fbtr", "-n", LONG.namespace)["items"]}
+    for trial in counted(session):
+        status = trial["status"]
+        trace = traces[trial["metadata"]["name"]]
+        assert trace["metadata"]["ownerReferences"][0]["uid"] == trial["metadata"]["uid"]
+        phases = {phase["phase"]: phase for phase in trace["spec"]["phases"]}
+        assert list(phases) == ["IdleBefore", "WarmUp", "Window", "Tail", "IdleAfter"]
+        assert sum(phase["points"] for phase in phases.values()) <= 100
+        window = phases["Window"]
+        assert {name: window[name] for name in status["window"]} == status["window"]
+        # The ledger has seven digits, and the course has whole millijoules.
+        assert sum(window["nodeMillijoules"]) / 1000 == pytest.approx(
+            status["energy"]["nodeJoules"], rel=1e-6, abs=0.001
+        )
+        assert len(json.dumps(trace["spec"], separators=(",", ":"))) < 6000
 
 
 def statuses(session: Session, candidate: str) -> list[Object]:

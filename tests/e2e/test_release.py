@@ -41,7 +41,8 @@ OUT = ROOT / "build/release" / VERSION
 FILES = box.ARTIFACTS / "release"
 NAMESPACE = "e2e-release"
 DEFINITIONS = tuple(
-    f"{plural}.frugality.dev" for plural in ("frugalitybaselines", "frugalitybenchmarks", "frugalitytrials")
+    f"{plural}.frugality.dev"
+    for plural in ("frugalitybaselines", "frugalitybenchmarks", "frugalitytraces", "frugalitytrials")
 )
 CONFIGURATION = {
     "version": "0.1",

@@ -130,6 +130,7 @@ def test_the_role_allows_benchmarks_and_reading_the_ledger_only(author: User, tm
     expected = {("frugality.dev", "frugalitybenchmarks", verb) for verb in (*read, *write)}
     expected |= {("frugality.dev", "frugalitybaselines", verb) for verb in (*read, *write)}
     expected |= {("frugality.dev", "frugalitytrials", verb) for verb in read}
+    expected |= {("frugality.dev", "frugalitytraces", verb) for verb in read}
     assert rights(author) - rights(with_token(NOBODY, tmp_path)) == expected
 
 

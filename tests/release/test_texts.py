@@ -62,7 +62,7 @@ def test_the_manifest_begins_with_the_namespace_of_the_operator(objects: list[di
 
 def test_the_manifest_has_definitions_operator_and_meter_and_no_test(objects: list[dict[str, Any]]) -> None:
     kinds = [it["kind"] for it in objects]
-    assert kinds.count("CustomResourceDefinition") == 3
+    assert kinds.count("CustomResourceDefinition") == 4
     assert (kinds.count("Deployment"), kinds.count("DaemonSet")) == (1, 1)
     # One on the images of databases, and six on the operator's account.
     assert kinds.count("ValidatingAdmissionPolicy") == 7

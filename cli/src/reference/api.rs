@@ -13,7 +13,9 @@ use frugality_measure::{
     pace::InjectorCpu,
     report::ClockOffset,
 };
-use frugality_operator::api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial};
+use frugality_operator::api::{
+    FrugalityBaseline, FrugalityBenchmark, FrugalityTrace, FrugalityTrial,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use schemars::{JsonSchema, generate::SchemaSettings, transform::AddNullable};
 
@@ -21,8 +23,8 @@ use schemars::{JsonSchema, generate::SchemaSettings, transform::AddNullable};
 pub(super) struct Api {
     /// The types that schemas refer to, by name.
     pub(super) definitions: BTreeMap<String, JSONSchemaProps>,
-    /// The benchmark, the trial and the baseline.
-    pub(super) kinds: [JSONSchemaProps; 3],
+    /// The benchmark, the trial, the baseline and the trace.
+    pub(super) kinds: [JSONSchemaProps; 4],
 }
 
 /// What the generator begins at.
@@ -35,6 +37,7 @@ struct Root {
     benchmark: FrugalityBenchmark,
     trial: FrugalityTrial,
     baseline: FrugalityBaseline,
+    trace: FrugalityTrace,
     records: Records,
 }
 
@@ -77,10 +80,11 @@ impl Api {
         let mut trial = resolved(&of_root("trial")?, &definitions).clone();
         let benchmark = resolved(&of_root("benchmark")?, &definitions).clone();
         let baseline = resolved(&of_root("baseline")?, &definitions).clone();
+        let trace = resolved(&of_root("trace")?, &definitions).clone();
         fill_in(&mut trial, records);
         Ok(Self {
             definitions,
-            kinds: [benchmark, trial, baseline],
+            kinds: [benchmark, trial, baseline, trace],
         })
     }
 }

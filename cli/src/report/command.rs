@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrace, FrugalityTrial};
 
 use super::{
     input::{Objects, ReportError},
     report,
 };
-use crate::input::Source;
+use crate::{cluster::ClusterError, input::Source};
 
 /// Help below the options.
 pub const HELP: &str = "\
@@ -28,7 +28,7 @@ Examples:
   kubectl frugality report rust-vs-python -o html > report.html
 
   # Without a cluster, from what kubectl printed before
-  kubectl get fb,fbt --namespace shop -o json > shop.json
+  kubectl get fb,fbt,fbtr --namespace shop -o json > shop.json
   kubectl frugality report --filename shop.json -o report.html";
 
 /// The options of `kubectl frugality report`.
@@ -117,13 +117,22 @@ impl Report {
     async fn objects(&self) -> Result<Objects, ReportError> {
         let source = &self.source;
         if !source.is_cluster() {
-            return Objects::in_list(&source.read("fb,fbt")?);
+            return Objects::in_list(&source.read("fb,fbt,fbtr")?);
         }
         let name = source.name.as_deref().ok_or(ReportError::NoName)?;
         let cluster = source.access.connect().await?;
         let benchmark = cluster.get::<FrugalityBenchmark>(name).await?;
         let ledger = cluster.list::<FrugalityTrial>(false).await?;
-        Objects::of(&benchmark, &ledger)
+        let traces = match self.output.format {
+            Format::Html => cluster.list::<FrugalityTrace>(false).await.map(Some),
+            _ => Ok(None),
+        };
+        // An installation of an earlier version has no traces, or gives no right to read them.
+        let traces = match traces {
+            Err(ClusterError::NotInstalled(_) | ClusterError::Refused { code: 403, .. }) => None,
+            traces => traces?,
+        };
+        Objects::of(&benchmark, &ledger, traces.as_deref())
     }
 }
 

@@ -1,13 +1,13 @@
 //! The objects that a report is about.
 
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrace, FrugalityTrial};
 use kube::ResourceExt as _;
 use serde_json::Value;
 
 use super::chart::ChartError;
 use crate::{
     cluster::ClusterError,
-    export::{ExportError, entries, in_order, items},
+    export::{ExportError, course, entries, in_order, items},
     input::InputError,
 };
 
@@ -20,6 +20,8 @@ pub struct Objects {
     pub source: Value,
     /// Its attempts.
     pub trials: Vec<FrugalityTrial>,
+    /// The courses of attempts, in any order. An attempt may have none.
+    pub traces: Vec<FrugalityTrace>,
 }
 
 /// Why there is no report.
@@ -79,16 +81,22 @@ impl Objects {
             let names: Vec<_> = benchmarks.iter().filter_map(name).collect();
             return Err(ReportError::Several(names.join(", ")));
         }
-        Self::with(source, of_kind("FrugalityTrial"))
+        Self::with(source, of_kind("FrugalityTrial"), of_kind("FrugalityTrace"))
     }
 
-    /// The objects in an answer about the benchmark, and in an answer about its namespace's ledger.
-    pub(super) fn of(benchmark: &str, ledger: &str) -> Result<Self, ReportError> {
+    /// The objects in an answer about the benchmark, and in answers about its namespace's ledger and courses.
+    pub(super) fn of(
+        benchmark: &str,
+        ledger: &str,
+        traces: Option<&str>,
+    ) -> Result<Self, ReportError> {
         let source = serde_json::from_str(benchmark)?;
-        Self::with(source, items(serde_json::from_str(ledger)?))
+        let traces = traces.map(serde_json::from_str).transpose()?;
+        let traces = traces.map(items).unwrap_or_default();
+        Self::with(source, items(serde_json::from_str(ledger)?), traces)
     }
 
-    fn with(source: Value, ledger: Vec<Value>) -> Result<Self, ReportError> {
+    fn with(source: Value, ledger: Vec<Value>, traces: Vec<Value>) -> Result<Self, ReportError> {
         let benchmark: FrugalityBenchmark = serde_json::from_value(source.clone())?;
         let mut trials = entries(ledger)?;
         // A list may have entries of other benchmarks, and of other namespaces.
@@ -98,10 +106,16 @@ impl Objects {
             trial.spec.benchmark == name && !elsewhere
         });
         in_order(&mut trials);
+        let mut traces = course::traces(traces)?;
+        traces.retain(|trace| {
+            let elsewhere = trace.namespace().is_some_and(|it| namespace != Some(it));
+            trace.spec.benchmark == name && !elsewhere
+        });
         Ok(Self {
             benchmark,
             source,
             trials,
+            traces,
         })
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn html(objects: &Objects) -> Result<String, ReportError> {
         figures::section(&view)?,
         sweep::section(&view)?,
         latency::section(&view)?,
-        course::section(&view),
+        course::section(&view)?,
         timeline::section(&view)?,
         method::section(&view),
     ];

@@ -4,6 +4,7 @@ mod detection;
 mod properties;
 mod shared;
 mod surroundings;
+mod trace;
 mod voids;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,8 +5,9 @@
 
 use crate::{
     api::{
-        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-        FrugalityTrialStatus, LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE, Reason,
+        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrace,
+        FrugalityTrial, FrugalityTrialStatus, LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE,
+        Reason,
     },
     io::{moments::Moments, password, reader::Reader},
     plan::{
@@ -19,6 +20,8 @@ use crate::{
     text::within_bytes,
     time::{self, unix_seconds},
 };
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -43,6 +46,9 @@ const NOTE_BYTES: usize = 1024;
 /// A plan from older observations is dropped at the next action. The process may have been stopped, and another
 /// operator may have continued. A pass takes a fraction of a second.
 const STALE_AFTER_SECONDS: f64 = 10.0;
+
+/// Longest wait for the answer to the course of an attempt. A pass has 30 s in all.
+const TRACE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A plan could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +112,9 @@ impl Applier {
         let attempt = recorded.or_else(|| plan.opened().map(ResourceExt::name_any));
         for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
-            if age.abs() > STALE_AFTER_SECONDS {
+            // The course of an attempt that has ended is the same at any later time.
+            let expires = !matches!(action, Action::Trace(_));
+            if expires && age.abs() > STALE_AFTER_SECONDS {
                 tracing::warn!(
                     benchmark = benchmark.name_any(),
                     age_seconds = age,
@@ -140,6 +148,7 @@ impl Applier {
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
+                Action::Trace(trace) => self.keep(&namespace, &trace).await,
                 Action::Promote(write) => goes_on = self.promote(&namespace, *write).await?,
                 Action::Expire => self.expire(benchmark).await?,
             }
@@ -472,6 +481,21 @@ impl Applier {
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => tracing::warn!(%error, reason = note.reason, "event not published"),
         }
+    }
+
+    /// Creates the course of an attempt. A failure changes nothing else, and no pass tries again: after an upgrade the
+    /// cluster may lack the definition or the right. An existing object is the same course, because its attempt ends
+    /// once.
+    async fn keep(&self, namespace: &str, trace: &FrugalityTrace) {
+        let creation = tokio::time::timeout(TRACE_TIMEOUT, self.post(namespace, trace)).await;
+        let error = match creation {
+            Ok(Ok(())) => return,
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", TRACE_TIMEOUT.as_secs()),
+        };
+        let name = trace.name_any();
+        tracing::warn!(error, name, "course of the attempt not stored");
     }
 }
 

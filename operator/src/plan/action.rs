@@ -8,7 +8,10 @@ use k8s_openapi::api::{
 use kube::{ResourceExt, api::DynamicObject};
 
 use crate::{
-    api::{FrugalityBaseline, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus},
+    api::{
+        FrugalityBaseline, FrugalityBenchmarkStatus, FrugalityTrace, FrugalityTrial,
+        FrugalityTrialStatus,
+    },
     plan::facts::{Child, ChildKind},
 };
 
@@ -29,6 +32,8 @@ pub struct Plan {
     pub status: FrugalityBenchmarkStatus,
     /// Events to publish on the benchmark.
     pub events: Vec<EventNote>,
+    /// The course of the attempt that this plan ends.
+    pub trace: Option<Box<FrugalityTrace>>,
     /// The next write of a promotion.
     pub promotion: Option<Box<BaselineWrite>>,
     /// Whether the operator deletes the benchmark: it has ended, and its time to live is over.
@@ -73,6 +78,8 @@ impl Plan {
             .chain(self.create.into_iter().map(Action::Create))
             .chain(self.delete.into_iter().map(Action::Delete))
             .chain(self.events.into_iter().map(Action::Publish))
+            // After all that the run needs: no figure depends on the course.
+            .chain(self.trace.map(Action::Trace))
             // After the status: a verdict does not depend on its promotion.
             .chain(self.promotion.map(Action::Promote))
             .chain(self.expire.then_some(Action::Expire))
@@ -183,6 +190,8 @@ pub enum Action {
     Delete(Deletion),
     /// Publish an event.
     Publish(EventNote),
+    /// Create the course of an attempt.
+    Trace(Box<FrugalityTrace>),
     /// Write a FrugalityBaseline.
     Promote(Box<BaselineWrite>),
     /// Delete the benchmark together with its ledger.

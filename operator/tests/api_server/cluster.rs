@@ -124,6 +124,7 @@ pub(crate) async fn prepare(admin: &Client) {
         "frugalitybenchmarks.yaml",
         "frugalitytrials.yaml",
         "frugalitybaselines.yaml",
+        "frugalitytraces.yaml",
     ];
     let mut definitions: Vec<Value> = files
         .iter()

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::http::Method;
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Outcome, Reason, Verdict, condition},
+    api::{
+        FrugalityBenchmark, FrugalityTrace, FrugalityTrial, Outcome, Reason, Verdict, condition,
+    },
     io::{
         controller::{Context, run},
         metrics::Metrics,
@@ -175,6 +177,10 @@ async fn a_run_reaches_its_load_is_suspended_and_goes_on() {
     stage.edit("b", json!({ "suspend": true })).await;
     stage.outcomes(&[Some(Outcome::Void)]).await;
     stage.is_empty().await;
+    // The attempt is void, and its course shows the time until then.
+    let traces = stage.all::<FrugalityTrace>().await;
+    let traces: Vec<_> = traces.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(traces, [first(&benchmark)]);
     let suspended = stage.reason("b", Reason::Suspended).await;
     assert_eq!(condition_of(&suspended, condition::COMPLETE), "False");
     assert_eq!(condition_of(&suspended, condition::RECONCILING), "");

@@ -25,4 +25,5 @@ mod api_server {
     mod rights;
     mod server;
     mod stage;
+    mod traces;
 }

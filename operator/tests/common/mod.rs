@@ -119,7 +119,7 @@ pub(crate) fn of_yaml(text: &str) -> FrugalityBenchmark {
 
 /// The status that the CRD gives to a benchmark before an operator has seen it.
 pub(crate) fn unseen() -> Option<FrugalityBenchmarkStatus> {
-    let [(_, definition), _, _] = bare_definitions();
+    let [(_, definition), ..] = bare_definitions();
     let version = definition.spec.versions.first()?;
     let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
     let default = schema.properties.as_ref()?["status"].default.as_ref()?;

@@ -10,14 +10,15 @@ use serde_json::Value;
 
 /// The schemas of the statuses, by kind.
 static STATUSES: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
+    // The course of an attempt has no status.
     let of = |definition: Value| {
         let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
         let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
-        (kind.to_owned(), definition.pointer(schema).unwrap().clone())
+        Some((kind.to_owned(), definition.pointer(schema)?.clone()))
     };
     let definitions = definitions().into_iter();
     definitions
-        .map(|(_, definition)| of(serde_json::to_value(definition).unwrap()))
+        .filter_map(|(_, definition)| of(serde_json::to_value(definition).unwrap()))
         .collect()
 });
 

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_operator::{
     api::{
-        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-        LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD, Role,
+        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrace,
+        FrugalityTrial, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD, Role,
     },
     plan::{
         action::{Action, BaselineWrite, ChildObject, EventNote, LockAction, Plan, Watch},
@@ -45,6 +45,8 @@ pub(crate) struct Slot {
     /// Secrets by name, with the UID of their owner.
     pub(crate) secrets: BTreeMap<String, String>,
     pub(crate) trials: Vec<FrugalityTrial>,
+    /// Courses of the attempts.
+    pub(crate) traces: Vec<FrugalityTrace>,
     pub(crate) sessions: BTreeMap<String, Session>,
     pub(crate) watch: Vec<Watch>,
     pub(crate) next_pass: f64,
@@ -148,6 +150,7 @@ impl World {
                     pods: Vec::new(),
                     secrets: BTreeMap::new(),
                     trials: Vec::new(),
+                    traces: Vec::new(),
                     sessions: BTreeMap::new(),
                     watch: Vec::new(),
                     next_pass: T0 + 0.4,
@@ -466,6 +469,18 @@ impl World {
                 }
                 true
             }
+            Action::Trace(trace) => {
+                let slot = &mut self.slots[slot];
+                let name = trace.name_any();
+                let ends = |trial: &FrugalityTrial| {
+                    trial.name_any() == name && outcome_of(trial).is_some()
+                };
+                assert!(slot.trials.iter().any(ends), "{name} has no end");
+                if slot.traces.iter().all(|known| known.name_any() != name) {
+                    slot.traces.push((**trace).clone());
+                }
+                true
+            }
             Action::Promote(write) => self.promote(write),
             Action::Expire => {
                 let slot = &mut self.slots[slot];
@@ -708,6 +723,7 @@ impl World {
         );
         let mut trial = trial.clone();
         trial.metadata.creation_timestamp = time::timestamp(self.now.floor()).map(Time);
+        trial.metadata.uid = Some(format!("uid of {}", trial.name_any()));
         let version = self.next_version();
         trial.metadata.resource_version = Some(version.clone());
         let trials = &mut self.slots[slot].trials;

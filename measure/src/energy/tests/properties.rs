@@ -15,12 +15,12 @@ fn seconds(ticks: u32) -> f64 {
 /// A node that is read at irregular times and draws another power after each reading, and windows anywhere in
 /// between.
 #[derive(Clone, Debug)]
-struct Node {
+pub(super) struct Node {
     steps: Vec<(u32, f64)>,
     cuts: [u32; 6],
 }
 
-fn any_node() -> impl Strategy<Value = Node> {
+pub(super) fn any_node() -> impl Strategy<Value = Node> {
     let steps = prop::collection::vec((200_u32..3000, 0.1..10.0_f64), 30..80);
     steps.prop_flat_map(|steps| {
         let total: u32 = steps.iter().map(|(ticks, _)| ticks).sum();
@@ -51,7 +51,7 @@ fn reading(at: f64, joules: f64) -> Reading {
 }
 
 impl Node {
-    fn lab(&self) -> Lab {
+    pub(super) fn lab(&self) -> Lab {
         let (mut at, mut joules) = (0, 100.0);
         let mut readings = vec![reading(0.0, joules)];
         for (ticks, watts) in &self.steps {

@@ -1,0 +1,155 @@
+//! The courses of attempts as a long table for other tools: one row per value.
+
+use frugality_measure::energy::{PhaseName, TracePhase};
+use frugality_operator::api::FrugalityTrace;
+use kube::ResourceExt as _;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{ExportError, Format, items, written};
+
+/// The columns of an export of courses, with their meaning as Markdown.
+pub const COURSE_COLUMNS: [(&str, &str); 13] = [
+    ("namespace", "Namespace of the benchmark."),
+    ("benchmark", "Name of the benchmark."),
+    ("run", "ID of the run."),
+    (
+        "trial",
+        "Name of the ledger entry (`FrugalityTrial`), and of the `FrugalityTrace`.",
+    ),
+    ("load", "Load settings, for example `c4-max`."),
+    ("block", "Block, from 1."),
+    ("attempt", "Attempt at the block, from 1."),
+    ("candidate", "Candidate."),
+    (
+        "phase",
+        "Phase of the attempt: `IdleBefore`, `WarmUp`, `Window`, `Tail`, `IdleAfter` or `Load`.",
+    ),
+    (
+        "startUnixSeconds",
+        "Begin of the point, in Unix seconds of the measured node's clock.",
+    ),
+    ("seconds", "Length of the point, in seconds."),
+    (
+        "quantity",
+        "What is measured, with the unit, as the field of the `FrugalityTrace` is named.",
+    ),
+    (
+        "value",
+        "The value, an integer. Unknown if a reading lacks it.",
+    ),
+];
+
+/// One value of one point.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row<'a> {
+    namespace: Option<&'a str>,
+    benchmark: &'a str,
+    run: &'a str,
+    trial: String,
+    load: &'a str,
+    block: i32,
+    attempt: i32,
+    candidate: &'a str,
+    phase: PhaseName,
+    start_unix_seconds: f64,
+    seconds: f64,
+    quantity: &'static str,
+    value: Option<i64>,
+}
+
+/// The values of a quantity, one per point.
+type Quantity<'a> = (&'static str, &'a [Option<i64>]);
+
+/// The quantities that a phase has.
+fn quantities(phase: &TracePhase) -> impl Iterator<Item = Quantity<'_>> {
+    [
+        ("nodeMillijoules", &phase.node_millijoules),
+        ("nodeCpuMicroseconds", &phase.node_cpu_microseconds),
+        (
+            "candidateCpuMicroseconds",
+            &phase.candidate_cpu_microseconds,
+        ),
+        ("databaseCpuMicroseconds", &phase.database_cpu_microseconds),
+        (
+            "candidateWorkingSetKibibytes",
+            &phase.candidate_working_set_kibibytes,
+        ),
+        (
+            "databaseWorkingSetKibibytes",
+            &phase.database_working_set_kibibytes,
+        ),
+        ("temperatureMillicelsius", &phase.temperature_millicelsius),
+        ("frequencyMegahertz", &phase.frequency_megahertz),
+    ]
+    .into_iter()
+    .filter_map(|(name, values)| Some((name, values.as_deref()?)))
+}
+
+fn rows(trace: &FrugalityTrace) -> impl Iterator<Item = Row<'_>> {
+    let spec = &trace.spec;
+    spec.phases.iter().flat_map(move |phase| {
+        quantities(phase).flat_map(move |(quantity, values)| {
+            values.iter().enumerate().map(move |(point, value)| Row {
+                namespace: trace.metadata.namespace.as_deref(),
+                benchmark: &spec.benchmark,
+                run: &spec.run,
+                trial: trace.name_any(),
+                load: &spec.point,
+                block: spec.block,
+                attempt: spec.attempt,
+                candidate: &spec.candidate,
+                phase: phase.phase,
+                start_unix_seconds: phase.start_unix_seconds + point as f64 * phase.point_seconds(),
+                seconds: phase.point_seconds(),
+                quantity,
+                value: *value,
+            })
+        })
+    })
+}
+
+/// The traces among these items.
+pub(crate) fn traces(items: Vec<Value>) -> Result<Vec<FrugalityTrace>, ExportError> {
+    items
+        .into_iter()
+        .map(|item| {
+            let name = item["metadata"]["name"].as_str();
+            let name = name.unwrap_or("without a name").to_owned();
+            serde_json::from_value(item).map_err(|source| ExportError::Trace { name, source })
+        })
+        .collect()
+}
+
+/// The courses in the text of `kubectl get fbtr -o json`, a list or one alone, by benchmark and time. With
+/// `benchmark`, only the attempts of this benchmark.
+pub fn export_courses(
+    text: &str,
+    benchmark: Option<&str>,
+    format: Format,
+) -> Result<Vec<u8>, ExportError> {
+    let mut traces = traces(items(serde_json::from_str(text)?))?;
+    traces.retain(|trace| benchmark.is_none_or(|name| trace.spec.benchmark == name));
+    traces.sort_by_cached_key(|trace| {
+        let phases = trace.spec.phases.iter();
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "milliseconds of a time are far below the limit"
+        )]
+        let start = phases.map(|it| (it.start_unix_seconds * 1e3) as i64).min();
+        (trace.namespace(), trace.spec.benchmark.clone(), start)
+    });
+    let rows = || traces.iter().flat_map(rows);
+    match format {
+        Format::Json => {
+            let mut text = serde_json::to_vec_pretty(&rows().collect::<Vec<_>>())?;
+            text.push(b'\n');
+            Ok(text)
+        }
+        Format::Csv => written(|writer| {
+            writer.write_record(COURSE_COLUMNS.iter().map(|(name, _)| name))?;
+            rows().try_for_each(|row| writer.serialize(row))
+        }),
+    }
+}

@@ -1,0 +1,52 @@
+//! The course of an attempt that ends in this pass.
+
+use frugality_measure::energy::{TraceReadings, trace};
+use kube::{Resource, ResourceExt, api::ObjectMeta};
+
+use crate::{
+    api::{FrugalityTrace, FrugalityTraceSpec, FrugalityTrial, FrugalityTrialStatus},
+    plan::facts::Observed,
+};
+
+/// The course of an attempt with this record. `None` if the attempt has not ended, if it ended before its first idle
+/// baseline, or if the operator has no readings of it.
+pub(in crate::plan) fn of(
+    trial: &FrugalityTrial,
+    record: &FrugalityTrialStatus,
+    observed: &Observed,
+) -> Option<FrugalityTrace> {
+    record.outcome?;
+    let name = trial.name_any();
+    let session = observed.sessions.get(&name)?;
+    let phases = trace(&TraceReadings {
+        readings: &session.readings,
+        idle_before: record.idle_before?,
+        windows: record.window.zip(record.idle_after),
+        candidate_pods: &record.candidate_pods.iter().cloned().collect(),
+        database_pods: &record.database_pods.iter().cloned().collect(),
+    });
+    if phases.is_empty() {
+        return None;
+    }
+    // Without blockOwnerDeletion, which would need a right to the trial's finalizers.
+    let owner = trial.owner_ref(&())?;
+    let spec = &trial.spec;
+    Some(FrugalityTrace {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: trial.namespace(),
+            labels: trial.metadata.labels.clone(),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: FrugalityTraceSpec {
+            benchmark: spec.benchmark.clone(),
+            run: spec.run.clone(),
+            point: spec.point.clone(),
+            block: spec.block,
+            attempt: spec.attempt,
+            candidate: spec.candidate.clone(),
+            phases,
+        },
+    })
+}
