@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -22,8 +21,6 @@ from queries import RULES, documented, expressions  # noqa: E402
 pytestmark = pytest.mark.benchmarks(LONG)
 ADDRESS = "127.0.0.1:19090"
 FILES = box.ARTIFACTS / "prometheus"
-# Rates need several scrapes.
-SCRAPED_SECONDS = 15
 # Parts of queries that may find nothing: there are no failures, the run has ended, and the box's power is modelled.
 MAY_BE_EMPTY = (
     *("Failed", "Void", 'result!="Ok"', 'verdict="Fail"', "Invalid|Error", "absent(", "saturated"),
@@ -64,16 +61,17 @@ def prometheus(long_run: Object) -> Iterator[Query]:
         assert done.returncode == 0, f"{expression}: {done.stderr}"
         return json.loads(done.stdout)
 
-    def all_up() -> bool:
+    def each_was_scraped_often() -> bool:
+        """A rate needs two scrapes. The alerts are evaluated meanwhile."""
         targets = sum(len(it) for it in jobs.values())
         # Before it is ready, Prometheus refuses all queries.
         with contextlib.suppress(AssertionError):
-            return [it["value"][1] for it in ask("up")] == ["1"] * targets
+            scrapes = [float(it["value"][1]) for it in ask("sum_over_time(up[5m])")]
+            return len(scrapes) == targets and min(scrapes) >= 5
         return False
 
     with controller("prometheus", *serve, f"--storage.tsdb.path={FILES / 'data'}"):
-        waiting.until(all_up, 60, "scrapes of operator and meters", every=1)
-        time.sleep(SCRAPED_SECONDS)
+        waiting.until(each_was_scraped_often, 60, "scrapes of operator and meters", every=1)
         yield ask
     shutil.rmtree(FILES / "data")
 
