@@ -226,7 +226,7 @@ fn courses() -> String {
             "metadata": { "name": name, "namespace": "shop" },
             "spec": {
                 "benchmark": "two", "run": "0123abcd", "point": "c4-max", "block": 1, "attempt": attempt,
-                "candidate": "rust", "phases": phases,
+                "candidate": "rust", "provenance": "Modelled", "phases": phases,
             },
         })
     };
@@ -252,12 +252,12 @@ fn courses_are_a_long_table_with_one_row_per_value() {
     let head = names.join(",");
     let expected = [
         head.as_str(),
-        "shop,two,0123abcd,first,c4-max,1,1,rust,Load,500.0,1.0,temperatureMillicelsius,-1250",
-        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1000.5,2.0,nodeMillijoules,5000",
-        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1002.5,2.0,nodeMillijoules,6000",
+        "shop,two,0123abcd,first,c4-max,1,1,rust,Modelled,Load,500.0,1.0,temperatureMillicelsius,-1250",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1000.5,2.0,nodeMillijoules,5000",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1002.5,2.0,nodeMillijoules,6000",
         // Unknown is not 0.
-        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1000.5,2.0,candidateCpuMicroseconds,",
-        "shop,two,0123abcd,second,c4-max,1,2,rust,Window,1002.5,2.0,candidateCpuMicroseconds,0",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1000.5,2.0,candidateCpuMicroseconds,",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1002.5,2.0,candidateCpuMicroseconds,0",
         "",
     ];
     assert_eq!(String::from_utf8(csv).unwrap(), expected.join("\r\n"));

@@ -405,7 +405,8 @@ fn trace_of(trial: &Value) -> Option<Value> {
             "metadata": trial["metadata"],
             "spec": {
                 "benchmark": spec["benchmark"], "run": spec["run"], "point": spec["point"], "block": spec["block"],
-                "attempt": spec["attempt"], "candidate": spec["candidate"], "phases": phases,
+                "attempt": spec["attempt"], "candidate": spec["candidate"],
+                "provenance": "Modelled", "phases": phases,
             },
         })
     })
@@ -433,6 +434,8 @@ fn the_course_of_each_attempt_is_drawn_with_its_means() {
                 "<td class=\"figure\">3",
             ],
         );
+        // The traces' own source of power, also if the status has another one.
+        assert_has(section, &["MODELLED", "(modelled)", "<td>modelled</td>"]);
         // The mean of a phase with an unknown point is unknown.
         assert_has(section, &["<td class=\"figure\">–"]);
     }

@@ -223,7 +223,15 @@ fn the_columns_show_existing_fields() {
     let trace = columns(3);
     assert_eq!(
         names(&trace),
-        ["Benchmark", "Point", "Candidate", "Block", "Attempt", "Age"]
+        [
+            "Benchmark",
+            "Point",
+            "Candidate",
+            "Block",
+            "Attempt",
+            "Power",
+            "Age"
+        ]
     );
     // Each column shows a field that exists.
     for (columns, (file, schema)) in [benchmark, trial, baseline, trace].iter().zip(schemas()) {

@@ -13,7 +13,7 @@ use crate::common::{
     two, two_with,
     world::World,
 };
-use frugality_measure::energy::PhaseName;
+use frugality_measure::{energy::PhaseName, reading::Provenance};
 use frugality_operator::{
     api::{FrugalityBenchmarkStatus, Outcome, Reason, Role},
     plan::{
@@ -199,6 +199,7 @@ fn a_measured_attempt_has_a_course_whose_sums_are_its_totals() {
         (owner.kind.as_str(), &owner.name, owner.block_owner_deletion),
         ("FrugalityTrial", &name, None)
     );
+    assert_eq!(trace.spec.provenance, energy.provenance);
     let phases = &trace.spec.phases;
     let names: Vec<_> = phases.iter().map(|it| it.phase).collect();
     assert_eq!(
@@ -229,6 +230,19 @@ fn a_measured_attempt_has_a_course_whose_sums_are_its_totals() {
         matches!(without.last(), Some(Action::Trace(_))),
         "{without:?}"
     );
+}
+
+#[test]
+fn a_course_has_the_least_trustworthy_source_of_its_readings() {
+    let mut world = load_over();
+    for session in world.slots[0].sessions.values_mut() {
+        let readings = Arc::make_mut(&mut session.readings);
+        let middle = readings.len() / 2;
+        Arc::make_mut(&mut readings[middle].meter).provenance = Provenance::Fake;
+    }
+    let plan = world.plan(0);
+    assert_eq!(record(&plan).outcome, Some(Outcome::Void));
+    assert_eq!(plan.trace.unwrap().spec.provenance, Provenance::Fake);
 }
 
 #[test]

@@ -160,6 +160,7 @@ def test_each_measured_attempt_has_its_course(session: Session, long_run: Object
         status = trial["status"]
         trace = traces[trial["metadata"]["name"]]
         assert trace["metadata"]["ownerReferences"][0]["uid"] == trial["metadata"]["uid"]
+        assert trace["spec"]["provenance"] == status["energy"]["provenance"] == "Modelled"
         phases = {phase["phase"]: phase for phase in trace["spec"]["phases"]}
         assert list(phases) == ["IdleBefore", "WarmUp", "Window", "Tail", "IdleAfter"]
         assert sum(phase["points"] for phase in phases.values()) <= 100

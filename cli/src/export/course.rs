@@ -1,6 +1,6 @@
 //! The courses of attempts as a long table for other tools: one row per value.
 
-use frugality_measure::energy::{PhaseName, TracePhase};
+use frugality_measure::{energy::PhaseName, reading::Provenance};
 use frugality_operator::api::FrugalityTrace;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{ExportError, Format, items, written};
 
 /// The columns of an export of courses, with their meaning as Markdown.
-pub const COURSE_COLUMNS: [(&str, &str); 13] = [
+pub const COURSE_COLUMNS: [(&str, &str); 14] = [
     ("namespace", "Namespace of the benchmark."),
     ("benchmark", "Name of the benchmark."),
     ("run", "ID of the run."),
@@ -21,6 +21,10 @@ pub const COURSE_COLUMNS: [(&str, &str); 13] = [
     ("block", "Block, from 1."),
     ("attempt", "Attempt at the block, from 1."),
     ("candidate", "Candidate."),
+    (
+        "provenance",
+        "Source of the node's power: `Metered`, `Modelled` or `Fake`. `nodeMillijoules` are from this source.",
+    ),
     (
         "phase",
         "Phase of the attempt: `IdleBefore`, `WarmUp`, `Window`, `Tail`, `IdleAfter` or `Load`.",
@@ -52,6 +56,7 @@ struct Row<'a> {
     block: i32,
     attempt: i32,
     candidate: &'a str,
+    provenance: Provenance,
     phase: PhaseName,
     start_unix_seconds: f64,
     seconds: f64,
@@ -59,38 +64,10 @@ struct Row<'a> {
     value: Option<i64>,
 }
 
-/// The values of a quantity, one per point.
-type Quantity<'a> = (&'static str, &'a [Option<i64>]);
-
-/// The quantities that a phase has.
-fn quantities(phase: &TracePhase) -> impl Iterator<Item = Quantity<'_>> {
-    [
-        ("nodeMillijoules", &phase.node_millijoules),
-        ("nodeCpuMicroseconds", &phase.node_cpu_microseconds),
-        (
-            "candidateCpuMicroseconds",
-            &phase.candidate_cpu_microseconds,
-        ),
-        ("databaseCpuMicroseconds", &phase.database_cpu_microseconds),
-        (
-            "candidateWorkingSetKibibytes",
-            &phase.candidate_working_set_kibibytes,
-        ),
-        (
-            "databaseWorkingSetKibibytes",
-            &phase.database_working_set_kibibytes,
-        ),
-        ("temperatureMillicelsius", &phase.temperature_millicelsius),
-        ("frequencyMegahertz", &phase.frequency_megahertz),
-    ]
-    .into_iter()
-    .filter_map(|(name, values)| Some((name, values.as_deref()?)))
-}
-
 fn rows(trace: &FrugalityTrace) -> impl Iterator<Item = Row<'_>> {
     let spec = &trace.spec;
     spec.phases.iter().flat_map(move |phase| {
-        quantities(phase).flat_map(move |(quantity, values)| {
+        phase.quantities().flat_map(move |(quantity, values)| {
             values.iter().enumerate().map(move |(point, value)| Row {
                 namespace: trace.metadata.namespace.as_deref(),
                 benchmark: &spec.benchmark,
@@ -100,6 +77,7 @@ fn rows(trace: &FrugalityTrace) -> impl Iterator<Item = Row<'_>> {
                 block: spec.block,
                 attempt: spec.attempt,
                 candidate: &spec.candidate,
+                provenance: spec.provenance,
                 phase: phase.phase,
                 start_unix_seconds: phase.start_unix_seconds + point as f64 * phase.point_seconds(),
                 seconds: phase.point_seconds(),

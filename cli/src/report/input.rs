@@ -101,16 +101,13 @@ impl Objects {
         let mut trials = entries(ledger)?;
         // A list may have entries of other benchmarks, and of other namespaces.
         let (name, namespace) = (benchmark.name_any(), benchmark.namespace());
-        trials.retain(|trial| {
-            let elsewhere = trial.namespace().is_some_and(|it| namespace != Some(it));
-            trial.spec.benchmark == name && !elsewhere
-        });
+        let is_mine = |of: &str, in_namespace: Option<String>| {
+            of == name && (in_namespace.is_none() || in_namespace == namespace)
+        };
+        trials.retain(|trial| is_mine(&trial.spec.benchmark, trial.namespace()));
         in_order(&mut trials);
         let mut traces = course::traces(traces)?;
-        traces.retain(|trace| {
-            let elsewhere = trace.namespace().is_some_and(|it| namespace != Some(it));
-            trace.spec.benchmark == name && !elsewhere
-        });
+        traces.retain(|trace| is_mine(&trace.spec.benchmark, trace.namespace()));
         Ok(Self {
             benchmark,
             source,

@@ -60,7 +60,7 @@ pub(super) fn html(objects: &Objects) -> Result<String, ReportError> {
                         footer {
                             p {
                                 "Written by kubectl-frugality " (env!("CARGO_PKG_VERSION"))
-                                ". The figures are those of the benchmark’s status."
+                                ". Figures come from the benchmark’s status and ledger, and power over time from its traces."
                             }
                         }
                     }

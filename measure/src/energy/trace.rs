@@ -113,19 +113,30 @@ impl TracePhase {
         (self.end_unix_seconds - self.start_unix_seconds) / self.points.max(1) as f64
     }
 
-    fn is_unknown(&self) -> bool {
+    /// The quantities that the phase has: name of the field, and one value per point.
+    pub fn quantities(&self) -> impl Iterator<Item = (&'static str, &[Option<i64>])> {
         [
-            &self.node_millijoules,
-            &self.node_cpu_microseconds,
-            &self.candidate_cpu_microseconds,
-            &self.database_cpu_microseconds,
-            &self.candidate_working_set_kibibytes,
-            &self.database_working_set_kibibytes,
-            &self.temperature_millicelsius,
-            &self.frequency_megahertz,
+            ("nodeMillijoules", &self.node_millijoules),
+            ("nodeCpuMicroseconds", &self.node_cpu_microseconds),
+            ("candidateCpuMicroseconds", &self.candidate_cpu_microseconds),
+            ("databaseCpuMicroseconds", &self.database_cpu_microseconds),
+            (
+                "candidateWorkingSetKibibytes",
+                &self.candidate_working_set_kibibytes,
+            ),
+            (
+                "databaseWorkingSetKibibytes",
+                &self.database_working_set_kibibytes,
+            ),
+            ("temperatureMillicelsius", &self.temperature_millicelsius),
+            ("frequencyMegahertz", &self.frequency_megahertz),
         ]
-        .iter()
-        .all(|values| values.is_none())
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, values.as_deref()?)))
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.quantities().next().is_none()
     }
 }
 

@@ -4,7 +4,10 @@
 // The derive macros repeat the types in a private scope; print columns repeat their types.
 #![allow(unreachable_pub, clippy::duplicated_attributes)]
 
-use frugality_measure::energy::{MOST_PHASES, TracePhase};
+use frugality_measure::{
+    energy::{MOST_PHASES, TracePhase},
+    reading::Provenance,
+};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +39,12 @@ use serde::{Deserialize, Serialize};
         priority = 1
     ),
     printcolumn(
+        name = "Power",
+        type_ = "string",
+        json_path = ".spec.provenance",
+        description = "Source of the node's power"
+    ),
+    printcolumn(
         name = "Age",
         type_ = "date",
         json_path = ".metadata.creationTimestamp"
@@ -60,6 +69,8 @@ pub struct FrugalityTraceSpec {
     /// Name of the candidate.
     #[schemars(length(max = 63))]
     pub candidate: String,
+    /// How the node's power was obtained. If the readings differ, the least trustworthy source.
+    pub provenance: Provenance,
     /// The course of each phase, in the order of time. All phases together have at most 100 points.
     #[schemars(length(max = MOST_PHASES))]
     pub phases: Vec<TracePhase>,

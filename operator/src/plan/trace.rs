@@ -28,6 +28,11 @@ pub(in crate::plan) fn of(
     if phases.is_empty() {
         return None;
     }
+    let provenance = session
+        .readings
+        .iter()
+        .map(|it| it.meter.provenance)
+        .max()?;
     // Without blockOwnerDeletion, which would need a right to the trial's finalizers.
     let owner = trial.owner_ref(&())?;
     let spec = &trial.spec;
@@ -46,6 +51,7 @@ pub(in crate::plan) fn of(
             block: spec.block,
             attempt: spec.attempt,
             candidate: spec.candidate.clone(),
+            provenance,
             phases,
         },
     })

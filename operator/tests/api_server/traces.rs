@@ -1,7 +1,10 @@
 //! The course of an attempt: created once, never changed, and no condition of anything else.
 
 use axum::http::Method;
-use frugality_measure::energy::{PhaseName, TracePhase};
+use frugality_measure::{
+    energy::{PhaseName, TracePhase},
+    reading::Provenance,
+};
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrace, FrugalityTraceSpec, FrugalityTrial, Outcome},
     io::apply::Applied,
@@ -60,6 +63,7 @@ fn trace(trial: &FrugalityTrial) -> FrugalityTrace {
             block: trial.spec.block,
             attempt: trial.spec.attempt,
             candidate: trial.spec.candidate.clone(),
+            provenance: Provenance::Modelled,
             phases: phases(),
         },
     }

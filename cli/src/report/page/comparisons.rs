@@ -85,7 +85,7 @@ fn plot(view: &PageView<'_>, comparisons: &[Comparison]) -> Result<Markup, Chart
         height,
     }
     .draw(0, |canvas| {
-        parts::watermark(canvas, view, height - BOTTOM + TOP);
+        parts::watermark(canvas, view.provenance, height - BOTTOM + TOP);
         frame(canvas, &axis, &bands, height - BOTTOM);
         for (row, comparison) in (0..).zip(comparisons) {
             let middle = TOP + row * ROW + ROW / 2;

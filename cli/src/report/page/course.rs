@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::{
     parts::{self, absent, chart, legend},
-    view::PageView,
+    view::{PageView, Provenance},
 };
 use crate::{
     report::chart::{Align, Canvas, Chart, ChartError, SMALL, WIDTH, axis::Axis, ink::Ink},
@@ -66,7 +66,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         )
     } else {
         (
-            "Each attempt over its time, on one scale: power of the node above, CPU below. A line is interrupted where readings are missing.",
+            "Each attempt over its time, on one scale: power of the node above, CPU below. A line is interrupted where readings are missing. The readings have no uncertainty. Void attempts do not count.",
             drawn(view, &panels)?,
         )
     };
@@ -75,12 +75,13 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
 
 fn drawn(view: &PageView<'_>, panels: &[Panel<'_>]) -> Result<Markup, ChartError> {
     let shown = &panels[..panels.len().min(MOST_PANELS)];
+    let sources = shown.iter().map(|it| it.trace.spec.provenance);
+    let provenance = sources.max().map_or(view.provenance, Provenance::from);
     let caption = format!(
         "Power (W){} and CPU over the seconds of {} attempts",
-        view.provenance.mark(),
+        provenance.mark(),
         shown.len()
     );
-    let watts = format!("W{}", view.provenance.mark().to_uppercase());
     let mean = |panel: &Panel<'_>, phase, of, per| {
         let value = panel.mean(phase, of, per);
         value.map_or_else(dash, text::number)
@@ -88,13 +89,16 @@ fn drawn(view: &PageView<'_>, panels: &[Panel<'_>]) -> Result<Markup, ChartError
     let numbers = Table::of(shown.iter())
         .text("ATTEMPT", |it| it.trial.name_any())
         .text("OUTCOME", |it| it.outcome())
-        .right(format!("IDLE BEFORE, {watts}"), |it| {
+        .text("POWER", |it| {
+            it.trace.spec.provenance.to_string().to_lowercase()
+        })
+        .right("IDLE BEFORE, W", |it| {
             mean(it, PhaseName::IdleBefore, NODE_POWER, PER_WATT)
         })
-        .right(format!("WINDOW, {watts}"), |it| {
+        .right("WINDOW, W", |it| {
             mean(it, PhaseName::Window, NODE_POWER, PER_WATT)
         })
-        .right(format!("IDLE AFTER, {watts}"), |it| {
+        .right("IDLE AFTER, W", |it| {
             mean(it, PhaseName::IdleAfter, NODE_POWER, PER_WATT)
         })
         .right("NODE IN THE WINDOW, CPUS", |it| {
@@ -128,7 +132,7 @@ fn drawn(view: &PageView<'_>, panels: &[Panel<'_>]) -> Result<Markup, ChartError
         height,
     }
     .draw(0, |canvas| {
-        parts::watermark(canvas, view, height);
+        parts::watermark(canvas, provenance, height);
         for (number, panel) in (0..).zip(shown) {
             let corner = (
                 LEFT + number % COLUMNS * (PANEL + GAP),

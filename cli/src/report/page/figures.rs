@@ -87,7 +87,7 @@ fn panel(
     }
     .draw(number, |canvas| {
         if number == 0 {
-            parts::watermark(canvas, view, bottom + TOP);
+            parts::watermark(canvas, view.provenance, bottom + TOP);
         }
         for tick in axis.ticks(TICKS) {
             let x = axis.at(tick);

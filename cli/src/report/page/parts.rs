@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::view::{PageView, Provenance};
+use super::view::Provenance;
 use crate::{
     report::chart::{Align, Canvas, SMALL, WIDTH, ink::Ink},
     table::Grid,
@@ -40,8 +40,8 @@ pub(super) fn chart(
 }
 
 /// Says in the chart itself that no instrument measured its energy: a chart may be copied without its page.
-pub(super) fn watermark(canvas: &mut Canvas<'_>, view: &PageView<'_>, height: i32) {
-    let word = match view.provenance {
+pub(super) fn watermark(canvas: &mut Canvas<'_>, provenance: Provenance, height: i32) {
+    let word = match provenance {
         Provenance::Metered => return,
         Provenance::Modelled => "MODELLED",
         Provenance::Fake => "FAKE",

@@ -125,7 +125,7 @@ fn lines(
     }
     .draw(number, |canvas| {
         if number == 0 {
-            parts::watermark(canvas, view, BOTTOM);
+            parts::watermark(canvas, view.provenance, BOTTOM);
         }
         if axis.is_logarithmic() {
             canvas.text(
@@ -313,7 +313,7 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
     .draw(0, |canvas| {
         let x = value_axis(all.iter().map(|it| it.milliseconds), (LEFT, RIGHT - 60));
         let y = value_axis(all.iter().map(|it| it.energy), (BOTTOM, TOP));
-        parts::watermark(canvas, view, BOTTOM);
+        parts::watermark(canvas, view.provenance, BOTTOM);
         scatter(canvas, view, &all, (&x, &y));
         if y.is_logarithmic() {
             canvas.text(

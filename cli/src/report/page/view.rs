@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use frugality_measure::reading;
 use frugality_operator::{
     api::{
         ANCHOR, BASELINE, CandidateResult, DecidingFigure, Figure, FrugalityBenchmarkStatus,
@@ -15,12 +16,22 @@ use kube::ResourceExt as _;
 use super::super::input::Objects;
 
 /// The source of the power, as far as the page must show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Provenance {
     Metered,
     Modelled,
     Fake,
     Unknown,
+}
+
+impl From<reading::Provenance> for Provenance {
+    fn from(of: reading::Provenance) -> Self {
+        match of {
+            reading::Provenance::Metered => Self::Metered,
+            reading::Provenance::Modelled => Self::Modelled,
+            reading::Provenance::Fake => Self::Fake,
+        }
+    }
 }
 
 impl Provenance {
@@ -34,7 +45,7 @@ impl Provenance {
     }
 
     /// Class of the page.
-    pub(super) fn class(&self) -> &'static str {
+    pub(super) fn class(self) -> &'static str {
         match self {
             Self::Metered => "metered",
             Self::Modelled => "modelled",
@@ -44,7 +55,7 @@ impl Provenance {
     }
 
     /// What stands next to every figure of energy. Empty for a physical instrument.
-    pub(super) fn mark(&self) -> &'static str {
+    pub(super) fn mark(self) -> &'static str {
         match self {
             Self::Metered => "",
             Self::Modelled => " (modelled)",

@@ -38,6 +38,32 @@ fn whole(value: f64, factor: f64) -> i64 {
     (value * factor).round() as i64
 }
 
+#[test]
+fn quantities_are_all_lists_by_the_names_of_their_fields() {
+    let values = |value| Some(vec![Some(value)]);
+    let phase = TracePhase {
+        phase: PhaseName::Window,
+        start_unix_seconds: 0.0,
+        end_unix_seconds: 1.0,
+        points: 1,
+        node_millijoules: values(1),
+        node_cpu_microseconds: values(2),
+        candidate_cpu_microseconds: values(3),
+        database_cpu_microseconds: values(4),
+        candidate_working_set_kibibytes: values(5),
+        database_working_set_kibibytes: values(6),
+        temperature_millicelsius: values(7),
+        frequency_megahertz: values(8),
+    };
+    let object = serde_json::to_value(&phase).unwrap();
+    let lists = object.as_object().unwrap().values();
+    let lists = lists.filter(|value| value.is_array()).count();
+    assert_eq!(phase.quantities().count(), lists);
+    for (name, values) in phase.quantities() {
+        assert_eq!(object[name], serde_json::json!(values), "{name}");
+    }
+}
+
 fn assert_sums_are_totals(lab: &Lab) {
     let figures = lab.unchecked().unwrap();
     let course = course(lab);
