@@ -57,48 +57,39 @@ const ESTIMATED_END: Described = Described {
     name: "frugality_benchmark_estimated_end_timestamp_seconds",
     help: "Estimated end of a run that has its nodes",
 };
-const JOULES: [Described; 3] = [
-    Described {
-        name: "frugality_benchmark_joules_per_request",
-        help: "Energy per request, cycle, execution or unit of work (label per) in the last verdict",
-    },
-    Described {
-        name: "frugality_benchmark_joules_per_request_lower",
-        help: "Lower end of its interval; absent if the accuracy of modelled power is unknown",
-    },
-    Described {
-        name: "frugality_benchmark_joules_per_request_upper",
-        help: "Upper end of its interval; absent if the accuracy of modelled power is unknown",
-    },
-];
-const RATE: [Described; 3] = [
-    Described {
-        name: "frugality_benchmark_requests_per_second",
-        help: "Successful requests, cycles, executions or units of work per second in the last verdict",
-    },
-    Described {
-        name: "frugality_benchmark_requests_per_second_lower",
-        help: "Lower end of its interval",
-    },
-    Described {
-        name: "frugality_benchmark_requests_per_second_upper",
-        help: "Upper end of its interval",
-    },
-];
-const SECONDS: [Described; 3] = [
-    Described {
-        name: "frugality_benchmark_request_seconds",
-        help: "Mean time of a successful request, cycle or execution in the last verdict",
-    },
-    Described {
-        name: "frugality_benchmark_request_seconds_lower",
-        help: "Lower end of its interval",
-    },
-    Described {
-        name: "frugality_benchmark_request_seconds_upper",
-        help: "Upper end of its interval",
-    },
-];
+/// A figure and the ends of its interval. `$note` ends the help of the interval's ends.
+macro_rules! figure {
+    ($name:literal, $help:literal $(, $note:literal)?) => {
+        [
+            Described {
+                name: $name,
+                help: $help,
+            },
+            Described {
+                name: concat!($name, "_lower"),
+                help: concat!("Lower end of its interval" $(, $note)?),
+            },
+            Described {
+                name: concat!($name, "_upper"),
+                help: concat!("Upper end of its interval" $(, $note)?),
+            },
+        ]
+    };
+}
+
+const JOULES: [Described; 3] = figure!(
+    "frugality_benchmark_joules_per_request",
+    "Energy per request, cycle, execution or unit of work (label per) in the last verdict",
+    "; absent if the accuracy of modelled power is unknown"
+);
+const RATE: [Described; 3] = figure!(
+    "frugality_benchmark_requests_per_second",
+    "Successful requests, cycles, executions or units of work per second in the last verdict"
+);
+const SECONDS: [Described; 3] = figure!(
+    "frugality_benchmark_request_seconds",
+    "Mean time of a successful request, cycle or execution in the last verdict"
+);
 
 const KINDS: [DecidingFigure; 4] = [
     DecidingFigure::Gross,
@@ -178,14 +169,14 @@ fn samples(
     let word = vec![("verdict", format!("{verdict:?}"))];
     add(&VERDICT, with(word), Some(1.0));
     if has_figures(status, verdict) {
-        let provenance = status.provenance.clone().unwrap_or_default();
+        let provenance = status.provenance.as_deref();
         let units = Units::of_results(&status.results);
         for result in &status.results {
             let labels = |more: Labels| {
                 let of_result = vec![("candidate", result.candidate.clone())];
                 with([of_result, more].concat())
             };
-            of_result(result, &units, &provenance, labels, &mut add);
+            of_result(result, &units, provenance, labels, &mut add);
         }
     }
     samples
@@ -202,7 +193,7 @@ fn has_figures(status: &FrugalityBenchmarkStatus, verdict: Verdict) -> bool {
 fn of_result(
     result: &CandidateResult,
     units: &Units,
-    provenance: &str,
+    provenance: Option<&str>,
     labels: impl Fn(Labels) -> Labels,
     add: &mut impl FnMut(&'static Described, Labels, Option<f64>),
 ) {
@@ -216,7 +207,8 @@ fn of_result(
         }
     };
     for kind in KINDS {
-        if let Some(joules) = result.joules(kind) {
+        // Joules of an unknown source could be invented.
+        if let Some((joules, provenance)) = result.joules(kind).zip(provenance) {
             let labels = labels(vec![
                 ("kind", kind.word().to_owned()),
                 ("per", units.one.clone()),

@@ -135,6 +135,16 @@ fn figures_that_a_verdict_does_not_trust_are_absent() {
 }
 
 #[test]
+fn joules_of_unknown_source_are_not_shown() {
+    let mut unknown = passed(&json!([result("rust", "c4")]));
+    unknown.as_object_mut().unwrap().remove("provenance");
+    let lines = shown(unknown, None);
+    assert!(!lines.iter().any(|it| it.contains("joules")), "{lines:?}");
+    let rate = "frugality_benchmark_requests_per_second{";
+    assert!(lines.iter().any(|it| it.starts_with(rate)), "{lines:?}");
+}
+
+#[test]
 fn candidates_have_figures_and_the_points_of_a_sweep_have_none() {
     let two = shown(
         passed(&json!([result("rust", "c4"), result("python", "c4")])),
