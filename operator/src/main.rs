@@ -236,7 +236,7 @@ async fn run(options: Run) -> Result<(), Failure> {
     tokio::select! {
         () = controller::run(Arc::new(context)) => Ok(()),
         () = overdue() => {
-            warn!("what was in hand did not end: leaving it");
+            warn!("a pass did not end in time: the operator ends without it");
             Ok(())
         }
         served = serving => Err(Failure::Serve {

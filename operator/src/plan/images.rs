@@ -2,6 +2,7 @@
 //!
 //! An upgrade of the operator changes its defaults. A run that has begun goes on with the images that its first
 //! entry of the ledger records. Otherwise each attempt after the upgrade would be void (`ImageChanged`).
+//! An injector that does not know an option of the newer operator would make its attempts void. This case is not tested.
 
 use crate::{
     api::RunImages,
