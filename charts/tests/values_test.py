@@ -198,6 +198,11 @@ EXAMPLES = {
         "polling": {"tokenFile": "/x"},
     },
     "tasmota": {"host": "h", "polling": {"username": "u", "passwordFile": "/x"}},
+    "fritz-dect": {
+        "host": "fritz.box",
+        "ain": "11657 0000001",
+        "polling": {"username": "u", "passwordFile": "/x"},
+    },
     "mqtt": {
         "broker": "h:1883",
         "topic": "a/b",

@@ -42,6 +42,17 @@ pub(crate) enum BridgeError {
         /// How late the energy is known.
         lag: Duration,
     },
+    /// The instrument measures too seldom.
+    #[error(
+        "--bridge: this source measures every {:.0} s, and Kepler cannot report the age of a value: use a \
+         source that measures every {} s or more often",
+        .refresh.as_secs_f64(),
+        MOST_LAG.as_secs()
+    )]
+    Seldom {
+        /// The stated time between two measurements.
+        refresh: Duration,
+    },
 }
 
 /// The only writer of the tree.
@@ -56,12 +67,16 @@ pub(crate) struct Bridge {
 impl Bridge {
     /// Makes the tree in `directory`, or continues an existing tree. The name of the zone's directory states
     /// the provenance of the joules, for readers of Kepler's `path` label. `lag` is the usual delay until
-    /// energy is known.
+    /// energy is known, and `refresh` the stated time between two measurements, if any.
     pub(crate) fn open(
         directory: &Path,
         provenance: Provenance,
         lag: Duration,
+        refresh: Option<Duration>,
     ) -> Result<Self, BridgeError> {
+        if let Some(refresh) = refresh.filter(|it| *it > MOST_LAG) {
+            return Err(BridgeError::Seldom { refresh });
+        }
         if lag > MOST_LAG {
             return Err(BridgeError::Late { lag });
         }

@@ -3,7 +3,8 @@
 //! There are two kinds of source. A **model** ([`board`]) computes energy from CPU time. An **instrument**
 //! measures. It gives either an energy counter or power samples ([`Quantity`]). Local instruments are files
 //! of this node that the meter reads together with the CPU time ([`hwmon`], [`rapl`], [`power_supply`]). Other instruments are
-//! polled ([`polled`]): over the network ([`remote`], [`mqtt`], [`snmp`]), or a Pi 5's own chip ([`pmic`]).
+//! polled ([`polled`]): over the network ([`remote`], [`fritz`], [`mqtt`],
+//! [`snmp`]), or a Pi 5's own chip ([`pmic`]).
 //!
 //! A [`timeline`] computes the node's energy at any moment between an instrument's readings. After the last
 //! reading it gives no energy. A [`supply`] joins the readings of the instrument with the readings of CPU
@@ -13,6 +14,7 @@
 pub(crate) mod board;
 pub(crate) mod choice;
 pub(crate) mod config;
+pub(crate) mod fritz;
 pub(crate) mod hwmon;
 pub(crate) mod mqtt;
 pub(crate) mod pmic;
@@ -164,6 +166,9 @@ pub(crate) enum InstrumentError {
     /// The meter got no answer from the device.
     #[error(transparent)]
     Remote(#[from] remote::RemoteError),
+    /// The meter got no power from the FRITZ!Box.
+    #[error(transparent)]
+    Fritz(#[from] fritz::FritzError),
     /// The meter got no message from the broker.
     #[error(transparent)]
     Mqtt(#[from] mqtt::MqttError),

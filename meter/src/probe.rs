@@ -101,10 +101,8 @@ pub(crate) async fn report(settings: &Settings) -> String {
         (None, None) => line("uncertainty", &"unknown: write relativeUncertainty"),
     }
     let mut chosen = chosen;
-    if let Some(Instrument::Polled { instrument, .. }) = &mut chosen.instrument
-        && instrument.may_repeat()
-    {
-        line("refresh", &load_steps::refresh(instrument, at.cpus).await);
+    if let Some(interval) = refresh(&mut chosen, at.cpus).await {
+        line("refresh", &interval);
     }
     match first_reading(chosen).await {
         Some(Ok(Quantity::Watts(watts))) => line("now", &format!("{watts:.3} W")),
@@ -117,6 +115,19 @@ pub(crate) async fn report(settings: &Settings) -> String {
         let _ = write!(text, "{}", values(source.name, board.map(|it| it.name)));
     }
     text
+}
+
+/// How often the instrument refreshes its value: observed, else as stated. `None` if every reading measures.
+async fn refresh(chosen: &mut Chosen, cpus: u32) -> Option<String> {
+    match &mut chosen.instrument {
+        Some(Instrument::Polled { instrument, .. }) if instrument.may_repeat() => {
+            Some(load_steps::refresh(instrument, cpus).await)
+        }
+        _ => {
+            let seconds = chosen.supply.stated_refresh()?.as_secs_f64();
+            Some(format!("every {seconds:.1} s, as stated"))
+        }
+    }
 }
 
 async fn first_reading(chosen: Chosen) -> Option<Result<Quantity, InstrumentError>> {

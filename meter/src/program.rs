@@ -101,7 +101,10 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
     let bridge = settings
         .bridge
         .as_deref()
-        .map(|directory| Bridge::open(directory, source.provenance, chosen.supply.lag()))
+        .map(|directory| {
+            let (lag, refresh) = (chosen.supply.lag(), chosen.supply.stated_refresh());
+            Bridge::open(directory, source.provenance, lag, refresh)
+        })
         .transpose()?;
     let is_whole_machine = settings.cgroup_root.trim_matches('/').is_empty();
     let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?

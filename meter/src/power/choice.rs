@@ -8,6 +8,7 @@ use super::config::{
     ConfigError, Gen1Component, Gen2Component, MqttRequest, NodePower, Polling, SourceConfig,
     seconds,
 };
+use super::fritz::{self, FritzError, Plug};
 use super::hwmon::{self, Hwmon, Sensor};
 use super::mqtt::{MqttError, Topic};
 use super::pmic::{self, Correction, PmicFile};
@@ -70,6 +71,9 @@ pub(crate) enum ChoiceError {
     /// The meter can't poll the device.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The meter can't ask the FRITZ!Box.
+    #[error(transparent)]
+    Fritz(#[from] FritzError),
     /// The meter can't use the topic.
     #[error(transparent)]
     Mqtt(#[from] MqttError),
@@ -429,6 +433,7 @@ impl Plan<'_> {
     /// An instrument on the network.
     fn network(&self, config: &SourceConfig) -> Result<Chosen, ChoiceError> {
         match config {
+            SourceConfig::FritzDect { host, ain, polling } => self.fritz(host, ain, polling),
             SourceConfig::Mqtt {
                 broker,
                 topic,
@@ -478,6 +483,40 @@ impl Plan<'_> {
             }
             http => self.remote(http),
         }
+    }
+
+    /// A plug whose power the box refreshes far more seldom than the meter asks.
+    fn fritz(&self, host: &str, ain: &str, polling: &Polling) -> Result<Chosen, ChoiceError> {
+        let interval = seconds("intervalSeconds", polling.interval_seconds, fritz::INTERVAL)?;
+        let Some(Credentials::Password {
+            username,
+            password_file,
+            ..
+        }) = polling.credentials()?
+        else {
+            return Err(FritzError::Credentials.into());
+        };
+        if polling.ca_file.is_some() {
+            return Err(FritzError::Credentials.into());
+        }
+        let question = fritz::question(ain)?;
+        let url = format!("http://{}{question}", in_url(host));
+        let endpoint = Endpoint::new(&url, None, None, polling.timeout()?)?;
+        let source = self.source(Measured {
+            name: "fritz-dect",
+            path: endpoint.url().to_owned(),
+            zone: BOARD_ZONE,
+            relative_uncertainty: Some(PLUG_RELATIVE_UNCERTAINTY),
+            fixed_uncertainty_watts: 0.0,
+            resolution_joules: None,
+        });
+        let refresh = Refresh::new(interval, polling.refresh()?.or(Some(fritz::REFRESH)));
+        let plug = Plug::new(endpoint, question, username, password_file);
+        let instrument = Instrument::Polled {
+            instrument: Box::new(Polled::FritzDect(Box::new(plug))),
+            interval,
+        };
+        self.metered(source, instrument, Some(refresh))
     }
 
     /// An instrument on the network whose number the user describes. Its accuracy is known to the user only.

@@ -122,6 +122,16 @@ pub(crate) enum SourceConfig {
         #[serde(default)]
         polling: Polling,
     },
+    /// A FRITZ!DECT plug, through its FRITZ!Box.
+    FritzDect {
+        /// Name or address of the box, with a port if it is not 80.
+        host: String,
+        /// The plug's identification number (AIN).
+        ain: String,
+        /// How the box is polled.
+        #[serde(default)]
+        polling: Polling,
+    },
     /// Any JSON document.
     Json {
         /// An `http://` or `https://` URL.

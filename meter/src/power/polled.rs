@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task;
 use tokio::time::MissedTickBehavior;
 
+use super::fritz;
 use super::mqtt::Topic;
 use super::pmic::{self, Correction, PmicFile};
 use super::remote::Endpoint;
@@ -111,6 +112,8 @@ pub(crate) enum Polled {
         /// Unit of the value.
         unit: Unit,
     },
+    /// A FRITZ!DECT plug.
+    FritzDect(Box<fritz::Plug>),
     /// The firmware of a Raspberry Pi 5.
     PmicMailbox {
         /// The mailbox device.
@@ -291,6 +294,10 @@ impl Polled {
                     let text = number.to_string();
                     InstrumentError::malformed(object.url(), &text, "number above 0")
                 })?
+            }
+            Self::FritzDect(plug) => {
+                let (quantity, took) = plug.get().await?;
+                return Ok(Some((quantity, took / 2)));
             }
             Self::PmicMailbox { device, correction } => pmic_mailbox(device, *correction).await?,
             Self::PmicCommand {

@@ -51,8 +51,8 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    /// For an instrument that is polled `asked_every`. `told` is the refresh interval that the user states,
-    /// if any.
+    /// For an instrument that is polled `asked_every`. `told` is the refresh interval that the user or the
+    /// maker states, if any.
     pub(crate) fn new(asked_every: Duration, told: Option<Duration>) -> Self {
         Self {
             asked_every,
@@ -105,6 +105,11 @@ impl Refresh {
     pub(crate) fn interval(&self) -> Duration {
         self.irregular
             .map_or(self.interval, |irregular| irregular.max(self.interval))
+    }
+
+    /// The refresh interval that the maker or the user states, if any.
+    pub(crate) fn stated(&self) -> Option<Duration> {
+        self.is_told.then_some(self.interval)
     }
 
     /// Number of observed refreshes.

@@ -8,6 +8,7 @@ use http_auth::{PasswordClient, PasswordParams};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, WWW_AUTHENTICATE};
+use hyper::http::request;
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -198,10 +199,28 @@ impl Endpoint {
     pub(crate) async fn get(&mut self) -> Result<(String, Duration), RemoteError> {
         match tokio::time::timeout(self.timeout, self.ask()).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(RemoteError::Slow {
-                url: self.url.clone(),
-                seconds: self.timeout.as_secs_f64(),
-            }),
+            Err(_) => Err(self.slow()),
+        }
+    }
+
+    /// The device's answer at another path, without the credentials: its status, its body, and how long the
+    /// device took. Errors name the endpoint's own URL, because the path may contain a secret.
+    pub(crate) async fn get_at(
+        &self,
+        path: &str,
+    ) -> Result<(StatusCode, String, Duration), RemoteError> {
+        let request = self.to(path).body(Empty::new());
+        let request = request.map_err(|error| self.failed(&error))?;
+        let exchange = tokio::time::timeout(self.timeout, self.exchange(request));
+        let answer = exchange.await.unwrap_or_else(|_| Err(self.slow()))?;
+        let text = String::from_utf8(answer.body.into()).map_err(|error| self.failed(&error))?;
+        Ok((answer.status, text, answer.took))
+    }
+
+    fn slow(&self) -> RemoteError {
+        RemoteError::Slow {
+            url: self.url.clone(),
+            seconds: self.timeout.as_secs_f64(),
         }
     }
 
@@ -297,13 +316,18 @@ impl Endpoint {
             }
             _ => None,
         };
-        let mut request = Request::get(path).header(HOST, format!("{}:{}", self.host, self.port));
+        let mut request = self.to(path);
         if let Some(value) = authorization {
             request = request.header(AUTHORIZATION, value);
         }
         request
             .body(Empty::new())
             .map_err(|error| self.failed(&error))
+    }
+
+    /// A request for a path of the device.
+    fn to(&self, path: &str) -> request::Builder {
+        Request::get(path).header(HOST, format!("{}:{}", self.host, self.port))
     }
 
     async fn exchange(&self, request: Request<Empty<Bytes>>) -> Result<Answer, RemoteError> {
@@ -415,7 +439,7 @@ fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, RemoteError> {
 }
 
 /// Encodes everything but letters, digits and `-._~`, as RFC 3986 requires in a query.
-fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -82,6 +82,11 @@ impl Supply {
         self.lag
     }
 
+    /// The stated time between two of the instrument's measurements, if any.
+    pub(crate) fn stated_refresh(&self) -> Option<Duration> {
+        self.instrument.as_ref()?.stated_refresh()
+    }
+
     /// When the instrument last measured; `None` for a model, and before the first reading. An instrument
     /// that repeats an old power has not measured again.
     pub(crate) fn last_true_reading(&self) -> Option<Duration> {

@@ -175,6 +175,11 @@ impl Timeline {
         Some(last.saturating_sub(age))
     }
 
+    /// The stated time between two of the instrument's measurements, if any.
+    pub(crate) fn stated_refresh(&self) -> Option<Duration> {
+        self.refresh.as_ref()?.stated()
+    }
+
     /// Power between the last two readings, in watts.
     pub(crate) fn last_watts(&self) -> Option<f64> {
         self.spread.last_watts

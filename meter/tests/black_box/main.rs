@@ -6,6 +6,8 @@
 
 mod contract;
 mod forks;
+#[path = "../parts/fritzbox.rs"]
+mod fritzbox;
 mod harness;
 mod journeys;
 #[expect(

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use frugality_measure::reading::{Provenance, read};
 
+use crate::fritzbox::{AIN, Fritzbox, PASSWORD, State, USER};
 use crate::harness::{Meter, Node, Page, Plug, run};
 use crate::mosquitto::Broker;
 
@@ -166,6 +167,85 @@ fn a_device_behind_a_broker_is_metered_and_ages_while_the_broker_is_away() {
     assert_eq!(meter.get("/healthz").0, 200);
 }
 
+/// The configuration of a plug at a box, asked ten times per second.
+fn fritz_dect(node: &Node, fritzbox: &Fritzbox) -> String {
+    let secret = node.scratch();
+    fs::create_dir_all(&secret).unwrap();
+    let file = secret.join("fritzbox");
+    fs::write(&file, PASSWORD).unwrap();
+    node.power(&format!(
+        r#"{{"default": {{"source": {{"type": "fritz-dect", "host": "{}", "ain": "{AIN}",
+            "polling": {{"intervalSeconds": 0.1, "timeoutSeconds": 0.2, "username": "{USER}",
+            "passwordFile": "{}"}}}}, "maxWatts": 12}}}}"#,
+        fritzbox.address(),
+        file.display()
+    ))
+}
+
+#[test]
+fn a_plug_at_a_fritzbox_is_metered_and_its_power_is_too_old_for_an_attempt() {
+    let node = Node::new();
+    let fritzbox = Fritzbox::start("5000");
+    let meter = Meter::start(&node, &[&fritz_dect(&node, &fritzbox)]);
+    meter.wait_for_status("/readyz", 200);
+    let (_, text) = meter.get("/metrics");
+    let reading = read(&text, "pi-1", None, 1.0).unwrap();
+    assert_eq!(reading.meter.provenance, Provenance::Metered);
+    assert_eq!(reading.meter.source, "fritz-dect");
+    // The power does not change, and ages all the same: the operator's limit is 5 s.
+    let old = meter.scrape_until("an old power", |page| page.value(AGE, &[]) > 5.0);
+    assert!(old.value("frugality_meter_energy_relative_uncertainty", &[]) >= 0.03);
+
+    // An ended session is replaced, and the meter counts on.
+    fritzbox.with(State::end_session);
+    let before = meter.scrape();
+    meter.scrape_until("energy of the new session", |page| {
+        joules(page) > joules(&before) + 5.0
+    });
+    assert_eq!(fritzbox.with(|state| state.logins), 2);
+
+    fritzbox.with(|state| "inval".clone_into(&mut state.power));
+    let reason = meter.wait_for_status("/readyz", 503);
+    assert!(reason.contains("does not reach the plug"), "{reason}");
+}
+
+#[test]
+fn a_wrong_password_of_a_fritzbox_is_told_and_gives_no_number() {
+    let node = Node::new();
+    let fritzbox = Fritzbox::start("5000");
+    fritzbox.with(|state| "another".clone_into(&mut state.password));
+    let meter = Meter::start(&node, &[&fritz_dect(&node, &fritzbox)]);
+    let reason = meter.wait_for_status("/readyz", 503);
+    let began = std::time::Instant::now();
+    while fritzbox.with(|state| state.refusals) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "{reason}");
+        sleep(Duration::from_millis(10));
+    }
+    sleep(Duration::from_millis(300));
+    let reason = meter.wait_for_status("/readyz", 503);
+    assert!(
+        reason.contains("refuses user \"meter\" with this password"),
+        "{reason}"
+    );
+    let (_, text) = meter.get("/metrics");
+    assert!(!text.contains("kepler_"), "{text}");
+    assert_eq!(fritzbox.with(|state| state.refusals), 1);
+}
+
+#[test]
+fn a_plug_that_measures_every_two_minutes_is_not_bridged_to_kepler() {
+    let node = Node::new();
+    let fritzbox = Fritzbox::start("5000");
+    let bridge = format!("--bridge={}", node.scratch().display());
+    let output = run(&node.cgroup_fs())
+        .args(["--interval=50ms", &fritz_dect(&node, &fritzbox), &bridge])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("measures every 120 s"), "{told}");
+}
+
 #[test]
 fn a_plug_whose_counter_restarts_ends_the_counting() {
     let node = Node::new();
@@ -265,4 +345,25 @@ fn probe_reports_the_node_s_sources_and_the_values_for_them() {
     ] {
         assert!(text.contains(part), "{part} is not in: {text}");
     }
+}
+
+#[test]
+fn probe_reports_how_seldom_a_plug_at_a_fritzbox_measures() {
+    let node = Node::new();
+    let fritzbox = Fritzbox::start("5000");
+    let output = Command::new(env!("CARGO_BIN_EXE_frugality-meter"))
+        .env_clear()
+        .args(["probe", "--node-name=pi-1", "--cpus=2", "--sysfs"])
+        .arg(node.sysfs())
+        .arg("--cgroup-fs")
+        .arg(node.cgroup_fs())
+        .arg(fritz_dect(&node, &fritzbox))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in ["fritz-dect", "every 120.0 s, as stated", "5.000 W"] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    assert!(!text.contains("sid="), "{text}");
 }
