@@ -122,6 +122,9 @@ const INA3221_SCALE: Scale = Scale::Shunt(Shunt {
 /// The INA3221 measures three channels. Its `curr4` is their sum, and its `in4` to `in6` are voltages at
 /// shunts.
 const INA3221_CHANNELS: u32 = 3;
+/// ChargerLAB's USB meters KM003C and KM002C (`drivers/hwmon/powerz.c`). `in0` and `curr1` are of the supply. The
+/// other voltages are of signals.
+const POWERZ: &str = "powerz";
 /// Step of `currN_input`.
 const CURRENT_STEP_AMPERES: f64 = MILLI;
 
@@ -297,10 +300,10 @@ fn channels(device: &Path) -> Vec<Sensor> {
     };
     let there = |file: String| Some(device.join(file)).filter(|path| path.is_file());
     let number = |file: String| read_text(&device.join(file))?.parse::<f64>().ok();
-    let channels = if chip.starts_with(INA3221) {
-        INA3221_CHANNELS
-    } else {
-        MOST_CHANNELS
+    let channels = match chip.as_str() {
+        POWERZ => 1,
+        chip if chip.starts_with(INA3221) => INA3221_CHANNELS,
+        _ => MOST_CHANNELS,
     };
     (1..=channels)
         // A disabled channel still has files.
@@ -311,7 +314,8 @@ fn channels(device: &Path) -> Vec<Sensor> {
                 .map(Files::Energy)
                 .or_else(|| there(format!("power{channel}_input")).map(Files::Power))
                 .or_else(|| {
-                    let volts = there(format!("in{channel}_input"))?;
+                    let line = if chip == POWERZ { 0 } else { channel };
+                    let volts = there(format!("in{line}_input"))?;
                     Some(Files::VoltsAndAmperes(volts, current.clone()?))
                 })?;
             let label = ["energy", "power", "curr", "in"]

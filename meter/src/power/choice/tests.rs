@@ -148,6 +148,44 @@ fn a_sensor_with_a_counter_is_read_by_it_and_one_without_power_by_volts_and_ampe
     outcome.assert_within(0.005);
 }
 
+/// The files of the kernel's driver for a KM003C (`drivers/hwmon/powerz.c`).
+#[test]
+fn a_usb_meter_is_read_by_the_voltage_of_the_supply_and_not_of_its_signals() {
+    let node = Node::new();
+    let file = |name: &str| format!("sys/class/hwmon/hwmon4/{name}");
+    node.write(&file("name"), "powerz");
+    let voltages = [
+        ("VBUS", 5_000),
+        ("VCC1", 1_700),
+        ("VCC2", 30),
+        ("VDP", 600),
+        ("VDM", 600),
+        ("VDD", 3_300),
+    ];
+    for (number, (label, millivolts)) in voltages.into_iter().enumerate() {
+        node.write(&file(&format!("in{number}_label")), label);
+        node.write(&file(&format!("in{number}_input")), millivolts);
+    }
+    node.write(&file("curr1_label"), "IBUS");
+    let show = node.number(&file("curr1_input"));
+    let truth = Truth::bursts();
+    let config = r#"{"source": {"type": "hwmon", "chip": "powerz"}, "relativeUncertainty": 0.005}"#;
+    let outcome = node.run(config, &truth, |at| {
+        show(micro(truth.watts(at) / 5.0) / 1000);
+    });
+    outcome.assert_within(0.005);
+    // The meter may be plugged anywhere, so it is never chosen automatically.
+    assert!(node.choose(r#"{"source": {"type": "hwmon"}}"#).is_err());
+    let unstated = r#"{"source": {"type": "hwmon", "chip": "powerz"}}"#;
+    assert_eq!(node.source(unstated).relative_uncertainty, None);
+    // Unplugged, it has no files.
+    let Some(Instrument::Local(mut instrument)) = node.choose(unstated).unwrap().instrument else {
+        panic!("not a file of this node");
+    };
+    fs::remove_dir_all(node.0.path().join("sys/class/hwmon/hwmon4")).unwrap();
+    assert!(instrument.read().is_err());
+}
+
 #[test]
 fn one_of_several_sensors_must_be_named_and_a_graphics_card_does_not_count() {
     let node = Node::new();

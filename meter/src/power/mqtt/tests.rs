@@ -324,9 +324,44 @@ fn a_broker_gets_the_user_and_a_new_password_needs_no_restart() {
 }
 
 /// The recipe of docs/power-on-a-pi.md with a stand-in for the program that reads the meter's USB port.
+const DOCUMENT: &str = include_str!("../../../../docs/power-on-a-pi.md");
+
+#[test]
+fn the_recipe_for_a_usb_meter_with_a_driver_publishes_its_power_until_it_is_unplugged() {
+    let broker = Broker::start();
+    let recipe = DOCUMENT
+        .lines()
+        .find(|line| line.contains("cat in0_input"))
+        .unwrap();
+    let port = broker.address().replace("127.0.0.1:", "");
+    let command = recipe.replace("192.168.1.10", &format!("127.0.0.1 -p {port}"));
+    assert!(command.contains(&port), "{command}");
+    let device = tempfile::tempdir().unwrap();
+    let file = |name: &str| device.path().join(name);
+    std::fs::write(file("in0_input"), "5120\n").unwrap();
+    std::fs::write(file("in1_input"), "1700\n").unwrap();
+    std::fs::write(file("curr1_input"), "700\n").unwrap();
+    let source = r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": "pi-1/milliwatts", "unit": "mW"}}"#;
+    let mut meter = Subscribed::new(source, &broker);
+    assert!(meter.ask().is_err());
+    let mut running = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(device.path())
+        .spawn()
+        .unwrap();
+    assert_eq!(meter.ask(), Ok(Quantity::Watts(3.584)));
+    std::fs::write(file("curr1_input"), "-700\n").unwrap();
+    while meter.ask() == Ok(Quantity::Watts(3.584)) {}
+    let told = meter.ask().unwrap_err();
+    assert!(told.contains("\"-3584\""), "{told}");
+    // Unplugged, the device has no files. The command ends.
+    std::fs::remove_file(file("curr1_input")).unwrap();
+    running.wait().unwrap();
+    assert!(meter.ask().is_err());
+}
+
 #[test]
 fn the_recipe_for_a_usb_meter_publishes_its_energy_once_per_second() {
-    const DOCUMENT: &str = include_str!("../../../../docs/power-on-a-pi.md");
     let broker = Broker::start();
     let recipe = DOCUMENT
         .lines()
