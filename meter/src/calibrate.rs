@@ -41,6 +41,15 @@ pub(crate) enum CalibrateError {
     /// There is only a model, and a model cannot calibrate itself.
     #[error("calibrate needs an instrument: name one with --power-config")]
     NoInstrument,
+    /// The instrument measures so seldom that a point's power may be of another point.
+    #[error(
+        "this source measures every {:.0} s, and a point of the fit covers {} s: calibrate with a source that \
+         measures every {} s or more often",
+        .0.as_secs_f64(),
+        POINT.as_secs(),
+        POINT.as_secs()
+    )]
+    Seldom(Duration),
     /// The measurement was too short.
     #[error(
         "only {0} points of 5 s, but the fit needs {LEAST_POINTS}: check that the instrument answers, or measure for longer"
@@ -86,6 +95,9 @@ pub(crate) async fn measure(
 ) -> Result<Vec<Point>, CalibrateError> {
     if !feed.has_instrument() {
         return Err(CalibrateError::NoInstrument);
+    }
+    if let Some(refresh) = feed.supply().stated_refresh().filter(|it| *it > POINT) {
+        return Err(CalibrateError::Seldom(refresh));
     }
     let mut ticks = tokio::time::interval(interval);
     let mut points = Points::default();

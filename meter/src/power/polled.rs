@@ -207,7 +207,7 @@ impl Checks {
 }
 
 impl Polled {
-    /// Whether the instrument may repeat an old value instead of a new measurement.
+    /// Whether the instrument may repeat an old value, for a time that its maker does not state.
     pub(crate) fn may_repeat(&self) -> bool {
         matches!(
             self,

@@ -367,3 +367,20 @@ fn probe_reports_how_seldom_a_plug_at_a_fritzbox_measures() {
     }
     assert!(!text.contains("sid="), "{text}");
 }
+
+#[test]
+fn a_plug_that_measures_every_two_minutes_calibrates_no_model() {
+    let node = Node::new();
+    let fritzbox = Fritzbox::start("5000");
+    let output = Command::new(env!("CARGO_BIN_EXE_frugality-meter"))
+        .env_clear()
+        .args(["calibrate", "--node-name=pi-1", "--duration=60s"])
+        .arg("--cgroup-fs")
+        .arg(node.cgroup_fs())
+        .arg(fritz_dect(&node, &fritzbox))
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("this source measures every 120 s"), "{told}");
+}
