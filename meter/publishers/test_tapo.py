@@ -123,7 +123,7 @@ def test_a_plug_that_stops_answering_gives_no_number_until_it_is_back(lines):
 
 
 @pytest.mark.parametrize("family", ["tapo", "kasa"])
-def test_a_wrong_password_is_told_and_a_new_one_is_used_at_once(lines, family):
+def test_a_wrong_password_is_reported_and_a_new_one_is_used_at_once(lines, family):
     plug = Plug(family)
     running = lines(plug, "wrong")
     refused = "no power: the plug refuses this username or password"
@@ -136,7 +136,7 @@ def test_a_wrong_password_is_told_and_a_new_one_is_used_at_once(lines, family):
     assert not any("wrong" in it or plug.password in it for it in seen)
 
 
-def test_a_plug_without_a_meter_is_told(lines):
+def test_a_plug_without_a_meter_is_reported(lines):
     plug = Plug()
     plug.measures = False
     lines(plug).until_line("no power: a P110 does not measure power")

@@ -1,7 +1,7 @@
 //! The power of a FRITZ!DECT plug, from its FRITZ!Box (AVM, "AHA-HTTP-Interface").
 //!
 //! The meter logs in by challenge and response (AVM, "Session-ID", version 2): the password does not leave the
-//! meter, and the answer to a challenge is of no use for another challenge. The box then gives a session,
+//! meter, and the answer to one challenge does not fit another challenge. The box then gives a session,
 //! which goes over the network without encryption. The box ends a session that is not used for 20 minutes.
 //!
 //! The plug reports its power to the box about every two minutes. The box repeats the last report in between.

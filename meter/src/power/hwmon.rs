@@ -122,8 +122,8 @@ const INA3221_SCALE: Scale = Scale::Shunt(Shunt {
 /// The INA3221 measures three channels. Its `curr4` is their sum, and its `in4` to `in6` are voltages at
 /// shunts.
 const INA3221_CHANNELS: u32 = 3;
-/// ChargerLAB's USB meters KM003C and KM002C (`drivers/hwmon/powerz.c`). `in0` and `curr1` are of the supply. The
-/// other voltages are of signals.
+/// ChargerLAB's USB meters KM003C and KM002C (`drivers/hwmon/powerz.c`). `in0` and `curr1` measure the supply. The
+/// other voltages are signals.
 const POWERZ: &str = "powerz";
 /// Step of `currN_input`.
 const CURRENT_STEP_AMPERES: f64 = MILLI;

@@ -210,7 +210,7 @@ fn a_plug_at_a_fritzbox_is_metered_and_its_power_is_too_old_for_an_attempt() {
 }
 
 #[test]
-fn a_wrong_password_of_a_fritzbox_is_told_and_gives_no_number() {
+fn a_wrong_password_of_a_fritzbox_is_reported_and_gives_no_number() {
     let node = Node::new();
     let fritzbox = Fritzbox::start("5000");
     fritzbox.with(|state| "another".clone_into(&mut state.password));

@@ -138,7 +138,7 @@ fn a_box_that_blocks_logins_is_left_alone_for_that_time() {
 }
 
 #[test]
-fn a_user_without_the_right_is_told_and_logs_in_once() {
+fn a_user_without_the_right_is_reported_and_logs_in_once() {
     let fritzbox = Fritzbox::start("3210");
     fritzbox.with(|state| state.may_use_smart_home = false);
     let file = file(PASSWORD);
