@@ -49,12 +49,13 @@ need_cargo_tool() {
   PATH=$folder/bin:$PATH
 }
 
-# need_go_tool PACKAGE VERSION: installs a Go program for this checkout, and puts it into PATH.
+# need_go_tool PACKAGE VERSION: installs a Go program for this checkout, and puts it into PATH. The linker sets the
+# version, because syft writes its version into each SBOM.
 need_go_tool() {
   local folder=$ROOT/build/tools/${1##*/}-$2
   [[ -x $folder/${1##*/} ]] || {
     say "building ${1##*/} $2"
-    GOBIN=$folder GOWORK=off GOFLAGS=-mod=readonly go install "$1@v$2"
+    GOBIN=$folder GOWORK=off GOFLAGS=-mod=readonly go install -ldflags "-s -w -X main.version=$2" "$1@v$2"
   }
   PATH=$folder:$PATH
 }
@@ -68,15 +69,20 @@ architecture_of() {
   esac
 }
 
+# gnu_of ARCHITECTURE: prints Debian's name of its compiler and tools.
+gnu_of() {
+  case $1 in
+    amd64) echo x86_64-linux-gnu ;;
+    arm64) echo aarch64-linux-gnu ;;
+  esac
+}
+
 # need_rust_for ARCHITECTURE: installs the tools that compile Rust for another architecture than this machine's.
 # Sets RUST_TARGET to rustc's name of that architecture. Debian's cross compiler links the programs, so they use
 # the same C library as the images.
 need_rust_for() {
   local gnu linker
-  case $1 in
-    amd64) gnu=x86_64-linux-gnu ;;
-    arm64) gnu=aarch64-linux-gnu ;;
-  esac
+  gnu=$(gnu_of "$1")
   RUST_TARGET=${gnu/-linux/-unknown-linux}
   need_packages "gcc-${gnu/_/-}" "libc6-dev-$1-cross"
   linker=CARGO_TARGET_${RUST_TARGET//-/_}_LINKER
@@ -118,8 +124,8 @@ cargo_binaries() {
   cargo build --release --locked "$@" "${scope[@]}"
 }
 
-# runner_program ARCHITECTURE FILE: builds the runner. It is linked statically, because it must run in any image.
-# It has its own target folder, because its crates are compiled with other flags.
+# runner_program ARCHITECTURE: builds the runner, and sets RUNNER to its folder. It is linked statically, because it must
+# run in any image. It has its own target folder, because its crates are compiled with other flags.
 runner_program() {
   local target
   target=$(rustc -vV | sed -n 's/^host: //p')
@@ -129,7 +135,16 @@ runner_program() {
   fi
   RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --package frugality-runner \
     --target "$target" --target-dir target/static
-  cp -u "target/static/$target/release/frugality-runner" "$2"
+  # shellcheck disable=SC2034 # read by the scripts that source this one
+  RUNNER=target/static/$target/release
+}
+
+# with_crates ARCHITECTURE FOLDER PROGRAM...: copies Rust programs to build/ARCHITECTURE, with the list of their crates.
+with_crates() {
+  local gnu
+  gnu=$(gnu_of "$1")
+  need_packages "binutils-${gnu/_/-}" python3
+  hack/add-crates --target "${gnu/-linux/-unknown-linux}" --objcopy "$gnu-objcopy" --to "build/$1" "${@:2}"
 }
 
 # go_in FOLDER ARGUMENTS...: runs go in FOLDER. Without cgo, a program needs no library of an image. The flags

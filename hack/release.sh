@@ -10,6 +10,10 @@ MANIFEST_KUBERNETES=1.30.0
 # The values of the chart that name an image of the product: value, image.
 declare -A CHART_VALUES=([image]=operator [injector.image]=injector [injector.k6Image]=injector-k6 [meter.image]=meter)
 
+# need_syft, need_cosign: build the programs that list packages and sign, and put them into PATH.
+need_syft() { need_go_tool github.com/anchore/syft/cmd/syft 1.57.1; }
+need_cosign() { need_go_tool github.com/sigstore/cosign/v3/cmd/cosign 3.1.3; }
+
 # pinned_values PREFIX "IMAGE=DIGEST ...": prints the chart's values.yaml with the images of this registry, by digest.
 pinned_values() {
   awk -v published="$PUBLISHED/" -v prefix="$1/" -v digests="$2" '

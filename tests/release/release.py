@@ -54,3 +54,8 @@ def free_address() -> str:
     """A local address on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def images() -> set[str]:
+    """The names of all images of a release."""
+    return set(function("eval", 'printf "%s\\n" "${IMAGES[@]}"').stdout.split())

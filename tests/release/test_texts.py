@@ -124,8 +124,7 @@ def test_krew_gets_one_platform_per_archive() -> None:
         (["--arch"], "--arch needs a value"),
         (["--registry", "https://registry.example.org/x"], "--registry takes a registry and a path"),
         (["--registry", "registry.example.org"], "--registry takes a registry and a path"),
-        (["--registry", PREFIX, "--sbom"], "syft is not in PATH"),
-        (["--registry", PREFIX, "--sign"], "cosign is not in PATH"),
+        (["--registry", PREFIX, "--sign-key", "none.key"], "there is no key none.key"),
         (["--all"], "unknown option --all"),
     ],
 )
