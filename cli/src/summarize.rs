@@ -31,15 +31,24 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
     let units = Units::of_results(&status.results);
     let view = View::of(status, &units);
     let parts: Vec<String> = std::iter::once(heading)
-        .chain(grids(&view).map(|grid| grid.print()))
+        .chain(
+            grids(&view)
+                .chain(load_curves(&view))
+                .map(|grid| grid.print()),
+        )
         .chain([paragraphs(notes(&view))])
         .collect();
     parts.join("\n")
 }
 
-/// All tables that have rows.
+/// All tables of results that have rows.
 pub(crate) fn grids(view: &View<'_>) -> impl Iterator<Item = Grid> {
     tables::all(view).chain(costs::tables(view))
+}
+
+/// The table of load curves, if there are load levels.
+pub(crate) fn load_curves(view: &View<'_>) -> Option<Grid> {
+    tables::load_curves(view)
 }
 
 /// What a reader of the tables must know.

@@ -11,7 +11,7 @@
 //! 5. [`energy`] turns readings and a window into joules, or reports why it cannot;
 //! 6. [`attempt`] combines the steps 2 to 5: from a report and readings to one attempt's figures;
 //! 7. [`statistics`] turns trials into a figure with its interval, and [`pace`] reports whether the injector
-//!    limited them.
+//!    limited them; [`load_curve`] turns the trials of several loads into figures of part load.
 //!
 //! [`attribution`] is the counterpart of step 4: the node meter uses it to share a node's energy among its
 //! pods. [`model`] contains the uncertainty of a power model's joules. [`void`] contains all reasons for void
@@ -28,6 +28,7 @@ pub mod fortio;
 pub mod k6;
 pub mod latency;
 pub mod load;
+pub mod load_curve;
 pub mod model;
 pub mod order;
 pub mod pace;

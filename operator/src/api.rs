@@ -43,7 +43,8 @@ pub use self::labels::{
     LABEL_WORKLOAD, LOCK_OF_NODE, Role,
 };
 pub use self::load::{
-    Arrivals, DEFAULT_CONNECTIONS, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS, Sweep,
+    Arrivals, DEFAULT_CONNECTIONS, LevelsOf, Load, MAX_BLOCKS_OF_SWEEP, MAX_POINTS, MAX_RESULTS,
+    Sweep,
 };
 pub use self::parameters::ALLOWED_PARAMETERS;
 pub use self::quantity::{Decimal, HumanDuration, QuantityError};
@@ -52,8 +53,9 @@ pub use self::scenario::{CheckResult, CycleResult, Scenario};
 pub use self::status::{
     BaselineResult, BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult,
     Columns, Comparison, CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits,
-    InjectorResult, LatencyPercentile, Look, NOT_SEEN, NodeResult, NoiseFloor, Optimum,
-    PastVerdict, Progress, PromotionState, ReleaseRatio, SweepResult, Verdict, WorkloadResult,
+    InjectorResult, LatencyPercentile, LoadCurveResult, Look, NOT_SEEN, NodeResult, NoiseFloor,
+    Optimum, PastVerdict, Progress, PromotionState, ReleaseRatio, SweepResult, Verdict,
+    WorkloadResult,
 };
 pub use self::trace::{FrugalityTrace, FrugalityTraceSpec};
 pub use self::trial::{

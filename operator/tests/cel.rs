@@ -287,6 +287,84 @@ fn the_points_of_a_sweep_ascend() {
 }
 
 #[test]
+fn load_levels_begin_with_the_highest_rate_and_descend() {
+    let of = |load: Value| [("spec/load", load), ("spec/deadline", json!("24h"))];
+    let levels = |levels: Value| of(json!({"duration": "20s", "sweep": {"levels": levels}}));
+    let message = "load.sweep.levels must begin with 100 and descend";
+    for bad in [
+        json!([100]),
+        json!([90, 50]),
+        json!([100, 50, 50]),
+        json!([100, 50, 60]),
+        json!([10, 100]),
+    ] {
+        rule(message, &levels(bad), &levels(json!([100, 50, 10])));
+    }
+    let message = "load.sweep takes levels, or connections and replicas";
+    let with = |more: Value| {
+        let mut sweep = json!({"levels": [100, 50]});
+        sweep
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        of(json!({"duration": "20s", "connections": 8, "sweep": sweep}))
+    };
+    rule(
+        message,
+        &with(json!({"connections": [1, 2]})),
+        &with(json!({})),
+    );
+    rule(
+        message,
+        &with(json!({"replicas": [1, 2]})),
+        &with(json!({"of": "Common"})),
+    );
+    let message = "load.sweep.of says whose highest rate";
+    let common = |sweep: Value| of(json!({"duration": "20s", "sweep": sweep}));
+    rule(
+        message,
+        &common(json!({"connections": [1, 2], "of": "Common"})),
+        &common(json!({"levels": [100, 50], "of": "Common"})),
+    );
+    let message = "load.sweep.levels are shares of the highest rate";
+    let sweep = json!({"levels": [100, 50]});
+    let good = of(json!({"duration": "20s", "sweep": sweep}));
+    for bad in [
+        json!({"duration": "20s", "rate": 100, "sweep": sweep}),
+        json!({"requests": 10000, "sweep": sweep}),
+    ] {
+        rule(message, &of(bad), &good);
+    }
+    // At its levels, the load may be open, although it has no rate of its own.
+    let message = "load.arrivals: Open sends requests at a rate";
+    rule(
+        message,
+        &of(json!({"duration": "20s", "arrivals": "Open"})),
+        &of(json!({"duration": "20s", "arrivals": "Open", "sweep": sweep})),
+    );
+    let message = "points of load.sweep × trials.blocks";
+    let ten =
+        json!({"duration": "20s", "sweep": {"levels": [100, 90, 80, 70, 60, 50, 40, 30, 20, 10]}});
+    let blocks = |blocks: i32| {
+        [
+            ("spec/load", ten.clone()),
+            ("spec/deadline", json!("168h")),
+            ("spec/trials/blocks", json!(blocks)),
+        ]
+    };
+    rule(message, &blocks(91), &blocks(90));
+    let message = "spec.deadline is shorter than the trials must take";
+    // Two candidates, the highest rate and two levels, ten blocks: 60 trials of 69 s.
+    let deadline = |deadline: &str| {
+        [
+            of(json!({"duration": "20s", "sweep": sweep}))[0].clone(),
+            ("spec/deadline", json!(deadline)),
+        ]
+    };
+    rule(message, &deadline("30m"), &deadline("24h"));
+}
+
+#[test]
 fn the_control_is_a_candidate() {
     let of = |name: &str| [("spec/trials", json!({"blocks": 10, "control": name}))];
     rule(

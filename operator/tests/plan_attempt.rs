@@ -20,6 +20,7 @@ use frugality_operator::{
         action::{Action, ChildObject, Plan},
         facts::{Child, ChildKind, PodFacts, Probed, Termination},
         names::lock_name,
+        objects::PointLoad,
         plan,
     },
 };
@@ -744,7 +745,13 @@ fn every_pod_of_a_run_has_the_installations_tolerations() {
     let database = benchmark.spec.database.as_ref().unwrap();
     let objects = made(&benchmark, |builder, candidate, node| {
         let mut objects = builder.servers(candidate, "trial", None, node);
-        objects.push(builder.injector(candidate, "trial", 4, node, None));
+        objects.push(builder.injector(
+            candidate,
+            "trial",
+            PointLoad::at(&builder.settings.points[0]),
+            node,
+            None,
+        ));
         objects.push(builder.seed(database, node));
         objects.push(builder.database_server(database, node));
         objects.push(builder.database_cluster(database, node));

@@ -13,7 +13,7 @@ use std::{
 
 use frugality_operator::{
     api::DatabaseFacts,
-    plan::{action::ChildObject, facts::pods::database_facts},
+    plan::{action::ChildObject, facts::pods::database_facts, objects::PointLoad},
 };
 use k8s_openapi::api::core::v1::Container;
 use serde_json::json;
@@ -137,7 +137,13 @@ impl Postgres {
     fn transactions(&self) -> u64 {
         let benchmark = two_with(&[("/database/seed/contacts", json!(500))]);
         let job = common::made(&benchmark, |builder, candidate, node| {
-            builder.injector(candidate, "trial", 4, node, None)
+            builder.injector(
+                candidate,
+                "trial",
+                PointLoad::at(&builder.settings.points[0]),
+                node,
+                None,
+            )
         });
         let said = self.said(&first_container(job));
         let count = said.split_whitespace().nth(2).unwrap();

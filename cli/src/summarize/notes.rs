@@ -8,7 +8,7 @@ use frugality_operator::{
     text,
 };
 
-use super::view::{MEBIBYTE, View, interval};
+use super::view::{self, MEBIBYTE, View, interval};
 
 /// What percentiles of a closed loop leave out.
 const CLOSED_LOOP: &str = "The percentiles are from a closed loop: they leave out the time that requests wait behind a slow answer (coordinated omission). load.arrivals: Open includes it.";
@@ -154,19 +154,10 @@ fn is_undecidable(status: &FrugalityBenchmarkStatus, result: &CandidateResult) -
 
 /// Each reason once, with all candidates whose figure it withholds.
 fn withheld(view: &View<'_>) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for result in view.results {
-        for reason in &result.withheld {
-            match reasons.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, names)) => names.push(view.name(result)),
-                None => reasons.push((reason, vec![view.name(result)])),
-            }
-        }
-    }
-    let note = |(reason, names): (&str, Vec<String>)| {
-        format!("withheld for {}: {reason}", names.join(", "))
-    };
-    reasons.into_iter().map(note).collect()
+    let reasons = view::withheld(view.status, view.has_several_points).into_iter();
+    reasons
+        .map(|(reason, names)| format!("withheld for {}: {reason}", names.join(", ")))
+        .collect()
 }
 
 fn noise_floor(view: &View<'_>) -> Option<String> {

@@ -6,9 +6,9 @@ use frugality_operator::{
 };
 
 use super::view::{View, memory, milli};
-use crate::table::{Grid, dash};
+use crate::table::{Grid, Table, dash};
 
-/// All tables that have rows.
+/// All tables of results that have rows.
 pub(crate) fn all(view: &View<'_>) -> impl Iterator<Item = Grid> {
     let tables = [
         work(view),
@@ -136,6 +136,25 @@ fn checks(view: &View<'_>) -> Option<Grid> {
         .number("SHARE", move |(_, check)| {
             Some(check.failed as f64 / all(check).max(1) as f64)
         })
+        .grid()
+}
+
+/// What each candidate costs at part load, over all load levels.
+pub(crate) fn load_curves(view: &View<'_>) -> Option<Grid> {
+    let unit = view.unit.to_uppercase();
+    let curves = view.status.sweep.iter();
+    let curves = curves.filter_map(|it| Some((it, it.load_curve.as_ref()?)));
+    Table::of(curves)
+        .text("CANDIDATE", |(it, _)| it.candidate.clone())
+        .figure(format!("{unit}S/J AT ALL LEVELS"), |(_, it)| {
+            it.requests_per_joule
+        })
+        .figure(format!("MARGINAL mJ/{unit}"), |(_, it)| {
+            milli(it.marginal_joules_per_request)
+        })
+        .figure("IDLE W", |(_, it)| it.idle_watts)
+        .figure("IDLE SHARE", |(_, it)| it.idle_share)
+        .figure("PROPORTIONALITY", |(_, it)| it.proportionality)
         .grid()
 }
 

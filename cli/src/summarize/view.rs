@@ -73,6 +73,37 @@ impl<'a> View<'a> {
     }
 }
 
+/// The reasons for absent figures, each once, with what lacks them: candidates, and their points if there are several.
+pub(crate) fn withheld(
+    status: &FrugalityBenchmarkStatus,
+    has_several_points: bool,
+) -> Vec<(&str, Vec<String>)> {
+    let of_results = status.results.iter().flat_map(|result| {
+        let name = format!(
+            "{}{}",
+            result.candidate,
+            text::at(&result.point, has_several_points)
+        );
+        result.withheld.iter().map(move |it| (it, name.clone()))
+    });
+    let of_curves = status.sweep.iter().flat_map(|sweep| {
+        let name = format!("the load curve of {}", sweep.candidate);
+        let curves = sweep.load_curve.iter();
+        curves.flat_map(move |it| {
+            let name = name.clone();
+            it.withheld.iter().map(move |why| (why, name.clone()))
+        })
+    });
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for (reason, name) in of_results.chain(of_curves) {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    reasons
+}
+
 pub(crate) fn milli(figure: Option<Figure>) -> Option<Figure> {
     figure.map(|figure| figure.times(1000.0))
 }

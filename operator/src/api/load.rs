@@ -24,6 +24,8 @@ pub const MAX_BLOCKS_OF_SWEEP: usize = 999;
 pub const MAX_RESULTS: usize = 128;
 /// Most numbers of connections in a sweep: 1 to 1024 in doublings, and a few more.
 const MAX_CONNECTIONS: usize = 16;
+/// Most load levels in a sweep: the ten of SPECpower_ssj2008.
+const MAX_LEVELS: usize = 10;
 
 /// The load of one trial: a closed loop over a number of connections, unless `arrivals` is `Open`.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +35,8 @@ const MAX_CONNECTIONS: usize = 16;
     validation = Rule::new("!has(self.duration) || (duration(self.duration) >= duration('20s') && duration(self.duration) <= duration('1h'))").message("load.duration must be from 20s to 1h: a shorter window is too short for the meters of small boards"),
     validation = Rule::new("(has(self.requests) ? self.requests : self.rate == 'Max' ? 1000000 : int(self.rate) * (has(self.duration) ? duration(self.duration).getSeconds() : 60)) >= 2 * (has(self.sweep) && has(self.sweep.connections) && self.sweep.connections.size() > 0 ? self.sweep.connections[self.sweep.connections.size() - 1] : has(self.connections) ? self.connections : 4)").message("load has less than two requests for each connection, and Fortio would use fewer connections: write fewer connections, more requests, a longer duration or a higher rate"),
     validation = Rule::new("!has(self.requests) || self.rate == 'Max' || self.requests >= 20 * int(self.rate)").message("load.requests are sent in less than 20s at this load.rate, which is too short for the meters of small boards: write at least 20 × rate, or load.duration instead"),
-    validation = Rule::new("!has(self.arrivals) || self.arrivals != 'Open' || (self.rate != 'Max' && !has(self.requests) && (!has(self.catchUp) || self.catchUp))").message("load.arrivals: Open sends requests at a rate for some time: write load.rate, for example 100, and leave load.requests and load.catchUp out"),
+    validation = Rule::new("!has(self.arrivals) || self.arrivals != 'Open' || ((self.rate != 'Max' || (has(self.sweep) && has(self.sweep.levels) && self.sweep.levels.size() > 0)) && !has(self.requests) && (!has(self.catchUp) || self.catchUp))").message("load.arrivals: Open sends requests at a rate for some time: write load.rate, for example 100, or load.sweep.levels, and leave load.requests and load.catchUp out"),
+    validation = Rule::new("!has(self.sweep) || !has(self.sweep.levels) || self.sweep.levels.size() == 0 || (self.rate == 'Max' && !has(self.requests))").message("load.sweep.levels are shares of the highest rate, which each block measures: leave load.rate and load.requests out, and write load.duration"),
     validation = Rule::new("!has(self.catchUp) || self.catchUp || (self.rate != 'Max' && !has(self.requests))").message("load.catchUp: false skips requests that a rate makes due: write load.rate, for example 100, and load.duration instead of load.requests"),
 )]
 pub struct Load {
@@ -135,14 +138,18 @@ impl Default for Load {
     }
 }
 
-/// Several loads in turn. Each combination of a number of connections and a number of replicas is a point.
+/// Several loads in turn: points. Each combination of a number of connections and a number of replicas is a point, or
+/// each load level.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[x_kube(
     validation = Rule::new("!has(self.connections) || [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15].all(i, i >= self.connections.size() || self.connections[i - 1] < self.connections[i])").message("load.sweep.connections must ascend, for example [1, 2, 4, 8, 16, 32, 64, 128, 256]"),
     validation = Rule::new("!has(self.replicas) || [1, 2, 3, 4, 5, 6, 7].all(i, i >= self.replicas.size() || self.replicas[i - 1] < self.replicas[i])").message("load.sweep.replicas must ascend, for example [1, 2, 3]"),
-    validation = Rule::new("[(has(self.connections) && self.connections.size() > 0 ? self.connections.size() : 1) * (has(self.replicas) && self.replicas.size() > 0 ? self.replicas.size() : 1)].all(points, points >= 2 && points <= 32)").message("load.sweep has from 2 to 32 points, connections × replicas: write for example connections: [1, 2, 4, 8], or leave load.sweep out"),
+    validation = Rule::new("(has(self.levels) && self.levels.size() > 0) || [(has(self.connections) && self.connections.size() > 0 ? self.connections.size() : 1) * (has(self.replicas) && self.replicas.size() > 0 ? self.replicas.size() : 1)].all(points, points >= 2 && points <= 32)").message("load.sweep has from 2 to 32 points, connections × replicas: write for example connections: [1, 2, 4, 8], or leave load.sweep out"),
     validation = Rule::new("!has(self.maxErrorRatio) || (has(self.connections) && self.connections.size() > 1)").message("load.sweep.maxErrorRatio ends a sweep over connections: write several numbers of connections, for example [1, 2, 4, 8]"),
+    validation = Rule::new("!has(self.levels) || self.levels.size() == 0 || (self.levels.size() > 1 && self.levels[0] == 100 && [1, 2, 3, 4, 5, 6, 7, 8, 9].all(i, i >= self.levels.size() || self.levels[i - 1] > self.levels[i]))").message("load.sweep.levels must begin with 100 and descend, for example [100, 80, 60, 40, 20, 10]"),
+    validation = Rule::new("!has(self.levels) || self.levels.size() == 0 || ((!has(self.connections) || self.connections.size() == 0) && (!has(self.replicas) || self.replicas.size() == 0))").message("load.sweep takes levels, or connections and replicas: for levels with another number of connections, write load.connections"),
+    validation = Rule::new("!has(self.of) || self.of == 'Own' || (has(self.levels) && self.levels.size() > 0)").message("load.sweep.of says whose highest rate the levels are shares of: write load.sweep.levels, for example [100, 80, 60, 40, 20, 10]"),
 )]
 pub struct Sweep {
     /// Numbers of connections, ascending, for example `[1, 2, 4, 8, 16]`. Default: `load.connections`.
@@ -163,4 +170,35 @@ pub struct Sweep {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) < 1.0").message("load.sweep.maxErrorRatio is a share from 0 to less than 1, for example 0.01"))]
     pub max_error_ratio: Option<Decimal>,
+    /// Load levels, in percent of the highest rate, for example `[100, 80, 60, 40, 20, 10]`. They begin with 100 and
+    /// descend. Each block first measures every candidate at its highest rate, in a closed loop over
+    /// `load.connections`. The other points then send that share of this rate, at even distances. The idle baselines
+    /// are the level 0. The status shows what the candidates cost at part load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_LEVELS), inner(range(min = 1, max = 100)), extend("x-kubernetes-list-type" = "atomic"))]
+    pub levels: Vec<i32>,
+    /// Whose highest rate the levels are shares of. `Own` (default): the candidate's. `Common`: the lowest of the
+    /// candidates' highest rates, so all candidates do the same work.
+    #[serde(default, skip_serializing_if = "LevelsOf::is_own")]
+    pub of: LevelsOf,
+}
+
+/// Whose highest rate load levels are shares of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum LevelsOf {
+    /// The candidate's own.
+    #[default]
+    Own,
+    /// The lowest of all candidates' highest rates.
+    Common,
+}
+
+impl LevelsOf {
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature is serde's"
+    )]
+    fn is_own(&self) -> bool {
+        *self == Self::Own
+    }
 }

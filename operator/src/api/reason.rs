@@ -103,6 +103,8 @@ pub enum Reason {
     CandidateCrashed,
     /// A candidate did not become ready.
     CandidateNotReady,
+    /// A load level has too low a rate for the number of connections.
+    LevelTooLow,
     /// A candidate answered no request as expected.
     NoSuccessfulRequest,
     /// The benchmark's script can't be run.

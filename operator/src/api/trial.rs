@@ -136,6 +136,10 @@ pub struct FrugalityTrialSpec {
     /// Name of the candidate; empty for the preparation of the run.
     #[schemars(length(max = 63))]
     pub candidate: String,
+    /// Rate in requests per second, or in cycles per second, if the point is a load level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub rate_per_second: Option<f64>,
     /// Name of the measured node.
     #[schemars(length(max = 253))]
     pub measured_node: String,

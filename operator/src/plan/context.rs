@@ -111,6 +111,9 @@ impl Context<'_> {
                 position: start.position,
                 attempt: start.attempt,
                 candidate: start.candidate.clone(),
+                rate_per_second: self
+                    .ledger
+                    .level_rate(settings, start.block, &start.candidate),
                 measured_node,
                 injector_node,
                 seed: self.benchmark.spec.trials.seed,
@@ -139,6 +142,7 @@ impl Context<'_> {
                 position: 0,
                 attempt: 0,
                 candidate: String::new(),
+                rate_per_second: None,
                 measured_node,
                 injector_node,
                 seed: self.benchmark.spec.trials.seed,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, Outcome, Reason},
+    api::{FrugalityTrial, FrugalityTrialSpec, LABEL_MEASUREMENT, LevelsOf, Outcome, Reason},
     plan::{
         baseline::is_frozen_entry,
         settings::{Block, Settings},
@@ -256,6 +256,39 @@ impl<'a> Ledger<'a> {
             }
         }
         Next::Finished
+    }
+
+    /// Rate of an entrant at a block's load level, in requests per second: the share of the highest rate that the same
+    /// round has measured. `None` if the block's point is no level, or if the highest rate is not known.
+    #[must_use]
+    pub fn level_rate(&self, settings: &Settings, block: i32, entrant: &str) -> Option<f64> {
+        let of = settings.levels_of?;
+        let point = settings.point_of(block)?;
+        let level = f64::from(point.level?);
+        let valid = self.valid();
+        let highest_of = |trial: &&FrugalityTrial| {
+            let requests = trial.status.as_ref()?.requests.as_ref()?;
+            requests.requests_per_second
+        };
+        let trials = valid.get(settings.block_of_highest_rates(block) - 1)?;
+        let highest = match of {
+            LevelsOf::Own => trials
+                .iter()
+                .find(|trial| trial.spec.candidate == entrant)
+                .and_then(highest_of)?,
+            LevelsOf::Common => {
+                let rates: Option<Vec<f64>> = trials.iter().map(highest_of).collect();
+                rates?.into_iter().reduce(f64::min)?
+            }
+        };
+        let rate = highest * level / 100.0;
+        let rules = settings.kind.rules();
+        // k6 takes only whole numbers. A rate above the share could be above the highest rate.
+        Some(if rules.is_sent_by_k6(settings.sending_at(point)) {
+            rate.floor()
+        } else {
+            (rate * 100.0).floor() / 100.0
+        })
     }
 
     fn newest_attempt(&self, block: i32) -> Vec<&'a FrugalityTrial> {

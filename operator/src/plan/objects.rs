@@ -9,6 +9,6 @@ mod seed;
 pub use self::{
     builder::Builder,
     candidate::{SERVER_CONTAINER, is_of_candidate},
-    injector::{INJECTOR_CONTAINER, PREPARE_CONTAINER, TRANSACTIONS_CONTAINER},
+    injector::{INJECTOR_CONTAINER, PREPARE_CONTAINER, PointLoad, TRANSACTIONS_CONTAINER},
     seed::{SEED_CONTAINER, expected_rows},
 };

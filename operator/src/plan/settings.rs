@@ -11,7 +11,7 @@ mod release;
 mod servers;
 
 use crate::{
-    api::{Boundary, DecidingFigure, FrugalityBenchmarkSpec},
+    api::{Boundary, DecidingFigure, FrugalityBenchmarkSpec, LevelsOf},
     digest::hex_digest,
     load::{
         LoadKind,
@@ -23,7 +23,7 @@ use crate::{
         costs::{Cost, NodeRates, Rates},
         error::no_candidate,
         limits::limits,
-        load::{DEFAULT_WINDOW_SECONDS, check_size, points, rate, sending},
+        load::{DEFAULT_WINDOW_SECONDS, check_size, levels, points, rate, sending},
         looks::{claim_error, claim_levels, level_of, looks},
         release::no_baseline,
     },
@@ -35,7 +35,7 @@ use frugality_measure::{energy::LONG_WINDOW_SECONDS, fortio::Amount, order::bloc
 pub use self::{
     error::SettingsError,
     limits::{Limit, Quantity},
-    load::Point,
+    load::{POINT_OF_HIGHEST_RATE, Point},
     looks::{ERROR, Look},
     release::NoBaseline,
 };
@@ -71,10 +71,13 @@ pub struct Settings {
     pub amount: Amount,
     /// Requests per second over all connections; `None` means maximum rate.
     pub rate: Option<f64>,
-    /// When the injector sends requests.
+    /// When the injector sends requests; [`Self::sending_at`] has the exception for load levels.
     pub sending: Sending,
-    /// The combinations of load settings; at least one, ascending by connections and replicas.
+    /// The combinations of load settings; at least one, ascending by connections and replicas. With load levels: the
+    /// point of the highest rate, then the levels, descending.
     pub points: Vec<Point>,
+    /// Whose highest rate the load levels are shares of. `None` without load levels.
+    pub levels_of: Option<LevelsOf>,
     /// Error ratio that ends the sweep: if every candidate exceeds it, the operator tries no further points.
     pub max_error_ratio: Option<f64>,
     /// Warm-up in seconds.
@@ -191,6 +194,11 @@ impl Settings {
             rate,
             sending: sending(spec, rules, rate)?,
             points,
+            levels_of: load
+                .sweep
+                .as_ref()
+                .filter(|_| !levels(spec).is_empty())
+                .map(|it| it.of),
             max_error_ratio: match load.sweep.as_ref().and_then(|s| s.max_error_ratio.as_ref()) {
                 None => None,
                 Some(share) => Some(number("load.sweep.maxErrorRatio", share)?),
@@ -311,7 +319,7 @@ impl Settings {
             .take(points)
             .map(|point| blocks(entrants, self.blocks, self.seed.wrapping_add(point)))
             .collect();
-        let mut rounds = blocks(points, self.blocks, !self.seed);
+        let mut rounds = self.rounds();
         // If errors can end the sweep, the first round takes the points in ascending order.
         if self.max_error_ratio.is_some()
             && let Some(first) = rounds.first_mut()
@@ -327,6 +335,46 @@ impl Settings {
                 order: plans[point][round].clone(),
             })
             .collect()
+    }
+
+    /// The order of the points in each round. Load levels follow the point whose rates they are shares of.
+    fn rounds(&self) -> Vec<Vec<usize>> {
+        let points = self.points.len();
+        if self.levels_of.is_none() {
+            return blocks(points, self.blocks, !self.seed);
+        }
+        let of_levels = blocks(points - 1, self.blocks, !self.seed).into_iter();
+        of_levels
+            .map(|round| {
+                let levels = round.into_iter().map(|level| level + 1);
+                std::iter::once(POINT_OF_HIGHEST_RATE)
+                    .chain(levels)
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// When the injector sends requests at a point.
+    #[must_use]
+    pub fn sending_at(&self, point: &Point) -> Sending {
+        if self.levels_of.is_some() && point.level.is_none() {
+            Sending::Closed
+        } else {
+            self.sending
+        }
+    }
+
+    /// The block that measures the highest rates for the load levels of a block's round. Blocks begin with 1.
+    #[must_use]
+    pub fn block_of_highest_rates(&self, block: i32) -> usize {
+        let index = usize::try_from(block - 1).unwrap_or(0);
+        index - index % self.points.len().max(1) + 1
+    }
+
+    /// Whether the load of a point has a rate.
+    #[must_use]
+    pub fn has_rate_at(&self, point: &Point) -> bool {
+        self.rate.is_some() || point.level.is_some()
     }
 
     /// The point with this name.

@@ -3,7 +3,10 @@
 use frugality_operator::{
     api::{FrugalityBaseline, FrugalityBenchmark},
     io::apply::Applied,
-    plan::action::{ChildObject, Plan},
+    plan::{
+        action::{ChildObject, Plan},
+        objects::PointLoad,
+    },
 };
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{
@@ -27,7 +30,13 @@ fn objects(stage: &Stage, benchmark: &FrugalityBenchmark) -> Vec<ChildObject> {
     let candidate = &benchmark.spec.candidates[0];
     stage.build(benchmark, |builder| {
         let mut objects = builder.servers(candidate, ATTEMPT, None, &on);
-        objects.push(builder.injector(candidate, ATTEMPT, 4, &on, None));
+        objects.push(builder.injector(
+            candidate,
+            ATTEMPT,
+            PointLoad::at(&builder.settings.points[0]),
+            &on,
+            None,
+        ));
         if let Some(database) = &benchmark.spec.database {
             objects.push(builder.seed(database, &on));
             objects.push(builder.database_cluster(database, &on));

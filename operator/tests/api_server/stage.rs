@@ -327,6 +327,7 @@ impl Stage {
             position: 1,
             attempt: 1,
             candidate: "rust".into(),
+            rate_per_second: None,
             measured_node: self.measured.clone(),
             injector_node: self.injector.clone(),
             seed: 7,

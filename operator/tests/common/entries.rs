@@ -215,6 +215,7 @@ pub(crate) fn entry(
             position,
             attempt,
             candidate: candidate.into(),
+            rate_per_second: None,
             measured_node: "pi-1".into(),
             injector_node: "injector-1".into(),
             seed: benchmark.spec.trials.seed,

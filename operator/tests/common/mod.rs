@@ -5,6 +5,7 @@ pub(crate) mod delivered;
 pub(crate) mod entries;
 pub(crate) mod expected;
 pub(crate) mod judgement;
+pub(crate) mod levels;
 pub(crate) mod manner;
 pub(crate) mod objects;
 pub(crate) mod operators;
@@ -23,8 +24,8 @@ use frugality_operator::{
         action::ChildObject,
         facts::{Config, PodPolicy},
         names,
-        objects::Builder,
-        settings::Settings,
+        objects::{Builder, PointLoad},
+        settings::{Point, Settings},
     },
     time,
 };
@@ -79,7 +80,11 @@ pub(crate) fn made<T>(
 /// The pod of the injector for a benchmark's first candidate.
 pub(crate) fn injector_pod(benchmark: &FrugalityBenchmark, connections: u32) -> PodSpec {
     let object = made(benchmark, |builder, candidate, node| {
-        builder.injector(candidate, "trial", connections, node, None)
+        let point = Point {
+            connections,
+            ..builder.settings.points[0].clone()
+        };
+        builder.injector(candidate, "trial", PointLoad::at(&point), node, None)
     });
     let ChildObject::Job(job) = object else {
         panic!("not a Job");

@@ -103,6 +103,9 @@ impl Experiment {
             };
             let mut entry = self.entry(&start);
             entry.spec.run.clone_from(&run);
+            entry.spec.rate_per_second =
+                ledger.level_rate(&settings, start.block, &start.candidate);
+            entry.spec.point = settings.point_name_of(start.block).to_owned();
             entry.status = Some(attempt(&start)?);
             entries.push(entry);
         }
@@ -128,6 +131,7 @@ impl Experiment {
                 position: start.position,
                 attempt: start.attempt,
                 candidate: start.candidate.clone(),
+                rate_per_second: None,
                 measured_node: MEASURED_NODE.to_owned(),
                 injector_node: "injector-1".to_owned(),
                 seed: self.benchmark.spec.trials.seed,

@@ -15,6 +15,7 @@ pub mod energy;
 pub mod exact;
 pub mod experiment;
 pub mod fuzz;
+pub mod load_curves;
 pub mod node;
 pub mod parallel;
 pub mod random;

@@ -4,7 +4,7 @@
 use frugality_accuracy::{
     energy,
     fuzz::{self, Corpus, Parser},
-    releases,
+    load_curves, releases,
     trials::{self, Contest},
 };
 
@@ -71,6 +71,17 @@ fn a_release_at_the_margin_passes_as_seldom_as_promised() {
         Vec::<String>::new(),
         "\n{}",
         releases.text()
+    );
+}
+
+#[test]
+fn the_figures_of_a_load_curve_are_as_often_right_as_they_say() {
+    let curves = load_curves::measure(SEED, 300).unwrap();
+    assert_eq!(
+        curves.failures(),
+        Vec::<String>::new(),
+        "\n{}",
+        curves.text()
     );
 }
 

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     report::chart::{Align, Canvas, Chart, ChartError, SMALL, WIDTH, axis::Axis, ink::Ink},
+    summarize::{self, view::View},
     table::{Table, dash},
 };
 
@@ -38,6 +39,8 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         }
     }
     parts.push(front(view)?);
+    let curves = summarize::load_curves(&View::of(&view.status, &view.units));
+    parts.extend(curves.map(|grid| parts::table("load curves", &grid)));
     let (heading, lead) = if view.has_several_points() {
         (
             "Over the load",

@@ -183,21 +183,6 @@ impl<'a> PageView<'a> {
                 && outcome == Some(Outcome::Measured)
         })
     }
-
-    /// The reasons for absent figures, each once.
-    pub(super) fn withheld(&self) -> Vec<(String, Vec<String>)> {
-        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for result in &self.status.results {
-            let name = format!("{}{}", result.candidate, self.at(&result.point));
-            for reason in &result.withheld {
-                match reasons.iter_mut().find(|(known, _)| known == reason) {
-                    Some((_, names)) => names.push(name.clone()),
-                    None => reasons.push((reason.clone(), vec![name.clone()])),
-                }
-            }
-        }
-        reasons
-    }
 }
 
 /// Each text once, in the order in which they first occur.

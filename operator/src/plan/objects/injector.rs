@@ -11,7 +11,7 @@ use crate::{
             seed::{ROWS_SQL, read_table, shell},
         },
         protocol::{SETTLE_SECONDS, TAIL_SECONDS},
-        settings::postgresql::database_user,
+        settings::{Point, postgresql::database_user},
     },
     time,
 };
@@ -47,6 +47,26 @@ done";
 /// The injector accepts spans shorter than a day.
 const MAX_INJECTION_SECONDS: f64 = 86_399.0;
 
+/// The load of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct PointLoad<'a> {
+    /// Its point.
+    pub point: &'a Point,
+    /// Requests per second, if the point is a load level.
+    pub level_rate: Option<f64>,
+}
+
+impl<'a> PointLoad<'a> {
+    /// The load at a point that is no load level.
+    #[must_use]
+    pub fn at(point: &'a Point) -> Self {
+        Self {
+            point,
+            level_rate: None,
+        }
+    }
+}
+
 impl Builder<'_> {
     /// The Job that sends the load of one attempt.
     #[must_use]
@@ -54,12 +74,12 @@ impl Builder<'_> {
         &self,
         candidate: &Candidate,
         trial: &str,
-        connections: u32,
+        load: PointLoad<'_>,
         injector: &BTreeMap<String, String>,
         clock_url: Option<&str>,
     ) -> ChildObject {
         let rules = self.settings.kind.rules();
-        let image = if rules.is_sent_by_k6(self.settings.sending) {
+        let image = if rules.is_sent_by_k6(self.settings.sending_at(load.point)) {
             &self.config.injector_k6_image
         } else {
             &self.config.injector_image
@@ -67,12 +87,7 @@ impl Builder<'_> {
         let container = Container {
             name: INJECTOR_CONTAINER.into(),
             image: Some(image.clone()),
-            args: Some(words(self.injector_args(
-                candidate,
-                trial,
-                connections,
-                clock_url,
-            ))),
+            args: Some(words(self.injector_args(candidate, trial, load, clock_url))),
             resources: Some(self.config.pods.injector_resources.clone()),
             ..restricted_container(INJECTOR_UID)
         };
@@ -127,7 +142,7 @@ impl Builder<'_> {
         &self,
         candidate: &Candidate,
         trial: &str,
-        connections: u32,
+        load: PointLoad<'_>,
         clock_url: Option<&str>,
     ) -> Vec<String> {
         let spec = &self.benchmark.spec;
@@ -141,7 +156,7 @@ impl Builder<'_> {
                 candidate.server.port,
                 rules.path(spec)
             ),
-            format!("--connections={connections}"),
+            format!("--connections={}", load.point.connections),
             format!("--warm-up-seconds={}", settings.warm_up_seconds),
             format!("--tail-seconds={TAIL_SECONDS}"),
             format!("--timeout-seconds={}", settings.timeout_seconds),
@@ -155,14 +170,14 @@ impl Builder<'_> {
             let limit = settings.deadline_seconds.min(MAX_INJECTION_SECONDS);
             args.push(format!("--limit-seconds={limit}"));
         }
-        if let Some(rate) = settings.rate {
+        if let Some(rate) = load.level_rate.or(settings.rate) {
             args.push(format!("--rate={rate}"));
         }
         args.extend(rules.injector_args(
             spec,
             &LoadArguments {
                 trial,
-                sending: settings.sending,
+                sending: settings.sending_at(load.point),
                 expected_status: &settings.expected_status,
                 ramp_up_seconds: settings.ramp_up_seconds,
             },

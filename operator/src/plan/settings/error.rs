@@ -25,6 +25,11 @@ pub enum SettingsError {
         "load.sweep must have 2 to {MAX_POINTS} points, its connections and its replicas must ascend, and maxErrorRatio goes with several connections: write for example connections: [1, 2, 4, 8]"
     )]
     Sweep,
+    /// Load levels that do not begin with 100 and descend, or that are combined with other lists or a rate.
+    #[error(
+        "load.sweep.levels must begin with 100 and descend, and go with load.duration and load.rate: Max, without sweep.connections, sweep.replicas and load.requests: write for example levels: [100, 80, 60, 40, 20, 10]"
+    )]
+    Levels,
     /// More blocks than names allow, or more results than an object can hold.
     #[error(
         "load.sweep is too large: points × trials.blocks are at most {MAX_BLOCKS_OF_SWEEP}, and points × candidates at most {MAX_RESULTS}"

@@ -60,16 +60,16 @@ fn advance(
     let mut candidates = context.benchmark.spec.candidates.iter();
     let candidate = candidates.find(|candidate| candidate.name == name);
     let measured = candidate.and_then(|candidate| nodes.of(&candidate.name));
-    let (Some(candidate), Some(measured), Some(point)) =
-        (candidate, measured, settings.point(&trial.spec.point))
-    else {
+    let point = settings.point(&trial.spec.point);
+    let point = point.filter(|it| it.level.is_some() == trial.spec.rate_per_second.is_some());
+    let (Some(candidate), Some(measured), Some(point)) = (candidate, measured, point) else {
         // The run's ID covers candidates and load. An entry of this run therefore names an existing candidate and
-        // point.
+        // point, and has a rate if the point is a load level.
         return context.fail(
             settings,
             Some(nodes),
             Reason::InvalidSpec,
-            "an entry of the ledger names no candidate or no point",
+            "an entry of the ledger names no candidate or no point, or has no rate at a load level",
         );
     };
     let step = Attempt {

@@ -32,12 +32,16 @@ pub(super) fn budgets(
         .limits
         .iter()
         .flat_map(|limit| {
-            points
-                .iter()
-                .zip(point_results)
-                .map(move |(evidence, of_point)| {
-                    Judged::of(evidence, limit, of_point.noise_floor.as_ref(), points.len())
-                })
+            let judges = |evidence: &Evidence<'_>| {
+                // A load level has less than the highest rate on purpose.
+                evidence.point.level.is_none() || limit.quantity != Quantity::RequestsPerSecond
+            };
+            let of_limit = points.iter().zip(point_results);
+            let of_limit: Vec<_> = of_limit.filter(|(evidence, _)| judges(evidence)).collect();
+            let count = of_limit.len();
+            of_limit.into_iter().map(move |(evidence, of_point)| {
+                Judged::of(evidence, limit, of_point.noise_floor.as_ref(), count)
+            })
         })
         .collect();
     // Half of an interval's error is at each end. Each limit's share of the error is spread over the looks (Y. Ye, A. Li,
@@ -53,7 +57,10 @@ pub(super) fn budgets(
         .zip(exceeded)
         .map(|(limit, is_exceeded)| (limit, limit.result(is_exceeded)))
         .collect();
-    results.chunks(points.len()).filter_map(decisive).collect()
+    results
+        .chunk_by(|(one, _), (other, _)| std::ptr::eq(one.limit, other.limit))
+        .filter_map(decisive)
+        .collect()
 }
 
 /// The result that decides a limit for all points: the worst outcome. If several points have it, the figure that is

@@ -342,19 +342,7 @@ impl<'a> Evidence<'a> {
         measure: Measure<'_>,
     ) -> Option<Figure> {
         let hidden = self.uncertainty(trials, measure, f64::hypot)?;
-        let bounds = expanded(estimate, hidden)?;
-        let covers_meter = trials
-            .iter()
-            .all(|trial| meter_uncertainty(trial, measure).is_some());
-        Some(Figure {
-            expanded: Some(Expanded {
-                lower: bounds.lower,
-                upper: bounds.upper,
-                covers_meter,
-                repeatability_only: !covers_meter && trials.iter().any(|trial| is_modelled(trial)),
-            }),
-            ..Figure::from(*estimate)
-        })
+        expanded_by(hidden, estimate, trials, measure)
     }
 
     /// Relative uncertainty of a figure in joules by the window's edges: the largest of the trials.
@@ -563,6 +551,28 @@ impl<'a> Evidence<'a> {
             trials.len()
         )
     }
+}
+
+/// A figure of energy with this relative uncertainty that the spread between trials does not show.
+pub(super) fn expanded_by(
+    hidden: f64,
+    estimate: &Estimate,
+    trials: &[&FrugalityTrialStatus],
+    measure: Measure<'_>,
+) -> Option<Figure> {
+    let bounds = expanded(estimate, hidden)?;
+    let covers_meter = trials
+        .iter()
+        .all(|trial| meter_uncertainty(trial, measure).is_some());
+    Some(Figure {
+        expanded: Some(Expanded {
+            lower: bounds.lower,
+            upper: bounds.upper,
+            covers_meter,
+            repeatability_only: !covers_meter && trials.iter().any(|trial| is_modelled(trial)),
+        }),
+        ..Figure::from(*estimate)
+    })
 }
 
 /// Why the times of a script's cycles are not known.

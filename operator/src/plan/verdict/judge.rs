@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use frugality_measure::{model::LinearModel, reading::Provenance};
+use frugality_measure::{fortio::Amount, model::LinearModel, reading::Provenance};
 
 use crate::{
     api::{
         self, BoardRange, BudgetOutcome, BudgetResult, CostPerMillion, Figure, FrugalityTrial,
-        MIN_BLOCKS, Reason, Verdict, WhenMissing,
+        LoadCurveResult, MIN_BLOCKS, Reason, Verdict, WhenMissing,
     },
     digest::hex_digest,
     plan::{
@@ -65,6 +65,13 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             ),
         ));
     }
+    if let Some(message) = too_low(settings, ledger) {
+        return Some(without_figures(
+            Verdict::Invalid,
+            Reason::LevelTooLow,
+            message,
+        ));
+    }
     // The run ends at the first look that decides. Later trials, measured under budgets that were edited since, are
     // ignored.
     for (index, look) in settings.looks.iter().enumerate() {
@@ -88,6 +95,40 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
         }
     }
     None
+}
+
+/// The lowest load level whose rate is too low for the load generators. Fortio would use fewer connections, and k6 sends
+/// no less than one request per second.
+fn too_low(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
+    let lowest = settings.points.last()?;
+    let level = lowest.level?;
+    let Amount::DurationSeconds(seconds) = settings.amount else {
+        return None;
+    };
+    let is_sent_by_k6 = settings
+        .kind
+        .rules()
+        .is_sent_by_k6(settings.sending_at(lowest));
+    let least_rate = if is_sent_by_k6 { 1.0 } else { 0.0 };
+    let blocks = (1..).zip(settings.plan());
+    let (rate, entrant) = blocks
+        .filter(|(_, planned)| settings.points.get(planned.point) == Some(lowest))
+        .find_map(|(block, _)| {
+            settings.entrants().into_iter().find_map(|entrant| {
+                let rate = ledger.level_rate(settings, block, entrant)?;
+                let is_too_low =
+                    rate < least_rate || rate * seconds < 2.0 * f64::from(lowest.connections);
+                is_too_low.then_some((rate, entrant))
+            })
+        })?;
+    Some(format!(
+        "At {level} % of its highest rate, {} would get {} {}s/s. That is too low for {} connections and a window of {} s: write fewer load.connections, a longer load.duration, or higher load.sweep.levels.",
+        settings.candidate_of(entrant),
+        text::all_digits(rate),
+        settings.units.one,
+        lowest.connections,
+        text::all_digits(seconds),
+    ))
 }
 
 /// Whether a look decides. With budgets, a Pass or a Fail decides. Without budgets, a winner or a tie decides. An end that
@@ -472,6 +513,9 @@ fn rounded(mut figures: Figures) -> Figures {
         for cost in [&mut result.money, &mut result.carbon] {
             *cost = cost.take().map(CostPerMillion::rounded);
         }
+    }
+    for sweep in &mut figures.sweep {
+        sweep.load_curve = sweep.load_curve.take().map(LoadCurveResult::rounded);
     }
     for comparison in &mut figures.comparisons {
         comparison.ratio = comparison.ratio.rounded();

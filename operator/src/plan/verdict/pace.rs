@@ -54,7 +54,7 @@ impl Evidence<'_> {
 
     /// The remedy against a limit of the injector.
     pub(super) fn limit_remedy(&self) -> &'static str {
-        let has_rate = self.settings.rate.is_some();
+        let has_rate = self.settings.has_rate_at(self.point);
         self.settings.kind.rules().pace_remedy(has_rate)
     }
 

@@ -1,4 +1,4 @@
-//! The best points of each candidate in a sweep.
+//! The best points of each candidate in a sweep, and its costs at part load.
 
 use frugality_measure::{
     pace::Limited,
@@ -9,11 +9,14 @@ use crate::{
     api::{FrugalityTrialStatus, Optimum, SweepResult},
     plan::{
         settings::ERROR,
-        verdict::evidence::{Evidence, Measure},
+        verdict::{
+            evidence::{Evidence, Measure},
+            load_curve::load_curve,
+        },
     },
 };
 
-/// The best points of each candidate. Empty if there is only one point.
+/// The best points and the load curve of each candidate. Empty if there is only one point.
 pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
     let [first, _, ..] = points else {
         return Vec::new();
@@ -40,6 +43,7 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
             let is_own = !limits.iter().any(|limited| limited.is_rate);
             SweepResult {
                 candidate: candidate.clone(),
+                load_curve: load_curve(points, candidate),
                 most_requests_per_second: best.of(&[&throughput], |_| Some(0.0)).filter(|_| is_own),
                 most_requests_per_joule: best
                     .of(

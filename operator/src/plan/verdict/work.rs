@@ -177,7 +177,7 @@ impl Evidence<'_> {
             .then(|| unknown(&|candidate| self.body_bytes(candidate).is_some()))
             .flatten()
             .map(|names| {
-                if settings.sending == Sending::Open {
+                if settings.sending_at(self.point) == Sending::Open {
                     return "The size of the answers was not checked, because load.arrivals: Open does not count it. The candidates may do different work.".to_owned();
                 }
                 format!(

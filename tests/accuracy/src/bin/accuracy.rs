@@ -8,7 +8,7 @@ use std::{
 
 use clap::Parser;
 use frugality_accuracy::{
-    Error, energy, releases,
+    Error, energy, load_curves, releases,
     trials::{self, Contest},
 };
 
@@ -84,8 +84,8 @@ fn sections(arguments: &Arguments, seed: u64) -> Result<Vec<String>, Error> {
     Ok(failures)
 }
 
-/// Parts 4 to 7: repeated tries, the meter's part of an interval, void attempts that depend on the outcome, and releases
-/// against the release before.
+/// Parts 4 to 8: repeated tries, the meter's part of an interval, void attempts that depend on the outcome, releases
+/// against the release before, and load curves.
 fn claims(runs: u64, seed: u64) -> Result<Vec<String>, Error> {
     let contest = Contest::new()?;
     let begun = Instant::now();
@@ -115,10 +115,17 @@ fn claims(runs: u64, seed: u64) -> Result<Vec<String>, Error> {
     print!("{}", releases.text());
     println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
 
+    let begun = Instant::now();
+    println!("\n8. Load curves of a server whose power over the rate is known\n");
+    let curves = load_curves::measure(seed, runs.div_ceil(8))?;
+    print!("{}", curves.text());
+    println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+
     let mut failures = again.failures();
     failures.extend(meters.failures());
     failures.extend(voids.failures());
     failures.extend(releases.failures());
+    failures.extend(curves.failures());
     Ok(failures)
 }
 

@@ -12,7 +12,7 @@ use crate::{
         action::ChildObject,
         facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Refused, Session},
         ledger::record::ended,
-        objects::Builder,
+        objects::{Builder, PointLoad},
         placement::nodes,
         protocol::FORBIDDEN_TIMEOUT_SECONDS,
         settings::{Point, pods::pods_of},
@@ -212,7 +212,10 @@ impl Attempt<'_> {
         self.builder.injector(
             self.candidate,
             self.name(),
-            self.point.connections,
+            PointLoad {
+                point: self.point,
+                level_rate: self.trial.spec.rate_per_second,
+            },
             &nodes::selector(self.injector),
             clock_url.as_deref(),
         )

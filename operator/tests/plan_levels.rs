@@ -1,0 +1,222 @@
+//! Load levels: their points, their order, and the rates that the injectors get.
+
+use crate::common::{
+    entries::{Trial, without_figures},
+    levels::{at_levels, highest, levelled, straight},
+    run_of, two_with,
+    world::World,
+};
+use frugality_operator::{
+    api::{FrugalityBenchmark, Outcome, Reason, Verdict},
+    plan::{
+        action::ChildObject,
+        ledger::{Ledger, Next},
+        settings::{Settings, SettingsError},
+    },
+};
+use serde_json::{Value, json};
+
+#[test]
+fn the_highest_rate_is_measured_before_its_levels() {
+    let benchmark = at_levels(&[100, 50, 10], &[("/trials/blocks", json!(6))]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let names: Vec<_> = settings.points.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["c4-max", "c4-100%", "c4-50%", "c4-10%"]);
+    let plan = settings.plan();
+    assert_eq!(plan.len(), 24);
+    let mut orders = std::collections::BTreeSet::new();
+    for round in plan.chunks(4) {
+        let points: Vec<_> = round.iter().map(|block| block.point).collect();
+        assert_eq!(points[0], 0);
+        orders.insert(points.clone());
+        let mut levels = points[1..].to_vec();
+        levels.sort_unstable();
+        assert_eq!(levels, [1, 2, 3]);
+    }
+    assert!(orders.len() > 1, "the levels are in random order");
+}
+
+/// The rate of each entry at a level, with its level and the highest rate that its round has measured for its candidate.
+fn rates(benchmark: &FrugalityBenchmark) -> Vec<(String, i32, f64, f64)> {
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let trials = levelled(benchmark, highest, |candidate, rate, _| {
+        straight(candidate, rate)
+    });
+    let at_level = trials.iter().filter(|it| it.spec.rate_per_second.is_some());
+    at_level
+        .map(|trial| {
+            let level = settings.point(&trial.spec.point).unwrap().level.unwrap();
+            let round = 1 + (trial.spec.block - 1) / i32::try_from(settings.points.len()).unwrap();
+            let candidate = settings.candidate_of(&trial.spec.candidate);
+            let rate = trial.spec.rate_per_second.unwrap();
+            (candidate.to_owned(), level, rate, highest(candidate, round))
+        })
+        .collect()
+}
+
+#[test]
+fn each_candidate_gets_shares_of_its_own_highest_rate_in_the_same_round() {
+    let rates = rates(&at_levels(&[100, 50], &[]));
+    assert_eq!(rates.len(), 20);
+    for (candidate, level, rate, highest) in rates {
+        let expected = highest * f64::from(level) / 100.0;
+        assert!(
+            rate <= expected && rate > expected - 0.01,
+            "{candidate} at {level} %: {rate} of {highest}"
+        );
+    }
+}
+
+#[test]
+fn a_common_rate_is_one_that_every_candidate_reaches() {
+    let sweep = json!({"levels": [100, 50], "of": "Common"});
+    let benchmark = at_levels(&[100, 50], &[("/load/sweep", sweep)]);
+    let python: Vec<f64> = rates(&benchmark)
+        .into_iter()
+        .filter(|(candidate, level, ..)| candidate == "python" && *level == 100)
+        .map(|(.., rate, highest)| {
+            assert!(rate <= highest && rate > highest - 0.01);
+            rate
+        })
+        .collect();
+    let rust: Vec<f64> = rates(&benchmark)
+        .into_iter()
+        .filter(|(candidate, level, ..)| candidate == "rust" && *level == 100)
+        .map(|(.., rate, _)| rate)
+        .collect();
+    assert_eq!(rust, python);
+}
+
+#[test]
+fn an_open_load_has_whole_rates_and_a_closed_highest_rate() {
+    let load = json!({"duration": "20s", "arrivals": "Open", "sweep": {"levels": [100, 50]}});
+    let benchmark = two_with(&[("/load", load)]);
+    for (_, _, rate, _) in rates(&benchmark) {
+        assert!((rate - rate.floor()).abs() < 1e-12, "{rate}");
+    }
+}
+
+/// Image and arguments of every injector that a run creates.
+fn injectors(benchmark: FrugalityBenchmark) -> Vec<(String, Vec<String>)> {
+    let mut world = World::new([benchmark]);
+    let mut made = Vec::new();
+    while !world.is_over() {
+        let slot = world.wait();
+        for object in world.plan(slot).create {
+            let ChildObject::Job(job) = object else {
+                continue;
+            };
+            let pod = job.spec.unwrap().template.spec.unwrap();
+            let container = pod.containers.into_iter().find(|it| it.name == "injector");
+            let Some(container) = container else { continue };
+            let injector = (container.image.unwrap(), container.args.unwrap());
+            if !made.contains(&injector) {
+                made.push(injector);
+            }
+        }
+        world.pass(slot);
+    }
+    made
+}
+
+fn rate_of(args: &[String]) -> Option<f64> {
+    let rate = args.iter().find_map(|it| it.strip_prefix("--rate="))?;
+    Some(rate.parse().unwrap())
+}
+
+#[test]
+fn injectors_get_the_rates_of_the_ledger() {
+    let benchmark = at_levels(&[100, 50], &[("/trials/blocks", json!(5))]);
+    let mut world = World::new([benchmark.clone()]);
+    world.run_to_end();
+    let mut recorded: Vec<Option<f64>> = world.slots[0]
+        .trials
+        .iter()
+        .filter(|it| it.spec.block > 0)
+        .map(|it| it.spec.rate_per_second)
+        .collect();
+    let mut sent: Vec<Option<f64>> = injectors(benchmark)
+        .iter()
+        .map(|(_, args)| rate_of(args))
+        .collect();
+    let order = |a: &Option<f64>, b: &Option<f64>| a.partial_cmp(b).unwrap();
+    recorded.sort_by(order);
+    sent.sort_by(order);
+    assert_eq!(recorded.len(), 30);
+    assert_eq!(recorded.iter().filter(|it| it.is_none()).count(), 10);
+    assert_eq!(sent, recorded);
+}
+
+#[test]
+fn only_the_levels_of_an_open_load_are_sent_by_k6() {
+    let load = json!({"duration": "20s", "arrivals": "Open", "sweep": {"levels": [100, 50]}});
+    let made = injectors(two_with(&[("/load", load)]));
+    assert!(!made.is_empty());
+    for (image, args) in made {
+        let is_open = args.iter().any(|it| it == "--open");
+        assert_eq!(rate_of(&args).is_some(), is_open, "{args:?}");
+        assert_eq!(image.contains("k6"), is_open, "{image}");
+    }
+}
+
+#[test]
+fn a_void_block_of_the_highest_rate_is_measured_again_before_its_levels() {
+    let benchmark = at_levels(&[100, 50], &[]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let mut trials = levelled(&benchmark, highest, |candidate, rate, _| {
+        straight(candidate, rate)
+    });
+    trials.retain(|trial| trial.spec.block == 1);
+    trials[1].status = Some(without_figures(
+        Outcome::Void,
+        Reason::PodReplaced.as_str(),
+        "gone",
+    ));
+    let run = run_of(&benchmark);
+    let ledger = Ledger::of(&run, &trials);
+    let Next::Start(start) = ledger.next(&settings) else {
+        panic!("{:?}", ledger.next(&settings));
+    };
+    assert_eq!((start.block, start.attempt, start.position), (1, 2, 1));
+    assert_eq!(ledger.level_rate(&settings, 2, "rust"), None);
+}
+
+#[test]
+fn a_level_that_is_too_low_for_the_connections_ends_the_run() {
+    let benchmark = at_levels(&[100, 1], &[]);
+    // 20 s at 1 % of 35 requests/s are 7 requests, and four connections need eight.
+    let trials = levelled(
+        &benchmark,
+        |_, _| 35.0,
+        |candidate, rate, _| Trial {
+            gross: 0.1,
+            ..straight(candidate, rate)
+        },
+    );
+    let plan = crate::common::entries::judged(&benchmark, trials);
+    assert_eq!(plan.status.verdict, Some(Verdict::Invalid));
+    let end = plan.status.end().unwrap();
+    assert_eq!(end.reason, Reason::LevelTooLow.as_str());
+    assert_eq!(
+        end.message,
+        "At 1 % of its highest rate, rust would get 0.35 requests/s. That is too low for 4 connections and a window of 20 s: write fewer load.connections, a longer load.duration, or higher load.sweep.levels."
+    );
+}
+
+#[test]
+fn levels_begin_with_100_and_go_alone() {
+    let parse = |load: Value| Settings::parse(&two_with(&[("/load", load)]).spec);
+    for bad in [
+        json!({"sweep": {"levels": [100]}}),
+        json!({"sweep": {"levels": [90, 50]}}),
+        json!({"sweep": {"levels": [100, 50, 50]}}),
+        json!({"sweep": {"levels": [100, 50, 0]}}),
+        json!({"sweep": {"levels": [100, 50], "replicas": [1, 2]}}),
+        json!({"sweep": {"levels": [100, 50], "connections": [1, 2]}}),
+        json!({"rate": 100, "sweep": {"levels": [100, 50]}}),
+        json!({"requests": 10000, "sweep": {"levels": [100, 50]}}),
+    ] {
+        assert_eq!(parse(bad.clone()), Err(SettingsError::Levels), "{bad}");
+    }
+    assert!(parse(json!({"duration": "20s", "sweep": {"levels": [100, 50]}})).is_ok());
+}

@@ -1,0 +1,256 @@
+//! Load levels: the costs at part load, and the verdict over all levels.
+
+use crate::common::{
+    entries::{Trial, factor, judged, on_board, share_the_node},
+    judgement::assert_ended,
+    levels::{IDLE_WATTS, at_levels, highest, levelled, straight, truth},
+};
+use frugality_measure::model::{LinearModel, ModelUncertainty};
+use frugality_operator::{
+    api::{
+        BudgetOutcome, Figure, FrugalityBenchmark, LoadCurveResult, Reason, SweepResult, Verdict,
+    },
+    plan::action::Plan,
+};
+use serde_json::json;
+
+const LEVELS: [i32; 4] = [100, 75, 50, 25];
+
+fn judged_levels(benchmark: &FrugalityBenchmark, of: impl Fn(&str, f64, i32) -> Trial) -> Plan {
+    judged(benchmark, levelled(benchmark, highest, of))
+}
+
+fn curve<'a>(plan: &'a Plan, candidate: &str) -> &'a LoadCurveResult {
+    let of = |it: &&SweepResult| it.candidate == candidate;
+    let found = plan.status.sweep.iter().find(of).unwrap();
+    found.load_curve.as_ref().unwrap()
+}
+
+/// A figure whose interval contains the true value, and whose value is near.
+#[track_caller]
+fn assert_shows(figure: Option<Figure>, truth: f64) {
+    let figure = figure.unwrap();
+    let (lower, upper) = figure.bounds();
+    assert!(
+        lower <= truth && truth <= upper && (figure.value / truth - 1.0).abs() < 0.01,
+        "{figure:?} does not show {truth}"
+    );
+}
+
+#[test]
+fn a_straight_line_gives_its_true_figures() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| straight(candidate, rate));
+    assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    for candidate in ["rust", "python"] {
+        let (rate, joules) = truth(candidate);
+        let found = curve(&plan, candidate);
+        assert_eq!(found.withheld, Vec::<String>::new());
+        let top = IDLE_WATTS + joules * rate;
+        assert_shows(found.marginal_joules_per_request, joules);
+        assert_shows(found.idle_watts, IDLE_WATTS);
+        assert_shows(found.idle_share, IDLE_WATTS / top);
+        assert_shows(
+            found.requests_per_joule,
+            2.5 * rate / (5.0 * IDLE_WATTS + 2.5 * joules * rate),
+        );
+        assert_shows(found.proportionality, 1.0 - IDLE_WATTS / top);
+    }
+    // Each level has its figures, at its rate.
+    let points: Vec<&str> = plan
+        .status
+        .results
+        .iter()
+        .map(|it| it.point.as_str())
+        .collect();
+    assert_eq!(points[..2], ["c4-max", "c4-max"]);
+    let half = plan
+        .status
+        .results
+        .iter()
+        .find(|it| it.point == "c4-50%" && it.candidate == "rust");
+    let half = half.unwrap();
+    assert_shows(half.requests_per_second, 200.0);
+    assert_shows(half.gross_joules_per_request, IDLE_WATTS / 200.0 + 0.005);
+}
+
+#[test]
+fn a_sweep_over_connections_has_no_load_curve() {
+    let benchmark = crate::common::sweep::at(&[1, 2], &[]);
+    let plan = crate::common::sweep::judged_over(&benchmark, crate::common::sweep::saturating);
+    assert!(plan.status.sweep.iter().all(|it| it.load_curve.is_none()));
+}
+
+#[test]
+fn the_control_has_its_own_highest_rate_and_no_result() {
+    let benchmark = at_levels(&LEVELS, &[("/trials/control", json!("rust"))]);
+    let plan = judged_levels(&benchmark, |candidate, rate, round| Trial {
+        gross: straight(candidate, rate).gross * factor(round, 0.001),
+        ..straight(candidate, rate)
+    });
+    let names: Vec<_> = plan
+        .status
+        .sweep
+        .iter()
+        .map(|it| it.candidate.as_str())
+        .collect();
+    assert_eq!(names, ["rust", "python"]);
+    assert_shows(curve(&plan, "rust").marginal_joules_per_request, 0.005);
+}
+
+#[test]
+fn the_accuracy_of_the_meter_widens_every_figure() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let of = |accuracy: Option<f64>| {
+        judged_levels(&benchmark, |candidate, rate, _| Trial {
+            meter_uncertainty: accuracy,
+            ..straight(candidate, rate)
+        })
+    };
+    let (known, unknown) = (of(Some(0.02)), of(None));
+    let figures = |plan: &Plan| {
+        let it = curve(plan, "rust").clone();
+        [
+            it.requests_per_joule,
+            it.marginal_joules_per_request,
+            it.idle_watts,
+            it.idle_share,
+            it.proportionality,
+        ]
+    };
+    for (known, unknown) in figures(&known).into_iter().zip(figures(&unknown)) {
+        let (known, unknown) = (
+            known.unwrap().expanded.unwrap(),
+            unknown.unwrap().expanded.unwrap(),
+        );
+        assert!(known.covers_meter && !unknown.covers_meter);
+        assert!(known.lower < unknown.lower && unknown.upper < known.upper);
+    }
+    // Two standard uncertainties.
+    let joules = curve(&known, "rust").marginal_joules_per_request.unwrap();
+    let half = (joules.expanded.unwrap().upper / joules.value).ln();
+    assert!((half - 0.04).abs() < 0.002, "{half}");
+}
+
+#[test]
+fn modelled_power_without_accuracy_is_marked() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let model = LinearModel {
+        idle_watts: 2.0,
+        watts_per_cpu: 3.0,
+        uncertainty: None,
+    };
+    let plan = judged_levels(&benchmark, |_, rate, _| on_board(model, 1.0 / rate, 0.001));
+    let found = curve(&plan, "rust");
+    assert_eq!(found.withheld, Vec::<String>::new());
+    let joules = found.marginal_joules_per_request.unwrap();
+    assert_shows(Some(joules), 0.003);
+    assert!(joules.is_repeatability_only());
+    assert!(
+        plan.status
+            .end()
+            .unwrap()
+            .message
+            .contains("Power is modelled")
+    );
+    let known = LinearModel {
+        uncertainty: Some(ModelUncertainty {
+            idle_watts: 0.05,
+            watts_per_cpu: 0.1,
+        }),
+        ..model
+    };
+    let plan = judged_levels(&benchmark, |_, rate, _| on_board(known, 1.0 / rate, 0.001));
+    // The slope of a linear model depends on the watts per CPU alone.
+    let joules = curve(&plan, "rust").marginal_joules_per_request.unwrap();
+    let half = (joules.expanded.unwrap().upper / joules.value).ln();
+    assert!((half - 0.2).abs() < 0.01, "{half}");
+}
+
+#[test]
+fn a_shared_node_has_no_load_curve() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let mut trials = levelled(&benchmark, highest, |candidate, rate, _| {
+        straight(candidate, rate)
+    });
+    share_the_node(&mut trials);
+    let plan = judged(&benchmark, trials);
+    let found = curve(&plan, "rust");
+    assert_eq!(found.requests_per_joule, None);
+    assert_eq!(
+        found.withheld,
+        ["the injector ran on the measured node and is part of its energy"]
+    );
+}
+
+#[test]
+fn levels_of_a_rate_that_the_injector_set_give_no_figures() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| {
+        let is_highest = candidate == "rust" && rate > 390.0;
+        Trial {
+            occupancy: if is_highest { 0.5 } else { 0.99 },
+            shortfall: (!is_highest).then_some(0.0),
+            ..straight(candidate, rate)
+        }
+    });
+    let found = curve(&plan, "rust");
+    assert_eq!(found.marginal_joules_per_request, None);
+    assert_eq!(found.withheld, ["the injector limited rust at c4-max"]);
+    assert!(curve(&plan, "python").withheld.is_empty());
+}
+
+#[test]
+fn power_that_does_not_rise_has_no_marginal_joules() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| Trial {
+        gross: IDLE_WATTS / rate,
+        net: None,
+        ..straight(candidate, rate)
+    });
+    let found = curve(&plan, "rust");
+    assert_eq!(found.marginal_joules_per_request, None);
+    assert_eq!(found.withheld.len(), 1, "{:?}", found.withheld);
+    assert!(found.withheld[0].starts_with("marginal joules: "));
+    assert_shows(found.idle_share, 1.0);
+}
+
+#[test]
+fn a_rate_that_was_not_reached_is_the_rate_of_its_level() {
+    // Rust reaches 97 % of its highest rate when requests are due at even distances.
+    let benchmark = at_levels(&LEVELS, &[]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| {
+        let reached = rate.min(0.97 * truth(candidate).0);
+        Trial {
+            shortfall: Some(1.0 - reached / rate),
+            ..straight(candidate, reached)
+        }
+    });
+    let found = curve(&plan, "rust");
+    assert_eq!(found.withheld, Vec::<String>::new());
+    assert_shows(found.marginal_joules_per_request, 0.005);
+}
+
+#[test]
+fn a_least_rate_is_judged_at_the_highest_rate_alone() {
+    let budget =
+        json!([{"candidate": "rust", "minRequestsPerSecond": 300, "maxJoulesPerRequest": "0.1"}]);
+    let benchmark = at_levels(&LEVELS, &[("/budgets", budget)]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| straight(candidate, rate));
+    assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
+    let budgets: Vec<_> = plan
+        .status
+        .budgets
+        .iter()
+        .map(|it| (it.limit.as_str(), it.point.as_str(), it.outcome))
+        .collect();
+    // Joules per request are judged at every level: the lowest level costs most.
+    assert_eq!(
+        budgets,
+        [
+            ("maxJoulesPerRequest", "c4-25%", BudgetOutcome::Met),
+            ("minRequestsPerSecond", "c4-max", BudgetOutcome::Met),
+        ]
+    );
+}
