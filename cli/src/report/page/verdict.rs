@@ -155,7 +155,7 @@ fn cards(view: &PageView<'_>) -> Markup {
         div class="cards" {
             @for result in results { (card(view, result)) }
         }
-        @for (reason, names) in summarize::view::withheld(view.status, false) {
+        @for (reason, names) in summarize::view::withheld(&view.status, false) {
             p class="absent" { "Absent for " (names.join(", ")) ": " (reason) }
         }
     }
