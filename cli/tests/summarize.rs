@@ -408,6 +408,41 @@ fn a_sweep_has_the_best_points_of_each_candidate() {
 }
 
 #[test]
+fn load_levels_have_a_table_of_load_curves_and_say_what_is_withheld() {
+    let mut levels = benchmark("sweep");
+    let figure = |value: f64| json!({"value": value, "lower": 0.99 * value, "upper": 1.01 * value});
+    levels["status"]["sweep"][0]["loadCurve"] = json!({
+        "requestsPerJoule": figure(83.3),
+        "marginalJoulesPerRequest": figure(0.005),
+        "idleWatts": figure(2.0),
+        "idleShare": figure(0.5),
+        "proportionality": figure(0.5),
+    });
+    levels["status"]["sweep"][1]["loadCurve"] =
+        json!({"withheld": ["the injector limited python at c4-max"]});
+    let text = summarized(levels);
+    let rust = row(&text, "REQUESTS/J AT ALL LEVELS", "rust");
+    let cells: Vec<&str> = rust.split_whitespace().collect();
+    assert_eq!(
+        cells,
+        [
+            "rust",
+            "83.3±0.8",
+            "5.00±0.05",
+            "2.00±0.02",
+            "0.500±0.005",
+            "0.500±0.005"
+        ]
+    );
+    assert!(row(&text, "REQUESTS/J AT ALL LEVELS", "python").contains('–'));
+    let one_line = one_line(&text);
+    assert_has(
+        &one_line,
+        &["withheld for the load curve of python: the injector limited python at c4-max"],
+    );
+}
+
+#[test]
 fn joules_of_unknown_accuracy_have_no_interval() {
     let text = summarized(benchmark("modelled"));
     let [work, energy] = ["REQUESTS/S", "GROSS"].map(|heading| row(&text, heading, "rust"));
