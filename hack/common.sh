@@ -105,7 +105,7 @@ revision() { git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null
 # The Rust programs in the images.
 BINARIES=(frugality-operator kubectl-frugality frugality-meter frugality-injector contacts-rust streamdata-rust)
 # The Go programs in the images: name, module.
-declare -A GO_PROGRAMS=([k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
+declare -A GO_PROGRAMS=([fortio]=injector/fortio [k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
 
 # The modules of Go tests that belong to none of these programs.
 # shellcheck disable=SC2034 # read by hack/test

@@ -238,10 +238,12 @@ fn courses() -> String {
         "phase": "Load", "startUnixSeconds": 500.0, "endUnixSeconds": 501.0, "points": 1,
         "temperatureMillicelsius": [-1250],
     });
-    let traces = [
-        trace("second", 2, json!([window])),
-        trace("first", 1, json!([load])),
-    ];
+    let mut second = trace("second", 2, json!([window]));
+    second["spec"]["slices"] = json!({
+        "sliceSeconds": 2.5, "wholeSeconds": 3.9, "successes": [120, 0], "errors": [0, 7],
+        "meanNanoseconds": [1_500_000, null], "p99Nanoseconds": [4_000_000, null],
+    });
+    let traces = [second, trace("first", 1, json!([load]))];
     json!({ "kind": "List", "items": traces }).to_string()
 }
 
@@ -258,13 +260,21 @@ fn courses_are_a_long_table_with_one_row_per_value() {
         // Unknown is not 0.
         "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1000.5,2.0,candidateCpuMicroseconds,",
         "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1002.5,2.0,candidateCpuMicroseconds,0",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1000.5,2.5,successes,120",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1003.0,2.5,successes,0",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1000.5,2.5,errors,0",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1003.0,2.5,errors,7",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1000.5,2.5,meanNanoseconds,1500000",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1003.0,2.5,meanNanoseconds,",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1000.5,2.5,p99Nanoseconds,4000000",
+        "shop,two,0123abcd,second,c4-max,1,2,rust,Modelled,Window,1003.0,2.5,p99Nanoseconds,",
         "",
     ];
     assert_eq!(String::from_utf8(csv).unwrap(), expected.join("\r\n"));
     let rows: Vec<Value> =
         serde_json::from_slice(&export_courses(&courses(), Some("two"), Format::Json).unwrap())
             .unwrap();
-    assert_eq!(rows.len(), 5);
+    assert_eq!(rows.len(), 13);
     assert_eq!(rows[3]["value"], Value::Null);
     let mut sorted = names;
     sorted.sort_unstable();

@@ -399,6 +399,8 @@ fn trace_of(trial: &Value) -> Option<Value> {
     })
     .collect();
     let spec = &trial["spec"];
+    // The last slice has too few requests for a percentile.
+    let p99 = [vec![json!(9_000_000); 31], vec![Value::Null]].concat();
     (!phases.is_empty()).then(|| {
         json!({
             "apiVersion": "frugality.dev/v1alpha1", "kind": "FrugalityTrace",
@@ -407,14 +409,25 @@ fn trace_of(trial: &Value) -> Option<Value> {
                 "benchmark": spec["benchmark"], "run": spec["run"], "point": spec["point"], "block": spec["block"],
                 "attempt": spec["attempt"], "candidate": spec["candidate"],
                 "provenance": "Modelled", "phases": phases,
+                "slices": {
+                    "sliceSeconds": 0.625, "wholeSeconds": 19.9,
+                    "successes": vec![200; 32], "errors": vec![1; 32],
+                    "meanNanoseconds": vec![json!(2_000_000); 32],
+                    "p99Nanoseconds": p99,
+                },
             },
         })
     })
 }
 
-/// The section about the courses.
+/// The section about power over time.
 fn course(page: &str) -> &str {
-    let (_, section) = page.split_once("<section id=\"course\"").unwrap();
+    section(page, "course")
+}
+
+fn section<'p>(page: &'p str, id: &str) -> &'p str {
+    let start = format!("<section id=\"{id}\"");
+    let (_, section) = page.split_once(&start).unwrap();
     section.split_once("</section>").unwrap().0
 }
 
@@ -444,11 +457,47 @@ fn the_course_of_each_attempt_is_drawn_with_its_means() {
 }
 
 #[test]
+fn latency_over_time_is_drawn_with_its_extremes_and_void_attempts_are_marked() {
+    for name in ["fail", "budgets", "sweep", "modelled"] {
+        let page = page(&with_traces(name));
+        assert_has(
+            section(&page, "slices"),
+            &[
+                "<svg",
+                "polyline",
+                "Void attempts do not count",
+                "<td class=\"figure\">6400</td><td class=\"figure\">32</td>",
+                "<td class=\"figure\">2.00</td><td class=\"figure\">2.00</td><td class=\"figure\">9.00</td>",
+            ],
+        );
+    }
+    let void = changed("budgets", |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        let traces: Vec<Value> = items.iter().filter_map(trace_of).collect();
+        let name = traces[0]["metadata"]["name"].clone();
+        for item in items.iter_mut().filter(|it| it["metadata"]["name"] == name) {
+            item["status"]["outcome"] = json!("Void");
+            item["status"]["reason"] = json!("Tested");
+        }
+        items.extend(traces);
+    });
+    let page = page(&void);
+    let drawn = section(&page, "slices");
+    let (svg, _) = drawn.split_once("</svg>").unwrap();
+    assert_has(svg, &["Void: Tested"]);
+    assert_has(drawn, &["<td>Void: Tested</td>"]);
+}
+
+#[test]
 fn a_page_without_traces_is_as_before() {
     let text = fixture("budgets");
     assert_has(
         course(&page(&text)),
         &["No course of power: the input has no traces of these attempts."],
+    );
+    assert_has(
+        section(&page(&text), "slices"),
+        &["No latency over time: the input has no traces with slices of these attempts."],
     );
     // Traces of another benchmark do not count.
     let other = with_traces("budgets").replace("\"kind\":\"FrugalityTrace\"", "\"kind\":\"Other\"");

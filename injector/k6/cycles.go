@@ -5,6 +5,7 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -50,7 +51,7 @@ type counts struct {
 	warmUp   span
 	tail     span
 	done     latencies
-	course   [slices]slice
+	slices   [mostSlices]slice
 	failed   latencies
 	dropped  uint64
 	requests requests
@@ -64,13 +65,29 @@ type counts struct {
 	heard map[string]time.Time
 }
 
-// slices is the number of slices of equal length in the window. The course shows the duration of cycles per slice. It
-// is the maximum that the injector accepts (MOST_SLICES in measure/src/course.rs).
-const slices = 16
+// mostSlices is the number of slices of equal length in the window. It is the maximum that the injector accepts
+// (MOST_SLICES in measure/src/slices.rs).
+const mostSlices = 32
 
+// leastForP99 is the smallest number of durations with a 99th percentile. Of fewer, it would be the greatest.
+const leastForP99 = 100
+
+// slice contains the cycles that ended in a part of the window.
 type slice struct {
-	cycles uint64
-	sum    float64
+	failed uint64
+	done   latencies
+}
+
+// slice returns the slice of a time. Cycles that are open at the window's end and count belong to the last slice.
+func (c *counts) slice(at time.Time) *slice {
+	index := mostSlices * (at.Sub(c.began) - c.window.warmUp) / c.window.measured
+	return &c.slices[min(index, mostSlices-1)]
+}
+
+// fail counts a failed cycle of the window.
+func (c *counts) fail(at time.Time, took time.Duration) {
+	c.failed.add(took.Seconds())
+	c.slice(at).failed++
 }
 
 // span counts the cycles of the warm-up or the tail.
@@ -231,18 +248,16 @@ func (c *counts) cycle(at time.Time, agent string, took time.Duration) {
 		beside(&c.warmUp)
 	case inTail:
 		if soFar, is := c.overdue(at.Add(-took)); is {
-			c.failed.add(soFar.Seconds())
+			c.fail(at, soFar)
 			return
 		}
 		beside(&c.tail)
 	case inWindow:
 		if failed {
-			c.failed.add(took.Seconds())
+			c.fail(at, took)
 		} else {
 			c.done.add(took.Seconds())
-			slice := &c.course[slices*(at.Sub(c.began)-c.window.warmUp)/c.window.measured]
-			slice.cycles++
-			slice.sum += took.Seconds()
+			c.slice(at).done.add(took.Seconds())
 		}
 	}
 }
@@ -269,15 +284,17 @@ type result struct {
 	CPUs             int               `json:"cpus"`
 	WarmUp           toldSpan          `json:"warmUp"`
 	Tail             toldSpan          `json:"tail"`
-	Course           course            `json:"course"`
+	Slices           toldSlices        `json:"slices"`
 }
 
-// course has, per slice, the number of successful cycles and their mean duration in seconds, to seven digits.
-type course struct {
-	SliceSeconds float64   `json:"sliceSeconds"`
-	WholeSeconds float64   `json:"wholeSeconds"`
-	Requests     []uint64  `json:"requests"`
-	MeanSeconds  []float64 `json:"meanSeconds"`
+// toldSlices are the slices as the injector reads them (Slices in measure/src/slices.rs).
+type toldSlices struct {
+	SliceSeconds    float64  `json:"sliceSeconds"`
+	WholeSeconds    float64  `json:"wholeSeconds"`
+	Successes       []uint64 `json:"successes"`
+	Errors          []uint64 `json:"errors"`
+	MeanNanoseconds []*int64 `json:"meanNanoseconds"`
+	P99Nanoseconds  []*int64 `json:"p99Nanoseconds"`
 }
 
 type toldSpan struct {
@@ -307,7 +324,7 @@ func (c *counts) result() result {
 		// k6 sends no sample for a request without an answer, so its waiting time is added here.
 		c.waited(c.heard[agent], c.last)
 		if soFar, is := c.overdue(began); is && whole >= end {
-			c.failed.add(soFar.Seconds())
+			c.fail(c.end(), soFar)
 		}
 	}
 	// The report's size is limited, and no figure needs the buckets of failed cycles.
@@ -324,18 +341,32 @@ func (c *counts) result() result {
 		FirstFailures:    append([]string{}, c.failures...),
 		WarmUp:           told(0, c.window.warmUp, c.warmUp),
 		Tail:             told(end, whole, c.tail),
-		Course:           c.toldCourse(length(c.window.warmUp, c.window.measured)),
+		Slices:           c.toldSlices(length(c.window.warmUp, c.window.measured)),
 	}
 }
 
-func (c *counts) toldCourse(wholeSeconds float64) course {
-	told := course{SliceSeconds: c.window.measured.Seconds() / slices, WholeSeconds: wholeSeconds}
-	for _, slice := range c.course {
-		mean := slice.sum / float64(max(1, slice.cycles))
-		told.Requests = append(told.Requests, slice.cycles)
-		told.MeanSeconds = append(told.MeanSeconds, rounded(mean, 7))
+func (c *counts) toldSlices(wholeSeconds float64) toldSlices {
+	told := toldSlices{SliceSeconds: c.window.measured.Seconds() / mostSlices, WholeSeconds: wholeSeconds}
+	for index := range c.slices {
+		slice := &c.slices[index]
+		var mean, p99 *int64
+		if slice.done.count > 0 {
+			mean = nanoseconds(slice.done.sum / float64(slice.done.count))
+		}
+		if slice.done.count >= leastForP99 {
+			p99 = nanoseconds(rounded(slice.done.percentile(99), 4))
+		}
+		told.Successes = append(told.Successes, slice.done.count)
+		told.Errors = append(told.Errors, slice.failed)
+		told.MeanNanoseconds = append(told.MeanNanoseconds, mean)
+		told.P99Nanoseconds = append(told.P99Nanoseconds, p99)
 	}
 	return told
+}
+
+func nanoseconds(seconds float64) *int64 {
+	rounded := int64(math.Round(seconds * 1e9))
+	return &rounded
 }
 
 func unixSeconds(at time.Time) float64 {

@@ -45,22 +45,64 @@ func TestACycleBelongsToThePartInWhichItEnds(t *testing.T) {
 	equal(t, "length of the tail", told.Tail.DurationSeconds, 0.5)
 }
 
-func TestTheResultHasTheCourseOfTheWindow(t *testing.T) {
+func TestTheResultHasTheSlicesOfTheWindow(t *testing.T) {
 	c := load()
-	for _, ended := range []int{999, 1000, 1124, 1125, 2999, 3000} {
+	for _, ended := range []int{999, 1000, 1062, 1063, 2999, 3000} {
 		c.cycle(at(ended), "1", time.Duration(ended)*time.Microsecond)
 	}
 	c.check(at(1500), "1", "answers", false)
 	c.cycle(at(1500), "1", time.Millisecond)
-	told := c.result().Course
-	equal(t, "slices", len(told.Requests), slices)
-	equal(t, "length", told.SliceSeconds, 0.125)
-	for index, expected := range map[int]uint64{0: 2, 1: 1, 4: 0, 15: 1} {
-		equal(t, "cycles", told.Requests[index], expected)
+	for range 100 {
+		c.cycle(at(2000), "1", time.Millisecond)
 	}
+	told := c.result().Slices
+	equal(t, "slices", len(told.Successes), mostSlices)
+	equal(t, "length", told.SliceSeconds, 0.0625)
+	for index, expected := range map[int]uint64{0: 2, 1: 1, 8: 0, 16: 100, 31: 1} {
+		equal(t, "cycles", told.Successes[index], expected)
+	}
+	equal(t, "failed", told.Errors[8], 1)
 	equal(t, "whole", told.WholeSeconds, 2)
-	equal(t, "mean", told.MeanSeconds[0], 0.001062)
-	equal(t, "of none", told.MeanSeconds[4], 0)
+	equal(t, "mean", *told.MeanNanoseconds[0], 1_031_000)
+	equal(t, "p99", *told.P99Nanoseconds[16], 1_000_000)
+	if told.P99Nanoseconds[0] != nil || told.MeanNanoseconds[8] != nil {
+		t.Error("a value of too few cycles")
+	}
+}
+
+func TestSumsOverTheSlicesAreTheTotals(t *testing.T) {
+	c := load()
+	for ended := 900; ended < 3400; ended += 3 {
+		agent := fmt.Sprint(ended % 7)
+		c.begin(at(ended-3), agent)
+		if ended%11 == 0 {
+			c.failure(agent, "no")
+		}
+		c.cycle(at(ended), agent, time.Duration(ended%700)*time.Millisecond)
+	}
+	// Still open at the window's end, and overdue.
+	c.begin(at(1200), "8")
+	told := c.result()
+	var done, failed uint64
+	for index, count := range told.Slices.Successes {
+		done += count
+		failed += told.Slices.Errors[index]
+	}
+	equal(t, "cycles", done, told.Cycles.Count)
+	equal(t, "failed cycles", failed, told.FailedCycles.Count)
+}
+
+func TestAPercentileIsInterpolatedInItsBucket(t *testing.T) {
+	var l latencies
+	for index := range 1000 {
+		l.add(float64(index+1) / 1000)
+	}
+	for _, percentage := range []float64{50, 99, 100} {
+		found, exact := l.percentile(percentage), percentage/100
+		if found < 0.97*exact || found > 1.03*exact {
+			t.Errorf("%v: %v", percentage, found)
+		}
+	}
 }
 
 func TestAnyFailureInACycleMakesItFail(t *testing.T) {

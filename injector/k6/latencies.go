@@ -93,3 +93,18 @@ func (l *latencies) histogram() histogram {
 	}
 	return told
 }
+
+// percentile returns the time that a percentage of the times does not exceed. Within a bucket, the times count as evenly
+// spread (merged_percentiles in measure/src/latency.rs).
+func (l *latencies) percentile(percentage float64) float64 {
+	wanted := percentage / 100 * float64(l.count)
+	below := 0.0
+	for _, bucket := range l.histogram().Buckets {
+		count := float64(bucket.Count)
+		if below+count >= wanted {
+			return bucket.StartSeconds + (wanted-below)/count*(bucket.EndSeconds-bucket.StartSeconds)
+		}
+		below += count
+	}
+	return l.most
+}

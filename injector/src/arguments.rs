@@ -105,7 +105,7 @@ pub(crate) struct RunArguments {
     /// File with the body of each request
     #[arg(long)]
     body_file: Option<PathBuf>,
-    /// Report how latency changes during the measured run. Fortio then logs each request, which takes some of its time
+    /// Report how latency changes during the measured run, also if the report has no room for its slices
     #[arg(long)]
     course: bool,
     /// URL at which the meter reports its time
@@ -201,7 +201,6 @@ pub(crate) struct RequestPlan {
     pub(crate) warm_up: Option<Run>,
     pub(crate) measured: Run,
     pub(crate) tail: Option<Run>,
-    /// Whether Fortio logs each request.
     pub(crate) with_course: bool,
     /// Time that an interrupted Fortio gets to write its result. After it the injector kills Fortio.
     pub(crate) grace: Duration,

@@ -49,7 +49,7 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
         measured,
         warm_up,
         tail,
-        course,
+        slices,
     } = parse(&output.stdout, &plan.settings).map_err(|error| failure(&error, &output, &ended))?;
     let measured = LoadResult::K6(measured);
     let span = measured.span();
@@ -75,7 +75,8 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
         interrupted,
         asked_warm_up_seconds: plan.settings.warm_up_seconds,
         asked_tail_seconds: plan.settings.tail_seconds,
-        course: course.filter(|_| plan.with_course),
+        slices,
+        with_course: plan.with_course,
         json_line: result_line(&output.stdout).unwrap_or_default().to_owned(),
     })
 }

@@ -9,10 +9,10 @@ use std::{
 use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
     batch::{BatchResult, EXECUTIONS_PATH, Execution, Outcome as Executed},
-    course::CourseRecorder,
     fortio::Amount,
     load::LoadResult,
     report::Failure,
+    slices::SliceRecorder,
 };
 use thiserror::Error;
 
@@ -63,12 +63,10 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
     if let Some(stop) = runner.watch.stopped() {
         return Err(Failure::of(&format!("{stop} before the measured run")));
     }
-    let mut course = CourseRecorder::default();
-    let (measured, interrupted) = runner.executions("measured run", plan.amount, Some(&mut course));
+    let mut slices = SliceRecorder::default();
+    let (measured, interrupted) = runner.executions("measured run", plan.amount, Some(&mut slices));
     let tail = (plan.tail_seconds > 0.0 && interrupted.is_none()).then(|| runner.tail());
-    let course = course
-        .course(measured.duration_seconds)
-        .filter(|_| plan.with_course);
+    let slices = slices.slices(measured.duration_seconds);
     if measured.all_executions() == 0 {
         let why = interrupted.unwrap_or_default();
         return Err(Failure::of(&format!("no execution has ended: {why}")));
@@ -82,7 +80,8 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
         interrupted: told.or_else(|| runner.watch.stopped().map(|stop| format!("tail: {stop}"))),
         asked_warm_up_seconds: plan.warm_up_seconds,
         asked_tail_seconds: plan.tail_seconds,
-        course,
+        slices,
+        with_course: plan.with_course,
         json_line,
     })
 }
@@ -99,7 +98,7 @@ impl Runner<'_> {
         &mut self,
         name: &str,
         amount: Amount,
-        mut course: Option<&mut CourseRecorder>,
+        mut slices: Option<&mut SliceRecorder>,
     ) -> (BatchResult, Option<String>) {
         let mut result = BatchResult::starting(now());
         let start = Instant::now();
@@ -117,8 +116,8 @@ impl Runner<'_> {
                 Ok(executed) => {
                     eprintln!("{name}: {}", told(&executed));
                     result.add(&executed);
-                    if let Some(course) = &mut course {
-                        course.add(at_seconds, executed.duration_seconds);
+                    if let Some(slices) = &mut slices {
+                        slices.add(at_seconds, executed.duration_seconds);
                     }
                 }
                 Err(Missing::Stopped(stop)) => {
@@ -128,6 +127,9 @@ impl Runner<'_> {
                 Err(why) => {
                     eprintln!("{name}: an execution failed: {why}");
                     result.add_failure(taken.as_secs_f64(), why.to_string());
+                    if let Some(slices) = &mut slices {
+                        slices.add_error(at_seconds, taken.as_secs_f64());
+                    }
                 }
             }
             result.duration_seconds = start.elapsed().as_secs_f64();

@@ -2,27 +2,12 @@
 
 use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
-    course::Course,
     load::LoadResult,
     report::{ClockOffset, InjectionReport, REPORT_VERSION},
+    slices::Slices,
 };
 
 use crate::cpu::Sampler;
-
-/// Whether the course contains every successful request. Otherwise course and figures would describe different
-/// requests.
-fn is_of(course: &Course, measured: LoadSpan) -> bool {
-    let (told, succeeded) = (
-        course.requests.iter().sum::<u64>(),
-        measured.requests.saturating_sub(measured.errors),
-    );
-    if told != succeeded {
-        eprintln!(
-            "the course has {told} of {succeeded} successful requests, so the report has no course"
-        );
-    }
-    told == succeeded
-}
 
 /// Results of warm-up, measured run and tail.
 #[derive(Debug)]
@@ -33,8 +18,10 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: Option<String>,
     pub(crate) asked_warm_up_seconds: f64,
     pub(crate) asked_tail_seconds: f64,
-    /// The course, if the arguments request it.
-    pub(crate) course: Option<Course>,
+    /// The measured run's slices, if they are known.
+    pub(crate) slices: Option<Slices>,
+    /// Whether the report must have a course.
+    pub(crate) with_course: bool,
     /// The load generator's own JSON of the measured run, on one line.
     pub(crate) json_line: String,
 }
@@ -47,6 +34,17 @@ impl Outcome {
         cpu: Sampler,
     ) -> InjectionReport {
         let measured = self.measured.span();
+        let slices = self.slices.clone().filter(|slices| {
+            let is_of = slices.is_of(measured);
+            if !is_of {
+                eprintln!(
+                    "the slices do not have the requests of the result, so the report has none"
+                );
+            }
+            is_of
+        });
+        let has_success = |slices: &&Slices| slices.successes.iter().any(|number| *number > 0);
+        let with_course = slices.as_ref().filter(|_| self.with_course);
         let gap = |before: LoadSpan, after: LoadSpan| {
             let gap = after.start_unix_seconds - before.end_unix_seconds();
             eprintln!("{gap:.3} s without load between two runs");
@@ -65,7 +63,8 @@ impl Outcome {
             interrupted: self.interrupted.clone(),
             clock,
             clock_after,
-            course: self.course.clone().filter(|course| is_of(course, measured)),
+            course: with_course.filter(has_success).map(Slices::course),
+            slices,
             cpu: cpu.of(measured),
         }
     }

@@ -10,7 +10,6 @@
 //! 0: the load is complete; 1: there is no measured run; 2: the arguments are wrong; 3: there is a measured run but the
 //! load was interrupted. The injector writes a termination message unless it cannot read the command line.
 
-mod access_log;
 mod arguments;
 mod cgroup;
 mod clock;
@@ -21,6 +20,7 @@ mod kinds;
 mod load;
 mod process;
 mod requests;
+mod slices;
 
 use std::{
     fs::File,

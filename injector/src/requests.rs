@@ -10,10 +10,10 @@ use frugality_measure::{
 };
 
 use crate::{
-    access_log::{self, AccessLog},
     arguments::{RequestPlan, Run},
     load::Outcome,
     process::{Ended, Output, Process, Stop, Watch},
+    slices::{self, SlicesPipe},
 };
 
 /// Runs Fortio for the warm-up, the measured run and the tail. It starts each process as soon as the previous one has
@@ -27,14 +27,14 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
         return Err(Failure::of(&format!("{stop} before the measured run")));
     }
 
-    let (mut process, log) = start(&plan.measured, plan)?;
+    let (mut process, slices) = start_measured(plan)?;
     let warm_up = warm_up.and_then(|(run, (process, ended))| span(run, process.output(), &ended));
     let ended = wait(&plan.measured, &mut process, plan, watch)?;
 
     // The tail starts before the result is parsed. A tail after an invalid result does no harm.
     let whole = ended.stop.is_none() && ended.status.success();
     let tail = match &plan.tail {
-        Some(run) if whole => Some((run, start(run, plan)?.0)),
+        Some(run) if whole => Some((run, start(run, plan)?)),
         _ => None,
     };
     let json = process.output();
@@ -63,7 +63,8 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
         interrupted,
         asked_warm_up_seconds: asked_seconds(plan.warm_up.as_ref()),
         asked_tail_seconds: asked_seconds(plan.tail.as_ref()),
-        course: log.and_then(AccessLog::course),
+        slices: slices.read(),
+        with_course: plan.with_course,
         json_line: json.stdout.lines().map(str::trim).collect(),
     })
 }
@@ -76,21 +77,27 @@ fn asked_seconds(run: Option<&Run>) -> f64 {
     }
 }
 
-/// Starts a run and, with a course, the reader of its access log. All three runs then write a log, because a run with
-/// a log is slower.
-fn start(run: &Run, plan: &RequestPlan) -> Result<(Process, Option<AccessLog>), Failure> {
-    let spawn = |log, stdin| {
-        let spawned = Process::spawn(&plan.fortio, &argv(&run.settings, "-", log), stdin);
-        spawned.map_err(|error| {
-            Failure::of(&format!("cannot start {}: {error}", plan.fortio.display()))
-        })
-    };
-    if !plan.with_course {
-        return Ok((spawn(None, Stdio::null())?, None));
-    }
-    let (log, stdin) = AccessLog::open()
-        .map_err(|error| Failure::of(&format!("cannot open a log of the requests: {error}")))?;
-    Ok((spawn(Some(access_log::PATH), stdin)?, Some(log)))
+fn start(run: &Run, plan: &RequestPlan) -> Result<Process, Failure> {
+    spawned(run, plan, None, Stdio::null())
+}
+
+/// Starts the measured run, and returns it with the pipe for its slices.
+fn start_measured(plan: &RequestPlan) -> Result<(Process, SlicesPipe), Failure> {
+    let (pipe, stdin) = SlicesPipe::open()
+        .map_err(|error| Failure::of(&format!("cannot open a pipe for the slices: {error}")))?;
+    let process = spawned(&plan.measured, plan, Some(slices::PATH), stdin)?;
+    Ok((process, pipe))
+}
+
+fn spawned(
+    run: &Run,
+    plan: &RequestPlan,
+    slices_path: Option<&str>,
+    stdin: Stdio,
+) -> Result<Process, Failure> {
+    let arguments = argv(&run.settings, "-", slices_path);
+    Process::spawn(&plan.fortio, &arguments, stdin)
+        .map_err(|error| Failure::of(&format!("cannot start {}: {error}", plan.fortio.display())))
 }
 
 fn wait(
@@ -105,7 +112,7 @@ fn wait(
 }
 
 fn finish(run: &Run, plan: &RequestPlan, watch: &mut Watch) -> Result<(Process, Ended), Failure> {
-    let (mut process, _) = start(run, plan)?;
+    let mut process = start(run, plan)?;
     let ended = wait(run, &mut process, plan, watch)?;
     Ok((process, ended))
 }

@@ -1,6 +1,6 @@
 //! The injector with the real Fortio, against a target in the test that counts the requests it receives.
 //!
-//! The tests need the environment variable FRUGALITY_FORTIO: the path of a Fortio 1.68.2.
+//! The tests need the environment variable FRUGALITY_FORTIO: the path of the program of `injector/fortio`.
 
 #![allow(
     clippy::expect_used,
@@ -26,8 +26,8 @@ const OK: Answer = Answer::Status(200);
 
 fn fortio() -> PathBuf {
     let path = std::env::var_os("FRUGALITY_FORTIO").expect(
-        "FRUGALITY_FORTIO must be the path of a Fortio 1.68.2: `make test` sets it; by hand, \
-         `hack/lab/lab build fortio`, then FRUGALITY_FORTIO=$(hack/lab/lab part fortio)",
+        "FRUGALITY_FORTIO must be the path of the program of injector/fortio: `make test` sets it; by hand, \
+         `cd injector/fortio && go build -o /tmp/fortio .`, then FRUGALITY_FORTIO=/tmp/fortio",
     );
     PathBuf::from(path)
 }
@@ -125,6 +125,10 @@ fn a_target_that_becomes_slower_has_a_drift() {
     let course = report.course.unwrap();
     let counted: u64 = course.requests.iter().sum();
     assert_eq!(counted, report.measured.span().requests);
+    let slices = report.slices.unwrap();
+    assert_eq!(slices.successes.len(), 32);
+    assert_eq!(slices.successes.iter().sum::<u64>(), counted);
+    assert!((slices.slice_seconds - 9.0 / 32.0).abs() < 1e-9);
     let sums = course.requests.iter().zip(&course.mean_seconds);
     let sum: f64 = sums.map(|(count, mean)| *count as f64 * mean).sum();
     let of_all = report.measured.latency().sum_seconds;
@@ -135,7 +139,7 @@ fn a_target_that_becomes_slower_has_a_drift() {
 }
 
 #[test]
-fn the_course_has_successes_only_and_is_absent_unless_requested() {
+fn the_course_has_successes_only_and_is_absent_unless_requested_and_the_slices_have_errors() {
     let target = Target::start(Duration::ZERO, Answer::Status(500));
     let arguments = "--connections 2 --duration-seconds 1";
     let report = run(
@@ -145,6 +149,10 @@ fn the_course_has_successes_only_and_is_absent_unless_requested() {
     )
     .report(0);
     assert_eq!(report.course, None);
+    let slices = report.slices.unwrap();
+    let errors: u64 = slices.errors.iter().sum();
+    assert_eq!(errors, report.measured.span().errors);
+    assert_eq!(slices.mean_nanoseconds, [None; 32]);
     let target = Target::start(Duration::ZERO, OK);
     let report = run("no-course", &target.url("/"), arguments).report(0);
     assert_eq!(report.course, None);

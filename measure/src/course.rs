@@ -10,9 +10,6 @@ const MOST_SLICES: usize = 16;
 /// The smallest number of slices for a drift.
 const LEAST_SLICES: usize = 6;
 
-/// The shortest slice, and the initial length of all slices.
-const FIRST_SLICE_SECONDS: f64 = 1.0;
-
 /// Mean latencies of successful requests in slices of equal length, from the first recorded request. A script
 /// has cycles and a program has executions instead of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +29,32 @@ pub struct Course {
 }
 
 impl Course {
+    /// The course of slices with this number of successes and this sum of their latencies, in nanoseconds. If there are
+    /// too many slices, each pair becomes one.
+    pub(crate) fn of_sums(
+        slice_seconds: f64,
+        whole_seconds: f64,
+        sums: impl Iterator<Item = (u64, f64)>,
+    ) -> Self {
+        let mut slice_seconds = slice_seconds;
+        let mut slices: Vec<_> = sums.collect();
+        while slices.len() > MOST_SLICES {
+            slice_seconds *= 2.0;
+            let sum = |pair: &[(u64, f64)]| {
+                let counts = pair.iter().map(|(count, _)| count);
+                (counts.sum(), pair.iter().map(|(_, sum)| sum).sum())
+            };
+            slices = slices.chunks(2).map(sum).collect();
+        }
+        let mean = |(count, sum): &(u64, f64)| significant(sum / 1e9 / (*count).max(1) as f64, 7);
+        Self {
+            slice_seconds,
+            whole_seconds,
+            requests: slices.iter().map(|(count, _)| *count).collect(),
+            mean_seconds: slices.iter().map(mean).collect(),
+        }
+    }
+
     /// How fast the mean latency rises, in seconds per second: the slope by least squares. The points are the
     /// slices that lie within `whole_seconds` and have requests, each at its middle. All slices have equal
     /// weight, because the drift is a function of time. `None` with fewer than six such slices.
@@ -65,76 +88,5 @@ impl Course {
             && is_number(&self.slice_seconds)
             && is_number(&self.whole_seconds)
             && self.mean_seconds.iter().all(is_number)
-    }
-}
-
-/// Makes a [`Course`] of a run of unknown length, in constant memory: if there are too many slices, each pair
-/// becomes one slice.
-#[derive(Clone, Debug)]
-pub struct CourseRecorder {
-    slice_seconds: f64,
-    slices: Vec<Slice>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Slice {
-    requests: u64,
-    sum_seconds: f64,
-}
-
-impl Default for CourseRecorder {
-    fn default() -> Self {
-        Self {
-            slice_seconds: FIRST_SLICE_SECONDS,
-            slices: Vec::with_capacity(MOST_SLICES),
-        }
-    }
-}
-
-impl CourseRecorder {
-    /// Records a successful request that began `at_seconds` after the first one. A negative time counts in
-    /// the first slice.
-    pub fn add(&mut self, at_seconds: f64, latency_seconds: f64) {
-        if !(at_seconds.is_finite() && latency_seconds.is_finite()) {
-            return;
-        }
-        while at_seconds >= self.slice_seconds * MOST_SLICES as f64 {
-            self.widen();
-        }
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is from 0 to the number of slices"
-        )]
-        let index = (at_seconds / self.slice_seconds).max(0.0) as usize;
-        if index >= self.slices.len() {
-            self.slices.resize(index + 1, Slice::default());
-        }
-        let slice = &mut self.slices[index];
-        slice.requests += 1;
-        slice.sum_seconds += latency_seconds;
-    }
-
-    fn widen(&mut self) {
-        self.slice_seconds *= 2.0;
-        let pairs = self.slices.chunks(2);
-        self.slices = pairs
-            .map(|pair| Slice {
-                requests: pair.iter().map(|slice| slice.requests).sum(),
-                sum_seconds: pair.iter().map(|slice| slice.sum_seconds).sum(),
-            })
-            .collect();
-    }
-
-    /// The recorded course of a load that was whole for `whole_seconds`; `None` if no request was recorded.
-    #[must_use]
-    pub fn course(&self, whole_seconds: f64) -> Option<Course> {
-        let mean = |slice: &Slice| significant(slice.sum_seconds / slice.requests.max(1) as f64, 7);
-        (!self.slices.is_empty()).then(|| Course {
-            slice_seconds: self.slice_seconds,
-            whole_seconds,
-            requests: self.slices.iter().map(|slice| slice.requests).collect(),
-            mean_seconds: self.slices.iter().map(mean).collect(),
-        })
     }
 }

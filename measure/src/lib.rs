@@ -34,6 +34,7 @@ pub mod order;
 pub mod pace;
 pub mod reading;
 pub mod report;
+pub mod slices;
 pub mod statistics;
 pub mod void;
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 use thiserror::Error;
 
-use crate::{NUMBERS_END, course::Course, load::LoadResult, pace::InjectorCpu};
+use crate::{NUMBERS_END, course::Course, load::LoadResult, pace::InjectorCpu, slices::Slices};
 
 /// The most bytes that Kubernetes keeps of a termination message.
 pub const LIMIT_BYTES: usize = 4096;
@@ -60,6 +60,10 @@ pub struct InjectionReport {
     /// the message has no room for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
+    /// Requests and latencies over the time of the measured run. Absent if they are unknown, and if the message has no
+    /// room for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<Slices>,
     /// How busy the injector's CPUs were in the measured run; absent if the kernel does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<InjectorCpu>,
@@ -124,8 +128,23 @@ pub enum ReportError {
 }
 
 impl InjectionReport {
+    /// The slices, if they are about the requests of the figures. `expected` are the status codes of a success. `None` if
+    /// the figures have no mean latency, for example because cycles were dropped.
+    #[must_use]
+    pub fn slices_of_figures(&self, expected: &[u16]) -> Option<&Slices> {
+        let figures = self.measured.figures(expected);
+        let counts = LoadSpan {
+            requests: figures.requests,
+            errors: figures.errors,
+            ..self.measured.span()
+        };
+        let is_timed = figures.successes == 0 || figures.ms_per_request.is_some();
+        let slices = self.slices.as_ref();
+        slices.filter(|slices| is_timed && slices.is_of(counts))
+    }
+
     /// The report as a termination message of at most [`LIMIT_BYTES`]. If it is too long, the function drops
-    /// the course first, then the buckets of the histograms (and sets `histogram_dropped`), and last the
+    /// the slices first, then the course, then the buckets of the histograms (and sets `histogram_dropped`), and last the
     /// names of a script's checks.
     pub fn encode(&self) -> Result<String, ReportError> {
         let whole = pack(self);
@@ -133,6 +152,11 @@ impl InjectionReport {
             return Ok(whole);
         }
         let mut shorter = self.clone();
+        shorter.slices = None;
+        let packed = pack(&shorter);
+        if packed.len() <= LIMIT_BYTES {
+            return Ok(packed);
+        }
         shorter.course = None;
         let packed = pack(&shorter);
         if packed.len() <= LIMIT_BYTES {
@@ -201,6 +225,13 @@ impl InjectionReport {
         checked.map_err(|error| refuse(error.to_string()))?;
         if !report.course.as_ref().is_none_or(Course::is_possible) {
             return Err(refuse("its course has an impossible value".to_owned()));
+        }
+        let span = report.measured.span();
+        let is_whole = |slices: &Slices| slices.is_possible() && slices.is_of(span);
+        if !report.slices.as_ref().is_none_or(is_whole) {
+            return Err(refuse(
+                "its slices have an impossible value, or other counts than its result".to_owned(),
+            ));
         }
         if !report.cpu.as_ref().is_none_or(InjectorCpu::is_possible) {
             return Err(refuse("its CPU times have an impossible value".to_owned()));

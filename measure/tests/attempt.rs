@@ -47,6 +47,7 @@ fn report() -> InjectionReport {
         clock,
         clock_after: clock,
         course: None,
+        slices: None,
         cpu: None,
         measured: LoadResult::Fortio(measured),
     }

@@ -256,6 +256,7 @@ fn report(measured: BatchResult) -> InjectionReport {
         clock: None,
         clock_after: None,
         course: None,
+        slices: None,
         cpu: None,
     }
 }

@@ -273,6 +273,7 @@ impl Scene {
             clock,
             clock_after: clock,
             course: None,
+            slices: None,
             cpu: None,
         }
     }

@@ -142,7 +142,7 @@ fn a_report_of_cycles_comes_through_whole() {
             measured,
             warm_up,
             tail,
-            course,
+            slices,
         } = output(json, rate);
         let report = InjectionReport {
             version: REPORT_VERSION,
@@ -157,7 +157,8 @@ fn a_report_of_cycles_comes_through_whole() {
             interrupted: None,
             clock: None,
             clock_after: None,
-            course,
+            course: None,
+            slices,
             cpu: None,
         };
         let message = report.encode().unwrap();
@@ -167,17 +168,19 @@ fn a_report_of_cycles_comes_through_whole() {
 }
 
 #[test]
-fn the_course_of_the_window_is_read() {
-    assert_eq!(output(AGENTS, None).course, None);
+fn the_slices_of_the_window_are_read() {
+    assert_eq!(output(AGENTS, None).slices, None);
     let mut json: Value = serde_json::from_str(AGENTS).unwrap();
-    json["course"] = json!({
+    json["slices"] = json!({
         "sliceSeconds": 0.5,
         "wholeSeconds": 1.0,
-        "requests": [3, 4],
-        "meanSeconds": [0.01, 0.02],
+        "successes": [3, 4],
+        "errors": [0, 1],
+        "meanNanoseconds": [10_000_000, 20_000_000],
+        "p99Nanoseconds": [null, null],
     });
-    let course = parse(&json.to_string(), &settings(None)).unwrap().course;
-    let course = course.unwrap();
+    let slices = parse(&json.to_string(), &settings(None)).unwrap().slices;
+    let course = slices.unwrap().course();
     assert_eq!(course.requests, [3, 4]);
     assert!((course.mean_seconds[1] - 0.02).abs() < 1e-12);
 }
@@ -283,6 +286,7 @@ fn report_with(names: impl Iterator<Item = String>) -> InjectionReport {
         clock: None,
         clock_after: None,
         course: None,
+        slices: None,
         cpu: None,
     }
 }

@@ -10,6 +10,7 @@ use frugality_measure::{
     latency::{Bucket, Percentile},
     pace::InjectorCpu,
     report::{ClockOffset, Failure, InjectionReport, LIMIT_BYTES, REPORT_VERSION, ReportError},
+    slices::{MOST_SLICES, Slices},
 };
 use proptest::prelude::*;
 
@@ -48,6 +49,7 @@ fn report(measured: FortioResult) -> InjectionReport {
                 .map(|index| 0.001_234 + 1e-6 * f64::from(index))
                 .collect(),
         }),
+        slices: Some(slices(span)),
         cpu: Some(InjectorCpu {
             cpus: 4,
             limit_cpus: Some(0.5),
@@ -56,6 +58,31 @@ fn report(measured: FortioResult) -> InjectionReport {
             busy_share: Some(0.876_543_2),
             busiest_share: Some(0.987_654_3),
         }),
+    }
+}
+
+/// The requests of a load in all slices, with latencies that cannot be compressed.
+fn slices(load: LoadSpan) -> Slices {
+    let spread = |all: u64| {
+        let each = all / MOST_SLICES as u64;
+        let mut slices = vec![each; MOST_SLICES];
+        slices[0] += all - each * MOST_SLICES as u64;
+        slices
+    };
+    let successes = spread(load.requests - load.errors);
+    let mut noise = noise();
+    let mut latencies = |most: u64, digits: u64| {
+        let of = successes.iter();
+        let of = of.map(|count| (*count > 0).then(|| noise() % most / digits * digits));
+        of.collect::<Vec<_>>()
+    };
+    Slices {
+        slice_seconds: load.duration_seconds / MOST_SLICES as f64,
+        whole_seconds: 0.98 * load.duration_seconds,
+        mean_nanoseconds: latencies(10_000_000, 1),
+        p99_nanoseconds: latencies(100_000_000, 10_000),
+        errors: spread(load.errors),
+        successes,
     }
 }
 
@@ -103,6 +130,7 @@ fn long_tailed() -> InjectionReport {
     }
     let failed = result.error_latency.count;
     result.codes = [(200, result.latency.count - failed), (500, failed)].into();
+    report.slices = None;
     report
 }
 
@@ -143,6 +171,50 @@ fn the_longest_histograms_that_fortio_writes_come_through_whole() {
     assert!(message.len() <= LIMIT_BYTES, "{}", message.len());
     assert!(message.len() > 3000, "not a hard case: {}", message.len());
     assert!(InjectionReport::decode(&message).unwrap() == report);
+}
+
+#[test]
+fn the_slices_go_before_the_course_does() {
+    let mut report = long_tailed();
+    report.slices = Some(slices(report.measured.span()));
+    let message = report.encode().unwrap();
+    let mut expected = report;
+    expected.slices = None;
+    assert!(InjectionReport::decode(&message).unwrap() == expected);
+}
+
+#[test]
+fn impossible_slices_and_slices_of_other_requests_are_refused() {
+    for damage in [
+        |slices: &mut Slices| slices.successes.truncate(31),
+        |slices: &mut Slices| slices.successes[3] += 1,
+        |slices: &mut Slices| slices.errors[3] += 1,
+        |slices: &mut Slices| slices.slice_seconds = 0.0,
+        |slices: &mut Slices| slices.whole_seconds = -1.0,
+        |slices: &mut Slices| slices.mean_nanoseconds[3] = Some(u64::MAX / 2),
+        |slices: &mut Slices| slices.p99_nanoseconds.truncate(31),
+        |slices: &mut Slices| {
+            slices.successes[0] += slices.successes[3];
+            slices.successes[3] = 0;
+        },
+    ] {
+        let mut report = report(parse(include_str!("data/fortio-sample.json")).unwrap());
+        damage(report.slices.as_mut().unwrap());
+        let error = InjectionReport::decode(&report.encode().unwrap()).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("slices") || error.contains("too large"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn slices_of_unexpected_answers_are_not_those_of_the_figures() {
+    let report = report(parse(include_str!("data/fortio/one-in-five-fails.json")).unwrap());
+    assert!(report.slices_of_figures(&[200]).is_some());
+    assert_eq!(report.slices_of_figures(&[404]), None);
+    assert_eq!(report.slices_of_figures(&[200, 503]), None);
 }
 
 #[test]

@@ -122,7 +122,8 @@ pub fn plan(
     }
     plan.trace = plan.record().and_then(|(name, record)| {
         let trial = observed.trials.iter().find(|it| it.name_any() == name)?;
-        trace::of(trial, record, observed).map(Box::new)
+        let expected_status = &parsed.as_ref().ok()?.expected_status;
+        trace::of(trial, record, observed, expected_status).map(Box::new)
     });
     plan.decided_unix_seconds = now_unix_seconds;
     plan

@@ -223,8 +223,12 @@ fn a_measured_attempt_has_a_course_whose_sums_are_its_totals() {
         sum(window.candidate_cpu_microseconds.as_ref()),
         (cpu.candidate_seconds * 1e6).round() as i64
     );
+    let slices = trace.spec.slices.as_ref().unwrap();
+    let requests = record(&plan).requests.as_ref().unwrap();
+    assert_eq!(slices.successes.iter().sum::<u64>(), requests.successes);
+    assert_eq!(slices.errors.iter().sum::<u64>(), requests.errors);
     let bytes = serde_json::to_string(&trace).unwrap().len();
-    assert!(bytes < 6_000, "{bytes} bytes");
+    assert!(bytes < 7_000, "{bytes} bytes");
     // The status does not know of it.
     let without = plan.clone().actions(None);
     assert!(
@@ -260,6 +264,7 @@ fn a_void_attempt_has_a_course_up_to_its_end_and_one_without_a_baseline_has_none
     let trace = void.trace.unwrap();
     let names: Vec<_> = trace.spec.phases.iter().map(|it| it.phase).collect();
     assert_eq!(names, [PhaseName::IdleBefore, PhaseName::Load]);
+    assert_eq!(trace.spec.slices, None);
     let load = &trace.spec.phases[1];
     assert!(sum(load.node_millijoules.as_ref()) > 0);
 

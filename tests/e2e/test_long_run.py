@@ -170,7 +170,16 @@ def test_each_measured_attempt_has_its_course(session: Session, long_run: Object
         assert sum(window["nodeMillijoules"]) / 1000 == pytest.approx(
             status["energy"]["nodeJoules"], rel=1e-6, abs=0.001
         )
-        assert len(json.dumps(trace["spec"], separators=(",", ":"))) < 6000
+        slices, requests = trace["spec"]["slices"], status["requests"]
+        assert len(slices["successes"]) == 32
+        assert sum(slices["successes"]) == requests["successes"]
+        assert sum(slices["errors"]) == requests["errors"]
+        window_seconds = status["window"]["endUnixSeconds"] - status["window"]["startUnixSeconds"]
+        assert 32 * slices["sliceSeconds"] == pytest.approx(window_seconds, rel=0.05)
+        sums = zip(slices["successes"], slices["meanNanoseconds"], strict=True)
+        milliseconds = sum(count * (mean or 0) for count, mean in sums) / 1e6
+        assert milliseconds / requests["successes"] == pytest.approx(requests["msPerRequest"], rel=1e-4)
+        assert len(json.dumps(trace["spec"], separators=(",", ":"))) < 7000
 
 
 def statuses(session: Session, candidate: str) -> list[Object]:

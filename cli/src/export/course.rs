@@ -1,6 +1,9 @@
 //! The courses of attempts as a long table for other tools: one row per value.
 
-use frugality_measure::{energy::PhaseName, reading::Provenance};
+use frugality_measure::{
+    energy::{PhaseName, TracePhase},
+    reading::Provenance,
+};
 use frugality_operator::api::FrugalityTrace;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -31,16 +34,16 @@ pub const COURSE_COLUMNS: [(&str, &str); 14] = [
     ),
     (
         "startUnixSeconds",
-        "Begin of the point, in Unix seconds of the measured node's clock.",
+        "Begin of the point or slice, in Unix seconds of the measured node's clock.",
     ),
-    ("seconds", "Length of the point, in seconds."),
+    ("seconds", "Length of the point or slice, in seconds."),
     (
         "quantity",
-        "What is measured, with the unit, as the field of the `FrugalityTrace` is named.",
+        "What is measured, with the unit, as the field of the `FrugalityTrace` is named. `successes`, `errors`, `meanNanoseconds` and `p99Nanoseconds` have slices in place of points.",
     ),
     (
         "value",
-        "The value, an integer. Unknown if a reading lacks it.",
+        "The value, an integer. Unknown if a reading lacks it, or if a slice has too few requests.",
     ),
 ];
 
@@ -65,27 +68,57 @@ struct Row<'a> {
 }
 
 fn rows(trace: &FrugalityTrace) -> impl Iterator<Item = Row<'_>> {
-    let spec = &trace.spec;
-    spec.phases.iter().flat_map(move |phase| {
+    let phases = &trace.spec.phases;
+    let of_phases = phases.iter().flat_map(move |phase| {
         phase.quantities().flat_map(move |(quantity, values)| {
-            values.iter().enumerate().map(move |(point, value)| Row {
-                namespace: trace.metadata.namespace.as_deref(),
-                benchmark: &spec.benchmark,
-                run: &spec.run,
-                trial: trace.name_any(),
-                load: &spec.point,
-                block: spec.block,
-                attempt: spec.attempt,
-                candidate: &spec.candidate,
-                provenance: spec.provenance,
-                phase: phase.phase,
-                start_unix_seconds: phase.start_unix_seconds + point as f64 * phase.point_seconds(),
-                seconds: phase.point_seconds(),
-                quantity,
-                value: *value,
+            values.iter().enumerate().map(move |(point, value)| {
+                let point = (point, phase.point_seconds());
+                row(trace, phase, point, quantity, *value)
             })
         })
-    })
+    });
+    let window = phases.iter().find(|it| it.phase == PhaseName::Window);
+    let of_slices = window.zip(trace.spec.slices.as_ref());
+    let of_slices = of_slices.into_iter().flat_map(move |(window, slices)| {
+        slices
+            .quantities()
+            .into_iter()
+            .flat_map(move |(quantity, values)| {
+                values.into_iter().enumerate().map(move |(slice, value)| {
+                    let slice = (slice, slices.slice_seconds);
+                    let value = value.and_then(|it| i64::try_from(it).ok());
+                    row(trace, window, slice, quantity, value)
+                })
+            })
+    });
+    of_phases.chain(of_slices)
+}
+
+/// The value of a point or slice, which is given by its number and its length in seconds.
+fn row<'a>(
+    trace: &'a FrugalityTrace,
+    phase: &TracePhase,
+    (number, seconds): (usize, f64),
+    quantity: &'static str,
+    value: Option<i64>,
+) -> Row<'a> {
+    let spec = &trace.spec;
+    Row {
+        namespace: trace.metadata.namespace.as_deref(),
+        benchmark: &spec.benchmark,
+        run: &spec.run,
+        trial: trace.name_any(),
+        load: &spec.point,
+        block: spec.block,
+        attempt: spec.attempt,
+        candidate: &spec.candidate,
+        provenance: spec.provenance,
+        phase: phase.phase,
+        start_unix_seconds: phase.start_unix_seconds + number as f64 * seconds,
+        seconds,
+        quantity,
+        value,
+    }
 }
 
 /// The traces among these items.

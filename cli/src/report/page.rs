@@ -9,6 +9,7 @@ mod latency;
 mod method;
 mod parts;
 mod quantity;
+mod slices;
 mod sweep;
 mod timeline;
 mod verdict;
@@ -34,6 +35,7 @@ pub(super) fn html(objects: &Objects) -> Result<String, ReportError> {
         figures::section(&view)?,
         sweep::section(&view)?,
         latency::section(&view)?,
+        slices::section(&view)?,
         course::section(&view)?,
         timeline::section(&view)?,
         method::section(&view),
@@ -60,7 +62,7 @@ pub(super) fn html(objects: &Objects) -> Result<String, ReportError> {
                         footer {
                             p {
                                 "Written by kubectl-frugality " (env!("CARGO_PKG_VERSION"))
-                                ". Figures come from the benchmark’s status and ledger, and power over time from its traces."
+                                ". Figures come from the benchmark’s status and ledger, and courses over time from its traces."
                             }
                         }
                     }

@@ -142,6 +142,7 @@ mod tests {
             clock: None,
             clock_after: None,
             course: None,
+            slices: None,
             cpu: None,
         }
     }

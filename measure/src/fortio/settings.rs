@@ -143,10 +143,10 @@ fn is_span(seconds: f64) -> bool {
 }
 
 /// Fortio's arguments (without the program) for `settings`. Fortio writes the result to the file `json_path`,
-/// or for `-` to the standard output, which then contains nothing more. With `access_log` Fortio writes one
-/// line per request to that file.
+/// or for `-` to the standard output, which then contains nothing more. With `slices_path`, the
+/// program `injector/fortio` writes the slices of the run to that file.
 #[must_use]
-pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) -> Vec<String> {
+pub fn argv(settings: &LoadSettings, json_path: &str, slices_path: Option<&str>) -> Vec<String> {
     let mut arguments: Vec<String> = vec!["load".into()];
     let mut flag = |name: &str, value: &str| {
         arguments.push(name.into());
@@ -177,8 +177,8 @@ pub fn argv(settings: &LoadSettings, json_path: &str, access_log: Option<&str>) 
         None => {}
     }
     flag("-labels", &settings.labels);
-    if let Some(path) = access_log {
-        flag("-access-log-file", path);
+    if let Some(path) = slices_path {
+        flag("-slices-file", path);
     }
     // The candidate's answers are an outcome. Without these two arguments, one early error would end the run
     // without a result, and each error would log a line.

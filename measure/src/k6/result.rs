@@ -9,8 +9,8 @@ use super::CycleSettings;
 use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
-    course::Course,
     latency::{Histogram, PERCENTAGES, merged_percentiles},
+    slices::Slices,
 };
 
 /// The number of checks that are reported by name. The others are reported together.
@@ -98,8 +98,8 @@ pub struct K6Output {
     pub warm_up: LoadSpan,
     /// The load after the window.
     pub tail: LoadSpan,
-    /// Durations of the cycles over the time of the window.
-    pub course: Option<Course>,
+    /// Cycles and their durations over the time of the window.
+    pub slices: Option<Slices>,
 }
 
 /// Why a text is not a usable result.
@@ -151,7 +151,7 @@ pub fn parse(text: &str, settings: &CycleSettings) -> Result<K6Output, K6Error> 
         measured,
         warm_up: raw.warm_up,
         tail: raw.tail,
-        course: raw.course,
+        slices: raw.slices,
     })
 }
 
@@ -172,7 +172,7 @@ struct Raw {
     warm_up: LoadSpan,
     tail: LoadSpan,
     #[serde(default)]
-    course: Option<Course>,
+    slices: Option<Slices>,
 }
 
 /// A histogram without percentiles.

@@ -7,6 +7,7 @@
 use frugality_measure::{
     energy::{MOST_PHASES, TracePhase},
     reading::Provenance,
+    slices::Slices,
 };
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
     category = "frugality",
     namespaced,
     derive = "PartialEq",
-    doc = "Power, CPU time, memory, temperature and clock over the time of one attempt, written by the operator alone. It has the name of its FrugalityTrial, and is deleted with it. No verdict depends on it, and an attempt may have none.",
+    doc = "Power, CPU time, memory, temperature, clock, requests and latencies over the time of one attempt, written by the operator alone. It has the name of its FrugalityTrial, and is deleted with it. No verdict depends on it, and an attempt may have none.",
     printcolumn(name = "Benchmark", type_ = "string", json_path = ".spec.benchmark"),
     printcolumn(
         name = "Point",
@@ -74,4 +75,7 @@ pub struct FrugalityTraceSpec {
     /// The course of each phase, in the order of time. All phases together have at most 100 points.
     #[schemars(length(max = MOST_PHASES))]
     pub phases: Vec<TracePhase>,
+    /// Requests and latencies over the measured window, from its begin. Absent if they are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slices: Option<Slices>,
 }

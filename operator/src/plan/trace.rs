@@ -1,19 +1,24 @@
 //! The course of an attempt that ends in this pass.
 
-use frugality_measure::energy::{TraceReadings, trace};
+use frugality_measure::{
+    energy::{TraceReadings, trace},
+    report::InjectionReport,
+    slices::Slices,
+};
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 
 use crate::{
-    api::{FrugalityTrace, FrugalityTraceSpec, FrugalityTrial, FrugalityTrialStatus},
-    plan::facts::Observed,
+    api::{FrugalityTrace, FrugalityTraceSpec, FrugalityTrial, FrugalityTrialStatus, Role},
+    plan::{facts::Observed, objects::INJECTOR_CONTAINER},
 };
 
 /// The course of an attempt with this record. `None` if the attempt has not ended, if it ended before its first idle
-/// baseline, or if the operator has no readings of it.
+/// baseline, or if the operator has no readings of it. `expected_status` are the status codes of a success.
 pub(in crate::plan) fn of(
     trial: &FrugalityTrial,
     record: &FrugalityTrialStatus,
     observed: &Observed,
+    expected_status: &[u16],
 ) -> Option<FrugalityTrace> {
     record.outcome?;
     let name = trial.name_any();
@@ -53,6 +58,22 @@ pub(in crate::plan) fn of(
             candidate: spec.candidate.clone(),
             provenance,
             phases,
+            // Without a window, the time of the slices is not known.
+            slices: record
+                .window
+                .and_then(|_| slices(trial, observed, expected_status)),
         },
     })
+}
+
+/// The slices in the report of the attempt's injector.
+fn slices(trial: &FrugalityTrial, observed: &Observed, expected_status: &[u16]) -> Option<Slices> {
+    let name = trial.name_any();
+    let mut pods = observed.pods.iter();
+    let injector = pods.find(|pod| {
+        pod.role == Role::Injector.as_str() && pod.trial.as_deref() == Some(name.as_str())
+    })?;
+    let end = injector.terminated.get(INJECTOR_CONTAINER)?;
+    let report = InjectionReport::decode(&end.message).ok()?;
+    report.slices_of_figures(expected_status).cloned()
 }

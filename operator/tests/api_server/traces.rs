@@ -4,6 +4,7 @@ use axum::http::Method;
 use frugality_measure::{
     energy::{PhaseName, TracePhase},
     reading::Provenance,
+    slices::{MOST_SLICES, Slices},
 };
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrace, FrugalityTraceSpec, FrugalityTrial, Outcome},
@@ -48,6 +49,17 @@ fn phases() -> Vec<TracePhase> {
     (0..).zip(names).map(phase).collect()
 }
 
+fn slices() -> Slices {
+    Slices {
+        slice_seconds: 0.625,
+        whole_seconds: 19.98,
+        successes: vec![123_456; MOST_SLICES],
+        errors: vec![12; MOST_SLICES],
+        mean_nanoseconds: vec![Some(12_345_678); MOST_SLICES],
+        p99_nanoseconds: [vec![Some(123_400_000); MOST_SLICES - 1], vec![None]].concat(),
+    }
+}
+
 fn trace(trial: &FrugalityTrial) -> FrugalityTrace {
     FrugalityTrace {
         metadata: ObjectMeta {
@@ -65,6 +77,7 @@ fn trace(trial: &FrugalityTrial) -> FrugalityTrace {
             candidate: trial.spec.candidate.clone(),
             provenance: Provenance::Modelled,
             phases: phases(),
+            slices: Some(slices()),
         },
     }
 }
@@ -165,5 +178,7 @@ async fn a_course_is_bounded() {
     assert!(long.unwrap_err().to_string().contains("Too many"));
     let many = create(&|spec| spec.phases.push(spec.phases[0].clone())).await;
     assert!(many.unwrap_err().to_string().contains("Too many"));
+    let slices = create(&|spec| spec.slices.as_mut().unwrap().successes.push(1)).await;
+    assert!(slices.unwrap_err().to_string().contains("Too many"));
     create(&|_| {}).await.unwrap();
 }

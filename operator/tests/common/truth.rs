@@ -12,6 +12,7 @@ use frugality_measure::{
     pace::InjectorCpu,
     reading::{MeterIdentity, PodReading, Provenance, Reading},
     report::{ClockOffset, InjectionReport, REPORT_VERSION},
+    slices::Slices,
 };
 
 use super::T0;
@@ -168,19 +169,51 @@ impl LoadOn {
             clock,
             clock_after: clock,
             course: None,
+            slices: Some(slices(self.work, success_share)),
             cpu: Some(InjectorCpu::default()),
         }
     }
 }
 
+/// All requests in slices of two seconds.
+fn slices(work: Work, success_share: f64) -> Slices {
+    let (successes, errors) = counts(work, success_share);
+    let spread = |all: u64| {
+        let mut slices = vec![all / 10; 10];
+        slices[0] += all % 10;
+        slices
+    };
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "some milliseconds"
+    )]
+    let nanoseconds = (work.milliseconds * 1e6) as u64;
+    let mean = |count: &u64| (*count > 0).then_some(nanoseconds);
+    let successes = spread(successes);
+    Slices {
+        slice_seconds: WINDOW_SECONDS / 10.0,
+        whole_seconds: WINDOW_SECONDS,
+        mean_nanoseconds: successes.iter().map(mean).collect(),
+        p99_nanoseconds: successes.iter().map(mean).collect(),
+        errors: spread(errors),
+        successes,
+    }
+}
+
+/// Successes and errors.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a share of some thousand requests"
 )]
-fn fortio(work: Work, start_unix_seconds: f64, success_share: f64) -> FortioResult {
+fn counts(work: Work, success_share: f64) -> (u64, u64) {
     let successes = (work.requests as f64 * success_share).round() as u64;
-    let errors = work.requests - successes;
+    (successes, work.requests - successes)
+}
+
+fn fortio(work: Work, start_unix_seconds: f64, success_share: f64) -> FortioResult {
+    let (successes, errors) = counts(work, success_share);
     let histogram = |count: u64| Histogram {
         count,
         min_seconds: 0.001,

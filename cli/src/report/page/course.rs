@@ -18,17 +18,17 @@ use crate::{
 };
 
 /// Panels per row.
-const COLUMNS: i32 = 3;
+pub(super) const COLUMNS: i32 = 3;
 /// Most panels, because each takes about 3 kB of the page. The export has the courses of all attempts.
-const MOST_PANELS: usize = 48;
-const LEFT: i32 = 56;
-const GAP: i32 = 18;
-const PANEL: i32 = (WIDTH - LEFT - COLUMNS * GAP) / COLUMNS;
+pub(super) const MOST_PANELS: usize = 48;
+pub(super) const LEFT: i32 = 56;
+pub(super) const GAP: i32 = 18;
+pub(super) const PANEL: i32 = (WIDTH - LEFT - COLUMNS * GAP) / COLUMNS;
 const ROW: i32 = 250;
 /// Top and bottom of the plots of power and of CPU, within a row.
 const POWER: (i32, i32) = (30, 120);
 const CPU: (i32, i32) = (134, 204);
-const TICKS: usize = 3;
+pub(super) const TICKS: usize = 3;
 
 /// An attempt with its course.
 struct Panel<'a> {
@@ -88,7 +88,7 @@ fn drawn(view: &PageView<'_>, panels: &[Panel<'_>]) -> Result<Markup, ChartError
     };
     let numbers = Table::of(shown.iter())
         .text("ATTEMPT", |it| it.trial.name_any())
-        .text("OUTCOME", |it| it.outcome())
+        .text("OUTCOME", |it| outcome(it.trial))
         .text("POWER", |it| {
             it.trace.spec.provenance.to_string().to_lowercase()
         })
@@ -158,6 +158,48 @@ fn drawn(view: &PageView<'_>, panels: &[Panel<'_>]) -> Result<Markup, ChartError
     })
 }
 
+/// The outcome of an attempt, with the reason if it does not count.
+pub(super) fn outcome(trial: &FrugalityTrial) -> String {
+    let status = trial.status.as_ref();
+    let reason = status.and_then(|it| it.reason.clone()).unwrap_or_default();
+    match status.and_then(|it| it.outcome) {
+        Some(Outcome::Measured) => "Measured".to_owned(),
+        Some(Outcome::Void) => format!("Void: {reason}"),
+        Some(Outcome::Failed) => format!("Failed: {reason}"),
+        None => "under way".to_owned(),
+    }
+}
+
+/// Writes above a panel which attempt it shows, and its outcome if the attempt does not count.
+pub(super) fn title(
+    canvas: &mut Canvas<'_>,
+    trial: &FrugalityTrial,
+    name: &str,
+    (left, top): (i32, i32),
+) {
+    let spec = &trial.spec;
+    let title = format!(
+        "{} {}.{}",
+        text::shortened(name, 12),
+        spec.block,
+        spec.attempt
+    );
+    canvas.bold(&title, (left, top + 16), Align::Start, SMALL, Ink::Text);
+    if trial.status.as_ref().and_then(|it| it.outcome) != Some(Outcome::Measured) {
+        let right = (left + PANEL, top + 16);
+        let outcome = text::shortened(&outcome(trial), 20);
+        canvas.text(&outcome, right, Align::End, SMALL, Ink::Faint);
+    }
+}
+
+/// Draws a line. A single point becomes a short line.
+pub(super) fn line(canvas: &mut Canvas<'_>, mut points: Vec<(i32, i32)>, ink: Ink) {
+    if let [(x, y)] = points[..] {
+        points.push((x + 2, y));
+    }
+    canvas.line(points, ink, 2);
+}
+
 impl Panel<'_> {
     fn phases(&self) -> &[TracePhase] {
         &self.trace.spec.phases
@@ -174,17 +216,6 @@ impl Panel<'_> {
         let phases = self.phases().iter();
         let ends = phases.map(|it| it.end_unix_seconds - self.begin());
         ends.fold(0.0, f64::max)
-    }
-
-    fn outcome(&self) -> String {
-        let status = self.trial.status.as_ref();
-        let reason = status.and_then(|it| it.reason.clone()).unwrap_or_default();
-        match status.and_then(|it| it.outcome) {
-            Some(Outcome::Measured) => "Measured".to_owned(),
-            Some(Outcome::Void) => format!("Void: {reason}"),
-            Some(Outcome::Failed) => format!("Failed: {reason}"),
-            None => "under way".to_owned(),
-        }
     }
 
     /// Seconds and amounts per second of the points, at the middle of each. A new line begins after unknown points.
@@ -247,19 +278,7 @@ impl Scales {
                 canvas.rectangle((from, top + above), (to, top + below), ink);
             }
         }
-        let spec = &panel.trial.spec;
-        let title = format!(
-            "{} {}.{}",
-            text::shortened(name, 12),
-            spec.block,
-            spec.attempt
-        );
-        canvas.bold(&title, (left, top + 16), Align::Start, SMALL, Ink::Text);
-        let outcome = text::shortened(&panel.outcome(), 20);
-        if panel.trial.status.as_ref().and_then(|it| it.outcome) != Some(Outcome::Measured) {
-            let right = (left + PANEL, top + 16);
-            canvas.text(&outcome, right, Align::End, SMALL, Ink::Faint);
-        }
+        title(canvas, panel.trial, name, (left, top));
         let plots = [
             (POWER, self.watts, &[(NODE_POWER, PER_WATT, None)][..]),
             (
@@ -282,16 +301,12 @@ impl Scales {
                 }
             }
             for (of, per, ink) in curves {
-                for line in panel.lines(*of, *per) {
-                    let mut points: Vec<_> = line
+                for values in panel.lines(*of, *per) {
+                    let points = values
                         .into_iter()
                         .map(|(at, value)| (time.at(at), axis.at(value)))
                         .collect();
-                    // A single point is a short line.
-                    if let [(x, y)] = points[..] {
-                        points.push((x + 2, y));
-                    }
-                    canvas.line(points, ink.unwrap_or(Ink::Series(series)), 2);
+                    line(canvas, points, ink.unwrap_or(Ink::Series(series)));
                 }
             }
         }

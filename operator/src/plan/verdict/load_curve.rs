@@ -202,13 +202,11 @@ impl<'a> Curves<'a> {
             .map(|(place, (_, value))| (place, *value))
             .collect();
         let confidence = 1.0 - self.level;
-        match serial::correlation(&values) {
-            Some(found) => serial::geometric_mean(&of_candidate, found.coefficient, confidence),
-            None => {
-                let values: Vec<f64> = of_candidate.iter().map(|(_, value)| *value).collect();
-                geometric_mean(&values, confidence)
-            }
+        if let Some(found) = serial::correlation(&values) {
+            return serial::geometric_mean(&of_candidate, found.coefficient, confidence);
         }
+        let values: Vec<f64> = of_candidate.iter().map(|(_, value)| *value).collect();
+        geometric_mean(&values, confidence)
     }
 }
 
