@@ -17,7 +17,7 @@ use crate::{
     cluster::{Access, ClusterError},
     export::items,
     input::{InputError, Source},
-    table::{Table, paragraphs},
+    table::{Table, TableStyle, paragraphs},
 };
 
 /// Help below the options.
@@ -55,6 +55,9 @@ pub struct Compare {
     /// The cluster.
     #[command(flatten)]
     access: Access,
+    /// The tables.
+    #[command(flatten)]
+    style: TableStyle,
 }
 
 /// Why two benchmarks are not next to each other.
@@ -98,7 +101,7 @@ impl Compare {
                 return Err(CompareError::NotEnded(side.name.clone()));
             }
         }
-        Ok(comparison(&one, &other))
+        Ok(comparison(&one, &other, self.style))
     }
 
     async fn of_cluster(&self) -> Result<[Side; 2], CompareError> {
@@ -146,7 +149,7 @@ fn of_file(path: &std::path::Path) -> Result<Side, CompareError> {
 }
 
 /// The text, and whether the figures may be compared. Pure.
-fn comparison(one: &Side, other: &Side) -> (String, bool) {
+fn comparison(one: &Side, other: &Side, style: TableStyle) -> (String, bool) {
     let changes = changes(one, other);
     let [left, right] = side::headings(one, other);
     let table = Table::of(&changes)
@@ -154,7 +157,7 @@ fn comparison(one: &Side, other: &Side) -> (String, bool) {
         .text(left.clone(), |it| it.one.clone())
         .text(right.clone(), |it| it.other.clone());
     let listed = table
-        .print()
+        .print(style)
         .unwrap_or_else(|| "Nothing is known to differ.\n".to_owned());
     let reasons: Vec<String> = changes
         .iter()
@@ -163,7 +166,8 @@ fn comparison(one: &Side, other: &Side) -> (String, bool) {
         .collect();
     let is_comparable = reasons.is_empty();
     let rest = if is_comparable {
-        let figures = figures::table(one, other, [left, right]).unwrap_or_default();
+        let figures = figures::table(one, other, [left, right]);
+        let figures = figures.map(|it| it.print(style)).unwrap_or_default();
         format!("{figures}\n{}", paragraphs([TREND.to_owned()]))
     } else {
         format!("The figures may not be compared:\n{}", paragraphs(reasons))

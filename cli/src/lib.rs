@@ -23,5 +23,5 @@ pub mod reference;
 pub mod report;
 pub mod run;
 pub mod summarize;
-mod table;
+pub mod table;
 pub mod watch;

@@ -20,7 +20,8 @@ use kubectl_frugality::{
     reference::markdown,
     report::{self, Report, ReportError},
     run::{self, Done, Run, RunError},
-    summarize::summary,
+    summarize::summary_with,
+    table::TableStyle,
     watch::{self, Followed, Watch, WatchError},
 };
 
@@ -48,8 +49,11 @@ Examples:
 
   # What kubectl printed before
   kubectl get fb rust-vs-python -o json | kubectl frugality summarize
-  kubectl frugality summarize --filename benchmark.json")]
-    Summarize(Source),
+  kubectl frugality summarize --filename benchmark.json
+
+  # Rows only, for awk. Tools should rather read the status or an export, which name fields and units
+  kubectl frugality summarize rust-vs-python --no-headers")]
+    Summarize(Summarize),
     /// Print what differs between two benchmarks, and their figures side by side if they may be compared.
     #[command(after_help = compare::HELP)]
     Compare(Compare),
@@ -121,6 +125,14 @@ Examples:
 }
 
 #[derive(Debug, clap::Args)]
+struct Summarize {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    style: TableStyle,
+}
+
+#[derive(Debug, clap::Args)]
 struct Export {
     #[command(flatten)]
     source: Source,
@@ -185,7 +197,7 @@ async fn main() -> ExitCode {
             .run()
             .map_err(Failure::from)
             .and_then(|text| print(text.as_bytes())),
-        Command::Summarize(source) => summarize(&source).await,
+        Command::Summarize(options) => summarize(&options).await,
         Command::Compare(options) => return compare(&options).await,
         Command::Export(options) => export_ledger(&options).await,
         Command::Run(options) => match Box::pin(options.run()).await {
@@ -261,7 +273,8 @@ async fn pass_gate(options: &Gate) -> ExitCode {
     }
 }
 
-async fn summarize(source: &Source) -> Result<(), Failure> {
+async fn summarize(options: &Summarize) -> Result<(), Failure> {
+    let source = &options.source;
     let text = match &source.name {
         _ if !source.is_cluster() => source.read("fb NAME")?,
         Some(name) => {
@@ -276,9 +289,8 @@ async fn summarize(source: &Source) -> Result<(), Failure> {
     let summaries: Vec<String> = items(serde_json::from_str(&text)?)
         .into_iter()
         .map(|item| {
-            Ok(summary(&serde_json::from_value::<FrugalityBenchmark>(
-                item,
-            )?))
+            let benchmark = serde_json::from_value::<FrugalityBenchmark>(item)?;
+            Ok(summary_with(&benchmark, options.style))
         })
         .collect::<Result<_, Failure>>()?;
     print(summaries.join("\n").as_bytes())

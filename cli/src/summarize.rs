@@ -8,12 +8,18 @@ pub(crate) mod view;
 use frugality_operator::{api::FrugalityBenchmark, load::units::Units};
 
 use self::view::View;
-use crate::table::{Grid, paragraphs};
+use crate::table::{Grid, TableStyle, paragraphs};
 
 /// The status as text: the verdict, tables of figures, comparisons and budgets. A figure that was withheld is a dash,
 /// and a line below has the reason.
 #[must_use]
 pub fn summary(benchmark: &FrugalityBenchmark) -> String {
+    summary_with(benchmark, TableStyle::default())
+}
+
+/// The same, with tables in this style.
+#[must_use]
+pub fn summary_with(benchmark: &FrugalityBenchmark, style: TableStyle) -> String {
     let name = benchmark.metadata.name.as_deref().unwrap_or_default();
     let Some(status) = benchmark.current_status() else {
         return format!("{name}: not seen by the operator yet\n");
@@ -34,7 +40,7 @@ pub fn summary(benchmark: &FrugalityBenchmark) -> String {
         .chain(
             grids(&view)
                 .chain(load_curves(&view))
-                .map(|grid| grid.print()),
+                .map(|grid| grid.print(style)),
         )
         .chain([paragraphs(notes(&view))])
         .collect();

@@ -8,6 +8,14 @@ const WIDTH: u16 = 120;
 /// Indentation of the first column, and the gap before each other column.
 const PADDING: (u16, u16) = (2, 0);
 
+/// How a command prints its tables.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct TableStyle {
+    /// Print tables without their headings, which have the units.
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
 /// A table whose cells are texts.
 pub(crate) struct Grid {
     columns: Vec<(String, CellAlignment)>,
@@ -31,7 +39,7 @@ impl Grid {
     }
 
     /// The lines of text.
-    pub(crate) fn print(&self) -> String {
+    pub(crate) fn print(&self, style: TableStyle) -> String {
         let mut table = blank();
         let cells = |texts: Vec<&str>| {
             let columns = self.columns.iter().map(|(_, alignment)| *alignment);
@@ -42,7 +50,9 @@ impl Grid {
                     .collect::<Vec<_>>(),
             )
         };
-        table.set_header(cells(self.headings().collect()));
+        if !style.no_headers {
+            table.set_header(cells(self.headings().collect()));
+        }
         for row in &self.rows {
             table.add_row(cells(row.iter().map(String::as_str).collect()));
         }
@@ -123,8 +133,8 @@ impl<'a, R> Table<'a, R> {
     }
 
     /// The lines of text; no rows, no table.
-    pub(crate) fn print(self) -> Option<String> {
-        self.grid().map(|it| it.print())
+    pub(crate) fn print(self, style: TableStyle) -> Option<String> {
+        self.grid().map(|it| it.print(style))
     }
 
     /// The cells; no rows, no table.

@@ -20,9 +20,17 @@ fn ledger() -> Vec<Value> {
 
 /// Exit code, standard output and standard error for two lists of objects.
 fn compare(case: &str, lists: [Vec<Value>; 2]) -> (Option<i32>, String, String) {
+    compare_with(case, lists, &[])
+}
+
+fn compare_with(
+    case: &str,
+    lists: [Vec<Value>; 2],
+    options: &[&str],
+) -> (Option<i32>, String, String) {
     let folder = folder(&format!("compare-{case}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-frugality"));
-    command.arg("compare");
+    command.arg("compare").args(options);
     for (name, items) in ["a.json", "b.json"].into_iter().zip(lists) {
         let path = folder.join(name);
         fs::write(&path, json!({"kind": "List", "items": items}).to_string()).unwrap();
@@ -54,6 +62,19 @@ fn figures_stand_side_by_side_if_only_images_and_budgets_differ() {
     insta::assert_snapshot!(said);
     let (code, said) = changed("budget", "/spec/budgets/0/maxJoulesPerRequest", json!(0.01));
     assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn without_headers_the_tables_have_rows_only() {
+    let lists = || [0, 1].map(|_| [vec![benchmark()], ledger()].concat());
+    let (_, with, _) = compare("with-headers", lists());
+    let (code, without, _) = compare_with("no-headers", lists(), &["--no-headers"]);
+    assert_eq!(code, Some(0), "{without}");
+    for heading in ["CANDIDATE", "FIGURE"] {
+        assert!(with.contains(heading), "{with}");
+        assert!(!without.contains(heading), "{without}");
+    }
+    assert!(without.contains("mJ/request"), "{without}");
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use frugality_operator::api::FrugalityBenchmark;
-use kubectl_frugality::summarize::summary;
+use kubectl_frugality::{
+    summarize::{summary, summary_with},
+    table::TableStyle,
+};
 use serde_json::{Value, json};
 
 use crate::data;
@@ -55,6 +58,29 @@ const STATUSES: [&str; 13] = [
     "two-boards",
     "workloads",
 ];
+
+#[test]
+fn without_headers_only_the_headings_of_tables_are_missing() {
+    for name in STATUSES {
+        let benchmark: FrugalityBenchmark = serde_json::from_value(benchmark(name)).unwrap();
+        let [with, without] = [false, true].map(|no_headers| {
+            let text = summary_with(&benchmark, TableStyle { no_headers });
+            text.lines().map(one_line).collect::<Vec<_>>()
+        });
+        assert_eq!(without[0], with[0], "verdict and reason");
+        // A column without its heading may be narrower, so that a cell needs fewer lines.
+        let words = |lines: &[String]| one_line(&lines.join(" ")).split(' ').count();
+        assert!(words(&without) < words(&with), "{name}: {without:#?}");
+        for heading in ["CANDIDATE", "REQUESTS/S", "TRIALS", "GROSS mJ"] {
+            let has = |lines: &[String]| lines.iter().any(|line| line.contains(heading));
+            assert!(!has(&without), "{name}: {heading} in {without:#?}");
+        }
+        for word in ["rust", "python"] {
+            let count = |lines: &[String]| lines.iter().filter(|it| it.starts_with(word)).count();
+            assert_eq!(count(&without), count(&with), "{name}: rows of {word}");
+        }
+    }
+}
 
 #[test]
 fn summaries_are_read_as_a_whole() {

@@ -7,7 +7,7 @@ use frugality_operator::{
 };
 
 use super::side::Side;
-use crate::table::{Table, dash};
+use crate::table::{Grid, Table, dash};
 
 /// A line of the table.
 struct Row {
@@ -18,7 +18,7 @@ struct Row {
 }
 
 /// The table. A figure that was withheld is a dash.
-pub(super) fn table(one: &Side, other: &Side, [left, right]: [String; 2]) -> Option<String> {
+pub(super) fn table(one: &Side, other: &Side, [left, right]: [String; 2]) -> Option<Grid> {
     let results = [one, other].map(|side| {
         let status = side.benchmark.current_status();
         status.map(|it| it.results.clone()).unwrap_or_default()
@@ -52,7 +52,7 @@ pub(super) fn table(one: &Side, other: &Side, [left, right]: [String; 2]) -> Opt
         .text("FIGURE", |it: &Row| it.figure.clone())
         .right(left, |it: &Row| it.cells[0].clone())
         .right(right, |it: &Row| it.cells[1].clone())
-        .print()
+        .grid()
 }
 
 type Get = fn(&CandidateResult) -> Option<Figure>;

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::{
     gate::{outcome::activity, report::on_one_line},
-    table::{Table, dash},
+    table::{Table, TableStyle, dash},
 };
 
 /// What a reader of the figures must know.
@@ -156,7 +156,7 @@ fn figures(figures: &[RunningFigures]) -> Vec<String> {
         .right("RATE", move |it| known(&it.rate))
         .right("TIME", move |it| known(&it.time))
         .right("ENERGY", move |it| known(&it.energy));
-    let Some(text) = table.print() else {
+    let Some(text) = table.print(TableStyle::default()) else {
         return Vec::new();
     };
     let lines = text.lines().map(str::to_owned);
