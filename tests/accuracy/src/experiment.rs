@@ -105,7 +105,10 @@ impl Experiment {
             entry.spec.run.clone_from(&run);
             entry.spec.rate_per_second =
                 ledger.level_rate(&settings, start.block, &start.candidate);
-            entry.spec.point = settings.point_name_of(start.block).to_owned();
+            // Not the point of `entry`, whose settings have another seed.
+            settings
+                .point_name_of(start.block)
+                .clone_into(&mut entry.spec.point);
             entry.status = Some(attempt(&start)?);
             entries.push(entry);
         }
