@@ -151,7 +151,9 @@ pub(crate) enum ArgumentError {
     ExecutionsAtOnce(u32),
     #[error("--timeout-seconds must be more than 0 and less than a day, not {0}")]
     Timeout(f64),
-    #[error("--rate must be a whole number of cycles per second from 1 to 1000000, not {0}")]
+    #[error(
+        "--rate must be a number of cycles per second from 0.01 to 1000000 with at most two decimals, not {0}"
+    )]
     CycleRate(f64),
 }
 
@@ -377,16 +379,13 @@ impl RunArguments {
     }
 }
 
-/// k6 accepts whole numbers only.
-fn cycle_rate(rate: f64) -> Result<u32, ArgumentError> {
-    let is_whole = (1.0..=1e6).contains(&rate) && rate.fract() == 0.0;
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the check above ensures a whole number within range"
-    )]
-    is_whole
-        .then_some(rate as u32)
+/// k6 gets the rate in hundredths.
+fn cycle_rate(rate: f64) -> Result<f64, ArgumentError> {
+    let hundredths = rate * 100.0;
+    let is_possible =
+        (0.01..=1e6).contains(&rate) && (hundredths - hundredths.round()).abs() < 1e-6;
+    is_possible
+        .then_some(rate)
         .ok_or(ArgumentError::CycleRate(rate))
 }
 

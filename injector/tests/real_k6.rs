@@ -156,6 +156,25 @@ fn at_a_rate_cycles_begin_even_if_others_have_not_ended() {
 }
 
 #[test]
+fn a_rate_may_have_decimals() {
+    let target = Target::start(Duration::ZERO, OK);
+    let script = "import http from 'k6/http'; export default () => http.get(__ENV.URL);";
+    for (name, rate, due) in [("k6-7.5", "7.5", 30), ("k6-0.75", "0.75", 3)] {
+        let arguments = format!("--rate {rate} --connections 4 --duration-seconds 4");
+        let report = start(name, &target.url("/"), script, &arguments)
+            .end()
+            .report(0);
+        let figures = report.measured.figures(&[]);
+        assert!(
+            figures.requests.abs_diff(due) <= 1,
+            "{} cycles at {rate} per second",
+            figures.requests
+        );
+        assert!(figures.shortfall.is_some(), "{figures:?}");
+    }
+}
+
+#[test]
 fn an_open_load_sends_each_request_when_due_with_method_header_and_body() {
     let target = Target::start(Duration::from_millis(100), OK);
     let k6_program = std::env::var("FRUGALITY_K6").unwrap();
@@ -360,9 +379,9 @@ fn invalid_settings_are_refused_before_any_load() {
             "at least 1 agent",
         ),
         (
-            "k6-half-rate",
-            "--connections 1 --duration-seconds 1 --rate 0.5",
-            "a whole number of cycles per second",
+            "k6-rate-of-thousandths",
+            "--connections 1 --duration-seconds 1 --rate 0.505",
+            "at most two decimals",
         ),
         (
             "k6-long-ramp",

@@ -15,7 +15,7 @@ const AGENTS: &str = include_str!("data/k6/agents.json");
 const RATE: &str = include_str!("data/k6/rate.json");
 const FAILING: &str = include_str!("data/k6/failing.json");
 
-fn settings(rate: Option<u32>) -> CycleSettings {
+fn settings(rate: Option<f64>) -> CycleSettings {
     CycleSettings {
         url: "http://server:8080".into(),
         agents: 4,
@@ -28,11 +28,11 @@ fn settings(rate: Option<u32>) -> CycleSettings {
     }
 }
 
-fn output(json: &str, rate: Option<u32>) -> K6Output {
+fn output(json: &str, rate: Option<f64>) -> K6Output {
     parse(json, &settings(rate)).unwrap()
 }
 
-fn figures(json: &str, rate: Option<u32>) -> RequestFigures {
+fn figures(json: &str, rate: Option<f64>) -> RequestFigures {
     LoadResult::K6(output(json, rate).measured).figures(&[])
 }
 
@@ -80,14 +80,14 @@ fn a_cycle_counts_as_a_request() {
 
 #[test]
 fn at_a_rate_the_shortfall_is_reported() {
-    let figures = figures(RATE, Some(100));
+    let figures = figures(RATE, Some(100.0));
     assert_near(figures.shortfall, 1.0 - figures.requests as f64 / 200.0);
     assert!(figures.occupancy.unwrap() < 0.5);
 }
 
 #[test]
 fn with_dropped_cycles_the_times_are_absent() {
-    let mut measured = output(RATE, Some(100)).measured;
+    let mut measured = output(RATE, Some(100.0)).measured;
     measured.dropped_cycles = 1;
     let figures = LoadResult::K6(measured).figures(&[]);
     assert_eq!(figures.ms_per_request, None);
@@ -137,7 +137,7 @@ fn a_window_that_ended_early_is_reported() {
 
 #[test]
 fn a_report_of_cycles_comes_through_whole() {
-    for (json, rate) in [(AGENTS, None), (RATE, Some(100)), (FAILING, None)] {
+    for (json, rate) in [(AGENTS, None), (RATE, Some(100.0)), (FAILING, None)] {
         let K6Output {
             measured,
             warm_up,
@@ -229,7 +229,7 @@ fn the_load_is_one_scenario_as_long_as_all_its_parts() {
     );
     let open = CycleSettings {
         ramp_up_seconds: 0.5,
-        ..settings(Some(50))
+        ..settings(Some(50.0))
     };
     assert_eq!(
         open.options(),
@@ -241,12 +241,20 @@ fn the_load_is_one_scenario_as_long_as_all_its_parts() {
             "preAllocatedVUs": 4, "maxVUs": 4, "gracefulStop": "0s",
         }}})
     );
+    // k6 takes whole numbers only.
+    let decimals = settings(Some(7.55)).options();
+    let scenario = &decimals["scenarios"]["cycles"];
+    assert_eq!(scenario["executor"], "constant-arrival-rate");
+    assert_eq!(
+        (&scenario["rate"], &scenario["timeUnit"]),
+        (&json!(755), &json!("100s"))
+    );
 }
 
 #[rstest]
 #[case::no_host(|s: &mut CycleSettings| s.url = "http://".into(), "name a host")]
 #[case::no_agent(|s: &mut CycleSettings| s.agents = 0, "at least 1 agent")]
-#[case::no_rate(|s: &mut CycleSettings| s.rate = Some(0), "at least 1 cycle per second")]
+#[case::no_rate(|s: &mut CycleSettings| s.rate = Some(0.0), "from 0.01 to 1000000 cycles per second")]
 #[case::no_window(|s: &mut CycleSettings| s.duration_seconds = 0.0, "the duration must be more than 0")]
 #[case::no_number(|s: &mut CycleSettings| s.tail_seconds = f64::NAN, "the tail must be 0")]
 #[case::endless(|s: &mut CycleSettings| s.warm_up_seconds = 86_400.0, "less than a day")]

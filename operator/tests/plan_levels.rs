@@ -12,6 +12,7 @@ use frugality_operator::{
         action::ChildObject,
         ledger::{Ledger, Next},
         settings::{Settings, SettingsError},
+        verdict::judge,
     },
 };
 use serde_json::{Value, json};
@@ -85,15 +86,6 @@ fn a_common_rate_is_one_that_every_candidate_reaches() {
         .map(|(.., rate, _)| rate)
         .collect();
     assert_eq!(rust, python);
-}
-
-#[test]
-fn an_open_load_has_whole_rates_and_a_closed_highest_rate() {
-    let load = json!({"duration": "20s", "arrivals": "Open", "sweep": {"levels": [100, 50]}});
-    let benchmark = two_with(&[("/load", load)]);
-    for (_, _, rate, _) in rates(&benchmark) {
-        assert!((rate - rate.floor()).abs() < 1e-12, "{rate}");
-    }
 }
 
 /// Image and arguments of every injector that a run creates.
@@ -199,8 +191,39 @@ fn a_level_that_is_too_low_for_the_connections_ends_the_run() {
     assert_eq!(end.reason, Reason::LevelTooLow.as_str());
     assert_eq!(
         end.message,
-        "At 1 % of its highest rate, rust would get 0.35 requests/s. That is too low for 4 connections and a window of 20 s: write fewer load.connections, a longer load.duration, or higher load.sweep.levels."
+        "rust would get 0.35 requests/s at c4-1%, 1 % of the candidate's highest rate. That is too low for 4 connections and a window of 20 s: write fewer load.connections, a longer load.duration, or higher load.sweep.levels."
     );
+}
+
+#[test]
+fn a_block_under_way_has_no_rates_and_ends_no_run() {
+    let benchmark = at_levels(&[100, 1], &[]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let mut trials = levelled(
+        &benchmark,
+        |_, _| 35.0,
+        |candidate, rate, _| straight(candidate, rate),
+    );
+    trials.truncate(1);
+    let run = run_of(&benchmark);
+    let ledger = Ledger::of(&run, &trials);
+    let first = trials[0].spec.candidate.clone();
+    assert_eq!(ledger.level_rate(&settings, 2, &first), None);
+    assert_eq!(judge(&settings, &ledger), None);
+}
+
+#[test]
+fn a_script_gets_levels_of_its_cycles() {
+    let script = json!({"script": "export default () => {}"});
+    let load = json!({"duration": "20s", "sweep": {"levels": [100, 50]}});
+    let mut benchmark = two_with(&[("/load", load)]);
+    benchmark.spec.request = None;
+    benchmark.spec.scenario = Some(serde_json::from_value(script).unwrap());
+    let made = injectors(benchmark);
+    let rates: Vec<Option<f64>> = made.iter().map(|(_, args)| rate_of(args)).collect();
+    assert_eq!(rates.iter().filter(|it| it.is_none()).count(), 10);
+    assert_eq!(rates.iter().filter(|it| it.is_some()).count(), 20);
+    assert!(made.iter().all(|(image, _)| image.contains("k6")));
 }
 
 #[test]

@@ -8,7 +8,8 @@ use crate::common::{
 use frugality_measure::model::{LinearModel, ModelUncertainty};
 use frugality_operator::{
     api::{
-        BudgetOutcome, Figure, FrugalityBenchmark, LoadCurveResult, Reason, SweepResult, Verdict,
+        BudgetOutcome, CandidateResult, Figure, FrugalityBenchmark, LoadCurveResult, Reason,
+        SweepResult, Verdict,
     },
     plan::action::Plan,
 };
@@ -187,18 +188,73 @@ fn a_shared_node_has_no_load_curve() {
 #[test]
 fn levels_of_a_rate_that_the_injector_set_give_no_figures() {
     let benchmark = at_levels(&LEVELS, &[]);
-    let plan = judged_levels(&benchmark, |candidate, rate, _| {
-        let is_highest = candidate == "rust" && rate > 390.0;
-        Trial {
-            occupancy: if is_highest { 0.5 } else { 0.99 },
-            shortfall: (!is_highest).then_some(0.0),
-            ..straight(candidate, rate)
-        }
-    });
+    // At the levels, connections wait for their next request.
+    let limited = |candidate: &str, rate: f64, _: i32| Trial {
+        occupancy: 0.5,
+        shortfall: (candidate == "python" || rate < 390.0).then_some(0.0),
+        ..straight(candidate, rate)
+    };
+    let plan = judged_levels(&benchmark, limited);
     let found = curve(&plan, "rust");
     assert_eq!(found.marginal_joules_per_request, None);
-    assert_eq!(found.withheld, ["the injector limited rust at c4-max"]);
+    assert_eq!(
+        found.withheld,
+        ["the injector limited rust, at c4-100% or at its highest rate"]
+    );
     assert!(curve(&plan, "python").withheld.is_empty());
+    // The real levels would have higher rates, and fewer joules per request.
+    let rust = |it: &&CandidateResult| it.candidate == "rust";
+    for result in plan.status.results.iter().filter(rust) {
+        assert_eq!(result.requests_per_second, None, "{}", result.point);
+        assert_eq!(result.gross_joules_per_request, None, "{}", result.point);
+    }
+    assert!(plan.status.comparisons.is_empty());
+    let budget = json!([{"candidate": "rust", "maxJoulesPerRequest": "0.001"}]);
+    let benchmark = at_levels(&LEVELS, &[("/budgets", budget)]);
+    let plan = judged_levels(&benchmark, limited);
+    assert_eq!(plan.status.budgets[0].outcome, BudgetOutcome::Withheld);
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::InjectorLimited.as_str(),
+    );
+}
+
+#[test]
+fn a_common_rate_has_no_shares_of_each_candidates_highest_rate() {
+    let sweep = json!({"levels": LEVELS, "of": "Common"});
+    let benchmark = at_levels(&LEVELS, &[("/load/sweep", sweep)]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| straight(candidate, rate));
+    for candidate in ["rust", "python"] {
+        let found = curve(&plan, candidate);
+        assert_shows(found.marginal_joules_per_request, truth(candidate).1);
+        assert_shows(found.idle_watts, IDLE_WATTS);
+        assert_eq!((found.idle_share, found.proportionality), (None, None));
+        assert_eq!(found.withheld.len(), 1, "{:?}", found.withheld);
+    }
+    // 100 requests/s are the highest rate of python.
+    let joules = truth("rust").1;
+    let expected = 250.0 / (5.0 * IDLE_WATTS + joules * 250.0);
+    assert_shows(curve(&plan, "rust").requests_per_joule, expected);
+}
+
+#[test]
+fn a_candidate_that_answers_with_errors_has_no_load_curve() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| Trial {
+        errors: if candidate == "rust" && rate > 390.0 {
+            50
+        } else {
+            0
+        },
+        ..straight(candidate, rate)
+    });
+    let found = curve(&plan, "rust");
+    assert_eq!(found.requests_per_joule, None);
+    assert_eq!(
+        found.withheld,
+        ["4.76 % of the requests at c4-max had no expected answer, and at most 1 % may"]
+    );
 }
 
 #[test]
@@ -221,7 +277,14 @@ fn a_rate_that_was_not_reached_is_the_rate_of_its_level() {
     // Rust reaches 97 % of its highest rate when requests are due at even distances.
     let benchmark = at_levels(&LEVELS, &[]);
     let plan = judged_levels(&benchmark, |candidate, rate, _| {
-        let reached = rate.min(0.97 * truth(candidate).0);
+        // Only the rates of levels end with hundredths.
+        let is_level = ((rate * 100.0).round() / 100.0 - rate).abs() < 1e-9;
+        let is_top = rate > 0.9 * truth(candidate).0;
+        let reached = if is_level && is_top {
+            0.97 * rate
+        } else {
+            rate
+        };
         Trial {
             shortfall: Some(1.0 - reached / rate),
             ..straight(candidate, reached)
@@ -230,6 +293,9 @@ fn a_rate_that_was_not_reached_is_the_rate_of_its_level() {
     let found = curve(&plan, "rust");
     assert_eq!(found.withheld, Vec::<String>::new());
     assert_shows(found.marginal_joules_per_request, 0.005);
+    let note = "At c4-100%: rust reached 97.0 % of the requests/s that were due. The figures are of the rate that was reached.";
+    let notes = &plan.status.notes;
+    assert!(notes.iter().any(|it| it == note), "{notes:?}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ pub fn parse(text: &str, settings: &CycleSettings) -> Result<K6Output, K6Error> 
         duration_seconds: raw.duration_seconds,
         asked_seconds: settings.duration_seconds,
         agents: settings.agents,
-        rate: settings.rate.map(f64::from),
+        rate: settings.rate,
         cycles: raw.cycles.told(),
         failed_cycles: raw.failed_cycles.told(),
         dropped_cycles: raw.dropped_cycles,

@@ -18,9 +18,9 @@ pub struct CycleSettings {
     /// Number of agents that each run the script, one cycle after another. At a rate: the maximum number. At
     /// least 1.
     pub agents: u32,
-    /// Cycles to begin each second, even if earlier ones have not ended. Absent: as many as the agents can
-    /// run.
-    pub rate: Option<u32>,
+    /// Cycles to begin each second, even if earlier ones have not ended: a number of hundredths, at least one.
+    /// Absent: as many as the agents can run.
+    pub rate: Option<f64>,
     /// Length of the load before the window, in seconds.
     pub warm_up_seconds: f64,
     /// Length of the ramp-up at the start of the warm-up, in seconds: the number of agents (or the rate)
@@ -45,7 +45,7 @@ pub enum CycleSettingsError {
     Agents,
     /// No cycles.
     #[error(
-        "the rate must be at least 1 cycle per second; omit it for as many as the agents can run"
+        "the rate must be from 0.01 to 1000000 cycles per second; omit it for as many as the agents can run"
     )]
     Rate,
     /// No load, or an endless load.
@@ -76,7 +76,7 @@ impl CycleSettings {
         if self.agents == 0 {
             return Err(CycleSettingsError::Agents);
         }
-        if self.rate == Some(0) {
+        if self.rate.is_some_and(|rate| !(0.01..=1e6).contains(&rate)) {
             return Err(CycleSettingsError::Rate);
         }
         for (name, least, seconds) in [
@@ -113,13 +113,21 @@ impl CycleSettings {
         let agents = self.agents;
         let whole = self.load_seconds();
         let is_ramped = self.ramp_up_seconds > 0.0;
+        // k6 takes a whole number of cycles per unit of time.
+        let arrivals = self.rate.map(|rate| {
+            if rate.fract() == 0.0 {
+                (rate, 1.0, "1s")
+            } else {
+                ((rate * 100.0).round(), 100.0, "100s")
+            }
+        });
         let stages = |target: u32| {
             json!([
                 { "duration": seconds(self.ramp_up_seconds), "target": target },
                 { "duration": seconds(whole - self.ramp_up_seconds), "target": target },
             ])
         };
-        let mut scenario = match (self.rate, is_ramped) {
+        let mut scenario = match (arrivals, is_ramped) {
             (None, false) => json!({
                 "executor": "constant-vus", "vus": agents, "duration": seconds(whole),
             }),
@@ -127,13 +135,13 @@ impl CycleSettings {
                 "executor": "ramping-vus", "startVUs": 1, "stages": stages(agents),
                 "gracefulRampDown": "0s",
             }),
-            (Some(rate), false) => json!({
-                "executor": "constant-arrival-rate", "rate": rate, "timeUnit": "1s",
+            (Some((rate, _, unit)), false) => json!({
+                "executor": "constant-arrival-rate", "rate": whole_number(rate), "timeUnit": unit,
                 "duration": seconds(whole), "preAllocatedVUs": agents, "maxVUs": agents,
             }),
-            (Some(rate), true) => json!({
-                "executor": "ramping-arrival-rate", "startRate": 1, "timeUnit": "1s",
-                "stages": stages(rate), "preAllocatedVUs": agents, "maxVUs": agents,
+            (Some((rate, begin, unit)), true) => json!({
+                "executor": "ramping-arrival-rate", "startRate": whole_number(begin), "timeUnit": unit,
+                "stages": stages(whole_number(rate)), "preAllocatedVUs": agents, "maxVUs": agents,
             }),
         };
         // Cycles that are open at the end of the load do not count.
@@ -173,4 +181,14 @@ impl CycleSettings {
 
 fn seconds(length: f64) -> String {
     format!("{length:.3}s")
+}
+
+/// A whole number of at most 100 million, for k6's options.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`check` limits the rate"
+)]
+fn whole_number(number: f64) -> u32 {
+    number as u32
 }

@@ -271,6 +271,10 @@ impl<'a> Ledger<'a> {
             requests.requests_per_second
         };
         let trials = valid.get(settings.block_of_highest_rates(block) - 1)?;
+        // A block that is not complete may become void.
+        if trials.len() < settings.entrants().len() {
+            return None;
+        }
         let highest = match of {
             LevelsOf::Own => trials
                 .iter()
@@ -281,14 +285,8 @@ impl<'a> Ledger<'a> {
                 rates?.into_iter().reduce(f64::min)?
             }
         };
-        let rate = highest * level / 100.0;
-        let rules = settings.kind.rules();
-        // k6 takes only whole numbers. A rate above the share could be above the highest rate.
-        Some(if rules.is_sent_by_k6(settings.sending_at(point)) {
-            rate.floor()
-        } else {
-            (rate * 100.0).floor() / 100.0
-        })
+        // A rate above the share could be above the highest rate.
+        Some((highest * level).floor() / 100.0)
     }
 
     fn newest_attempt(&self, block: i32) -> Vec<&'a FrugalityTrial> {

@@ -310,7 +310,8 @@ impl Settings {
     }
 
     /// The blocks in their order; the first one has number 1. Each round has one block at each point, so a drift
-    /// during the run affects all points equally. More blocks extend the same plan.
+    /// during the run affects all points equally. A drift within a round affects load levels and the point of the
+    /// highest rate differently. More blocks extend the same plan.
     #[must_use]
     pub fn plan(&self) -> Vec<Block> {
         let (points, entrants) = (self.points.len(), self.entrants().len());

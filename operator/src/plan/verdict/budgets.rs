@@ -232,7 +232,7 @@ impl<'a> Judged<'a> {
 
     /// The figure and the limit, as a part of a sentence.
     fn clause(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
-        let at = text::at(&self.evidence.point.name, self.points > 1);
+        let at = text::at(&self.evidence.point.name, self.evidence.points > 1);
         let limit = self.limit_words();
         let Some(figure) = figure else {
             return format!("no trustworthy {}{at} ({limit})", self.name());

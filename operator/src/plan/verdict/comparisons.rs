@@ -194,6 +194,7 @@ impl Evidence<'_> {
             .collect();
         notes.extend(board_notes(comparisons));
         notes.extend(self.limit_notes());
+        notes.extend(self.level_notes());
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         notes.extend(self.outlier_notes());

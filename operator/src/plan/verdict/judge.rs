@@ -7,7 +7,7 @@ use frugality_measure::{fortio::Amount, model::LinearModel, reading::Provenance}
 use crate::{
     api::{
         self, BoardRange, BudgetOutcome, BudgetResult, CostPerMillion, Figure, FrugalityTrial,
-        LoadCurveResult, MIN_BLOCKS, Reason, Verdict, WhenMissing,
+        LevelsOf, LoadCurveResult, MIN_BLOCKS, Reason, Verdict, WhenMissing,
     },
     digest::hex_digest,
     plan::{
@@ -65,17 +65,17 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
             ),
         ));
     }
-    if let Some(message) = too_low(settings, ledger) {
-        return Some(without_figures(
-            Verdict::Invalid,
-            Reason::LevelTooLow,
-            message,
-        ));
-    }
     // The run ends at the first look that decides. Later trials, measured under budgets that were edited since, are
     // ignored.
     for (index, look) in settings.looks.iter().enumerate() {
         let is_last = index + 1 == settings.looks.len();
+        if let Some(message) = too_low(settings, ledger, look.blocks) {
+            return Some(without_figures(
+                Verdict::Invalid,
+                Reason::LevelTooLow,
+                message,
+            ));
+        }
         match ledger.next_within(settings, look.blocks) {
             Next::Open(_) | Next::Start(_) => return None,
             Next::Failed(trial) => {
@@ -97,35 +97,34 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
     None
 }
 
-/// The lowest load level whose rate is too low for the load generators. Fortio would use fewer connections, and k6 sends
-/// no less than one request per second.
-fn too_low(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
+/// A load level of these blocks whose rate is too low: Fortio would use fewer connections.
+fn too_low(settings: &Settings, ledger: &Ledger<'_>, blocks: usize) -> Option<String> {
     let lowest = settings.points.last()?;
     let level = lowest.level?;
     let Amount::DurationSeconds(seconds) = settings.amount else {
         return None;
     };
-    let is_sent_by_k6 = settings
-        .kind
-        .rules()
-        .is_sent_by_k6(settings.sending_at(lowest));
-    let least_rate = if is_sent_by_k6 { 1.0 } else { 0.0 };
-    let blocks = (1..).zip(settings.plan());
-    let (rate, entrant) = blocks
+    let planned = (1..).zip(settings.plan());
+    let (rate, entrant) = planned
+        .take(blocks * settings.points.len())
         .filter(|(_, planned)| settings.points.get(planned.point) == Some(lowest))
         .find_map(|(block, _)| {
             settings.entrants().into_iter().find_map(|entrant| {
                 let rate = ledger.level_rate(settings, block, entrant)?;
-                let is_too_low =
-                    rate < least_rate || rate * seconds < 2.0 * f64::from(lowest.connections);
+                let is_too_low = rate * seconds < 2.0 * f64::from(lowest.connections);
                 is_too_low.then_some((rate, entrant))
             })
         })?;
+    let of = match settings.levels_of {
+        Some(LevelsOf::Common) => "the lowest highest rate of all candidates",
+        _ => "the candidate's highest rate",
+    };
     Some(format!(
-        "At {level} % of its highest rate, {} would get {} {}s/s. That is too low for {} connections and a window of {} s: write fewer load.connections, a longer load.duration, or higher load.sweep.levels.",
+        "{} would get {} {}s/s at {}, {level} % of {of}. That is too low for {} connections and a window of {} s: write fewer load.connections, a longer load.duration, or higher load.sweep.levels.",
         settings.candidate_of(entrant),
         text::all_digits(rate),
         settings.units.one,
+        lowest.name,
         lowest.connections,
         text::all_digits(seconds),
     ))

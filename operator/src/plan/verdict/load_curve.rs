@@ -6,8 +6,9 @@ use frugality_measure::{
 };
 
 use crate::{
-    api::{DecidingFigure, Expanded, Figure, FrugalityTrialStatus, LoadCurveResult},
+    api::{DecidingFigure, Expanded, Figure, FrugalityTrialStatus, LevelsOf, LoadCurveResult},
     plan::verdict::evidence::{Evidence, Measure, expanded_by},
+    text,
 };
 
 /// What a candidate costs at part load. `None` without load levels.
@@ -26,9 +27,9 @@ pub(super) fn load_curve(points: &[Evidence<'_>], candidate: &str) -> Option<Loa
             });
         }
     };
-    if let Some(point) = limited_at(points, candidate) {
+    if let Some(why) = limited(&levels, candidate).or_else(|| failing(points, candidate)) {
         return Some(LoadCurveResult {
-            withheld: vec![format!("the injector limited {candidate} at {point}")],
+            withheld: vec![why],
             ..LoadCurveResult::default()
         });
     }
@@ -58,7 +59,13 @@ pub(super) fn load_curve(points: &[Evidence<'_>], candidate: &str) -> Option<Loa
         &at_highest,
         net,
     );
-    let double_area = figure("proportionality", LoadCurve::double_area, of_share);
+    // A common level 100 is below the highest rates of the faster candidates.
+    let is_own = highest.settings.levels_of == Some(LevelsOf::Own);
+    let mut share = |name: &str, of: fn(&LoadCurve) -> f64| {
+        is_own.then(|| figure(name, of, of_share)).flatten()
+    };
+    let double_area = share("proportionality", LoadCurve::double_area);
+    let idle_share = share("idle share", LoadCurve::idle_share);
     Some(LoadCurveResult {
         requests_per_joule: figure("requests/joule", LoadCurve::requests_per_joule, of_load),
         marginal_joules_per_request: figure(
@@ -67,20 +74,47 @@ pub(super) fn load_curve(points: &[Evidence<'_>], candidate: &str) -> Option<Loa
             of_slope,
         ),
         idle_watts: figure("idle watts", LoadCurve::idle_watts, of_idle),
-        idle_share: figure("idle share", LoadCurve::idle_share, of_share),
+        idle_share,
         proportionality: double_area.map(of_area),
-        withheld,
+        withheld: if is_own {
+            withheld
+        } else {
+            let why = "idle share and proportionality: with load.sweep.of: Common, level 100 is not each candidate's highest rate";
+            withheld.into_iter().chain([why.to_owned()]).collect()
+        },
     })
 }
 
-/// The first point at which the injector set a candidate's rate. Levels are then no shares of the candidate's own rate.
-fn limited_at<'a>(points: &'a [Evidence<'_>], candidate: &str) -> Option<&'a str> {
-    let is_limited = |evidence: &&Evidence<'_>| {
+/// Why levels are no shares of a rate that the candidate set.
+fn limited(levels: &[&Evidence<'_>], candidate: &str) -> Option<String> {
+    let is_limited = |evidence: &&&Evidence<'_>| {
         let limited = evidence.limited_by_injector(candidate);
         limited.is_some_and(|limited| limited.is_rate)
     };
-    let first = points.iter().find(is_limited)?;
-    Some(&first.point.name)
+    let first = levels.iter().find(is_limited)?;
+    Some(format!(
+        "the injector limited {candidate}, at {} or at its highest rate",
+        first.point.name
+    ))
+}
+
+/// The largest share of requests without an expected answer at any point. Such requests take energy and are in no rate.
+const MOST_ERRORS: f64 = 0.01;
+
+/// Why a candidate's rates do not say what it can do.
+fn failing(points: &[Evidence<'_>], candidate: &str) -> Option<String> {
+    let of_point = |evidence: &Evidence<'_>| {
+        let errors = evidence.error_ratio(candidate, evidence.settings.level)?;
+        (errors.value > MOST_ERRORS).then(|| {
+            format!(
+                "{} % of the requests at {} had no expected answer, and at most {} % may",
+                text::number(100.0 * errors.value),
+                evidence.point.name,
+                text::all_digits(100.0 * MOST_ERRORS)
+            )
+        })
+    };
+    points.iter().find_map(of_point)
 }
 
 /// Proportionality falls as the area rises.

@@ -1,12 +1,15 @@
 //! Candidates that the injector limited. Their rate, their times and all figures that depend on the rate are the injector's
 //! figures. They are withheld, and no other candidate is compared with them at that point.
 
-use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, Pace, Sign, limited};
+use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, MAX_SHORTFALL, Pace, Sign, limited};
 
 use crate::{
-    api::{DecidingFigure, FrugalityTrialStatus, InjectorLimits, InjectorResult, Reason},
+    api::{
+        DecidingFigure, FrugalityTrial, FrugalityTrialStatus, InjectorLimits, InjectorResult,
+        LevelsOf, Reason,
+    },
     plan::{
-        settings::Quantity,
+        settings::{POINT_OF_HIGHEST_RATE, Quantity},
         verdict::{
             evidence::{Evidence, Measure},
             not_compared::NotCompared,
@@ -16,9 +19,45 @@ use crate::{
 };
 
 impl Evidence<'_> {
-    /// How the injector limited an entrant at this point, if it did.
+    /// How the injector limited an entrant at this point, if it did. A load level is limited too if it is a share of a
+    /// rate that the injector set: the real level would have a higher rate.
     pub(super) fn limited_by_injector(&self, entrant: &str) -> Option<Limited> {
-        limited(&self.paces(entrant))
+        self.limited_at_highest_rate(entrant)
+            .or_else(|| limited(&self.paces(entrant)))
+    }
+
+    /// The limit on the highest rate that this point's load level is a share of. A common rate is the same for all
+    /// entrants, so its figures stand.
+    fn limited_at_highest_rate(&self, entrant: &str) -> Option<Limited> {
+        let is_own = self.settings.levels_of == Some(LevelsOf::Own);
+        let highest = self.settings.points.get(POINT_OF_HIGHEST_RATE)?;
+        let is_of_highest =
+            |it: &&FrugalityTrial| it.spec.candidate == entrant && it.spec.point == highest.name;
+        let trials = self.everywhere.iter().copied().filter(is_of_highest);
+        let paces: Vec<Pace> = trials.filter_map(|it| pace(it.status.as_ref()?)).collect();
+        let is_level = is_own && self.point.level.is_some();
+        limited(&paces).filter(|limited| is_level && limited.is_rate)
+    }
+
+    /// Notes about candidates that did not reach the rate of this load level.
+    pub(super) fn level_notes(&self) -> Vec<String> {
+        let of_candidate = |name: &String| {
+            let paces = self.paces(name);
+            let shortfall =
+                frugality_measure::pace::median(paces.iter().filter_map(|it| it.shortfall))?;
+            (shortfall > MAX_SHORTFALL).then(|| {
+                format!(
+                    "{name} reached {} % of the {}s/s that were due. The figures are of the rate that was reached.",
+                    text::number(100.0 * (1.0 - shortfall)),
+                    self.settings.units.one
+                )
+            })
+        };
+        let candidates = self.settings.candidates.iter();
+        candidates
+            .filter(|_| self.point.level.is_some())
+            .filter_map(of_candidate)
+            .collect()
     }
 
     fn paces(&self, entrant: &str) -> Vec<Pace> {
@@ -77,6 +116,10 @@ impl Evidence<'_> {
     /// Notes about the candidates that the injector limited.
     pub(super) fn limit_notes(&self) -> Vec<String> {
         let of_candidate = |name: &String| {
+            // The note about the highest rate says it for its levels.
+            if self.limited_at_highest_rate(name).is_some() {
+                return None;
+            }
             let limited = self.limited_by_injector(name)?;
             let words = limit_words(name, limited);
             if !limited.is_rate {

@@ -29,7 +29,7 @@ const JOULES: f64 = 0.01;
 /// Number of runs of each kind whose result is near a limit of the decision.
 const CLOSE_RUNS: u32 = 12;
 /// k6's real output: name, text, requested rate, and the number of dropped cycles to write into the text.
-const K6_OUTPUTS: [(&str, &str, Option<u32>, u64); 4] = [
+const K6_OUTPUTS: [(&str, &str, Option<f64>, u64); 4] = [
     (
         "agents",
         include_str!("../../../../measure/tests/data/k6/agents.json"),
@@ -45,13 +45,13 @@ const K6_OUTPUTS: [(&str, &str, Option<u32>, u64); 4] = [
     (
         "rate",
         include_str!("../../../../measure/tests/data/k6/rate.json"),
-        Some(100),
+        Some(100.0),
         0,
     ),
     (
         "dropped",
         include_str!("../../../../measure/tests/data/k6/rate.json"),
-        Some(100),
+        Some(100.0),
         7,
     ),
 ];
@@ -316,7 +316,7 @@ fn measured(
     status
 }
 
-fn k6((name, text, rate, dropped): (&str, &str, Option<u32>, u64)) -> Result<Value, Error> {
+fn k6((name, text, rate, dropped): (&str, &str, Option<f64>, u64)) -> Result<Value, Error> {
     let mut raw: Value = serde_json::from_str(text)?;
     raw["droppedCycles"] = json!(dropped);
     let settings = CycleSettings {
