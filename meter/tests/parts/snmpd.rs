@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use tempfile::TempDir;
 
@@ -17,12 +18,7 @@ impl Agent {
     /// An agent that answers for `oid` with a value of net-snmp's `kind`, such as `gauge`.
     pub(crate) fn start(community: &str, oid: &str, kind: &str) -> Self {
         let directory = TempDir::new().unwrap();
-        // The socket is closed again, so the port is free.
-        let port = UdpSocket::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = free_port();
         let path = |name: &str| directory.path().join(name);
         let (script, value) = (path("value.sh"), path("value"));
         // The agent would keep the answer of a program that it starts for each question for half a minute.
@@ -72,5 +68,19 @@ impl Drop for Agent {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A free port below the ones that the kernel gives to clients. Otherwise a question to an agent that is not up yet could
+/// be sent from the agent's own port, and would come back as its answer.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + u16::try_from(std::process::id() % 8_000).unwrap();
+    loop {
+        let port = first + NEXT.fetch_add(1, Ordering::Relaxed) % 4_000;
+        // The socket is closed again, so the port is free.
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
