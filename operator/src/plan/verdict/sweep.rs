@@ -7,6 +7,7 @@ use frugality_measure::{
 
 use crate::{
     api::{FrugalityTrialStatus, Optimum, SweepResult},
+    load::rules::Sending,
     plan::{
         settings::ERROR,
         verdict::{
@@ -39,7 +40,10 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
                 .iter()
                 .filter_map(|evidence| evidence.limited_by_injector(candidate))
                 .collect();
-            let has_own_times = limits.is_empty();
+            // The times of an open load include waiting, and the times at the highest rate do not.
+            let is_mixed =
+                first.settings.levels_of.is_some() && first.settings.sending == Sending::Open;
+            let has_own_times = limits.is_empty() && !is_mixed;
             let is_own = !limits.iter().any(|limited| limited.is_rate);
             SweepResult {
                 candidate: candidate.clone(),
