@@ -3,7 +3,7 @@
 use crate::common::{
     entries::{Trial, without_figures},
     levels::{at_levels, highest, levelled, straight},
-    run_of, two_with,
+    made, run_of, two_with,
     world::World,
 };
 use frugality_operator::{
@@ -11,6 +11,7 @@ use frugality_operator::{
     plan::{
         action::ChildObject,
         ledger::{Ledger, Next},
+        objects::PointLoad,
         settings::{Settings, SettingsError},
         verdict::judge,
     },
@@ -95,20 +96,28 @@ fn injectors(benchmark: FrugalityBenchmark) -> Vec<(String, Vec<String>)> {
     while !world.is_over() {
         let slot = world.wait();
         for object in world.plan(slot).create {
-            let ChildObject::Job(job) = object else {
-                continue;
-            };
-            let pod = job.spec.unwrap().template.spec.unwrap();
-            let container = pod.containers.into_iter().find(|it| it.name == "injector");
-            let Some(container) = container else { continue };
-            let injector = (container.image.unwrap(), container.args.unwrap());
-            if !made.contains(&injector) {
+            if let Some(injector) = injector_of(object)
+                && !made.contains(&injector)
+            {
                 made.push(injector);
             }
         }
         world.pass(slot);
     }
     made
+}
+
+/// Image and arguments of an injector's Job.
+fn injector_of(object: ChildObject) -> Option<(String, Vec<String>)> {
+    let ChildObject::Job(job) = object else {
+        return None;
+    };
+    let pod = job.spec?.template.spec?;
+    let container = pod
+        .containers
+        .into_iter()
+        .find(|it| it.name == "injector")?;
+    Some((container.image?, container.args?))
 }
 
 fn rate_of(args: &[String]) -> Option<f64> {
@@ -215,15 +224,31 @@ fn a_block_under_way_has_no_rates_and_ends_no_run() {
 #[test]
 fn a_script_gets_levels_of_its_cycles() {
     let script = json!({"script": "export default () => {}"});
-    let load = json!({"duration": "20s", "sweep": {"levels": [100, 50]}});
-    let mut benchmark = two_with(&[("/load", load)]);
-    benchmark.spec.request = None;
-    benchmark.spec.scenario = Some(serde_json::from_value(script).unwrap());
-    let made = injectors(benchmark);
-    let rates: Vec<Option<f64>> = made.iter().map(|(_, args)| rate_of(args)).collect();
-    assert_eq!(rates.iter().filter(|it| it.is_none()).count(), 10);
-    assert_eq!(rates.iter().filter(|it| it.is_some()).count(), 20);
-    assert!(made.iter().all(|(image, _)| image.contains("k6")));
+    let benchmark = at_levels(
+        &[100, 50],
+        &[("/request", Value::Null), ("/scenario", script)],
+    );
+    let rates = rates(&benchmark);
+    assert_eq!(rates.len(), 20);
+    let (.., rate, highest) = rates[0];
+    assert!(rate < highest);
+
+    let args = |level_rate: Option<f64>| {
+        let object = made(&benchmark, |builder, candidate, node| {
+            let load = PointLoad {
+                level_rate,
+                ..PointLoad::at(&builder.settings.points[1])
+            };
+            builder.injector(candidate, "trial", load, node, None)
+        });
+        let (image, args) = injector_of(object).unwrap();
+        assert!(image.contains("k6"), "{image}");
+        assert!(args.iter().any(|it| it.starts_with("--script=")));
+        args
+    };
+    assert_eq!(rate_of(&args(None)), None);
+    // Cycles are slow, and a level is seldom a whole number of them.
+    assert_eq!(rate_of(&args(Some(1.9))), Some(1.9));
 }
 
 #[test]

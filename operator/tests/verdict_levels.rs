@@ -77,6 +77,19 @@ fn a_straight_line_gives_its_true_figures() {
 }
 
 #[test]
+fn levels_of_an_open_load_have_no_knee() {
+    // The times of an open load include waiting, and the highest rate comes from a closed load.
+    for (arrivals, has_knee) in [("Closed", true), ("Open", false)] {
+        let benchmark = at_levels(&LEVELS, &[("/load/arrivals", json!(arrivals))]);
+        let plan = judged_levels(&benchmark, |candidate, rate, _| straight(candidate, rate));
+        assert!(!plan.status.sweep.is_empty());
+        for result in &plan.status.sweep {
+            assert_eq!(result.knee.is_some(), has_knee, "{arrivals}: {result:?}");
+        }
+    }
+}
+
+#[test]
 fn a_sweep_over_connections_has_no_load_curve() {
     let benchmark = crate::common::sweep::at(&[1, 2], &[]);
     let plan = crate::common::sweep::judged_over(&benchmark, crate::common::sweep::saturating);
