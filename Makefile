@@ -50,7 +50,7 @@ accuracy: ## check joules, false winners, power, coverage (6 minutes), then the 
 fuzz: ## send a million damaged inputs to each parser of foreign text: 12 minutes for three parsers
 	cargo run --quiet --release --locked --bin fuzz
 
-report-picture: ## write the picture at the top of the README from a fixture: seconds after the build
+report-picture: ## write the picture at the top of the README from a kept demo: seconds after the build
 	hack/report-picture
 
 coverage: ## print the share of lines that the unit tests execute: ten minutes the first time

@@ -7,6 +7,7 @@
 mod baseline;
 mod batch;
 mod benchmark;
+mod budget;
 mod candidate;
 pub mod condition;
 mod costs;
@@ -29,9 +30,10 @@ pub use self::baseline::{
 };
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
-    Boundary, Budget, ConfigMapSeed, Database, Energy, FrugalityBenchmark, FrugalityBenchmarkSpec,
-    Header, MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request, Seed, Storage, Trials,
+    Boundary, ConfigMapSeed, Database, Energy, FrugalityBenchmark, FrugalityBenchmarkSpec, Header,
+    MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request, Seed, Storage, Trials,
 };
+pub use self::budget::{Budget, LatencyTarget, LoadCurveBudget};
 pub use self::candidate::{
     Backend, Candidate, EnvVar, MAX_BACKENDS, MAX_PODS, MAX_REPLICAS, PullPolicy, ResourceList,
     Resources, SecretName, Server,

@@ -7,6 +7,8 @@ mod tests;
 
 use std::net::Ipv6Addr;
 
+use crate::api::BudgetResult;
+
 pub use self::{
     number::{
         all_digits, at_most, beside, brief, confidence, figure, joule_unit, number, number_beside,
@@ -59,4 +61,14 @@ pub fn at(point: &str, is_one_of_several: bool) -> String {
     } else {
         String::new()
     }
+}
+
+/// A limit with what belongs to it: `maxEnergyRatio against old`, `maxJoulesPerRequest with p99 ≤ 50 ms`.
+#[must_use]
+pub fn limit(budget: &BudgetResult) -> String {
+    let against = budget.against.iter().map(|it| format!(" against {it}"));
+    let target = budget.p99_milliseconds.iter();
+    let target = target.map(|it| format!(" with p99 ≤ {} ms", all_digits(*it)));
+    let parts: String = against.chain(target).collect();
+    format!("{}{parts}", budget.limit)
 }

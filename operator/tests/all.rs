@@ -45,6 +45,7 @@ mod verdict_outliers;
 mod verdict_pace;
 mod verdict_sweep;
 mod verdict_sweep_errors;
+mod verdict_target;
 mod workloads;
 
 /// Without its `mod` line above, a file's tests would not run.

@@ -604,6 +604,7 @@ fn budgets_limit_something() {
         "maxMillisecondsPerRequest",
         "minRequestsPerSecond",
         "maxErrorRatio",
+        "maxEnergyDelayJouleSeconds",
     ] {
         rule(
             message,
@@ -614,6 +615,64 @@ fn budgets_limit_something() {
             )],
         );
     }
+}
+
+#[test]
+fn a_latency_target_belongs_to_a_limit_on_joules() {
+    let of = |limit: &str, milliseconds: f64| {
+        let target = json!({"p99Milliseconds": milliseconds});
+        let budget = json!({"candidate": "server", limit: "0.5", "atMost": target});
+        [("spec/budgets", json!([budget]))]
+    };
+    let good = of("maxJoulesPerRequest", 50.0);
+    let message = "a budget's atMost goes with maxJoulesPerRequest";
+    rule(message, &of("maxErrorRatio", 50.0), &good);
+    let message = "atMost.p99Milliseconds must be above 0";
+    rule(message, &of("maxJoulesPerRequest", 0.0), &good);
+}
+
+#[test]
+fn limits_on_a_load_curve_need_levels() {
+    let of = |curve: Value, sweep: Value| {
+        [
+            (
+                "spec/budgets",
+                json!([{"candidate": "server", "loadCurve": curve}]),
+            ),
+            ("spec/load", json!({"duration": "20s", "sweep": sweep})),
+        ]
+    };
+    let levels = json!({"levels": [100, 50]});
+    let good = of(json!({"maxIdleWatts": 3}), levels.clone());
+    rule(
+        "a budget's loadCurve needs load.sweep.levels",
+        &of(json!({"maxIdleWatts": 3}), json!({"connections": [1, 2]})),
+        &good,
+    );
+    rule(
+        "a budget's loadCurve needs at least one of",
+        &of(json!({}), levels.clone()),
+        &good,
+    );
+    let common = json!({"levels": [100, 50], "of": "Common"});
+    for field in ["maxIdleShare", "minProportionality"] {
+        let curve = json!({ field: "0.5" });
+        rule(
+            "with load.sweep.of: Common, level 100 is not each candidate's highest rate",
+            &of(curve.clone(), common.clone()),
+            &of(curve, levels.clone()),
+        );
+    }
+    rule(
+        "maxIdleShare is a share from 0 to 1",
+        &of(json!({"maxIdleShare": "1.1"}), levels.clone()),
+        &good,
+    );
+    rule(
+        "minProportionality is 1 or less",
+        &of(json!({"minProportionality": "50"}), levels.clone()),
+        &of(json!({"minProportionality": "0.5"}), levels),
+    );
 }
 
 #[test]
@@ -1328,6 +1387,28 @@ fn there_is_one_execution_at_a_time() {
         )
     };
     rule(message, &of("61m"), &of("1h"));
+}
+
+#[test]
+fn budgets_of_a_batch_need_no_latency_of_many_requests() {
+    let of = |budget: Value| {
+        let mut changes = executed(json!({}), json!({"connections": 1}), &json!({}));
+        changes.push(("spec/budgets", json!([budget])));
+        changes
+    };
+    let joules = |more: Value| {
+        let mut budget = json!({"candidate": "rust", "maxJoulesPerRequest": "0.5"});
+        let fields = more.as_object().unwrap().clone();
+        budget.as_object_mut().unwrap().extend(fields);
+        of(budget)
+    };
+    let message = "atMost and maxEnergyDelayJouleSeconds are for request and scenario";
+    for bad in [
+        json!({"atMost": {"p99Milliseconds": 50}}),
+        json!({"maxEnergyDelayJouleSeconds": 1}),
+    ] {
+        rule(message, &joules(bad), &joules(json!({})));
+    }
 }
 
 #[test]

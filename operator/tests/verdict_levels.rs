@@ -74,6 +74,8 @@ fn a_straight_line_gives_its_true_figures() {
     let half = half.unwrap();
     assert_shows(half.requests_per_second, 200.0);
     assert_shows(half.gross_joules_per_request, IDLE_WATTS / 200.0 + 0.005);
+    // 15 mJ in 5 ms.
+    assert_shows(half.energy_delay_joule_seconds, 7.5e-5);
 }
 
 #[test]
@@ -243,7 +245,14 @@ fn a_common_rate_has_no_shares_of_each_candidates_highest_rate() {
         assert_shows(found.marginal_joules_per_request, truth(candidate).1);
         assert_shows(found.idle_watts, IDLE_WATTS);
         assert_eq!((found.idle_share, found.proportionality), (None, None));
-        assert_eq!(found.withheld.len(), 1, "{:?}", found.withheld);
+        let why = "with load.sweep.of: Common, level 100 is not each candidate's highest rate";
+        assert_eq!(
+            found.withheld,
+            [
+                format!("idle share: {why}"),
+                format!("proportionality: {why}")
+            ]
+        );
     }
     // 100 requests/s are the highest rate of python.
     let joules = truth("rust").1;
@@ -331,5 +340,79 @@ fn a_least_rate_is_judged_at_the_highest_rate_alone() {
             ("maxJoulesPerRequest", "c4-25%", BudgetOutcome::Met),
             ("minRequestsPerSecond", "c4-max", BudgetOutcome::Met),
         ]
+    );
+}
+
+#[test]
+fn a_budget_may_limit_every_figure_of_the_curve() {
+    // 400 requests/s at 4 W, 5 mJ of one more request, and 2 W of idle power.
+    let cases = [
+        (
+            "minRequestsPerJoule",
+            "60",
+            "70",
+            "66.7 requests/J (minimum 60 requests/J)",
+        ),
+        (
+            "maxMarginalJoulesPerRequest",
+            "0.006",
+            "0.004",
+            "5.00 mJ per additional request (limit 0.006 J = 6 mJ)",
+        ),
+        (
+            "maxIdleWatts",
+            "2.5",
+            "1.5",
+            "idle power 2.00 W (limit 2.5 W)",
+        ),
+        (
+            "maxIdleShare",
+            "0.6",
+            "0.4",
+            "idle share 50.0 % (limit 0.6 = 60 %)",
+        ),
+        (
+            "minProportionality",
+            "0.4",
+            "0.6",
+            "proportionality 0.500 (minimum 0.4)",
+        ),
+    ];
+    for (field, kept, broken, clause) in cases {
+        let of = |limit: &str| {
+            let budget = json!([{"candidate": "rust", "loadCurve": {field: limit}}]);
+            let benchmark = at_levels(&LEVELS, &[("/budgets", budget)]);
+            judged_levels(&benchmark, |candidate, rate, _| straight(candidate, rate))
+        };
+        let plan = of(kept);
+        assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
+        let budget = &plan.status.budgets[0];
+        assert_eq!((budget.limit.as_str(), budget.point.as_str()), (field, ""));
+        let begin = format!("Met for rust: {clause}.");
+        assert!(budget.message.starts_with(&begin), "{}", budget.message);
+        let plan = of(broken);
+        assert_ended(&plan, Verdict::Fail, Reason::BudgetExceeded.as_str());
+    }
+}
+
+#[test]
+fn a_limit_on_a_withheld_curve_is_withheld_with_its_reason() {
+    let budget = json!([{"candidate": "rust", "loadCurve": {"maxIdleWatts": 3}}]);
+    let benchmark = at_levels(&LEVELS, &[("/budgets", budget)]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| Trial {
+        errors: 50,
+        ..straight(candidate, rate)
+    });
+    assert_ended(
+        &plan,
+        Verdict::Inconclusive,
+        Reason::FigureWithheld.as_str(),
+    );
+    let budget = &plan.status.budgets[0];
+    assert_eq!(budget.outcome, BudgetOutcome::Withheld);
+    assert!(
+        budget.message.contains("had no expected answer"),
+        "{}",
+        budget.message
     );
 }

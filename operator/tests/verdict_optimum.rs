@@ -2,24 +2,9 @@
 
 use crate::common::{
     entries::Trial,
+    noise::Noise,
     sweep::{at, judged_over},
 };
-
-/// Approximately normal: the sum of twelve uniform numbers from a separate generator.
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> f64 {
-        let uniform = |noise: &mut Self| {
-            noise.0 = noise
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (noise.0 >> 11) as f64 / (1_u64 << 53) as f64
-        };
-        (0..12).map(|_| uniform(self)).sum::<f64>() - 6.0
-    }
-}
 
 #[test]
 fn the_true_best_point_is_among_the_reported_points() {

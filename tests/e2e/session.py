@@ -13,7 +13,7 @@ import box
 import oracle
 import scenarios
 import waiting
-from evidence import Observer, say
+from evidence import Observer, save, say
 from kube import Object, get, kubectl
 from memory import Memory
 
@@ -45,7 +45,22 @@ class Session:
             *("wait", "--for=condition=Complete", f"fb/{name}", "-n", namespace, f"--timeout={timeout:.0f}s"),
             timeout=timeout + 30,
         )
+        keep(namespace, name)
         return get("fb", name, "-n", namespace)
+
+
+def keep(namespace: str, name: str) -> None:
+    """Saves a benchmark with its ledger and its courses, as ``kubectl frugality report --filename`` reads them."""
+    items = [get("fb", name, "-n", namespace)]
+    trials = get("fbt", "-n", namespace)["items"]
+    trials = [trial for trial in trials if trial["spec"]["benchmark"] == name]
+    names = {trial["metadata"]["name"] for trial in trials}
+    traces = get("fbtr", "-n", namespace)["items"]
+    traces = [trace for trace in traces if trace["metadata"]["name"] in names]
+    folder = box.ARTIFACTS / "benchmarks"
+    folder.mkdir(parents=True, exist_ok=True)
+    resources = {"apiVersion": "v1", "kind": "List", "items": [*items, *trials, *traces]}
+    save(folder / f"{namespace}.{name}.json", resources)
 
 
 def meter_model() -> oracle.Model:

@@ -8,8 +8,7 @@ from playwright.sync_api import sync_playwright
 
 from conftest import KINDS, launched, write
 
-# The fixture says itself that its power is modelled: no instrument was read.
-KIND = "modelled"
+KIND = "demo"
 WIDTH = 1000
 # The last section in the picture.
 LAST = "#budgets"

@@ -79,7 +79,7 @@ def test_the_numbers_are_those_of_the_status(kind: str, opened: Open) -> None:
     results = benchmark_in(report.source)["status"]["results"]
     unit = "CYCLE" if "cycles" in results[0] else "REQUEST"
     if "batch" in results[0]:
-        unit = results[0]["batch"]["workUnit"].upper()
+        unit = results[0]["batch"].get("workUnit", "execution").upper()
     columns = {
         f"{unit}S/S": ("requestsPerSecond", 1.0),
         f"CPU MS/{unit}": ("cpuMillisecondsPerRequest", 1.0),

@@ -103,6 +103,10 @@ fn best(view: &View<'_>, sweep: &SweepResult) -> Vec<String> {
             &sweep.most_requests_per_joule,
         ),
         ("knee".to_owned(), &sweep.knee),
+        (
+            format!("least {deciding} {power}energy × time"),
+            &sweep.least_energy_delay,
+        ),
     ];
     let note = |(what, optimum): (String, &Option<Optimum>)| {
         let Optimum { point, among } = optimum.as_ref()?;

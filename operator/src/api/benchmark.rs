@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{
     baseline::Baseline,
     batch::Batch,
+    budget::Budget,
     candidate::{Candidate, Resources, is_one, one},
     costs::Costs,
     figure::DecidingFigure,
@@ -63,6 +64,9 @@ pub const MAX_BLOCKS: i32 = 50;
 #[x_kube(
     validation = Rule::new("!has(self.budgets) || self.budgets.size() == 0 || self.trials.blocks >= 5").message("budgets need spec.trials.blocks of at least 5: fewer trials give no useful interval"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, self.candidates.exists(c, c.name == b.candidate))").message("every budget must name a candidate of spec.candidates"),
+    validation = Rule::new("!has(self.batch) || !has(self.budgets) || self.budgets.all(b, !has(b.atMost) && !has(b.maxEnergyDelayJouleSeconds))").message("atMost and maxEnergyDelayJouleSeconds are for request and scenario: with a batch leave them out"),
+    validation = Rule::new("!has(self.budgets) || !self.budgets.exists(b, has(b.loadCurve)) || (has(self.load.sweep) && has(self.load.sweep.levels) && self.load.sweep.levels.size() > 0)").message("a budget's loadCurve needs load.sweep.levels: write for example levels: [100, 80, 60, 40, 20, 10]"),
+    validation = Rule::new("!has(self.budgets) || !has(self.load.sweep) || !has(self.load.sweep.of) || self.load.sweep.of != 'Common' || !self.budgets.exists(b, has(b.loadCurve) && (has(b.loadCurve.maxIdleShare) || has(b.loadCurve.minProportionality)))").message("with load.sweep.of: Common, level 100 is not each candidate's highest rate: leave out maxIdleShare and minProportionality, or write of: Own"),
     validation = Rule::new("!has(self.budgets) || self.budgets.all(b, !has(b.against) || (b.against != b.candidate && self.candidates.exists(c, c.name == b.against)))").message("a budget's against must name another candidate of spec.candidates"),
     validation = Rule::new("[has(self.request), has(self.scenario), has(self.batch)].filter(given, given).size() == 1").message("spec needs one of request (path and method of one request, sent again and again), scenario (a script of several requests) or batch (programs that run to completion): write exactly one of them"),
     validation = Rule::new("!has(self.batch) || ((!has(self.load.connections) || self.load.connections == 1) && self.load.rate == 'Max' && !has(self.load.requests) && !has(self.load.sweep))").message("with a batch there is one execution at a time, without a pause: leave out load.connections, load.rate, load.sweep and load.requests (write batch.executions instead)"),
@@ -530,42 +534,6 @@ pub struct Energy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("double(self) > 0.0 && double(self) <= 1.0").message("energy.tieWithin is a share above 0 and up to 1, for example 0.05"))]
     pub tie_within: Option<Decimal>,
-}
-
-/// Limits for one candidate. Each limit is met only if the figure's whole interval is within it.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(
-    validation = Rule::new("has(self.maxJoulesPerRequest) || has(self.maxMillisecondsPerRequest) || has(self.minRequestsPerSecond) || has(self.maxErrorRatio) || has(self.maxEnergyRatio)").message("a budget needs at least one of maxJoulesPerRequest, maxMillisecondsPerRequest, minRequestsPerSecond, maxErrorRatio and maxEnergyRatio"),
-    validation = Rule::new("has(self.maxEnergyRatio) == has(self.against)").message("maxEnergyRatio and against go together: the ratio is the candidate's figure over the figure of against"),
-)]
-pub struct Budget {
-    /// Name of the candidate that must keep the limits.
-    #[schemars(length(min = 1, max = 15))]
-    pub candidate: String,
-    /// Most joules per successful request, by the deciding figure, for example `0.005`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_joules_per_request: Option<Decimal>,
-    /// Longest mean time of a successful request, in milliseconds, for example `20`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_milliseconds_per_request: Option<Decimal>,
-    /// Fewest successful requests per second, for example `500`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_requests_per_second: Option<Decimal>,
-    /// Largest share of requests without an expected answer, from 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("double(self) <= 1.0").message("maxErrorRatio is a share from 0 to 1, for example 0.01"))]
-    pub max_error_ratio: Option<Decimal>,
-    /// Largest ratio of the candidate's deciding figure to the figure of `against`, paired by block. For example,
-    /// `1.05` allows at most 5 % more energy than the previous release. A limit closer to 1 than the noise floor
-    /// of `trials.control` is refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(validation = Rule::new("double(self) > 0.0").message("maxEnergyRatio must be above 0, for example 1.05"))]
-    pub max_energy_ratio: Option<Decimal>,
-    /// Name of the other candidate of `maxEnergyRatio`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 15))]
-    pub against: Option<String>,
 }
 
 /// Nodes that take part. Without selectors the operator measures the first ready node, by name, that has a meter.

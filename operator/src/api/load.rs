@@ -46,7 +46,8 @@ pub struct Load {
     #[schemars(range(min = 1, max = 1024))]
     pub connections: Option<i32>,
     /// Several loads in turn, instead of one. The status shows the figures at each load, and where each candidate
-    /// does best. A candidate wins only if it wins at every load. A budget is met only if it is met at every load.
+    /// does best. A candidate wins only if it wins at every load. A limit of a budget is met only if it is met at
+    /// every load, unless its description says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<Sweep>,
     /// Length of the measured window. Default: 60s, unless `requests` is given. With a batch, executions begin

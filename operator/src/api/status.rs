@@ -287,6 +287,10 @@ pub struct CandidateResult {
     /// Present only if it decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net_attributed_joules_per_request: Option<Figure>,
+    /// Energy-delay product, in joule-seconds: joules per successful request, by the deciding figure, times mean seconds
+    /// per request. Only with `load.sweep.levels`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_delay_joule_seconds: Option<Figure>,
     /// CPU time of the boundary's pods per successful request, in milliseconds. The interval includes the timing
     /// error at the window's edges.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -528,6 +532,9 @@ pub struct SweepResult {
     /// Kleinrock, ICC 1979, 43.1.1–43.1.10, calls this ratio power).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub knee: Option<Optimum>,
+    /// Point with the least energy-delay product.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_energy_delay: Option<Optimum>,
     /// What the candidate costs at part load, with `load.sweep.levels`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_curve: Option<LoadCurveResult>,
@@ -701,7 +708,8 @@ pub enum BudgetOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetResult {
-    /// Load settings of the point at which the limit is decided.
+    /// Load settings of the point at which the limit is decided. Empty for a figure of all load levels, and if no point is
+    /// shown to keep the latency of `atMost`.
     #[serde(default)]
     pub point: String,
     /// Name of the candidate.
@@ -714,6 +722,9 @@ pub struct BudgetResult {
     pub against: Option<String>,
     /// Value of the limit, in the unit of its field.
     pub limit_value: f64,
+    /// `atMost.p99Milliseconds` of the budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_milliseconds: Option<f64>,
     /// Figure that the limit applies to. Its interval has the confidence `look.claimConfidence`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<Figure>,

@@ -117,6 +117,9 @@ fn budget(candidate: &str, against: &str, margin: &Decimal) -> Budget {
         max_error_ratio: None,
         max_energy_ratio: Some(margin.clone()),
         against: Some(against.to_owned()),
+        max_energy_delay_joule_seconds: None,
+        load_curve: None,
+        at_most: None,
     }
 }
 

@@ -34,7 +34,7 @@ use frugality_measure::{energy::LONG_WINDOW_SECONDS, fortio::Amount, order::bloc
 
 pub use self::{
     error::SettingsError,
-    limits::{Limit, Quantity},
+    limits::{CurveFigure, Limit, Quantity},
     load::{POINT_OF_HIGHEST_RATE, Point},
     looks::{ERROR, Look},
     release::NoBaseline,
@@ -241,17 +241,18 @@ impl Settings {
         }
     }
 
-    /// Whether a budget limits joules.
+    /// Whether the points have times of two kinds: at the levels of an open load they include waiting, and at the highest
+    /// rate they do not. k6 sends at a rate, however long the answers take.
+    #[must_use]
+    pub fn mixes_times(&self) -> bool {
+        self.levels_of.is_some() && self.kind.rules().is_sent_by_k6(self.sending)
+    }
+
+    /// Whether a budget limits joules or watts.
     #[must_use]
     pub fn gates_on_joules(&self) -> bool {
-        let is_of_joules = |limit: &Limit| {
-            matches!(
-                limit.quantity,
-                Quantity::JoulesPerRequest | Quantity::EnergyRatio
-            )
-        };
         // The first release is judged by the rule of the later ones.
-        self.no_baseline.is_some() || self.limits.iter().any(is_of_joules)
+        self.no_baseline.is_some() || self.limits.iter().any(|it| it.quantity.is_of_energy())
     }
 
     /// These settings for a later try of the same measurement. A later try has lower error levels for its claims.

@@ -12,6 +12,7 @@ mod evidence;
 mod judge;
 mod judgement;
 mod latency;
+mod latency_target;
 mod load_curve;
 mod modelled;
 mod not_compared;

@@ -7,6 +7,7 @@ pub(crate) mod expected;
 pub(crate) mod judgement;
 pub(crate) mod levels;
 pub(crate) mod manner;
+pub(crate) mod noise;
 pub(crate) mod objects;
 pub(crate) mod operators;
 pub(crate) mod schema;

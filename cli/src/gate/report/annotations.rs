@@ -1,7 +1,7 @@
 //! Annotations for GitHub: workflow commands on standard output
 //! (docs.github.com, "Workflow commands for GitHub Actions").
 
-use frugality_operator::api::BudgetOutcome;
+use frugality_operator::{api::BudgetOutcome, text};
 
 use super::Report;
 
@@ -21,7 +21,7 @@ pub(in crate::gate) fn annotations(report: &Report<'_>) -> String {
         .iter()
         .filter(|budget| budget.outcome != BudgetOutcome::Met)
         .take(MOST_BUDGETS);
-    let lines = unmet.map(|budget| line("error", &budget.limit, &budget.message));
+    let lines = unmet.map(|budget| line("error", &text::limit(budget), &budget.message));
     let verdict = line(kind, &report.heading(), &report.ended.message);
     std::iter::once(verdict).chain(lines).collect()
 }

@@ -1,6 +1,9 @@
 //! The report as JUnit XML: a suite per benchmark, a case for the verdict and for each budget.
 
-use frugality_operator::api::{BudgetOutcome, BudgetResult};
+use frugality_operator::{
+    api::{BudgetOutcome, BudgetResult},
+    text,
+};
 use quick_junit::{NonSuccessKind, Property, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
 use super::{Report, word};
@@ -50,11 +53,9 @@ fn budget(budget: &BudgetResult) -> TestCase {
         BudgetOutcome::Met => TestCaseStatus::success(),
         outcome => not_met(NonSuccessKind::Failure, word(outcome), &budget.message),
     };
-    let against = budget.against.as_ref();
-    let against = against.map_or_else(String::new, |other| format!(" against {other}"));
     let name = match budget.point.as_str() {
-        "" => format!("{}{against}", budget.limit),
-        point => format!("{}{against} at {point}", budget.limit),
+        "" => text::limit(budget),
+        point => format!("{} at {point}", text::limit(budget)),
     };
     case(&name, &budget.candidate, status)
 }

@@ -1,6 +1,6 @@
 //! The report as Markdown, for a pipeline's summary page.
 
-use frugality_operator::api::BudgetResult;
+use frugality_operator::{api::BudgetResult, text};
 
 use super::{Report, on_one_line, word};
 use crate::summarize::summary;
@@ -28,7 +28,12 @@ pub(in crate::gate) fn markdown(report: &Report<'_>) -> String {
 fn budgets(budgets: &[BudgetResult]) -> String {
     let row = |budget: &BudgetResult| {
         let outcome = word(budget.outcome);
-        let cells = [&budget.candidate, &budget.limit, outcome, &budget.message];
+        let cells = [
+            &budget.candidate,
+            &text::limit(budget),
+            outcome,
+            &budget.message,
+        ];
         let cells = cells.map(plain);
         [&cells.join(" | "), " |\n"].concat()
     };

@@ -84,33 +84,37 @@ struct Budget<'a> {
 impl<'a> Budget<'a> {
     fn of(view: &PageView<'_>, result: &'a BudgetResult) -> Self {
         let per = view.unit();
+        let (kind, mark) = (view.kind_word(), view.provenance.mark());
+        let (of_joules, joules) = text::joule_unit(result.limit_value);
         let (factor, unit) = match result.limit.as_str() {
-            "maxJoulesPerRequest" => {
-                let (factor, unit) = text::joule_unit(result.limit_value);
-                let kind = view.kind_word();
-                (
-                    factor,
-                    format!(" {kind} {unit}/{per}{}", view.provenance.mark()),
-                )
-            }
+            "maxJoulesPerRequest" => (of_joules, format!(" {kind} {joules}/{per}{mark}")),
             "maxMillisecondsPerRequest" => (1.0, format!(" ms/{}", view.units.whole)),
             "minRequestsPerSecond" => (1.0, format!(" {per}s/s")),
             "maxErrorRatio" => (100.0, " %".to_owned()),
-            "maxEnergyRatio" => (1.0, view.provenance.mark().to_owned()),
+            "maxEnergyRatio" | "minProportionality" => (1.0, mark.to_owned()),
+            "maxEnergyDelayJouleSeconds" => (of_joules, format!(" {kind} {joules}·s/{per}{mark}")),
+            "minRequestsPerJoule" => (1.0, format!(" {per}s/J{mark}")),
+            "maxMarginalJoulesPerRequest" => {
+                (of_joules, format!(" {joules} per additional {per}{mark}"))
+            }
+            "maxIdleWatts" => (1.0, format!(" W{mark}")),
+            "maxIdleShare" => (100.0, format!(" %{mark}")),
             _ => (1.0, String::new()),
         };
         Self {
             result,
             factor,
             unit,
-            at: view.at(&result.point),
+            // A figure of all load levels has no point.
+            at: text::at(
+                &result.point,
+                view.has_several_points() && !result.point.is_empty(),
+            ),
         }
     }
 
     fn name(&self) -> String {
-        let against = self.result.against.as_ref();
-        let against = against.map_or_else(String::new, |it| format!(" against {it}"));
-        format!("{}{against}{}", self.result.limit, self.at)
+        format!("{}{}", text::limit(self.result), self.at)
     }
 
     fn is_minimum(&self) -> bool {

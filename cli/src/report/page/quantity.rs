@@ -28,7 +28,7 @@ pub(super) struct Best {
 pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
     let energy = energy_unit(view);
     let factor = energy.factor;
-    vec![
+    let mut quantities = vec![
         Quantity {
             title: format!("Energy, {}", energy.text),
             figure: Box::new(move |it| view.joules(it).map(|it| it.times(factor))),
@@ -53,7 +53,27 @@ pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
                 of: |it| it.knee.as_ref(),
             },
         },
-    ]
+    ];
+    quantities.extend(energy_delay(view));
+    quantities
+}
+
+/// Energy times time. `None` without load levels.
+fn energy_delay<'a>(view: &PageView<'_>) -> Option<Quantity<'a>> {
+    let results = view.status.results.iter();
+    let products = results.filter_map(|it| it.energy_delay_joule_seconds);
+    let least = products.map(|it| it.value).reduce(f64::min)?;
+    let (factor, unit) = text::joule_unit(least);
+    let (kind, per) = (view.kind_word(), view.unit());
+    let mark = view.provenance.mark();
+    Some(Quantity {
+        title: format!("Energy-delay product, {kind} {unit}·s/{per}{mark}"),
+        figure: Box::new(move |it| it.energy_delay_joule_seconds.map(|it| it.times(factor))),
+        best: Best {
+            name: "least energy-delay",
+            of: |it| it.least_energy_delay.as_ref(),
+        },
+    })
 }
 
 /// The unit of energy for all candidates.

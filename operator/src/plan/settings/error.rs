@@ -30,6 +30,16 @@ pub enum SettingsError {
         "load.sweep.levels must begin with 100 and descend, and go with load.duration and load.rate: Max, without sweep.connections, sweep.replicas and load.requests: write for example levels: [100, 80, 60, 40, 20, 10]"
     )]
     Levels,
+    /// A limit on figures of load levels, without levels.
+    #[error(
+        "a budget's loadCurve needs load.sweep.levels: write for example levels: [100, 80, 60, 40, 20, 10]"
+    )]
+    LoadCurveBudget,
+    /// A limit that needs the latency of many requests, with a batch.
+    #[error(
+        "atMost and maxEnergyDelayJouleSeconds are for request and scenario: with a batch leave them out"
+    )]
+    BatchBudget,
     /// More blocks than names allow, or more results than an object can hold.
     #[error(
         "load.sweep is too large: points × trials.blocks are at most {MAX_BLOCKS_OF_SWEEP}, and points × candidates at most {MAX_RESULTS}"

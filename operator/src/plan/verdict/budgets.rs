@@ -9,11 +9,16 @@ use frugality_measure::{
 };
 
 use crate::{
-    api::{BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
+    api::{Arrivals, BoardRange, BudgetOutcome, BudgetResult, Figure, MAX_BLOCKS, NoiseFloor},
     plan::{
-        settings::{Limit, Quantity},
+        settings::{CurveFigure, Limit, Quantity},
         verdict::{
-            evidence::Evidence, judgement::BudgetText, pace::limit_words, point_result::PointResult,
+            evidence::Evidence,
+            judgement::BudgetText,
+            latency_target::{Fewest, fewest_joules},
+            load_curve,
+            pace::limit_words,
+            point_result::PointResult,
         },
     },
     text::{self, Span},
@@ -32,15 +37,24 @@ pub(super) fn budgets(
         .limits
         .iter()
         .flat_map(|limit| {
+            let is_of_all = is_of_all_points(limit);
             let judges = |evidence: &Evidence<'_>| {
                 // A load level has less than the highest rate on purpose.
                 evidence.point.level.is_none() || limit.quantity != Quantity::RequestsPerSecond
             };
             let of_limit = points.iter().zip(point_results);
-            let of_limit: Vec<_> = of_limit.filter(|(evidence, _)| judges(evidence)).collect();
+            let of_limit = of_limit.filter(|(evidence, _)| is_of_all || judges(evidence));
+            let most = if is_of_all { 1 } else { points.len() };
+            let of_limit: Vec<_> = of_limit.take(most).collect();
             let count = of_limit.len();
             of_limit.into_iter().map(move |(evidence, of_point)| {
-                Judged::of(evidence, limit, of_point.noise_floor.as_ref(), count)
+                Judged::of(
+                    points,
+                    evidence,
+                    limit,
+                    of_point.noise_floor.as_ref(),
+                    count,
+                )
             })
         })
         .collect();
@@ -61,6 +75,11 @@ pub(super) fn budgets(
         .chunk_by(|(one, _), (other, _)| std::ptr::eq(one.limit, other.limit))
         .filter_map(decisive)
         .collect()
+}
+
+/// Whether one figure of all points together is limited.
+fn is_of_all_points(limit: &Limit) -> bool {
+    matches!(limit.quantity, Quantity::OfCurve(_)) || limit.p99_milliseconds.is_some()
 }
 
 /// The result that decides a limit for all points: the worst outcome. If several points have it, the figure that is
@@ -91,6 +110,9 @@ fn severity(outcome: BudgetOutcome) -> u8 {
 }
 
 struct Judged<'a> {
+    /// All points.
+    all: &'a [Evidence<'a>],
+    /// The point at which the limit is judged; the first if the figure is of all points.
     evidence: &'a Evidence<'a>,
     limit: &'a Limit,
     is_below_floor: bool,
@@ -106,6 +128,7 @@ struct Judged<'a> {
 
 impl<'a> Judged<'a> {
     fn of(
+        all: &'a [Evidence<'a>],
         evidence: &'a Evidence<'a>,
         limit: &'a Limit,
         floor: Option<&NoiseFloor>,
@@ -113,13 +136,19 @@ impl<'a> Judged<'a> {
     ) -> Self {
         let is_ratio = limit.quantity == Quantity::EnergyRatio;
         Self {
+            all,
             evidence,
             limit,
             is_below_floor: is_ratio
                 && floor.is_some_and(|f| is_below_floor(limit.value, f.share.ln_1p())),
             floor: floor.map(|it| it.share),
             has_no_floor: is_ratio && evidence.settings.control.is_some() && floor.is_none(),
-            limited: evidence.limits_budget(&limit.candidate, limit.quantity),
+            limited: if is_of_all_points(limit) {
+                let mut points = all.iter();
+                points.find_map(|it| it.limits_budget(&limit.candidate, limit.quantity))
+            } else {
+                evidence.limits_budget(&limit.candidate, limit.quantity)
+            },
             points,
         }
     }
@@ -146,6 +175,9 @@ impl<'a> Judged<'a> {
 
     fn measured(&self, level: f64) -> Option<Figure> {
         let limit = self.limit;
+        if is_of_all_points(limit) {
+            return Some(self.of_all_points(level).ok()?.figure);
+        }
         match &limit.against {
             _ if self.has_no_floor => None,
             Some(against) => {
@@ -156,6 +188,40 @@ impl<'a> Judged<'a> {
                 .evidence
                 .limited(&limit.candidate, limit.quantity, level),
         }
+    }
+
+    /// The one figure of all points. Otherwise, why there is none.
+    fn of_all_points(&self, level: f64) -> Result<Fewest, String> {
+        let limit = self.limit;
+        match (limit.quantity, limit.p99_milliseconds) {
+            (Quantity::OfCurve(which), _) => {
+                let figure = load_curve::figure(self.all, &limit.candidate, which, level)?;
+                let point = String::new();
+                Ok(Fewest { point, figure })
+            }
+            (_, Some(target)) => fewest_joules(self.all, &limit.candidate, target, level),
+            _ => Err("the figure is of one point".to_owned()),
+        }
+    }
+
+    /// The point that decides. Empty for a figure of all load levels.
+    fn point(&self) -> String {
+        if is_of_all_points(self.limit) {
+            let level = self.evidence.settings.claim_level;
+            let found = self.of_all_points(level).ok();
+            let found = found.filter(|_| self.limited.is_none());
+            return found.map(|it| it.point).unwrap_or_default();
+        }
+        self.evidence.point.name.clone()
+    }
+
+    /// Where the figure is from, as a part of a sentence.
+    fn at(&self) -> String {
+        let target = self.limit.p99_milliseconds;
+        let target = target.map(|it| format!(" with p99 ≤ {} ms", text::all_digits(it)));
+        let point = self.point();
+        let at = text::at(&point, self.evidence.points > 1 && !point.is_empty());
+        format!("{at}{}", target.unwrap_or_default())
     }
 
     /// Whether the whole interval of two-sided error `level` breaks the limit.
@@ -176,7 +242,7 @@ impl<'a> Judged<'a> {
         let limit = self.limit.value;
         let (lower, upper) = figure.bounds();
         match self.limit.quantity {
-            Quantity::RequestsPerSecond => lower > limit,
+            quantity if quantity.is_minimum() => lower > limit,
             // A limit of 0 requires a run without errors. No run can show that the true share is 0.
             Quantity::ErrorRatio => upper <= limit || (limit == 0.0 && figure.value == 0.0),
             _ => upper < limit,
@@ -218,10 +284,11 @@ impl<'a> Judged<'a> {
             .chain(text.remarks.iter().map(String::as_str))
             .collect();
         let result = BudgetResult {
-            point: self.evidence.point.name.clone(),
+            point: self.point(),
             candidate: candidate.clone(),
             limit: self.limit.quantity.field().to_owned(),
             limit_value: self.limit.value,
+            p99_milliseconds: self.limit.p99_milliseconds,
             against: self.limit.against.clone(),
             message: sentences.join(" "),
             figure,
@@ -232,7 +299,7 @@ impl<'a> Judged<'a> {
 
     /// The figure and the limit, as a part of a sentence.
     fn clause(&self, figure: Option<&Figure>, outcome: BudgetOutcome) -> String {
-        let at = text::at(&self.evidence.point.name, self.evidence.points > 1);
+        let at = self.at();
         let limit = self.limit_words();
         let Some(figure) = figure else {
             return format!("no trustworthy {}{at} ({limit})", self.name());
@@ -272,24 +339,32 @@ impl<'a> Judged<'a> {
     fn limit_words(&self) -> String {
         let (limit, units) = (self.limit, &self.evidence.settings.units);
         let (value, written) = (limit.value, &limit.written);
-        match limit.quantity {
-            Quantity::JoulesPerRequest => {
-                let (factor, unit) = text::joule_unit(value);
-                if unit == "J" {
-                    format!("limit {written} J")
-                } else {
-                    format!(
-                        "limit {written} J = {} {unit}",
-                        text::all_digits(value * factor)
-                    )
-                }
+        let of_joules = |times: &str| {
+            let (factor, unit) = text::joule_unit(value);
+            if unit == "J" {
+                return format!("limit {written} J{times}");
             }
+            let shown = text::all_digits(value * factor);
+            format!("limit {written} J{times} = {shown} {unit}{times}")
+        };
+        match limit.quantity {
+            Quantity::JoulesPerRequest | Quantity::OfCurve(CurveFigure::MarginalJoules) => {
+                of_joules("")
+            }
+            Quantity::EnergyDelay => of_joules("·s"),
             Quantity::MillisecondsPerRequest => format!("limit {written} ms"),
             Quantity::RequestsPerSecond => format!("minimum {written} {}s/s", units.one),
-            Quantity::ErrorRatio if value > 0.0 => {
+            Quantity::ErrorRatio | Quantity::OfCurve(CurveFigure::IdleShare) if value > 0.0 => {
                 format!("limit {written} = {} %", text::all_digits(100.0 * value))
             }
-            Quantity::ErrorRatio | Quantity::EnergyRatio => format!("limit {written}"),
+            Quantity::OfCurve(CurveFigure::RequestsPerJoule) => {
+                format!("minimum {written} {}s/J", units.one)
+            }
+            Quantity::OfCurve(CurveFigure::IdleWatts) => format!("limit {written} W"),
+            Quantity::OfCurve(CurveFigure::Proportionality) => format!("minimum {written}"),
+            Quantity::ErrorRatio
+            | Quantity::EnergyRatio
+            | Quantity::OfCurve(CurveFigure::IdleShare) => format!("limit {written}"),
         }
     }
 
@@ -304,6 +379,8 @@ impl<'a> Judged<'a> {
             Quantity::MillisecondsPerRequest => format!("ms/{}", units.whole),
             Quantity::RequestsPerSecond => format!("{}s/s", units.one),
             Quantity::ErrorRatio => "share of errors".to_owned(),
+            Quantity::EnergyDelay => "energy-delay product".to_owned(),
+            Quantity::OfCurve(which) => load_curve::name(which).to_owned(),
         }
     }
 
@@ -326,6 +403,22 @@ impl<'a> Judged<'a> {
             Quantity::MillisecondsPerRequest => (1.0, "", format!(" ms/{}", units.whole)),
             Quantity::RequestsPerSecond => (1.0, "", format!(" {}s/s", units.one)),
             Quantity::ErrorRatio => (100.0, "errors ", " %".to_owned()),
+            Quantity::EnergyDelay => {
+                let (factor, unit) = text::joule_unit(figure.value);
+                (factor, "", format!(" {word} {unit}·s/{}", units.one))
+            }
+            Quantity::OfCurve(CurveFigure::RequestsPerJoule) => {
+                (1.0, "", format!(" {}s/J", units.one))
+            }
+            Quantity::OfCurve(CurveFigure::MarginalJoules) => {
+                let (factor, unit) = text::joule_unit(figure.value);
+                (factor, "", format!(" {unit} per additional {}", units.one))
+            }
+            Quantity::OfCurve(CurveFigure::IdleWatts) => (1.0, "idle power ", " W".to_owned()),
+            Quantity::OfCurve(CurveFigure::IdleShare) => (100.0, "idle share ", " %".to_owned()),
+            Quantity::OfCurve(CurveFigure::Proportionality) => {
+                (1.0, "proportionality ", String::new())
+            }
         };
         Unit {
             factor,
@@ -342,6 +435,11 @@ impl<'a> Judged<'a> {
                 limit_words(&self.limit.candidate, limited),
                 format!("To judge this budget, {}.", self.evidence.limit_remedy()),
             ];
+        }
+        if is_of_all_points(self.limit) {
+            let found = self.of_all_points(self.evidence.settings.claim_level);
+            let why = found.err().map(|why| format!("Withheld: {why}."));
+            return why.into_iter().collect();
         }
         let Some(against) = &self.limit.against else {
             return Vec::new();
@@ -377,6 +475,9 @@ impl<'a> Judged<'a> {
                 "The injector limited {candidate}, so {candidate} may be better."
             ));
         }
+        if self.limit.p99_milliseconds.is_some() && self.has_closed_loop() {
+            remarks.push(CLOSED_LOOP.to_owned());
+        }
         if figure.is_repeatability_only() {
             remarks.push(UNKNOWN_MODEL.to_owned());
         } else if figure.expanded.is_some_and(|it| !it.covers_meter) {
@@ -396,9 +497,21 @@ impl<'a> Judged<'a> {
         remarks
     }
 
+    /// Whether requests waited for the answers before them.
+    fn has_closed_loop(&self) -> bool {
+        let candidate = &self.limit.candidate;
+        let mut points = self.all.iter();
+        points.any(|it| it.arrivals(candidate) == Some(Arrivals::Closed))
+    }
+
     /// What would decide a limit that is not decided.
     fn outlook(&self, figure: &Figure) -> String {
         let settings = self.evidence.settings;
+        if self.limit.p99_milliseconds.is_some() {
+            // The ends of the interval may be those of different points.
+            return "More blocks help only if all trials of a point agree on the latency."
+                .to_owned();
+        }
         if self.is_broken(settings.claim_level) {
             let of = match (settings.limits.len(), self.points) {
                 (limits, 1) => format!("{limits} limits"),
@@ -440,6 +553,7 @@ const UNKNOWN_METER: &str =
     "The interval excludes the meter's accuracy, which the meter does not report.";
 const MET_WITHOUT_METER: &str =
     "The decision excludes the meter's accuracy, which the meter does not report.";
+const CLOSED_LOOP: &str = "The latency is from a closed loop: it leaves out the time that requests wait behind a slow answer.";
 const UNKNOWN_FLOOR: &str = "The noise floor is not known, because trials.control is not set.";
 
 /// A unit for people, with the factor from the figure to the unit. Each number is shown on its side of the limit.

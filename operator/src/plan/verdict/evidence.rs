@@ -36,6 +36,8 @@ pub(super) enum Measure<'r> {
     RequestsPerSecond,
     MillisecondsPerRequest,
     Joules(DecidingFigure),
+    /// Joules per request times seconds per request.
+    EnergyDelay(DecidingFigure),
     CpuMilliseconds,
     /// Cost of a million requests at these rates.
     Cost(Cost, &'r Rates),
@@ -54,6 +56,7 @@ impl Measure<'_> {
             Self::Joules(DecidingFigure::Net) => "net joules",
             Self::Joules(DecidingFigure::Attributed) => "attributed joules",
             Self::Joules(DecidingFigure::NetAttributed) => "net attributed joules",
+            Self::EnergyDelay(_) => "energy-delay product",
             Self::CpuMilliseconds => "CPU time",
             Self::Cost(Cost::Money, _) => "money",
             Self::Cost(Cost::Carbon, _) => "carbon",
@@ -68,6 +71,7 @@ impl Measure<'_> {
         matches!(
             self,
             Self::Joules(DecidingFigure::Gross | DecidingFigure::Net)
+                | Self::EnergyDelay(DecidingFigure::Gross | DecidingFigure::Net)
                 | Self::Cost(..)
                 | Self::IdleWatts
                 | Self::LoadWatts
@@ -76,7 +80,15 @@ impl Measure<'_> {
 
     /// Whether the quantity includes energy. The spread between trials does not show all uncertainty of energy.
     fn is_of_energy(self) -> bool {
-        self.is_of_node() || matches!(self, Self::Joules(_))
+        self.is_of_node() || matches!(self, Self::Joules(_) | Self::EnergyDelay(_))
+    }
+
+    /// The quantity that has the same relative uncertainty of energy.
+    fn of_same_uncertainty(self) -> Self {
+        match self {
+            Self::EnergyDelay(which) => Self::Joules(which),
+            other => other,
+        }
     }
 }
 
@@ -199,6 +211,10 @@ impl<'a> Evidence<'a> {
                 None
             }
             Measure::Joules(which) => joules(trial, which, boundary),
+            Measure::EnergyDelay(which) => {
+                let joules = self.value(trial, Measure::Joules(which))?;
+                Some(joules * self.value(trial, Measure::MillisecondsPerRequest)? / 1000.0)
+            }
             Measure::CpuMilliseconds => {
                 let cpu = trial.energy.as_ref()?.cpu.as_ref()?;
                 let seconds = if covers_database(trial, boundary) {
@@ -359,6 +375,7 @@ impl<'a> Evidence<'a> {
         measure: Measure<'_>,
         together: impl Fn(f64, f64) -> f64,
     ) -> Option<f64> {
+        let measure = measure.of_same_uncertainty();
         let of_trial = |trial: &&FrugalityTrialStatus| {
             let energy = trial.energy.as_ref()?;
             let of_meter = meter_uncertainty(trial, measure).unwrap_or(0.0);
@@ -428,14 +445,16 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// The figure of a limit, even if the injector limited it. `None` for a ratio.
+    /// The figure of a limit at this point, even if the injector limited it. `None` for a ratio and for figures of all
+    /// load levels.
     pub(super) fn limited(&self, candidate: &str, what: Quantity, level: f64) -> Option<Figure> {
         let measure = match what {
             Quantity::JoulesPerRequest => Measure::Joules(self.deciding),
             Quantity::MillisecondsPerRequest => Measure::MillisecondsPerRequest,
             Quantity::RequestsPerSecond => Measure::RequestsPerSecond,
             Quantity::ErrorRatio => return self.error_ratio(candidate, level),
-            Quantity::EnergyRatio => return None,
+            Quantity::EnergyDelay => Measure::EnergyDelay(self.deciding),
+            Quantity::EnergyRatio | Quantity::OfCurve(_) => return None,
         };
         self.measured(candidate, measure, level)
     }
@@ -488,6 +507,11 @@ impl<'a> Evidence<'a> {
                 DecidingFigure::NetAttributed => figure(Measure::Joules(self.deciding)),
                 _ => None,
             },
+            // A withheld product needs no reason: that of its joules or of its time is given.
+            energy_delay_joule_seconds: self
+                .settings
+                .levels_of
+                .and_then(|_| self.figure(candidate, Measure::EnergyDelay(self.deciding), level)),
             cpu_milliseconds_per_request: figure(Measure::CpuMilliseconds),
             error_ratio: self.error_ratio(candidate, level),
             money,
@@ -637,7 +661,7 @@ pub(super) fn meter_uncertainty(trial: &FrugalityTrialStatus, measure: Measure<'
         return energy.meter_relative_uncertainty;
     };
     let known = model.uncertainty?;
-    match measure {
+    match measure.of_same_uncertainty() {
         Measure::Joules(DecidingFigure::Net | DecidingFigure::NetAttributed) => {
             Some(known.watts_per_cpu)
         }

@@ -268,7 +268,7 @@ pub fn modelled_not_allowed() -> Judgement {
     without_figures(
         Verdict::Invalid,
         Reason::ModelledPowerNotAllowed,
-        "A budget limits joules, and the measured node's power is modelled from CPU use, not measured. Connect a meter, remove maxJoulesPerRequest and maxEnergyRatio, or write spec.energy.allowModelled: true.",
+        "A budget limits energy, and the measured node's power is modelled from CPU use, not measured. Connect a meter, remove the budget's limits on energy, or write spec.energy.allowModelled: true.",
     )
 }
 
@@ -400,8 +400,10 @@ fn reason_of_withheld(figures: &Figures, withheld: &Budgets<'_>) -> Reason {
         if is_ratio(b) {
             return why.is_some_and(|why| why.reason == Reason::InjectorLimited);
         }
+        // A figure of several points has no point if it is withheld.
+        let is_at = |point: &String| b.point.is_empty() || *point == b.point;
         let mut results = figures.results.iter();
-        results.any(|r| r.candidate == b.candidate && r.point == b.point && is_limited(r))
+        results.any(|r| r.candidate == b.candidate && is_at(&r.point) && is_limited(r))
     };
     match &figures.not_compared {
         Some(why) if withheld.all(is_ratio) => why.reason,
@@ -432,7 +434,8 @@ impl<'a> Budgets<'a> {
         let (first, _) = self.0.first()?;
         Some(Subject {
             candidate: first.candidate.clone(),
-            point: Some(first.point.clone()),
+            // A figure of all load levels has no point.
+            point: Some(first.point.clone()).filter(|point| !point.is_empty()),
         })
     }
 
@@ -486,6 +489,7 @@ fn rounded(mut figures: Figures) -> Figures {
             &mut result.net_joules_per_request,
             &mut result.attributed_joules_per_request,
             &mut result.net_attributed_joules_per_request,
+            &mut result.energy_delay_joule_seconds,
             &mut result.cpu_milliseconds_per_request,
             &mut result.error_ratio,
             &mut result.memory_growth_bytes_per_hour,

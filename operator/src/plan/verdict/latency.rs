@@ -11,7 +11,21 @@ use crate::{
 };
 
 /// Fewest requests beyond a percentile in every trial. With fewer requests a percentile depends on chance.
-const REQUESTS_BEYOND: f64 = 10.0;
+pub(super) const REQUESTS_BEYOND: f64 = 10.0;
+
+/// The latencies of a trial's successes. `None` if they are not known, or mixed with errors or with waiting in the injector.
+pub(super) fn distribution(trial: &FrugalityTrialStatus) -> Option<&[Bucket]> {
+    // A trial has percentiles only if its histogram holds only successes.
+    trial
+        .requests
+        .as_ref()
+        .filter(|r| !r.percentiles_ms.is_empty())?;
+    let of_requests = trial.fortio.as_ref().map(|it| &it.latency);
+    let of_cycles = trial.k6.as_ref().map(|it| &it.cycles);
+    let of_executions = trial.batch.as_ref().map(|it| &it.executions);
+    let latency = of_requests.or(of_cycles).or(of_executions)?;
+    Some(latency.buckets.as_slice())
+}
 
 /// Milliseconds with four digits. A bucket is not finer, and a status has little room.
 fn milliseconds(seconds: f64) -> f64 {
@@ -42,18 +56,7 @@ impl Evidence<'_> {
         let runs: Option<Vec<&[Bucket]>> = self
             .trials(candidate)
             .into_iter()
-            .map(|trial| {
-                // A trial has percentiles only if its histogram holds only successes.
-                trial
-                    .requests
-                    .as_ref()
-                    .filter(|r| !r.percentiles_ms.is_empty())?;
-                let of_requests = trial.fortio.as_ref().map(|it| &it.latency);
-                let of_cycles = trial.k6.as_ref().map(|it| &it.cycles);
-                let of_executions = trial.batch.as_ref().map(|it| &it.executions);
-                let latency = of_requests.or(of_cycles).or(of_executions)?;
-                Some(latency.buckets.as_slice())
-            })
+            .map(distribution)
             .collect();
         runs.and_then(|runs| {
             // The status also shows each trial's percentiles, so the smallest trial decides which are known.

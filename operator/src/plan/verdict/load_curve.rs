@@ -6,20 +6,19 @@ use frugality_measure::{
 };
 
 use crate::{
-    api::{DecidingFigure, Expanded, Figure, FrugalityTrialStatus, LevelsOf, LoadCurveResult},
-    plan::verdict::evidence::{Evidence, Measure, expanded_by},
+    api::{DecidingFigure, Expanded, Figure, LevelsOf, LoadCurveResult},
+    plan::{
+        settings::CurveFigure,
+        verdict::evidence::{Evidence, Measure, expanded_by},
+    },
     text,
 };
 
 /// What a candidate costs at part load. `None` without load levels.
 pub(super) fn load_curve(points: &[Evidence<'_>], candidate: &str) -> Option<LoadCurveResult> {
-    let levels: Vec<&Evidence<'_>> = points
-        .iter()
-        .filter(|evidence| evidence.point.level.is_some())
-        .collect();
-    let highest = *levels.first()?;
-    let curves = match Curves::of(&levels, candidate) {
-        Ok(curves) => curves,
+    let level = points.first()?.settings.level;
+    let curve = match Curve::of(points, candidate)? {
+        Ok(curve) => curve,
         Err(why) => {
             return Some(LoadCurveResult {
                 withheld: vec![why],
@@ -27,63 +26,127 @@ pub(super) fn load_curve(points: &[Evidence<'_>], candidate: &str) -> Option<Loa
             });
         }
     };
-    if let Some(why) = limited(&levels, candidate).or_else(|| failing(points, candidate)) {
-        return Some(LoadCurveResult {
-            withheld: vec![why],
-            ..LoadCurveResult::default()
-        });
-    }
     let mut withheld = Vec::new();
-    let mut figure = |name: &str, of: fn(&LoadCurve) -> f64, hidden: Hidden<'_>| {
-        let figure = curves.figure(candidate, of, hidden);
+    let mut figure = |which: CurveFigure| {
+        let figure = curve.figure(which, level);
         if let Err(why) = &figure {
-            withheld.push(format!("{name}: {why}"));
+            withheld.push(format!("{}: {why}", name(which)));
         }
         figure.ok()
     };
-    let trials: Vec<_> = levels.iter().flat_map(|it| it.trials(candidate)).collect();
-    let load = highest.uncertainty(&trials, Measure::LoadWatts, f64::hypot);
-    let idle = highest.uncertainty(&trials, Measure::IdleWatts, f64::hypot);
-    let of_load = Hidden::new(load, &trials, Measure::LoadWatts);
-    let of_idle = Hidden::new(idle, &trials, Measure::IdleWatts);
-    // A wrong gain of the meter cancels in a share. A wrong offset does not, and the meter does not say which it is.
-    let of_share = Hidden::new(
-        load.zip(idle).map(|(a, b)| a.hypot(b)),
-        &trials,
-        Measure::LoadWatts,
-    );
-    let at_highest = highest.trials(candidate);
-    let net = Measure::Joules(DecidingFigure::Net);
-    let of_slope = Hidden::new(
-        highest.uncertainty(&at_highest, net, f64::hypot),
-        &at_highest,
-        net,
-    );
-    // A common level 100 is below the highest rates of the faster candidates.
-    let is_own = highest.settings.levels_of == Some(LevelsOf::Own);
-    let mut share = |name: &str, of: fn(&LoadCurve) -> f64| {
-        is_own.then(|| figure(name, of, of_share)).flatten()
-    };
-    let double_area = share("proportionality", LoadCurve::double_area);
-    let idle_share = share("idle share", LoadCurve::idle_share);
     Some(LoadCurveResult {
-        requests_per_joule: figure("requests/joule", LoadCurve::requests_per_joule, of_load),
-        marginal_joules_per_request: figure(
-            "marginal joules",
-            LoadCurve::marginal_joules_per_request,
-            of_slope,
-        ),
-        idle_watts: figure("idle watts", LoadCurve::idle_watts, of_idle),
-        idle_share,
-        proportionality: double_area.map(of_area),
-        withheld: if is_own {
-            withheld
-        } else {
-            let why = "idle share and proportionality: with load.sweep.of: Common, level 100 is not each candidate's highest rate";
-            withheld.into_iter().chain([why.to_owned()]).collect()
-        },
+        requests_per_joule: figure(CurveFigure::RequestsPerJoule),
+        marginal_joules_per_request: figure(CurveFigure::MarginalJoules),
+        idle_watts: figure(CurveFigure::IdleWatts),
+        idle_share: figure(CurveFigure::IdleShare),
+        proportionality: figure(CurveFigure::Proportionality),
+        withheld,
     })
 }
+
+/// One figure of a candidate's load curve, with an interval of two-sided error `level`. Otherwise, why there is none.
+pub(super) fn figure(
+    points: &[Evidence<'_>],
+    candidate: &str,
+    which: CurveFigure,
+    level: f64,
+) -> Result<Figure, String> {
+    let curve = Curve::of(points, candidate).ok_or("there are no load levels")?;
+    curve?.figure(which, level).map_err(str::to_owned)
+}
+
+/// The name of a figure.
+pub(super) fn name(which: CurveFigure) -> &'static str {
+    match which {
+        CurveFigure::RequestsPerJoule => "requests/joule",
+        CurveFigure::MarginalJoules => "marginal joules",
+        CurveFigure::IdleWatts => "idle watts",
+        CurveFigure::IdleShare => "idle share",
+        CurveFigure::Proportionality => "proportionality",
+    }
+}
+
+/// The curves of all blocks, for one candidate.
+struct Curve<'a> {
+    candidate: &'a str,
+    curves: Curves<'a>,
+    levels: Vec<&'a Evidence<'a>>,
+    highest: &'a Evidence<'a>,
+}
+
+impl<'a> Curve<'a> {
+    /// Why there is no curve, otherwise. `None` without load levels.
+    fn of(points: &'a [Evidence<'a>], candidate: &'a str) -> Option<Result<Self, String>> {
+        let of_level = points.iter().filter(|it| it.point.level.is_some());
+        let levels: Vec<&Evidence<'_>> = of_level.collect();
+        let highest = *levels.first()?;
+        let curves = Curves::of(&levels, candidate).and_then(|curves| {
+            let why = limited(&levels, candidate).or_else(|| failing(points, candidate));
+            why.map_or(Ok(curves), Err)
+        });
+        Some(curves.map(|curves| Self {
+            candidate,
+            curves,
+            levels,
+            highest,
+        }))
+    }
+
+    fn figure(&self, which: CurveFigure, level: f64) -> Result<Figure, &'static str> {
+        let is_share = matches!(which, CurveFigure::IdleShare | CurveFigure::Proportionality);
+        if is_share && self.highest.settings.levels_of != Some(LevelsOf::Own) {
+            return Err(
+                "with load.sweep.of: Common, level 100 is not each candidate's highest rate",
+            );
+        }
+        let candidate = self.candidate;
+        let everywhere = self.levels.iter().flat_map(|it| it.trials(candidate));
+        let everywhere: Vec<_> = everywhere.collect();
+        let of = |measure| {
+            self.highest
+                .uncertainty(&everywhere, measure, f64::hypot)
+                .ok_or(UNKNOWN)
+        };
+        let (load, idle) = (Measure::LoadWatts, Measure::IdleWatts);
+        let net = Measure::Joules(DecidingFigure::Net);
+        let mean = |of: fn(&LoadCurve) -> f64| self.curves.mean(candidate, of, level);
+        // A wrong gain of the meter cancels in a share. A wrong offset does not, and the meter does not say which it is.
+        let of_share = || -> Result<f64, &'static str> { Ok(of(load)?.hypot(of(idle)?)) };
+        let expanded = |estimate: Estimate, relative, trials: &[_], measure| {
+            expanded_by(relative, &estimate, trials, measure).ok_or(UNKNOWN)
+        };
+        match which {
+            CurveFigure::RequestsPerJoule => expanded(
+                mean(LoadCurve::requests_per_joule)?,
+                of(load)?,
+                &everywhere,
+                load,
+            ),
+            CurveFigure::MarginalJoules => {
+                let trials = self.highest.trials(candidate);
+                let relative = self.highest.uncertainty(&trials, net, f64::hypot);
+                expanded(
+                    mean(LoadCurve::marginal_joules_per_request)?,
+                    relative.ok_or(UNKNOWN)?,
+                    &trials,
+                    net,
+                )
+            }
+            CurveFigure::IdleWatts => {
+                expanded(mean(LoadCurve::idle_watts)?, of(idle)?, &everywhere, idle)
+            }
+            CurveFigure::IdleShare => {
+                expanded(mean(LoadCurve::idle_share)?, of_share()?, &everywhere, load)
+            }
+            CurveFigure::Proportionality => {
+                let area = mean(LoadCurve::double_area)?;
+                expanded(area, of_share()?, &everywhere, load).map(of_area)
+            }
+        }
+    }
+}
+
+const UNKNOWN: &str = "the uncertainty is too large for an interval";
 
 /// Why levels are no shares of a rate that the candidate set.
 fn limited(levels: &[&Evidence<'_>], candidate: &str) -> Option<String> {
@@ -131,35 +194,10 @@ fn of_area(double_area: Figure) -> Figure {
     }
 }
 
-/// The uncertainty that the spread between blocks does not show.
-#[derive(Clone, Copy)]
-struct Hidden<'a> {
-    /// Relative standard uncertainty; `None` if it is not known.
-    relative: Option<f64>,
-    trials: &'a [&'a FrugalityTrialStatus],
-    measure: Measure<'static>,
-}
-
-impl<'a> Hidden<'a> {
-    fn new(
-        relative: Option<f64>,
-        trials: &'a [&'a FrugalityTrialStatus],
-        measure: Measure<'static>,
-    ) -> Self {
-        Self {
-            relative,
-            trials,
-            measure,
-        }
-    }
-}
-
 /// The curves of all entrants, block by block.
 struct Curves<'a> {
     by_block: Vec<Vec<(&'a str, LoadCurve)>>,
     entrants: Vec<&'a str>,
-    /// Two-sided error of each interval.
-    level: f64,
 }
 
 impl<'a> Curves<'a> {
@@ -192,30 +230,22 @@ impl<'a> Curves<'a> {
             }
             by_block.push(curves);
         }
-        Ok(Self {
-            by_block,
-            entrants,
-            level: first.settings.level,
-        })
+        Ok(Self { by_block, entrants })
     }
 
-    /// The mean over the blocks. Its interval is wider if blocks are correlated. Otherwise, why there is none.
-    fn figure(
+    /// The mean over the blocks. Its interval, of two-sided error `level`, is wider if blocks are correlated. Otherwise, why
+    /// there is none.
+    fn mean(
         &self,
         candidate: &str,
         of: fn(&LoadCurve) -> f64,
-        hidden: Hidden<'_>,
-    ) -> Result<Figure, &'static str> {
-        let estimate = self
-            .estimate(candidate, of)
-            .ok_or("power does not rise with the rate in each block")?;
-        let figure = hidden
-            .relative
-            .and_then(|relative| expanded_by(relative, &estimate, hidden.trials, hidden.measure));
-        figure.ok_or("the uncertainty is too large for an interval")
+        level: f64,
+    ) -> Result<Estimate, &'static str> {
+        self.estimate(candidate, of, level)
+            .ok_or("power does not rise with the rate in each block")
     }
 
-    fn estimate(&self, candidate: &str, of: fn(&LoadCurve) -> f64) -> Option<Estimate> {
+    fn estimate(&self, candidate: &str, of: fn(&LoadCurve) -> f64, level: f64) -> Option<Estimate> {
         let values: Vec<Vec<(usize, f64)>> = self
             .by_block
             .iter()
@@ -235,7 +265,7 @@ impl<'a> Curves<'a> {
             .filter(|(_, (entrant, _))| *entrant == own)
             .map(|(place, (_, value))| (place, *value))
             .collect();
-        let confidence = 1.0 - self.level;
+        let confidence = 1.0 - level;
         if let Some(found) = serial::correlation(&values) {
             return serial::geometric_mean(&of_candidate, found.coefficient, confidence);
         }

@@ -68,7 +68,7 @@ impl Evidence<'_> {
     /// Whether the injector's limit affects a figure of a limited entrant.
     pub(super) fn depends_on_pace(&self, measure: Measure<'_>, limited: Limited) -> bool {
         match measure {
-            Measure::MillisecondsPerRequest => true,
+            Measure::MillisecondsPerRequest | Measure::EnergyDelay(_) => true,
             Measure::RequestsPerSecond | Measure::Cost(..) | Measure::LoadWatts => limited.is_rate,
             // At another rate these joules would include another share of idle power.
             Measure::Joules(which) => {
@@ -82,10 +82,11 @@ impl Evidence<'_> {
     pub(super) fn limits_budget(&self, candidate: &str, quantity: Quantity) -> Option<Limited> {
         let limited = self.limited_by_injector(candidate)?;
         let is_limited = match quantity {
-            Quantity::MillisecondsPerRequest => true,
-            Quantity::RequestsPerSecond | Quantity::JoulesPerRequest | Quantity::ErrorRatio => {
-                limited.is_rate
-            }
+            Quantity::MillisecondsPerRequest | Quantity::EnergyDelay => true,
+            Quantity::RequestsPerSecond
+            | Quantity::JoulesPerRequest
+            | Quantity::ErrorRatio
+            | Quantity::OfCurve(_) => limited.is_rate,
             Quantity::EnergyRatio => false,
         };
         is_limited.then_some(limited)

@@ -7,7 +7,6 @@ use frugality_measure::{
 
 use crate::{
     api::{FrugalityTrialStatus, Optimum, SweepResult},
-    load::rules::Sending,
     plan::{
         settings::ERROR,
         verdict::{
@@ -40,10 +39,7 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
                 .iter()
                 .filter_map(|evidence| evidence.limited_by_injector(candidate))
                 .collect();
-            // The times of an open load include waiting, and the times at the highest rate do not.
-            let is_mixed =
-                first.settings.levels_of.is_some() && first.settings.sending == Sending::Open;
-            let has_own_times = limits.is_empty() && !is_mixed;
+            let has_own_times = limits.is_empty() && !first.settings.mixes_times();
             let is_own = !limits.iter().any(|limited| limited.is_rate);
             SweepResult {
                 candidate: candidate.clone(),
@@ -56,7 +52,17 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
                     )
                     .filter(|_| is_own),
                 knee: best
-                    .of(&[&throughput_over_waiting], |_| Some(0.0))
+                    .of(&[&over_time(throughput)], |_| Some(0.0))
+                    .filter(|_| has_own_times),
+                least_energy_delay: best
+                    .of(
+                        &[
+                            &over_time(per_joule),
+                            &over_time(per_idle_second),
+                            &over_time(per_cpu_second),
+                        ],
+                        |evidence| evidence.edges_uncertainty(candidate, joules(evidence)),
+                    )
                     .filter(|_| has_own_times),
             }
         })
@@ -65,11 +71,6 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
 
 fn throughput(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
     evidence.value(trial, Measure::RequestsPerSecond)
-}
-
-fn throughput_over_waiting(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Option<f64> {
-    let waiting = evidence.value(trial, Measure::MillisecondsPerRequest)?;
-    Some(throughput(evidence, trial)? / waiting)
 }
 
 fn joules(evidence: &Evidence<'_>) -> Measure<'static> {
@@ -93,6 +94,16 @@ fn per_cpu_second(evidence: &Evidence<'_>, trial: &FrugalityTrialStatus) -> Opti
     match evidence.parts(trial) {
         Some(parts) => Some(parts.cpu_seconds.recip()),
         None => per_joule(evidence, trial),
+    }
+}
+
+/// A value over the mean time of a request.
+fn over_time(
+    value: fn(&Evidence<'_>, &FrugalityTrialStatus) -> Option<f64>,
+) -> impl Fn(&Evidence<'_>, &FrugalityTrialStatus) -> Option<f64> {
+    move |evidence, trial| {
+        let time = evidence.value(trial, Measure::MillisecondsPerRequest)?;
+        Some(value(evidence, trial)? / time)
     }
 }
 
