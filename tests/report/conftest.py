@@ -30,6 +30,8 @@ KINDS = {
     # make demo, as it ran in the box.
     "demo": DATA / "demo.json",
 }
+
+
 def objects(path: Path) -> list[dict[str, Any]]:
     """The objects in a list, or the only object."""
     read = json.loads(path.read_text())
