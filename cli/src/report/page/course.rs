@@ -53,9 +53,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         .attempts
         .iter()
         .filter_map(|trial| {
-            let name = trial.name_any();
-            let traces = &view.objects.traces;
-            let trace = traces.iter().find(|it| it.name_any() == name)?;
+            let trace = view.trace_of(trial)?;
             (!trace.spec.phases.is_empty()).then_some(Panel { trial, trace })
         })
         .collect();

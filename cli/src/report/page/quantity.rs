@@ -47,7 +47,7 @@ pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
         },
         Quantity {
             title: format!("Time, ms/{} (mean)", view.units.whole),
-            figure: Box::new(|it| it.milliseconds_per_request),
+            figure: Box::new(|it| view.milliseconds(it)),
             best: Best {
                 name: "knee",
                 of: |it| it.knee.as_ref(),
@@ -59,7 +59,7 @@ pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
 }
 
 /// Energy times time. `None` without load levels.
-fn energy_delay<'a>(view: &PageView<'_>) -> Option<Quantity<'a>> {
+fn energy_delay<'a>(view: &'a PageView<'_>) -> Option<Quantity<'a>> {
     let results = view.status.results.iter();
     let products = results.filter_map(|it| it.energy_delay_joule_seconds);
     let least = products.map(|it| it.value).reduce(f64::min)?;
@@ -68,7 +68,10 @@ fn energy_delay<'a>(view: &PageView<'_>) -> Option<Quantity<'a>> {
     let mark = view.provenance.mark();
     Some(Quantity {
         title: format!("Energy-delay product, {kind} {unit}·s/{per}{mark}"),
-        figure: Box::new(move |it| it.energy_delay_joule_seconds.map(|it| it.times(factor))),
+        figure: Box::new(move |it| {
+            view.milliseconds(it)?;
+            Some(it.energy_delay_joule_seconds?.times(factor))
+        }),
         best: Best {
             name: "least energy-delay",
             of: |it| it.least_energy_delay.as_ref(),

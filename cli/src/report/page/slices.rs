@@ -35,10 +35,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         .attempts
         .iter()
         .filter_map(|trial| {
-            let name = trial.name_any();
-            let traces = &view.objects.traces;
-            let trace = traces.iter().find(|it| it.name_any() == name)?;
-            let slices = trace.spec.slices.as_ref()?;
+            let slices = view.trace_of(trial)?.spec.slices.as_ref()?;
             Some(Panel { trial, slices })
         })
         .collect();

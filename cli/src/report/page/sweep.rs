@@ -272,7 +272,7 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
         .filter_map(|result| {
             Some(Both {
                 result,
-                milliseconds: result.milliseconds_per_request?,
+                milliseconds: view.milliseconds(result)?,
                 energy: view.joules(result)?.times(unit.factor),
                 is_on_front: false,
             })
@@ -349,6 +349,7 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
     let legend = html! {
         p class="small" {
             "Ringed results are the Pareto front: no other result has less of both. The front is of the values alone; intervals may overlap."
+            @if view.mixes_times() { " Results of a closed loop are left out, because their times leave out waiting." }
         }
     };
     Ok(chart(&title, &drawing, &legend, numbers.as_ref()))

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use frugality_measure::reading;
 use frugality_operator::{
     api::{
-        ANCHOR, BASELINE, CandidateResult, DecidingFigure, Figure, FrugalityBenchmarkStatus,
-        FrugalityTrial, Outcome,
+        ANCHOR, Arrivals, BASELINE, CandidateResult, DecidingFigure, Figure,
+        FrugalityBenchmarkStatus, FrugalityTrace, FrugalityTrial, Outcome,
     },
     load::units::Units,
     text,
@@ -162,6 +162,30 @@ impl<'a> PageView<'a> {
 
     pub(super) fn at(&self, point: &str) -> String {
         text::at(point, self.has_several_points())
+    }
+
+    /// Whether some times include waiting and others do not: those at the levels of an open load, and at its highest rate.
+    pub(super) fn mixes_times(&self) -> bool {
+        let has = |arrivals| {
+            self.status
+                .results
+                .iter()
+                .any(|it| it.arrivals == Some(arrivals))
+        };
+        has(Arrivals::Open) && has(Arrivals::Closed)
+    }
+
+    /// The mean time, unless it leaves out waiting and other times of the page do not.
+    pub(super) fn milliseconds(&self, result: &CandidateResult) -> Option<Figure> {
+        let is_shown = !self.mixes_times() || result.arrivals != Some(Arrivals::Closed);
+        result.milliseconds_per_request.filter(|_| is_shown)
+    }
+
+    /// The course of an attempt.
+    pub(super) fn trace_of(&self, trial: &FrugalityTrial) -> Option<&FrugalityTrace> {
+        let name = trial.name_any();
+        let mut traces = self.objects.traces.iter();
+        traces.find(|it| it.name_any() == name)
     }
 
     /// The result of a candidate at a point.
