@@ -396,6 +396,51 @@ fn a_budget_may_limit_every_figure_of_the_curve() {
 }
 
 #[test]
+fn every_limit_of_sixteen_candidates_has_its_place_in_the_status() {
+    let name = |number: usize| format!("candidate-{number:05}");
+    let candidates: Vec<_> = (1..=16)
+        .map(|number| json!({"name": name(number), "image": "example.org/server:1"}))
+        .collect();
+    let budgets: Vec<_> = (1..=16)
+        .map(|number| {
+            json!({
+                "candidate": name(number), "maxJoulesPerRequest": 1, "maxMillisecondsPerRequest": 9000,
+                "minRequestsPerSecond": 1, "maxErrorRatio": "0.1", "maxEnergyRatio": 100, "against": name(number % 16 + 1),
+                "maxEnergyDelayJouleSeconds": 1, "atMost": {"p99Milliseconds": 9000},
+                "loadCurve": {
+                    "minRequestsPerJoule": 1, "maxMarginalJoulesPerRequest": 1, "maxIdleWatts": 100, "maxIdleShare": 1,
+                    "minProportionality": "0.0001",
+                },
+            })
+        })
+        .collect();
+    let more = [
+        ("/candidates", json!(candidates)),
+        ("/budgets", json!(budgets)),
+    ];
+    let benchmark = at_levels(&[100, 50], &more);
+    // The common part of these tests asserts that the API server takes the status.
+    let plan = judged_levels(&benchmark, |candidate, rate, _| straight(candidate, rate));
+    assert_eq!(plan.status.budgets.len(), 16 * 11);
+    let bytes = serde_json::to_vec(&plan.status).unwrap().len();
+    assert!(bytes < 256 * 1024, "{bytes}");
+}
+
+#[test]
+fn a_limit_with_a_common_rate_does_not_depend_on_the_highest_rate_of_a_limited_candidate() {
+    let sweep = json!({"levels": LEVELS, "of": "Common"});
+    let budget = json!([{"candidate": "rust", "loadCurve": {"maxIdleWatts": 3}}]);
+    let benchmark = at_levels(&LEVELS, &[("/load/sweep", sweep), ("/budgets", budget)]);
+    let plan = judged_levels(&benchmark, |candidate, rate, _| Trial {
+        occupancy: 0.5,
+        shortfall: (candidate == "python" || rate < 390.0).then_some(0.0),
+        ..straight(candidate, rate)
+    });
+    assert_shows(curve(&plan, "rust").idle_watts, IDLE_WATTS);
+    assert_eq!(plan.status.budgets[0].outcome, BudgetOutcome::Met);
+}
+
+#[test]
 fn a_limit_on_a_withheld_curve_is_withheld_with_its_reason() {
     let budget = json!([{"candidate": "rust", "loadCurve": {"maxIdleWatts": 3}}]);
     let benchmark = at_levels(&LEVELS, &[("/budgets", budget)]);

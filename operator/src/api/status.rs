@@ -110,7 +110,7 @@ pub struct FrugalityBenchmarkStatus {
     pub comparisons: Vec<Comparison>,
     /// Result of each limit. In a sweep, the result at the point that decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 82))]
+    #[schemars(length(max = 178))]
     pub budgets: Vec<BudgetResult>,
     /// Comparison with the release before, if the spec asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -708,8 +708,8 @@ pub enum BudgetOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetResult {
-    /// Load settings of the point at which the limit is decided. Empty for a figure of all load levels, and if no point is
-    /// shown to keep the latency of `atMost`.
+    /// Load settings of the point at which the limit is decided. Empty for a figure of all load levels, and for a
+    /// limit with `atMost` whose figure is withheld.
     #[serde(default)]
     pub point: String,
     /// Name of the candidate.

@@ -165,19 +165,17 @@ impl<'a> PageView<'a> {
     }
 
     /// Whether some times include waiting and others do not: those at the levels of an open load, and at its highest rate.
+    /// Without a histogram a result does not say which it is.
     pub(super) fn mixes_times(&self) -> bool {
-        let has = |arrivals| {
-            self.status
-                .results
-                .iter()
-                .any(|it| it.arrivals == Some(arrivals))
-        };
-        has(Arrivals::Open) && has(Arrivals::Closed)
+        let results = || self.status.results.iter();
+        let is_open = |it: &CandidateResult| it.arrivals == Some(Arrivals::Open);
+        results().any(is_open)
+            && results().any(|it| !is_open(it) && it.milliseconds_per_request.is_some())
     }
 
     /// The mean time, unless it leaves out waiting and other times of the page do not.
     pub(super) fn milliseconds(&self, result: &CandidateResult) -> Option<Figure> {
-        let is_shown = !self.mixes_times() || result.arrivals != Some(Arrivals::Closed);
+        let is_shown = !self.mixes_times() || result.arrivals == Some(Arrivals::Open);
         result.milliseconds_per_request.filter(|_| is_shown)
     }
 

@@ -82,6 +82,14 @@ fn is_of_all_points(limit: &Limit) -> bool {
     matches!(limit.quantity, Quantity::OfCurve(_)) || limit.p99_milliseconds.is_some()
 }
 
+/// Whether a point is part of a figure of all points.
+fn concerns(limit: &Limit, point: &Evidence<'_>) -> bool {
+    match limit.quantity {
+        Quantity::OfCurve(_) => point.point.level.is_some(),
+        _ => point.has_comparable_times(),
+    }
+}
+
 /// The result that decides a limit for all points: the worst outcome. If several points have it, the figure that is
 /// nearest to the wrong side of the limit.
 fn decisive(
@@ -144,7 +152,7 @@ impl<'a> Judged<'a> {
             floor: floor.map(|it| it.share),
             has_no_floor: is_ratio && evidence.settings.control.is_some() && floor.is_none(),
             limited: if is_of_all_points(limit) {
-                let mut points = all.iter();
+                let mut points = all.iter().filter(|it| concerns(limit, it));
                 points.find_map(|it| it.limits_budget(&limit.candidate, limit.quantity))
             } else {
                 evidence.limits_budget(&limit.candidate, limit.quantity)
@@ -196,8 +204,11 @@ impl<'a> Judged<'a> {
         match (limit.quantity, limit.p99_milliseconds) {
             (Quantity::OfCurve(which), _) => {
                 let figure = load_curve::figure(self.all, &limit.candidate, which, level)?;
-                let point = String::new();
-                Ok(Fewest { point, figure })
+                Ok(Fewest {
+                    point: String::new(),
+                    figure,
+                    is_certain: true,
+                })
             }
             (_, Some(target)) => fewest_joules(self.all, &limit.candidate, target, level),
             _ => Err("the figure is of one point".to_owned()),
@@ -272,6 +283,7 @@ impl<'a> Judged<'a> {
         let text = BudgetText {
             clause: self.clause(figure.as_ref(), outcome),
             remarks: self.remarks(figure.as_ref(), outcome),
+            is_by_injector: self.limited.is_some(),
         };
         let candidate = &self.limit.candidate;
         let begin = match outcome {
@@ -500,7 +512,7 @@ impl<'a> Judged<'a> {
     /// Whether requests waited for the answers before them.
     fn has_closed_loop(&self) -> bool {
         let candidate = &self.limit.candidate;
-        let mut points = self.all.iter();
+        let mut points = self.all.iter().filter(|it| concerns(self.limit, it));
         points.any(|it| it.arrivals(candidate) == Some(Arrivals::Closed))
     }
 
@@ -521,6 +533,15 @@ impl<'a> Judged<'a> {
             return format!(
                 "With {of} a Fail needs a higher confidence, at which the interval contains the limit."
             );
+        }
+        let of_all_points = is_of_all_points(self.limit);
+        if of_all_points
+            && let Ok(found) = self.of_all_points(settings.claim_level)
+            && !found.is_certain
+        {
+            // The lower end of the interval is that of a point that may not keep the latency.
+            return "More blocks help only if all trials of a point agree on the latency."
+                .to_owned();
         }
         let blocks = self.evidence.blocks.len();
         let needed = match self.boards() {

@@ -395,19 +395,19 @@ fn verdict(figures: &Figures, missing: Option<&NoBaseline>) -> Decision {
 /// A withheld limit on one candidate weighs more than a withheld comparison of two candidates.
 fn reason_of_withheld(figures: &Figures, withheld: &Budgets<'_>) -> Reason {
     let is_ratio = |b: &BudgetResult| b.limit == Quantity::EnergyRatio.field();
-    let is_by_injector = |b: &BudgetResult| {
-        let why = figures.not_compared.as_ref();
-        if is_ratio(b) {
-            return why.is_some_and(|why| why.reason == Reason::InjectorLimited);
+    let why = figures.not_compared.as_ref();
+    let are_limited = why.is_some_and(|why| why.reason == Reason::InjectorLimited);
+    let mut budgets = withheld.0.iter();
+    let is_by_injector = budgets.all(|(it, text)| {
+        if is_ratio(it) {
+            are_limited
+        } else {
+            text.is_by_injector
         }
-        // A figure of several points has no point if it is withheld.
-        let is_at = |point: &String| b.point.is_empty() || *point == b.point;
-        let mut results = figures.results.iter();
-        results.any(|r| r.candidate == b.candidate && is_at(&r.point) && is_limited(r))
-    };
+    });
     match &figures.not_compared {
         Some(why) if withheld.all(is_ratio) => why.reason,
-        _ if withheld.all(is_by_injector) => Reason::InjectorLimited,
+        _ if is_by_injector => Reason::InjectorLimited,
         _ => Reason::FigureWithheld,
     }
 }

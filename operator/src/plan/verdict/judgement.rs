@@ -30,6 +30,8 @@ pub struct BudgetText {
     pub clause: String,
     /// What follows from it, in sentences.
     pub remarks: Vec<String>,
+    /// Whether the injector limited the figure.
+    pub is_by_injector: bool,
 }
 
 /// The candidate that a message is about.

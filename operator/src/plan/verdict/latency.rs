@@ -33,6 +33,12 @@ fn milliseconds(seconds: f64) -> f64 {
 }
 
 impl Evidence<'_> {
+    /// Whether the times at this point include waiting if those at the other points do. At the highest rate of an open load
+    /// they do not.
+    pub(super) fn has_comparable_times(&self) -> bool {
+        !self.settings.mixes_times() || self.point.level.is_some()
+    }
+
     /// Whether the requests behind the latencies were sent in an open or a closed loop.
     pub(super) fn arrivals(&self, candidate: &str) -> Option<Arrivals> {
         let is_open = |trial: &&FrugalityTrialStatus| {

@@ -14,10 +14,15 @@ use crate::{
 /// Share of all requests that may take longer or fail.
 const BEYOND: f64 = 0.01;
 
+/// Relative rounding of a bucket's end: Fortio's end for 30 ms is 300 · 0.0001 s, which is not 0.03 s.
+const ROUNDING: f64 = 1e-9;
+
 /// The fewest joules, and the point that has them.
 pub(super) struct Fewest {
     pub(super) point: String,
     pub(super) figure: Figure,
+    /// Whether each point is known to keep the latency, or known not to.
+    pub(super) is_certain: bool,
 }
 
 /// Whether a trial, or each trial of a point, keeps the latency.
@@ -43,10 +48,9 @@ pub(super) fn fewest_joules(
     level: f64,
 ) -> Result<Fewest, String> {
     let target = format!("p99 ≤ {} ms", text::all_digits(milliseconds));
-    // At the highest rate of an open load, the times leave out waiting.
     let comparable: Vec<&Evidence<'_>> = points
         .iter()
-        .filter(|evidence| !evidence.settings.mixes_times() || evidence.point.level.is_some())
+        .filter(|evidence| evidence.has_comparable_times())
         .collect();
     let possible: Vec<(&Evidence<'_>, Kept)> = comparable
         .iter()
@@ -93,6 +97,7 @@ pub(super) fn fewest_joules(
     let expanded: Vec<Expanded> = expanded.collect();
     Ok(Fewest {
         point: evidence.point.name.clone(),
+        is_certain: possible.iter().all(|(_, kept)| *kept == Kept::Yes),
         figure: Figure {
             value: fewest.value,
             lower: least(&|it| it.lower, false),
@@ -124,21 +129,34 @@ fn kept(evidence: &Evidence<'_>, candidate: &str, milliseconds: f64) -> Kept {
 /// some are wide. `None` if the latencies are not known, too few, or not of the rate that was due.
 fn kept_in(trial: &FrugalityTrialStatus, seconds: f64) -> Option<Kept> {
     let requests = trial.requests.as_ref()?;
-    let buckets = distribution(trial)?;
-    let all = requests.requests as f64;
-    let is_behind = requests.shortfall.is_some_and(|it| it > MAX_SHORTFALL);
-    if is_behind || BEYOND * all < REQUESTS_BEYOND {
+    let (all, errors) = (requests.requests as f64, requests.errors as f64);
+    if BEYOND * all < REQUESTS_BEYOND {
+        return None;
+    }
+    if errors > BEYOND * all {
+        return Some(Kept::No);
+    }
+    if requests.shortfall.is_some_and(|it| it > MAX_SHORTFALL) {
+        return None;
+    }
+    // Fortio's histogram holds the errors too, at latencies that are not known.
+    let (buckets, mixed) = match &trial.fortio {
+        Some(fortio) => (fortio.latency.buckets.as_slice(), errors),
+        None => (distribution(trial)?, 0.0),
+    };
+    if buckets.is_empty() {
         return None;
     }
     let count = |is_in: &dyn Fn(&Bucket) -> bool| {
         let counted = buckets.iter().filter(|bucket| is_in(bucket));
         counted.map(|bucket| bucket.count).sum::<u64>() as f64
     };
-    let within = count(&|bucket| bucket.end_seconds <= seconds);
-    let beyond = count(&|bucket| bucket.start_seconds >= seconds) + requests.errors as f64;
-    if within >= (1.0 - BEYOND) * all {
+    let within = count(&|bucket| bucket.end_seconds <= seconds * (1.0 + ROUNDING));
+    let slow = count(&|bucket| bucket.start_seconds >= seconds * (1.0 - ROUNDING));
+    if within - mixed >= (1.0 - BEYOND) * all {
         return Some(Kept::Yes);
     }
+    let beyond = slow.max(mixed) + (errors - mixed);
     (beyond > BEYOND * all).then_some(Kept::No)
 }
 
