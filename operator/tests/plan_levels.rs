@@ -222,6 +222,17 @@ fn a_block_under_way_has_no_rates_and_ends_no_run() {
 }
 
 #[test]
+fn only_levels_that_k6_sends_have_times_of_two_kinds() {
+    let script = json!({"script": "export default () => {}"});
+    let scripted = [("/request", Value::Null), ("/scenario", script)];
+    let open = [("/load/arrivals", json!("Open"))];
+    for (more, mixes) in [(&scripted[..], true), (&open[..], true), (&[], false)] {
+        let settings = Settings::parse(&at_levels(&[100, 50], more).spec).unwrap();
+        assert_eq!(settings.mixes_times(), mixes, "{more:?}");
+    }
+}
+
+#[test]
 fn a_script_gets_levels_of_its_cycles() {
     let script = json!({"script": "export default () => {}"});
     let benchmark = at_levels(

@@ -14,6 +14,7 @@ use frugality_measure::{
 use frugality_operator::{
     api::{BudgetOutcome, BudgetResult, FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
     plan::action::Plan,
+    text::limit,
 };
 use serde_json::json;
 
@@ -86,6 +87,8 @@ fn a_target_judges_the_best_point_that_keeps_it() {
     let clause =
         "Met for rust: 7.50 gross mJ/request at c8-max with p99 ≤ 30 ms (limit 0.008 J = 8 mJ).";
     assert!(budget.message.starts_with(clause), "{}", budget.message);
+    // The name under which a gate reports it.
+    assert_eq!(limit(budget), "maxJoulesPerRequest with p99 ≤ 30 ms");
     // Without a target the limit is for every point.
     let budgets = json!([{"candidate": "rust", "maxJoulesPerRequest": "0.008"}]);
     let everywhere = at(&CONNECTIONS, &[("/budgets", budgets)]);

@@ -61,12 +61,6 @@ pub(super) fn fewest_joules(
     if possible.is_empty() {
         return Err(format!("no point keeps {target}"));
     }
-    if possible.iter().all(|(_, kept)| *kept == Kept::Unsure) {
-        return Err(format!(
-            "no point is shown to keep {target}: at {}, trials differ, or do not tell",
-            names(&possible)
-        ));
-    }
     let looks = possible[0].0.settings.looks.len();
     let share = level / (comparable.len() * looks) as f64;
     let mut figures = Vec::new();
@@ -81,10 +75,13 @@ pub(super) fn fewest_joules(
         })?;
         figures.push((*evidence, *kept, figure));
     }
-    let keeping = || figures.iter().filter(|(_, kept, _)| *kept == Kept::Yes);
-    let fewest = keeping().min_by(|(.., a), (.., b)| a.value.total_cmp(&b.value));
+    let keeping = figures.iter().filter(|(_, kept, _)| *kept == Kept::Yes);
+    let fewest = keeping.min_by(|(.., a), (.., b)| a.value.total_cmp(&b.value));
     let Some((evidence, _, fewest)) = fewest else {
-        return Err(format!("no point keeps {target}"));
+        return Err(format!(
+            "no point is shown to keep {target}: at {}, trials differ, or do not tell",
+            names(&possible)
+        ));
     };
     let least = |of: &dyn Fn(&Figure) -> f64, is_upper: bool| {
         figures
