@@ -25,6 +25,7 @@ from session import Session, start_recorder
 
 NAMESPACE = "e2e-boards"
 EXAMPLE = "examples/two-boards.yaml"
+SHORT_BOARDS = "examples/short-boards.patch.yaml"
 ERLANG = "examples/mnesia-two-boards.yaml"
 PROGRAMS = "examples/boards-cpu.yaml"
 BOARD = "pi-2"
@@ -85,7 +86,7 @@ def ended(sessions: dict[str, Session], name: str) -> Boards:
 
 @pytest.fixture(scope="module")
 def boards(sessions: dict[str, Session]) -> Boards:
-    return ended(sessions, apply_example(NAMESPACE, EXAMPLE, SHORT))
+    return ended(sessions, apply_example(NAMESPACE, EXAMPLE, SHORT_BOARDS))
 
 
 @pytest.fixture(scope="module")
