@@ -76,9 +76,9 @@ fn looks_a_sweep_a_database_and_a_short_deadline_are_named() {
         ("/spec/deadline", json!("40m")),
     ]);
     insta::assert_snapshot!(printed("many", &many), @"
-    shop: 80 trials, about 2.8 h
-      2 candidates × 2 points × 20 blocks, about 123 s per trial.
-      If the look after 5 blocks decides: 20 trials, about 42 min.
+    shop: 80 trials, about 2.7 h
+      2 candidates × 2 points × 20 blocks, about 121 s per trial.
+      If the look after 5 blocks decides: 20 trials, about 41 min.
       This includes about a minute for the start and the rows of the database.
       Warning: spec.deadline ends the run after about 40 min. Write a longer deadline, or fewer blocks.
     ");

@@ -9,6 +9,7 @@ use crate::{
     plan::{
         action::Plan,
         context::{BUSY_REQUEUE_SECONDS, Context, Stage, is_of_attempt},
+        facts::{Child, ChildKind},
         ledger::Next,
         names,
         placement::nodes::Nodes,
@@ -133,13 +134,18 @@ fn terminating(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
 }
 
 fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
-    let leftovers = context.children_where(|child| child.trial.is_some());
+    let is_of_trial = |child: &Child| child.trial.is_some();
     let mut pods = context.observed.pods.iter();
-    if leftovers.is_empty() && !pods.any(|pod| is_of_attempt(&pod.role)) {
+    if !context.observed.children.iter().any(is_of_trial)
+        && !pods.any(|pod| is_of_attempt(&pod.role))
+    {
         return Continue(());
     }
+    // The Job that restored the database for this attempt makes room for the Job of the next one.
+    let seed = names::seed_name(&context.benchmark.name_any(), context.run);
+    let is_seed = |child: &Child| child.kind == ChildKind::Job && child.name == seed;
     Break(Plan {
-        delete: leftovers,
+        delete: context.children_where(|child| is_of_trial(child) || is_seed(child)),
         ..context.running(
             Some(nodes),
             Reason::Measuring,
