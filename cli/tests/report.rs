@@ -2,8 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use frugality_operator::text;
 use kubectl_frugality::{
-    export::{Format as ExportFormat, export},
+    export::{Format as ExportFormat, course::export_courses, export},
     report::{Format, Objects, report},
     summarize::summary,
 };
@@ -270,6 +272,130 @@ fn data_that_would_make_the_page_too_large_are_left_out() {
             "two-ledger.csv is too large for this page. Write it with: kubectl frugality report two -o csv",
         ],
     );
+}
+
+/// A void attempt repeats its whole block. What the block measured before does not count.
+#[test]
+fn a_trial_whose_block_was_repeated_is_in_no_distribution() {
+    let before = page(&fixture("budgets"));
+    let repeated = changed("budgets", |list| {
+        let items = list["items"].as_array_mut().unwrap();
+        let is_measured = |it: &Value| it["status"]["outcome"] == "Measured";
+        let last = items.iter().filter(|it| is_measured(it));
+        let block = last.filter_map(|it| it["spec"]["block"].as_i64()).max();
+        let is_of_block = |it: &Value| is_measured(it) && it["spec"]["block"].as_i64() == block;
+        let mut earlier: Vec<Value> = items.iter().filter(|it| is_of_block(it)).cloned().collect();
+        assert!(earlier.len() > 1);
+        for (number, trial) in earlier.iter_mut().enumerate() {
+            trial["metadata"]["name"] = json!(format!("earlier-{number}"));
+            trial["status"]["fortio"]["latency"]["buckets"][3]["count"] = json!(9999);
+        }
+        earlier[1]["status"]["outcome"] = json!("Void");
+        for trial in items.iter_mut().filter(|it| is_of_block(it)) {
+            let attempt = trial["spec"]["attempt"].as_i64().unwrap();
+            trial["spec"]["attempt"] = json!(attempt + 1);
+        }
+        items.extend(earlier);
+    });
+    let repeated = page(&repeated);
+    assert_has(section(&before, "latency"), &["<svg"]);
+    assert_eq!(section(&repeated, "latency"), section(&before, "latency"));
+}
+
+#[test]
+fn points_whose_distribution_is_not_drawn_are_named() {
+    let many = changed("budgets", |list| {
+        let status = &mut list["items"][0]["status"];
+        let results = status["results"].as_array_mut().unwrap();
+        let of_point = results.clone();
+        let at = |number: i64| json!(format!("c{}-max", 1_i64 << number));
+        for number in 5..14 {
+            results.extend(of_point.iter().cloned().map(|mut result| {
+                result["point"] = at(number);
+                result
+            }));
+        }
+        let items = list["items"].as_array_mut().unwrap();
+        let trials: Vec<Value> = items[1..].to_vec();
+        for number in 5..14 {
+            for (index, trial) in trials.iter().enumerate() {
+                let mut other = trial.clone();
+                let block = trial["spec"]["block"].as_i64().unwrap();
+                other["metadata"]["name"] = json!(format!("other-{number}-{index}"));
+                other["spec"]["point"] = at(number);
+                other["spec"]["block"] = json!(block + 100 * number);
+                items.push(other);
+            }
+        }
+    });
+    let page = page(&many);
+    let drawn = section(&page, "latency");
+    assert_eq!(drawn.matches("<svg").count(), 8);
+    assert_has(
+        drawn,
+        &["No chart of the distribution at c4096-max, c8192-max: this page has at most 8."],
+    );
+}
+
+#[test]
+fn power_is_drawn_over_the_rate_of_each_level() {
+    let list = fixture("levels");
+    let page = page(&list);
+    let drawn = section(&page, "load");
+    assert_has(
+        drawn,
+        &[
+            "Power of the node, W, over requests/s",
+            "rust: 15 trials, idle 2.0",
+            "python: 15 trials, idle 2.0",
+            "<td>c4-50%</td><td>rust</td>",
+            "NODE W",
+        ],
+    );
+    let status: Value = serde_json::from_str(&list).unwrap();
+    for sweep in status["items"][0]["status"]["sweep"].as_array().unwrap() {
+        let slope = &sweep["loadCurve"]["marginalJoulesPerRequest"];
+        let slope = serde_json::from_value(slope.clone()).unwrap();
+        let slope = format!("slope {} J/request", text::figure(&slope));
+        assert_has(drawn, &[&slope]);
+    }
+    let alone = changed("levels", |list| {
+        list["items"].as_array_mut().unwrap().truncate(1);
+    });
+    assert_has(
+        &self::page(&alone),
+        &[
+            "No power over the rate of rust: the ledger that was given has no trial at a load level.",
+        ],
+    );
+    // Rates and powers that the operator does not trust are not drawn either.
+    let withheld = changed("levels", |list| {
+        let curve = json!({"withheld": ["the injector limited python, at c4-100%"]});
+        list["items"][0]["status"]["sweep"][1]["loadCurve"] = curve;
+    });
+    let withheld = self::page(&withheld);
+    let drawn = section(&withheld, "load");
+    let why = "No power over the rate of python: the injector limited python, at c4-100%.";
+    assert_has(drawn, &[why, "rust: 15 trials"]);
+    assert!(!drawn.contains("python: 15 trials"));
+}
+
+#[test]
+fn the_courses_of_the_attempts_are_in_the_page() {
+    let without = page(&fixture("budgets"));
+    assert!(!without.contains("two-traces.json"));
+    let list = with_traces("budgets");
+    let page = page(&list);
+    let (_, link) = page.split_once("download=\"two-traces.json\"").unwrap();
+    let (_, data) = link.split_once(";base64,").unwrap();
+    let (data, _) = data.split_once('"').unwrap();
+    let traces = String::from_utf8(BASE64_STANDARD.decode(data).unwrap()).unwrap();
+    let all: Value = serde_json::from_str(&list).unwrap();
+    let items = all["items"].as_array().unwrap().iter();
+    let of_list: Vec<_> = items.filter(|it| it["kind"] == "FrugalityTrace").collect();
+    let of_list = json!({ "items": of_list }).to_string();
+    let table = |text: &str| export_courses(text, None, ExportFormat::Csv).unwrap();
+    assert_eq!(table(&traces), table(&of_list));
 }
 
 /// A page of thousands of attempts still fits.

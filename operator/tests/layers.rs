@@ -50,12 +50,13 @@ const LAYERS: [&[&str]; 15] = [
 ];
 
 /// What the command line may use of the operator. `doctor` checks the definitions as the operator's own check does.
-const FOR_CLI: [&str; 8] = [
+const FOR_CLI: [&str; 9] = [
     "api",
     "crd",
     "digest",
     "io::check",
     "load",
+    "plan::ledger",
     "plan::report",
     "text",
     "time",

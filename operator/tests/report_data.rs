@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::common::{
     T0,
     entries::{Trial, factor, judged, ledger, on_board, ordered_ledger, swept},
+    levels::{at_levels, highest, levelled, straight},
     sweep::{at, saturating},
     two_with,
     world::World,
@@ -37,6 +38,7 @@ fn record() {
     record_as("fail", one_that_fails());
     record_as("sweep", sweep());
     record_as("modelled", modelled());
+    record_as("levels", levels());
 }
 
 type Objects = (FrugalityBenchmark, Vec<FrugalityTrial>);
@@ -110,6 +112,34 @@ fn sweep() -> Objects {
     let trials = swept(&benchmark, |connections, block, _, candidate| Trial {
         meter_uncertainty: Some(0.01),
         ..saturating(connections, block, candidate)
+    });
+    let mut trials = timed(trials);
+    for status in trials.iter_mut().filter_map(|trial| trial.status.as_mut()) {
+        status.fortio = None;
+    }
+    judged_with(benchmark, trials)
+}
+
+/// Both candidates at three load levels, with limits on their load curves. Without histograms, which would make a large
+/// file.
+fn levels() -> Objects {
+    let limits = json!([
+        { "candidate": "rust", "loadCurve": { "maxMarginalJoulesPerRequest": "0.006", "maxIdleShare": "0.4" } },
+        { "candidate": "python", "maxEnergyDelayJouleSeconds": "0.001" },
+    ]);
+    let benchmark = at_levels(&[100, 50, 10], &[("/budgets", limits)]);
+    let trials = levelled(&benchmark, highest, |candidate, rate, round| {
+        let trial = straight(candidate, rate);
+        // The server slows down as the rate comes near to its highest.
+        let free = 1.0 - 0.8 * rate / highest(candidate, round);
+        let noise = factor(round, if candidate == "rust" { 0.004 } else { -0.006 });
+        Trial {
+            milliseconds: 2.0 / free * noise,
+            gross: trial.gross * noise,
+            net: trial.net.map(|net| net * noise),
+            meter_uncertainty: Some(0.01),
+            ..trial
+        }
     });
     let mut trials = timed(trials);
     for status in trials.iter_mut().filter_map(|trial| trial.status.as_mut()) {

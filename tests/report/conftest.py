@@ -23,6 +23,7 @@ KINDS = {
     "fail": DATA / "fail.json",
     "sweep": DATA / "sweep.json",
     "modelled": DATA / "modelled.json",
+    "levels": DATA / "levels.json",
     "scenario": STATUSES / "scenario.json",
     "batch": STATUSES / "batch.json",
     "shared-node": STATUSES / "shared-node.json",

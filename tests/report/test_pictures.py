@@ -24,7 +24,7 @@ from pictures import (
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/report"
-SHOWN = ["budgets", "fail", "sweep", "modelled", "scenario", "batch"]
+SHOWN = ["budgets", "fail", "sweep", "modelled", "levels", "scenario", "batch", "demo"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

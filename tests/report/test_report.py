@@ -62,26 +62,47 @@ def cells(page: Page, heading: str) -> list[str]:
 
 
 def agrees(shown: str, figure: dict[str, Any] | None, factor: float = 1.0) -> bool:
-    """Whether a text such as 12.55±0.14 is the figure, rounded to the digits that the text has."""
+    """Whether a text such as 12.55±0.14 is the figure with half of its interval, rounded to the digits that it has."""
     if figure is None:
         return shown == "–"
-    number = shown.lstrip("~").split("±")[0]
+    number, _, half = shown.lstrip("~").partition("±")
     digits = len(number.split(".")[1].split("e")[0]) if "." in number else 0
     exponent = int(number.split("e")[1]) if "e" in number else 0
+    last = 10.0 ** (exponent - digits)
     value = figure["value"] * factor
-    rough = 0.05 * abs(value) if shown.startswith("~") else 0.0
-    return abs(float(number) - value) <= max(0.5000001 * 10 ** (exponent - digits), rough)
+    if shown.startswith("~"):
+        # Without a known accuracy no interval is shown.
+        return half == "" and abs(float(number) - value) <= max(0.5000001 * last, 0.05 * abs(value))
+    interval = figure.get("expanded", figure)
+    expected = factor * (interval["upper"] - interval["lower"]) / 2
+    # An uncertainty below the last digit is shown as 1 in this digit. One of a number with an exponent has 3 digits.
+    room = 0.005 * expected if "e" in number else 0.5000001 * last
+    is_half = abs(float(half) - max(expected, last)) <= room if half else expected == 0
+    return is_half and abs(float(number) - value) <= 0.5000001 * last
+
+
+def test_a_wrong_number_is_noticed() -> None:
+    """The comparison itself, with texts that are no rounding of the figure."""
+    figure = {"value": 12.5512, "lower": 12.41, "upper": 12.69}
+    assert agrees("12.55±0.14", figure)
+    assert not any(agrees(text, figure) for text in ["12.56±0.14", "12.55±0.15", "12.55", "–"])
+    wide = figure | {"expanded": {"lower": 12.0, "upper": 13.0}}
+    assert agrees("12.6±0.5", wide)
+    assert not agrees("12.55±0.14", wide)
+    assert not agrees("~12.5±0.1", figure)
 
 
 @kinds
 def test_the_numbers_are_those_of_the_status(kind: str, opened: Open) -> None:
     report = opened(kind)
-    results = benchmark_in(report.source)["status"]["results"]
-    unit = "CYCLE" if "cycles" in results[0] else "REQUEST"
+    status = benchmark_in(report.source)["status"]
+    results = status["results"]
+    unit, whole = ("CYCLE",) * 2 if "cycles" in results[0] else ("REQUEST",) * 2
     if "batch" in results[0]:
-        unit = results[0]["batch"].get("workUnit", "execution").upper()
+        unit, whole = results[0]["batch"].get("workUnit", "execution").upper(), "EXECUTION"
     columns = {
         f"{unit}S/S": ("requestsPerSecond", 1.0),
+        f"MS/{whole}": ("millisecondsPerRequest", 1.0),
         f"CPU MS/{unit}": ("cpuMillisecondsPerRequest", 1.0),
         f"GROSS mJ/{unit}": ("grossJoulesPerRequest", 1e3),
         f"NET mJ/{unit}": ("netJoulesPerRequest", 1e3),
@@ -92,6 +113,32 @@ def test_the_numbers_are_those_of_the_status(kind: str, opened: Open) -> None:
         assert len(shown) == len(results), heading
         for text, result in zip(shown, results, strict=True):
             assert agrees(text, result.get(name), factor), (heading, text, result.get(name))
+    curves = [it["loadCurve"] for it in status.get("sweep", []) if "loadCurve" in it]
+    columns = {
+        f"{unit}S/J AT ALL LEVELS": ("requestsPerJoule", 1.0),
+        f"MARGINAL mJ/{unit}": ("marginalJoulesPerRequest", 1e3),
+        "IDLE SHARE": ("idleShare", 1.0),
+        "PROPORTIONALITY": ("proportionality", 1.0),
+    }
+    for heading, (name, factor) in columns.items():
+        for text, curve in zip(cells(report.page, heading), curves, strict=True):
+            assert agrees(text, curve.get(name), factor), (heading, text, curve.get(name))
+
+
+@kinds
+def test_the_percentiles_are_those_of_the_status(kind: str, opened: Open) -> None:
+    report = opened(kind)
+    results = [it for it in benchmark_in(report.source)["status"]["results"] if it.get("latency")]
+    for place in range(max((len(it["latency"]) for it in results), default=0)):
+        known = [it["latency"][place] if place < len(it["latency"]) else None for it in results]
+        percentile = next(it["percentile"] for it in known if it)
+        shown = cells(report.page, f"P{percentile:g} ms")
+        for text, expected in zip(shown, known, strict=True):
+            if expected is None:
+                assert text == "–"
+                continue
+            numbers = [expected[f"{it}illiseconds"] for it in ("m", "leastM", "mostM")]
+            assert ends(text.replace("–", " ")) == pytest.approx(numbers, rel=6e-3)
 
 
 def ends(text: str) -> list[float]:
@@ -159,9 +206,11 @@ def test_void_attempts_have_a_pattern_and_a_letter_for_their_reason(opened: Open
     void = [it for it in objects(report.source) if it.get("status", {}).get("outcome") == "Void"]
     reasons = {it["status"]["reason"] for it in void}
     chart = report.page.locator("#attempts svg")
-    bars = chart.locator(".f-void")
+    bars = chart.locator("[class^=f-void]")
     assert bars.count() == len(void) > 1
-    assert all("url(" in bar.evaluate("it => getComputedStyle(it).fill") for bar in bars.all())
+    patterns = {bar.evaluate("it => getComputedStyle(it).fill") for bar in bars.all()}
+    assert all("url(" in pattern for pattern in patterns)
+    assert len(patterns) == len(reasons) > 1
     named = report.page.locator(".reasons li").all_text_contents()
     assert {text.split()[1].rstrip(":") for text in named} == reasons
     letters = [text.split()[0] for text in named]
@@ -267,13 +316,17 @@ def test_a_printed_report_is_black_on_white_and_not_cut(opened: Open) -> None:
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
-def test_the_data_are_in_the_page(opened: Open) -> None:
-    report = opened("budgets")
+@pytest.mark.parametrize("kind", ["budgets", "demo"])
+def test_the_data_are_in_the_page(kind: str, opened: Open) -> None:
+    report = opened(kind)
     name = benchmark_in(report.source)["metadata"]["name"]
     expected = {
         f"{name}.json": benchmark_in(report.source),
         f"{name}-ledger.csv": write(report.source, "csv"),
     }
+    traces = [it for it in objects(report.source) if it["kind"] == "FrugalityTrace"]
+    if traces:
+        expected[f"{name}-traces.json"] = traces
     links = report.page.locator(".downloads a")
     assert links.count() == len(expected)
     for link in links.all():
@@ -281,10 +334,14 @@ def test_the_data_are_in_the_page(opened: Open) -> None:
             link.click()
         file = download.value
         text = file.path().read_bytes().decode()
-        if file.suggested_filename.endswith(".json"):
-            assert json.loads(text) == expected[file.suggested_filename]
+        wanted = expected[file.suggested_filename]
+        if file.suggested_filename.endswith("-traces.json"):
+            specs = [it["spec"] for it in json.loads(text)["items"]]
+            assert specs == [it["spec"] for it in wanted]
+        elif file.suggested_filename.endswith(".json"):
+            assert json.loads(text) == wanted
         else:
-            assert text.replace("\r\n", "\n") == expected[file.suggested_filename].replace("\r\n", "\n")
+            assert text.replace("\r\n", "\n") == wanted.replace("\r\n", "\n")
     assert report.requests == [report.page.url]
 
 

@@ -202,19 +202,18 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn valid(&self) -> Vec<Vec<&'a FrugalityTrial>> {
         let newest = self.entries.iter().map(|e| e.spec.block).max().unwrap_or(0);
-        (1..=newest)
-            .map(|block| self.newest_attempt(block))
-            .map(|attempt| {
-                if attempt.iter().any(|e| outcome_of(e) == Some(Outcome::Void)) {
-                    Vec::new()
-                } else {
-                    attempt
-                        .into_iter()
-                        .filter(|e| outcome_of(e) == Some(Outcome::Measured))
-                        .collect()
-                }
-            })
-            .collect()
+        (1..=newest).map(|block| self.valid_in(block)).collect()
+    }
+
+    /// Valid trials of one block.
+    #[must_use]
+    pub fn valid_in(&self, block: i32) -> Vec<&'a FrugalityTrial> {
+        let attempt = self.newest_attempt(block);
+        if attempt.iter().any(|e| outcome_of(e) == Some(Outcome::Void)) {
+            return Vec::new();
+        }
+        let is_measured = |e: &&FrugalityTrial| outcome_of(e) == Some(Outcome::Measured);
+        attempt.into_iter().filter(is_measured).collect()
     }
 
     /// What comes next for all blocks of the run. A look judges fewer blocks but does not change their order. A

@@ -5,6 +5,9 @@ use plotters::style::RGBColor;
 /// Colours and line styles of series; further series begin again.
 pub(in crate::report) const SERIES: usize = 6;
 
+/// Colours and patterns of the reasons of void attempts; further reasons begin again, with letters of their own.
+pub(in crate::report) const VOIDS: usize = 4;
+
 /// What is drawn. The page's style has its colour, pattern and dashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::report) enum Ink {
@@ -36,8 +39,8 @@ pub(in crate::report) enum Ink {
     Boards,
     /// Points of an optimum's set.
     Among,
-    /// A void attempt, as a pattern.
-    Void,
+    /// A void attempt, as a pattern for its reason.
+    Void(usize),
     /// A failed attempt, as a pattern.
     Failed,
     /// An attempt under way.
@@ -52,7 +55,7 @@ pub(in crate::report) enum Ink {
     Line(usize),
 }
 
-const PLAIN: [(Ink, &str); 19] = [
+const PLAIN: [(Ink, &str); 18] = [
     (Ink::Text, "text"),
     (Ink::Faint, "faint"),
     (Ink::Grid, "grid"),
@@ -67,21 +70,21 @@ const PLAIN: [(Ink, &str); 19] = [
     (Ink::Noise, "noise"),
     (Ink::Boards, "boards"),
     (Ink::Among, "among"),
-    (Ink::Void, "void"),
     (Ink::Failed, "failed"),
     (Ink::Running, "running"),
     (Ink::OnFill, "onfill"),
     (Ink::Watermark, "watermark"),
 ];
 
-/// The first code of the series, and of their lines.
-const FROM: [usize; 2] = [100, 200];
+/// The first code of the series, of void attempts, and of the series' lines.
+const FROM: [usize; 3] = [100, 150, 200];
 
 impl Ink {
     fn code(self) -> usize {
         match self {
             Self::Series(index) => FROM[0] + index % SERIES,
-            Self::Line(index) => FROM[1] + index % SERIES,
+            Self::Void(index) => FROM[1] + index % VOIDS,
+            Self::Line(index) => FROM[2] + index % SERIES,
             plain => PLAIN.iter().position(|(ink, _)| *ink == plain).unwrap_or(0),
         }
     }
@@ -103,12 +106,13 @@ pub(super) fn with_classes(drawing: &str) -> String {
         .iter()
         .enumerate()
         .map(|(code, (_, name))| (code, (*name).to_owned()));
-    let numbered = |from: usize, name: &'static str| {
-        (0..SERIES).map(move |index| (from + index, format!("{name}{index}")))
+    let numbered = |from: usize, count: usize, name: &'static str| {
+        (0..count).map(move |index| (from + index, format!("{name}{index}")))
     };
     plain
-        .chain(numbered(FROM[0], "c"))
-        .chain(numbered(FROM[1], "l"))
+        .chain(numbered(FROM[0], SERIES, "c"))
+        .chain(numbered(FROM[1], VOIDS, "void"))
+        .chain(numbered(FROM[2], SERIES, "l"))
         .fold(drawing.to_owned(), |drawing, (code, name)| {
             let colour = format!("#{:02X}{:02X}{code:02X}", MARK[0], MARK[1]);
             if !drawing.contains(&colour) {

@@ -2,6 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use maud::{Markup, html};
+use serde_json::json;
 
 use super::{
     super::input::{Objects, ReportError},
@@ -14,11 +15,16 @@ const MOST_BYTES: usize = 1_500_000;
 /// Room for the section around the data.
 const MARGIN: usize = 4096;
 
+/// Media type of JSON.
+const JSON: &str = "application/json";
+
 /// A file in the page.
 struct File {
     name: String,
     meaning: &'static str,
     kind: &'static str,
+    /// The command that writes the same, for a page without room for the file.
+    command: String,
     bytes: Vec<u8>,
 }
 
@@ -29,7 +35,8 @@ pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, Re
     let mut files = vec![File {
         name: format!("{name}.json"),
         meaning: "the benchmark with its status, as the API server has it",
-        kind: "application/json",
+        kind: JSON,
+        command: format!("kubectl frugality report {name} -o json"),
         bytes: serde_json::to_vec(&objects.source)?,
     }];
     if !objects.trials.is_empty() {
@@ -37,7 +44,19 @@ pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, Re
             name: format!("{name}-ledger.csv"),
             meaning: "the attempts, as kubectl frugality export writes them",
             kind: "text/csv",
+            command: format!("kubectl frugality report {name} -o csv"),
             bytes: csv(&objects.trials)?,
+        });
+    }
+    if !objects.traces.is_empty() {
+        // As CSV they would need twenty times the room.
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects.traces });
+        files.push(File {
+            name: format!("{name}-traces.json"),
+            meaning: "the courses of the attempts; kubectl frugality export --traces --filename makes a table of this file",
+            kind: JSON,
+            command: format!("kubectl frugality export {name} --traces"),
+            bytes: serde_json::to_vec(&list)?,
         });
     }
     let mut room = MOST_BYTES.saturating_sub(page_bytes + MARGIN);
@@ -49,7 +68,7 @@ pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, Re
             if fits {
                 room -= link.len();
             }
-            file.item(name, fits.then_some(link))
+            file.item(fits.then_some(link))
         })
         .collect();
     let content = html! { ul class="downloads" { @for item in &items { (item) } } };
@@ -58,16 +77,11 @@ pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, Re
 }
 
 impl File {
-    fn item(&self, benchmark: &str, link: Option<String>) -> Markup {
+    fn item(&self, link: Option<String>) -> Markup {
         let Some(link) = link else {
-            let form = if self.kind == "text/csv" {
-                "csv"
-            } else {
-                "json"
-            };
             let text = format!(
-                "{} is too large for this page. Write it with: kubectl frugality report {benchmark} -o {form}",
-                self.name
+                "{} is too large for this page. Write it with: {}",
+                self.name, self.command
             );
             return html! { li { (absent(&text)) } };
         };

@@ -38,6 +38,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         return Ok(html! {});
     }
     let mut charts = Vec::new();
+    let mut further = Vec::new();
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for point in &view.points {
         let results = view.status.results.iter().filter(|it| it.point == *point);
@@ -54,14 +55,25 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
                 }
             }
         }
-        if !curves.is_empty() && charts.len() < MOST_CHARTS {
+        if curves.is_empty() {
+            continue;
+        }
+        if charts.len() < MOST_CHARTS {
             charts.push(distribution(view, charts.len(), point, &curves)?);
+        } else {
+            further.push(point.as_str());
         }
     }
     let content = html! {
         @for chart in &charts { (chart) }
         @for (reason, names) in &reasons {
             (absent(&format!("No distribution of {}: {reason}.", names.join(", "))))
+        }
+        @if !further.is_empty() {
+            (absent(&format!(
+                "No chart of the distribution at {}: this page has at most {MOST_CHARTS}. The ledger has all histograms.",
+                further.join(", ")
+            )))
         }
     };
     let lead = format!(
@@ -85,15 +97,9 @@ fn curve<'a>(view: &PageView<'_>, result: &'a CandidateResult) -> Result<Curve<'
     let last = result.latency.last().ok_or(
         "the status has no percentiles (errors, too few requests, or a limit of the injector)",
     )?;
-    let trials = usize::try_from(result.trials).unwrap_or(0);
-    // A run that ended at a look ignores later trials.
-    let runs: Option<Vec<&[Bucket]>> = view
-        .measured(&result.candidate, &result.point)
-        .take(trials)
-        .map(buckets)
-        .collect();
+    let runs: Option<Vec<&[Bucket]>> = view.counted(result).map(buckets).collect();
     let runs = runs
-        .filter(|runs| runs.len() == trials)
+        .filter(|runs| i32::try_from(runs.len()) == Ok(result.trials))
         .ok_or("the ledger that was given does not have the histogram of each trial")?;
     let of_status: Vec<f64> = result.latency.iter().map(|it| it.percentile).collect();
     let unusable = "the ledger’s histograms can’t be merged";

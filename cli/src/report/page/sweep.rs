@@ -1,5 +1,7 @@
 //! Figures over the points of a sweep, the points that may be the best, and energy against latency.
 
+mod curve;
+
 use frugality_operator::{
     api::{CandidateResult, Figure, Optimum, SweepResult},
     text,
@@ -39,6 +41,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
         }
     }
     parts.push(front(view)?);
+    parts.push(curve::power_over_rate(view)?);
     let curves = summarize::load_curves(&View::of(&view.status, &view.units));
     parts.extend(curves.map(|grid| parts::table("load curves", &grid)));
     let (heading, lead) = if view.has_several_points() {
@@ -187,6 +190,15 @@ fn grid(canvas: &mut Canvas<'_>, axis: &Axis) {
         canvas.text(&label, (LEFT - 10, y), Align::End, SMALL, Ink::Faint);
     }
     canvas.line([(LEFT, BOTTOM), (RIGHT, BOTTOM)], Ink::Axis, 2);
+}
+
+fn upright_grid(canvas: &mut Canvas<'_>, axis: &Axis) {
+    for tick in axis.ticks(TICKS) {
+        let x = axis.at(tick);
+        canvas.line([(x, TOP), (x, BOTTOM)], Ink::Grid, 1);
+        let label = text::all_digits(tick);
+        canvas.text(&label, (x, BOTTOM + 22), Align::Middle, SMALL, Ink::Faint);
+    }
 }
 
 /// Names of the candidates with their marks.
@@ -357,12 +369,7 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
 
 fn scatter(canvas: &mut Canvas<'_>, view: &PageView<'_>, all: &[Both<'_>], (x, y): (&Axis, &Axis)) {
     grid(canvas, y);
-    for tick in x.ticks(TICKS) {
-        let at = x.at(tick);
-        canvas.line([(at, TOP), (at, BOTTOM)], Ink::Grid, 1);
-        let label = text::all_digits(tick);
-        canvas.text(&label, (at, BOTTOM + 22), Align::Middle, SMALL, Ink::Faint);
-    }
+    upright_grid(canvas, x);
     key(canvas, view);
     let on_front: Vec<_> = all.iter().filter(|it| it.is_on_front).collect();
     let at = |it: &Both<'_>| (x.at(it.milliseconds.value), y.at(it.energy.value));

@@ -19,7 +19,11 @@ use super::{
     view::{PageView, distinct},
 };
 use crate::{
-    report::chart::{Align, Canvas, Chart, ChartError, SMALL, TEXT, WIDTH, axis::Axis, ink::Ink},
+    report::chart::{
+        Align, Canvas, Chart, ChartError, SMALL, TEXT, WIDTH,
+        axis::Axis,
+        ink::{Ink, VOIDS},
+    },
     table::{Table, dash},
 };
 
@@ -83,6 +87,16 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    /// Colour and pattern of the reason. Attempts that count have those of their candidate.
+    fn ink(&self, series: usize) -> Ink {
+        match self.outcome {
+            Some(Outcome::Measured) => Ink::Series(series),
+            Some(Outcome::Void) => self.letter.map_or(Ink::Running, |it| Ink::Void(number(it))),
+            Some(Outcome::Failed) => Ink::Failed,
+            None => Ink::Running,
+        }
+    }
+
     fn outcome(&self) -> &'static str {
         match self.outcome {
             Some(Outcome::Measured) => "Measured",
@@ -101,6 +115,11 @@ impl<'a> Attempt<'a> {
         let status = self.trial.status.as_ref();
         status.and_then(|it| it.message.clone()).unwrap_or_default()
     }
+}
+
+/// A reason's number, from its letter.
+fn number(letter: char) -> usize {
+    ('A'..letter).count()
 }
 
 /// From the creation of the entry to its outcome. Without these times, from the first to the last window.
@@ -138,7 +157,7 @@ fn drawn(
     let lost = lost(attempts, letters);
     let said: Vec<_> = lost
         .iter()
-        .map(|(reason, letter, count)| format!("{letter}: {reason}, {count}"))
+        .map(|it| format!("{}: {}, {}", it.letter, it.reason, it.count))
         .collect();
     let caption = caption(attempts);
     let description = format!("{caption}. {}", said.join("; "));
@@ -224,18 +243,35 @@ fn caption(attempts: &[Attempt<'_>]) -> String {
     format!("{} attempts: {}", attempts.len(), counts.join(", "))
 }
 
-/// A reason of attempts that do not count, its letter, and the number of these attempts.
-type Lost<'a> = (&'a str, char, usize);
+/// A reason of attempts that do not count.
+struct Lost<'a> {
+    reason: &'a str,
+    letter: char,
+    /// Number of attempts with this reason.
+    count: usize,
+    /// Class of the sample in the legend.
+    sample: String,
+}
 
 fn lost<'a>(attempts: &[Attempt<'_>], letters: &'a BTreeMap<String, char>) -> Vec<Lost<'a>> {
     let mut lost: Vec<_> = letters
         .iter()
         .map(|(reason, letter)| {
-            let count = attempts.iter().filter(|it| it.letter == Some(*letter));
-            (reason.as_str(), *letter, count.count())
+            let of_reason = || attempts.iter().filter(|it| it.letter == Some(*letter));
+            let is_void = of_reason().any(|it| it.outcome == Some(Outcome::Void));
+            Lost {
+                reason,
+                letter: *letter,
+                count: of_reason().count(),
+                sample: if is_void {
+                    format!("swatch k-void{}", number(*letter) % VOIDS)
+                } else {
+                    "swatch k-failed".to_owned()
+                },
+            }
         })
         .collect();
-    lost.sort_by_key(|(_, letter, _)| *letter);
+    lost.sort_by_key(|it| it.letter);
     lost
 }
 
@@ -244,14 +280,14 @@ fn legend_of(attempts: &[Attempt<'_>], lost: &[Lost<'_>]) -> Markup {
     html! {
         (legend([
             ("k-measured", "measured, in the colour of the candidate"),
-            ("k-void", "void"),
+            ("k-void0", "void, with a letter for each reason"),
             ("k-failed", "failed"),
             ("k-running", "under way"),
         ]))
         @if !lost.is_empty() {
             ul class="reasons" {
-                @for (reason, letter, count) in lost {
-                    li { b { (letter) } " " (reason) ": " (count) " "
+                @for Lost { reason, letter, count, sample } in lost {
+                    li { span class=(sample) aria-hidden="true" {} b { (letter) } " " (reason) ": " (count) " "
                         a href={ (DOCS) "runbook.md#void-attempts" } { "meaning of " (reason) } }
                 }
             }
@@ -300,13 +336,7 @@ fn bar(
     // A gap separates neighbours.
     let to = (to - 2).max(from + LEAST);
     let ends = ((from, top + 14), (to, top + ROW - 8));
-    let ink = match attempt.outcome {
-        Some(Outcome::Measured) => Ink::Series(series),
-        Some(Outcome::Void) => Ink::Void,
-        Some(Outcome::Failed) => Ink::Failed,
-        None => Ink::Running,
-    };
-    canvas.rectangle(ends.0, ends.1, ink);
+    canvas.rectangle(ends.0, ends.1, attempt.ink(series));
     if attempt.outcome != Some(Outcome::Measured) {
         canvas.frame(ends.0, ends.1, Ink::Axis);
     }

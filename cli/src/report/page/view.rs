@@ -6,9 +6,10 @@ use frugality_measure::reading;
 use frugality_operator::{
     api::{
         ANCHOR, Arrivals, BASELINE, CandidateResult, DecidingFigure, Figure,
-        FrugalityBenchmarkStatus, FrugalityTrace, FrugalityTrial, Outcome,
+        FrugalityBenchmarkStatus, FrugalityTrace, FrugalityTrial,
     },
     load::units::Units,
+    plan::ledger::Ledger,
     text,
 };
 use kube::ResourceExt as _;
@@ -75,6 +76,8 @@ pub(super) struct PageView<'a> {
     pub(super) provenance: Provenance,
     /// Attempts of the status's run, in the order of time.
     pub(super) attempts: Vec<&'a FrugalityTrial>,
+    /// The valid trials among them, in the order of blocks.
+    valid: Vec<&'a FrugalityTrial>,
     /// Names of the candidates, in the order of the results.
     pub(super) candidates: Vec<String>,
     /// Names of the candidates, and of all others that the ledger has attempts of.
@@ -107,6 +110,11 @@ impl<'a> PageView<'a> {
                 .find(|kind| results.iter().any(|it| it.joules(*kind).is_some()))
         });
         let attempts: Vec<_> = objects.trials.iter().filter(is_of_run).collect();
+        let run = status.run.as_deref().unwrap_or_default();
+        let ledger = Ledger::of(run, &objects.trials);
+        let blocks: BTreeSet<i32> = ledger.entries().iter().map(|it| it.spec.block).collect();
+        let blocks = blocks.into_iter().filter(|block| *block > 0);
+        let valid = blocks.flat_map(|block| ledger.valid_in(block)).collect();
         let of_results = results.iter().map(|it| it.candidate.as_str());
         let of_ledger = attempts.iter().map(|it| it.spec.candidate.as_str());
         Self {
@@ -114,6 +122,7 @@ impl<'a> PageView<'a> {
             entrants: distinct(of_results.clone().chain(of_ledger)),
             candidates: distinct(of_results),
             attempts,
+            valid,
             key: parts.join("/"),
             units: Units::of_results(results),
             provenance: Provenance::of(&status),
@@ -192,18 +201,16 @@ impl<'a> PageView<'a> {
         results.find(|it| it.candidate == candidate && it.point == point)
     }
 
-    /// The measured attempts of a candidate at a point.
-    pub(super) fn measured(
+    /// The trials that a result's figures come from. A run that ended at a look ignores later trials.
+    pub(super) fn counted(
         &self,
-        candidate: &str,
-        point: &str,
+        result: &CandidateResult,
     ) -> impl Iterator<Item = &'a FrugalityTrial> {
-        self.attempts.iter().copied().filter(move |trial| {
-            let outcome = trial.status.as_ref().and_then(|it| it.outcome);
-            trial.spec.candidate == candidate
-                && trial.spec.point == point
-                && outcome == Some(Outcome::Measured)
-        })
+        let trials = usize::try_from(result.trials).unwrap_or(0);
+        let valid = self.valid.iter().copied();
+        let of_result = valid
+            .filter(|it| it.spec.candidate == result.candidate && it.spec.point == result.point);
+        of_result.take(trials)
     }
 }
 
