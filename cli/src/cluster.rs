@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use axum::http::Request;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
 use kube::{
     Api, Client, Config, Resource,
     api::{ApiResource, DynamicObject, ListParams, PostParams},
@@ -21,6 +24,15 @@ pub struct Access {
     /// Namespace of the benchmark. Default: the namespace of the context; in a pod, the pod's namespace.
     #[arg(long, short)]
     pub namespace: Option<String>,
+    /// The cluster and the user.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// The flags that name a cluster and a user, for commands that are not about one namespace.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(id = "place", multiple = true)]
+pub struct Place {
     /// Context of the kubeconfig. Default: the current context; without a kubeconfig, the cluster of this pod.
     #[arg(long)]
     pub context: Option<String>,
@@ -39,29 +51,6 @@ pub struct Access {
     /// Group to act as (impersonation), with --as. May be repeated.
     #[arg(long = "as-group", value_name = "GROUP", requires = "act_as")]
     pub act_as_groups: Vec<String>,
-}
-
-/// The flags that name a cluster, for commands that are not about one namespace.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Place {
-    /// Context of the kubeconfig. Default: the current context; without a kubeconfig, the cluster of this pod.
-    #[arg(long)]
-    context: Option<String>,
-    /// Kubeconfig file. Default: $KUBECONFIG, then ~/.kube/config.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-}
-
-impl Place {
-    /// Connects. Asks nothing yet.
-    pub async fn connect(&self) -> Result<Cluster, ClusterError> {
-        let access = Access {
-            context: self.context.clone(),
-            kubeconfig: self.kubeconfig.clone(),
-            ..Access::default()
-        };
-        access.connect().await
-    }
 }
 
 /// Why the cluster can't be asked, or what it answered.
@@ -138,9 +127,20 @@ impl Access {
     /// Whether any flag names a cluster or a namespace.
     #[must_use]
     pub fn is_given(&self) -> bool {
-        self.namespace.is_some() || self.kubeconfig.is_some() || self.names_entry()
+        self.namespace.is_some() || self.place.kubeconfig.is_some() || self.place.names_entry()
     }
 
+    /// Connects. Asks nothing yet.
+    pub async fn connect(&self) -> Result<Cluster, ClusterError> {
+        let mut cluster = self.place.connect().await?;
+        if let Some(namespace) = &self.namespace {
+            cluster.namespace.clone_from(namespace);
+        }
+        Ok(cluster)
+    }
+}
+
+impl Place {
     /// Whether a flag names an entry of the kubeconfig or another user.
     fn names_entry(&self) -> bool {
         [&self.context, &self.cluster, &self.user, &self.act_as]
@@ -148,7 +148,16 @@ impl Access {
             .any(|flag| flag.is_some())
     }
 
-    /// Connects. Asks nothing yet.
+    /// Whether the account is the one of the pod in which this program runs.
+    pub(crate) fn is_pod(&self) -> bool {
+        let is_set = |name| std::env::var_os(name).is_some();
+        !self.names_entry()
+            && self.kubeconfig.is_none()
+            && !is_set("KUBECONFIG")
+            && is_set("KUBERNETES_SERVICE_HOST")
+    }
+
+    /// Connects, with the namespace of the context. Asks nothing yet.
     pub async fn connect(&self) -> Result<Cluster, ClusterError> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
@@ -165,10 +174,7 @@ impl Access {
         config.auth_info.impersonate.clone_from(&self.act_as);
         config.auth_info.impersonate_groups =
             (!self.act_as_groups.is_empty()).then(|| self.act_as_groups.clone());
-        let namespace = self
-            .namespace
-            .clone()
-            .unwrap_or_else(|| config.default_namespace.clone());
+        let namespace = config.default_namespace.clone();
         let client =
             Client::try_from(config).map_err(|it| ClusterError::Unreachable(Box::new(it)))?;
         Ok(Cluster { client, namespace })
@@ -245,6 +251,30 @@ impl Cluster {
         let object = serde_json::from_value(object)?;
         let created = api.create(&parameters, &object).await;
         created.map(|_| ()).map_err(refusal)
+    }
+
+    /// Whether the rights of this account allow it to create such objects in the namespace.
+    pub(crate) async fn may_create<K>(&self) -> Result<bool, ClusterError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let question = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    namespace: Some(self.namespace.clone()),
+                    verb: Some("create".to_owned()),
+                    group: Some(K::group(&()).into_owned()),
+                    resource: Some(K::plural(&()).into_owned()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &question).await;
+        let status = answer.map_err(refusal)?.status;
+        Ok(status.is_some_and(|status| status.allowed))
     }
 
     /// The text at a path of the API server.

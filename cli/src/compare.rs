@@ -50,7 +50,7 @@ pub struct Compare {
     #[arg(num_args = 2, value_names = ["A", "B"], required_unless_present = "filename")]
     names: Vec<String>,
     /// File with a benchmark and its ledger, as kubectl get fb,fbt -o json prints them. Write it twice.
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["names", "access"])]
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["names", "access", "place"])]
     filename: Vec<PathBuf>,
     /// The cluster.
     #[command(flatten)]

@@ -8,7 +8,7 @@ use frugality_operator::api::FrugalityBenchmark;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::cluster::Access;
+use crate::cluster::{Access, Place};
 
 /// Help below the options.
 pub const HELP: &str = "\
@@ -155,7 +155,8 @@ fn option_of<'a>(mut options: impl Iterator<Item = &'a Arg>, word: &str) -> Opti
         let short = option
             .get_short()
             .is_some_and(|it| word == format!("-{it}"));
-        (long || short) && option.get_action().takes_values()
+        let is_next = option.get_action().takes_values() && !option.is_require_equals_set();
+        (long || short) && is_next
     })
 }
 
@@ -191,9 +192,14 @@ async fn benchmarks(words: &[String]) -> Option<Vec<String>> {
     };
     let access = Access {
         namespace: after(["-n", "--namespace"]),
-        context: after(["--context"; 2]),
-        kubeconfig: after(["--kubeconfig"; 2]).map(Into::into),
-        ..Access::default()
+        place: Place {
+            context: after(["--context"; 2]),
+            kubeconfig: after(["--kubeconfig"; 2]).map(Into::into),
+            cluster: after(["--cluster"; 2]),
+            user: after(["--user"; 2]),
+            act_as: after(["--as"; 2]),
+            act_as_groups: Vec::new(),
+        },
     };
     let cluster = access.connect().await.ok()?;
     let text = cluster.list::<FrugalityBenchmark>(false).await.ok()?;
@@ -218,6 +224,13 @@ mod tests {
             Command::new("estimate")
                 .arg(Arg::new("filename").long("filename").short('f'))
                 .arg(
+                    Arg::new("dry")
+                        .long("dry")
+                        .num_args(0..=1)
+                        .require_equals(true)
+                        .value_parser(["client", "server"]),
+                )
+                .arg(
                     Arg::new("output")
                         .long("output")
                         .value_parser(["text", "json"]),
@@ -237,6 +250,8 @@ mod tests {
         assert_eq!(words(&["estimate", "--o"]), "--output\n:4\n");
         assert_eq!(words(&["estimate", "--output", ""]), "text\njson\n:4\n");
         assert_eq!(words(&["estimate", "-f", ""]), ":0\n");
+        // The next word is no value of an option whose value follows `=`.
+        assert_eq!(words(&["estimate", "--dry", ""]), ":4\n");
         assert_eq!(words(&["nothing", ""]), ":4\n");
         let name = ["watch".to_owned(), String::new()];
         assert_eq!(answer(&program(), &name), Answer::Benchmarks);

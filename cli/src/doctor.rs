@@ -7,7 +7,7 @@ mod runs;
 use std::{fmt::Write as _, time::Duration};
 
 use frugality_measure::reading::read;
-use frugality_operator::api::LABEL_BENCHMARK_UID;
+use frugality_operator::api::{FrugalityBenchmark, LABEL_BENCHMARK_UID};
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -23,7 +23,7 @@ use findings::{
     Found, Meters, database, definitions, meter_pods, meters, meters_of, operator, storage,
 };
 use power::{Page, PageError, clocks, power};
-use runs::{Binding, images, namespaces, nodes};
+use runs::{Binding, images, namespaces, nodes, rights};
 
 use crate::{
     cluster::{Cluster, ClusterError, Place},
@@ -42,6 +42,7 @@ Checks:
   power        the source of each node's power: an instrument or a model
   clocks       the nodes' clocks agree with the clock of this machine
   namespaces   where the operator may run benchmarks
+  rights       you may create benchmarks in the namespace of your context
   images       no pod of a benchmark waits for an image that can't be pulled
 
 A check that your account may not make is SKIP.
@@ -144,6 +145,11 @@ impl Doctor {
             power(&pages),
             clocks(&pages),
             namespaces(&bindings),
+            rights(
+                &cluster.namespace,
+                self.place.is_pod(),
+                &may_create(cluster).await,
+            ),
             images(&ask_list::<Pod>(cluster, &of_benchmarks).await),
         ]
     }
@@ -205,6 +211,12 @@ async fn bindings(cluster: &Cluster) -> Found<Vec<Binding>> {
         all.extend(ask_list(cluster, &path).await?);
     }
     Ok(all)
+}
+
+async fn may_create(cluster: &Cluster) -> Found<bool> {
+    timeout(ANSWER, cluster.may_create::<FrugalityBenchmark>())
+        .await
+        .unwrap_or(Err(ClusterError::Silent(ANSWER.as_secs())))
 }
 
 async fn ask_list<T: DeserializeOwned>(cluster: &Cluster, path: &str) -> Found<Vec<T>> {

@@ -25,7 +25,7 @@ pub struct Source {
     /// Benchmark to ask the cluster for.
     pub name: Option<String>,
     /// File with what kubectl get -o json printed, - for standard input. Default: standard input.
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["name", "access"])]
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["name", "access", "place"])]
     pub filename: Option<PathBuf>,
     /// The cluster.
     #[command(flatten)]

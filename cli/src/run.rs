@@ -4,7 +4,8 @@ mod budget;
 mod deployment;
 mod draft;
 
-use frugality_operator::api::FrugalityBenchmark;
+use clap::ValueEnum as _;
+use frugality_operator::api::{FrugalityBenchmark, Reason};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -31,6 +32,8 @@ Budgets, each for IMAGE:
   errors=0.01      largest share of requests without an expected answer
   ratio=1.05       largest ratio of IMAGE's energy to the energy of --against
 
+If the measured node has no power meter, its joules are computed from CPU use. A budget on them then needs --allow-modelled.
+
 Without a budget nothing is judged: the figures are printed, and the exit code is 15.
 
 The benchmark is created, and never replaced. If a benchmark of this name exists with the same settings, the command follows
@@ -42,7 +45,7 @@ Examples:
   # How many joules does a request take?
   kubectl frugality run ghcr.io/you/shop:1.3 --path /products
   # Against the release before, as a file for Git
-  kubectl frugality run ghcr.io/you/shop:1.3 --against ghcr.io/you/shop:1.2 --budget ratio=1.05 --dry-run=client -o yaml
+  kubectl frugality run ghcr.io/you/shop:1.3 --against ghcr.io/you/shop:1.2 --budget ratio=1.05 --dry-run -o yaml
   # With the settings of a Deployment, and a new image
   kubectl frugality run ghcr.io/you/shop:1.3 --from-deployment shop --namespace shop --budget mJ=5 --budget ms=20";
 
@@ -83,11 +86,21 @@ pub struct Run {
     /// Limit that IMAGE must keep. May be repeated.
     #[arg(long = "budget", value_name = "UNIT=LIMIT", value_parser = Limit::parse)]
     budgets: Vec<Limit>,
+    /// Judge joules also if they are computed from CPU use, without a power meter (`spec.energy.allowModelled`).
+    #[arg(long)]
+    allow_modelled: bool,
     /// Deployment whose settings all images get: environment, port, resources, pull secrets.
     #[arg(long, value_name = "NAME")]
     from_deployment: Option<String>,
-    /// Print the benchmark and create nothing. `server`: the API server checks it too.
-    #[arg(long, value_enum, value_name = "WHERE")]
+    /// Print the benchmark and create nothing. `server`: the API server checks it too. Without a value: `client`.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHERE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "client"
+    )]
     dry_run: Option<DryRun>,
     /// Form of the benchmark that --dry-run prints.
     #[arg(long, short, value_enum, default_value_t = Form::Yaml, requires = "dry_run")]
@@ -146,6 +159,9 @@ pub enum RunError {
         /// Its namespace.
         namespace: String,
     },
+    /// The value of --dry-run as a word of its own.
+    #[error("`{0}` is no image: write --dry-run={0}, and the image")]
+    NoImage(String),
     /// Not representable.
     #[error("cannot write YAML: {0}")]
     Yaml(#[from] serde_yaml::Error),
@@ -166,6 +182,10 @@ pub enum Done {
 impl Run {
     /// Writes the benchmark, creates it and follows it.
     pub async fn run(&self) -> Result<Done, RunError> {
+        let image = self.image.as_deref().unwrap_or_default();
+        if self.dry_run.is_some() && DryRun::from_str(image, false).is_ok() {
+            return Err(RunError::NoImage(image.to_owned()));
+        }
         let template = match &self.from_deployment {
             None => Template::default(),
             Some(name) => {
@@ -204,7 +224,13 @@ impl Run {
                 "To follow it: kubectl frugality watch {name} --namespace {namespace}\n"
             )));
         }
-        Ok(Done::Followed(follow(&cluster, &name).await?))
+        let followed = follow(&cluster, &name).await?;
+        if followed.is_because(Reason::ModelledPowerNotAllowed) {
+            eprintln!(
+                "To judge modelled joules, delete the benchmark (kubectl delete fb {name} --namespace {namespace}) and repeat the command with --allow-modelled."
+            );
+        }
+        Ok(Done::Followed(followed))
     }
 
     fn draft<'a>(&'a self, template: &'a Template) -> Draft<'a> {
@@ -223,6 +249,7 @@ impl Run {
             blocks: self.blocks,
             duration: self.duration.as_deref(),
             budgets: &self.budgets,
+            allows_modelled: self.allow_modelled,
         }
     }
 

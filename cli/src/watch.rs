@@ -5,7 +5,7 @@ pub mod view;
 
 use std::{process::ExitCode, time::Duration};
 
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID};
+use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID, Reason};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::{
@@ -78,8 +78,15 @@ pub enum WatchError {
 /// How following a run ended.
 #[derive(Clone, Debug)]
 pub enum Followed {
-    /// With the run: the outcome, and the text for standard output.
-    Ended(Outcome, String),
+    /// With the run.
+    Ended {
+        /// Its outcome.
+        outcome: Outcome,
+        /// The reason code of the status.
+        reason: Option<String>,
+        /// The text for standard output.
+        text: String,
+    },
     /// With Ctrl-C.
     Interrupted,
 }
@@ -89,7 +96,7 @@ impl Followed {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Ended(outcome, _) => outcome.exit_code().into(),
+            Self::Ended { outcome, .. } => outcome.exit_code().into(),
             Self::Interrupted => INTERRUPTED.into(),
         }
     }
@@ -98,9 +105,15 @@ impl Followed {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Ended(_, text) => text,
+            Self::Ended { text, .. } => text,
             Self::Interrupted => "",
         }
+    }
+
+    /// Whether the run ended for this reason.
+    #[must_use]
+    pub fn is_because(&self, of: Reason) -> bool {
+        matches!(self, Self::Ended { reason: Some(reason), .. } if reason == of.as_str())
     }
 }
 
@@ -175,10 +188,15 @@ fn ended(cluster: &Cluster, benchmark: &FrugalityBenchmark) -> Option<Followed> 
     match state(benchmark, &[]) {
         State::Waiting(_) => None,
         State::Ended(outcome, message) => {
-            let verdict = benchmark.current_status()?.verdict?;
+            let status = benchmark.current_status()?;
+            let verdict = status.verdict?;
             let key = format!("{}/{}", cluster.namespace, benchmark.name_any());
             let text = format!("{}{key}: {verdict:?}: {message}\n", summary(benchmark));
-            Some(Followed::Ended(outcome, text))
+            Some(Followed::Ended {
+                outcome,
+                reason: status.columns.as_ref().and_then(|it| it.reason.clone()),
+                text,
+            })
         }
     }
 }

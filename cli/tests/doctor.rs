@@ -12,7 +12,7 @@ fn each_check_says_what_to_do_and_a_failure_is_an_exit_code() {
     assert_eq!(done.status.code(), Some(1));
     let text = String::from_utf8(done.stdout).unwrap();
     // A remedy is a line of its own, except for the clocks, about which nothing is known.
-    assert_eq!(text.lines().count(), 19, "{text}");
+    assert_eq!(text.lines().count(), 21, "{text}");
     assert_checks(
         &text,
         &[
@@ -25,13 +25,20 @@ fn each_check_says_what_to_do_and_a_failure_is_an_exit_code() {
             "WARN  power        No meter's pod was found.",
             "SKIP  clocks       ",
             "WARN  namespaces   ",
+            "WARN  rights       ",
             "WARN  images       ",
         ],
     );
     let asked = api.asked();
     let path = "GET /apis/apps/v1/namespaces/frugality-system/deployments/frugality-operator";
     assert!(asked.iter().any(|it| it == path), "{asked:?}");
-    assert!(asked.iter().all(|it| it.starts_with("GET ")), "{asked:?}");
+    // The question about rights is the only one that is sent as an object. The API server stores none.
+    let other: Vec<_> = asked.iter().filter(|it| !it.starts_with("GET ")).collect();
+    let rights = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    assert!(
+        matches!(other[..], [it] if it.starts_with(rights)),
+        "{asked:?}"
+    );
 }
 
 /// Checks how the lines begin that are no remedies.
@@ -57,9 +64,18 @@ fn a_check_that_the_account_may_not_make_is_skipped() {
             "SKIP  nodes        Not checked: the API server refused (403): you may not.",
             "SKIP  clocks       ",
             "SKIP  namespaces   ",
+            "SKIP  rights       ",
             "SKIP  images       ",
         ],
     );
+}
+
+#[test]
+fn it_can_ask_for_another_user() {
+    let api = Api::answering("doctor-as", vec![refusal(403, "Forbidden", "", "no")]);
+    let done = api.run(&["doctor", "--as=paula", "--output=json"]);
+    let findings: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(findings.as_array().unwrap().len(), 11);
 }
 
 #[test]

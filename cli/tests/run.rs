@@ -47,6 +47,20 @@ fn the_smallest_file_has_only_what_differs_from_the_defaults() {
 }
 
 #[test]
+fn a_dry_run_without_a_value_asks_no_cluster() {
+    let api = Api::answering("run-dry-short", vec![(500, String::new())]);
+    let short = texts(api.run(&["run", "--dry-run", SHOP, "-o", "yaml"]));
+    assert_eq!(api.asked(), Vec::<String>::new());
+    assert_eq!(short, dry(&[SHOP]));
+    let (code, _, said) = texts(api.run(&["run", "--dry-run", "server"]));
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("write --dry-run=server, and the image"),
+        "{said}"
+    );
+}
+
+#[test]
 fn every_option_is_in_the_file() {
     let against = [
         "--against",
@@ -66,6 +80,7 @@ fn every_option_is_in_the_file() {
         "--budget=ms=20",
         "--budget=ratio=1.05",
         "--readiness-path=/ok",
+        "--allow-modelled",
     ];
     let (code, yaml, progress) = dry(&[&[SHOP], &against[..], &load, &budgets].concat());
     assert_eq!(code, Some(0), "{progress}");
@@ -209,6 +224,20 @@ fn it_creates_the_benchmark_follows_it_and_ends_with_the_verdict() {
         "{said}"
     );
     assert_eq!(api.asked().len(), 1);
+}
+
+#[test]
+fn without_a_power_meter_the_user_gets_the_flag_to_write() {
+    let mut benchmark = passed(["you/rust:1", "you/python:1"]);
+    benchmark["status"]["verdict"] = json!("Invalid");
+    benchmark["status"]["columns"]["reason"] = json!("ModelledPowerNotAllowed");
+    let answers = vec![(201, benchmark.to_string()), list(&benchmark)];
+    let api = Api::answering("run-modelled", answers);
+    let (code, _, progress) = texts(api.run(&TWO));
+    assert_eq!(code, Some(12), "{progress}");
+    let hint =
+        "(kubectl delete fb two --namespace default) and repeat the command with --allow-modelled";
+    assert!(progress.contains(hint), "{progress}");
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(super) fn power(pages: &[Page]) -> Finding {
         );
     }
     let mut sources = Vec::new();
+    let mut silent = Vec::new();
     let mut worst = Provenance::Metered;
     for page in pages {
         let node = &page.node;
@@ -61,17 +62,21 @@ pub(super) fn power(pages: &[Page]) -> Finding {
                 sources.push(format!("{node}: {} ({meter})", meter.provenance));
             }
             Err(error) if error.forbids() => return Finding::skip(check, &error.to_string()),
-            Err(error) => {
-                return Finding::bad(
-                    check,
-                    Level::Warn,
-                    format!("The meter of {node} gave no reading: {error}"),
-                    "Look at the log of the meter's pod. docs/power-on-a-pi.md describes the sources of power.",
-                );
-            }
+            Err(error) => silent.push(format!("The meter of {node} gave no reading: {error}.")),
         }
     }
-    let message = format!("{}.", sources.join("; "));
+    if !sources.is_empty() {
+        sources = vec![format!("{}.", sources.join("; "))];
+    }
+    if !silent.is_empty() {
+        return Finding::bad(
+            check,
+            Level::Warn,
+            [silent, sources].concat().join(" "),
+            "Look at the log of the meter's pod. docs/power-on-a-pi.md describes the sources of power.",
+        );
+    }
+    let message = sources.concat();
     match worst {
         Provenance::Metered => Finding::ok(check, message),
         Provenance::Modelled => Finding::bad(
@@ -188,6 +193,17 @@ mod tests {
         let found = power(&[page("pi-1", "Metered", 0.0), page("pi-2", "Metered", 0.0)]);
         assert_eq!(found.level, Level::Ok);
         let text = "pi-1: Metered (frugality-meter 0.1.0 ina219); pi-2: Metered (frugality-meter 0.1.0 ina219).";
+        assert_eq!(found.message, text);
+    }
+
+    #[test]
+    fn a_silent_meter_hides_no_other() {
+        let silent = || failing(ClusterError::Silent(10));
+        let found = power(&[page("pi-1", "Metered", 0.0), silent(), silent()]);
+        assert_eq!(found.level, Level::Warn);
+        let silence =
+            "The meter of pi-9 gave no reading: the API server did not answer within 10 s";
+        let text = format!("{silence}. {silence}. pi-1: Metered (frugality-meter 0.1.0 ina219).");
         assert_eq!(found.message, text);
     }
 

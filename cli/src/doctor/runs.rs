@@ -99,6 +99,26 @@ pub(super) fn namespaces(found: &Found<Vec<Binding>>) -> Finding {
     )
 }
 
+/// Whether this account may create benchmarks in its namespace. The account of a pod that only checks the installation
+/// need not.
+pub(super) fn rights(namespace: &str, is_pod: bool, found: &Found<bool>) -> Finding {
+    let check = "rights";
+    match found {
+        Ok(false) if is_pod => Finding::skip(check, "this pod's account may create no benchmarks"),
+        Err(error) => Finding::unknown(check, error),
+        Ok(true) => Finding::ok(
+            check,
+            format!("You may create benchmarks in namespace {namespace}."),
+        ),
+        Ok(false) => Finding::bad(
+            check,
+            Level::Warn,
+            format!("You may not create benchmarks in namespace {namespace}."),
+            "Bind the ClusterRole frugality-edit to your account there, or name an account and a namespace that may with --context and --as.",
+        ),
+    }
+}
+
 /// Whether a node can't pull the image of a benchmark's pod.
 pub(super) fn images(found: &Found<Vec<Pod>>) -> Finding {
     let check = "images";
@@ -226,6 +246,20 @@ mod tests {
         assert_eq!(found.message, "Benchmarks may run in all namespaces.");
         let found = namespaces(&Ok(vec![binding("edit", None)]));
         assert_eq!(found.level, Level::Fail);
+    }
+
+    #[test]
+    fn an_account_without_the_right_to_create_benchmarks_is_told_what_it_lacks() {
+        let found = rights("shop", false, &Ok(true));
+        assert_eq!(
+            found.message,
+            "You may create benchmarks in namespace shop."
+        );
+        let found = rights("shop", false, &Ok(false));
+        assert_eq!(found.level, Level::Warn);
+        assert!(found.remedy.unwrap().contains("frugality-edit"));
+        assert_eq!(rights("shop", true, &Ok(false)).level, Level::Skip);
+        assert_eq!(rights("shop", true, &Ok(true)).level, Level::Ok);
     }
 
     fn pod(kind: &str, reason: &str) -> Pod {

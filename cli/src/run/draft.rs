@@ -47,6 +47,7 @@ pub(super) struct Draft<'a> {
     pub(super) blocks: i32,
     pub(super) duration: Option<&'a str>,
     pub(super) budgets: &'a [Limit],
+    pub(super) allows_modelled: bool,
 }
 
 impl Draft<'_> {
@@ -74,6 +75,9 @@ impl Draft<'_> {
         }
         if self.blocks != BLOCKS {
             spec["trials"] = json!({"blocks": self.blocks});
+        }
+        if self.allows_modelled {
+            spec["energy"] = json!({"allowModelled": true});
         }
         if let Some(deadline) = deadline {
             spec["deadline"] = deadline.into();
