@@ -470,16 +470,14 @@ impl Applier {
             ..Event::default()
         };
         let api = Api::<Event>::namespaced(self.client.clone(), &namespace);
+        let benchmark = format!("{namespace}/{}", benchmark.name_any());
+        let EventNote { reason, note, .. } = note;
         match api.create(&post(), &event).await {
-            Ok(_) => tracing::info!(
-                benchmark = format!("{namespace}/{}", benchmark.name_any()),
-                attempt,
-                reason = note.reason,
-                note = note.note,
-                "published"
-            ),
+            Ok(_) => tracing::info!(benchmark, attempt, reason, note, "published"),
             Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => tracing::warn!(%error, reason = note.reason, "event not published"),
+            Err(error) => {
+                tracing::warn!(%error, benchmark, attempt, reason, note, "event not published");
+            }
         }
     }
 

@@ -31,7 +31,7 @@ struct Described {
 
 const REASON: Described = Described {
     name: "frugality_benchmark_reason",
-    help: "1 for the reason code of a benchmark's state, such as Queued, Measuring or BudgetMet",
+    help: "1 for the reason code of a benchmark's state, such as Queued, Measuring or BudgetsMet",
 };
 const REASON_SINCE: Described = Described {
     name: "frugality_benchmark_reason_since_timestamp_seconds",

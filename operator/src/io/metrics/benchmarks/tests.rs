@@ -37,7 +37,7 @@ fn result(candidate: &str, point: &str) -> Value {
 fn passed(results: &Value) -> Value {
     json!({
         "verdict": "Pass", "provenance": "Modelled", "results": results,
-        "columns": { "reason": "BudgetMet" },
+        "columns": { "reason": "BudgetsMet" },
         "progress": { "trialsDone": 10, "trialsPlanned": 10, "voidAttempts": 1 },
     })
 }
@@ -70,7 +70,7 @@ fn a_verdict_has_its_figures_with_kind_and_source_of_power() {
     assert_eq!(
         lines,
         [
-            format!("{name}_reason{{{at},reason=\"BudgetMet\"}} 1.0"),
+            format!("{name}_reason{{{at},reason=\"BudgetsMet\"}} 1.0"),
             format!("{name}_verdict{{{at},verdict=\"Pass\"}} 1.0"),
             format!("{name}_trials_planned{{{at}}} 10.0"),
             format!("{name}_trials_done{{{at}}} 10.0"),
