@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -16,25 +17,38 @@ KUBECTL = os.environ.get("FRUGALITY_KUBECTL", "kubectl")
 
 
 def images(folder: Path, configurations: list[str]) -> list[str]:
-    shutil.copy(ROOT / "examples/rust-vs-go-streamdata.yaml", folder / "benchmark.yaml")
-    shutil.copy(GITOPS / "kustomize" / CONFIGURATION, folder)
-    benchmark = yaml.safe_load((folder / "benchmark.yaml").read_text())
+    """The images of a benchmark, and of a baseline with the benchmark's candidate."""
+    benchmark = yaml.safe_load((ROOT / "examples/rust-vs-go-streamdata.yaml").read_text())
     candidate = benchmark["spec"]["candidates"][0]
-    names = [server["image"].split(":")[0] for server in [candidate, *candidate["backends"]]]
+    baseline = {
+        "apiVersion": benchmark["apiVersion"],
+        "kind": "FrugalityBaseline",
+        "metadata": {"name": "streamdata"},
+        "spec": {"candidate": {"image": candidate["image"], "backends": candidate["backends"]}},
+    }
+    (folder / "objects.yaml").write_text(yaml.safe_dump_all([benchmark, baseline]))
+    shutil.copy(GITOPS / "kustomize" / CONFIGURATION, folder)
+    names = {image.split(":")[0] for image in images_of(benchmark, baseline)}
     kustomization = {
-        "resources": ["benchmark.yaml"],
+        "resources": ["objects.yaml"],
         "configurations": configurations,
-        "images": [{"name": name, "digest": DIGEST} for name in names],
+        "images": [{"name": name, "digest": DIGEST} for name in sorted(names)],
     }
     (folder / "kustomization.yaml").write_text(json.dumps(kustomization))
     built = subprocess.run([KUBECTL, "kustomize", str(folder)], capture_output=True, text=True, check=True)
-    candidate = yaml.safe_load(built.stdout)["spec"]["candidates"][0]
-    return [server["image"] for server in [candidate, *candidate["backends"]]]
+    objects = {it["kind"]: it for it in yaml.safe_load_all(built.stdout)}
+    return images_of(objects["FrugalityBenchmark"], objects["FrugalityBaseline"])
 
 
-def test_the_digest_goes_into_candidates_and_backends(tmp_path: Path) -> None:
+def images_of(benchmark: Any, baseline: Any) -> list[str]:
+    candidates = [benchmark["spec"]["candidates"][0], baseline["spec"]["candidate"]]
+    servers = [server for candidate in candidates for server in [candidate, *candidate["backends"]]]
+    return [server["image"] for server in servers]
+
+
+def test_the_digest_goes_into_each_image_of_benchmark_and_baseline(tmp_path: Path) -> None:
     found = images(tmp_path, [CONFIGURATION])
-    assert len(found) > 1
+    assert len(found) >= 4
     assert all(image.endswith(f"@{DIGEST}") for image in found), found
 
 
