@@ -53,7 +53,7 @@ pub struct Place {
     pub act_as_groups: Vec<String>,
 }
 
-/// Why the cluster can't be asked, or what it answered.
+/// Failures of a question to the cluster, and refusals.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The kubeconfig can't be read, or it lacks what the flags name.
@@ -232,7 +232,7 @@ impl Cluster {
         Ok(list.items)
     }
 
-    /// Creates an object, or asks whether it could be created. An existing object stays as it is.
+    /// Creates an object, or asks whether it could be created. An existing object is not changed.
     pub(crate) async fn create<K>(
         &self,
         object: serde_json::Value,

@@ -42,14 +42,14 @@ impl Completion {
     #[must_use]
     pub fn script(&self, mut command: Command) -> Vec<u8> {
         let mut script = Vec::new();
-        // The file has a name of its own, without a blank.
+        // The file is a separate program, whose name has no blank.
         command = command.bin_name(PROGRAM);
         generate(self.shell, &mut command, PROGRAM, &mut script);
         script
     }
 }
 
-/// The words after `kubectl frugality`, the last of which is to be completed.
+/// The words after `kubectl frugality`. The last one is completed.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Complete {
     /// The words.
@@ -101,7 +101,7 @@ impl Answer {
     }
 }
 
-/// The answer for the words, as far as it is known without a cluster.
+/// The answer for the words, without asking a cluster.
 fn answer(command: &Command, words: &[String]) -> Answer {
     let Some((last, before)) = words.split_last() else {
         return Answer::Words(Vec::new());

@@ -14,7 +14,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The same, as it is written.
+/// A checked duration, as the user wrote it.
 pub(crate) fn duration_text(text: &str) -> Result<String, String> {
     duration(text).map(|_| text.to_owned())
 }

@@ -159,7 +159,7 @@ pub enum RunError {
         /// Its namespace.
         namespace: String,
     },
-    /// The value of --dry-run as a word of its own.
+    /// The value of --dry-run after a blank in place of `=`.
     #[error("`{0}` is no image: write --dry-run={0}, and the image")]
     NoImage(String),
     /// Not representable.

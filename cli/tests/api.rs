@@ -58,7 +58,7 @@ impl Api {
         command
     }
 
-    /// Method and path of each request so far.
+    /// Method and path of each request so far, with ` as USER` after them if it acts as another user.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -84,13 +84,20 @@ contexts:
     )
 }
 
-/// Answers one request on a connection of its own, and returns the request's line without the HTTP version.
+/// Answers one request on a separate connection. Returns the request's line without the HTTP version, and the user that it
+/// acts as.
 fn answer_one(stream: TcpStream, (status, body): &Answer) -> String {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
+    let mut acts_as = String::new();
     let mut header = String::new();
     while reader.read_line(&mut header).unwrap() > 2 {
+        if let Some((name, user)) = header.split_once(": ")
+            && name.eq_ignore_ascii_case("impersonate-user")
+        {
+            acts_as = format!(" as {}", user.trim_end());
+        }
         header.clear();
     }
     let head = format!(
@@ -100,7 +107,7 @@ fn answer_one(stream: TcpStream, (status, body): &Answer) -> String {
     let mut stream = reader.into_inner();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body.as_bytes()).unwrap();
-    line.trim_end().trim_end_matches(" HTTP/1.1").to_owned()
+    line.trim_end().trim_end_matches(" HTTP/1.1").to_owned() + &acts_as
 }
 
 /// A failure as the API server describes it. `name` is the object that the request named.

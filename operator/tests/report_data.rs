@@ -259,7 +259,7 @@ const SHAPE: [(f64, u64); 17] = [
     (6.0, 20),
 ];
 
-/// Latencies that are skewed to the right, as those of servers are.
+/// Latencies that are skewed to the right, like the latencies of servers.
 fn histogram(seconds: f64) -> Histogram {
     let buckets: Vec<Bucket> = SHAPE
         .windows(2)

@@ -372,7 +372,7 @@ def test_what_comes_from_the_cluster_is_text(tmp_path: Path, opened: Open) -> No
         for candidate in spec.get("candidates", []):
             candidate["image"] += HOSTILE
     items[0]["metadata"]["name"] += HOSTILE
-    # The status's own enums stay what they are.
+    # The enums of the status stay unchanged.
     energies = [it["status"]["energy"] for it in items[1:] if it["status"].get("energy")]
     clean = objects(KINDS["budgets"])
     originals = [it["status"]["energy"] for it in clean[1:] if it["status"].get("energy")]

@@ -65,18 +65,16 @@ pub(super) fn power(pages: &[Page]) -> Finding {
             Err(error) => silent.push(format!("The meter of {node} gave no reading: {error}.")),
         }
     }
-    if !sources.is_empty() {
-        sources = vec![format!("{}.", sources.join("; "))];
-    }
+    let message = format!("{}.", sources.join("; "));
     if !silent.is_empty() {
+        silent.extend((!sources.is_empty()).then_some(message));
         return Finding::bad(
             check,
             Level::Warn,
-            [silent, sources].concat().join(" "),
+            silent.join(" "),
             "Look at the log of the meter's pod. docs/power-on-a-pi.md describes the sources of power.",
         );
     }
-    let message = sources.concat();
     match worst {
         Provenance::Metered => Finding::ok(check, message),
         Provenance::Modelled => Finding::bad(

@@ -1,11 +1,11 @@
-//! The colours of charts, by what they mean.
+//! The colours of charts, by their meaning.
 
 use plotters::style::RGBColor;
 
 /// Colours and line styles of series; further series begin again.
 pub(in crate::report) const SERIES: usize = 6;
 
-/// Colours and patterns of the reasons of void attempts; further reasons begin again, with letters of their own.
+/// Number of colours and patterns for the reasons of void attempts. Further reasons begin again. Their letters differ.
 pub(in crate::report) const VOIDS: usize = 4;
 
 /// What is drawn. The page's style has its colour, pattern and dashes.
@@ -51,7 +51,7 @@ pub(in crate::report) enum Ink {
     Watermark,
     /// Marks and areas of a series.
     Series(usize),
-    /// The line of a series. It has dashes of its own.
+    /// The line of a series. Each series has other dashes.
     Line(usize),
 }
 

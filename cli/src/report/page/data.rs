@@ -23,7 +23,7 @@ struct File {
     name: String,
     meaning: &'static str,
     kind: &'static str,
-    /// The command that writes the same, for a page without room for the file.
+    /// The command that writes these data, for a page without room for the file.
     command: String,
     bytes: Vec<u8>,
 }

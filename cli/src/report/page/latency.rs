@@ -92,7 +92,7 @@ fn buckets(trial: &FrugalityTrial) -> Option<&[Bucket]> {
     Some(latency.buckets.as_slice())
 }
 
-/// The curve from the same trials as the status's percentiles, or why there is none.
+/// The curve from the same trials as the status's percentiles. An error says why there is no curve.
 fn curve<'a>(view: &PageView<'_>, result: &'a CandidateResult) -> Result<Curve<'a>, &'static str> {
     let last = result.latency.last().ok_or(
         "the status has no percentiles (errors, too few requests, or a limit of the injector)",

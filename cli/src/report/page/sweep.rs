@@ -360,7 +360,7 @@ fn front(view: &PageView<'_>) -> Result<Markup, ChartError> {
         .grid();
     let legend = html! {
         p class="small" {
-            "Ringed results are the Pareto front: no other result has less of both. The front is of the values alone; intervals may overlap."
+            "Ringed results are the Pareto front: no other result has less of both. The front compares values only, so intervals may overlap."
             @if view.mixes_times() { " Results of a closed loop are left out, because their times leave out waiting." }
         }
     };

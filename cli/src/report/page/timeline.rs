@@ -71,7 +71,10 @@ fn letters(view: &PageView<'_>) -> BTreeMap<String, char> {
         let is_lost = matches!(status.outcome, Some(Outcome::Void | Outcome::Failed));
         status.reason.as_deref().filter(|_| is_lost)
     });
-    distinct(reasons).into_iter().zip('A'..='Z').collect()
+    distinct(reasons)
+        .into_iter()
+        .zip(('A'..='Z').chain('a'..='z'))
+        .collect()
 }
 
 impl<'a> Attempt<'a> {
@@ -87,11 +90,11 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Colour and pattern of the reason. Attempts that count have those of their candidate.
+    /// Colour and pattern of the candidate if the attempt counts, otherwise of the reason.
     fn ink(&self, series: usize) -> Ink {
         match self.outcome {
             Some(Outcome::Measured) => Ink::Series(series),
-            Some(Outcome::Void) => self.letter.map_or(Ink::Running, |it| Ink::Void(number(it))),
+            Some(Outcome::Void) => self.letter.map_or(Ink::Faint, |it| Ink::Void(number(it))),
             Some(Outcome::Failed) => Ink::Failed,
             None => Ink::Running,
         }
@@ -225,7 +228,7 @@ fn drawn(
     })
 }
 
-/// How many attempts there are of each outcome.
+/// The number of attempts with each outcome.
 fn caption(attempts: &[Attempt<'_>]) -> String {
     let counts = [
         (Some(Outcome::Measured), "measured"),

@@ -21,8 +21,8 @@ use crate::{
 const OVERHEAD_SECONDS: f64 = 10.0;
 /// From an attempt's end to the start of the next attempt. The old pods are removed first.
 const TURNAROUND_SECONDS: f64 = 4.0;
-/// Restoring the database for an attempt, in addition to [`TURNAROUND_SECONDS`]. Both together took 5 to 8 s on the cluster in a
-/// box. Most of it is the start of the Job's pod: PostgreSQL took 0.7 s with 10,000 contacts.
+/// Time to restore the database for an attempt, in addition to [`TURNAROUND_SECONDS`]. Both together took 5 to 8 s on the cluster
+/// in a box. PostgreSQL took 0.7 s of this with 10,000 contacts. The rest is the start of the Job's pod.
 const RESTORING_SECONDS: f64 = 2.0;
 /// Start and seed of a database. On the cluster in a box it is about 35 s. An image that must be pulled takes minutes.
 const DATABASE_SECONDS: f64 = 60.0;

@@ -25,7 +25,7 @@ struct AtLevel<'a> {
     watts: f64,
 }
 
-/// The trials of a candidate at all levels, and the figures over them.
+/// The trials of a candidate at all levels, with the status's figures.
 struct Curve<'a> {
     candidate: &'a str,
     figures: &'a LoadCurveResult,
@@ -118,7 +118,8 @@ pub(super) fn power_over_rate(view: &PageView<'_>) -> Result<Markup, ChartError>
 }
 
 impl<'a> Curve<'a> {
-    /// Otherwise, why there is none. Without a single figure, the rates or the power of the trials mislead too.
+    /// An error says why there is no curve. If the status withholds all figures, the trials' rates or powers can't be trusted
+    /// either.
     fn of(
         view: &PageView<'a>,
         candidate: &'a str,
