@@ -1,6 +1,6 @@
 # `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz report-picture coverage mutants supply-chain compat lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz report-picture coverage mutants supply-chain compat scale lab generate images up down clean
 
 help: ## list the targets: at once
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,9 @@ supply-chain: ## check licences, duplicates, sources and known vulnerabilities o
 
 compat: ## test the operator with the API servers of the oldest and the newest Kubernetes: minutes per version the first time
 	hack/compat
+
+scale: ## print what a thousand benchmarks cost the API server and the operator: ten minutes
+	hack/scale
 
 lab: ## test the cluster in a box itself, in a second box: minutes
 	hack/lab/selftest

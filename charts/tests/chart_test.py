@@ -502,6 +502,7 @@ def test_the_operator_gets_the_settings_of_the_chart():
         )
     )
     assert env["POD_NAMESPACE"] == "[metadata.namespace]"
+    assert env["MALLOC_ARENA_MAX"] == "1"
     assert env["POD_NAME"] == "[metadata.name]"
     assert env["FRUGALITY_INJECTOR_IMAGE"] == "ghcr.io/frugality-dev/injector:7"
     assert env["FRUGALITY_INJECTOR_K6_IMAGE"] == "ghcr.io/frugality-dev/injector-k6:8"

@@ -3,11 +3,13 @@
 pub mod apply;
 pub mod check;
 pub mod controller;
+pub mod known;
 pub mod metrics;
 pub mod moments;
 pub mod observe;
 pub mod password;
 pub mod probe;
 pub mod reader;
+mod resting;
 pub mod server;
 pub mod unreadable;

@@ -30,7 +30,7 @@ use std::ops::ControlFlow;
 use kube::ResourceExt;
 
 use self::{
-    action::{LedgerWrite, Plan},
+    action::{LedgerWrite, Plan, Wait},
     context::{Context, Stage},
     facts::{Config, Observed},
     ledger::{Ledger, outcome_of, record::ended},
@@ -91,6 +91,10 @@ pub fn plan(
             without_figures(Verdict::Invalid, Reason::InvalidSpec, error.to_string()),
         ),
     };
+    // A benchmark that holds a lock must release it, so it does not rest.
+    if !queue.releases().is_empty() {
+        plan.wait = Wait::Time;
+    }
     // If this pass ends the run as failed, the next pass reports the end with its verdict.
     let fails = plan
         .record()

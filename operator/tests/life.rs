@@ -15,8 +15,13 @@ use frugality_operator::{
         DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Reason, Verdict,
     },
     plan::{
-        self, action::ChildObject, facts::Unreadable, ledger::outcome_of, names::measurement_id,
-        plan, report::estimate::Forecast,
+        self,
+        action::{ChildObject, Wait},
+        facts::Unreadable,
+        ledger::outcome_of,
+        names::measurement_id,
+        plan,
+        report::estimate::Forecast,
     },
     time::unix_seconds,
 };
@@ -276,6 +281,29 @@ fn an_ended_run_stays_ended() {
     world.wait();
     world.pass(0);
     assert_truth(status(&world, 0));
+    let plan = world.plan(0);
+    assert!(plan.changes_nothing(world.slots[0].benchmark.status.as_ref()));
+    assert_eq!((plan.wait, plan.due_seconds), (Wait::Benchmark, None));
+}
+
+/// CloudNativePG's cluster is gone before its pod. The run has its verdict and holds its nodes.
+#[test]
+fn a_benchmark_that_holds_a_lock_does_not_rest() {
+    let mut world = World::new([two()]);
+    world.run_until("the verdict", |world| {
+        let status = world.slots[0].benchmark.status.as_ref();
+        status.is_some_and(|it| it.verdict.is_some())
+    });
+    let mut observed = world.observed(0);
+    observed.children.clear();
+    assert!(!observed.pods.is_empty());
+    for pod in &mut observed.pods {
+        pod.deleting = true;
+    }
+    let benchmark = &world.slots[0].benchmark;
+    let plan = plan(benchmark, &observed, &world.config, world.now);
+    assert!(plan.changes_nothing(benchmark.status.as_ref()), "{plan:#?}");
+    assert_eq!((plan.wait, plan.requeue_seconds), (Wait::Time, 1.0));
 }
 
 /// A user may resume before all objects are gone. The operator must not measure next to objects that still
@@ -331,6 +359,13 @@ fn an_ended_benchmark_is_deleted_after_its_time_and_not_before() {
     world.run_to_end();
     let complete = status(&world, 0).conditions[0].clone();
     let ended = unix_seconds(complete.last_transition_time.0);
+    // The operator comes back in time, although nothing changes.
+    let plan = world.plan(0);
+    let deleted_at = world.now + plan.due_seconds.unwrap();
+    assert_eq!(
+        (plan.wait, (deleted_at - ended).round()),
+        (Wait::Benchmark, 600.0)
+    );
     world.run_until("the deletion", |world| world.slots[0].gone);
     let age = world.now - ended;
     assert!((600.0..602.0).contains(&age), "{age}");

@@ -1,5 +1,7 @@
 //! From a benchmark's creation to its first trial: preflight, the queue and the database.
 
+use std::sync::Arc;
+
 use crate::common::{
     T0,
     attempt::{changed, first_server},
@@ -13,7 +15,7 @@ use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Reason, Role, Verdict},
     plan::{
-        action::{Deletion, Plan},
+        action::{Deletion, Plan, Wait},
         facts::{
             ChildKind, ForeignPod, NodeFacts, Observed, Peer, Refusal, Termination, is_preflight,
             placement::PlacementRequest,
@@ -79,14 +81,14 @@ fn foreign_pod(node: &str) -> ForeignPod {
 }
 
 /// The ended benchmark in `namespace` whose UID is the label of [`foreign_pod`].
-fn other_benchmark(namespace: &str) -> Peer {
-    Peer {
+fn other_benchmark(namespace: &str) -> Arc<Peer> {
+    Arc::new(Peer {
         name: format!("{namespace}/other"),
         uid: "other-uid".into(),
         created_unix_seconds: 1,
         rests: true,
         request: Some(PlacementRequest::of(&two().spec)),
-    }
+    })
 }
 
 #[test]
@@ -296,6 +298,7 @@ fn nodes_are_chosen_by_labels_and_readiness() {
     let plan = planned(&world, 61.0, |_| {});
     assert_eq!(reason_of(&plan), Reason::NoMeasuredNode.as_str());
     assert!(plan.status.conditions[0].message.contains("board=pi-9"));
+    assert_eq!(plan.wait, Wait::Cluster, "a node may come");
     let unready = planned(&World::new([two()]), 61.0, |observed| {
         observed.nodes[1].schedulable = false;
     });
@@ -343,17 +346,51 @@ fn an_older_benchmark_goes_first() {
     let world = preflight(two(), Some(Provenance::Metered));
     let behind = |rests| {
         planned(&world, 10.0, |observed| {
-            observed.peers = vec![Peer {
+            observed.peers = vec![Arc::new(Peer {
                 name: "shop/older".into(),
                 uid: "older-uid".into(),
                 created_unix_seconds: 1,
                 rests,
                 request: Some(PlacementRequest::of(&two().spec)),
-            }];
+            })];
         })
     };
-    insta::assert_snapshot!(of_plan(&behind(false)));
+    let queued = behind(false);
+    insta::assert_snapshot!(of_plan(&queued));
+    let turn = Wait::Turn {
+        name: "shop/older".into(),
+        node: "pi-1".into(),
+    };
+    assert_eq!(queued.wait, turn);
     assert_eq!(behind(true).locks.len(), 2);
+    assert_eq!(behind(true).wait, Wait::Time);
+}
+
+/// The reader forgets the meter of a benchmark that rests.
+#[test]
+fn a_waiting_benchmark_stays_queued_until_the_meter_is_read_again() {
+    let mut world = preflight(two(), Some(Provenance::Metered));
+    let queued = |world: &World, change: &dyn Fn(&mut Observed)| {
+        planned(world, 10.0, |observed| {
+            let mut older = other_benchmark("lab");
+            Arc::make_mut(&mut older).rests = false;
+            observed.peers = vec![older];
+            change(observed);
+        })
+    };
+    let first = queued(&world, &|_| {});
+    assert_eq!(reason_of(&first), Reason::Queued.as_str());
+    world.slots[0].benchmark.status = Some(first.status.clone());
+    let forgotten = queued(&world, &|observed| observed.sessions.clear());
+    assert_eq!(forgotten.status, first.status);
+    assert_eq!((forgotten.wait, forgotten.watch.len()), (Wait::Time, 1));
+    let silent = queued(&world, &|observed| {
+        for session in observed.sessions.values_mut() {
+            session.readings = Arc::default();
+            session.last_error = Some("no answer".into());
+        }
+    });
+    assert_eq!(reason_of(&silent), Reason::MeterMissing.as_str());
 }
 
 #[test]
@@ -389,7 +426,7 @@ fn pods_of_another_benchmark_must_have_ended() {
 fn a_pod_with_a_copied_label_stalls_no_benchmark() {
     let mut world = at(Reason::Queued.as_str());
     world.wait();
-    let beside = |peers: &[Peer], pod: ForeignPod| {
+    let beside = |peers: &[Arc<Peer>], pod: ForeignPod| {
         let plan = planned(&world, 4.0, |observed| {
             observed.peers = peers.to_vec();
             observed.foreign_pods = vec![pod.clone()];

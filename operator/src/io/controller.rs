@@ -3,35 +3,43 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::ListParams,
-    core::DeserializeGuard,
-    runtime::{Controller, controller::Action, reflector::ObjectRef, watcher},
+    runtime::{
+        Controller,
+        controller::{self, Action},
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
 };
+use tokio::{sync::Notify, time::MissedTickBehavior};
 use tracing::{debug, error, info, warn};
 
 use crate::{
     api::{FrugalityBenchmark, LABEL_LOCK, LOCK_OF_NODE},
     io::{
         apply::{Applied, Applier, ApplyError, only},
+        known::KnownBenchmark,
         metrics::{AttemptLabels, Metrics, ReconcileResult},
         moments::Moments,
-        observe::{ObserveError, Places, lock, observe},
+        observe::{ObserveError, Places, lock, nodes_and_locks, observe, stored},
         probe::Prober,
         reader::Reader,
+        resting::{IdlePass, Resting},
         unreadable,
     },
     plan::{
-        action::Plan,
-        facts::{Config, Refusal},
+        action::{Plan, Wait},
+        facts::{Config, NodeFacts, Observed, Peer, Refusal},
         names::run_id,
+        placement::queue::{QueuePosition, waits},
         plan,
     },
     time::unix_seconds,
@@ -45,6 +53,15 @@ const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const TIDY_INTERVAL: Duration = Duration::from_secs(300);
 /// Longest wait after failed passes.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// Most passes at once. All benchmarks of a cluster have one when the operator starts, and each pass keeps a ledger in memory.
+const MOST_PASSES: u16 = 16;
+/// Benchmarks per page of the first list. A whole page is in memory at once.
+const PAGE: u32 = 50;
+/// Time between two looks at the queue while no lock changes. They find new nodes and deleted benchmarks.
+const QUEUE_INTERVAL: Duration = Duration::from_secs(10);
+/// Time between two calls of all benchmarks. A benchmark at rest needs no request for a call. When kube's reflector
+/// lists all benchmarks again, it announces the new versions before its store has them.
+const ROLL_CALL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A pass that could not be completed. Every cause may be temporary; no error here is final.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +100,10 @@ pub struct Context {
     prober: Prober,
     metrics: Metrics,
     memory: Mutex<Memory>,
+    /// A pass has taken or released a lock.
+    locks_changed: Notify,
+    /// The rest of some benchmarks has ended.
+    woken: Notify,
 }
 
 /// State between passes, by the benchmark's UID. A restart loses it without harm.
@@ -91,6 +112,11 @@ struct Memory {
     failures: HashMap<String, u32>,
     refusals: HashMap<String, (String, Refusal)>,
     reasons: HashMap<String, (String, f64)>,
+    resting: Resting,
+    /// The nodes at the last look. Empty if no benchmark depended on them.
+    nodes: Vec<NodeFacts>,
+    /// Count of the looks that found other nodes than the look before.
+    nodes_version: u64,
 }
 
 impl Memory {
@@ -99,6 +125,7 @@ impl Memory {
         self.failures.retain(|uid, _| uids.contains(uid));
         self.refusals.retain(|uid, _| uids.contains(uid));
         self.reasons.retain(|uid, _| uids.contains(uid));
+        self.resting.keep(uids);
     }
 }
 
@@ -129,17 +156,25 @@ impl Context {
             prober,
             metrics,
             memory: Mutex::default(),
+            locks_changed: Notify::new(),
+            woken: Notify::new(),
         }
     }
 
-    async fn pass(&self, benchmark: &FrugalityBenchmark) -> Result<Action, PassError> {
+    async fn pass(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        peers: Vec<Arc<Peer>>,
+    ) -> Result<Action, PassError> {
         let refused = self.refusal(benchmark);
+        let nodes_version = self.memory().nodes_version;
         let seen = unix_seconds(Timestamp::now());
         let mut observed = Box::pin(observe(
             &self.client,
             &self.places,
             &self.reader,
             benchmark,
+            peers,
             refused,
             self.waiting_since(benchmark),
         ))
@@ -149,14 +184,23 @@ impl Context {
             let seen_by_cluster = seen - observed.operator_ahead_seconds;
             self.prober.ask(&mut observed.pods, seen_by_cluster).await;
         }
+        self.wake_owners(&observed);
         let now = unix_seconds(Timestamp::now());
         let plan = plan(benchmark, &observed, &self.config, now);
         debug!(?plan, "planned");
         self.remember_reason(benchmark, &plan);
-        let requeue = Duration::try_from_secs_f64(plan.requeue_seconds).unwrap_or(MIN_BACKOFF);
+        let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(MIN_BACKOFF);
+        let due = plan.due_seconds.map(duration);
+        let requeue = duration(plan.requeue_seconds);
+        let rests = plan.changes_nothing(benchmark.current_status());
+        let wait = if rests { plan.wait.clone() } else { Wait::Time };
+        let changes_locks = !plan.locks.is_empty();
         let ended = AttemptLabels::of(&plan);
         let status = plan.status.clone();
         let applied = self.applier.apply(benchmark, plan, seen).await?;
+        if changes_locks {
+            self.locks_changed.notify_one();
+        }
         // After a conflict the next plan has the same attempt, so it is not counted here. The operator writes
         // records before objects that the API server may refuse.
         if let (Some(ended), Applied::Done | Applied::Refused(_)) = (ended, &applied) {
@@ -169,7 +213,15 @@ impl Context {
         match applied {
             Applied::Done => {
                 self.forget_what_passed(benchmark);
-                Ok(Action::requeue(requeue))
+                let pass = IdlePass {
+                    uid: &benchmark.uid().unwrap_or_default(),
+                    version: &benchmark.resource_version().unwrap_or_default(),
+                    wait,
+                    due,
+                    nodes_version,
+                };
+                let left = self.memory().resting.settle(pass, Instant::now());
+                Ok(Action::requeue(left.unwrap_or(requeue)))
             }
             Applied::Overtaken => Ok(Action::requeue(MIN_BACKOFF)),
             Applied::Refused(refusal) => {
@@ -187,6 +239,51 @@ impl Context {
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the rest of benchmarks whose pods this pass has seen: such a pod may be left over.
+    fn wake_owners(&self, observed: &Observed) {
+        let owners = observed.foreign_pods.iter();
+        let owners = owners.map(|pod| pod.benchmark_uid.as_str());
+        if self.memory().resting.disturb(owners, Instant::now()) {
+            self.woken.notify_one();
+        }
+    }
+
+    /// Time until the next pass over a benchmark at rest.
+    fn rest_left(&self, known: &KnownBenchmark) -> Option<Duration> {
+        let (uid, version) = (known.uid()?, known.resource_version()?);
+        self.memory().resting.left(&uid, &version, Instant::now())
+    }
+
+    /// Looks at the nodes and at the whole queue. Ends the rest of those whose turn it is, and of those that ended
+    /// because of the nodes as they were.
+    async fn call_up(&self, known: &Store<KnownBenchmark>) -> Result<(), ObserveError> {
+        {
+            let mut memory = self.memory();
+            if !memory.resting.depends_on_nodes() {
+                memory.nodes.clear();
+                return Ok(());
+            }
+        }
+        let (nodes, locks) = nodes_and_locks(&self.client, &self.places).await?;
+        let mut peers: Vec<Arc<Peer>> = known.state().iter().map(|it| it.peer.clone()).collect();
+        peers.sort_by_key(|peer| QueuePosition::of(peer));
+        let waits = waits(&peers, &locks, &nodes);
+        let uids = peers.iter().map(|peer| peer.uid.as_str());
+        let mut memory = self.memory();
+        let called = memory.resting.call_up(uids, &waits);
+        if memory.nodes != nodes {
+            memory.nodes = nodes;
+            memory.nodes_version += 1;
+        }
+        let version = memory.nodes_version;
+        let changed = memory.resting.nodes_changed(version);
+        drop(memory);
+        if called || changed {
+            self.woken.notify_one();
+        }
+        Ok(())
     }
 
     /// The refusal in this run. An edited spec starts another run, without the refusal.
@@ -252,27 +349,55 @@ impl Context {
     }
 }
 
-async fn reconcile(
-    object: Arc<DeserializeGuard<FrugalityBenchmark>>,
+/// What the passes of one operator need: its context, and all benchmarks of the cluster.
+struct Passes {
     context: Arc<Context>,
-) -> Result<Action, PassError> {
-    let benchmark = match &object.0 {
-        Ok(benchmark) => benchmark,
-        Err(invalid) => {
-            error!(name = object.name_any(), error = %invalid.error, "stored benchmark can't be read");
-            unreadable::tell(&context.client, invalid)
-                .await
-                .map_err(PassError::Unreadable)?;
-            return Ok(Action::await_change());
+    known: Store<KnownBenchmark>,
+}
+
+impl Passes {
+    /// Reads the benchmark and makes a pass over it. `None` if the benchmark needs no pass.
+    async fn pass(&self, known: &KnownBenchmark) -> Result<Option<Action>, PassError> {
+        let context = &self.context;
+        let namespace = known.namespace().unwrap_or_default();
+        let stored = stored(&context.client, &namespace, &known.name_any()).await?;
+        let Some(stored) = stored else {
+            return Ok(None);
+        };
+        let benchmark = match &stored.0 {
+            Ok(benchmark) => benchmark,
+            Err(invalid) => {
+                error!(name = known.name_any(), error = %invalid.error, "stored benchmark can't be read");
+                unreadable::tell(&context.client, invalid)
+                    .await
+                    .map_err(PassError::Unreadable)?;
+                return Ok(None);
+            }
+        };
+        if benchmark.metadata.deletion_timestamp.is_some() {
+            return Ok(None);
         }
-    };
-    if benchmark.metadata.deletion_timestamp.is_some() {
+        let uid = benchmark.uid();
+        let peers = self.known.state().into_iter().map(|it| it.peer.clone());
+        let peers = peers.filter(|peer| Some(&peer.uid) != uid.as_ref());
+        let pass = context.pass(benchmark, peers.collect());
+        Box::pin(pass).await.map(Some)
+    }
+}
+
+async fn reconcile(known: Arc<KnownBenchmark>, passes: Arc<Passes>) -> Result<Action, PassError> {
+    let context = &passes.context;
+    let uid = known.uid().unwrap_or_default();
+    if known.meta().deletion_timestamp.is_some() {
         // Kubernetes deletes the benchmark's objects with it, because it owns them.
-        context.metrics.forget(&benchmark.uid().unwrap_or_default());
+        context.metrics.forget(&uid);
         return Ok(Action::await_change());
     }
-    let started = std::time::Instant::now();
-    let result = tokio::time::timeout(PASS_TIMEOUT, Box::pin(context.pass(benchmark)))
+    if let Some(left) = context.rest_left(&known) {
+        return Ok(Action::requeue(left));
+    }
+    let started = Instant::now();
+    let result = tokio::time::timeout(PASS_TIMEOUT, Box::pin(passes.pass(&known)))
         .await
         .unwrap_or(Err(PassError::Timeout));
     let label = result
@@ -280,24 +405,16 @@ async fn reconcile(
         .map_or_else(PassError::label, |_| ReconcileResult::Ok);
     context.metrics.count_pass(label, started.elapsed());
     if result.is_ok() {
-        context.succeeded(&object.uid().unwrap_or_default());
+        context.succeeded(&uid);
     }
-    result
+    Ok(result?.unwrap_or_else(Action::await_change))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the signature is kube's")]
-fn error_policy(
-    object: Arc<DeserializeGuard<FrugalityBenchmark>>,
-    error: &PassError,
-    context: Arc<Context>,
-) -> Action {
-    let wait = context.backoff(&object.uid().unwrap_or_default());
-    warn!(name = key(&object), %error, wait_seconds = wait.as_secs(), "pass failed");
+fn error_policy(known: Arc<KnownBenchmark>, error: &PassError, passes: Arc<Passes>) -> Action {
+    let wait = passes.context.backoff(&known.uid().unwrap_or_default());
+    warn!(name = %ObjectRef::from_obj(&*known), %error, wait_seconds = wait.as_secs(), "pass failed");
     Action::requeue(wait)
-}
-
-fn key(object: &DeserializeGuard<FrugalityBenchmark>) -> String {
-    ObjectRef::from_obj(object).to_string()
 }
 
 /// Removes the memory and the locks of deleted benchmarks.
@@ -341,13 +458,48 @@ async fn tidy_for_ever(context: Arc<Context>) {
     }
 }
 
+async fn call_up_for_ever(passes: Arc<Passes>) {
+    let context = &passes.context;
+    let mut ticks = tokio::time::interval(QUEUE_INTERVAL);
+    let mut roll_calls = tokio::time::interval(ROLL_CALL_INTERVAL);
+    for ticks in [&mut ticks, &mut roll_calls] {
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    }
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = context.locks_changed.notified() => {}
+            _ = roll_calls.tick() => context.woken.notify_one(),
+        }
+        let look = Box::pin(context.call_up(&passes.known));
+        match tokio::time::timeout(PASS_TIMEOUT, look).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(%error, "cannot look at the queue"),
+            Err(_) => warn!("the look at the queue took too long"),
+        }
+    }
+}
+
 /// Reconciles every benchmark of the cluster until the process gets a signal to end.
 pub async fn run(context: Arc<Context>) {
     let tidying = tokio::spawn(tidy_for_ever(context.clone()));
-    let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(context.client.clone());
-    Controller::new(benchmarks, watcher::Config::default())
+    let benchmarks = Api::<KnownBenchmark>::all(context.client.clone());
+    let config = watcher::Config::default().page_size(PAGE);
+    let controller = Controller::new(benchmarks, config)
+        .with_config(controller::Config::default().concurrency(MOST_PASSES));
+    let woken = stream::unfold(context.clone(), |context| async move {
+        context.woken.notified().await;
+        Some(((), context))
+    });
+    let passes = Arc::new(Passes {
+        known: controller.store(),
+        context,
+    });
+    let calling = tokio::spawn(call_up_for_ever(passes.clone()));
+    controller
+        .reconcile_all_on(woken)
         .shutdown_on_signal()
-        .run(reconcile, error_policy, context)
+        .run(reconcile, error_policy, passes)
         .for_each(|result| async move {
             match result {
                 Ok((object, _)) => debug!(%object, "reconciled"),
@@ -357,6 +509,7 @@ pub async fn run(context: Arc<Context>) {
         })
         .await;
     tidying.abort();
+    calling.abort();
     info!("stopped");
 }
 

@@ -21,7 +21,7 @@ use crate::{
             entries::Entries,
             nodes::node_facts,
             pods::{belongs_to, controller, foreign_pod, has_ended, pod_facts},
-            queue::{peer, unlisted_holders},
+            queue::{unlisted_holders, unlisted_owners},
             reading::list,
             rights::is_forbidden,
         },
@@ -29,12 +29,12 @@ use crate::{
     },
     plan::{
         database::cloud_native_pg,
-        facts::{Child, ChildKind, Lock, NodeFacts, Observed, Peer, Refusal},
+        facts::{Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer, Refusal},
     },
     time::{ahead_seconds, http_date, unix_seconds},
 };
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::http::{Request, header::DATE};
 use futures::try_join;
@@ -45,10 +45,27 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, ResourceExt, api::ListParams, client::Body, core::DeserializeGuard};
 
-pub(crate) use self::queue::lock;
+pub(crate) use self::queue::{lock, peer};
 pub use self::reading::{ObserveError, Places};
 
-/// Reads everything for one benchmark.
+/// Reads a benchmark, readable or not. `None` if it does not exist.
+///
+/// # Errors
+///
+/// The API server can't be reached, or refuses the request.
+pub(crate) async fn stored(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<DeserializeGuard<FrugalityBenchmark>>, ObserveError> {
+    let api = Api::<DeserializeGuard<FrugalityBenchmark>>::namespaced(client.clone(), namespace);
+    api.get_opt(name).await.map_err(|source| ObserveError {
+        what: "the benchmark",
+        source,
+    })
+}
+
+/// Reads everything for one benchmark. `peers` are the other benchmarks; a benchmark of the last moments may be missing.
 ///
 /// # Errors
 ///
@@ -58,6 +75,7 @@ pub async fn observe(
     places: &Places,
     reader: &Reader,
     benchmark: &FrugalityBenchmark,
+    mut peers: Vec<Arc<Peer>>,
     refused: Option<Refusal>,
     waiting_since: Option<(String, f64)>,
 ) -> Result<Observed, ObserveError> {
@@ -65,21 +83,13 @@ pub async fn observe(
     let uid = benchmark.uid().unwrap_or_default();
     let mine = ListParams::default().labels(&format!("{LABEL_BENCHMARK_UID}={uid}"));
     let all_of_ours = ListParams::default().labels(LABEL_BENCHMARK_UID);
-    let everything = ListParams::default();
 
-    let benchmarks = Api::<DeserializeGuard<FrugalityBenchmark>>::all(client.clone());
-    let leases = Api::<Lease>::namespaced(client.clone(), &places.namespace);
-    let locks = ListParams::default().labels(&format!("{LABEL_LOCK}={LOCK_OF_NODE}"));
     let pods = Api::<Pod>::all(client.clone());
-    let nodes = Api::<Node>::all(client.clone());
     let (
         operator_ahead_seconds,
-        benchmarks,
         entries,
         pods,
-        meter_pods,
-        nodes,
-        leases,
+        (nodes, locks),
         deployments,
         services,
         jobs,
@@ -87,12 +97,9 @@ pub async fn observe(
         baselines,
     ) = try_join!(
         operator_ahead(client),
-        list("benchmarks", &benchmarks, &everything),
         entries(client, &namespace, &mine),
         list("pods", &pods, &all_of_ours),
-        meters::pods(client, places),
-        list("nodes", &nodes, &everything),
-        list("locks", &leases, &locks),
+        nodes_and_locks(client, places),
         deployments(client, &namespace, &mine),
         services(client, &namespace, &mine),
         jobs(client, &namespace, &mine),
@@ -119,17 +126,13 @@ pub async fn observe(
         .filter(|pod| controller(pod).is_some())
         .partition(|pod| pod.labels().get(LABEL_BENCHMARK_UID) == Some(&uid));
     find_refusals(client, &namespace, &mut children, &own).await?;
-    let nodes: Vec<NodeFacts> = nodes
-        .iter()
-        .map(|node| node_facts(node, &meter_pods, &places.tolerations))
-        .collect();
-    let locks: Vec<Lock> = leases.iter().map(lock).collect();
-    let mut peers: Vec<Peer> = benchmarks
-        .iter()
-        .filter(|peer| peer.uid().as_ref() != Some(&uid))
-        .map(peer)
-        .collect();
     peers.extend(unlisted_holders(client, &locks, &uid, &peers).await?);
+    let foreign_pods: Vec<ForeignPod> = foreign
+        .iter()
+        .filter(|pod| !has_ended(pod))
+        .map(|pod| foreign_pod(pod, &nodes))
+        .collect();
+    peers.extend(unlisted_owners(client, &foreign_pods, &peers).await?);
     Ok(Observed {
         peers,
         locks,
@@ -140,11 +143,7 @@ pub async fn observe(
             .filter(|pod| belongs_to(pod, &children))
             .map(pod_facts)
             .collect(),
-        foreign_pods: foreign
-            .iter()
-            .filter(|pod| !has_ended(pod))
-            .map(|pod| foreign_pod(pod, &nodes))
-            .collect(),
+        foreign_pods,
         nodes,
         database: clusters.first().map(cloud_native_pg::facts),
         children,
@@ -158,6 +157,31 @@ pub async fn observe(
         refused,
         waiting_since,
     })
+}
+
+/// Reads what decides whose turn it is: the nodes with their meters, and the nodes' locks.
+///
+/// # Errors
+///
+/// The API server can't be reached, or refuses a request.
+pub(crate) async fn nodes_and_locks(
+    client: &Client,
+    places: &Places,
+) -> Result<(Vec<NodeFacts>, Vec<Lock>), ObserveError> {
+    let nodes = Api::<Node>::all(client.clone());
+    let leases = Api::<Lease>::namespaced(client.clone(), &places.namespace);
+    let locks = ListParams::default().labels(&format!("{LABEL_LOCK}={LOCK_OF_NODE}"));
+    let everything = ListParams::default();
+    let (meter_pods, nodes, leases) = try_join!(
+        meters::pods(client, places),
+        list("nodes", &nodes, &everything),
+        list("locks", &leases, &locks),
+    )?;
+    let facts = |node: &Node| node_facts(node, &meter_pods, &places.tolerations);
+    Ok((
+        nodes.iter().map(facts).collect(),
+        leases.iter().map(lock).collect(),
+    ))
 }
 
 /// Sets why the API server refuses the pod of each Job that has none. `pods` are those of the benchmark.

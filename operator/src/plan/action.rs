@@ -40,11 +40,22 @@ pub struct Plan {
     pub expire: bool,
     /// Time until the next pass, in seconds.
     pub requeue_seconds: f64,
+    /// What ends the wait if this plan changes nothing.
+    pub wait: Wait,
+    /// Time until a pass that must not be later, in seconds; `None` if there is none.
+    pub due_seconds: Option<f64>,
     /// The cluster's time of this decision, in Unix seconds.
     pub decided_unix_seconds: f64,
 }
 
 impl Plan {
+    /// Whether the plan changes nothing in the cluster.
+    #[must_use]
+    pub fn changes_nothing(&self, current_status: Option<&FrugalityBenchmarkStatus>) -> bool {
+        let actions = self.clone().actions(current_status);
+        actions.iter().all(|it| matches!(it, Action::Watch(_)))
+    }
+
     /// The entry that this plan creates.
     #[must_use]
     pub fn opened(&self) -> Option<&FrugalityTrial> {
@@ -85,6 +96,25 @@ impl Plan {
             .chain(self.expire.then_some(Action::Expire))
             .collect()
     }
+}
+
+/// What ends the wait of a benchmark whose pass changes nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// Time: the next pass is due after `requeue_seconds`.
+    #[default]
+    Time,
+    /// A change of the benchmark itself. It has ended, or it is suspended.
+    Benchmark,
+    /// A change of the cluster: a node, a meter, a right, CloudNativePG, a FrugalityBaseline.
+    Cluster,
+    /// The benchmark's turn. Another benchmark goes first.
+    Turn {
+        /// `namespace/name` of the other benchmark.
+        name: String,
+        /// The node that both want.
+        node: String,
+    },
 }
 
 /// A write to the ledger. Each pass has at most one.

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use crate::{
     api::{
         FrozenBaselines, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-        FrugalityTrialSpec, Role,
+        FrugalityTrialSpec, Reason, Role,
     },
     plan::{
         action::{Deletion, Plan, Watch},
@@ -191,6 +191,16 @@ impl Context<'_> {
     pub(in crate::plan) fn judged_status(&self) -> Option<&FrugalityBenchmarkStatus> {
         self.benchmark.current_status().filter(|status| {
             status.verdict.is_some()
+                && status.run.as_deref() == Some(self.run)
+                && status.observed_generation == self.benchmark.metadata.generation
+        })
+    }
+
+    /// The status of a benchmark that waits for its turn, if it belongs to this run of this spec.
+    pub(in crate::plan) fn queued_status(&self) -> Option<&FrugalityBenchmarkStatus> {
+        self.benchmark.current_status().filter(|status| {
+            let reason = status.columns.as_ref().and_then(|it| it.reason.as_deref());
+            reason == Some(Reason::Queued.as_str())
                 && status.run.as_deref() == Some(self.run)
                 && status.observed_generation == self.benchmark.metadata.generation
         })

@@ -55,7 +55,7 @@ pub struct PodPolicy {
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Every other benchmark of the cluster.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<Arc<Peer>>,
     /// The locks of all nodes that are or were in use.
     pub locks: Vec<Lock>,
     /// Nodes of the cluster.

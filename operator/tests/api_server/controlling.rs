@@ -541,6 +541,42 @@ async fn a_younger_benchmark_waits_and_has_its_turn_when_the_older_one_is_delete
     assert!(holder.starts_with(&younger.uid().unwrap()), "{holder}");
 }
 
+/// One that waits for its turn costs no request, until the lock of its node is released.
+#[tokio::test]
+async fn a_waiting_benchmark_is_left_alone_until_its_node_is_free() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    stage.benchmark("older", &[]).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let younger = stage.benchmark("younger", &[]).await;
+    let _operator = Operator::start(&stage);
+    stage.reason("younger", Reason::Queued).await;
+    is_loaded(&stage).await;
+    // The pass that finds its status written.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    stage.proxy.forget();
+    let uid = younger.uid().unwrap();
+    let passes = || {
+        let lists = stage.proxy.asked(&Method::GET, "/deployments?");
+        lists.iter().filter(|it| it.path.contains(&uid)).count()
+    };
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    let few = passes();
+    assert!(few <= 1, "{few} passes");
+    // Just after the pass that it has in any case, the next one of these is half a minute away.
+    until("the round", || async { passes() > few }).await;
+
+    let began = std::time::Instant::now();
+    stage.edit("older", json!({ "suspend": true })).await;
+    let api: Api<FrugalityTrial> = stage.api();
+    until("the younger one's attempt", || async {
+        api.get_opt(&first(&younger)).await.unwrap().is_some()
+    })
+    .await;
+    let seconds = began.elapsed().as_secs();
+    assert!(seconds < 20, "{seconds} s");
+}
+
 #[tokio::test]
 async fn the_lock_of_a_benchmark_that_is_gone_is_removed_when_the_operator_starts() {
     let stage = Stage::new().await;

@@ -23,6 +23,7 @@ mod api_server {
     mod proxy;
     mod releases;
     mod rights;
+    mod scale;
     mod server;
     mod stage;
     mod traces;

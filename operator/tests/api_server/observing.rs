@@ -10,7 +10,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     cluster::{LATER_FIELD, LATER_OUTCOME},
@@ -41,7 +41,6 @@ async fn a_pass_that_cannot_read_one_thing_says_which() {
     let (stage, benchmark) = Stage::with_benchmark().await;
     for (path, what) in [
         ("/version", "the API server's time"),
-        ("/frugalitybenchmarks", "benchmarks"),
         ("/frugalitytrials", "trials"),
         ("labelSelector=app%3Dmeter", "meters"),
         ("/daemonsets/frugality-meter", "the meters' DaemonSets"),
@@ -179,7 +178,7 @@ async fn the_holder_of_a_lock_is_asked_for_by_name_and_one_that_is_gone_holds_no
     let peers = async || {
         let seen = stage.observe(&benchmark).await.unwrap();
         assert_eq!(seen.locks.len(), 2);
-        let peers = seen.peers.into_iter().map(|peer| peer.name);
+        let peers = seen.peers.into_iter().map(|peer| peer.name.clone());
         peers.collect::<Vec<String>>()
     };
     let of_list = format!("{}/listed", stage.namespace);
@@ -217,14 +216,18 @@ async fn a_pod_with_a_copied_label_is_not_the_benchmark_s() {
         })
     };
     let uid = benchmark.uid().unwrap();
-    for pod in [
+    let create = async |pods: Vec<Value>| {
+        for pod in pods {
+            let pod: Pod = serde_json::from_value(pod).unwrap();
+            api.create(&PostParams::default(), &pod).await.unwrap();
+        }
+    };
+    create(vec![
         pod("bare", &uid, None),
         pod("of-another-set", &uid, Some("ReplicaSet")),
         pod("foreign", "another", Some("ReplicaSet")),
-    ] {
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        api.create(&PostParams::default(), &pod).await.unwrap();
-    }
+    ])
+    .await;
     let seen = stage.observe(&benchmark).await.unwrap();
     assert!(seen.pods.is_empty(), "{:?}", seen.pods);
     let [foreign] = &seen.foreign_pods[..] else {
@@ -232,6 +235,14 @@ async fn a_pod_with_a_copied_label_is_not_the_benchmark_s() {
     };
     assert_eq!(foreign.name, format!("{}/foreign", stage.namespace));
     assert_eq!(foreign.node.as_ref(), Some(&stage.measured));
+
+    // A benchmark that the operator does not know yet, and whose pod exists. No benchmark has the other pod's UID.
+    let unknown = stage.benchmark("unknown", &[]).await;
+    let its = pod("its", &unknown.uid().unwrap(), Some("ReplicaSet"));
+    create(vec![its]).await;
+    let seen = stage.observe_with(&benchmark, vec![]).await.unwrap();
+    let peers: Vec<_> = seen.peers.iter().map(|peer| peer.name.as_str()).collect();
+    assert_eq!(peers, [format!("{}/unknown", stage.namespace)]);
 }
 
 /// Without a proxy, and so of the whole cluster.

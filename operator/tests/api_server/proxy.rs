@@ -131,6 +131,16 @@ impl Proxy {
         state.asked.iter().filter(of_kind).cloned().collect()
     }
 
+    /// Number of requests so far.
+    pub(crate) fn requests(&self) -> usize {
+        self.state.lock().unwrap().asked.len()
+    }
+
+    /// Where the proxy listens.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Every request so far that writes, as method and last part of the path with its resource.
     pub(crate) fn writes(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();

@@ -2,7 +2,10 @@
 
 use std::{
     future::Future,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -11,13 +14,14 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialSpec},
     io::{
         apply::{Applied, Applier, ApplyError},
+        known::KnownBenchmark,
         moments::Moments,
         observe::{ObserveError, Places, observe},
         reader::Reader,
     },
     plan::{
         action::{LedgerWrite, LockAction, Plan},
-        facts::{Config, Observed, PodPolicy},
+        facts::{Config, Observed, Peer, PodPolicy},
         names::run_id,
         objects::Builder,
         settings::Settings,
@@ -31,7 +35,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -253,9 +257,23 @@ impl Stage {
             .unwrap()
     }
 
+    /// Everything that a pass reads, if the operator knows all benchmarks of the namespace.
     pub(crate) async fn observe(
         &self,
         benchmark: &FrugalityBenchmark,
+    ) -> Result<Observed, ObserveError> {
+        let known = self.api::<KnownBenchmark>();
+        let known = known.list(&ListParams::default()).await.unwrap();
+        let peers = known.items.into_iter().map(|it| it.peer);
+        let peers = peers.filter(|it| Some(&it.uid) != benchmark.uid().as_ref());
+        self.observe_with(benchmark, peers.collect()).await
+    }
+
+    /// Everything that a pass reads, if the operator knows only these other benchmarks.
+    pub(crate) async fn observe_with(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        peers: Vec<Arc<Peer>>,
     ) -> Result<Observed, ObserveError> {
         let places = self.places();
         Box::pin(observe(
@@ -263,6 +281,7 @@ impl Stage {
             &places,
             &self.reader,
             benchmark,
+            peers,
             None,
             None,
         ))

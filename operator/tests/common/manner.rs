@@ -1,5 +1,7 @@
 //! Behaviour of the world, and small views of the world.
 
+use std::sync::Arc;
+
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{FrugalityBenchmark, Role},
@@ -53,8 +55,8 @@ impl Default for Manner {
 }
 
 /// A benchmark as the pass of another benchmark sees it.
-pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
-    Peer {
+pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Arc<Peer> {
+    Arc::new(Peer {
         name: format!(
             "{}/{}",
             benchmark.namespace().unwrap(),
@@ -64,7 +66,7 @@ pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Peer {
         created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
         rests: benchmark.is_complete() || benchmark.spec.suspend,
         request: Some(PlacementRequest::of(&benchmark.spec)),
-    }
+    })
 }
 
 /// A benchmark's only pod of a role, as a pass sees it.

@@ -2,7 +2,7 @@
 
 use crate::{
     api::{LABEL_RUN, LABEL_TRIAL},
-    io::observe::reading::{ObserveError, list, seconds},
+    io::observe::reading::{ObserveError, created, list},
     plan::{
         database::cloud_native_pg,
         facts::{
@@ -164,7 +164,7 @@ pub(super) fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
         uid: object.uid().unwrap_or_default(),
         run: label(LABEL_RUN).unwrap_or_default(),
         trial: label(LABEL_TRIAL),
-        created_unix_seconds: seconds(object.creation_timestamp().as_ref()),
+        created_unix_seconds: created(object),
         deleting: object.meta().deletion_timestamp.is_some(),
         pods_refused: None,
         generation: object.meta().generation,

@@ -2,7 +2,7 @@
 
 use crate::{
     api::{LABEL_BENCHMARK_UID, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD, Role},
-    io::{observe::reading::seconds, probe::readiness_url},
+    io::{observe::reading::created, probe::readiness_url},
     plan::facts::{
         Child, ChildKind, ForeignPod, NodeFacts, PodFacts, Termination, contents::contents_of,
         placement::HOSTNAME_LABEL,
@@ -55,7 +55,7 @@ pub(super) fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
         name: format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any()),
         benchmark_uid: uid.unwrap_or_default(),
         node: spec.and_then(|spec| spec.node_name.clone()).or_else(chosen),
-        created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
+        created_unix_seconds: created(pod),
         running: pod
             .status
             .iter()
@@ -90,13 +90,13 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
             .spec
             .as_ref()
             .and_then(|spec| spec.node_selector.as_ref()?.get(HOSTNAME_LABEL).cloned()),
-        created_unix_seconds: seconds(pod.creation_timestamp().as_ref()),
+        created_unix_seconds: created(pod),
         scheduled_unix_seconds: scheduled(&status),
         ready_since_unix_seconds: ready_since(pod),
         started_unix_seconds: containers
             .iter()
             .filter_map(|container| container.state.as_ref()?.running.as_ref())
-            .map(|running| seconds(running.started_at.as_ref()))
+            .filter_map(|running| Some(unix_seconds(running.started_at.as_ref()?.0)))
             .reduce(f64::max),
         deleting: pod.metadata.deletion_timestamp.is_some(),
         ended: has_ended(pod),
@@ -181,7 +181,7 @@ pub(super) fn unschedulable(status: &PodStatus) -> Option<String> {
 pub(super) fn scheduled(status: &PodStatus) -> Option<f64> {
     let mut conditions = status.conditions.iter().flatten();
     let scheduled = conditions.find(|it| it.type_ == "PodScheduled" && it.status == "True")?;
-    Some(seconds(scheduled.last_transition_time.as_ref()))
+    Some(unix_seconds(scheduled.last_transition_time.as_ref()?.0))
 }
 
 pub(super) fn has_ended(pod: &Pod) -> bool {
@@ -200,7 +200,7 @@ pub(super) fn ready_since(pod: &Pod) -> Option<f64> {
         .as_ref()?
         .iter()
         .find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
-    Some(seconds(ready.last_transition_time.as_ref()))
+    Some(unix_seconds(ready.last_transition_time.as_ref()?.0))
 }
 
 /// Why a container has not started. A pod that is only being set up has no useful reason.

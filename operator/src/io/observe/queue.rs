@@ -2,14 +2,17 @@
 
 use crate::{
     api::FrugalityBenchmark,
-    io::observe::reading::ObserveError,
-    plan::facts::{Lock, Peer, placement::PlacementRequest},
+    io::observe::reading::{ObserveError, list},
+    plan::facts::{ForeignPod, Lock, Peer, placement::PlacementRequest},
     time::unix_seconds,
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client, Resource, ResourceExt, core::DeserializeGuard};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams, core::DeserializeGuard};
 
 pub(crate) fn lock(lease: &Lease) -> Lock {
     let spec = lease.spec.as_ref();
@@ -27,10 +30,10 @@ pub(crate) fn lock(lease: &Lease) -> Lock {
 }
 
 /// An unreadable benchmark has a name and may hold locks, but never waits for any.
-pub(super) fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
+pub(crate) fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Arc<Peer> {
     let readable = guard.0.as_ref().ok();
     let complete = readable.is_some_and(FrugalityBenchmark::is_complete);
-    Peer {
+    Arc::new(Peer {
         name: format!(
             "{}/{}",
             guard.namespace().unwrap_or_default(),
@@ -44,7 +47,7 @@ pub(super) fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Peer {
             || readable.is_some_and(|benchmark| benchmark.spec.suspend)
             || guard.meta().deletion_timestamp.is_some(),
         request: readable.map(|benchmark| PlacementRequest::of(&benchmark.spec)),
-    }
+    })
 }
 
 /// Benchmarks that hold a lock and are missing in the list. The list may be older than the lock, so the operator
@@ -53,8 +56,8 @@ pub(super) async fn unlisted_holders(
     client: &Client,
     locks: &[Lock],
     own_uid: &str,
-    listed: &[Peer],
-) -> Result<Vec<Peer>, ObserveError> {
+    listed: &[Arc<Peer>],
+) -> Result<Vec<Arc<Peer>>, ObserveError> {
     let is_unlisted =
         |uid: &&String| uid.as_str() != own_uid && listed.iter().all(|peer| peer.uid != **uid);
     let holders: BTreeMap<&String, &String> = locks
@@ -78,6 +81,30 @@ pub(super) async fn unlisted_holders(
                 .filter(|it| it.uid().as_ref() == Some(uid))
                 .map(|it| peer(&it)),
         );
+    }
+    Ok(found)
+}
+
+/// Benchmarks whose pods exist and that are missing in the list, which may be older than the pods. The pods of such a
+/// benchmark can spoil an attempt.
+pub(super) async fn unlisted_owners(
+    client: &Client,
+    pods: &[ForeignPod],
+    listed: &[Arc<Peer>],
+) -> Result<Vec<Arc<Peer>>, ObserveError> {
+    let is_unlisted = |pod: &&ForeignPod| listed.iter().all(|peer| peer.uid != pod.benchmark_uid);
+    let unlisted: Vec<&ForeignPod> = pods.iter().filter(is_unlisted).collect();
+    let namespaces: BTreeSet<&str> = unlisted
+        .iter()
+        .filter_map(|pod| Some(pod.name.split_once('/')?.0))
+        .collect();
+    let mut found = Vec::new();
+    for namespace in namespaces {
+        let api =
+            Api::<DeserializeGuard<FrugalityBenchmark>>::namespaced(client.clone(), namespace);
+        let all = list("benchmarks", &api, &ListParams::default()).await?;
+        let owners = all.iter().map(peer);
+        found.extend(owners.filter(|it| unlisted.iter().any(|pod| pod.benchmark_uid == it.uid)));
     }
     Ok(found)
 }

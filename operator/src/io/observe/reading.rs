@@ -1,7 +1,7 @@
-//! One list of objects, and the time of an object.
+//! One list of objects, and the creation time of an object.
 
-use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::apis::meta::v1::Time};
-use kube::{Api, api::ListParams};
+use k8s_openapi::api::core::v1::Toleration;
+use kube::{Api, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 
 use crate::time::unix_seconds;
@@ -43,6 +43,9 @@ where
     }
 }
 
-pub(super) fn seconds(time: Option<&Time>) -> f64 {
-    time.map_or(0.0, |time| unix_seconds(time.0))
+/// When an object was created, in Unix seconds. The API server sets this time in each object.
+pub(super) fn created(object: &impl ResourceExt) -> f64 {
+    object
+        .creation_timestamp()
+        .map_or(0.0, |time| unix_seconds(time.0))
 }

@@ -194,7 +194,8 @@ async fn a_lock_is_free_only_if_its_holder_is_gone_and_the_api_servers_clock_cou
     });
     let benchmark: FrugalityBenchmark = serde_json::from_value(benchmark).unwrap();
     let reader = Reader::new(0).unwrap();
-    let seen = Box::pin(observe(&client, &places, &reader, &benchmark, None, None)).await;
+    let seen = observe(&client, &places, &reader, &benchmark, vec![], None, None);
+    let seen = Box::pin(seen).await;
     server.abort();
     let seen = seen.unwrap();
     let peers: Vec<_> = seen.peers.iter().map(|peer| peer.uid.as_str()).collect();
@@ -253,5 +254,5 @@ fn an_unreadable_benchmark_keeps_its_name_and_waits_for_nothing() {
     });
     let peer = peer(&serde_json::from_value(broken).unwrap());
     assert_eq!((peer.name.as_str(), peer.uid.as_str()), ("lab/b", "u"));
-    assert_eq!((peer.request, peer.rests), (None, false));
+    assert_eq!((&peer.request, peer.rests), (&None, false));
 }

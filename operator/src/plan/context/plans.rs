@@ -6,7 +6,7 @@ use super::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS};
 use crate::{
     api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Promote, PromotedFrom, Reason, Verdict},
     plan::{
-        action::{LedgerWrite, Plan},
+        action::{LedgerWrite, Plan, Wait},
         baseline::{Promotion, PromotionRequest, compared, promotion},
         ledger::{Next, Start, record::ended},
         placement::nodes::Nodes,
@@ -23,7 +23,7 @@ use crate::{
 /// How long the operator waits for a cluster that is not ready before it ends the run as Invalid. The user may
 /// apply chart and benchmark together, and a meter's rollout takes time.
 const GRACE_SECONDS: f64 = 60.0;
-/// Interval between passes of a benchmark that is suspended or has ended.
+/// Interval between passes of a benchmark that is suspended or has ended, and does not rest.
 const REST_REQUEUE_SECONDS: f64 = 30.0;
 /// Minimum time between the verdict and the deletion of the benchmark, for the user to read the verdict. It equals
 /// the shortest `ttlAfterFinished`.
@@ -156,7 +156,10 @@ impl Context<'_> {
         if is_new || self.ledger.is_begun() {
             return self.running(nodes, reason, &message, BUSY_REQUEUE_SECONDS * 2.0);
         }
-        self.conclude(nodes, without_figures(verdict, reason, message))
+        Plan {
+            wait: Wait::Cluster,
+            ..self.conclude(nodes, without_figures(verdict, reason, message))
+        }
     }
 
     /// Ends the run: the status shows the verdict, and the operator deletes all objects except the ledger. Then it
@@ -167,7 +170,9 @@ impl Context<'_> {
         self.clear(&mut plan);
         if let Some(left) = self.seconds_to_live() {
             plan.expire = left <= 0.0;
-            plan.requeue_seconds = plan.requeue_seconds.min(left.max(BUSY_REQUEUE_SECONDS));
+            let due = left.max(BUSY_REQUEUE_SECONDS);
+            plan.requeue_seconds = plan.requeue_seconds.min(due);
+            plan.due_seconds = Some(due);
         }
         if let (Some(promotion), Some(result)) = (promotion, &mut plan.status.baseline) {
             result.promotion = promotion.state();
@@ -218,8 +223,9 @@ impl Context<'_> {
         Some(promotion(request, self.observed.baselines.get(&asked.name)))
     }
 
-    /// Deletes all objects. When the nodes are empty, releases the locks.
+    /// Deletes all objects. When the nodes are empty, releases the locks. Then the benchmark is at rest.
     pub(in crate::plan) fn clear(&self, plan: &mut Plan) {
+        plan.wait = Wait::Benchmark;
         plan.delete = self.all_children();
         plan.requeue_seconds = REST_REQUEUE_SECONDS;
         let locks = self.queue.releases();

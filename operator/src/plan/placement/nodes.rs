@@ -137,7 +137,8 @@ pub fn choose(
     Ok(Nodes { measured, injector })
 }
 
-/// The nodes that a benchmark without locks would choose after these reservations. Empty if it can't be placed.
+/// The nodes that a benchmark without locks would choose after these reservations, in the order of [`Nodes::names`].
+/// Empty if it can't be placed.
 #[must_use]
 pub fn wanted<'a>(
     request: &PlacementRequest,
@@ -150,7 +151,11 @@ pub fn wanted<'a>(
             .map(|(_, labels)| measured_node(labels, nodes, |_| false))
             .collect::<Result<Vec<_>, _>>()?;
         let injector = injector_node(request, nodes, &chosen, |_| false, reservations)?;
-        chosen.push(injector);
+        chosen.sort_by_key(|node| &node.name);
+        chosen.dedup_by_key(|node| &node.name);
+        if !chosen.contains(&injector) {
+            chosen.push(injector);
+        }
         Ok::<_, Misplaced>(chosen)
     };
     choice().unwrap_or_default()

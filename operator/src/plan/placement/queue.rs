@@ -13,8 +13,8 @@
 use crate::{
     api::FrugalityBenchmark,
     plan::{
-        action::LockAction,
-        facts::{Lock, Observed, Peer},
+        action::{LockAction, Wait},
+        facts::{Lock, NodeFacts, Observed, Peer},
         names::lock_name,
         placement::{
             nodes::{self, Nodes},
@@ -22,6 +22,8 @@ use crate::{
         },
     },
 };
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use kube::ResourceExt;
 
@@ -62,7 +64,9 @@ impl QueuePosition {
         }
     }
 
-    fn of(peer: &Peer) -> Self {
+    /// The position of another benchmark.
+    #[must_use]
+    pub fn of(peer: &Peer) -> Self {
         Self {
             created_unix_seconds: peer.created_unix_seconds,
             uid: peer.uid.clone(),
@@ -84,40 +88,30 @@ impl<'a> Queue<'a> {
     /// oldest first.
     #[must_use]
     pub fn before(me: &'a QueuePosition, observed: &'a Observed) -> Self {
-        let held_by = |uid: &str| held(observed, uid).collect::<Vec<_>>();
-        let mut reservations = Reservations::default();
         let mine = BenchmarkRef {
             uid: &me.uid,
             name: "",
         };
-        for benchmark in observed.peers.iter().map(reference).chain([mine]) {
-            let locks = held_by(benchmark.uid);
-            for node in &observed.nodes {
-                let name = lock_name(&node.name);
-                if locks.iter().any(|lock| lock.name == name) {
-                    reservations.reserve(node, benchmark);
-                }
-            }
-        }
-        let mut waiting: Vec<_> = observed
+        let benchmarks = observed
             .peers
             .iter()
-            .filter(|peer| !peer.rests && QueuePosition::of(peer) < *me)
-            .filter(|peer| held_by(&peer.uid).is_empty())
-            .collect();
-        waiting.sort_by_key(|peer| QueuePosition::of(peer));
-        for peer in waiting {
+            .map(|peer| reference(peer))
+            .chain([mine]);
+        let mut reservations = of_holders(benchmarks, &observed.locks, &observed.nodes);
+        for peer in waiting(&observed.peers, &observed.locks) {
             let Some(request) = &peer.request else {
                 continue;
             };
-            for node in nodes::wanted(request, &observed.nodes, &reservations) {
-                reservations.reserve(node, reference(peer));
+            if QueuePosition::of(peer) < *me {
+                for node in nodes::wanted(request, &observed.nodes, &reservations) {
+                    reservations.reserve(node, reference(peer));
+                }
             }
         }
         Self {
             me,
             locks: &observed.locks,
-            own: held_by(&me.uid),
+            own: held(&observed.locks, &me.uid).collect(),
             reservations,
         }
     }
@@ -202,6 +196,63 @@ impl<'a> Queue<'a> {
     }
 }
 
+/// What each waiting benchmark waits for, by UID: another benchmark's node, or nothing ([`Wait::Time`]). A benchmark
+/// that waits for nothing may take its nodes, or it can't be placed. This is one walk through the queue, where
+/// [`Queue::before`] is one for each benchmark.
+#[must_use]
+pub fn waits<'a>(
+    peers: &'a [Arc<Peer>],
+    locks: &[Lock],
+    nodes: &[NodeFacts],
+) -> BTreeMap<&'a str, Wait> {
+    let mut reservations = of_holders(peers.iter().map(|peer| reference(peer)), locks, nodes);
+    let mut waits = BTreeMap::new();
+    for peer in waiting(peers, locks) {
+        let Some(request) = &peer.request else {
+            continue;
+        };
+        let wanted = nodes::wanted(request, nodes, &reservations);
+        let wait = wanted.iter().find_map(|node| {
+            let other = reservations.on(&node.name)?;
+            Some(Wait::Turn {
+                name: other.name.to_owned(),
+                node: node.name.clone(),
+            })
+        });
+        waits.insert(peer.uid.as_str(), wait.unwrap_or_default());
+        for node in wanted {
+            reservations.reserve(node, reference(peer));
+        }
+    }
+    waits
+}
+
+/// The nodes that these benchmarks hold.
+fn of_holders<'a>(
+    benchmarks: impl Iterator<Item = BenchmarkRef<'a>>,
+    locks: &[Lock],
+    nodes: &'a [NodeFacts],
+) -> Reservations<'a> {
+    let mut reservations = Reservations::default();
+    for benchmark in benchmarks {
+        for lock in held(locks, benchmark.uid) {
+            let mut nodes = nodes.iter();
+            if let Some(node) = nodes.find(|node| lock.name == lock_name(&node.name)) {
+                reservations.reserve(node, benchmark);
+            }
+        }
+    }
+    reservations
+}
+
+/// The benchmarks that hold no lock and are not at rest, oldest first.
+fn waiting<'a>(peers: &'a [Arc<Peer>], locks: &[Lock]) -> Vec<&'a Peer> {
+    let is_waiting = |peer: &&Peer| !peer.rests && held(locks, &peer.uid).next().is_none();
+    let mut waiting: Vec<_> = peers.iter().map(AsRef::as_ref).filter(is_waiting).collect();
+    waiting.sort_by_key(|peer| QueuePosition::of(peer));
+    waiting
+}
+
 fn reference(peer: &Peer) -> BenchmarkRef<'_> {
     BenchmarkRef {
         uid: &peer.uid,
@@ -209,8 +260,8 @@ fn reference(peer: &Peer) -> BenchmarkRef<'_> {
     }
 }
 
-fn held<'a>(observed: &'a Observed, uid: &str) -> impl Iterator<Item = &'a Lock> {
-    observed.locks.iter().filter(move |lock| {
+fn held<'a>(locks: &'a [Lock], uid: &str) -> impl Iterator<Item = &'a Lock> {
+    locks.iter().filter(move |lock| {
         lock.holder
             .as_ref()
             .is_some_and(|(holder, _)| holder == uid)
@@ -220,9 +271,7 @@ fn held<'a>(observed: &'a Observed, uid: &str) -> impl Iterator<Item = &'a Lock>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
-    use crate::plan::facts::{NodeFacts, placement::PlacementRequest};
+    use crate::plan::facts::placement::PlacementRequest;
 
     /// Two boards and two injectors.
     fn cluster() -> Observed {
@@ -253,14 +302,14 @@ mod tests {
         }
     }
 
-    fn peer(uid: &str, created: i64, request: PlacementRequest) -> Peer {
-        Peer {
+    fn peer(uid: &str, created: i64, request: PlacementRequest) -> Arc<Peer> {
+        Arc::new(Peer {
             name: format!("default/{uid}"),
             uid: uid.into(),
             created_unix_seconds: created,
             rests: false,
             request: Some(request),
-        }
+        })
     }
 
     fn lock(node: &str, holder: Option<&str>) -> Lock {
@@ -318,7 +367,7 @@ mod tests {
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
         assert_eq!(mine, wait_for("a", "pi-1"));
         let mut ended = peer("z", 50, on("pi-1"));
-        ended.rests = true;
+        Arc::make_mut(&mut ended).rests = true;
         observed.peers = vec![peer("a", 101, on("pi-1")), ended];
         let mine = turn(100, "me", &on("pi-1"), &observed).1;
         assert_eq!(
@@ -416,6 +465,74 @@ mod tests {
             panic!("{mine:?}");
         };
         assert_eq!((&actions[0], actions.len()), (&back, 3));
+    }
+
+    /// The walk through the whole queue says of each benchmark what the benchmark's own pass says.
+    #[test]
+    fn each_benchmark_waits_for_what_its_own_pass_says() {
+        let injecting_from = |node: &str, measured: &str| PlacementRequest {
+            injector: BTreeMap::from([("node".to_owned(), node.to_owned())]),
+            ..on(measured)
+        };
+        let mut both = on("pi-2");
+        let labels = on("pi-1").measured[0].1.clone();
+        both.measured.push(("go".to_owned(), labels));
+        let mut all = vec![
+            peer("a", 1, on("pi-1")),
+            peer("b", 2, on("pi-1")),
+            peer("c", 3, on("pi-2")),
+            peer("d", 4, both.clone()),
+            peer("e", 5, injecting_from("injector-2", "pi-2")),
+            peer("f", 6, on("no-such-node")),
+            peer(
+                "g",
+                7,
+                PlacementRequest {
+                    measured: both.measured,
+                    ..injecting_from("pi-1", "pi-2")
+                },
+            ),
+        ];
+        Arc::make_mut(&mut all[1]).rests = true;
+        let mut some_wait = 0;
+        for locks in [
+            vec![],
+            vec![lock("pi-1", Some("a")), lock("injector-1", Some("a"))],
+            vec![lock("pi-2", Some("c")), lock("injector-1", Some("c"))],
+            vec![lock("pi-2", Some("e")), lock("injector-2", Some("e"))],
+        ] {
+            let nodes = cluster().nodes;
+            let waits = waits(&all, &locks, &nodes);
+            for me in all
+                .iter()
+                .filter(|it| !it.rests && held(&locks, &it.uid).next().is_none())
+            {
+                let observed = Observed {
+                    peers: all.iter().filter(|it| it.uid != me.uid).cloned().collect(),
+                    locks: locks.clone(),
+                    ..cluster()
+                };
+                let request = me.request.as_ref().unwrap();
+                let position = QueuePosition::of(me);
+                let queue = Queue::before(&position, &observed);
+                let chosen = nodes::choose(
+                    request,
+                    |entrant, candidate| entrant == candidate,
+                    &observed,
+                    &crate::plan::ledger::Ledger::of("run", &[]),
+                    |node| queue.holds(node),
+                    queue.reservations(),
+                );
+                let own = match chosen.map(|nodes| queue.admission(&nodes)) {
+                    Ok(Admission::WaitFor { name, node }) => Wait::Turn { name, node },
+                    _ => Wait::Time,
+                };
+                assert_eq!(waits[me.uid.as_str()], own, "{} with {locks:?}", me.uid);
+                some_wait += usize::from(own != Wait::Time);
+            }
+            assert!(!waits.contains_key("b"), "it rests");
+        }
+        assert!(some_wait > 5, "{some_wait}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use crate::{
     api::{Reason, Verdict},
     plan::{
+        action::{Plan, Wait},
         context::{Context, Stage},
         settings::Settings,
         verdict::{Judgement, judge, without_figures},
@@ -13,7 +14,14 @@ use crate::{
 
 /// Stops a run whose ledger allows a verdict.
 pub(in crate::plan) fn is_undecided(context: &Context<'_>, settings: &Settings) -> Stage<()> {
-    match unreadable(context).or_else(|| judge(settings, context.ledger)) {
+    if let Some(judgement) = unreadable(context) {
+        // Another version of the CustomResourceDefinition can make the entry readable.
+        return Break(Plan {
+            wait: Wait::Cluster,
+            ..context.conclude(None, judgement)
+        });
+    }
+    match judge(settings, context.ledger) {
         Some(judgement) => Break(context.conclude(None, judgement)),
         None => Continue(()),
     }

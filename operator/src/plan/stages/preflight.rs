@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use crate::{
     api::{Reason, Verdict},
     plan::{
-        action::Plan,
+        action::{Plan, Wait},
         context::{BUSY_REQUEUE_SECONDS, Context, Stage},
         database,
         facts::{NodeFacts, Session, preflight},
@@ -32,6 +32,7 @@ pub(in crate::plan) fn is_namespace_allowed(context: &Context<'_>) -> Stage<()> 
     // It has no right to delete anything either.
     plan.delete = Vec::new();
     plan.expire = false;
+    plan.due_seconds = None;
     Break(plan)
 }
 
@@ -89,6 +90,7 @@ fn meter(
     };
     let mut plan = context.conclude(Some(nodes), judgement);
     plan.watch = context.preflight_watches(nodes);
+    plan.wait = Wait::Cluster;
     Some(plan)
 }
 
@@ -112,8 +114,12 @@ fn without_reading(
             BUSY_REQUEUE_SECONDS,
         ),
     };
-    if let (None, Some(current)) = (plan.status.verdict, context.judged_status()) {
-        plan.status = current.clone();
+    // The reader forgets the meter of a benchmark that rests. Until the next reading, the last state is the best one.
+    let has_no_error = session.and_then(Session::no_reading).is_none();
+    let queued = context.queued_status().filter(|_| has_no_error);
+    let last = context.judged_status().or(queued);
+    if let (None, Some(last)) = (plan.status.verdict, last) {
+        plan.status = last.clone();
     }
     plan.watch = context.preflight_watches(nodes);
     plan

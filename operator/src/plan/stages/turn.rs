@@ -5,14 +5,14 @@ use std::ops::ControlFlow::{Break, Continue};
 use crate::{
     api::Reason,
     plan::{
-        action::{LockAction, Plan},
+        action::{LockAction, Plan, Wait},
         context::{BUSY_REQUEUE_SECONDS, Context, Stage},
         placement::{nodes::Nodes, queue::Admission},
         settings::Settings,
     },
 };
 
-/// Interval between passes of a benchmark that waits for its turn, in seconds.
+/// Interval between passes of a benchmark that waits for its turn and does not rest, in seconds.
 const QUEUED_REQUEUE_SECONDS: f64 = 5.0;
 
 /// Stops a run that does not hold the locks of its nodes.
@@ -24,7 +24,7 @@ pub(in crate::plan) fn has_locks(
     match context.queue.admission(nodes) {
         Admission::Mine => Continue(()),
         Admission::Take(locks) => Break(take(context, settings, nodes, locks)),
-        Admission::WaitFor { name, node } => Break(wait(context, nodes, &name, &node)),
+        Admission::WaitFor { name, node } => Break(wait(context, nodes, name, node)),
     }
 }
 
@@ -48,7 +48,7 @@ fn take(context: &Context<'_>, settings: &Settings, nodes: &Nodes, locks: Vec<Lo
     plan
 }
 
-fn wait(context: &Context<'_>, nodes: &Nodes, name: &str, node: &str) -> Plan {
+fn wait(context: &Context<'_>, nodes: &Nodes, name: String, node: String) -> Plan {
     let message = format!("waiting for {name}: node {node} runs one benchmark at a time");
     let mut plan = context.running(
         Some(nodes),
@@ -56,6 +56,10 @@ fn wait(context: &Context<'_>, nodes: &Nodes, name: &str, node: &str) -> Plan {
         &message,
         QUEUED_REQUEUE_SECONDS,
     );
+    // A run that has begun keeps its nodes, which the look at the whole queue does not know.
+    if !context.ledger.is_begun() {
+        plan.wait = Wait::Turn { name, node };
+    }
     plan.delete = context.all_children();
     if context.is_clean() {
         plan.locks = context.queue.releases();
