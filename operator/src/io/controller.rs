@@ -53,7 +53,7 @@ const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const TIDY_INTERVAL: Duration = Duration::from_secs(300);
 /// Longest wait after failed passes.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// Most passes at once. All benchmarks of a cluster have one when the operator starts, and each pass keeps a ledger in memory.
+/// Most passes at once. When the operator starts, each benchmark has one, and each pass keeps a ledger in memory.
 const MOST_PASSES: u16 = 16;
 /// Benchmarks per page of the first list. A whole page is in memory at once.
 const PAGE: u32 = 50;
@@ -192,7 +192,8 @@ impl Context {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(MIN_BACKOFF);
         let due = plan.due_seconds.map(duration);
         let requeue = duration(plan.requeue_seconds);
-        let rests = plan.changes_nothing(benchmark.current_status());
+        // A plan that waits for time never rests, so it is not asked what it changes.
+        let rests = plan.wait != Wait::Time && plan.changes_nothing(benchmark.current_status());
         let wait = if rests { plan.wait.clone() } else { Wait::Time };
         let changes_locks = !plan.locks.is_empty();
         let ended = AttemptLabels::of(&plan);

@@ -39,13 +39,14 @@ const AT_ONCE: usize = 16;
 /// Clock ticks per second of the times in `/proc/PID/stat` (`USER_HZ` of Linux on all its platforms).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The operator's program. It ends when it is dropped.
-struct Program(Child);
+/// The operator's program, and its kubeconfig. When it is dropped, it ends. The log next to the kubeconfig stays.
+struct Program(Child, PathBuf);
 
 impl Drop for Program {
     fn drop(&mut self) {
         _ = self.0.kill();
         _ = self.0.wait();
+        _ = fs::remove_file(&self.1);
     }
 }
 
@@ -78,7 +79,7 @@ impl Program {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        Self(child)
+        Self(child, config)
     }
 
     fn file(&self, name: &str) -> String {
