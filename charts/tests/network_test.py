@@ -37,7 +37,9 @@ def program(name, namespace):
 
 
 OUTSIDE = Pod(None)
-CANDIDATE, INJECTOR, SEED, DATABASE = map(role, ("candidate", "injector", "seed", "database"))
+CANDIDATE, INJECTOR, PREPARE, SEED, DATABASE = map(
+    role, ("candidate", "injector", "prepare", "seed", "database")
+)
 OPERATOR = Pod(
     NAMESPACE,
     (
@@ -120,6 +122,7 @@ NEEDED = [
     (INJECTOR, METER, 28282),
     (INJECTOR, OPERATOR, 8080),
     (INJECTOR, DATABASE, 5432),
+    (PREPARE, DATABASE, 5432),
     (SEED, DATABASE, 5432),
     (CANDIDATE, DATABASE, 5432),
     (CANDIDATE, CANDIDATE, 9000),
@@ -165,7 +168,7 @@ def test_other_connections_are_refused(source, target, port):
     assert connects(source, target, port, *PI)
 
 
-@pytest.mark.parametrize("source", [OPERATOR, CANDIDATE, INJECTOR, SEED, DATABASE])
+@pytest.mark.parametrize("source", [OPERATOR, CANDIDATE, INJECTOR, PREPARE, SEED, DATABASE])
 def test_names_can_be_resolved(source):
     assert connects(source, DNS, 53, *PI, *ON, protocol="UDP")
     assert connects(source, DNS, 53, *PI, *ON)

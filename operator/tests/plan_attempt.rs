@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use crate::common::{
     T0,
-    attempt::{after, changed, first_server, load_over, load_over_of, record, run_to, said},
+    attempt::{
+        after, assert_measured, changed, first_server, load_over, load_over_of, measured,
+        measured_after, record, run_to,
+    },
     injector_pod, made,
     manner::pod_in,
     run_of,
@@ -128,7 +131,7 @@ fn the_attempt_waits_until_both_pods_of_a_server_are_ready() {
     let unready = with_second(|pod| pod.ready_since_unix_seconds = None);
     assert!(unready.contains("has not answered 200"), "{unready}");
     let ready = with_second(|_| ());
-    assert!(ready.ends_with("starting the load"), "{ready}");
+    assert!(ready.ends_with("checking the database"), "{ready}");
 }
 
 #[test]
@@ -168,9 +171,10 @@ fn the_second_idle_baseline_follows_the_load() {
 
 #[test]
 fn a_measured_attempt_has_its_windows_and_figures() {
-    let world = load_over();
-    let plan = world.plan(0);
-    insta::assert_snapshot!(of_plan(&plan));
+    let mut world = load_over();
+    let figures = world.plan(0);
+    let plan = measured(&mut world);
+    insta::assert_snapshot!([&figures, &plan].map(of_plan).join("----\n"));
     let record = record(&plan);
     assert_eq!(record.restarts, Some(0));
     assert_eq!(record.images.len(), 3);
@@ -189,8 +193,7 @@ fn sum(values: Option<&Vec<Option<i64>>>) -> i64 {
 #[test]
 #[allow(clippy::cast_possible_truncation, reason = "numbers of a test")]
 fn a_measured_attempt_has_a_course_whose_sums_are_its_totals() {
-    let world = load_over();
-    let plan = world.plan(0);
+    let plan = measured(&mut load_over());
     let energy = record(&plan).energy.as_ref().unwrap();
     let trace = plan.trace.as_ref().unwrap();
     let (name, _) = plan.record().unwrap();
@@ -298,17 +301,17 @@ fn every_attempt_of_a_run_has_a_course() {
 #[test]
 fn gross_joules_of_a_shared_node_are_not_shown() {
     let columns = |plan: &Plan| record(plan).columns.clone().unwrap();
-    let apart = columns(&changed(&load_over(), |_| {}));
+    let apart = columns(&measured(&mut load_over()));
     assert!(apart.energy.is_some());
     let allowed = two_with(&[("/placement/allowSharedNode", json!(true))]);
-    let shared = columns(&changed(&load_over_of(allowed), |observed| {
-        let of_measured = lock_name("pi-1");
-        observed.locks.retain(|lock| lock.name == of_measured);
-        for trial in &mut observed.trials {
-            let spec = &mut trial.spec;
-            spec.injector_node.clone_from(&spec.measured_node);
-        }
-    }));
+    let mut world = load_over_of(allowed);
+    let of_measured = lock_name("pi-1");
+    world.locks.retain(|lock| lock.name == of_measured);
+    for trial in &mut world.slots[0].trials {
+        let spec = &mut trial.spec;
+        spec.injector_node.clone_from(&spec.measured_node);
+    }
+    let shared = columns(&measured(&mut world));
     assert_eq!((shared.energy, shared.rate), (None, apart.rate));
 }
 
@@ -319,12 +322,12 @@ fn a_candidates_own_faults_never_make_an_attempt_void() {
         let pod = pod_in(observed, Role::Candidate);
         pod.restarts = 2;
     });
-    assert_eq!(record(&crashed).outcome, Some(Outcome::Measured));
+    assert_measured(&crashed);
     assert_eq!(record(&crashed).restarts, Some(2));
     // One of five requests failed, or all requests failed.
     let answering = |share: f64| {
         let world = load_over();
-        said(&world.loads[0].report(share).encode().unwrap())
+        measured_after(&world.loads[0].report(share).encode().unwrap())
     };
     insta::assert_snapshot!(
         [0.8, 0.0]
@@ -727,15 +730,20 @@ fn every_pod_that_the_operator_adds_has_resources() {
     let injector = injector_pod(&two(), 4);
     let of = |container: &Container| serde_json::to_value(&container.resources).unwrap();
     assert_eq!(of(&injector.containers[0])["limits"]["memory"], "1Gi");
-    let beside = injector.init_containers.unwrap();
-    assert_eq!(beside.len(), 2);
-    for container in &beside {
-        assert_eq!(of(container)["requests"]["cpu"], "10m");
-        assert_eq!(of(container)["limits"]["memory"], "256Mi");
-    }
+    assert_eq!(
+        (injector.containers.len(), injector.init_containers),
+        (1, None)
+    );
     let benchmark = two();
+    let database = || benchmark.spec.database.as_ref().unwrap();
+    let prepare = made(&benchmark, |builder, _, node| {
+        builder.prepare(database(), "trial", node)
+    });
+    let prepare = prepare.into_pod().unwrap().spec.unwrap();
+    assert_eq!(of(&prepare.containers[0])["requests"]["cpu"], "10m");
+    assert_eq!(of(&prepare.containers[0])["limits"]["memory"], "256Mi");
     let seed = made(&benchmark, |builder, _, node| {
-        builder.seed(benchmark.spec.database.as_ref().unwrap(), node)
+        builder.seed(database(), node)
     });
     let ChildObject::Job(seed) = seed else {
         panic!("not a Job");

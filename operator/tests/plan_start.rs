@@ -764,7 +764,7 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_created_again() {
             observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
             let mut children = observed.children.iter_mut();
             let job = children.find(|child| child.kind == ChildKind::Job).unwrap();
-            job.ended = ended;
+            job.ended_unix_seconds = ended.then_some(job.created_unix_seconds);
         })
     };
     assert_eq!(deleted_seeds(&gone(false)), 0);
@@ -819,6 +819,9 @@ fn a_failed_restore_is_tried_again_but_a_failed_first_seed_is_not() {
         first.record().unwrap().1.reason.as_deref(),
         Some(Reason::SeedFailed.as_str())
     );
+    // After a void attempt, the database is restored outside any attempt.
+    world.run_until("a load", |world| !world.loads.is_empty());
+    world.replace_pod(0, Role::Candidate);
     world.run_until("an attempt's end", |world| {
         let mut trials = world.slots[0].trials.iter();
         trials.any(|trial| outcome_of(trial).is_some())
@@ -829,6 +832,10 @@ fn a_failed_restore_is_tried_again_but_a_failed_first_seed_is_not() {
         is_seeding(world)
             && children.iter().all(|child| !child.facts.deleting)
             && pods.iter().all(|pod| pod.facts.trial.is_none())
+            && world.slots[0]
+                .trials
+                .iter()
+                .all(|trial| outcome_of(trial).is_some())
     });
     let again = failed(&world, 1.0);
     assert_eq!((deleted_seeds(&again), again.record()), (1, None));

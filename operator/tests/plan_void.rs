@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use crate::common::{
-    attempt::{after, assert_void, changed, load_over, record, reported, said, second_trial},
+    attempt::{
+        after, assert_measured, assert_void, changed, load_over, measured, record, reported, said,
+        second_trial,
+    },
     manner::{ROWS, pod_in},
     summary::of_plan,
     two, two_with,
@@ -17,9 +20,9 @@ use frugality_measure::{
 use frugality_operator::{
     api::{FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
-        action::{ChildObject, Plan},
+        action::{Action, ChildObject, Plan},
         facts::{
-            Child, ChildKind, Observed, Termination,
+            Child, ChildKind, Observed, PodFacts, Termination,
             addresses::{Endpoint, Endpoints, ServiceFacts},
             contents::Contents,
         },
@@ -118,7 +121,7 @@ fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
         let pod = pod_in(observed, Role::Candidate);
         (pod.restarts, pod.started_unix_seconds) = (1, Some(started));
     });
-    assert_eq!(outcome(&plan), Some(Outcome::Measured));
+    assert_measured(&plan);
     // A restart before the baseline does not explain a later change.
     let plan = changed(&world, |observed| {
         again(observed);
@@ -343,7 +346,7 @@ fn an_evicted_pod_makes_the_attempt_void_under_its_own_name() {
         old.evicted = Some(why.into());
         observed.pods.insert(0, old);
     });
-    assert_eq!(record(&before).outcome, Some(Outcome::Measured));
+    assert_measured(&before);
 }
 
 #[test]
@@ -363,9 +366,14 @@ fn the_baseline_begins_after_the_settling_time_on_a_meter_without_a_clock() {
                 world.now + ahead - 30.0;
             Arc::make_mut(&mut session.readings).push(later);
         }
+        let mut children = observed.children.iter();
+        let check = children.find(|it| it.name.ends_with("-prepare")).unwrap();
+        let checked = check.ended_unix_seconds.unwrap();
         let ready = pod_in(&mut observed, Role::Candidate)
             .ready_since_unix_seconds
             .unwrap();
+        // 1.5 s, and the interval of this meter.
+        let settled = (ready + 2.0).max(checked + 2.5);
         let plan = plan(
             &world.slots[0].benchmark,
             &observed,
@@ -374,9 +382,9 @@ fn the_baseline_begins_after_the_settling_time_on_a_meter_without_a_clock() {
         );
         let idle = record(&plan).idle_before.unwrap();
         assert!(
-            (idle.start_unix_seconds - (ready + 3.0 + ahead)).abs() < 1.0,
-            "{} s after readiness",
-            idle.start_unix_seconds - ready
+            (idle.start_unix_seconds - (settled + ahead)).abs() < 1.0,
+            "{} s after the settling time",
+            idle.start_unix_seconds - settled
         );
     }
 }
@@ -418,6 +426,47 @@ fn an_injector_that_was_deleted_makes_the_attempt_void() {
     };
     assert_void(&lingering(true), Reason::InjectorDeleted.as_str());
     assert_void(&lingering(false), "FortioInterrupted");
+}
+
+#[test]
+fn the_baseline_begins_after_the_settling_time_on_a_node_with_another_clock() {
+    let world = after("measuring the idle baseline");
+    for ahead in [0.0, 100.0, -100.0] {
+        let mut observed = world.observed(0);
+        for session in observed.sessions.values_mut() {
+            let readings = Arc::make_mut(&mut session.readings);
+            let mut later = readings.last().unwrap().clone();
+            later.scraped_at_unix_seconds += 60.0;
+            later.meter_unix_seconds = later.meter_unix_seconds.map(|at| at + 60.0);
+            readings.push(later);
+            for reading in readings {
+                reading.meter_unix_seconds = reading.meter_unix_seconds.map(|at| at + ahead);
+            }
+        }
+        for role in [Role::Candidate, Role::Database] {
+            let ready = &mut pod_in(&mut observed, role).ready_since_unix_seconds;
+            *ready = ready.map(|since| since + ahead);
+        }
+        let ready = pod_in(&mut observed, Role::Candidate).ready_since_unix_seconds;
+        // The time of the Job's end is the cluster's.
+        let mut children = observed.children.iter();
+        let check = children.find(|it| it.name.ends_with("-prepare")).unwrap();
+        let checked = check.ended_unix_seconds.unwrap() + ahead;
+        let settled = (ready.unwrap() + 2.0).max(checked + 2.5);
+        let plan = plan(
+            &world.slots[0].benchmark,
+            &observed,
+            &world.config,
+            world.now + 61.0,
+        );
+        let idle = record(&plan).idle_before.unwrap();
+        // A reading is 0.12 s old when it is scraped.
+        assert!(
+            (idle.start_unix_seconds - settled).abs() < 0.2,
+            "{} s after the settling time",
+            idle.start_unix_seconds - settled
+        );
+    }
 }
 
 #[test]
@@ -466,7 +515,7 @@ fn clocks_that_cannot_be_compared_make_the_attempt_void() {
         })
     };
     assert_void(&known_to(0.11), "ClockOffsetUnknown");
-    assert_eq!(record(&known_to(0.1)).outcome, Some(Outcome::Measured));
+    assert_measured(&known_to(0.1));
 }
 
 #[test]
@@ -480,7 +529,7 @@ fn clocks_that_moved_make_the_attempt_void() {
     };
     assert_void(&moved(0.11), "ClockStepped");
     let plan = moved(0.09);
-    assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
+    assert_measured(&plan);
     // The record shows a step even if the step is below the limit.
     let offsets = [record(&plan).clock, record(&plan).clock_after];
     let [before, after] = offsets.map(|clock| clock.unwrap().offset_seconds);
@@ -502,7 +551,7 @@ fn a_trial_with_a_slow_injector_counts_and_its_record_says_how_busy_the_injector
         // Half of the time of four connections over 20.012 s.
         report.measured.fortio_mut().unwrap().latency.sum_seconds = 0.5 * 4.0 * 20.012;
     });
-    assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
+    assert_measured(&plan);
     assert_eq!(record(&plan).injector_cpu, Some(cpu));
 }
 
@@ -512,7 +561,7 @@ fn load_that_was_not_steady_makes_the_attempt_void() {
     let gap = |seconds| reported(|report| report.gap_after_measured_seconds = Some(seconds));
     // The slowest answer took 0.1 s.
     assert_void(&gap(0.61), "LoadNotSteady");
-    assert_eq!(record(&gap(0.59)).outcome, Some(Outcome::Measured));
+    assert_measured(&gap(0.59));
 }
 
 #[test]
@@ -526,7 +575,7 @@ fn a_load_that_the_node_did_not_see_makes_the_attempt_void() {
             }
         })
     };
-    assert_eq!(record(&late(-1.8)).outcome, Some(Outcome::Measured));
+    assert_measured(&late(-1.8));
     assert_void(&late(-2.2), "LoadNotSeen");
 }
 
@@ -572,7 +621,7 @@ fn a_meter_that_answers_without_power_makes_the_attempt_void() {
     );
     // A meter without power before the attempt's first reading costs nothing.
     let whole = changed(&load_over(), answer);
-    assert_eq!(record(&whole).outcome, Some(Outcome::Measured));
+    assert_measured(&whole);
 }
 
 /// The plan at an attempt's end, if `change` has edited the records of the candidate's earlier trials.
@@ -613,7 +662,7 @@ fn an_image_that_changed_makes_the_attempt_void() {
     let plan = after_a_trial_of("rust", |status| {
         status.images.remove("server");
     });
-    assert_eq!(record(&plan).outcome, Some(Outcome::Measured));
+    assert_measured(&plan);
 }
 
 #[test]
@@ -675,7 +724,7 @@ fn another_kernel_governor_or_firmware_makes_the_attempt_void() {
         with(None, Some("ondemand")),
         with(Some("performance"), None),
     ] {
-        assert_eq!(record(&same).outcome, Some(Outcome::Measured));
+        assert_measured(&same);
     }
 }
 
@@ -690,7 +739,7 @@ fn answers_of_another_length_make_the_attempt_void() {
         })
     };
     assert_void(&earlier(980.0), "ResponsesDiffer");
-    assert_eq!(record(&earlier(995.0)).outcome, Some(Outcome::Measured));
+    assert_measured(&earlier(995.0));
 }
 
 #[test]
@@ -710,33 +759,70 @@ fn an_injector_without_a_result_makes_the_attempt_void() {
 
 #[test]
 fn an_attempt_whose_transactions_were_not_counted_is_measured_without_them() {
-    let world = load_over();
-    let told = record(&changed(&world, |_| ())).transactions_per_request;
-    assert_eq!(told, Some(1.0));
-    let uncounted = |late: f64| {
+    let mut world = load_over();
+    let plan = measured(&mut world);
+    assert_eq!(record(&plan).transactions_per_request, Some(1.0));
+    // A database that does not answer prints no count. Nothing else is missing.
+    let uncounted = changed(&world, |observed| {
+        let end = pod_in(observed, Role::Seed).terminated.get_mut("seed");
+        end.unwrap().message = ROWS.into();
+    });
+    assert_eq!(record(&uncounted).outcome, Some(Outcome::Measured));
+    assert_eq!(record(&uncounted).transactions_per_request, None);
+    // A Job that never ends does not hold the trial for ever.
+    let never_ends = |late: f64| {
         let mut world = world.clone();
         world.advance_to(world.now + late);
         changed(&world, |observed| {
-            let pod = pod_in(observed, Role::Injector);
-            pod.terminated.remove("transactions");
-            pod.ended = false;
+            pod_in(observed, Role::Seed).terminated.clear();
         })
     };
-    assert_eq!(uncounted(0.0).record(), None);
-    let late = uncounted(21.0);
+    assert_eq!(never_ends(0.0).record(), None);
+    let late = never_ends(61.0);
     assert_eq!(record(&late).outcome, Some(Outcome::Measured));
     assert_eq!(record(&late).transactions_per_request, None);
 }
 
 #[test]
+fn the_figures_are_recorded_before_the_candidate_is_removed() {
+    let mut world = load_over();
+    let slot = world.wait();
+    let plan = world.pass(slot);
+    let figures = record(&plan);
+    assert!(figures.energy.is_some() && figures.outcome.is_none());
+    assert_eq!(
+        figures.columns, None,
+        "no figure is shown before the outcome"
+    );
+    let kinds: Vec<ChildKind> = plan.delete.iter().map(|it| it.kind).collect();
+    assert!(kinds.contains(&ChildKind::Deployment) && !kinds.contains(&ChildKind::Job));
+    // The figures survive the operator: it needs no reading any more.
+    let energy = figures.energy.clone();
+    world.kill_operator();
+    let plan = measured(&mut world);
+    assert_eq!(record(&plan).energy, energy);
+    // The count follows the candidate's end.
+    let observed = world.observed(0);
+    let is_candidate = |pod: &PodFacts| pod.role == Role::Candidate.as_str();
+    assert!(!observed.pods.iter().any(is_candidate));
+    // A user who suspends the benchmark meanwhile gets a void attempt without figures.
+    let mut world = load_over();
+    let slot = world.wait();
+    world.pass(slot);
+    world.edit(0, &[("/suspend", json!(true))]);
+    let slot = world.wait();
+    assert_void(&world.plan(slot), Reason::Suspended.as_str());
+}
+
+#[test]
 fn a_database_that_cannot_be_prepared_makes_the_attempt_void() {
-    let plan = changed(&after("load is on"), |observed| {
+    let plan = changed(&after("checking the database"), |observed| {
         let end = Termination {
             exit_code: 2,
             reason: "Error".into(),
             message: "psql: connection refused".into(),
         };
-        pod_in(observed, Role::Injector)
+        pod_in(observed, Role::Prepare)
             .terminated
             .insert("prepare".into(), end);
     });
@@ -752,28 +838,16 @@ fn a_database_that_cannot_be_prepared_makes_the_attempt_void() {
 
 #[test]
 fn data_that_changed_make_the_attempt_void() {
-    let mut world = World::new([two()]);
-    assert_eq!(
-        record(&second_trial(&mut world, ROWS)).outcome,
-        Some(Outcome::Measured)
-    );
-    assert_void(
-        &second_trial(&mut world, "9999 -77"),
-        Reason::DataChanged.as_str(),
-    );
-    assert_void(
-        &second_trial(&mut world, "10000 5"),
-        Reason::DataChanged.as_str(),
-    );
+    let with = |rows| second_trial(&mut World::new([two()]), rows);
+    assert_measured(&with(ROWS));
+    assert_void(&with("9999 -77"), Reason::DataChanged.as_str());
+    assert_void(&with("10000 5"), Reason::DataChanged.as_str());
     // Requests that write may change the data, because this is their purpose.
     let mut world = World::new([two_with(&[
         ("/request/method", json!("POST")),
         ("/request/body", json!("{}")),
     ])]);
-    assert_eq!(
-        record(&second_trial(&mut world, "10007 5")).outcome,
-        Some(Outcome::Measured)
-    );
+    assert_measured(&second_trial(&mut world, "10007 5"));
 }
 
 /// The output of the restoring Job, with the digest of the settings.
@@ -832,7 +906,11 @@ fn the_state_of_the_database_is_recorded_before_the_attempt_creates_anything() {
     assert_void(&unseen, Reason::DataChanged.as_str());
     let plan = world.plan(slot);
     assert!(record(&plan).restored.is_some());
-    assert!(plan.create.is_empty());
+    // The record comes first. If it fails, the operator creates nothing.
+    let actions = plan.clone().actions(None);
+    let position = |is_it: fn(&Action) -> bool| actions.iter().position(is_it).unwrap();
+    let recorded = position(|it| matches!(it, Action::Record { .. }));
+    assert!(recorded < position(|it| matches!(it, Action::Create(_))));
     // An attempt that is void before its baseline still holds the state with which later attempts are
     // compared.
     world.run_until("a server", |world| {
@@ -868,7 +946,9 @@ fn the_database_is_restored_before_each_attempt_once_the_last_one_is_gone() {
         };
         if plan.create.iter().any(|object| is_seed(&object)) {
             restored += 1;
-            let of_attempt = before.pods.iter().find(|pod| pod.trial.is_some());
+            // Pods of Jobs that have ended can't query the database.
+            let mut pods = before.pods.iter();
+            let of_attempt = pods.find(|pod| pod.trial.is_some() && !pod.ended);
             assert_eq!(of_attempt.map(|pod| &pod.name), None);
         }
     }
@@ -885,10 +965,12 @@ fn data_are_compared_with_trials_that_count() {
         "another seed is needed here"
     );
     assert_void(&plan, Reason::DataChanged.as_str());
+    assert_eq!(world.loads.len(), 1, "no load on other data");
     world.apply(0, &plan, usize::MAX);
-    world.run_until("the third load", |world| world.loads.len() == 3);
-    world.advance_to(world.loads[2].end + 11.0);
-    assert_eq!(record(&world.plan(0)).outcome, Some(Outcome::Measured));
+    world.manner.prepared = ROWS.into();
+    world.run_until("the next load", |world| world.loads.len() == 2);
+    world.advance_to(world.loads[1].end + 11.0);
+    assert_measured(&world.plan(0));
 }
 
 #[test]
@@ -899,7 +981,7 @@ fn an_injector_that_never_ends_makes_the_attempt_void() {
         let job = observed
             .children
             .iter()
-            .find(|child| child.kind == ChildKind::Job && child.trial.is_some());
+            .find(|child| child.kind == ChildKind::Job && child.name.contains("-b01-"));
         let now = job.unwrap().created_unix_seconds + seconds;
         pod_in(&mut observed, Role::Injector).terminated.clear();
         plan(&world.slots[0].benchmark, &observed, &world.config, now)

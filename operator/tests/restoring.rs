@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Write},
     net::TcpListener,
     os::unix::{fs::chown, process::CommandExt},
     path::PathBuf,
@@ -13,7 +14,10 @@ use std::{
 
 use frugality_operator::{
     api::DatabaseFacts,
-    plan::{action::ChildObject, facts::pods::database_facts, objects::PointLoad},
+    plan::{
+        action::ChildObject,
+        facts::pods::{counted_transactions, database_facts},
+    },
 };
 use k8s_openapi::api::core::v1::Container;
 use serde_json::json;
@@ -136,18 +140,10 @@ impl Postgres {
     /// The transactions so far, as the container that prepares a trial reports them.
     fn transactions(&self) -> u64 {
         let benchmark = two_with(&[("/database/seed/contacts", json!(500))]);
-        let job = common::made(&benchmark, |builder, candidate, node| {
-            builder.injector(
-                candidate,
-                "trial",
-                PointLoad::at(&builder.settings.points[0]),
-                node,
-                None,
-            )
+        let job = common::made(&benchmark, |builder, _, node| {
+            builder.prepare(benchmark.spec.database.as_ref().unwrap(), "trial", node)
         });
-        let said = self.said(&first_container(job));
-        let count = said.split_whitespace().nth(2).unwrap();
-        count.parse().unwrap()
+        counted_transactions(&self.said(&first_container(job))).unwrap()
     }
 
     /// Runs the Job, and returns its report.
@@ -210,8 +206,7 @@ fn seed() -> Container {
 
 fn first_container(object: ChildObject) -> Container {
     let pod = object.into_pod().unwrap().spec.unwrap();
-    let init = pod.init_containers.into_iter().flatten();
-    init.chain(pod.containers).next().unwrap()
+    pod.containers.into_iter().next().unwrap()
 }
 
 #[test]
@@ -264,9 +259,37 @@ fn a_candidate_leaves_nothing_behind_and_a_changed_template_is_seen() {
         let after = postgres.restore();
         assert_ne!(after.state.get(kind), before.state.get(kind), "{tampering}");
     }
+    counts_all_transactions(&postgres);
     let before = postgres.restore();
     postgres
         .ask("app_seed", &["DELETE FROM contacts WHERE id = 7"])
         .unwrap();
     assert_eq!(postgres.restore().rows, before.rows - 1);
+}
+
+/// The Job that restores the database counts first, also the last transactions of a session that is still open.
+fn counts_all_transactions(postgres: &Postgres) {
+    postgres.restore();
+    let before = postgres.transactions();
+    let mut session = Command::new("psql")
+        .env("PATH", &postgres.path)
+        .args([postgres.url("app").as_str(), "-X", "-q"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = session.stdin.take().unwrap();
+    stdin
+        .write_all("SELECT 1;\n".repeat(200).as_bytes())
+        .unwrap();
+    stdin.write_all(b"\\echo done\n").unwrap();
+    let answers = BufReader::new(session.stdout.take().unwrap());
+    assert!(answers.lines().any(|line| line.unwrap() == "done"));
+    let counted = counted_transactions(&postgres.said(&seed())).unwrap();
+    drop(stdin);
+    session.wait().unwrap();
+    // The two Jobs make a few themselves.
+    let between = counted - before;
+    assert!((200..220).contains(&between), "{between} transactions");
 }

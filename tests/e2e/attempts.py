@@ -9,10 +9,13 @@ import oracle
 from evidence import PodSpan
 from kube import Object
 
-# By docs/architecture.md ("How a run goes"): the baselines begin 3 s after readiness and 3 s after the tail.
-SETTLE_SECONDS = 3.0
-# The injector is asked for this much load after the window.
-TAIL_SECONDS = 3.0
+# By docs/measurement.md ("One attempt"): the first baseline begins 2 s after readiness, and an edge after the check of the database.
+SETTLE_SECONDS = 2.0
+# The injector is asked for an edge of load after the window, and the second baseline begins an edge after that. The length depends on the
+# meter.
+SHORTEST_EDGE_SECONDS, LONGEST_EDGE_SECONDS = 1.6, 3.0
+# The Job controller sees the end of a pod's container this late at most.
+JOB_SECONDS = 3.0
 # The API server's times are whole seconds, rounded down.
 WHOLE_SECOND = 1.0
 # Meter and injector are on one machine and have one clock. The injector found differences below 0.1 ms.
@@ -34,6 +37,7 @@ def seen(
         for uid, span in spans.items()
         if span.role == "database" and span.run == spec["run"] and _ran(span, requests.start, requests.end)
     }
+    checks = [span for span in mine.values() if span.role == "prepare"]
     injectors = [span for span in mine.values() if span.role == "injector"]
     assert len(injectors) == 1, f"{name}: {len(injectors)} pods of the injector were seen"
     (injector,) = injectors
@@ -46,7 +50,7 @@ def seen(
         *_different("measuredNode", spec["measuredNode"], ", ".join({span.node for span in measured})),
         *_different("injectorNode", spec["injectorNode"], injector.node),
         *_away("window", _window(status["window"]), oracle.Window(requests.start, requests.end)),
-        *_before(idle_before, measured, injector, idle_seconds, cools),
+        *_before(idle_before, measured, checks, injector, idle_seconds, cools),
         *_after(idle_after, requests, injector, idle_seconds),
     ]
     for span in candidate.values():
@@ -73,14 +77,30 @@ def _away(field: str, reported: oracle.Window, observed: oracle.Window) -> list[
 
 
 def _before(
-    reported: oracle.Window, pods: Sequence[PodSpan], injector: PodSpan, idle_seconds: float, cools: bool
+    reported: oracle.Window,
+    pods: Sequence[PodSpan],
+    checks: Sequence[PodSpan],
+    injector: PodSpan,
+    idle_seconds: float,
+    cools: bool,
 ) -> list[str]:
-    """The baseline before the load. It begins 3 s after the last pod became ready, before the load."""
+    """The baseline before the load.
+
+    It begins 2 s after the last pod became ready. If the check of the database ended later, it begins an edge after the Job's end. The
+    observer knows that end to a few seconds. The ledger's time must lie in this interval, and the oracle then uses it.
+    """
     ready = [max((at for at in pod.ready if at <= injector.created), default=None) for pod in pods]
     known = [at for at in ready if at is not None]
     if not known or len(known) < len(ready):
         return [f"idleBefore: {len(known)} of {len(ready)} pods were seen ready before the load"]
     start = max(known) + SETTLE_SECONDS
+    ends = [check.end for check in checks if check.end is not None]
+    if len(ends) < len(checks):
+        return ["idleBefore: the end of the database's check was not seen"]
+    for end in ends:
+        latest = end + JOB_SECONDS + LONGEST_EDGE_SECONDS
+        if start <= reported.start <= latest and reported.start >= end - WHOLE_SECOND + SHORTEST_EDGE_SECONDS:
+            start = reported.start
     if cools and start <= reported.start <= start + COOLING_SECONDS:
         # The observer sees no temperatures. It knows only that the node may cool before the baseline.
         start = reported.start
@@ -96,14 +116,14 @@ def _after(
 ) -> list[str]:
     """The baseline after the load.
 
-    The log shows the end of the window, but not of the tail. The tail takes 3 s or a little more. Then the
+    The log shows the end of the window, but not of the tail. The tail takes an edge or a little more. Then the
     injector ends, and its kubelet records the second. The baseline's start is therefore known to one or two
     seconds. The ledger's time must lie in this interval, and the oracle then uses it.
     """
     if injector.injector_ended is None:
         return ["idleAfter: the end of the injector was not seen"]
-    earliest = requests.end + TAIL_SECONDS + SETTLE_SECONDS - SAME_TIME_SECONDS
-    latest = injector.injector_ended + WHOLE_SECOND + SETTLE_SECONDS
+    earliest = requests.end + 2 * SHORTEST_EDGE_SECONDS - SAME_TIME_SECONDS
+    latest = injector.injector_ended + WHOLE_SECOND + LONGEST_EDGE_SECONDS
     faults = []
     if not earliest <= reported.start <= latest:
         faults.append(f"idleAfter: begins at {reported.start:.3f}, not from {earliest:.3f} to {latest:.3f}")

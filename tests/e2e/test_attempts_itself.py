@@ -17,10 +17,10 @@ from kube import ROOT, Object, duration_seconds
 NAME, RUN = "bench-1-b01-rust-1", "1"
 READY = 1_800_000_000.0
 IDLE = 5.0
-CREATED = READY + 9
+CREATED = READY + 8
 REQUESTS = oracle.Requests(READY + 12.3, seconds=20, total=10, successes=10, rate=0.5, milliseconds=1)
-ENDED = READY + 36
-AFTER = READY + 38.4
+ENDED = READY + 34
+AFTER = READY + 36.2
 Spans = dict[str, PodSpan]
 
 
@@ -50,7 +50,7 @@ def trial() -> Object:
         "status": {
             "candidatePods": ["a", "b"],
             "databasePods": ["db"],
-            "idleBefore": {"startUnixSeconds": READY + 3, "endUnixSeconds": READY + 8},
+            "idleBefore": {"startUnixSeconds": READY + 2, "endUnixSeconds": READY + 7},
             "window": {"startUnixSeconds": REQUESTS.start, "endUnixSeconds": REQUESTS.end + 1e-4},
             "idleAfter": {"startUnixSeconds": AFTER, "endUnixSeconds": AFTER + IDLE},
             "energy": {"conditions": {}},
@@ -62,7 +62,7 @@ def test_a_ledger_that_agrees_has_no_fault(trial: Object, spans: Spans) -> None:
     attempt, faults = attempts.seen(trial, spans, REQUESTS, IDLE)
     assert faults == []
     assert (attempt.candidate, attempt.database) == (("a", "b"), ("db",))
-    assert attempt.idle_before == oracle.Window(READY + 3, READY + 8)
+    assert attempt.idle_before == oracle.Window(READY + 2, READY + 7)
     assert attempt.idle_after.seconds == pytest.approx(IDLE)
 
 
@@ -87,7 +87,7 @@ def moved(window: str, start: float, end: float) -> Callable[[Object], None]:
         (moved("idleBefore", -0.5, -0.5), "idleBefore"),
         (moved("idleBefore", 1, 1), "idleBefore"),
         (moved("idleBefore", 0, -1), "idleBefore"),
-        (moved("idleAfter", -0.5, -0.5), "idleAfter"),
+        (moved("idleAfter", -0.8, -0.8), "idleAfter"),
         (moved("idleAfter", 2, 2), "idleAfter"),
         (moved("idleAfter", 0, 0.5), "idleAfter"),
     ],
@@ -99,6 +99,25 @@ def test_each_difference_is_a_fault(
     change(wrong)
     _, (found,) = attempts.seen(wrong, spans, REQUESTS, IDLE)
     assert found.startswith(f"{fault}: ")
+
+
+def test_a_check_of_the_database_moves_the_baseline(trial: Object, spans: Spans) -> None:
+    spans["check"] = pod("prepare", "injector-1", end=READY + 1.5)
+    spans["inj"].created += 2
+    # The Job ended 0.5 s after its container, and the baseline begins 1.6 s after it.
+    moved("idleBefore", 1.6, 1.6)(trial)
+    assert attempts.seen(trial, spans, REQUESTS, IDLE)[1] == []
+    too_early, too_late = copy.deepcopy(trial), copy.deepcopy(trial)
+    spans["check"].end = READY + 4
+    moved("idleBefore", -1, -1)(too_early)
+    spans["check"].end = READY + 4
+    assert attempts.seen(too_early, spans, REQUESTS, IDLE)[1] != []
+    spans["check"].end = READY - 5
+    assert attempts.seen(too_late, spans, REQUESTS, IDLE)[1] != []
+    spans["check"].end = None
+    assert attempts.seen(trial, spans, REQUESTS, IDLE)[1] == [
+        "idleBefore: the end of the database's check was not seen"
+    ]
 
 
 def test_readiness_that_was_lost_under_load_does_not_move_the_baseline(trial: Object, spans: Spans) -> None:

@@ -29,6 +29,8 @@ pub enum Role {
     Database,
     /// The Job that fills the database.
     Seed,
+    /// The Job that checks the database of an attempt before its load.
+    Prepare,
     /// The Job that sends the load.
     Injector,
 }

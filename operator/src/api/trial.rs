@@ -242,7 +242,7 @@ pub struct FrugalityTrialStatus {
     /// Number of restarts of the candidate's containers during the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i32>,
-    /// Rows and digest of the data, read directly before the load.
+    /// Rows and digest of the data, read before the first idle baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub database: Option<DatabaseFacts>,
     /// State of the database after its restore for this attempt, before the candidate started. It has rows and

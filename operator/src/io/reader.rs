@@ -24,14 +24,12 @@ use crate::{
     plan::{
         action::Watch,
         facts::{Session, is_preflight},
+        protocol::SCRAPE_INTERVAL,
     },
     text::authority,
     time::unix_seconds,
 };
 
-/// Time between two scrapes of a meter. Load changes within a second around a window's edge are interpolated
-/// linearly. At 1 s this cost up to 3 % of a 20 s window on a noisy machine, at half a second about 1 %.
-pub const SCRAPE_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest wait for a meter's answer.
 const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A session is dropped after this time without a request from a pass.

@@ -41,6 +41,10 @@ impl LoadRules for RequestLoad {
         true
     }
 
+    fn has_short_units(&self) -> bool {
+        true
+    }
+
     fn is_sent_by_k6(&self, sending: Sending) -> bool {
         sending == Sending::Open
     }

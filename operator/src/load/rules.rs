@@ -121,6 +121,12 @@ pub trait LoadRules {
         false
     }
 
+    /// Whether a load of about a second holds enough of this kind's units: a request takes a fraction of a second, but
+    /// a cycle or an execution may take longer.
+    fn has_short_units(&self) -> bool {
+        false
+    }
+
     /// Whether the injector executes the candidate's program instead of loading a server.
     fn is_executed(&self) -> bool {
         false

@@ -25,6 +25,7 @@ use crate::{
         report::estimate::Estimate,
         settings::Settings,
     },
+    time,
 };
 
 /// The garbage collector removes an object without an owner within seconds. If a pod's label names no existing
@@ -38,6 +39,8 @@ const REMOVED_WITHIN_SECONDS: f64 = 180.0;
 pub(in crate::plan) const BUSY_REQUEUE_SECONDS: f64 = 1.0;
 /// Interval after a write whose effect the next pass needs.
 pub(in crate::plan) const SOON_SECONDS: f64 = BUSY_REQUEUE_SECONDS / 5.0;
+/// Message while the operator restores the database between two attempts.
+pub(in crate::plan) const RESTORING: &str = "restoring the database for the next attempt";
 /// Result of a stage: the input of the next stage, or the plan that ends the pass.
 pub(in crate::plan) type Stage<T> = ControlFlow<Plan, T>;
 
@@ -218,6 +221,17 @@ impl Context<'_> {
         refusal.filter(|refusal| !refusal.may_pass())
     }
 
+    /// Whether an attempt began after this time. If it did, the database and the seed of that time worked. After a
+    /// suspension both are new.
+    pub(in crate::plan) fn has_attempt_since(&self, unix_seconds: f64) -> bool {
+        let mut opened = self
+            .ledger
+            .entries()
+            .iter()
+            .filter_map(|it| it.creation_timestamp());
+        opened.any(|opened| time::unix_seconds(opened.0) > unix_seconds)
+    }
+
     /// Whether the benchmark has no objects and no pods, except its ledger.
     pub(in crate::plan) fn is_clean(&self) -> bool {
         self.observed.children.is_empty() && self.observed.pods.is_empty()
@@ -282,7 +296,7 @@ impl Context<'_> {
                 .observed
                 .children
                 .iter()
-                .any(|child| child.kind == ChildKind::Job && child.trial.as_deref() == Some(trial)),
+                .any(|child| child.kind == ChildKind::Job && child.name == trial),
         }
     }
 
@@ -306,5 +320,7 @@ impl Context<'_> {
 
 /// Whether the pods of a role belong to one attempt.
 pub(in crate::plan) fn is_of_attempt(role: &str) -> bool {
-    role == Role::Candidate.as_str() || role == Role::Injector.as_str()
+    [Role::Candidate, Role::Prepare, Role::Injector]
+        .iter()
+        .any(|of_attempt| of_attempt.as_str() == role)
 }

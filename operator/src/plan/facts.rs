@@ -222,8 +222,8 @@ pub struct Child {
     pub pods_refused: Option<String>,
     /// How often its spec was written; 1 if only at its creation. `None` if the API server does not count that.
     pub generation: Option<i64>,
-    /// Whether it is a Job that has ended and makes no more pods.
-    pub ended: bool,
+    /// When it ended, in Unix seconds, if it is a Job that has ended and makes no more pods.
+    pub ended_unix_seconds: Option<f64>,
     /// Which pods answer, if it is a Service.
     pub service: Option<ServiceFacts>,
 }

@@ -66,6 +66,12 @@ pub fn seed_name(benchmark: &str, run: &str) -> String {
     format!("{benchmark}-{run}-seed")
 }
 
+/// Name of the Job that checks the database of one attempt; at most 49 characters.
+#[must_use]
+pub fn prepare_name(benchmark: &str, trial: &str) -> String {
+    format!("{benchmark}-{}-prepare", hex_digest(trial.as_bytes(), 5))
+}
+
 /// Name of the ledger entry for the preparation of the run.
 #[must_use]
 pub fn setup_name(benchmark: &str, run: &str) -> String {

@@ -1,17 +1,41 @@
 //! The fixed times and limits of an attempt. docs/measurement.md gives the reasons.
 
-/// Wait between the readiness of the pods, or the end of the load, and the idle baseline. During start-up work and
-/// with half-closed connections the node is not idle.
-pub const SETTLE_SECONDS: f64 = 3.0;
+use std::time::Duration;
+
+/// Time between two scrapes of a meter. Load changes within a second around a window's edge are interpolated
+/// linearly. At 1 s this cost up to 3 % of a 20 s window on a noisy machine, at half a second about 1 %.
+pub const SCRAPE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Wait from the readiness of the pods to the first idle baseline. During start-up work the node is not idle. Kubelet
+/// cuts the time of readiness to whole seconds, so the wait has one second more than the second in which start-up work
+/// was seen.
+pub const SETTLE_SECONDS: f64 = 2.0;
 
 /// How much warmer than the first trial of its block a trial may start, in kelvins. At about 1 % of idle power per
 /// kelvin (leakage) this is at most 3 % of idle power. It is a much smaller share of the window's power, because
 /// both trials warm up in their windows.
 pub const START_BAND_KELVIN: f64 = 3.0;
 
-/// Load after the measured window: the window ends during steady load. It is longer than the largest clock offset
-/// error that passes the checks, and longer than a meter's interval.
-pub const TAIL_SECONDS: f64 = 3.0;
+/// Longest load after the measured window, and longest wait from the end of the load to the second idle baseline.
+pub const LONGEST_EDGE_SECONDS: f64 = 3.0;
+
+/// The part of [`edge_seconds`] for everything but the readings: the error of the clocks' comparison (at most 0.1 s),
+/// and the end of the last requests. On the cluster in a box the node is idle half a second after the load.
+const EDGE_SPARE_SECONDS: f64 = 1.0;
+
+/// Load after the measured window, and wait from the end of the load to the second idle baseline, in seconds. The
+/// reading before each of these moments and the reading after it then lie on the right side.
+///
+/// A meter that samples its sensor itself has counters that are at most `own_interval_seconds` old. `None`: a meter that
+/// asks another instrument, or that reports no interval. How far its counters lie behind is not known.
+#[must_use]
+pub fn edge_seconds(own_interval_seconds: Option<f64>) -> f64 {
+    own_interval_seconds
+        .map_or(LONGEST_EDGE_SECONDS, |interval| {
+            EDGE_SPARE_SECONDS + SCRAPE_INTERVAL.as_secs_f64() + interval
+        })
+        .min(LONGEST_EDGE_SECONDS)
+}
 
 /// If pods have been forbidden for this long, the operator expects no change. A user may apply a namespace and its
 /// policies together with the benchmark.

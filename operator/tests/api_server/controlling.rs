@@ -292,8 +292,8 @@ async fn a_standalone_database_is_made_and_filled_before_the_load() {
             .iter()
             .any(|it| it.uid().as_ref() == Some(&owner.uid))
     );
-    let seeds: Vec<Job> = stage.all::<Job>().await;
-    assert_eq!(seeds.len(), 2, "the seed and the injector");
+    let jobs: Vec<Job> = stage.all::<Job>().await;
+    assert_eq!(jobs.len(), 3, "the seed, the check and the injector");
 }
 
 /// The client itself waits for ever.

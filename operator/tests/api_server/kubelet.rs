@@ -31,7 +31,7 @@ use super::stage::{Stage, patch_status};
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// What the Job that fills the database prints: rows and digest.
+/// What the Jobs of the database print: rows and digest.
 pub(crate) const SEEDED_ROWS: i64 = 5;
 const SEEDED: &str = "5 -77";
 
@@ -191,15 +191,18 @@ impl Player {
         if api.create(&PostParams::default(), &pod).await.is_err() {
             return;
         }
-        let is_seed = pod.labels().get(LABEL_ROLE).map(String::as_str) == Some(Role::Seed.as_str());
+        let role = pod.labels().get(LABEL_ROLE).map(String::as_str);
+        let is_done = [Role::Seed, Role::Prepare]
+            .iter()
+            .any(|it| Some(it.as_str()) == role);
         let container = |name: &str| {
-            let state = if is_seed {
+            let state = if is_done {
                 json!({ "terminated": { "exitCode": 0, "reason": "Completed", "message": SEEDED } })
             } else {
                 json!({ "running": { "startedAt": now() } })
             };
             json!({
-                "name": name, "ready": !is_seed, "restartCount": 0, "image": "i", "imageID": "sha256:1",
+                "name": name, "ready": !is_done, "restartCount": 0, "image": "i", "imageID": "sha256:1",
                 "state": state,
             })
         };
@@ -213,12 +216,21 @@ impl Player {
             json!({ "type": kind, "status": status, "lastTransitionTime": now() })
         };
         let status = json!({
-            "phase": if is_seed { "Succeeded" } else { "Running" },
+            "phase": if is_done { "Succeeded" } else { "Running" },
             "podIP": "127.0.0.1", "podIPs": [{ "ip": "127.0.0.1" }],
-            "conditions": [condition("PodScheduled", true), condition("Ready", !is_seed)],
+            "conditions": [condition("PodScheduled", true), condition("Ready", !is_done)],
             "containerStatuses": containers,
         });
         patch_status(&api, &pod.name_any(), status).await;
+        if is_done {
+            let condition =
+                |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": now() });
+            let status = json!({
+                "startTime": now(), "completionTime": now(), "succeeded": 1,
+                "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
+            });
+            patch_status(&self.api::<Job>(), &name, status).await;
+        }
     }
 
     /// The garbage collector's part in a deletion in the foreground.

@@ -38,6 +38,7 @@ fn objects(stage: &Stage, benchmark: &FrugalityBenchmark) -> Vec<ChildObject> {
             None,
         ));
         if let Some(database) = &benchmark.spec.database {
+            objects.push(builder.prepare(database, ATTEMPT, &on));
             objects.push(builder.seed(database, &on));
             objects.push(builder.database_cluster(database, &on));
             objects.push(builder.database_service());
@@ -189,7 +190,23 @@ fn changes() -> Vec<(&'static str, &'static str, &'static str, Value, &'static s
     let host_path = json!([{ "name": "host", "hostPath": { "path": "/" } }]);
     let secret_volume = json!([{ "name": "s", "secret": { "secretName": "tls" } }]);
     let token = json!([{ "name": "t", "projected": { "sources": [{ "serviceAccountToken": { "path": "t" } }] } }]);
+    let init = |more: Value| {
+        let mut container = json!({
+            "name": "first", "image": "example.org/first:1", "terminationMessagePolicy": "FallbackToLogsOnError",
+            "securityContext": {
+                "allowPrivilegeEscalation": false, "runAsNonRoot": true, "runAsUser": 1000,
+                "capabilities": { "drop": ["ALL"] },
+            },
+        });
+        for (key, value) in more.as_object().unwrap() {
+            container[key] = value.clone();
+        }
+        container
+    };
+    let mut first = init(json!({}));
+    first["securityContext"]["capabilities"]["add"] = json!(["NET_RAW"]);
     let foreign = json!([{ "name": "X", "valueFrom": { "secretKeyRef": { "name": "tls", "key": "k" } } }]);
+    let reading = init(json!({ "env": foreign }));
     let other_run = json!([{ "name": "X", "valueFrom": { "secretKeyRef": { "name": "b-01234567-db-app", "key": "k" } } }]);
     let all_of_it = json!([{ "secretRef": { "name": "tls" } }]);
     let port = json!([{ "containerPort": 8080, "hostPort": 8080 }]);
@@ -213,12 +230,12 @@ fn changes() -> Vec<(&'static str, &'static str, &'static str, Value, &'static s
         ("Deployment", "/spec/template/spec/containers/0/securityContext", "runAsNonRoot", json!(false), "privileges"),
         ("Deployment", "/spec/template/spec/containers/0/securityContext/capabilities", "add", json!(["SYS_ADMIN"]), "privileges"),
         ("Deployment", "/spec/template/spec/containers/0/securityContext/capabilities", "drop", json!([]), "privileges"),
-        ("Job", "/spec/template/spec/initContainers/0/securityContext/capabilities", "add", json!(["NET_RAW"]), "privileges"),
+        ("Job", pod, "initContainers", json!([first]), "privileges"),
         ("Deployment", pod, "securityContext", json!({}), "privileges"),
-        ("Deployment", container, "env", foreign.clone(), "variables from Secrets"),
+        ("Deployment", container, "env", foreign, "variables from Secrets"),
         ("Deployment", container, "env", other_run, "variables from Secrets"),
         ("Deployment", container, "envFrom", all_of_it, "variables from Secrets"),
-        ("Job", "/spec/template/spec/initContainers/0", "env", foreign, "variables from Secrets"),
+        ("Job", pod, "initContainers", json!([reading]), "variables from Secrets"),
         ("Deployment", "/metadata", "labels", Value::Null, "objects of a benchmark"),
         ("Deployment", "/metadata", "ownerReferences", Value::Null, "objects of a benchmark"),
         ("Service", "/spec", "type", json!("NodePort"), "inside the cluster"),

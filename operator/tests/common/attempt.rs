@@ -78,6 +78,18 @@ pub(crate) fn record(plan: &Plan) -> &FrugalityTrialStatus {
     plan.record().unwrap().1
 }
 
+/// Asserts that the attempt passed every check: the plan records its figures.
+#[track_caller]
+pub(crate) fn assert_measured(plan: &Plan) {
+    let record = record(plan);
+    assert!(
+        record.energy.is_some() && record.requests.is_some(),
+        "{:?}",
+        record.message
+    );
+    assert_ne!(record.outcome, Some(Outcome::Void));
+}
+
 #[track_caller]
 pub(crate) fn assert_void(plan: &Plan, reason: &str) {
     let record = record(plan);
@@ -121,17 +133,45 @@ pub(crate) fn reported(change: impl Fn(&mut InjectionReport)) -> Plan {
     said(&report.encode().unwrap())
 }
 
-/// The plan at the end of the second trial, if the database held `rows` before the trial.
+/// The plan that ends the second trial or records its figures, if the database holds `rows` before it.
 pub(crate) fn second_trial(world: &mut World, rows: &str) -> Plan {
-    world.run_until("the second load", |world| world.loads.len() == 2);
-    world.advance_to(world.loads[1].end + 11.0);
-    changed(world, |observed| {
-        let end = Termination {
-            message: rows.into(),
-            ..Termination::default()
-        };
-        pod_in(observed, Role::Injector)
-            .terminated
-            .insert("prepare".into(), end);
+    world.run_until("the first load", |world| world.loads.len() == 1);
+    let first = world.loads[0].trial.clone();
+    world.manner.prepared = rows.into();
+    next_plan(world, |name, record| {
+        name != first && (record.outcome.is_some() || record.energy.is_some())
     })
+}
+
+/// The next plan with the outcome of a measured attempt.
+pub(crate) fn measured(world: &mut World) -> Plan {
+    next_plan(world, |_, record| record.outcome == Some(Outcome::Measured))
+}
+
+/// The plan with the outcome of the first attempt, if the injector's termination message is `message`.
+pub(crate) fn measured_after(message: &str) -> Plan {
+    let mut world = load_over();
+    let mut pods = world.slots[0].pods.iter_mut();
+    let of_injector = pods.find(|pod| pod.facts.role == Role::Injector.as_str());
+    for (_, _, end) in &mut of_injector.unwrap().ends {
+        end.message = message.into();
+    }
+    measured(&mut world)
+}
+
+/// The next plan with this record. It is not carried out.
+fn next_plan(world: &mut World, is_it: impl Fn(&str, &FrugalityTrialStatus) -> bool) -> Plan {
+    let limit = world.now + 3600.0;
+    while world.now < limit {
+        let slot = world.wait();
+        let plan = world.plan(slot);
+        if plan
+            .record()
+            .is_some_and(|(name, record)| is_it(&name, record))
+        {
+            return plan;
+        }
+        world.pass(slot);
+    }
+    panic!("never; {:#?}", world.reasons);
 }

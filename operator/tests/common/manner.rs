@@ -27,6 +27,8 @@ pub(crate) struct Manner {
     pub(crate) success_share: f64,
     /// Output of the seed.
     pub(crate) seeded: String,
+    /// What the Job prints that checks the database before a load: rows and digest.
+    pub(crate) prepared: String,
     /// Whether CloudNativePG is installed in the cluster.
     pub(crate) cloud_native_pg: bool,
     /// Seconds by which the operator's clock is ahead of the nodes' clocks.
@@ -46,6 +48,7 @@ impl Default for Manner {
             database_ready: Some(4.0),
             success_share: 1.0,
             seeded: ROWS.into(),
+            prepared: ROWS.into(),
             cloud_native_pg: true,
             operator_ahead: 0.0,
             hurry: None,

@@ -131,6 +131,15 @@ impl LoadOn {
         self.work.watts * (at.min(self.end) - self.start).max(0.0)
     }
 
+    /// All requests, from the warm-up to the tail.
+    pub(crate) fn requests(&self) -> u64 {
+        let report = self.report(1.0);
+        let spans = [&report.warm_up, &report.tail].into_iter().flatten();
+        spans.fold(report.measured.span().requests, |sum, span| {
+            sum + span.requests
+        })
+    }
+
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

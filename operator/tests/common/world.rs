@@ -29,12 +29,15 @@ use serde_json::{Value, json};
 
 use super::{
     T0, config, edited,
-    manner::{Manner, ROWS, peer},
+    manner::{Manner, peer},
     objects::{SimChild, SimPod, ending, label, pod_of},
     run_of,
     schema::assert_taken,
     truth::{LoadOn, Work, reading},
 };
+
+/// Transactions that the database has counted before each load.
+const TRANSACTIONS_BEFORE: u64 = 1000;
 
 /// One benchmark with its objects, and the operator's memory of it.
 #[derive(Clone, Debug)]
@@ -207,7 +210,7 @@ impl World {
             children: mine
                 .children
                 .iter()
-                .map(|child| child.facts.clone())
+                .map(|child| child.facts(self.now))
                 .collect(),
             endpoints: self.endpoints(mine),
             database: self.database(mine),
@@ -747,10 +750,14 @@ impl World {
         if exists {
             return;
         }
-        let child = SimChild::new(object, self.now);
+        let mut child = SimChild::new(object, self.now);
         if let Some(role) = label(object, frugality_operator::api::LABEL_ROLE) {
             self.names += 1;
             let pod = self.pod(slot, &child, &role);
+            let ends = pod
+                .iter()
+                .flat_map(|pod| pod.ends.iter().map(|(at, _, _)| *at));
+            child.ends_at = ends.reduce(f64::max);
             self.slots[slot].pods.extend(pod);
         }
         self.slots[slot].children.push(child);
@@ -773,8 +780,26 @@ impl World {
             );
             pod.ready_at = self.manner.database_ready.map(|seconds| self.now + seconds);
         } else if role == Role::Seed.as_str() {
+            // One transaction per request.
+            let of_slot = |load: &&LoadOn| {
+                let mut trials = self.slots[slot].trials.iter();
+                trials.any(|trial| trial.name_any() == load.trial)
+            };
+            let last = self.loads.iter().rev().find(of_slot);
+            let counted = last.map_or(String::new(), |load| {
+                let transactions = TRANSACTIONS_BEFORE + load.requests();
+                format!("transactions:{transactions}\n")
+            });
+            let message = format!("{}\n{counted}", self.manner.seeded);
             pod.ends
-                .push((self.now + 2.5, "seed".into(), ending(&self.manner.seeded)));
+                .push((self.now + 2.5, "seed".into(), ending(&message)));
+        } else if role == Role::Prepare.as_str() {
+            let before = format!(
+                "{}\ntransactions:{TRANSACTIONS_BEFORE}\n",
+                self.manner.prepared
+            );
+            pod.ends
+                .push((self.now + 0.8, "prepare".into(), ending(&before)));
         } else {
             let load = self.load(slot, child)?;
             let is_beside = |other: &&LoadOn| {
@@ -785,21 +810,9 @@ impl World {
                 assert!(self.manner.overlaps, "{trials:?} load one node at one time");
                 self.overlaps += 1;
             }
-            let report = load.report(self.manner.success_share);
-            let spans = [&report.warm_up, &report.tail].into_iter().flatten();
-            let requests = spans.fold(report.measured.span().requests, |sum, span| {
-                sum + span.requests
-            });
-            let report = report.encode().unwrap();
-            let before = format!("{ROWS}\n1000\n");
-            pod.ends
-                .push((self.now + 0.8, "prepare".into(), ending(&before)));
+            let report = load.report(self.manner.success_share).encode().unwrap();
             pod.ends
                 .push((load.end + 0.2, "injector".into(), ending(&report)));
-            // One transaction per request.
-            let after = (1000 + requests).to_string();
-            pod.ends
-                .push((load.end + 1.4, "transactions".into(), ending(&after)));
             self.loads.push(load);
         }
         Some(pod)

@@ -38,6 +38,13 @@ pub fn database_facts(message: &str) -> Option<DatabaseFacts> {
     })
 }
 
+/// Number of transactions that PostgreSQL has counted, as the `prepare` and `seed` containers print it.
+#[must_use]
+pub fn counted_transactions(message: &str) -> Option<u64> {
+    let mut words = message.split_whitespace();
+    words.find_map(|word| word.strip_prefix("transactions:")?.parse().ok())
+}
+
 /// Exit code, reason and termination message of a container.
 #[must_use]
 pub fn describe_end(end: &Termination) -> String {

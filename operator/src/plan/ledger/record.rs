@@ -5,7 +5,7 @@ use crate::{
     time,
 };
 
-/// Adds the outcome, its reason and the time to an attempt's record.
+/// Adds the outcome, its reason and the time to an attempt's record. Only a measured attempt keeps its figures.
 #[must_use]
 pub fn ended(
     status: FrugalityTrialStatus,
@@ -14,7 +14,11 @@ pub fn ended(
     message: &str,
     now_unix_seconds: f64,
 ) -> FrugalityTrialStatus {
+    let has_figures = outcome == Outcome::Measured;
     FrugalityTrialStatus {
+        requests: status.requests.filter(|_| has_figures),
+        energy: status.energy.filter(|_| has_figures),
+        columns: status.columns.filter(|_| has_figures),
         outcome: Some(outcome),
         reason: Some(reason.as_ref().to_owned()),
         message: Some(message.chars().take(2000).collect()),

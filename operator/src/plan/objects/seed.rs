@@ -25,7 +25,8 @@ const SEED_CONTACTS: &str = include_str!("seed-contacts.sql");
 const CONTACTS_TABLE: &str = "contacts";
 /// SQL that prints, after [`ROWS_SQL`], the digests of everything else in the database.
 const STATE_SQL: &str = include_str!("state.sql");
-/// Calls `fill` if the database has never been filled, and then restores the database from its template.
+/// Calls `fill` if the database has never been filled. Otherwise it counts the transactions of the attempt before. Then
+/// it restores the database from its template.
 const RESTORE: &str = include_str!("restore.sh");
 /// Container that fills the database.
 pub const SEED_CONTAINER: &str = "seed";
@@ -76,7 +77,7 @@ impl Builder<'_> {
             }
         };
         let script = format!(
-            "fill() {{\n{fill}\n}}\n{RESTORE}\nprintf '%s\\n' \"$ROWS_SQL\" \"$STATE_SQL\" | {}",
+            "fill() {{\n{fill}\n}}\n{RESTORE}\nprintf '%s\\n' \"$ROWS_SQL\" \"$STATE_SQL\" | {}\necho \"$transactions\" >> {TERMINATION_LOG}",
             read_table(&database.seed)
         );
         let container = Container {

@@ -10,20 +10,23 @@ use crate::{
     plan::{
         baseline::{compared, expanded},
         ledger::{Ledger, Part, finished_at, outcome_of},
-        protocol::{SETTLE_SECONDS, TAIL_SECONDS},
+        protocol::{LONGEST_EDGE_SECONDS, SETTLE_SECONDS},
         settings::Settings,
     },
     time::unix_seconds,
 };
 
-/// Start and end of the pods and start of the injector, before the first attempt shows it. On the cluster in a box it is about
-/// 7 s.
-const OVERHEAD_SECONDS: f64 = 10.0;
+/// Tail, and wait after it, with a meter that reads its sensor ten times per second (`edge_seconds` of the protocol).
+const USUAL_EDGE_SECONDS: f64 = 1.6;
+/// Start of the pods and of the injector, before the first attempt shows it.
+const START_SECONDS: f64 = 3.0;
 /// From an attempt's end to the start of the next attempt. The old pods are removed first.
-const TURNAROUND_SECONDS: f64 = 4.0;
-/// Time to restore the database for an attempt, in addition to [`TURNAROUND_SECONDS`]. Both together took 5 to 8 s on the cluster
-/// in a box. PostgreSQL took 0.7 s of this with 10,000 contacts. The rest is the start of the Job's pod.
-const RESTORING_SECONDS: f64 = 2.0;
+const TURNAROUND_SECONDS: f64 = 3.0;
+/// The same with a database. The attempt itself then ends with the removal of its pods.
+const TURNAROUND_WITH_DATABASE_SECONDS: f64 = 1.5;
+/// Check of the database before the load, count and restore after it. PostgreSQL takes 0.7 s of this with 10,000 contacts. The
+/// rest is the start and the end of pods.
+const DATABASE_WORK_SECONDS: f64 = 6.0;
 /// Start and seed of a database. On the cluster in a box it is about 35 s. An image that must be pulled takes minutes.
 const DATABASE_SECONDS: f64 = 60.0;
 
@@ -54,7 +57,6 @@ impl Estimate {
         } else {
             0.0
         };
-        let restoring = if has_database { RESTORING_SECONDS } else { 0.0 };
         let parts = settings.points.iter().zip(ledger.parts(settings));
         let tried = parts
             .filter(|(_, part)| *part != Part::LeftOut)
@@ -67,11 +69,8 @@ impl Estimate {
             })
             .map(|(point, entrant)| {
                 let trials = trials_of(point, entrant);
-                let each = attempt_seconds(settings, ledger, point, entrant);
-                (
-                    trials,
-                    each.map(|seconds| trials as f64 * (seconds + restoring)),
-                )
+                let each = attempt_seconds(settings, ledger, has_database, point, entrant);
+                (trials, each.map(|seconds| trials as f64 * seconds))
             })
             .collect();
         let seconds: Option<f64> = left.iter().map(|(_, seconds)| *seconds).sum();
@@ -138,14 +137,13 @@ impl Forecast {
             }
             _ => None,
         };
-        let restoring = if has_database { RESTORING_SECONDS } else { 0.0 };
         Ok(Self {
             entrants: settings.entrants().len(),
             points: settings.points.len(),
             blocks: settings.blocks,
             whole: of(&settings),
             first_look,
-            attempt_seconds: planned_seconds(&settings).map(|seconds| seconds + restoring),
+            attempt_seconds: planned_seconds(&settings, has_database),
             has_database,
             deadline_seconds: settings.deadline_seconds,
         })
@@ -216,6 +214,7 @@ pub fn briefly(seconds: f64) -> String {
 fn attempt_seconds(
     settings: &Settings,
     ledger: &Ledger<'_>,
+    has_database: bool,
     point: &str,
     entrant: &str,
 ) -> Option<f64> {
@@ -230,8 +229,16 @@ fn attempt_seconds(
     taken(&|entry| entry.spec.candidate == entrant && entry.spec.point == point)
         .or_else(|| taken(&|entry| entry.spec.candidate == entrant))
         .or_else(|| taken(&|_| true))
-        .map(|length| length + TURNAROUND_SECONDS)
-        .or_else(|| planned_seconds(settings))
+        .map(|length| length + turnaround_seconds(has_database))
+        .or_else(|| planned_seconds(settings, has_database))
+}
+
+fn turnaround_seconds(has_database: bool) -> f64 {
+    if has_database {
+        TURNAROUND_WITH_DATABASE_SECONDS
+    } else {
+        TURNAROUND_SECONDS
+    }
 }
 
 fn length_seconds(entry: &FrugalityTrial) -> Option<f64> {
@@ -244,14 +251,26 @@ fn created(entry: &FrugalityTrial) -> Option<Timestamp> {
 }
 
 /// By the settings. `None` for a number of requests at the greatest rate, because their time is not known.
-fn planned_seconds(settings: &Settings) -> Option<f64> {
+fn planned_seconds(settings: &Settings, has_database: bool) -> Option<f64> {
     let window = match (settings.amount, settings.rate) {
         (Amount::DurationSeconds(seconds), _) => seconds,
         (Amount::Requests(requests), Some(rate)) => requests as f64 / rate,
         (Amount::Requests(_), None) => return None,
     };
-    let idle = SETTLE_SECONDS + settings.idle_seconds;
-    Some(OVERHEAD_SECONDS + 2.0 * idle + settings.warm_up_seconds + window + TAIL_SECONDS)
+    let tail = if settings.kind.rules().has_short_units() {
+        USUAL_EDGE_SECONDS
+    } else {
+        LONGEST_EDGE_SECONDS
+    };
+    let edges = SETTLE_SECONDS + tail + USUAL_EDGE_SECONDS;
+    let pods = START_SECONDS + turnaround_seconds(has_database);
+    let database = if has_database {
+        DATABASE_WORK_SECONDS
+    } else {
+        0.0
+    };
+    let idle = 2.0 * settings.idle_seconds;
+    Some(pods + database + edges + idle + settings.warm_up_seconds + window)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 mod addresses;
 mod before_load;
 mod judging;
+mod preparing;
+mod restoring;
 mod starting;
 pub mod step;
 mod under_load;
@@ -95,6 +97,7 @@ fn advance(
         .extend(record.and_then(|record| events::of_trial(trial, record, Some(&settings.units))));
     plan.ledger = step.record.map(|record| LedgerWrite::record(trial, record));
     plan.create = step.create;
+    plan.delete = step.delete;
     plan.requeue_seconds = step.again_seconds;
     plan
 }

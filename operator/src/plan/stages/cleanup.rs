@@ -8,7 +8,7 @@ use crate::{
     api::{FrugalityTrial, Reason, Verdict},
     plan::{
         action::Plan,
-        context::{BUSY_REQUEUE_SECONDS, Context, Stage, is_of_attempt},
+        context::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS, Stage, is_of_attempt},
         facts::{Child, ChildKind},
         ledger::Next,
         names,
@@ -141,16 +141,21 @@ fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     {
         return Continue(());
     }
-    // The Job that restored the database for this attempt makes room for the Job of the next one.
+    // The Job that restored the database for this attempt makes room for the Job of the next one. A measured attempt has
+    // done this already.
     let seed = names::seed_name(&context.benchmark.name_any(), context.run);
-    let is_seed = |child: &Child| child.kind == ChildKind::Job && child.name == seed;
+    let is_seed = |child: &Child| {
+        child.kind == ChildKind::Job
+            && child.name == seed
+            && context.has_attempt_since(child.created_unix_seconds - 1.0)
+    };
     Break(Plan {
         delete: context.children_where(|child| is_of_trial(child) || is_seed(child)),
         ..context.running(
             Some(nodes),
             Reason::Measuring,
             "removing the pods of the last attempt",
-            BUSY_REQUEUE_SECONDS / 2.0,
+            SOON_SECONDS * 2.0,
         )
     })
 }

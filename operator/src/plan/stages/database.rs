@@ -4,7 +4,7 @@ use crate::{
     api::{Database, Reason, Role},
     plan::{
         action::{ChildObject, Deletion, Plan},
-        context::{BUSY_REQUEUE_SECONDS, Context, Stage},
+        context::{BUSY_REQUEUE_SECONDS, Context, RESTORING, Stage},
         database::{
             of as provider_of,
             provider::{DatabaseState, Made},
@@ -34,9 +34,6 @@ const START_TIMEOUT_SECONDS: f64 = 900.0;
 /// not exist.
 const SEED_START_TIMEOUT_SECONDS: f64 = 180.0;
 
-/// Message while the operator restores the database between two attempts.
-const RESTORING: &str = "restoring the database for the next attempt";
-
 /// State of the database.
 enum Prepared {
     /// The database is filled and checked, or the spec asks for none.
@@ -61,17 +58,6 @@ impl Prepared {
             delete: Vec::new(),
         }
     }
-}
-
-/// Whether an attempt began after this time. If it did, the database and the seed of that time worked. After a
-/// suspension both are new.
-fn has_attempt_since(context: &Context<'_>, unix_seconds: f64) -> bool {
-    context
-        .ledger
-        .entries()
-        .iter()
-        .filter_map(|entry| entry.creation_timestamp())
-        .any(|opened| time::unix_seconds(opened.0) > unix_seconds)
 }
 
 /// Stops a run whose database is not filled. An open attempt continues, because it detects the loss of the database
@@ -120,7 +106,7 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
             };
         }
     };
-    if !made.ready && has_attempt_since(context, made.created_unix_seconds) {
+    if !made.ready && context.has_attempt_since(made.created_unix_seconds) {
         // An open attempt detects this itself, and the next attempt waits.
         return Prepared::waiting(
             Reason::StartingDatabase,
@@ -191,7 +177,7 @@ fn filled(
     }
     // Creation times are whole seconds, and a Job that filled the database took at least one second.
     if let Some(job) = job
-        && has_attempt_since(context, job.created_unix_seconds - 1.0)
+        && context.has_attempt_since(job.created_unix_seconds - 1.0)
     {
         // The attempt may have changed the database. The next attempt begins with the database as the seed filled
         // it.
@@ -219,7 +205,7 @@ fn filled(
     }
     let Some(pod) = pod else {
         // The Job is new, and its pod does not exist yet.
-        return if job.ended {
+        return if job.ended_unix_seconds.is_some() {
             filling.again(job, "its pod was deleted")
         } else {
             filling.waiting()
@@ -252,7 +238,7 @@ impl Filling {
         let last_end = context.ledger.last_finished();
         let last_end = last_end.map_or(0.0, time::unix_seconds);
         let tried_seconds = context.now_unix_seconds - data_since_unix_seconds.max(last_end);
-        let is_restoring = has_attempt_since(context, data_since_unix_seconds);
+        let is_restoring = context.has_attempt_since(data_since_unix_seconds);
         let (reason, message) = if is_restoring {
             (Reason::Measuring, RESTORING)
         } else {

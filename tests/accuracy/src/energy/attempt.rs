@@ -25,8 +25,6 @@ use crate::{
     random::Random,
 };
 
-/// The operator's rest between the end of the load and the idle baseline.
-const SETTLE_SECONDS: f64 = 3.0;
 /// The operator reads twice a second.
 const SCRAPE_SECONDS: f64 = 0.5;
 /// Share of scrapes that are lost at random, without a fault.
@@ -58,7 +56,7 @@ pub fn clean_attempt() -> Result<FrugalityTrialStatus, Error> {
 /// The last reading of the attempt of [`clean_attempt`].
 pub(crate) fn clean_reading() -> Result<Reading, Error> {
     let case = clean_case();
-    let timeline = Timeline::new(T0, case.window_seconds, case.idle_seconds, case.gap_seconds);
+    let timeline = case.timeline(T0);
     let mut random = Random::new(1, 0, 0);
     let node = Node::new(&timeline, case.power, &mut random);
     let nothing = || Error::Unexpected("an undisturbed attempt has no readings".to_owned());
@@ -103,12 +101,7 @@ pub(super) fn carry_out(
     number: usize,
     random: &mut Random,
 ) -> Result<Trial, Error> {
-    let timeline = Timeline::new(
-        T0 + 1000.0 * number as f64 + random.uniform(),
-        case.window_seconds,
-        case.idle_seconds,
-        case.gap_seconds,
-    );
+    let timeline = case.timeline(T0 + 1000.0 * number as f64 + random.uniform());
     let node = Node::new(&timeline, case.power, random);
     let rate = case.rate * (case.trial_cv * random.normal()).exp();
     let requests = count(rate * timeline.measured.seconds());
@@ -137,7 +130,7 @@ fn judged(
         pods.iter().map(|(uid, _)| uid.clone()).collect()
     };
     let (candidate_pods, database_pods) = (uids(&case.pods.candidate), uids(&case.pods.database));
-    let assessed = windows(report, SETTLE_SECONDS, case.idle_seconds).and_then(|windows| {
+    let assessed = windows(report, case.edge_seconds(), case.idle_seconds).and_then(|windows| {
         assess(&Attempt {
             report,
             windows: &windows,

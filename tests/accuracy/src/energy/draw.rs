@@ -1,7 +1,9 @@
 //! Strata of the meters, and the random draw of a case.
 
+use frugality_operator::plan::protocol::edge_seconds;
+
 use crate::{
-    node::{Kind, Meter, Pods, Power},
+    node::{Kind, Meter, Pods, Power, Timeline},
     random::Random,
 };
 
@@ -113,6 +115,23 @@ pub(super) struct Case {
 }
 
 impl Case {
+    /// The operator's tail, and its rest between the end of the load and the idle baseline.
+    pub(super) fn edge_seconds(&self) -> f64 {
+        let meter = &self.meter;
+        edge_seconds((meter.kind == Kind::NodeMeter).then_some(meter.interval_seconds))
+    }
+
+    /// The phases of an attempt of this case.
+    pub(super) fn timeline(&self, start: f64) -> Timeline {
+        Timeline::new(
+            start,
+            self.window_seconds,
+            self.idle_seconds,
+            self.gap_seconds,
+            self.edge_seconds(),
+        )
+    }
+
     pub(super) fn draw(stratum: usize, random: &mut Random) -> Self {
         let Stratum {
             kind,

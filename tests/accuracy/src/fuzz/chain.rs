@@ -12,7 +12,7 @@ use frugality_measure::{
 };
 use frugality_operator::{
     api::{FrugalityTrial, FrugalityTrialStatus, Outcome},
-    plan::ledger::Start,
+    plan::{ledger::Start, protocol::LONGEST_EDGE_SECONDS},
 };
 use serde_json::{Value, json};
 
@@ -31,8 +31,6 @@ use crate::{
 const IDLE_SECONDS: f64 = 5.0;
 /// Length of the measured window.
 const WINDOW_SECONDS: f64 = 20.0;
-/// Rest between the load and the second baseline.
-const SETTLE_SECONDS: f64 = 3.0;
 /// The number of readings, one per second, from before the first baseline to after the second.
 const READINGS: u32 = 40;
 /// Start of the measured window, in seconds after the first reading.
@@ -145,7 +143,7 @@ impl Chain {
             start_unix_seconds: start + 1.5,
             end_unix_seconds: start + 1.5 + IDLE_SECONDS,
         };
-        let assessed = windows(report, SETTLE_SECONDS, IDLE_SECONDS).and_then(|windows| {
+        let assessed = windows(report, LONGEST_EDGE_SECONDS, IDLE_SECONDS).and_then(|windows| {
             assess(&Attempt {
                 report,
                 windows: &windows,

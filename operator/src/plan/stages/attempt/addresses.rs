@@ -81,7 +81,8 @@ impl Attempt<'_> {
     /// A pod that differs from its template. A user can change the image of a pod, and a ReplicaSet adopts any pod
     /// with its labels.
     fn changed_pod(&self) -> Option<(Reason, String)> {
-        let objects = self.path_objects().into_iter().chain([self.injector()]);
+        let objects = self.path_objects().into_iter().chain(self.prepare());
+        let objects = objects.chain([self.injector()]);
         objects.filter_map(ChildObject::into_pod).find_map(|made| {
             let label = |key: &str| made.metadata.as_ref()?.labels.as_ref()?.get(key).cloned();
             let (role, workload) = (label(LABEL_ROLE), label(LABEL_WORKLOAD));

@@ -27,17 +27,19 @@ use super::{
 const COOLING_TIMEOUT_SECONDS: f64 = 60.0;
 /// Time limit for a server to become ready, in seconds, unless its candidate sets `readyWithin`.
 const START_TIMEOUT_SECONDS: f64 = 180.0;
+/// Time between two looks at pods that start. They take about a second.
+pub(super) const POLL_SECONDS: f64 = 0.5;
 
 impl Attempt<'_> {
     pub(super) fn before_load(&self, status: FrugalityTrialStatus) -> Step {
+        let pods = self.pods(Role::Candidate);
+        let missing = self.missing_servers(&pods);
         if status.restored.is_none()
             && self.builder.benchmark.spec.database.is_some()
             && self.children().next().is_none()
         {
-            return self.record_restored(status);
+            return self.record_restored(status, missing);
         }
-        let pods = self.pods(Role::Candidate);
-        let missing = self.missing_servers(&pods);
         let is_server = |child: &&Child| child.kind == ChildKind::Deployment;
         let newest = self
             .children()
@@ -45,7 +47,7 @@ impl Attempt<'_> {
             .map(|server| server.created_unix_seconds)
             .reduce(f64::max);
         let Some(newest) = newest.filter(|_| missing.is_empty()) else {
-            let mut step = Step::wait("starting fresh pods", 1.0);
+            let mut step = Step::wait("starting fresh pods", POLL_SECONDS);
             step.create = missing;
             return step;
         };
@@ -74,24 +76,25 @@ impl Attempt<'_> {
                     format!("the database was not ready {age:.0} s after the server's start");
                 return self.void(status, Reason::PodReplaced, &message);
             }
-            (Some(_), None) => return Step::wait("waiting for the database to be ready", 1.0),
+            (Some(_), None) => {
+                return Step::wait("waiting for the database to be ready", POLL_SECONDS);
+            }
         };
         let Some(first) = self.session().and_then(first_reading) else {
-            let Some(session) = self.session() else {
-                return Step::wait("waiting for the meter's first reading", 1.0);
-            };
-            if self.operator_unix_seconds() - session.started_unix_seconds > READING_TIMEOUT_SECONDS
-                && let Some((reason, error)) = session.no_reading()
-            {
-                let message = format!("the meter has given no reading: {error}");
-                return self.void(status, reason, &message);
-            }
-            return Step::wait("waiting for the meter's first reading", 1.0);
+            return self.await_reading(status);
         };
-        let settled = (ready_since.max(database_ready_since)
-            + SETTLE_SECONDS
-            + self.readings_ahead_seconds())
-        .max(first);
+        let prepared = match self.prepared(&status) {
+            Ok(prepared) => prepared,
+            Err(step) => return *step,
+        };
+        let ready = ready_since.max(database_ready_since) + SETTLE_SECONDS;
+        let checked = prepared.as_ref().map_or(0.0, |it| {
+            it.unix_seconds + self.settle_after_check_seconds()
+        });
+        // Kubelet reports readiness by the measured node's clock, and the Job's end is by the cluster's clock.
+        let settled = (ready + self.readings_ahead_seconds())
+            .max(checked + self.readings_ahead_of_cluster_seconds())
+            .max(first);
         let cooled = self.cooled(settled);
         let start = *cooled.as_ref().unwrap_or(&settled);
         let end = start + self.builder.settings.idle_seconds;
@@ -120,8 +123,12 @@ impl Attempt<'_> {
             candidate_pods: uids(&pods),
             database_pods: uids(&database),
             endpoints: self.endpoints_version(),
+            database: prepared.and_then(|it| it.database),
             ..status
         };
+        if let Some(changed) = self.data_changed(&record) {
+            return self.void(record, Reason::DataChanged, &changed);
+        }
         let mut step = Step::record(record);
         step.doing = "starting the load".into();
         step.create = vec![self.injector()];
@@ -129,8 +136,9 @@ impl Attempt<'_> {
     }
 
     /// Records the state of the database before the attempt makes any object, because its candidate can change the
-    /// template for the next attempt.
-    fn record_restored(&self, status: FrugalityTrialStatus) -> Step {
+    /// template for the next attempt. The operator writes a record before it creates objects, and creates none if
+    /// the write fails.
+    fn record_restored(&self, status: FrugalityTrialStatus, servers: Vec<ChildObject>) -> Step {
         let status = FrugalityTrialStatus {
             restored: self.restored(),
             ..status
@@ -139,8 +147,23 @@ impl Attempt<'_> {
             return self.void(status, Reason::DataChanged, &changed);
         }
         let mut step = Step::record(status);
-        step.doing = "recording the state of the database".into();
+        step.doing = "starting fresh pods".into();
+        step.create = servers;
         step
+    }
+
+    fn await_reading(&self, status: FrugalityTrialStatus) -> Step {
+        let waiting = Step::wait("waiting for the meter's first reading", 1.0);
+        let Some(session) = self.session() else {
+            return waiting;
+        };
+        if self.operator_unix_seconds() - session.started_unix_seconds > READING_TIMEOUT_SECONDS
+            && let Some((reason, error)) = session.no_reading()
+        {
+            let message = format!("the meter has given no reading: {error}");
+            return self.void(status, reason, &message);
+        }
+        waiting
     }
 
     /// The report of the Job that restored the database for this attempt, and the generation of the database's
@@ -242,7 +265,10 @@ impl Attempt<'_> {
             if age_seconds > START_TIMEOUT_SECONDS {
                 return self.void(status, Reason::NoMeasuredNode, &closed);
             }
-            return Step::wait(format!("waiting for the server to be ready; {closed}"), 1.0);
+            return Step::wait(
+                format!("waiting for the server to be ready; {closed}"),
+                POLL_SECONDS,
+            );
         }
         let why = starting::why_not_ready(pods, self.candidate, self.point.replicas, refused);
         let within = self.candidate.ready_within.as_ref();
@@ -250,7 +276,7 @@ impl Attempt<'_> {
         let patience = patience.unwrap_or(START_TIMEOUT_SECONDS);
         if age_seconds <= patience {
             let doing = format!("waiting for the server to be ready: {why}");
-            return Step::wait(doing, 1.0);
+            return Step::wait(doing, POLL_SECONDS);
         }
         let message = format!("not ready {patience} s after its start: {why}");
         // The operator creates the candidate's own server after its backends are ready.

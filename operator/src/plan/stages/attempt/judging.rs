@@ -14,18 +14,13 @@ use kube::ResourceExt;
 use crate::{
     api::{FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
-        facts::{PodFacts, Termination, pods::database_facts},
+        context::RESTORING,
+        facts::{PodFacts, Termination},
         ledger::outcome_of,
-        objects::{PREPARE_CONTAINER, TRANSACTIONS_CONTAINER, expected_rows, is_of_candidate},
-        protocol::SETTLE_SECONDS,
-        report::trial::TrialFigures,
+        objects::{expected_rows, is_of_candidate},
         stages::attempt::step::{Attempt, READING_TIMEOUT_SECONDS, Step, last_reading},
     },
 };
-
-/// How long the operator waits, after all readings, for the sidecar that counts the database's transactions, in
-/// seconds.
-const COUNT_TIMEOUT_SECONDS: f64 = 20.0;
 
 impl Attempt<'_> {
     pub(super) fn after_load(
@@ -59,7 +54,11 @@ impl Attempt<'_> {
                 "the injector's pod was deleted during the load",
             );
         }
-        let windows = match windows(&report, SETTLE_SECONDS, self.builder.settings.idle_seconds) {
+        let windows = match windows(
+            &report,
+            self.edge_seconds(),
+            self.builder.settings.idle_seconds,
+        ) {
             Ok(windows) => windows,
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
@@ -68,15 +67,6 @@ impl Attempt<'_> {
         if remaining > 0.0 && self.silent_seconds() < READING_TIMEOUT_SECONDS {
             return Step::wait("measuring the idle baseline", remaining);
         }
-        // Kubelet ends the sidecar one or two seconds after the injector.
-        let is_counting = self.builder.benchmark.spec.database.is_some()
-            && !injector.terminated.contains_key(TRANSACTIONS_CONTAINER)
-            && !(injector.ended || injector.deleting);
-        let waited = last + self.silent_seconds() - windows.idle_after.end_unix_seconds;
-        if is_counting && waited < COUNT_TIMEOUT_SECONDS {
-            return Step::wait("waiting for the count of transactions", 1.0);
-        }
-        status.transactions_per_request = transactions_per_request(injector, &report);
         status.window = Some(windows.measured);
         status.idle_after = Some(windows.idle_after);
         status.images = self
@@ -92,10 +82,6 @@ impl Attempt<'_> {
                 .map(|pod| pod.restarts)
                 .sum(),
         );
-        status.database = injector
-            .terminated
-            .get(PREPARE_CONTAINER)
-            .and_then(|prepare| database_facts(&prepare.message));
         self.judge(status, idle_before, &windows, report)
     }
 
@@ -111,9 +97,6 @@ impl Attempt<'_> {
         }
         if let Some(changed) = self.image_changed(&status) {
             return self.void(status, Reason::ImageChanged, &changed);
-        }
-        if let Some(changed) = self.data_changed(&status) {
-            return self.void(status, Reason::DataChanged, &changed);
         }
         let restarted_pods: BTreeSet<String> = self
             .pods(Role::Candidate)
@@ -165,17 +148,15 @@ impl Attempt<'_> {
         if let Some(Err(void)) = earlier.map(|earlier| same_answers(&requests, earlier)) {
             return self.void(status, void.reason(), &void.to_string());
         }
-        let units = &self.builder.settings.units;
-        let figures = TrialFigures::new(&self.trial.spec, &requests, &energy);
-        status.columns = Some(figures.columns(units));
-        let unit = units.whole;
-        let message = match requests.errors {
-            0 => format!("{} {unit}s, all as expected", requests.successes),
-            errors => format!("{} {unit}s as expected, {errors} not", requests.successes),
-        };
         status.requests = Some(requests);
         status.energy = Some(energy);
-        self.end(status, Outcome::Measured, Reason::Measured, &message)
+        if self.builder.benchmark.spec.database.is_none() {
+            return self.measured(status);
+        }
+        let mut step = Step::record(status);
+        step.doing = RESTORING.into();
+        step.delete = self.of_candidate();
+        step
     }
 
     /// UIDs of the candidate's pods by server. Empty if the candidate has only one server.
@@ -263,7 +244,7 @@ impl Attempt<'_> {
 
     /// A number of rows that differs from the seed, or a digest that differs from the run's earlier trials. The
     /// check applies only if requests only read.
-    fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
+    pub(super) fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
         if !self.builder.settings.only_reads {
             return None;
         }
@@ -327,22 +308,4 @@ impl Attempt<'_> {
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
     }
-}
-
-/// The database's transactions between the two counts, per request of warm-up, measured window and tail.
-fn transactions_per_request(injector: &PodFacts, report: &InjectionReport) -> Option<f64> {
-    let words = |container| {
-        let end = injector.terminated.get(container)?;
-        Some(end.message.split_whitespace())
-    };
-    let before: u64 = words(PREPARE_CONTAINER)?.nth(2)?.parse().ok()?;
-    let after: u64 = words(TRANSACTIONS_CONTAINER)?.next()?.parse().ok()?;
-    let requests = [&report.warm_up, &report.tail]
-        .into_iter()
-        .flatten()
-        .fold(report.measured.span().requests, |sum, span| {
-            sum.saturating_add(span.requests)
-        });
-    let transactions = after.checked_sub(before)?;
-    (requests > 0).then(|| transactions as f64 / requests as f64)
 }

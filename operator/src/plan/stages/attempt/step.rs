@@ -1,7 +1,7 @@
 //! One attempt, from new pods to its record in the ledger.
 //!
 //! The stage of an attempt follows from existing data: the server's pod, the idle baseline in the ledger entry, the
-//! injector's Job and its termination message. The operator keeps readings in memory only. After a restart it has
+//! injector's Job and its termination message, and the figures in the ledger entry. The operator keeps readings in memory only. After a restart it has
 //! no earlier readings, and the attempt is void.
 
 use frugality_measure::reading::Reading;
@@ -9,12 +9,12 @@ use frugality_measure::reading::Reading;
 use crate::{
     api::{Candidate, FrugalityTrial, FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
-        action::ChildObject,
+        action::{ChildObject, Deletion},
         facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Refused, Session},
         ledger::record::ended,
         objects::{Builder, PointLoad},
         placement::nodes,
-        protocol::FORBIDDEN_TIMEOUT_SECONDS,
+        protocol::{self, FORBIDDEN_TIMEOUT_SECONDS},
         settings::{Point, pods::pods_of},
     },
     text::authority,
@@ -23,11 +23,17 @@ use crate::{
 /// How long the operator waits for a meter without new readings, in seconds.
 pub(super) const READING_TIMEOUT_SECONDS: f64 = 15.0;
 
+/// A meter's counters may be this much older than a scrape, in seconds. A node whose clock is behind by more has another
+/// time.
+const LONGEST_LAG_SECONDS: f64 = 10.0;
+
 /// What to do for the open attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
     /// Objects to create.
     pub create: Vec<ChildObject>,
+    /// Objects to delete.
+    pub delete: Vec<Deletion>,
     /// New record of the attempt.
     pub record: Option<FrugalityTrialStatus>,
     /// What the operator is doing, as text for people.
@@ -83,6 +89,9 @@ impl Attempt<'_> {
     #[must_use]
     pub fn step(&self) -> Step {
         let status = self.trial.status.clone().unwrap_or_default();
+        if status.energy.is_some() {
+            return self.after_figures(status);
+        }
         if let Some(message) = self.evicted(&status) {
             return self.void(status, Reason::PodEvicted, &message);
         }
@@ -132,6 +141,21 @@ impl Attempt<'_> {
         }
     }
 
+    /// How far the readings' times are ahead of the cluster's clock, if their node has another time. A small lag is the
+    /// meter's: its counters are older than the scrape.
+    pub(super) fn readings_ahead_of_cluster_seconds(&self) -> f64 {
+        let latest = self.session().and_then(|session| session.readings.last());
+        let ahead = latest.map_or(0.0, |reading| {
+            let scraped = reading.scraped_at_unix_seconds - self.observed.operator_ahead_seconds;
+            reading.at_unix_seconds() - scraped
+        });
+        if (-LONGEST_LAG_SECONDS..=0.0).contains(&ahead) {
+            0.0
+        } else {
+            ahead
+        }
+    }
+
     /// How long the meter has given no new reading, by the operator's clock only.
     pub(super) fn silent_seconds(&self) -> f64 {
         let newest = self.session().and_then(|session| {
@@ -145,8 +169,10 @@ impl Attempt<'_> {
         })
     }
 
-    pub(super) fn child(&self, kind: ChildKind) -> Option<&Child> {
-        self.children().find(|child| child.kind == kind)
+    /// The attempt's Job of this name.
+    pub(super) fn job(&self, name: &str) -> Option<&Child> {
+        self.children()
+            .find(|child| child.kind == ChildKind::Job && child.name == name)
     }
 
     /// Objects that the attempt has made.
@@ -161,7 +187,7 @@ impl Attempt<'_> {
             .pods
             .iter()
             .filter(|pod| pod.role == role.as_str() && pod.run == self.trial.spec.run)
-            .filter(|pod| role == Role::Injector || !pod.deleting)
+            .filter(|pod| matches!(role, Role::Injector | Role::Prepare) || !pod.deleting)
             // An evicted pod still exists next to its successor.
             .filter(|pod| role != Role::Database || !pod.ended)
             .filter(|pod| role == Role::Database || pod.trial.as_deref() == Some(self.name()))
@@ -199,6 +225,21 @@ impl Attempt<'_> {
         }
     }
 
+    /// The Job that checks the database, if there is one.
+    pub(super) fn prepare(&self) -> Option<ChildObject> {
+        let database = self.builder.benchmark.spec.database.as_ref()?;
+        let on = nodes::selector(self.injector);
+        Some(self.builder.prepare(database, self.name(), &on))
+    }
+
+    /// Load after the window, and wait after the load, as the attempt's meter needs them.
+    pub(super) fn edge_seconds(&self) -> f64 {
+        let latest = self.session().and_then(|session| session.readings.last());
+        // A meter that asks another instrument reports the age of that instrument's readings.
+        let samples_itself = latest.filter(|reading| reading.source_age_seconds.is_none());
+        protocol::edge_seconds(samples_itself.and_then(|reading| reading.interval_seconds))
+    }
+
     pub(super) fn injector(&self) -> ChildObject {
         // Readings of a meter that reports no time have the operator's time, so the injector compares its clock
         // with the operator's.
@@ -215,6 +256,7 @@ impl Attempt<'_> {
             PointLoad {
                 point: self.point,
                 level_rate: self.trial.spec.rate_per_second,
+                edge_seconds: self.edge_seconds(),
             },
             &nodes::selector(self.injector),
             clock_url.as_deref(),

@@ -6,17 +6,14 @@ use super::step::{Attempt, Step, first_reading, uids};
 use crate::{
     api::{FrugalityTrialStatus, Reason, Role},
     plan::{
-        facts::{
-            Child, ChildKind,
-            pods::{describe_end, image_failure},
-        },
-        objects::{INJECTOR_CONTAINER, PREPARE_CONTAINER},
+        facts::{Child, pods::image_failure},
+        objects::INJECTOR_CONTAINER,
         placement::nodes,
-        protocol::TAIL_SECONDS,
+        protocol::LONGEST_EDGE_SECONDS,
     },
 };
 
-/// Time limit for the start of the injector's pod, including its check of the database, in seconds.
+/// Time limit for the start of the injector's pod, in seconds.
 const INJECTOR_TIMEOUT_SECONDS: f64 = 120.0;
 
 impl Attempt<'_> {
@@ -56,7 +53,7 @@ impl Attempt<'_> {
             );
             return self.void(status, Reason::PodReplaced, &message);
         }
-        let Some(job) = self.child(ChildKind::Job) else {
+        let Some(job) = self.job(self.name()) else {
             if self.session().is_some_and(|session| session.injector_seen) {
                 return self.void(
                     status,
@@ -80,12 +77,6 @@ impl Attempt<'_> {
         };
         if let Some(failure) = image_failure(pod, self.now_unix_seconds) {
             return self.fail(status, Reason::ImagePullFailed, &failure);
-        }
-        if let Some(end) = pod.terminated.get(PREPARE_CONTAINER)
-            && end.exit_code != 0
-        {
-            let message = format!("the database could not be prepared: {}", describe_end(end));
-            return self.void(status, Reason::InjectorFailed, &message);
         }
         match pod.terminated.get(INJECTOR_CONTAINER) {
             None if pod.deleting || pod.ended => self.void(
@@ -128,7 +119,7 @@ impl Attempt<'_> {
         let longest = INJECTOR_TIMEOUT_SECONDS
             + settings.warm_up_seconds
             + load
-            + TAIL_SECONDS
+            + LONGEST_EDGE_SECONDS
             + 3.0 * settings.timeout_seconds;
         // The time starts here because a quota may have delayed the pod for any time.
         let pods = self.pods(Role::Injector);

@@ -1,0 +1,148 @@
+//! An attempt after its figures: the operator removes the candidate, counts the database's transactions and restores the
+//! database for the next attempt. Then it writes the outcome.
+//!
+//! No check needs the candidate's pods any more, so the next attempt need not wait for the count.
+
+use frugality_measure::report::InjectionReport;
+
+use super::step::{Attempt, Step};
+use crate::{
+    api::{FrugalityTrialStatus, Outcome, Reason, Role},
+    plan::{
+        action::Deletion,
+        context::RESTORING,
+        facts::{Child, ChildKind, PodFacts, Termination, pods::counted_transactions},
+        names,
+        objects::{INJECTOR_CONTAINER, PREPARE_CONTAINER, SEED_CONTAINER},
+        placement::nodes,
+        report::trial::TrialFigures,
+    },
+    time::unix_seconds,
+};
+use kube::ResourceExt;
+
+/// How long the operator waits for the count, in seconds. An attempt without a count is measured without it.
+const COUNT_TIMEOUT_SECONDS: f64 = 60.0;
+/// Time between two looks at pods that end or start.
+const POLL_SECONDS: f64 = 0.4;
+
+impl Attempt<'_> {
+    pub(super) fn after_figures(&self, status: FrugalityTrialStatus) -> Step {
+        let Some(job) = self.restoring_job() else {
+            return self.restore();
+        };
+        match self.restored_end() {
+            Some(end) => self.measured(FrugalityTrialStatus {
+                transactions_per_request: self.transactions_per_request(end),
+                ..status
+            }),
+            None if self.now_unix_seconds - job.created_unix_seconds > COUNT_TIMEOUT_SECONDS => {
+                self.measured(status)
+            }
+            None => Step::wait(RESTORING, POLL_SECONDS),
+        }
+    }
+
+    /// Ends the attempt with its figures, and removes the rest of its objects.
+    pub(super) fn measured(&self, mut status: FrugalityTrialStatus) -> Step {
+        let (Some(requests), Some(energy)) = (&status.requests, &status.energy) else {
+            return self.void(
+                status,
+                Reason::NoPowerMetrics,
+                "the figures are not complete",
+            );
+        };
+        let units = &self.builder.settings.units;
+        let figures = TrialFigures::new(&self.trial.spec, requests, energy);
+        let unit = units.whole;
+        let message = match requests.errors {
+            0 => format!("{} {unit}s, all as expected", requests.successes),
+            errors => format!("{} {unit}s as expected, {errors} not", requests.successes),
+        };
+        status.columns = Some(figures.columns(units));
+        let mut step = self.end(status, Outcome::Measured, Reason::Measured, &message);
+        step.delete = self
+            .children()
+            .filter(|it| !it.deleting)
+            .map(Deletion::of)
+            .collect();
+        step
+    }
+
+    /// The candidate's objects that are not being deleted.
+    pub(super) fn of_candidate(&self) -> Vec<Deletion> {
+        self.children()
+            .filter(|child| child.kind != ChildKind::Job && !child.deleting)
+            .map(Deletion::of)
+            .collect()
+    }
+
+    /// The next step until the Job that restores the database exists. The candidate's sessions end with its pods, and
+    /// PostgreSQL then counts all of their transactions.
+    fn restore(&self) -> Step {
+        let mut step = Step::wait(RESTORING, POLL_SECONDS);
+        step.delete = self.of_candidate();
+        // It restored the database for this attempt.
+        if let Some(earlier) = self.seed_jobs().next() {
+            step.delete
+                .extend((!earlier.deleting).then(|| Deletion::of(earlier)));
+            return step;
+        }
+        let mut pods = self.observed.pods.iter();
+        let is_left = self.children().any(|child| child.kind != ChildKind::Job)
+            || pods.any(|pod| {
+                pod.role == Role::Candidate.as_str() && pod.trial.as_deref() == Some(self.name())
+            });
+        if !is_left {
+            let database = self.builder.benchmark.spec.database.as_ref();
+            let on = nodes::selector(self.measured);
+            let seed = database.map(|database| self.builder.seed(database, &on));
+            step.create.extend(seed);
+        }
+        step
+    }
+
+    fn seed_jobs(&self) -> impl Iterator<Item = &Child> {
+        let seed = names::seed_name(&self.builder.benchmark.name_any(), self.builder.run);
+        let children = self.observed.children.iter();
+        children.filter(move |child| child.kind == ChildKind::Job && child.name == seed)
+    }
+
+    /// The Job that counts the transactions and restores the database for the next attempt.
+    fn restoring_job(&self) -> Option<&Child> {
+        self.seed_jobs().find(|job| self.is_later(job))
+    }
+
+    /// The end of the container of that Job.
+    fn restored_end(&self) -> Option<&Termination> {
+        let of_run = |pod: &&PodFacts| {
+            pod.role == Role::Seed.as_str() && pod.run == self.trial.spec.run && !pod.deleting
+        };
+        let pod = self.observed.pods.iter().find(of_run)?;
+        pod.terminated.get(SEED_CONTAINER)
+    }
+
+    /// Whether the Job was created during this attempt. The Job that restored the database for it is older.
+    fn is_later(&self, job: &Child) -> bool {
+        let opened = self.trial.creation_timestamp();
+        opened.is_some_and(|opened| job.created_unix_seconds > unix_seconds(opened.0))
+    }
+
+    /// The database's transactions between the two counts, per request of warm-up, measured window and tail.
+    fn transactions_per_request(&self, restored: &Termination) -> Option<f64> {
+        let ended = |role: Role, container: &str| {
+            let pods = self.pods(role);
+            Some(pods.first()?.terminated.get(container)?.message.clone())
+        };
+        let before = counted_transactions(&ended(Role::Prepare, PREPARE_CONTAINER)?)?;
+        let report = InjectionReport::decode(&ended(Role::Injector, INJECTOR_CONTAINER)?).ok()?;
+        let requests = [&report.warm_up, &report.tail]
+            .into_iter()
+            .flatten()
+            .fold(report.measured.span().requests, |sum, span| {
+                sum.saturating_add(span.requests)
+            });
+        let transactions = counted_transactions(&restored.message)?.checked_sub(before)?;
+        (requests > 0).then(|| transactions as f64 / requests as f64)
+    }
+}
