@@ -764,7 +764,7 @@ fn a_seed_whose_pod_was_deleted_or_evicted_is_created_again() {
             observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
             let mut children = observed.children.iter_mut();
             let job = children.find(|child| child.kind == ChildKind::Job).unwrap();
-            job.ended_unix_seconds = ended.then_some(job.created_unix_seconds);
+            job.ended = ended;
         })
     };
     assert_eq!(deleted_seeds(&gone(false)), 0);

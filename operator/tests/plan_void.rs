@@ -366,9 +366,10 @@ fn the_baseline_begins_after_the_settling_time_on_a_meter_without_a_clock() {
                 world.now + ahead - 30.0;
             Arc::make_mut(&mut session.readings).push(later);
         }
-        let mut children = observed.children.iter();
-        let check = children.find(|it| it.name.ends_with("-prepare")).unwrap();
-        let checked = check.ended_unix_seconds.unwrap();
+        let mut sessions = observed.sessions.values_mut();
+        let check_ended = &mut sessions.next().unwrap().check_ended_unix_seconds;
+        let checked = check_ended.unwrap();
+        *check_ended = Some(checked + ahead);
         let ready = pod_in(&mut observed, Role::Candidate)
             .ready_since_unix_seconds
             .unwrap();
@@ -448,10 +449,9 @@ fn the_baseline_begins_after_the_settling_time_on_a_node_with_another_clock() {
             *ready = ready.map(|since| since + ahead);
         }
         let ready = pod_in(&mut observed, Role::Candidate).ready_since_unix_seconds;
-        // The time of the Job's end is the cluster's.
-        let mut children = observed.children.iter();
-        let check = children.find(|it| it.name.ends_with("-prepare")).unwrap();
-        let checked = check.ended_unix_seconds.unwrap() + ahead;
+        // The time at which the operator saw the check's end is the cluster's.
+        let session = observed.sessions.values().next().unwrap();
+        let checked = session.check_ended_unix_seconds.unwrap() + ahead;
         let settled = (ready.unwrap() + 2.0).max(checked + 2.5);
         let plan = plan(
             &world.slots[0].benchmark,

@@ -14,8 +14,8 @@ SETTLE_SECONDS = 2.0
 # The injector is asked for an edge of load after the window, and the second baseline begins an edge after that. The length depends on the
 # meter.
 SHORTEST_EDGE_SECONDS, LONGEST_EDGE_SECONDS = 1.6, 3.0
-# The Job controller sees the end of a pod's container this late at most.
-JOB_SECONDS = 3.0
+# The operator sees the end of the check this late at most.
+SEEN_SECONDS = 3.0
 # The API server's times are whole seconds, rounded down.
 WHOLE_SECOND = 1.0
 # Meter and injector are on one machine and have one clock. The injector found differences below 0.1 ms.
@@ -86,8 +86,8 @@ def _before(
 ) -> list[str]:
     """The baseline before the load.
 
-    It begins 2 s after the last pod became ready. If the check of the database ended later, it begins an edge after the Job's end. The
-    observer knows that end to a few seconds. The ledger's time must lie in this interval, and the oracle then uses it.
+    It begins 2 s after the last pod became ready. If the check of the database ended later, it begins an edge after the operator
+    saw that. The observer knows that time to a few seconds. The ledger's time must lie in this interval, and the oracle then uses it.
     """
     ready = [max((at for at in pod.ready if at <= injector.created), default=None) for pod in pods]
     known = [at for at in ready if at is not None]
@@ -98,7 +98,7 @@ def _before(
     if len(ends) < len(checks):
         return ["idleBefore: the end of the database's check was not seen"]
     for end in ends:
-        latest = end + JOB_SECONDS + LONGEST_EDGE_SECONDS
+        latest = end + SEEN_SECONDS + LONGEST_EDGE_SECONDS
         if start <= reported.start <= latest and reported.start >= end - WHOLE_SECOND + SHORTEST_EDGE_SECONDS:
             start = reported.start
     if cools and start <= reported.start <= start + COOLING_SECONDS:

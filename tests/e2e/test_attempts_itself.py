@@ -104,7 +104,7 @@ def test_each_difference_is_a_fault(
 def test_a_check_of_the_database_moves_the_baseline(trial: Object, spans: Spans) -> None:
     spans["check"] = pod("prepare", "injector-1", end=READY + 1.5)
     spans["inj"].created += 2
-    # The Job ended 0.5 s after its container, and the baseline begins 1.6 s after it.
+    # The operator saw the end 0.5 s after it, and the baseline begins 1.6 s after that.
     moved("idleBefore", 1.6, 1.6)(trial)
     assert attempts.seen(trial, spans, REQUESTS, IDLE)[1] == []
     too_early, too_late = copy.deepcopy(trial), copy.deepcopy(trial)

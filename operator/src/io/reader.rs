@@ -227,6 +227,13 @@ impl State {
             }
         };
         entry.session.injector_seen |= watch.injector_seen;
+        if watch.check_ended {
+            let now = || unix_seconds(Timestamp::now());
+            entry
+                .session
+                .check_ended_unix_seconds
+                .get_or_insert_with(now);
+        }
         entry.watch = watch;
         entry.asked = Instant::now();
     }

@@ -292,6 +292,8 @@ pub struct Watch {
     pub meter_ip: Option<String>,
     /// Whether the trial's injector Job exists.
     pub injector_seen: bool,
+    /// Whether the check of the trial's database has ended.
+    pub check_ended: bool,
 }
 
 /// An event.

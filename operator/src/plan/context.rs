@@ -20,7 +20,7 @@ use crate::{
         images,
         ledger::{Ledger, Start},
         names,
-        objects::Builder,
+        objects::{Builder, PREPARE_CONTAINER},
         placement::{nodes::Nodes, queue::Queue},
         report::estimate::Estimate,
         settings::Settings,
@@ -297,6 +297,10 @@ impl Context<'_> {
                 .children
                 .iter()
                 .any(|child| child.kind == ChildKind::Job && child.name == trial),
+            check_ended: self.observed.pods.iter().any(|pod| {
+                pod.trial.as_deref() == Some(trial)
+                    && pod.terminated.contains_key(PREPARE_CONTAINER)
+            }),
         }
     }
 

@@ -222,8 +222,8 @@ pub struct Child {
     pub pods_refused: Option<String>,
     /// How often its spec was written; 1 if only at its creation. `None` if the API server does not count that.
     pub generation: Option<i64>,
-    /// When it ended, in Unix seconds, if it is a Job that has ended and makes no more pods.
-    pub ended_unix_seconds: Option<f64>,
+    /// Whether it is a Job that has ended and makes no more pods.
+    pub ended: bool,
     /// Which pods answer, if it is a Service.
     pub service: Option<ServiceFacts>,
 }
@@ -328,6 +328,9 @@ pub struct Session {
     pub without_power: Option<String>,
     /// Whether the reader has seen the trial's injector Job.
     pub injector_seen: bool,
+    /// When the operator first saw that the check of the trial's database has ended, in Unix seconds of the operator's
+    /// clock. The check's node may have another clock.
+    pub check_ended_unix_seconds: Option<f64>,
 }
 
 impl Session {

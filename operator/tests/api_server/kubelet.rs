@@ -222,15 +222,6 @@ impl Player {
             "containerStatuses": containers,
         });
         patch_status(&api, &pod.name_any(), status).await;
-        if is_done {
-            let condition =
-                |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": now() });
-            let status = json!({
-                "startTime": now(), "completionTime": now(), "succeeded": 1,
-                "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
-            });
-            patch_status(&self.api::<Job>(), &name, status).await;
-        }
     }
 
     /// The garbage collector's part in a deletion in the foreground.

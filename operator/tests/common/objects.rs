@@ -22,8 +22,6 @@ pub(crate) struct SimChild {
     pub(crate) facts: Child,
     pub(crate) created: f64,
     pub(crate) gone_at: Option<f64>,
-    /// When its pod ends by itself.
-    pub(crate) ends_at: Option<f64>,
     /// Node on which its pods must run.
     pub(crate) node: Option<String>,
     /// Name of the candidate's server, if the object belongs to a server.
@@ -45,7 +43,7 @@ impl SimChild {
                 deleting: false,
                 pods_refused: None,
                 generation: Some(1),
-                ended_unix_seconds: None,
+                ended: false,
                 service: match object {
                     ChildObject::Service(service) => Some(ServiceFacts::of(service)),
                     _ => None,
@@ -53,7 +51,6 @@ impl SimChild {
             },
             created: now,
             gone_at: None,
-            ends_at: None,
             node: node_of(object),
             workload: label(object, LABEL_WORKLOAD),
             contents: object
@@ -62,17 +59,6 @@ impl SimChild {
                 .and_then(|pod| pod.spec)
                 .map(|spec| contents_of(&spec))
                 .unwrap_or_default(),
-        }
-    }
-}
-
-impl SimChild {
-    /// The object as the API server reports it.
-    pub(crate) fn facts(&self, now: f64) -> Child {
-        let ended = self.ends_at.filter(|at| *at <= now);
-        Child {
-            ended_unix_seconds: ended.map(f64::floor),
-            ..self.facts.clone()
         }
     }
 }

@@ -210,7 +210,7 @@ impl World {
             children: mine
                 .children
                 .iter()
-                .map(|child| child.facts(self.now))
+                .map(|child| child.facts.clone())
                 .collect(),
             endpoints: self.endpoints(mine),
             database: self.database(mine),
@@ -646,6 +646,10 @@ impl World {
                     ..Session::default()
                 });
             session.injector_seen |= watch.injector_seen;
+            if watch.check_ended {
+                let now = self.now + self.manner.operator_ahead;
+                session.check_ended_unix_seconds.get_or_insert(now);
+            }
         }
         slot.watch = watches;
     }
@@ -750,14 +754,10 @@ impl World {
         if exists {
             return;
         }
-        let mut child = SimChild::new(object, self.now);
+        let child = SimChild::new(object, self.now);
         if let Some(role) = label(object, frugality_operator::api::LABEL_ROLE) {
             self.names += 1;
             let pod = self.pod(slot, &child, &role);
-            let ends = pod
-                .iter()
-                .flat_map(|pod| pod.ends.iter().map(|(at, _, _)| *at));
-            child.ends_at = ends.reduce(f64::max);
             self.slots[slot].pods.extend(pod);
         }
         self.slots[slot].children.push(child);

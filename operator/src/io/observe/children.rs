@@ -10,7 +10,6 @@ use crate::{
             addresses::{Endpoints, SERVICE_NAME_LABEL, ServiceFacts},
         },
     },
-    time::unix_seconds,
 };
 
 use k8s_openapi::api::{
@@ -36,16 +35,11 @@ pub(super) async fn jobs(
 pub(super) fn job(object: &Job) -> Child {
     let conditions = object.status.iter().filter_map(|it| it.conditions.as_ref());
     let is_end = |type_: &str| matches!(type_, "Complete" | "Failed");
-    let end = conditions
-        .flatten()
-        .find(|it| is_end(&it.type_) && it.status == "True");
-    let child = child(object, ChildKind::Job);
     Child {
-        ended_unix_seconds: end.map(|end| {
-            let at = end.last_transition_time.as_ref();
-            at.map_or(child.created_unix_seconds, |at| unix_seconds(at.0))
-        }),
-        ..child
+        ended: conditions
+            .flatten()
+            .any(|it| is_end(&it.type_) && it.status == "True"),
+        ..child(object, ChildKind::Job)
     }
 }
 
@@ -174,7 +168,7 @@ pub(super) fn child<K: ResourceExt>(object: &K, kind: ChildKind) -> Child {
         deleting: object.meta().deletion_timestamp.is_some(),
         pods_refused: None,
         generation: object.meta().generation,
-        ended_unix_seconds: None,
+        ended: false,
         service: None,
     }
 }

@@ -15,6 +15,7 @@ fn watch(trial: &str) -> Watch {
         node: "pi-1".to_owned(),
         meter_ip: None,
         injector_seen: false,
+        check_ended: false,
     }
 }
 
@@ -47,6 +48,24 @@ fn readings_during_a_pass_are_neither_seen_nor_copied_nor_lost() {
     drop((of_pass, meanwhile));
     let after = reader.sessions(UID).remove("trial").unwrap();
     assert_eq!(joules(&after), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn the_time_at_which_a_check_was_seen_to_end_is_kept() {
+    let reader = Reader::new(0).unwrap();
+    let told = |check_ended| {
+        let watch = Watch {
+            check_ended,
+            ..watch("trial")
+        };
+        reader.watch(UID, vec![watch]);
+        let session = reader.sessions(UID).remove("trial").unwrap();
+        session.check_ended_unix_seconds
+    };
+    assert_eq!(told(false), None);
+    let seen = told(true);
+    assert!(seen.is_some());
+    assert_eq!((told(true), told(false)), (seen, seen));
 }
 
 #[test]

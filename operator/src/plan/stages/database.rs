@@ -205,7 +205,7 @@ fn filled(
     }
     let Some(pod) = pod else {
         // The Job is new, and its pod does not exist yet.
-        return if job.ended_unix_seconds.is_some() {
+        return if job.ended {
             filling.again(job, "its pod was deleted")
         } else {
             filling.waiting()

@@ -91,7 +91,7 @@ impl Attempt<'_> {
         let checked = prepared.as_ref().map_or(0.0, |it| {
             it.unix_seconds + self.settle_after_check_seconds()
         });
-        // Kubelet reports readiness by the measured node's clock, and the Job's end is by the cluster's clock.
+        // Kubelet reports readiness by the measured node's clock. The end of the check is by the cluster's clock.
         let settled = (ready + self.readings_ahead_seconds())
             .max(checked + self.readings_ahead_of_cluster_seconds())
             .max(first);

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     api::{DatabaseFacts, FrugalityTrialStatus, Reason, Role},
     plan::{
+        context::SOON_SECONDS,
         facts::pods::{database_facts, describe_end, image_failure},
         objects::PREPARE_CONTAINER,
         protocol::SETTLE_SECONDS,
@@ -20,7 +21,7 @@ const PREPARE_TIMEOUT_SECONDS: f64 = 120.0;
 pub(super) struct Prepared {
     /// Rows and digest of the seeded table.
     pub(super) database: Option<DatabaseFacts>,
-    /// When the check ended.
+    /// When the operator saw its end, by the cluster's clock.
     pub(super) unix_seconds: f64,
 }
 
@@ -61,7 +62,7 @@ impl Attempt<'_> {
             let step = refused.and_then(|it| self.after_refusal(status, it, age_seconds));
             return Err(match step {
                 Some(step) => Box::new(step),
-                None if job.ended_unix_seconds.is_some() => void("its pod was deleted"),
+                None if job.ended => void("its pod was deleted"),
                 None if age_seconds > PREPARE_TIMEOUT_SECONDS => void("it got no pod"),
                 None => Box::new(waiting()),
             });
@@ -74,14 +75,20 @@ impl Attempt<'_> {
             )));
         }
         match pod.terminated.get(PREPARE_CONTAINER) {
-            // The time of the Job's end is the cluster's. The pod's node may have another clock.
-            Some(end) if end.exit_code == 0 => match job.ended_unix_seconds {
-                Some(unix_seconds) => Ok(Some(Prepared {
-                    database: database_facts(&end.message),
-                    unix_seconds,
-                })),
-                None => Err(Box::new(waiting())),
-            },
+            Some(end) if end.exit_code == 0 => {
+                let session = self.session();
+                match session.and_then(|session| session.check_ended_unix_seconds) {
+                    Some(at) => Ok(Some(Prepared {
+                        database: database_facts(&end.message),
+                        unix_seconds: at - self.observed.operator_ahead_seconds,
+                    })),
+                    // The reader learns it in this pass.
+                    None => Err(Box::new(Step {
+                        again_seconds: SOON_SECONDS,
+                        ..waiting()
+                    })),
+                }
+            }
             Some(end) => Err(void(&describe_end(end))),
             None if pod.deleting || pod.ended => Err(void("its pod ended without a result")),
             None if self.now_unix_seconds - pod.created_unix_seconds > PREPARE_TIMEOUT_SECONDS => {
