@@ -1,17 +1,14 @@
 //! Reconcile: observe, plan, apply. Also handles failures of these.
 
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::ListParams,
     runtime::{
         Controller,
         controller::{self, Action},
@@ -19,27 +16,27 @@ use kube::{
         watcher,
     },
 };
-use tokio::{sync::Notify, time::MissedTickBehavior};
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    api::{FrugalityBenchmark, LABEL_LOCK, LOCK_OF_NODE},
+    api::FrugalityBenchmark,
     io::{
-        apply::{Applied, Applier, ApplyError, only},
+        apply::{Applied, Applier, ApplyError},
+        calls::{Caller, Signals},
         known::KnownBenchmark,
+        memory::{MIN_BACKOFF, Memory},
         metrics::{AttemptLabels, Metrics, ReconcileResult},
         moments::Moments,
-        observe::{ObserveError, Places, lock, nodes_and_locks, observe, stored},
+        observe::{ObserveError, Places, observe, stored},
         probe::Prober,
         reader::Reader,
-        resting::{IdlePass, Resting},
+        resting::IdlePass,
+        tidy::Tidy,
         unreadable,
     },
     plan::{
-        action::{Plan, Wait},
-        facts::{Config, NodeFacts, Observed, Peer, Refusal},
-        names::run_id,
-        placement::queue::{QueuePosition, waits},
+        action::Wait,
+        facts::{Config, Observed, Peer},
         plan,
     },
     time::unix_seconds,
@@ -47,21 +44,10 @@ use crate::{
 
 /// Longest time of a pass. A longer pass hangs, because the client itself retries for minutes.
 const PASS_TIMEOUT: Duration = Duration::from_secs(30);
-/// First wait after a failed pass. It doubles with each failure, up to [`MAX_BACKOFF`].
-const MIN_BACKOFF: Duration = Duration::from_secs(1);
-/// Time between two clean-ups after deleted benchmarks.
-const TIDY_INTERVAL: Duration = Duration::from_secs(300);
-/// Longest wait after failed passes.
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// Most passes at once. When the operator starts, each benchmark has one, and each pass keeps a ledger in memory.
 const MOST_PASSES: u16 = 16;
 /// Benchmarks per page of the first list. A whole page is in memory at once.
 const PAGE: u32 = 50;
-/// Time between two looks at the queue while no lock changes. They find new nodes and deleted benchmarks.
-const QUEUE_INTERVAL: Duration = Duration::from_secs(10);
-/// Time between two calls of all benchmarks. A benchmark at rest needs no request for a call. When kube's reflector
-/// lists all benchmarks again, it announces the new versions before its store has them.
-const ROLL_CALL_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A pass that could not be completed. Every cause may be temporary; no error here is final.
 #[derive(Debug, thiserror::Error)]
@@ -99,34 +85,8 @@ pub struct Context {
     reader: Reader,
     prober: Prober,
     metrics: Metrics,
-    memory: Mutex<Memory>,
-    /// A pass has taken or released a lock.
-    locks_changed: Notify,
-    /// The rest of some benchmarks has ended.
-    woken: Notify,
-}
-
-/// State between passes, by the benchmark's UID. A restart loses it without harm.
-#[derive(Default)]
-struct Memory {
-    failures: HashMap<String, u32>,
-    refusals: HashMap<String, (String, Refusal)>,
-    reasons: HashMap<String, (String, f64)>,
-    resting: Resting,
-    /// The nodes at the last look. Empty if no benchmark depended on them.
-    nodes: Vec<NodeFacts>,
-    /// Count of the looks that found other nodes than the look before.
-    nodes_version: u64,
-}
-
-impl Memory {
-    /// Forgets all benchmarks except these.
-    fn keep(&mut self, uids: &HashSet<String>) {
-        self.failures.retain(|uid, _| uids.contains(uid));
-        self.refusals.retain(|uid, _| uids.contains(uid));
-        self.reasons.retain(|uid, _| uids.contains(uid));
-        self.resting.keep(uids);
-    }
+    memory: Arc<Memory>,
+    signals: Arc<Signals>,
 }
 
 impl Context {
@@ -155,9 +115,8 @@ impl Context {
             reader,
             prober,
             metrics,
-            memory: Mutex::default(),
-            locks_changed: Notify::new(),
-            woken: Notify::new(),
+            memory: Arc::default(),
+            signals: Arc::default(),
         }
     }
 
@@ -166,8 +125,8 @@ impl Context {
         benchmark: &FrugalityBenchmark,
         peers: Vec<Arc<Peer>>,
     ) -> Result<Action, PassError> {
-        let refused = self.refusal(benchmark);
-        let nodes_version = self.memory().nodes_version;
+        let refused = self.memory.refusal(benchmark);
+        let nodes_version = self.memory.nodes_version();
         let seen = unix_seconds(Timestamp::now());
         let mut observed = Box::pin(observe(
             &self.client,
@@ -176,7 +135,7 @@ impl Context {
             benchmark,
             peers,
             refused,
-            self.waiting_since(benchmark),
+            self.memory.waiting_since(benchmark),
         ))
         .await?;
         // Under load, the probe's request would be measured.
@@ -188,7 +147,7 @@ impl Context {
         let now = unix_seconds(Timestamp::now());
         let plan = plan(benchmark, &observed, &self.config, now);
         debug!(?plan, "planned");
-        self.remember_reason(benchmark, &plan);
+        self.memory.remember_reason(benchmark, &plan);
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(MIN_BACKOFF);
         let due = plan.due_seconds.map(duration);
         let requeue = duration(plan.requeue_seconds);
@@ -200,7 +159,7 @@ impl Context {
         let status = plan.status.clone();
         let applied = self.applier.apply(benchmark, plan, seen).await?;
         if changes_locks {
-            self.locks_changed.notify_one();
+            self.signals.locks_changed.notify_one();
         }
         // After a conflict the next plan has the same attempt, so it is not counted here. The operator writes
         // records before objects that the API server may refuse.
@@ -208,12 +167,12 @@ impl Context {
             self.metrics.count_attempt(&ended);
         }
         if !matches!(applied, Applied::Overtaken) {
-            let since = self.waiting_since(benchmark).map(|(_, since)| since);
+            let since = self.memory.waiting_since(benchmark).map(|(_, since)| since);
             self.metrics.show(benchmark, &status, since);
         }
         match applied {
             Applied::Done => {
-                self.forget_what_passed(benchmark);
+                self.memory.forget_temporary_refusal(benchmark);
                 let pass = IdlePass {
                     uid: &benchmark.uid().unwrap_or_default(),
                     version: &benchmark.resource_version().unwrap_or_default(),
@@ -221,7 +180,7 @@ impl Context {
                     due,
                     nodes_version,
                 };
-                let left = self.memory().resting.settle(pass, Instant::now());
+                let left = self.memory.settle(pass);
                 Ok(Action::requeue(left.unwrap_or(requeue)))
             }
             Applied::Overtaken => Ok(Action::requeue(MIN_BACKOFF)),
@@ -232,121 +191,25 @@ impl Context {
                 } else {
                     MIN_BACKOFF
                 };
-                self.remember(benchmark, refusal);
+                self.memory.remember_refusal(benchmark, refusal);
                 Ok(Action::requeue(wait))
             }
         }
-    }
-
-    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the rest of benchmarks whose pods this pass has seen: such a pod may be left over.
     fn wake_owners(&self, observed: &Observed) {
         let owners = observed.foreign_pods.iter();
         let owners = owners.map(|pod| pod.benchmark_uid.as_str());
-        if self.memory().resting.disturb(owners, Instant::now()) {
-            self.woken.notify_one();
+        if self.memory.disturb(owners) {
+            self.signals.woken.notify_one();
         }
     }
 
     /// Time until the next pass over a benchmark at rest.
     fn rest_left(&self, known: &KnownBenchmark) -> Option<Duration> {
         let (uid, version) = (known.uid()?, known.resource_version()?);
-        self.memory().resting.left(&uid, &version, Instant::now())
-    }
-
-    /// Looks at the nodes and at the whole queue. Ends the rest of those whose turn it is, and of those that ended
-    /// because of the nodes as they were.
-    async fn call_up(&self, known: &Store<KnownBenchmark>) -> Result<(), ObserveError> {
-        {
-            let mut memory = self.memory();
-            if !memory.resting.depends_on_nodes() {
-                memory.nodes.clear();
-                return Ok(());
-            }
-        }
-        let (nodes, locks) = nodes_and_locks(&self.client, &self.places).await?;
-        let mut peers: Vec<Arc<Peer>> = known.state().iter().map(|it| it.peer.clone()).collect();
-        peers.sort_by_key(|peer| QueuePosition::of(peer));
-        let waits = waits(&peers, &locks, &nodes);
-        let uids = peers.iter().map(|peer| peer.uid.as_str());
-        let mut memory = self.memory();
-        let called = memory.resting.call_up(uids, &waits);
-        if memory.nodes != nodes {
-            memory.nodes = nodes;
-            memory.nodes_version += 1;
-        }
-        let version = memory.nodes_version;
-        let changed = memory.resting.nodes_changed(version);
-        drop(memory);
-        if called || changed {
-            self.woken.notify_one();
-        }
-        Ok(())
-    }
-
-    /// The refusal in this run. An edited spec starts another run, without the refusal.
-    fn refusal(&self, benchmark: &FrugalityBenchmark) -> Option<Refusal> {
-        let memory = self.memory();
-        let (run, refusal) = memory.refusals.get(&benchmark.uid()?)?;
-        (*run == run_id(benchmark)).then(|| refusal.clone())
-    }
-
-    fn remember(&self, benchmark: &FrugalityBenchmark, refusal: Refusal) {
-        if let Some(uid) = benchmark.uid() {
-            self.memory()
-                .refusals
-                .insert(uid, (run_id(benchmark), refusal));
-        }
-    }
-
-    /// Forgets a temporary refusal after a complete plan was carried out.
-    fn forget_what_passed(&self, benchmark: &FrugalityBenchmark) {
-        if let Some(uid) = benchmark.uid() {
-            let mut memory = self.memory();
-            if memory
-                .refusals
-                .get(&uid)
-                .is_some_and(|(_, it)| it.may_pass())
-            {
-                memory.refusals.remove(&uid);
-            }
-        }
-    }
-
-    fn waiting_since(&self, benchmark: &FrugalityBenchmark) -> Option<(String, f64)> {
-        self.memory().reasons.get(&benchmark.uid()?).cloned()
-    }
-
-    /// Stores the time since which the plan has given the same reason.
-    fn remember_reason(&self, benchmark: &FrugalityBenchmark, plan: &Plan) {
-        let reason = plan
-            .status
-            .columns
-            .as_ref()
-            .and_then(|columns| columns.reason.clone());
-        if let (Some(uid), Some(reason)) = (benchmark.uid(), reason) {
-            let mut memory = self.memory();
-            let entry = memory.reasons.entry(uid).or_default();
-            if entry.0 != reason {
-                *entry = (reason, plan.decided_unix_seconds);
-            }
-        }
-    }
-
-    fn succeeded(&self, uid: &str) {
-        self.memory().failures.remove(uid);
-    }
-
-    fn backoff(&self, uid: &str) -> Duration {
-        let mut memory = self.memory();
-        let failures = memory.failures.entry(uid.to_owned()).or_default();
-        *failures += 1;
-        MIN_BACKOFF
-            .saturating_mul(2_u32.saturating_pow(*failures - 1))
-            .min(MAX_BACKOFF)
+        self.memory.rest_left(&uid, &version)
     }
 }
 
@@ -406,97 +269,50 @@ async fn reconcile(known: Arc<KnownBenchmark>, passes: Arc<Passes>) -> Result<Ac
         .map_or_else(PassError::label, |_| ReconcileResult::Ok);
     context.metrics.count_pass(label, started.elapsed());
     if result.is_ok() {
-        context.succeeded(&uid);
+        context.memory.forget_failures(&uid);
     }
     Ok(result?.unwrap_or_else(Action::await_change))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the signature is kube's")]
 fn error_policy(known: Arc<KnownBenchmark>, error: &PassError, passes: Arc<Passes>) -> Action {
-    let wait = passes.context.backoff(&known.uid().unwrap_or_default());
+    let wait = passes
+        .context
+        .memory
+        .backoff(&known.uid().unwrap_or_default());
     warn!(name = %ObjectRef::from_obj(&*known), %error, wait_seconds = wait.as_secs(), "pass failed");
     Action::requeue(wait)
 }
 
-/// Removes the memory and the locks of deleted benchmarks.
-async fn tidy(context: &Context) -> Result<(), kube::Error> {
-    let client = &context.client;
-    // Locks first: the holder of a lock in this list exists before the second list is made, or is gone.
-    let leases = Api::<Lease>::namespaced(client.clone(), &context.places.namespace);
-    let locks = ListParams::default().labels(&format!("{LABEL_LOCK}={LOCK_OF_NODE}"));
-    let locks = leases.list(&locks).await?;
-    let benchmarks = Api::<FrugalityBenchmark>::all(client.clone());
-    let benchmarks = benchmarks.list_metadata(&ListParams::default()).await?;
-    let uids = benchmarks.items.iter().filter_map(ResourceExt::uid);
-    let uids: HashSet<String> = uids.collect();
-    context.memory().keep(&uids);
-    context.metrics.keep(&uids);
-    for lease in &locks.items {
-        let holder = lock(lease).holder;
-        if holder.is_some_and(|(uid, _)| uids.contains(&uid)) {
-            continue;
-        }
-        let version = lease.resource_version().unwrap_or_default();
-        match leases.delete(&lease.name_any(), &only(version)).await {
-            Ok(_) => info!(
-                lock = lease.name_any(),
-                "lock deleted, because its holder no longer exists"
-            ),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-async fn tidy_for_ever(context: Arc<Context>) {
-    let mut ticks = tokio::time::interval(TIDY_INTERVAL);
-    loop {
-        ticks.tick().await;
-        if let Err(error) = tidy(&context).await {
-            warn!(%error, "cannot remove the locks of deleted benchmarks");
-        }
-    }
-}
-
-async fn call_up_for_ever(passes: Arc<Passes>) {
-    let context = &passes.context;
-    let mut ticks = tokio::time::interval(QUEUE_INTERVAL);
-    let mut roll_calls = tokio::time::interval(ROLL_CALL_INTERVAL);
-    for ticks in [&mut ticks, &mut roll_calls] {
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    }
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = context.locks_changed.notified() => {}
-            _ = roll_calls.tick() => context.woken.notify_one(),
-        }
-        let look = Box::pin(context.call_up(&passes.known));
-        match tokio::time::timeout(PASS_TIMEOUT, look).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "cannot look at the queue"),
-            Err(_) => warn!("the look at the queue took too long"),
-        }
-    }
-}
-
 /// Reconciles every benchmark of the cluster until the process gets a signal to end.
 pub async fn run(context: Arc<Context>) {
-    let tidying = tokio::spawn(tidy_for_ever(context.clone()));
+    let tidy = Tidy {
+        client: context.client.clone(),
+        namespace: context.places.namespace.clone(),
+        memory: context.memory.clone(),
+        metrics: context.metrics.clone(),
+    };
+    let tidying = tokio::spawn(tidy.run());
     let benchmarks = Api::<KnownBenchmark>::all(context.client.clone());
     let config = watcher::Config::default().page_size(PAGE);
     let controller = Controller::new(benchmarks, config)
         .with_config(controller::Config::default().concurrency(MOST_PASSES));
     let woken = stream::unfold(context.clone(), |context| async move {
-        context.woken.notified().await;
+        context.signals.woken.notified().await;
         Some(((), context))
     });
+    let caller = Caller {
+        client: context.client.clone(),
+        places: context.places.clone(),
+        memory: context.memory.clone(),
+        signals: context.signals.clone(),
+        known: controller.store(),
+    };
+    let calling = tokio::spawn(caller.run());
     let passes = Arc::new(Passes {
         known: controller.store(),
         context,
     });
-    let calling = tokio::spawn(call_up_for_ever(passes.clone()));
     controller
         .reconcile_all_on(woken)
         .shutdown_on_signal()
@@ -512,32 +328,4 @@ pub async fn run(context: Arc<Context>) {
     tidying.abort();
     calling.abort();
     info!("stopped");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_memory_of_a_deleted_benchmark_is_removed() {
-        let mut memory = Memory::default();
-        let refusal = Refusal {
-            reason: crate::api::Reason::ChildRefused,
-            message: String::new(),
-        };
-        for uid in ["here", "gone"].map(str::to_owned) {
-            memory.failures.insert(uid.clone(), 3);
-            let refusal = (String::new(), refusal.clone());
-            memory.refusals.insert(uid.clone(), refusal);
-            memory.reasons.insert(uid, (String::new(), 1.0));
-        }
-        memory.keep(&HashSet::from(["here".to_owned()]));
-        let left = (
-            memory.failures.len(),
-            memory.refusals.len(),
-            memory.reasons.len(),
-        );
-        assert_eq!(left, (1, 1, 1));
-        assert!(memory.failures.contains_key("here"));
-    }
 }

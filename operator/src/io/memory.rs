@@ -1,0 +1,213 @@
+//! What the operator remembers between passes, by the benchmark's UID. A restart loses it without harm.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use kube::ResourceExt;
+
+use crate::{
+    api::FrugalityBenchmark,
+    io::resting::{IdlePass, Resting},
+    plan::{
+        action::{Plan, Wait},
+        facts::{NodeFacts, Refusal},
+        names::run_id,
+    },
+};
+
+/// First wait after a failed pass. It doubles with each failure, up to [`MAX_BACKOFF`].
+pub(crate) const MIN_BACKOFF: Duration = Duration::from_secs(1);
+/// Longest wait after failed passes.
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+
+/// The memory that all passes share.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Mutex<Contents>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    failures: HashMap<String, u32>,
+    refusals: HashMap<String, (String, Refusal)>,
+    reasons: HashMap<String, (String, f64)>,
+    resting: Resting,
+    /// The nodes at the last look. Empty if no benchmark depended on them.
+    nodes: Vec<NodeFacts>,
+    /// Count of the looks that found other nodes than the look before.
+    nodes_version: u64,
+}
+
+/// The passes over one benchmark.
+impl Memory {
+    /// The refusal in this run. An edited spec starts another run, without the refusal.
+    pub(crate) fn refusal(&self, benchmark: &FrugalityBenchmark) -> Option<Refusal> {
+        let contents = self.contents();
+        let (run, refusal) = contents.refusals.get(&benchmark.uid()?)?;
+        (*run == run_id(benchmark)).then(|| refusal.clone())
+    }
+
+    /// Stores a refusal in this run.
+    pub(crate) fn remember_refusal(&self, benchmark: &FrugalityBenchmark, refusal: Refusal) {
+        if let Some(uid) = benchmark.uid() {
+            let refusal = (run_id(benchmark), refusal);
+            self.contents().refusals.insert(uid, refusal);
+        }
+    }
+
+    /// Forgets a temporary refusal after a complete plan was carried out.
+    pub(crate) fn forget_temporary_refusal(&self, benchmark: &FrugalityBenchmark) {
+        if let Some(uid) = benchmark.uid() {
+            let mut contents = self.contents();
+            let refusal = contents.refusals.get(&uid);
+            if refusal.is_some_and(|(_, it)| it.may_pass()) {
+                contents.refusals.remove(&uid);
+            }
+        }
+    }
+
+    /// The last plan's reason, and the time since which the plans have given it.
+    pub(crate) fn waiting_since(&self, benchmark: &FrugalityBenchmark) -> Option<(String, f64)> {
+        self.contents().reasons.get(&benchmark.uid()?).cloned()
+    }
+
+    /// Stores the time since which the plan has given the same reason.
+    pub(crate) fn remember_reason(&self, benchmark: &FrugalityBenchmark, plan: &Plan) {
+        let reason = plan
+            .status
+            .columns
+            .as_ref()
+            .and_then(|columns| columns.reason.clone());
+        if let (Some(uid), Some(reason)) = (benchmark.uid(), reason) {
+            let mut contents = self.contents();
+            let entry = contents.reasons.entry(uid).or_default();
+            if entry.0 != reason {
+                *entry = (reason, plan.decided_unix_seconds);
+            }
+        }
+    }
+
+    /// Forgets the failed passes over a benchmark.
+    pub(crate) fn forget_failures(&self, uid: &str) {
+        self.contents().failures.remove(uid);
+    }
+
+    /// Counts a failed pass. Returns the time until the next pass.
+    pub(crate) fn backoff(&self, uid: &str) -> Duration {
+        let mut contents = self.contents();
+        let failures = contents.failures.entry(uid.to_owned()).or_default();
+        *failures += 1;
+        MIN_BACKOFF
+            .saturating_mul(2_u32.saturating_pow(*failures - 1))
+            .min(MAX_BACKOFF)
+    }
+}
+
+/// The benchmarks at rest.
+impl Memory {
+    /// Count of the looks that found other nodes than the look before.
+    pub(crate) fn nodes_version(&self) -> u64 {
+        self.contents().nodes_version
+    }
+
+    /// Lets a benchmark rest. Returns the time until its next pass; `None` if it does not rest.
+    pub(crate) fn settle(&self, pass: IdlePass<'_>) -> Option<Duration> {
+        self.contents().resting.settle(pass, Instant::now())
+    }
+
+    /// Time until the next pass over a benchmark that has this version now. `None` if the pass is due.
+    pub(crate) fn rest_left(&self, uid: &str, version: &str) -> Option<Duration> {
+        self.contents().resting.left(uid, version, Instant::now())
+    }
+
+    /// Ends the rest of benchmarks whose pods a pass over another benchmark has seen. Whether any rest ended.
+    pub(crate) fn disturb<'a>(&self, uids: impl Iterator<Item = &'a str>) -> bool {
+        self.contents().resting.disturb(uids, Instant::now())
+    }
+
+    /// Whether a benchmark depends on the nodes and their locks. If none does, the nodes are forgotten.
+    pub(crate) fn needs_nodes(&self) -> bool {
+        let mut contents = self.contents();
+        let needs = contents.resting.depends_on_nodes();
+        if !needs {
+            contents.nodes.clear();
+        }
+        needs
+    }
+
+    /// Takes note of a look at the nodes and at the whole queue. Ends the rest of those whose turn it is, and of those
+    /// that ended because of the nodes as they were. `waits` is what each waiting benchmark waits for now. `uids` is
+    /// the whole queue, oldest first. Whether any rest ended.
+    pub(crate) fn look<'a>(
+        &self,
+        nodes: Vec<NodeFacts>,
+        uids: impl Iterator<Item = &'a str>,
+        waits: &BTreeMap<&str, Wait>,
+    ) -> bool {
+        let mut contents = self.contents();
+        let called = contents.resting.call_up(uids, waits);
+        if contents.nodes != nodes {
+            contents.nodes = nodes;
+            contents.nodes_version += 1;
+        }
+        let version = contents.nodes_version;
+        let changed = contents.resting.nodes_changed(version);
+        called || changed
+    }
+}
+
+impl Memory {
+    /// Forgets all benchmarks except these.
+    pub(crate) fn keep(&self, uids: &HashSet<String>) {
+        let mut contents = self.contents();
+        contents.failures.retain(|uid, _| uids.contains(uid));
+        contents.refusals.retain(|uid, _| uids.contains(uid));
+        contents.reasons.retain(|uid, _| uids.contains(uid));
+        contents.resting.keep(uids);
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_deleted_benchmark_is_removed() {
+        let memory = Memory::default();
+        let refusal = Refusal {
+            reason: crate::api::Reason::ChildRefused,
+            message: String::new(),
+        };
+        for uid in ["here", "gone"].map(str::to_owned) {
+            let mut contents = memory.contents();
+            contents.failures.insert(uid.clone(), 3);
+            let refusal = (String::new(), refusal.clone());
+            contents.refusals.insert(uid.clone(), refusal);
+            contents.reasons.insert(uid, (String::new(), 1.0));
+        }
+        memory.keep(&HashSet::from(["here".to_owned()]));
+        let contents = memory.contents();
+        let left = (
+            contents.failures.len(),
+            contents.refusals.len(),
+            contents.reasons.len(),
+        );
+        assert_eq!(left, (1, 1, 1));
+        assert!(contents.failures.contains_key("here"));
+    }
+
+    #[test]
+    fn the_wait_after_failed_passes_doubles_up_to_a_minute_until_a_pass_succeeds() {
+        let memory = Memory::default();
+        let waits: Vec<u64> = (0..8).map(|_| memory.backoff("uid").as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(memory.backoff("another"), MIN_BACKOFF);
+        memory.forget_failures("uid");
+        assert_eq!(memory.backoff("uid"), MIN_BACKOFF);
+    }
+}
