@@ -62,5 +62,5 @@ pub use self::status::{
 pub use self::trace::{FrugalityTrace, FrugalityTraceSpec};
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, RunImages,
-    TrialColumns,
+    TrialColumns, TrialLoad,
 };

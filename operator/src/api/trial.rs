@@ -13,6 +13,7 @@ use frugality_measure::{
     energy::{EnergyFigures, Window},
     fortio::FortioResult,
     k6::K6Result,
+    latency::Histogram,
     load::LoadResult,
     pace::InjectorCpu,
     report::ClockOffset,
@@ -304,7 +305,39 @@ pub struct FrugalityTrialStatus {
     pub columns: Option<TrialColumns>,
 }
 
+/// The load generator's result of the measured window.
+#[derive(Clone, Copy, Debug)]
+pub enum TrialLoad<'a> {
+    /// One request, sent repeatedly.
+    Fortio(&'a FortioResult),
+    /// A script, run repeatedly.
+    K6(&'a K6Result),
+    /// A program that runs to completion, executed repeatedly.
+    Batch(&'a batch::BatchResult),
+}
+
+impl<'a> TrialLoad<'a> {
+    /// Latencies of all requests, of a script's cycles without failure, or of a program's successful executions.
+    #[must_use]
+    pub fn latency(self) -> &'a Histogram {
+        match self {
+            Self::Fortio(result) => &result.latency,
+            Self::K6(result) => &result.cycles,
+            Self::Batch(result) => &result.executions,
+        }
+    }
+}
+
 impl FrugalityTrialStatus {
+    /// The load generator's result. `None` without a load.
+    #[must_use]
+    pub fn load(&self) -> Option<TrialLoad<'_>> {
+        let fortio = self.fortio.as_ref().map(TrialLoad::Fortio);
+        let k6 = || self.k6.as_ref().map(TrialLoad::K6);
+        let batch = || self.batch.as_ref().map(TrialLoad::Batch);
+        fortio.or_else(k6).or_else(batch)
+    }
+
     /// Stores the injector's result.
     pub fn set_load(&mut self, load: LoadResult) {
         match load {

@@ -84,12 +84,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
 }
 
 fn buckets(trial: &FrugalityTrial) -> Option<&[Bucket]> {
-    let status = trial.status.as_ref()?;
-    let of_requests = status.fortio.as_ref().map(|it| &it.latency);
-    let of_cycles = status.k6.as_ref().map(|it| &it.cycles);
-    let of_executions = status.batch.as_ref().map(|it| &it.executions);
-    let latency = of_requests.or(of_cycles).or(of_executions)?;
-    Some(latency.buckets.as_slice())
+    Some(&trial.status.as_ref()?.load()?.latency().buckets)
 }
 
 /// The curve from the same trials as the status's percentiles. An error says why there is no curve.

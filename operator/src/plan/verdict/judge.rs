@@ -7,7 +7,8 @@ use frugality_measure::{fortio::Amount, model::LinearModel, reading::Provenance}
 use crate::{
     api::{
         self, BoardRange, BudgetOutcome, BudgetResult, CostPerMillion, Figure, FrugalityTrial,
-        LevelsOf, LoadCurveResult, MIN_BLOCKS, Reason, Verdict, WhenMissing,
+        FrugalityTrialStatus, LevelsOf, LoadCurveResult, MIN_BLOCKS, Reason, TrialLoad, Verdict,
+        WhenMissing,
     },
     digest::hex_digest,
     plan::{
@@ -650,28 +651,28 @@ const MOST_ANSWER_CHARS: usize = 2000;
 
 /// The unexpected answers, and what the script or the runner reported about them, as the end of a sentence.
 fn answers(trial: &FrugalityTrial) -> String {
-    let status = trial.status.as_ref();
-    let fortio = status.and_then(|status| status.fortio.as_ref());
-    let k6 = status.and_then(|status| status.k6.as_ref());
-    let of_fortio = fortio.iter().flat_map(|it| &it.codes);
-    let of_fortio = of_fortio.map(|(code, count)| match code {
-        -1 => format!("{count} × no answer"),
-        code => format!("{count} × {code}"),
-    });
-    let of_k6 = k6.iter().flat_map(|it| &it.requests.codes);
-    let of_k6 = of_k6.map(|(code, count)| match code.as_str() {
-        "0" => format!("{count} × no answer"),
-        code => format!("{count} × {code}"),
-    });
-    let checks = k6.iter().flat_map(|it| &it.checks);
-    let checks = checks
-        .filter(|(_, check)| check.failed > 0)
-        .map(|(name, check)| format!("{} × not {name}", check.failed));
-    let thrown = k6.iter().flat_map(|it| &it.first_failures).cloned();
-    let batch = status.and_then(|status| status.batch.as_ref());
-    let executions = batch.iter().flat_map(|it| &it.first_failures).cloned();
-    let of_scripts = of_k6.chain(checks).chain(thrown);
-    let all: Vec<String> = of_fortio.chain(of_scripts).chain(executions).collect();
+    let all: Vec<String> = match trial.status.as_ref().and_then(FrugalityTrialStatus::load) {
+        Some(TrialLoad::Fortio(fortio)) => {
+            let codes = fortio.codes.iter().map(|(code, count)| match code {
+                -1 => format!("{count} × no answer"),
+                code => format!("{count} × {code}"),
+            });
+            codes.collect()
+        }
+        Some(TrialLoad::K6(k6)) => {
+            let codes = k6.requests.codes.iter();
+            let codes = codes.map(|(code, count)| match code.as_str() {
+                "0" => format!("{count} × no answer"),
+                code => format!("{count} × {code}"),
+            });
+            let checks = k6.checks.iter().filter(|(_, check)| check.failed > 0);
+            let checks = checks.map(|(name, check)| format!("{} × not {name}", check.failed));
+            let thrown = k6.first_failures.iter().cloned();
+            codes.chain(checks).chain(thrown).collect()
+        }
+        Some(TrialLoad::Batch(batch)) => batch.first_failures.clone(),
+        None => Vec::new(),
+    };
     if all.is_empty() {
         return String::new();
     }

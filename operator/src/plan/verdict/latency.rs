@@ -6,7 +6,7 @@ use frugality_measure::{
 };
 
 use crate::{
-    api::{Arrivals, FrugalityTrialStatus, LatencyPercentile},
+    api::{Arrivals, FrugalityTrialStatus, LatencyPercentile, TrialLoad},
     plan::verdict::evidence::Evidence,
 };
 
@@ -20,11 +20,7 @@ pub(super) fn distribution(trial: &FrugalityTrialStatus) -> Option<&[Bucket]> {
         .requests
         .as_ref()
         .filter(|r| !r.percentiles_ms.is_empty())?;
-    let of_requests = trial.fortio.as_ref().map(|it| &it.latency);
-    let of_cycles = trial.k6.as_ref().map(|it| &it.cycles);
-    let of_executions = trial.batch.as_ref().map(|it| &it.executions);
-    let latency = of_requests.or(of_cycles).or(of_executions)?;
-    Some(latency.buckets.as_slice())
+    Some(&trial.load()?.latency().buckets)
 }
 
 /// Milliseconds with four digits. A bucket is not finer, and a status has little room.
@@ -41,9 +37,7 @@ impl Evidence<'_> {
 
     /// Whether the requests behind the latencies were sent in an open or a closed loop.
     pub(super) fn arrivals(&self, candidate: &str) -> Option<Arrivals> {
-        let is_open = |trial: &&FrugalityTrialStatus| {
-            trial.k6.as_ref().is_some_and(|load| load.rate.is_some())
-        };
+        let is_open = |trial: &&FrugalityTrialStatus| matches!(trial.load(), Some(TrialLoad::K6(load)) if load.rate.is_some());
         (!self.latency(candidate).is_empty()).then(|| {
             if self.trials(candidate).iter().all(is_open) {
                 Arrivals::Open

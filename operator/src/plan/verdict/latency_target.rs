@@ -3,7 +3,7 @@
 use frugality_measure::{latency::Bucket, pace::MAX_SHORTFALL};
 
 use crate::{
-    api::{Expanded, Figure, FrugalityTrialStatus},
+    api::{Expanded, Figure, FrugalityTrialStatus, TrialLoad},
     plan::verdict::{
         evidence::{Evidence, Measure},
         latency::{REQUESTS_BEYOND, distribution},
@@ -137,9 +137,9 @@ fn kept_in(trial: &FrugalityTrialStatus, seconds: f64) -> Option<Kept> {
         return None;
     }
     // Fortio's histogram holds the errors too, at latencies that are not known.
-    let (buckets, mixed) = match &trial.fortio {
-        Some(fortio) => (fortio.latency.buckets.as_slice(), errors),
-        None => (distribution(trial)?, 0.0),
+    let (buckets, mixed) = match trial.load() {
+        Some(TrialLoad::Fortio(fortio)) => (fortio.latency.buckets.as_slice(), errors),
+        _ => (distribution(trial)?, 0.0),
     };
     if buckets.is_empty() {
         return None;

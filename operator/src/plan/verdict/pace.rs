@@ -6,7 +6,7 @@ use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, MAX_SHORTFALL, Pace, Sig
 use crate::{
     api::{
         DecidingFigure, FrugalityTrial, FrugalityTrialStatus, InjectorLimits, InjectorResult,
-        LevelsOf, Reason,
+        LevelsOf, Reason, TrialLoad,
     },
     plan::{
         settings::{POINT_OF_HIGHEST_RATE, Quantity},
@@ -201,7 +201,7 @@ fn pace(trial: &FrugalityTrialStatus) -> Option<Pace> {
     let injector = trial
         .injector_cpu
         .as_ref()
-        .filter(|_| trial.batch.is_none());
+        .filter(|_| !matches!(trial.load(), Some(TrialLoad::Batch(_))));
     let seconds = trial.window?.seconds();
     Some(Pace::new(requests, injector, node_share(trial), seconds))
 }
