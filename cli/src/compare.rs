@@ -16,7 +16,7 @@ use self::{
 use crate::{
     cluster::{Access, ClusterError},
     export::items,
-    input::{InputError, Source},
+    input::{InputError, InputSource},
     table::{Table, TableStyle, paragraphs},
 };
 
@@ -122,9 +122,9 @@ impl Compare {
 }
 
 fn of_file(path: &std::path::Path) -> Result<Side, CompareError> {
-    let source = Source {
+    let source = InputSource {
         filename: Some(path.to_owned()),
-        ..Source::default()
+        ..InputSource::default()
     };
     let file = path.display().to_string();
     let text = source.read("fb,fbt")?;

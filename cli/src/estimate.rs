@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use crate::{
-    input::{InputError, Source},
+    input::{InputError, InputSource},
     manifest::{Checked, ManifestError, benchmarks},
 };
 
@@ -63,9 +63,9 @@ pub enum EstimateError {
 impl EstimateOptions {
     /// The estimates as text.
     pub fn run(&self) -> Result<String, EstimateError> {
-        let source = Source {
+        let source = InputSource {
             filename: Some(self.filename.clone()),
-            ..Source::default()
+            ..InputSource::default()
         };
         let checked = benchmarks(&source.read("fb NAME")?)?;
         Ok(match self.output {

@@ -9,11 +9,11 @@ use kube::ResourceExt;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use self::{attempt::Attempt, columns::COLUMNS};
+use self::{attempt::ExportedAttempt, columns::COLUMNS};
 
 /// Form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum ExportFormat {
     /// An array of flat objects, each with every field; `null` is unknown.
     Json,
     /// RFC 4180: a header, then a line per attempt, ended by CR LF; an empty cell is unknown.
@@ -53,13 +53,17 @@ pub enum ExportError {
 
 /// The entries in the text of `kubectl get fbt -o json`, a list or one alone, by benchmark and time. With `benchmark`, only the
 /// entries of this benchmark.
-pub fn export(text: &str, benchmark: Option<&str>, format: Format) -> Result<Vec<u8>, ExportError> {
+pub fn export(
+    text: &str,
+    benchmark: Option<&str>,
+    format: ExportFormat,
+) -> Result<Vec<u8>, ExportError> {
     let mut trials = entries(items(serde_json::from_str(text)?))?;
     trials.retain(|trial| benchmark.is_none_or(|name| trial.spec.benchmark == name));
     in_order(&mut trials);
     match format {
-        Format::Json => json(&trials),
-        Format::Csv => csv(&trials),
+        ExportFormat::Json => json(&trials),
+        ExportFormat::Csv => csv(&trials),
     }
 }
 
@@ -123,11 +127,11 @@ fn json(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
 
 /// Each attempt as one flat object.
 pub(crate) fn rows(trials: &[FrugalityTrial]) -> impl Iterator<Item = impl Serialize> {
-    trials.iter().map(|trial| Row(Attempt::of(trial)))
+    trials.iter().map(|trial| Row(ExportedAttempt::of(trial)))
 }
 
 /// An attempt as one flat object, with the columns in their order.
-struct Row<'a>(Attempt<'a>);
+struct Row<'a>(ExportedAttempt<'a>);
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -143,7 +147,7 @@ pub(crate) fn csv(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
     written(|writer| {
         writer.write_record(COLUMNS.iter().map(|column| column.name))?;
         for trial in trials {
-            let attempt = Attempt::of(trial);
+            let attempt = ExportedAttempt::of(trial);
             let cells: Vec<_> = COLUMNS
                 .iter()
                 .map(|column| (column.cell)(&attempt))

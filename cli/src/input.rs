@@ -21,7 +21,7 @@ pub(crate) fn duration_text(text: &str) -> Result<String, String> {
 
 /// The flags that say it. `NAME` and the flags of a cluster ask the cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Source {
+pub struct InputSource {
     /// Benchmark to ask the cluster for.
     pub name: Option<String>,
     /// File with what kubectl get -o json printed, - for standard input. Default: standard input.
@@ -55,7 +55,7 @@ pub enum InputError {
     },
 }
 
-impl Source {
+impl InputSource {
     /// Whether to ask the cluster.
     #[must_use]
     pub fn is_cluster(&self) -> bool {

@@ -11,18 +11,18 @@ use kubectl_frugality::{
     definitions::{self, DefinitionsError},
     doctor::{self, Doctor},
     estimate::{self, EstimateError, EstimateOptions},
-    export::{ExportError, Format, course::export_courses, export, items},
+    export::{ExportError, ExportFormat, course::export_courses, export, items},
     gate::{
         command::{self as gate, Gate, GateFailure},
         serve::{self, ServeError, ServeGate},
     },
-    input::{InputError, Source},
+    input::{InputError, InputSource},
     reference::markdown,
-    report::{self, Report, ReportError},
-    run::{self, Done, Run, RunError},
+    report::{self, ReportCommandError, ReportOptions},
+    run::{self, Done, RunError, RunOptions},
     summarize::summary_with,
     table::TableStyle,
-    watch::{self, Followed, Watch, WatchError},
+    watch::{self, Followed, WatchError, WatchOptions},
 };
 
 /// Prints and exports the results of Frugality's benchmarks.
@@ -37,7 +37,7 @@ struct Cli {
 enum Command {
     /// Measure an image: write a benchmark, create it, follow it and print the result.
     #[command(after_help = run::HELP)]
-    Run(Box<Run>),
+    Run(Box<RunOptions>),
     /// Print how long a benchmark will take, and what the API server would refuse in it. Asks no cluster.
     #[command(after_help = estimate::HELP)]
     Estimate(EstimateOptions),
@@ -62,7 +62,7 @@ Examples:
     /// The page (HTML) is one file that loads nothing: verdict, budgets, comparisons, energy, latency, all attempts and the
     /// data. A figure that was withheld is absent, with its reason.
     #[command(after_help = report::HELP)]
-    Report(Report),
+    Report(ReportOptions),
     /// Print the ledger as JSON or CSV.
     ///
     /// One object or row per attempt, void attempts included with their reason, in the order of namespaces, benchmarks and
@@ -86,7 +86,7 @@ Examples:
     Export(Export),
     /// Follow a benchmark to its verdict: attempts, figures so far, time left.
     #[command(after_help = watch::HELP)]
-    Watch(Watch),
+    Watch(WatchOptions),
     /// Wait for a benchmark's verdict, and end with an exit code that says whether a release may go on.
     ///
     /// Waits until the benchmark has a verdict for the current generation of its spec. With --image, the benchmark must
@@ -127,7 +127,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 struct Summarize {
     #[command(flatten)]
-    source: Source,
+    source: InputSource,
     #[command(flatten)]
     style: TableStyle,
 }
@@ -135,7 +135,7 @@ struct Summarize {
 #[derive(Debug, clap::Args)]
 struct Export {
     #[command(flatten)]
-    source: Source,
+    source: InputSource,
     /// All namespaces of the cluster.
     #[arg(long, short = 'A', conflicts_with_all = ["namespace", "filename"])]
     all_namespaces: bool,
@@ -143,8 +143,8 @@ struct Export {
     #[arg(long)]
     traces: bool,
     /// What to write: JSON (an array of flat objects) or CSV (RFC 4180, with a header).
-    #[arg(long, value_enum, default_value_t = Format::Json)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Json)]
+    format: ExportFormat,
     /// File to write. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -178,7 +178,7 @@ enum Failure {
     #[error(transparent)]
     Export(#[from] ExportError),
     #[error(transparent)]
-    Report(#[from] ReportError),
+    Report(#[from] ReportCommandError),
     #[error(transparent)]
     Definitions(#[from] DefinitionsError),
     #[error("cannot write {path}: {source}. Name a file in a folder that exists with --output.", path = path.display())]
@@ -296,7 +296,7 @@ async fn summarize(options: &Summarize) -> Result<(), Failure> {
     print(summaries.join("\n").as_bytes())
 }
 
-async fn report(options: &Report) -> Result<(), Failure> {
+async fn report(options: &ReportOptions) -> Result<(), Failure> {
     let written = options.run().await?;
     match options.file() {
         Some(path) => std::fs::write(path, written).map_err(|source| Failure::Write {

@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-pub use self::budget::{BudgetError, Limit};
+pub use self::budget::{BudgetError, ImageLimit};
 use self::{
     deployment::{DeploymentError, Template},
     draft::Draft,
@@ -55,7 +55,7 @@ Examples:
     clippy::struct_field_names,
     reason = "--dry-run is the name that kubectl has"
 )]
-pub struct Run {
+pub struct RunOptions {
     /// Image to measure. Default: the image of --from-deployment.
     #[arg(required_unless_present = "from_deployment")]
     image: Option<String>,
@@ -84,8 +84,8 @@ pub struct Run {
     #[arg(long, value_parser = duration_text)]
     duration: Option<String>,
     /// Limit that IMAGE must keep. May be repeated.
-    #[arg(long = "budget", value_name = "UNIT=LIMIT", value_parser = Limit::parse)]
-    budgets: Vec<Limit>,
+    #[arg(long = "budget", value_name = "UNIT=LIMIT", value_parser = ImageLimit::parse)]
+    budgets: Vec<ImageLimit>,
     /// Judge joules also if they are computed from CPU use, without a power meter (`spec.energy.allowModelled`).
     #[arg(long)]
     allow_modelled: bool,
@@ -179,7 +179,7 @@ pub enum Done {
     Followed(Followed),
 }
 
-impl Run {
+impl RunOptions {
     /// Writes the benchmark, creates it and follows it.
     pub async fn run(&self) -> Result<Done, RunError> {
         let image = self.image.as_deref().unwrap_or_default();

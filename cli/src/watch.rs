@@ -23,7 +23,7 @@ use self::{
 };
 use crate::{
     cluster::{Access, Cluster, ClusterError, refusal},
-    gate::outcome::{Outcome, State, state},
+    gate::outcome::{GateOutcome, GateState, state},
     summarize::summary,
 };
 
@@ -53,7 +53,7 @@ pub const INTERRUPTED: u8 = 130;
 
 /// The options of `kubectl frugality watch`.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Watch {
+pub struct WatchOptions {
     /// Benchmark to follow.
     name: String,
     /// The cluster.
@@ -81,7 +81,7 @@ pub enum Followed {
     /// With the run.
     Ended {
         /// Its outcome.
-        outcome: Outcome,
+        outcome: GateOutcome,
         /// The reason code of the status.
         reason: Option<String>,
         /// The text for standard output.
@@ -117,7 +117,7 @@ impl Followed {
     }
 }
 
-impl Watch {
+impl WatchOptions {
     /// Follows the run.
     pub async fn run(&self) -> Result<Followed, WatchError> {
         let cluster = self.access.connect().await?;
@@ -186,8 +186,8 @@ async fn until_verdict(
 /// The end of a run that has a verdict.
 fn ended(cluster: &Cluster, benchmark: &FrugalityBenchmark) -> Option<Followed> {
     match state(benchmark, &[]) {
-        State::Waiting(_) => None,
-        State::Ended(outcome, message) => {
+        GateState::Waiting(_) => None,
+        GateState::Ended(outcome, message) => {
             let status = benchmark.current_status()?;
             let verdict = status.verdict?;
             let key = format!("{}/{}", cluster.namespace, benchmark.name_any());

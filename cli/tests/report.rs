@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use frugality_operator::text;
 use kubectl_frugality::{
-    export::{Format as ExportFormat, course::export_courses, export},
-    report::{Format, Objects, report},
+    export::{ExportFormat, course::export_courses, export},
+    report::{Objects, ReportFormat, report},
     summarize::summary,
 };
 use serde_json::{Value, json};
@@ -26,13 +26,13 @@ fn fixture(name: &str) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-fn written(text: &str, format: Format) -> String {
+fn written(text: &str, format: ReportFormat) -> String {
     let objects = Objects::in_list(text).unwrap();
     String::from_utf8(report(&objects, format).unwrap()).unwrap()
 }
 
 fn page(text: &str) -> String {
-    written(text, Format::Html)
+    written(text, ReportFormat::Html)
 }
 
 /// The objects of a list after a change.
@@ -54,12 +54,15 @@ fn assert_has(text: &str, words: &[&str]) {
 fn text_and_csv_are_those_of_summarize_and_export() {
     let list = fixture("budgets");
     let objects = Objects::in_list(&list).unwrap();
-    assert_eq!(written(&list, Format::Text), summary(&objects.benchmark));
+    assert_eq!(
+        written(&list, ReportFormat::Text),
+        summary(&objects.benchmark)
+    );
     let items: Value = serde_json::from_str(&list).unwrap();
     let trials: Vec<Value> = items["items"].as_array().unwrap()[1..].to_vec();
     let ledger = json!({ "items": trials }).to_string();
     let csv = export(&ledger, None, ExportFormat::Csv).unwrap();
-    assert_eq!(written(&list, Format::Csv).into_bytes(), csv);
+    assert_eq!(written(&list, ReportFormat::Csv).into_bytes(), csv);
 }
 
 #[test]
@@ -67,7 +70,7 @@ fn json_has_the_benchmark_as_it_was_and_each_attempt() {
     let list = changed("budgets", |list| {
         list["items"][0]["status"]["fieldOfALaterVersion"] = json!(7);
     });
-    let read: Value = serde_json::from_str(&written(&list, Format::Json)).unwrap();
+    let read: Value = serde_json::from_str(&written(&list, ReportFormat::Json)).unwrap();
     assert_eq!(read["benchmark"]["status"]["fieldOfALaterVersion"], 7);
     let outcomes: Vec<_> = read["ledger"]
         .as_array()
@@ -81,7 +84,7 @@ fn json_has_the_benchmark_as_it_was_and_each_attempt() {
 
 #[test]
 fn markdown_and_junit_are_about_the_benchmark_and_not_about_a_gate() {
-    let markdown = written(&fixture("fail"), Format::Markdown);
+    let markdown = written(&fixture("fail"), ReportFormat::Markdown);
     assert_has(
         &markdown,
         &[
@@ -89,7 +92,7 @@ fn markdown_and_junit_are_about_the_benchmark_and_not_about_a_gate() {
             "| python | maxJoulesPerRequest | exceeded |",
         ],
     );
-    let junit = written(&fixture("fail"), Format::Junit);
+    let junit = written(&fixture("fail"), ReportFormat::Junit);
     assert_has(
         &junit,
         &[
@@ -102,7 +105,7 @@ fn markdown_and_junit_are_about_the_benchmark_and_not_about_a_gate() {
         assert!(!text.contains("gate"), "{text}");
         assert!(!text.contains("--image"), "{text}");
     }
-    let reported = written(&data("two-boards.json"), Format::Markdown);
+    let reported = written(&data("two-boards.json"), ReportFormat::Markdown);
     assert_has(&reported, &["### shop/two: Reported"]);
 }
 
@@ -652,8 +655,8 @@ fn a_page_without_traces_is_as_before() {
     let other = with_traces("budgets").replace("\"kind\":\"FrugalityTrace\"", "\"kind\":\"Other\"");
     assert_eq!(page(&other), page(&text));
     assert_eq!(
-        written(&with_traces("budgets"), Format::Csv),
-        written(&text, Format::Csv)
+        written(&with_traces("budgets"), ReportFormat::Csv),
+        written(&text, ReportFormat::Csv)
     );
 }
 

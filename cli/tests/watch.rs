@@ -9,7 +9,7 @@ use std::{
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial};
 use kubectl_frugality::{
     compare::NOT_COMPARABLE,
-    gate::outcome::Outcome,
+    gate::outcome::GateOutcome,
     watch::{
         INTERRUPTED,
         view::{attempts, view},
@@ -244,15 +244,15 @@ fn an_interrupt_ends_the_view_and_not_the_run() {
 fn each_exit_code_is_documented() {
     let table = include_str!("../../docs/cli.md");
     for outcome in [
-        Outcome::Pass,
-        Outcome::Unknown,
-        Outcome::Fail,
-        Outcome::Inconclusive,
-        Outcome::Invalid,
-        Outcome::Error,
-        Outcome::NotEnded,
-        Outcome::NotJudged,
-        Outcome::OtherImage,
+        GateOutcome::Pass,
+        GateOutcome::Unknown,
+        GateOutcome::Fail,
+        GateOutcome::Inconclusive,
+        GateOutcome::Invalid,
+        GateOutcome::Error,
+        GateOutcome::NotEnded,
+        GateOutcome::NotJudged,
+        GateOutcome::OtherImage,
     ] {
         let row = format!("| {} | `{outcome:?}` | ", outcome.exit_code());
         assert!(table.contains(&row), "{row}");

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand};
 use frugality_measure::{
     batch::{NumberPattern, PatternError, Readers, Work},
-    fortio::{Amount, Body, LoadSettings, SettingsError},
+    fortio::{Amount, Body, FortioSettingsError, LoadSettings},
     k6::{CycleSettings, CycleSettingsError, OpenRequest},
 };
 use thiserror::Error;
@@ -129,7 +129,7 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Error)]
 pub(crate) enum ArgumentError {
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Settings(#[from] FortioSettingsError),
     #[error(transparent)]
     CycleSettings(#[from] CycleSettingsError),
     #[error("--{name} must be 0 or more seconds and less than a day, not {seconds}")]

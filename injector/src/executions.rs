@@ -8,7 +8,7 @@ use std::{
 
 use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
-    batch::{BatchResult, EXECUTIONS_PATH, Execution, Outcome as Executed},
+    batch::{BatchResult, EXECUTIONS_PATH, Execution, ExecutionOutcome as Executed},
     fortio::Amount,
     load::LoadResult,
     report::Failure,

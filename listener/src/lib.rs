@@ -22,7 +22,7 @@ use tokio::{
 
 /// Limits of a listener.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Open connections. Further ones wait until one is closed.
     pub connections: usize,
     /// Open connections of one address. Further ones are closed at once, so one client can't use up all connections.
@@ -32,7 +32,7 @@ pub struct Limits {
     pub silence: Duration,
 }
 
-impl Default for Limits {
+impl Default for ConnectionLimits {
     /// The operator keeps one connection per meter, and asks twice per second. A scraper, a probe and an injector have
     /// few each.
     fn default() -> Self {
@@ -63,17 +63,17 @@ type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 /// A TCP listener with limits.
 #[derive(Debug)]
-pub struct Limited {
+pub struct LimitedListener {
     listener: TcpListener,
-    limits: Limits,
+    limits: ConnectionLimits,
     places: Arc<Semaphore>,
     counts: Counts,
 }
 
-impl Limited {
+impl LimitedListener {
     /// Limits the connections of a listener.
     #[must_use]
-    pub fn new(listener: TcpListener, limits: Limits) -> Self {
+    pub fn new(listener: TcpListener, limits: ConnectionLimits) -> Self {
         Self {
             listener,
             limits,
@@ -83,7 +83,7 @@ impl Limited {
     }
 }
 
-impl Listener for Limited {
+impl Listener for LimitedListener {
     type Io = Connection;
     type Addr = SocketAddr;
 
@@ -259,7 +259,7 @@ mod tests {
     }
 
     async fn served(connections: usize, connections_of_one_address: usize) -> SocketAddr {
-        let limits = Limits {
+        let limits = ConnectionLimits {
             connections,
             connections_of_one_address,
             silence: SILENCE,
@@ -267,7 +267,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(|| async { "ok" }));
-        let server = axum::serve(Limited::new(listener, limits), router);
+        let server = axum::serve(LimitedListener::new(listener, limits), router);
         tokio::spawn(async move { server.await.unwrap() });
         address
     }

@@ -212,7 +212,7 @@ pub struct Readers {
 
 /// The result of an execution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ExecutionOutcome {
     /// Time from its start to its end, in seconds.
     pub duration_seconds: f64,
     /// Its score, if the benchmark has one.
@@ -253,7 +253,7 @@ pub enum ExecutionError {
 impl Readers {
     /// Reads the result of an execution, or the reason for its failure. An execution without its score or its
     /// work counts as failed: a mean over the others would contain the successful executions only.
-    pub fn read(&self, execution: &Execution) -> Result<Outcome, ExecutionError> {
+    pub fn read(&self, execution: &Execution) -> Result<ExecutionOutcome, ExecutionError> {
         let said = || last_line(&execution.output);
         match execution.exit_code {
             Some(0) => {}
@@ -273,7 +273,7 @@ impl Readers {
             Work::Amount(amount) => Ok(*amount),
             Work::Printed(pattern) => printed("batch.work", pattern),
         });
-        Ok(Outcome {
+        Ok(ExecutionOutcome {
             duration_seconds: execution.duration_seconds,
             score: score.transpose()?,
             work: work.transpose()?,

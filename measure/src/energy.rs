@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 use self::{
     attempt::per_request,
     baseline::{Gross, Net},
-    evidence::Evidence,
+    evidence::AttemptEvidence,
     idle::IdleUse,
 };
 pub use self::{
@@ -50,13 +50,13 @@ pub use crate::void::Void;
 
 /// Computes the energy of one attempt, or the reason why its readings cannot be trusted.
 pub fn evaluate(attempt: &AttemptReadings<'_>) -> Result<EnergyFigures, Void> {
-    let evidence = Evidence::gather(attempt)?;
+    let evidence = AttemptEvidence::gather(attempt)?;
     checks::run(&evidence)?;
     figures(&evidence)
 }
 
-fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
-    let Evidence { attempt, series } = evidence;
+fn figures(evidence: &AttemptEvidence<'_>) -> Result<EnergyFigures, Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let gross = Gross::of(evidence)?;
     let idle = IdleUse::of(evidence);
     let net = Net::of(&gross).unless(idle.withheld);
@@ -108,8 +108,8 @@ fn figures(evidence: &Evidence<'_>) -> Result<EnergyFigures, Void> {
 }
 
 /// The relative standard uncertainty that the meter reports for the window's energy.
-fn meter_relative_uncertainty(evidence: &Evidence<'_>, node_joules: f64) -> Option<f64> {
-    let Evidence { attempt, series } = evidence;
+fn meter_relative_uncertainty(evidence: &AttemptEvidence<'_>, node_joules: f64) -> Option<f64> {
+    let AttemptEvidence { attempt, series } = evidence;
     let Some(model) = series.last().meter.model else {
         return series.max_of(|reading| reading.relative_uncertainty);
     };
@@ -133,8 +133,8 @@ struct ByPod {
 }
 
 impl ByPod {
-    fn of(evidence: &Evidence<'_>) -> Self {
-        let Evidence { attempt, series } = evidence;
+    fn of(evidence: &AttemptEvidence<'_>) -> Self {
+        let AttemptEvidence { attempt, series } = evidence;
         if let Some(uid) = attempt
             .pods()
             .find(|uid| series.lost_count_of(attempt.measured, uid))
@@ -200,8 +200,8 @@ impl ByPod {
     }
 }
 
-fn memory_growth(evidence: &Evidence<'_>) -> Option<f64> {
-    let Evidence { attempt, series } = evidence;
+fn memory_growth(evidence: &AttemptEvidence<'_>) -> Option<f64> {
+    let AttemptEvidence { attempt, series } = evidence;
     if !attempt.measured.is_long() || !attempt.candidate_pods.is_disjoint(attempt.restarted_pods) {
         return None;
     }

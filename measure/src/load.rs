@@ -28,7 +28,7 @@ pub enum LoadResult {
 /// Why no figures can be computed from a result.
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
-pub enum LoadError {
+pub enum LoadResultError {
     #[error(transparent)]
     Fortio(#[from] FortioError),
     #[error(transparent)]
@@ -111,7 +111,7 @@ impl LoadResult {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), LoadError> {
+    pub(crate) fn check(&self) -> Result<(), LoadResultError> {
         match self {
             Self::Fortio(result) => Ok(result.check()?),
             Self::K6(result) => Ok(result.check()?),

@@ -6,7 +6,7 @@
 
 /// A node's power at one load level.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Level {
+pub struct LoadLevel {
     /// Successful requests per second.
     pub requests_per_second: f64,
     /// Mean power of the node, in watts.
@@ -18,7 +18,7 @@ pub struct Level {
 pub struct LoadCurve {
     idle_watts: f64,
     /// From the highest rate down; at least two.
-    levels: Vec<Level>,
+    levels: Vec<LoadLevel>,
 }
 
 impl LoadCurve {
@@ -26,7 +26,7 @@ impl LoadCurve {
     /// fewer than two levels, with a rate or a power that is not above 0, or if a level's rate is not below that of the
     /// level before.
     #[must_use]
-    pub fn new(idle_watts: f64, levels: Vec<Level>) -> Option<Self> {
+    pub fn new(idle_watts: f64, levels: Vec<LoadLevel>) -> Option<Self> {
         let is_positive = |value: f64| value > 0.0 && value.is_finite();
         let is_possible = levels.len() > 1
             && is_positive(idle_watts)
@@ -65,11 +65,11 @@ impl LoadCurve {
     #[must_use]
     pub fn double_area(&self) -> f64 {
         let highest = self.levels[0];
-        let idle = Level {
+        let idle = LoadLevel {
             requests_per_second: 0.0,
             watts: self.idle_watts,
         };
-        let points: Vec<Level> = self.levels.iter().copied().chain([idle]).collect();
+        let points: Vec<LoadLevel> = self.levels.iter().copied().chain([idle]).collect();
         let trapezoids = points.windows(2).map(|pair| {
             (pair[0].requests_per_second - pair[1].requests_per_second)
                 * (pair[0].watts + pair[1].watts)
@@ -112,10 +112,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn curve(idle_watts: f64, levels: &[(f64, f64)]) -> LoadCurve {
-        let levels = levels.iter().map(|&(requests_per_second, watts)| Level {
-            requests_per_second,
-            watts,
-        });
+        let levels = levels
+            .iter()
+            .map(|&(requests_per_second, watts)| LoadLevel {
+                requests_per_second,
+                watts,
+            });
         LoadCurve::new(idle_watts, levels.collect()).unwrap()
     }
 
@@ -145,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_curve_needs_falling_rates_and_power() {
-        let level = |requests_per_second, watts| Level {
+        let level = |requests_per_second, watts| LoadLevel {
             requests_per_second,
             watts,
         };

@@ -27,7 +27,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// A figure over trials, with its two-sided confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Estimate {
+pub struct IntervalEstimate {
     /// The mean, in the unit of the values.
     pub value: f64,
     /// Lower end of the interval, same unit. At most `value`.
@@ -64,14 +64,14 @@ pub fn t_quantile(probability: f64, degrees_of_freedom: f64) -> Option<f64> {
 /// `None` with fewer than 2 values, with a value that is not finite, or if `confidence` is not between 0 and
 /// 1.
 #[must_use]
-pub fn arithmetic_mean(values: &[f64], confidence: f64) -> Option<Estimate> {
+pub fn arithmetic_mean(values: &[f64], confidence: f64) -> Option<IntervalEstimate> {
     let freedom = values.len().checked_sub(1)? as f64;
     let t = t_quantile(f64::midpoint(1.0, confidence), freedom)?;
     mean_within(values, t).filter(|_| confidence > 0.0)
 }
 
 /// Arithmetic mean with the interval mean ± `t`·s/√n, s with n − 1.
-fn mean_within(values: &[f64], t: f64) -> Option<Estimate> {
+fn mean_within(values: &[f64], t: f64) -> Option<IntervalEstimate> {
     let trials = values.len();
     if trials < 2 || !values.iter().all(|value| value.is_finite()) {
         return None;
@@ -81,7 +81,7 @@ fn mean_within(values: &[f64], t: f64) -> Option<Estimate> {
     let value = values.iter().sum::<f64>() / n;
     let deviation = (values.iter().map(|x| (x - value).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
     let half = t * deviation / n.sqrt();
-    half.is_finite().then_some(Estimate {
+    half.is_finite().then_some(IntervalEstimate {
         value,
         lower: value - half,
         upper: value + half,
@@ -92,7 +92,7 @@ fn mean_within(values: &[f64], t: f64) -> Option<Estimate> {
 /// Geometric mean with the interval exp(m ± t·s/√n), m and s of the logarithms. This is how a candidate's
 /// figure follows from its trials. `None` as for [`arithmetic_mean`], or if a value is not above 0.
 #[must_use]
-pub fn geometric_mean(values: &[f64], confidence: f64) -> Option<Estimate> {
+pub fn geometric_mean(values: &[f64], confidence: f64) -> Option<IntervalEstimate> {
     let logarithms = logarithms(values.iter().copied())?;
     of_logarithms(&logarithms, confidence)
 }
@@ -101,7 +101,7 @@ pub fn geometric_mean(values: &[f64], confidence: f64) -> Option<Estimate> {
 /// t·s/√n). Here d is ln a − ln b of one block. Common effects of a block (a warm afternoon, a busy
 /// neighbour) cancel. `None` as for [`geometric_mean`].
 #[must_use]
-pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
+pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<IntervalEstimate> {
     let first = logarithms(pairs.iter().map(|pair| pair.0))?;
     let second = logarithms(pairs.iter().map(|pair| pair.1))?;
     let differences: Vec<f64> = first.iter().zip(&second).map(|(a, b)| a - b).collect();
@@ -114,18 +114,18 @@ fn logarithms(values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
         .collect()
 }
 
-fn of_logarithms(logarithms: &[f64], confidence: f64) -> Option<Estimate> {
+fn of_logarithms(logarithms: &[f64], confidence: f64) -> Option<IntervalEstimate> {
     transformed_back(arithmetic_mean(logarithms, confidence)?)
 }
 
 /// As [`of_logarithms`], with `t` standard errors of the mean in either direction.
-fn of_spread(logarithms: &[f64], t: f64) -> Option<Estimate> {
+fn of_spread(logarithms: &[f64], t: f64) -> Option<IntervalEstimate> {
     transformed_back(mean_within(logarithms, t)?)
 }
 
-fn transformed_back(mean: Estimate) -> Option<Estimate> {
+fn transformed_back(mean: IntervalEstimate) -> Option<IntervalEstimate> {
     let upper = mean.upper.exp();
-    upper.is_finite().then(|| Estimate {
+    upper.is_finite().then(|| IntervalEstimate {
         value: mean.value.exp(),
         lower: mean.lower.exp(),
         upper,

@@ -4,8 +4,8 @@
 
 use frugality_measure::{
     batch::{
-        BatchResult, Execution, ExecutionError, NumberError, NumberPattern, Outcome, PatternError,
-        Readers, Spread, Work,
+        BatchResult, Execution, ExecutionError, ExecutionOutcome, NumberError, NumberPattern,
+        PatternError, Readers, Spread, Work,
     },
     load::LoadResult,
     report::{InjectionReport, LIMIT_BYTES, REPORT_VERSION},
@@ -188,7 +188,7 @@ fn work_is_printed_or_given() {
 fn four(with_work: bool) -> BatchResult {
     let mut result = BatchResult::starting(1_700_000_000.0);
     for seconds in [3.0, 2.0, 4.0] {
-        result.add(&Outcome {
+        result.add(&ExecutionOutcome {
             duration_seconds: seconds,
             score: Some(10.0 * seconds),
             work: with_work.then_some(100.0 * seconds),
@@ -268,7 +268,7 @@ fn a_report_carries_any_number_of_executions_and_fits() {
     assert_eq!(read, few);
     let mut many = four(true);
     for number in 1..20_000 {
-        many.add(&Outcome {
+        many.add(&ExecutionOutcome {
             duration_seconds: 1.0 + f64::from(number).sqrt(),
             score: Some(1.0),
             work: Some(1.0),
@@ -285,7 +285,7 @@ fn a_report_carries_any_number_of_executions_and_fits() {
 fn bytes_of_a_network_fit_a_report() {
     let mut result = BatchResult::starting(1_700_000_000.0);
     for bytes in [9.1e9, 1.13e10, 1.02e10] {
-        result.add(&Outcome {
+        result.add(&ExecutionOutcome {
             duration_seconds: 10.2,
             score: Some(0.8 * bytes),
             work: Some(bytes),

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::statistics::{
-    Estimate,
+    IntervalEstimate,
     control::{is_below_floor, noise_floor},
     equivalence::is_equivalent,
     geometric_mean,
@@ -232,7 +232,7 @@ fn an_exact_meter_adds_nothing_and_an_invalid_uncertainty_gives_no_bounds() {
 
 #[test]
 fn the_noise_floor_is_the_end_farther_from_one() {
-    let control = |lower: f64, upper: f64| Estimate {
+    let control = |lower: f64, upper: f64| IntervalEstimate {
         value: f64::midpoint(lower, upper),
         lower,
         upper,

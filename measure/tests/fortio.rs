@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::fortio::{
-    Amount, Body, FortioError, FortioResult, LoadSettings, SettingsError, argv, figures, parse,
+    Amount, Body, FortioError, FortioResult, FortioSettingsError, LoadSettings, argv, figures,
+    parse,
 };
 use frugality_measure::latency::{Bucket, merged_percentiles};
 use rstest::rstest;
@@ -364,25 +365,25 @@ fn the_arguments_for_a_count_at_a_rate_with_a_body() {
 }
 
 #[rstest]
-#[case(LoadSettings { url: "ftp://host/".into(), ..settings() }, SettingsError::Url("ftp://host/".into()))]
-#[case(LoadSettings { url: "http:///path".into(), ..settings() }, SettingsError::Url("http:///path".into()))]
-#[case(LoadSettings { connections: 0, ..settings() }, SettingsError::Connections)]
-#[case(LoadSettings { amount: Amount::Requests(0), ..settings() }, SettingsError::Requests)]
+#[case(LoadSettings { url: "ftp://host/".into(), ..settings() }, FortioSettingsError::Url("ftp://host/".into()))]
+#[case(LoadSettings { url: "http:///path".into(), ..settings() }, FortioSettingsError::Url("http:///path".into()))]
+#[case(LoadSettings { connections: 0, ..settings() }, FortioSettingsError::Connections)]
+#[case(LoadSettings { amount: Amount::Requests(0), ..settings() }, FortioSettingsError::Requests)]
 #[case(
     LoadSettings { amount: Amount::DurationSeconds(0.0), ..settings() },
-    SettingsError::Duration(0.0)
+    FortioSettingsError::Duration(0.0)
 )]
-#[case(LoadSettings { rate: Some(0.0), ..settings() }, SettingsError::Rate(0.0))]
-#[case(LoadSettings { timeout_seconds: 0.0, ..settings() }, SettingsError::Timeout(0.0))]
-#[case(LoadSettings { method: "head".into(), ..settings() }, SettingsError::Head)]
-#[case(LoadSettings { method: "GET /".into(), ..settings() }, SettingsError::Method("GET /".into()))]
+#[case(LoadSettings { rate: Some(0.0), ..settings() }, FortioSettingsError::Rate(0.0))]
+#[case(LoadSettings { timeout_seconds: 0.0, ..settings() }, FortioSettingsError::Timeout(0.0))]
+#[case(LoadSettings { method: "head".into(), ..settings() }, FortioSettingsError::Head)]
+#[case(LoadSettings { method: "GET /".into(), ..settings() }, FortioSettingsError::Method("GET /".into()))]
 #[case(
     LoadSettings { headers: vec![("a".into(), "b\r\nc: d".into())], ..settings() },
-    SettingsError::Header("a:b\r\nc: d".into())
+    FortioSettingsError::Header("a:b\r\nc: d".into())
 )]
 fn settings_that_fortio_cannot_run_are_refused(
     #[case] settings: LoadSettings,
-    #[case] error: SettingsError,
+    #[case] error: FortioSettingsError,
 ) {
     assert_eq!(settings.check(), Err(error));
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use frugality_measure::statistics::{
-    Estimate, arithmetic_mean, geometric_mean, paired_ratio, t_quantile,
+    IntervalEstimate, arithmetic_mean, geometric_mean, paired_ratio, t_quantile,
 };
 use serde::Deserialize;
 
@@ -28,14 +28,14 @@ struct Quantile {
 struct Mean {
     values: Vec<f64>,
     confidence: f64,
-    estimate: Estimate,
+    estimate: IntervalEstimate,
 }
 
 #[derive(Deserialize)]
 struct Ratio {
     pairs: Vec<(f64, f64)>,
     confidence: f64,
-    estimate: Estimate,
+    estimate: IntervalEstimate,
 }
 
 fn reference() -> Reference {
@@ -52,7 +52,7 @@ fn assert_close(ours: f64, theirs: f64) {
 }
 
 #[track_caller]
-fn assert_same(ours: Option<Estimate>, theirs: &Estimate) {
+fn assert_same(ours: Option<IntervalEstimate>, theirs: &IntervalEstimate) {
     let ours = ours.unwrap();
     assert_close(ours.value, theirs.value);
     assert_close(ours.lower, theirs.lower);

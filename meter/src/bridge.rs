@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::power::Provenance;
+use crate::power::SourceProvenance;
 use crate::power::sysfs::read_text;
 
 const MICROJOULES_PER_JOULE: f64 = 1e6;
@@ -70,7 +70,7 @@ impl Bridge {
     /// energy is known, and `refresh` the stated time between two measurements, if any.
     pub(crate) fn open(
         directory: &Path,
-        provenance: Provenance,
+        provenance: SourceProvenance,
         lag: Duration,
         refresh: Option<Duration>,
     ) -> Result<Self, BridgeError> {
@@ -82,8 +82,8 @@ impl Bridge {
         }
         let class = directory.join("class/powercap");
         let zone = class.join(match provenance {
-            Provenance::Metered => "frugality-metered:0",
-            Provenance::Modelled => "frugality-modelled:0",
+            SourceProvenance::Metered => "frugality-metered:0",
+            SourceProvenance::Modelled => "frugality-modelled:0",
         });
         let make = |path: &Path| {
             fs::create_dir_all(path).map_err(|source| BridgeError::Unwritable {

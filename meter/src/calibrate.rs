@@ -22,7 +22,7 @@ const LEAST_RANGE_CPUS: f64 = 0.5;
 
 /// CPUs in use and power over one span of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Point {
+pub(crate) struct CalibrationPoint {
     /// CPU time used per time.
     pub(crate) cpus: f64,
     /// Mean power, in watts.
@@ -92,7 +92,7 @@ pub(crate) async fn measure(
     mut feed: Feed,
     interval: Duration,
     duration: Duration,
-) -> Result<Vec<Point>, CalibrateError> {
+) -> Result<Vec<CalibrationPoint>, CalibrateError> {
     if !feed.has_instrument() {
         return Err(CalibrateError::NoInstrument);
     }
@@ -117,7 +117,7 @@ pub(crate) async fn measure(
 /// The finished points, and where the next point began.
 #[derive(Debug, Default)]
 struct Points {
-    done: Vec<Point>,
+    done: Vec<CalibrationPoint>,
     began: Option<(Duration, u64, f64)>,
 }
 
@@ -133,7 +133,7 @@ impl Points {
             return;
         }
         let elapsed = elapsed.as_secs_f64();
-        self.done.push(Point {
+        self.done.push(CalibrationPoint {
             cpus: seconds(cpu.saturating_sub(began_cpu)) / elapsed,
             watts: (joules - began_joules) / elapsed,
         });
@@ -142,7 +142,7 @@ impl Points {
 }
 
 /// The least-squares line.
-pub(crate) fn fit(points: &[Point]) -> Result<Fit, CalibrateError> {
+pub(crate) fn fit(points: &[CalibrationPoint]) -> Result<Fit, CalibrateError> {
     let count = points.len();
     if count < LEAST_POINTS {
         return Err(CalibrateError::TooFew(count));

@@ -25,7 +25,7 @@ const READ_TRIES: u32 = 3;
 
 /// Reads observations of one node.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct CgroupReader {
     layout: Layout,
     began: Instant,
     /// Stays open, like the pods' counters.
@@ -47,7 +47,7 @@ struct OpenPod {
     working_set_bytes: Option<u64>,
 }
 
-impl Reader {
+impl CgroupReader {
     /// Finds the hierarchies below `cgroup_fs` in which the node's cgroup is `cgroup_root`.
     pub(crate) fn new(cgroup_fs: &Path, cgroup_root: &str) -> Result<Self, CgroupError> {
         let layout = Layout::detect(cgroup_fs, cgroup_root)?;

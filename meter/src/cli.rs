@@ -21,16 +21,16 @@ const ONLINE_CPUS: &str = "/sys/devices/system/cpu/online";
 /// Node meter of Frugality: how much energy this node draws, and which pods use it.
 #[derive(Debug, Parser)]
 #[command(name = "frugality-meter", version, about)]
-pub(crate) struct Cli {
+pub(crate) struct CommandLine {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: MeterCommand,
 }
 
 /// The command to execute.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum MeterCommand {
     /// Measure this node and serve its metrics until SIGTERM.
-    Run(RunArguments),
+    Run(MeterArguments),
     /// Report what this node can measure, and the chart's values for it.
     Probe(NodeArguments),
     /// Fit a board's watts to the attached instrument, while you load the node and let it idle.
@@ -41,7 +41,7 @@ pub(crate) enum Command {
 
 /// Flags of `run`. Each flag can be an environment variable as well.
 #[derive(Args, Debug)]
-pub(crate) struct RunArguments {
+pub(crate) struct MeterArguments {
     #[command(flatten)]
     node: NodeArguments,
     /// Address and port to serve on; 28282 is Kepler's port.
@@ -142,7 +142,7 @@ enum LogFormat {
 
 /// Why flags do not fit together.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingsError {
+pub(crate) enum MeterSettingsError {
     /// The kernel does not report the number of CPUs.
     #[error("the number of online CPUs is unknown: write --cpus=<number>")]
     UnknownCpus,
@@ -158,7 +158,7 @@ pub(crate) enum SettingsError {
 
 /// The settings that the meter runs with.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct MeterSettings {
     pub(crate) node_name: String,
     pub(crate) listen: SocketAddr,
     pub(crate) bridge: Option<PathBuf>,
@@ -170,13 +170,13 @@ pub(crate) struct Settings {
     pub(crate) surroundings: Surroundings,
 }
 
-impl RunArguments {
+impl MeterArguments {
     /// Checks the flags together.
-    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+    pub(crate) fn into_settings(self) -> Result<MeterSettings, MeterSettingsError> {
         if self.bridge.is_some() && self.node.interval > LONGEST_BRIDGE_INTERVAL {
-            return Err(SettingsError::BridgeTooSlow);
+            return Err(MeterSettingsError::BridgeTooSlow);
         }
-        Ok(Settings {
+        Ok(MeterSettings {
             listen: self.listen,
             bridge: self.bridge,
             ..self.node.into_settings()?
@@ -186,17 +186,17 @@ impl RunArguments {
 
 impl CalibrateArguments {
     /// Checks the flags together.
-    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+    pub(crate) fn into_settings(self) -> Result<MeterSettings, MeterSettingsError> {
         self.node.into_settings()
     }
 }
 
 impl NodeArguments {
     /// Checks the flags together.
-    pub(crate) fn into_settings(self) -> Result<Settings, SettingsError> {
+    pub(crate) fn into_settings(self) -> Result<MeterSettings, MeterSettingsError> {
         let cpus = match self.cpus {
             Some(cpus) => cpus,
-            None => online_cpus().ok_or(SettingsError::UnknownCpus)?,
+            None => online_cpus().ok_or(MeterSettingsError::UnknownCpus)?,
         };
         let config = match &self.power_config {
             Some(path) => PowerConfig::load(path)?,
@@ -213,7 +213,7 @@ impl NodeArguments {
                 watts_per_cpu_relative_uncertainty: self.watts_per_cpu_relative_uncertainty,
                 ..NodePower::only(SourceConfig::Model {})
             });
-        Ok(Settings {
+        Ok(MeterSettings {
             cgroup_root: self.cgroup_root.replace("{node}", &self.node_name),
             node_name: self.node_name,
             // Only `run` listens.
@@ -235,7 +235,7 @@ impl NodeArguments {
 }
 
 /// Starts logging to standard error.
-pub(crate) fn start_logging(arguments: &RunArguments) {
+pub(crate) fn start_logging(arguments: &MeterArguments) {
     let log = tracing_subscriber::fmt()
         .with_max_level(arguments.log_level)
         .with_writer(std::io::stderr);
@@ -301,18 +301,20 @@ fn count_cpus(list: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::power::choice::{ChoiceError, choose};
-    use crate::power::{Provenance, Source};
+    use crate::power::{Source, SourceProvenance};
     use rstest::rstest;
 
-    fn settings_of(node: &str, flags: &[&str]) -> Result<Settings, SettingsError> {
+    fn settings_of(node: &str, flags: &[&str]) -> Result<MeterSettings, MeterSettingsError> {
         let line = ["frugality-meter", "run", "--cpus=2", "--node-name", node];
-        let Command::Run(arguments) = Cli::parse_from(line.iter().chain(flags)).command else {
+        let MeterCommand::Run(arguments) =
+            CommandLine::parse_from(line.iter().chain(flags)).command
+        else {
             panic!("not a run");
         };
         arguments.into_settings()
     }
 
-    fn settings(flags: &[&str]) -> Result<Settings, SettingsError> {
+    fn settings(flags: &[&str]) -> Result<MeterSettings, MeterSettingsError> {
         settings_of("pi-1", flags)
     }
 
@@ -333,7 +335,7 @@ mod tests {
         assert!(source(&["--idle-watts=2"]).is_err());
         let generic = source(&["--idle-watts=2", "--watts-per-cpu=3"]).unwrap();
         assert!((generic.max_watts.unwrap() - 8.0).abs() < 1e-12);
-        assert_eq!(generic.provenance, Provenance::Modelled);
+        assert_eq!(generic.provenance, SourceProvenance::Modelled);
         assert_eq!(generic.relative_uncertainty, None);
         assert_eq!(generic.model.unwrap().uncertainty, None);
     }
@@ -383,7 +385,7 @@ mod tests {
         let bridge = ["--board=pi-2b", "--bridge=/run/kepler"];
         assert!(matches!(
             settings(&bridge),
-            Err(SettingsError::BridgeTooSlow)
+            Err(MeterSettingsError::BridgeTooSlow)
         ));
         let fast = [bridge[0], bridge[1], "--interval=100ms"];
         assert!(settings(&fast).is_ok());
@@ -401,7 +403,7 @@ mod tests {
         let flag = format!("--power-config={}", file.path().display());
         let plug = source(&[&flag]).unwrap();
         assert_eq!(plug.path, "http://plug-1/rpc/Switch.GetStatus?id=0");
-        assert_eq!(plug.provenance, Provenance::Metered);
+        assert_eq!(plug.provenance, SourceProvenance::Metered);
         let other = source_of("pi-2", &[&flag]).unwrap();
         assert_eq!(other.path, "model:pi-3b");
     }

@@ -47,7 +47,7 @@ impl Cause {
 
 /// The platform of a node. A change of one field changes the energy of the same work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Platform {
+pub(crate) struct PlatformSettings {
     /// Release of the kernel, as `uname -r` prints it.
     pub(crate) kernel: Option<String>,
     /// The processors' frequency governors, each once.
@@ -56,7 +56,7 @@ pub(crate) struct Platform {
     pub(crate) firmware: Option<String>,
 }
 
-impl Platform {
+impl PlatformSettings {
     /// Label and value of each known field.
     pub(crate) fn labels(&self) -> Vec<(&'static str, &str)> {
         [
@@ -72,7 +72,7 @@ impl Platform {
 
 /// Reads a node's conditions and adds up how long each lasted.
 #[derive(Debug)]
-pub(crate) struct Conditions {
+pub(crate) struct ConditionReader {
     firmware: Option<Firmware>,
     under_voltage: Option<NumberFile>,
     processors: Vec<NumberFile>,
@@ -83,7 +83,7 @@ pub(crate) struct Conditions {
     observed: Option<Duration>,
     seconds: [Option<f64>; 4],
     /// Kernel, governor, firmware.
-    pub(crate) platform: Platform,
+    pub(crate) platform: PlatformSettings,
     /// Highest temperature of the processor, in °C.
     pub(crate) temperature_celsius: Option<f64>,
     /// Mean frequency of the processors, in hertz.
@@ -98,7 +98,7 @@ struct Firmware {
     been: u32,
 }
 
-impl Conditions {
+impl ConditionReader {
     /// Finds the files that this node has.
     pub(crate) fn find(sysfs: &Path, procfs: &Path) -> Self {
         let numbers = |paths: Vec<PathBuf>| -> Vec<NumberFile> {
@@ -128,7 +128,7 @@ impl Conditions {
             processors,
             temperatures: numbers(thermal_zones(sysfs)),
             frequencies: numbers(frequencies),
-            platform: Platform {
+            platform: PlatformSettings {
                 kernel: known(&procfs.join("sys/kernel/osrelease")),
                 governor: governor(&governors),
                 firmware: firmware_version(sysfs, procfs),

@@ -5,7 +5,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::cli::Settings;
+use crate::cli::MeterSettings;
 use crate::conditions::Cause;
 use crate::own_cost;
 use crate::pods::PodName;
@@ -17,7 +17,11 @@ use frugality_measure::model::LinearModel;
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The whole exposition of the published state, as of `now_unix_seconds`.
-pub(crate) fn render(settings: &Settings, published: &Published, now_unix_seconds: f64) -> String {
+pub(crate) fn render(
+    settings: &MeterSettings,
+    published: &Published,
+    now_unix_seconds: f64,
+) -> String {
     let mut page = Page {
         text: String::with_capacity(room(published)),
         node: &settings.node_name,
@@ -40,7 +44,7 @@ fn room(published: &Published) -> usize {
     8_192 + pods * 832
 }
 
-fn meter(page: &mut Page<'_>, settings: &Settings, published: &Published) {
+fn meter(page: &mut Page<'_>, settings: &MeterSettings, published: &Published) {
     let source = &published.source;
     page.gauge(
         "frugality_meter_info",

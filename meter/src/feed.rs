@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::cgroup::{CgroupError, Reader};
+use crate::cgroup::{CgroupError, CgroupReader};
 use crate::power::choice::{Chosen, Instrument};
 use crate::power::polled::{self, News, poll};
 use crate::power::supply::{Settled, Supply};
@@ -55,7 +55,7 @@ impl Drop for Readings {
 /// Reads CPU time and the power source.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    reader: Reader,
+    reader: CgroupReader,
     supply: Supply,
     readings: Readings,
     trouble: Option<Trouble>,
@@ -63,7 +63,7 @@ pub(crate) struct Feed {
 
 impl Feed {
     /// Starts reading. Must be called within a runtime.
-    pub(crate) fn start(reader: Reader, chosen: Chosen) -> Self {
+    pub(crate) fn start(reader: CgroupReader, chosen: Chosen) -> Self {
         let Chosen { supply, instrument } = chosen;
         let readings = match instrument {
             None => Readings::None,

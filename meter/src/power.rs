@@ -1,7 +1,7 @@
 //! The source of the node's power.
 //!
 //! There are two kinds of source. A **model** ([`board`]) computes energy from CPU time. An **instrument**
-//! measures. It gives either an energy counter or power samples ([`Quantity`]). Local instruments are files
+//! measures. It gives either an energy counter or power samples ([`PowerOrEnergy`]). Local instruments are files
 //! of this node that the meter reads together with the CPU time ([`hwmon`], [`rapl`], [`power_supply`]). Other instruments are
 //! polled ([`polled`]): over the network ([`remote`], [`fritz`], [`mqtt`],
 //! [`snmp`]), or a Pi 5's own chip ([`pmic`]).
@@ -38,14 +38,14 @@ use serde::Deserialize;
 
 /// Whether a source's joules are measured or computed: the provenance of the node's power.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-pub(crate) enum Provenance {
+pub(crate) enum SourceProvenance {
     /// Measured by a physical instrument.
     Metered,
     /// Computed from CPU use.
     Modelled,
 }
 
-impl Provenance {
+impl SourceProvenance {
     /// The word for readers of the exposition.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ pub(crate) struct Source {
     /// Kind of source.
     pub(crate) name: &'static str,
     /// Provenance of the joules.
-    pub(crate) provenance: Provenance,
+    pub(crate) provenance: SourceProvenance,
     /// The model's board; empty if none is known.
     pub(crate) board: String,
     /// Kepler's `path` label: the file, URL or model that gives the energy.
@@ -105,7 +105,7 @@ impl Source {
 
 /// One value of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Quantity {
+pub(crate) enum PowerOrEnergy {
     /// Power at the moment of the reading, in watts, not negative.
     Watts(f64),
     /// Energy since the instrument began to count, in joules, not negative.
@@ -118,7 +118,7 @@ pub(crate) struct TrueReading {
     /// When the reading was taken, since the meter began.
     pub(crate) at: Duration,
     /// The instrument's value.
-    pub(crate) quantity: Quantity,
+    pub(crate) quantity: PowerOrEnergy,
 }
 
 /// Why an instrument gave no reading. The next attempt may succeed.
@@ -202,7 +202,7 @@ impl InstrumentError {
 /// An instrument that the meter reads from files of this node, at the same moment as the CPU time.
 pub(crate) trait LocalInstrument: std::fmt::Debug + Send {
     /// Reads the instrument once.
-    fn read(&mut self) -> Result<Quantity, InstrumentError>;
+    fn read(&mut self) -> Result<PowerOrEnergy, InstrumentError>;
 
     /// Readings so far at the end of the instrument's scale; `None` if the end is unknown.
     fn saturated_readings(&self) -> Option<u64> {

@@ -4,19 +4,19 @@ mod load_steps;
 
 use std::fmt::{Display, Write as _};
 
-use crate::cgroup::Reader;
-use crate::cli::Settings;
-use crate::conditions::Conditions;
+use crate::cgroup::CgroupReader;
+use crate::cli::MeterSettings;
+use crate::conditions::ConditionReader;
 use crate::power::board::by_device_tree;
 use crate::power::choice::{Chosen, Instrument, ORDER, choose, device_tree_model};
 use crate::power::config::{NodePower, SourceConfig};
 use crate::power::hwmon;
 use crate::power::pmic;
 use crate::power::rapl;
-use crate::power::{InstrumentError, Quantity};
+use crate::power::{InstrumentError, PowerOrEnergy};
 
 /// The sources that were found, and the chart's values for them.
-pub(crate) async fn report(settings: &Settings) -> String {
+pub(crate) async fn report(settings: &MeterSettings) -> String {
     let mut text = String::new();
     let at = &settings.surroundings;
     let mut line = |what: &str, found: &dyn Display| {
@@ -53,14 +53,14 @@ pub(crate) async fn report(settings: &Settings) -> String {
     if let Some(device) = pmic::mailbox(&at.dev) {
         line("mailbox", &device.display());
     }
-    let conditions = Conditions::find(&at.sysfs, &at.procfs).found();
+    let conditions = ConditionReader::find(&at.sysfs, &at.procfs).found();
     if conditions.is_empty() {
         line("conditions", &"none");
     }
     for path in conditions {
         line("conditions", &path);
     }
-    match Reader::new(&settings.cgroup_fs, &settings.cgroup_root)
+    match CgroupReader::new(&settings.cgroup_fs, &settings.cgroup_root)
         .and_then(|mut reader| reader.read())
     {
         Ok(observation) => line("pods", &observation.pods.len()),
@@ -105,8 +105,8 @@ pub(crate) async fn report(settings: &Settings) -> String {
         line("refresh", &interval);
     }
     match first_reading(chosen).await {
-        Some(Ok(Quantity::Watts(watts))) => line("now", &format!("{watts:.3} W")),
-        Some(Ok(Quantity::Joules(joules))) => line("now", &format!("{joules:.3} J counted")),
+        Some(Ok(PowerOrEnergy::Watts(watts))) => line("now", &format!("{watts:.3} W")),
+        Some(Ok(PowerOrEnergy::Joules(joules))) => line("now", &format!("{joules:.3} J counted")),
         Some(Err(error)) => line("now", &error),
         None => {}
     }
@@ -130,7 +130,7 @@ async fn refresh(chosen: &mut Chosen, cpus: u32) -> Option<String> {
     }
 }
 
-async fn first_reading(chosen: Chosen) -> Option<Result<Quantity, InstrumentError>> {
+async fn first_reading(chosen: Chosen) -> Option<Result<PowerOrEnergy, InstrumentError>> {
     match chosen.instrument? {
         Instrument::Local(mut instrument) => Some(instrument.read()),
         Instrument::Polled { mut instrument, .. } => instrument

@@ -9,14 +9,16 @@ use tokio::sync::watch;
 
 use crate::bridge::{Bridge, BridgeError};
 use crate::calibrate::{self, CalibrateError};
-use crate::cgroup::{CgroupError, Reader};
-use crate::cli::{self, Cli, Command, RunArguments, Settings, SettingsError};
-use crate::conditions::Conditions;
+use crate::cgroup::{CgroupError, CgroupReader};
+use crate::cli::{
+    self, CommandLine, MeterArguments, MeterCommand, MeterSettings, MeterSettingsError,
+};
+use crate::conditions::ConditionReader;
 use crate::feed::Feed;
 use crate::pods::PodNames;
 use crate::power::board::boards_table;
 use crate::power::choice::{ChoiceError, choose};
-use crate::sampler::Sampler;
+use crate::sampler::NodeSampler;
 use crate::{probe, server};
 
 /// Why the meter could not start or had to stop.
@@ -24,7 +26,7 @@ use crate::{probe, server};
 enum MeterError {
     /// The flags contradict each other, or a flag is missing.
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Settings(#[from] MeterSettingsError),
     /// The node has no usable power source.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
@@ -51,20 +53,20 @@ enum MeterError {
 /// Executes the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Run(arguments) => run(arguments),
-        Command::Probe(arguments) => arguments
+    let outcome = match CommandLine::parse().command {
+        MeterCommand::Run(arguments) => run(arguments),
+        MeterCommand::Probe(arguments) => arguments
             .into_settings()
             .map_err(MeterError::from)
             .and_then(|settings| on_one_thread(probe(settings))),
-        Command::Calibrate(arguments) => {
+        MeterCommand::Calibrate(arguments) => {
             let duration = arguments.duration;
             arguments
                 .into_settings()
                 .map_err(MeterError::from)
                 .and_then(|settings| on_one_thread(calibrate(settings, duration)))
         }
-        Command::Boards => {
+        MeterCommand::Boards => {
             print!("{}", boards_table());
             Ok(())
         }
@@ -78,7 +80,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: RunArguments) -> Result<(), MeterError> {
+fn run(arguments: MeterArguments) -> Result<(), MeterError> {
     cli::start_logging(&arguments);
     let settings = arguments.into_settings()?;
     on_one_thread(measure_and_serve(settings))
@@ -93,7 +95,7 @@ fn on_one_thread(work: impl Future<Output = Result<(), MeterError>>) -> Result<(
         .block_on(work)
 }
 
-async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
+async fn measure_and_serve(settings: MeterSettings) -> Result<(), MeterError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let chosen = choose(&settings.power, &settings.surroundings)?;
@@ -107,13 +109,13 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
         })
         .transpose()?;
     let is_whole_machine = settings.cgroup_root.trim_matches('/').is_empty();
-    let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?
+    let reader = CgroupReader::new(&settings.cgroup_fs, &settings.cgroup_root)?
         .with_processors(&settings.surroundings.procfs, is_whole_machine);
-    let (mut sampler, first) = Sampler::start(
+    let (mut sampler, first) = NodeSampler::start(
         Feed::start(reader, chosen),
         bridge,
         PodNames::new(settings.pod_logs.clone()),
-        Conditions::find(&settings.surroundings.sysfs, &settings.surroundings.procfs),
+        ConditionReader::find(&settings.surroundings.sysfs, &settings.surroundings.procfs),
         (settings.surroundings.cpus, settings.interval),
     )?;
     let listener = listen(&settings).await?;
@@ -137,21 +139,24 @@ async fn measure_and_serve(settings: Settings) -> Result<(), MeterError> {
     Ok(())
 }
 
-async fn listen(settings: &Settings) -> Result<TcpListener, MeterError> {
+async fn listen(settings: &MeterSettings) -> Result<TcpListener, MeterError> {
     let address = settings.listen;
     let bound = frugality_listener::bind(address).await;
     bound.map_err(|source| MeterError::Listen { address, source })
 }
 
-async fn probe(settings: Settings) -> Result<(), MeterError> {
+async fn probe(settings: MeterSettings) -> Result<(), MeterError> {
     print!("{}", probe::report(&settings).await);
     Ok(())
 }
 
-async fn calibrate(settings: Settings, duration: std::time::Duration) -> Result<(), MeterError> {
+async fn calibrate(
+    settings: MeterSettings,
+    duration: std::time::Duration,
+) -> Result<(), MeterError> {
     let chosen = choose(&settings.power, &settings.surroundings)?;
     let source = chosen.supply.source().clone();
-    let reader = Reader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
+    let reader = CgroupReader::new(&settings.cgroup_fs, &settings.cgroup_root)?;
     let points =
         calibrate::measure(Feed::start(reader, chosen), settings.interval, duration).await?;
     let fit = calibrate::fit(&points)?;

@@ -7,7 +7,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::bridge::{Bridge, BridgeError};
 use crate::cgroup::CgroupError;
-use crate::conditions::Conditions;
+use crate::conditions::ConditionReader;
 use crate::feed::Feed;
 use crate::pods::PodNames;
 use crate::power::Source;
@@ -46,7 +46,7 @@ pub(crate) struct Published {
     /// Names of the pods, as far as known.
     pub(crate) names: PodNames,
     /// Throttling, temperature, frequency.
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: ConditionReader,
     /// Unix time at which the meter began to count.
     pub(crate) start_unix_seconds: f64,
     /// How the last attempt to read ended.
@@ -85,7 +85,7 @@ impl SampleError {
 
 /// Reads, attributes and publishes.
 #[derive(Debug)]
-pub(crate) struct Sampler {
+pub(crate) struct NodeSampler {
     feed: Feed,
     bridge: Option<Bridge>,
     cpus: u32,
@@ -95,13 +95,13 @@ pub(crate) struct Sampler {
     settled: Duration,
 }
 
-impl Sampler {
+impl NodeSampler {
     /// Takes the first reading. A remote instrument may not have answered yet.
     pub(crate) fn start(
         mut feed: Feed,
         bridge: Option<Bridge>,
         names: PodNames,
-        conditions: Conditions,
+        conditions: ConditionReader,
         (cpus, interval): (u32, Duration),
     ) -> Result<(Self, Published), CgroupError> {
         feed.read()?;

@@ -9,17 +9,17 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use frugality_listener::{Limited, Limits};
+use frugality_listener::{ConnectionLimits, LimitedListener};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::cli::Settings;
+use crate::cli::MeterSettings;
 use crate::sampler::{Health, Published};
 use crate::{cgroup, exposition};
 
 #[derive(Clone)]
 struct Shared {
-    settings: Arc<Settings>,
+    settings: Arc<MeterSettings>,
     published: watch::Receiver<Published>,
 }
 
@@ -32,7 +32,7 @@ impl Shared {
 /// Answers requests until the future is dropped.
 pub(crate) async fn serve(
     listener: TcpListener,
-    settings: Settings,
+    settings: MeterSettings,
     published: watch::Receiver<Published>,
 ) -> io::Result<()> {
     let router = Router::new()
@@ -44,7 +44,11 @@ pub(crate) async fn serve(
             settings: Arc::new(settings),
             published,
         });
-    axum::serve(Limited::new(listener, Limits::default()), router).await
+    axum::serve(
+        LimitedListener::new(listener, ConnectionLimits::default()),
+        router,
+    )
+    .await
 }
 
 /// The last good reading, however old. The page contains its timestamp.

@@ -224,7 +224,7 @@ async fn run(options: Run) -> Result<(), Failure> {
     tokio::spawn(reader.clone().run());
     answering(&client).await?;
     ready.store(true, Ordering::Relaxed);
-    let context = controller::Context::new(
+    let context = controller::PassContext::new(
         client,
         places,
         config,

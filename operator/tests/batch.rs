@@ -1,7 +1,7 @@
 //! Programs that run to completion: how the operator has them executed, and the figures of their executions.
 
 use frugality_measure::{
-    batch::{BatchResult, Outcome},
+    batch::{BatchResult, ExecutionOutcome},
     load::LoadResult,
 };
 use frugality_operator::{
@@ -233,7 +233,7 @@ fn entries(benchmark: &FrugalityBenchmark, with_work: bool) -> Vec<FrugalityTria
         let mut measured = BatchResult::starting(1_700_000_000.0);
         for number in 0..4 {
             let seconds = if is_rust { 2.5 } else { 5.0 };
-            measured.add(&Outcome {
+            measured.add(&ExecutionOutcome {
                 duration_seconds: seconds,
                 score: Some(1000.0 + f64::from(number)),
                 work: with_work.then_some(if is_rust { 1e5 } else { 1e6 }),

@@ -1,4 +1,4 @@
-//! The directions of imports in the workspace, as docs/architecture.md draws them.
+//! The directions of imports in the workspace, as docs/architecture.md draws them, and the names of its types.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -60,6 +60,39 @@ const FOR_CLI: [&str; 9] = [
     "plan::report",
     "text",
     "time",
+];
+
+/// The crates of the product. A name of a public type occurs once in all of them together.
+const PRODUCT: [&str; 8] = [
+    "measure",
+    "operator",
+    "cli",
+    "meter",
+    "meter/mailbox",
+    "injector",
+    "injector/runner",
+    "listener",
+];
+
+/// Names that occur twice, with the reason. A name of the API stays, because docs/api.md has it.
+const TWICE: [(&str, &str); 5] = [
+    (
+        "Attempt",
+        "the stage's own view of an attempt, and the attempt that the arithmetic judges",
+    ),
+    (
+        "BatchResult",
+        "a name of the API, and the injector's result that the ledger stores",
+    ),
+    (
+        "Outcome",
+        "a name of the API, and the end of a load in the injector",
+    ),
+    ("Plan", "the plan of a pass, and the injector's load"),
+    (
+        "Work",
+        "a name of the API, and how the injector counts this work",
+    ),
 ];
 
 type Module = Vec<String>;
@@ -166,6 +199,37 @@ fn crates_depend_on_each_other_in_one_direction() {
             );
         }
     }
+}
+
+#[test]
+fn a_public_type_of_the_product_has_a_name_of_its_own() {
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for folder in PRODUCT {
+        let library = root().join(folder).join("src/lib.rs");
+        let library = library.exists().then_some(library);
+        let paths: Vec<PathBuf> = files(folder).into_values().chain(library).collect();
+        assert!(!paths.is_empty(), "{folder} has no files");
+        for path in paths {
+            let syntax = syn::parse_file(&fs::read_to_string(&path).unwrap()).unwrap();
+            for name in public_types(&syntax.items) {
+                names.entry(name).or_default().push(format!("{path:?}"));
+            }
+        }
+    }
+    assert!(names.len() > 300, "{} names", names.len());
+    let twice = names.into_iter().filter(|(_, files)| files.len() > 1);
+    let (known, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        twice.partition(|(name, _)| TWICE.iter().any(|(known, _)| known == name));
+    assert!(
+        unknown.is_empty(),
+        "give one of them another name: {unknown:#?}"
+    );
+    let known: Vec<&str> = known.keys().map(String::as_str).collect();
+    assert_eq!(
+        known,
+        TWICE.map(|(name, _)| name),
+        "remove a name from TWICE"
+    );
 }
 
 fn root() -> PathBuf {
@@ -330,6 +394,28 @@ impl<'ast> Visit<'ast> for Collector {
         }
         visit::visit_path(self, path);
     }
+}
+
+/// Names of the structs, enums and traits that other modules may use, without those of tests.
+fn public_types(items: &[Item]) -> Vec<String> {
+    let mut names = Vec::new();
+    for item in items {
+        let (visibility, name) = match item {
+            Item::Struct(of) => (&of.vis, &of.ident),
+            Item::Enum(of) => (&of.vis, &of.ident),
+            Item::Trait(of) => (&of.vis, &of.ident),
+            Item::Mod(module) if !is_test(&module.attrs) => {
+                let inner = module.content.iter();
+                names.extend(inner.flat_map(|(_, items)| public_types(items)));
+                continue;
+            }
+            _ => continue,
+        };
+        if !matches!(visibility, Visibility::Inherited) {
+            names.push(name.to_string());
+        }
+    }
+    names
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {

@@ -8,13 +8,13 @@ use frugality_measure::{
 use frugality_operator::api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus};
 
 /// One attempt. A part that the ledger does not have is absent.
-pub(crate) struct Attempt<'a> {
+pub(crate) struct ExportedAttempt<'a> {
     pub(crate) trial: &'a FrugalityTrial,
     pub(crate) spec: &'a FrugalityTrialSpec,
     pub(crate) status: Option<&'a FrugalityTrialStatus>,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> ExportedAttempt<'a> {
     pub(crate) fn of(trial: &'a FrugalityTrial) -> Self {
         Self {
             trial,

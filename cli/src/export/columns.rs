@@ -4,7 +4,7 @@ use frugality_measure::batch::Spread;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
-use super::attempt::Attempt;
+use super::attempt::ExportedAttempt;
 
 /// One column of an export.
 pub struct Column {
@@ -12,7 +12,7 @@ pub struct Column {
     pub name: &'static str,
     /// Description, as Markdown.
     pub meaning: &'static str,
-    pub(super) cell: fn(&Attempt<'_>) -> Option<Cell>,
+    pub(super) cell: fn(&ExportedAttempt<'_>) -> Option<Cell>,
 }
 
 /// The content of a cell. An absent cell is unknown or withheld, never 0.

@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{ExportError, Format, items, written};
+use super::{ExportError, ExportFormat, items, written};
 
 /// The columns of an export of courses, with their meaning as Markdown.
 pub const COURSE_COLUMNS: [(&str, &str); 14] = [
@@ -138,7 +138,7 @@ pub(crate) fn traces(items: Vec<Value>) -> Result<Vec<FrugalityTrace>, ExportErr
 pub fn export_courses(
     text: &str,
     benchmark: Option<&str>,
-    format: Format,
+    format: ExportFormat,
 ) -> Result<Vec<u8>, ExportError> {
     let mut traces = traces(items(serde_json::from_str(text)?))?;
     traces.retain(|trace| benchmark.is_none_or(|name| trace.spec.benchmark == name));
@@ -153,12 +153,12 @@ pub fn export_courses(
     });
     let rows = || traces.iter().flat_map(rows);
     match format {
-        Format::Json => {
+        ExportFormat::Json => {
             let mut text = serde_json::to_vec_pretty(&rows().collect::<Vec<_>>())?;
             text.push(b'\n');
             Ok(text)
         }
-        Format::Csv => written(|writer| {
+        ExportFormat::Csv => written(|writer| {
             writer.write_record(COURSE_COLUMNS.iter().map(|(name, _)| name))?;
             rows().try_for_each(|row| writer.serialize(row))
         }),

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use super::{
     flagger::HookError,
-    outcome::{Outcome, State},
+    outcome::{GateOutcome, GateState},
     wait::GateError,
 };
 use crate::cluster::ClusterError;
@@ -37,19 +37,22 @@ impl Answer {
 }
 
 /// The answer for the state of a benchmark's gate.
-pub(super) fn answer(question: Question, state: &State, benchmark: &str) -> Answer {
+pub(super) fn answer(question: Question, state: &GateState, benchmark: &str) -> Answer {
     let outcome = match state {
-        State::Waiting(_) => {
+        GateState::Waiting(_) => {
             let text = format!(
                 "Not yet: benchmark {benchmark} has no verdict for the current generation of its spec."
             );
             return Answer::new(StatusCode::CONFLICT, text);
         }
-        State::Ended(outcome, _) => *outcome,
+        GateState::Ended(outcome, _) => *outcome,
     };
     let is_yes = match question {
         Question::Confirm => outcome.is_open(),
-        Question::Rollback => matches!(outcome, Outcome::Fail | Outcome::Invalid | Outcome::Error),
+        Question::Rollback => matches!(
+            outcome,
+            GateOutcome::Fail | GateOutcome::Invalid | GateOutcome::Error
+        ),
     };
     let status = if is_yes {
         StatusCode::OK
@@ -63,10 +66,10 @@ pub(super) fn answer(question: Question, state: &State, benchmark: &str) -> Answ
         (Question::Rollback, false) => "No rollback",
     };
     let reason = match outcome {
-        Outcome::OtherImage => format!(
+        GateOutcome::OtherImage => format!(
             "benchmark {benchmark} does not measure the image that the Canary releases. Write this image into spec.candidates."
         ),
-        Outcome::NotJudged => format!(
+        GateOutcome::NotJudged => format!(
             "benchmark {benchmark} has no budget for the image that the Canary releases. Write spec.budgets for its candidate."
         ),
         outcome => format!("benchmark {benchmark} has the verdict {outcome:?}."),
@@ -109,32 +112,32 @@ impl From<ClusterError> for Answer {
 mod tests {
     use super::*;
 
-    fn status(question: Question, state: &State) -> u16 {
+    fn status(question: Question, state: &GateState) -> u16 {
         answer(question, state, "shop").status.as_u16()
     }
 
-    fn ended(outcome: Outcome) -> State {
-        State::Ended(outcome, "12.3 mJ of you/shop:1".to_owned())
+    fn ended(outcome: GateOutcome) -> GateState {
+        GateState::Ended(outcome, "12.3 mJ of you/shop:1".to_owned())
     }
 
     #[test]
     fn only_pass_opens_and_only_a_verdict_against_the_release_rolls_back() {
         for (outcome, confirm, rollback) in [
-            (Outcome::Pass, 200, 403),
-            (Outcome::Fail, 403, 200),
-            (Outcome::Inconclusive, 403, 403),
-            (Outcome::Invalid, 403, 200),
-            (Outcome::Error, 403, 200),
-            (Outcome::NotEnded, 403, 403),
-            (Outcome::NotJudged, 403, 403),
-            (Outcome::OtherImage, 403, 403),
-            (Outcome::Unknown, 403, 403),
+            (GateOutcome::Pass, 200, 403),
+            (GateOutcome::Fail, 403, 200),
+            (GateOutcome::Inconclusive, 403, 403),
+            (GateOutcome::Invalid, 403, 200),
+            (GateOutcome::Error, 403, 200),
+            (GateOutcome::NotEnded, 403, 403),
+            (GateOutcome::NotJudged, 403, 403),
+            (GateOutcome::OtherImage, 403, 403),
+            (GateOutcome::Unknown, 403, 403),
         ] {
             let state = ended(outcome);
             assert_eq!(status(Question::Confirm, &state), confirm, "{outcome:?}");
             assert_eq!(status(Question::Rollback, &state), rollback, "{outcome:?}");
         }
-        let waiting = State::Waiting("Measuring".to_owned());
+        let waiting = GateState::Waiting("Measuring".to_owned());
         for question in [Question::Confirm, Question::Rollback] {
             assert_eq!(status(question, &waiting), 409);
         }
@@ -143,10 +146,10 @@ mod tests {
     #[test]
     fn an_answer_is_one_line_without_figures_and_images() {
         for outcome in [
-            Outcome::Pass,
-            Outcome::Fail,
-            Outcome::NotJudged,
-            Outcome::OtherImage,
+            GateOutcome::Pass,
+            GateOutcome::Fail,
+            GateOutcome::NotJudged,
+            GateOutcome::OtherImage,
         ] {
             for question in [Question::Confirm, Question::Rollback] {
                 let text = answer(question, &ended(outcome), "shop").text;

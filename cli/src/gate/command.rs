@@ -11,12 +11,12 @@ use jiff::Zoned;
 
 use super::{
     images::is_fixed,
-    outcome::Outcome,
+    outcome::GateOutcome,
     report::{
-        Report, annotations::annotations, junit::junit, markdown::markdown, on_one_line,
+        GateReport, annotations::annotations, junit::junit, markdown::markdown, on_one_line,
         outputs::outputs,
     },
-    wait::{Ended, GateError, Patience, wait},
+    wait::{GateEnd, GateError, Patience, wait},
 };
 use crate::{cluster::Access, input::duration, summarize::summary};
 
@@ -118,16 +118,16 @@ impl Gate {
 
     /// Waits, writes the reports, and returns the text for standard output. The reports are written for every outcome, also
     /// if the benchmark could not be read.
-    pub async fn run(&self) -> Result<(Outcome, String), GateFailure> {
+    pub async fn run(&self) -> Result<(GateOutcome, String), GateFailure> {
         let images = &self.images;
         // A report of an earlier run must not stay. A path that can't be written is found before the wait.
-        let begun = Ended {
-            outcome: Outcome::Unknown,
+        let begun = GateEnd {
+            outcome: GateOutcome::Unknown,
             message: "The gate did not end.".to_owned(),
             benchmark: None,
         };
         let key = self.name.clone();
-        self.write_junit(&Report {
+        self.write_junit(&GateReport {
             key,
             ended: &begun,
             images: Some(images),
@@ -136,7 +136,7 @@ impl Gate {
             write(path, "", true)?;
         }
         let (key, ended) = self.end().await;
-        let report = Report {
+        let report = GateReport {
             key,
             ended: &ended,
             images: Some(images),
@@ -153,7 +153,7 @@ impl Gate {
     }
 
     /// Name of the benchmark with its namespace, and how the gate ended.
-    async fn end(&self) -> (String, Ended) {
+    async fn end(&self) -> (String, GateEnd) {
         let cluster = match self.access.connect().await {
             Ok(cluster) => cluster,
             Err(error) => return (self.name.clone(), GateError::from(error).into()),
@@ -169,17 +169,17 @@ impl Gate {
         };
         let ended = wait(&cluster, &self.name, &self.images, patience, progress).await;
         let key = format!("{}/{}", cluster.namespace, self.name);
-        (key, ended.unwrap_or_else(Ended::from))
+        (key, ended.unwrap_or_else(GateEnd::from))
     }
 
-    fn write_junit(&self, report: &Report<'_>) -> Result<(), GateFailure> {
+    fn write_junit(&self, report: &GateReport<'_>) -> Result<(), GateFailure> {
         match &self.junit {
             Some(path) => write(path, &junit(report)?, false),
             None => Ok(()),
         }
     }
 
-    fn text(&self, report: &Report<'_>) -> String {
+    fn text(&self, report: &GateReport<'_>) -> String {
         let figures = report.ended.benchmark.as_ref().map(summary);
         let warnings = report.warnings().into_iter();
         let result = format!("{}: {}\n", report.heading(), report.ended.message);

@@ -4,9 +4,9 @@ use frugality_operator::api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Reas
 
 use super::images::{measured, same};
 
-/// How a gate ends. Only [`Outcome::Pass`] opens it.
+/// How a gate ends. Only [`GateOutcome::Pass`] opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum GateOutcome {
     /// Every budget is met, and the verdict is about the image of the release.
     Pass,
     /// At least one budget is exceeded.
@@ -27,7 +27,7 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl GateOutcome {
     /// The program's exit code. Code 2 is an error of the command line.
     #[must_use]
     pub fn exit_code(self) -> u8 {
@@ -51,7 +51,7 @@ impl Outcome {
     }
 }
 
-impl From<Verdict> for Outcome {
+impl From<Verdict> for GateOutcome {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Pass => Self::Pass,
@@ -66,11 +66,11 @@ impl From<Verdict> for Outcome {
 
 /// What a gate knows about a benchmark at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum GateState {
     /// There is no verdict of the current generation yet. The text says what the benchmark does.
     Waiting(String),
     /// The gate ended, for the reason in the text.
-    Ended(Outcome, String),
+    Ended(GateOutcome, String),
 }
 
 /// Whether the candidate is a release without a baseline, for which the spec says `whenMissing`.
@@ -83,7 +83,7 @@ fn is_first_release(status: &FrugalityBenchmarkStatus, candidate: &str) -> bool 
 
 /// The state of a gate for the release's `images`. Without images, the gate is about whatever the benchmark measures.
 #[must_use]
-pub(crate) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State {
+pub(crate) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> GateState {
     if let Some(missing) = images
         .iter()
         .find(|image| !measured(benchmark).any(|(_, other)| same(other, image)))
@@ -93,16 +93,16 @@ pub(crate) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State 
             "The benchmark does not measure {missing}, but {}. Write the release's image into spec.candidates.",
             others.join(", ")
         );
-        return State::Ended(Outcome::OtherImage, message);
+        return GateState::Ended(GateOutcome::OtherImage, message);
     }
     let Some(status) = benchmark
         .current_status()
         .filter(|_| benchmark.is_complete())
     else {
-        return State::Waiting(activity(benchmark));
+        return GateState::Waiting(activity(benchmark));
     };
     let Some(verdict) = status.verdict else {
-        return State::Waiting(activity(benchmark));
+        return GateState::Waiting(activity(benchmark));
     };
     let columns = status.columns.clone().unwrap_or_default();
     let message = columns.message.unwrap_or_default();
@@ -116,13 +116,13 @@ pub(crate) fn state(benchmark: &FrugalityBenchmark, images: &[String]) -> State 
             })
     };
     match images.iter().find(|image| !is_judged(image)) {
-        Some(image) if verdict == Verdict::Pass => State::Ended(
-            Outcome::NotJudged,
+        Some(image) if verdict == Verdict::Pass => GateState::Ended(
+            GateOutcome::NotJudged,
             format!(
                 "No budget applies to a candidate with {image}, so the Pass is not about it. Write spec.budgets for this candidate."
             ),
         ),
-        _ => State::Ended(verdict.into(), message),
+        _ => GateState::Ended(verdict.into(), message),
     }
 }
 

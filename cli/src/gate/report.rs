@@ -7,32 +7,32 @@ pub(super) mod outputs;
 
 use frugality_operator::api::{BudgetOutcome, BudgetResult, FrugalityBenchmark};
 
-use super::{images::is_fixed, outcome::Outcome, wait::Ended};
+use super::{images::is_fixed, outcome::GateOutcome, wait::GateEnd};
 
 /// Everything that a report is about.
-pub(super) struct Report<'a> {
+pub(super) struct GateReport<'a> {
     /// Namespace and name of the benchmark.
     pub(super) key: String,
     /// How the gate ended.
-    pub(super) ended: &'a Ended,
+    pub(super) ended: &'a GateEnd,
     /// Images of the release. `None` if the report is about the benchmark, whatever it measures, and not about a gate.
     pub(super) images: Option<&'a [String]>,
 }
 
 /// The benchmark's verdict and budgets as Markdown.
 pub(crate) fn verdict_markdown(benchmark: &FrugalityBenchmark) -> String {
-    markdown::markdown(&Report::about(benchmark, &Ended::of(benchmark)))
+    markdown::markdown(&GateReport::about(benchmark, &GateEnd::of(benchmark)))
 }
 
 /// The benchmark's verdict and budgets as JUnit XML.
 pub(crate) fn verdict_junit(
     benchmark: &FrugalityBenchmark,
 ) -> Result<String, quick_junit::SerializeError> {
-    junit::junit(&Report::about(benchmark, &Ended::of(benchmark)))
+    junit::junit(&GateReport::about(benchmark, &GateEnd::of(benchmark)))
 }
 
-impl<'a> Report<'a> {
-    fn about(benchmark: &FrugalityBenchmark, ended: &'a Ended) -> Self {
+impl<'a> GateReport<'a> {
+    fn about(benchmark: &FrugalityBenchmark, ended: &'a GateEnd) -> Self {
         let metadata = &benchmark.metadata;
         let parts = [metadata.namespace.as_deref(), metadata.name.as_deref()];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
@@ -44,8 +44,8 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Report<'_> {
-    fn outcome(&self) -> Outcome {
+impl GateReport<'_> {
+    fn outcome(&self) -> GateOutcome {
         self.ended.outcome
     }
 

@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use frugality_listener::{Limited, Limits, bind};
+use frugality_listener::{ConnectionLimits, LimitedListener, bind};
 use frugality_operator::api::FrugalityBenchmark;
 use jiff::Zoned;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
@@ -24,7 +24,7 @@ use tokio::{
 use super::{
     answer::{Answer, Question, answer},
     flagger::{Hook, Target},
-    outcome::{Outcome, State, state},
+    outcome::{GateOutcome, GateState, state},
     report::on_one_line,
     wait::read,
 };
@@ -47,7 +47,7 @@ Examples:
 /// Longest time for all questions to the API server. Flagger itself gives up after 10 s.
 const ANSWER: Duration = Duration::from_secs(8);
 /// All questions come from one address, Flagger's: one at a time per Canary, each on a connection of its own.
-const LIMITS: Limits = Limits {
+const LIMITS: ConnectionLimits = ConnectionLimits {
     connections: 64,
     connections_of_one_address: 48,
     silence: Duration::from_secs(10),
@@ -118,7 +118,7 @@ impl ServeGate {
         let mut interrupted = signal(SignalKind::interrupt())?;
         let listener = bind(self.listen).await?;
         eprintln!("serving the gate on {}", listener.local_addr()?);
-        axum::serve(Limited::new(listener, LIMITS), router)
+        axum::serve(LimitedListener::new(listener, LIMITS), router)
             .with_graceful_shutdown(async move {
                 tokio::select! {
                     _ = terminated.recv() => {}
@@ -180,13 +180,15 @@ impl Judge {
         let image = hook.image(&target, self.allow_tag)?;
         *line = format!("{line} {image}");
         let state = self.state(hook, image).await?;
-        if let State::Waiting(activity) | State::Ended(Outcome::OtherImage, activity) = &state {
+        if let GateState::Waiting(activity) | GateState::Ended(GateOutcome::OtherImage, activity) =
+            &state
+        {
             *line = format!("{line} ({activity})");
         }
         Ok(answer(question, &state, &hook.benchmark))
     }
 
-    async fn state(&self, hook: &Hook, image: String) -> Result<State, Answer> {
+    async fn state(&self, hook: &Hook, image: String) -> Result<GateState, Answer> {
         let resource = ApiResource::erase::<FrugalityBenchmark>(&());
         let text = self.object(hook, &resource, &hook.benchmark).await?;
         Ok(state(&read(&text, &hook.benchmark)?, &[image]))

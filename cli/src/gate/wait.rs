@@ -5,7 +5,7 @@ use std::time::Duration;
 use frugality_operator::api::FrugalityBenchmark;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::outcome::{Outcome, State, state};
+use super::outcome::{GateOutcome, GateState, state};
 use crate::cluster::{Cluster, ClusterError};
 
 /// Longest time for one answer of the API server.
@@ -40,9 +40,9 @@ pub(super) enum GateError {
 
 /// How a gate ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct GateEnd {
     /// Outcome.
-    pub(super) outcome: Outcome,
+    pub(super) outcome: GateOutcome,
     /// Reason for the outcome, for people.
     pub(super) message: String,
     /// The benchmark, if the outcome is its verdict. Otherwise its figures are not about this release.
@@ -56,7 +56,7 @@ pub(super) async fn wait(
     images: &[String],
     patience: Patience,
     mut progress: impl FnMut(&str),
-) -> Result<Ended, GateError> {
+) -> Result<GateEnd, GateError> {
     let start = Instant::now();
     let mut last = String::new();
     let mut seen = None;
@@ -67,17 +67,19 @@ pub(super) async fn wait(
                 let state = state(&benchmark, images);
                 seen = Some(benchmark);
                 match state {
-                    State::Ended(Outcome::OtherImage, message) if waited < patience.image => {
+                    GateState::Ended(GateOutcome::OtherImage, message)
+                        if waited < patience.image =>
+                    {
                         message
                     }
-                    State::Ended(outcome, message) => {
-                        return Ok(Ended {
+                    GateState::Ended(outcome, message) => {
+                        return Ok(GateEnd {
                             outcome,
                             message,
                             benchmark: seen.filter(|it| verdict_of(it) == Some(outcome)),
                         });
                     }
-                    State::Waiting(line) => line,
+                    GateState::Waiting(line) => line,
                 }
             }
             Err(GateError::Cluster(error @ ClusterError::NotFound { .. }))
@@ -93,8 +95,8 @@ pub(super) async fn wait(
             last = line;
         }
         if waited >= patience.verdict {
-            return Ok(Ended {
-                outcome: Outcome::NotEnded,
+            return Ok(GateEnd {
+                outcome: GateOutcome::NotEnded,
                 message: format!(
                     "No verdict within {} s. Last state: {last}. Give a longer --timeout.",
                     patience.verdict.as_secs()
@@ -111,16 +113,16 @@ pub(super) async fn wait(
     }
 }
 
-fn verdict_of(benchmark: &FrugalityBenchmark) -> Option<Outcome> {
-    benchmark.current_status()?.verdict.map(Outcome::from)
+fn verdict_of(benchmark: &FrugalityBenchmark) -> Option<GateOutcome> {
+    benchmark.current_status()?.verdict.map(GateOutcome::from)
 }
 
-impl Ended {
+impl GateEnd {
     /// What a gate without images would say about the benchmark now.
     pub(super) fn of(benchmark: &FrugalityBenchmark) -> Self {
         let (outcome, message) = match state(benchmark, &[]) {
-            State::Ended(outcome, message) => (outcome, message),
-            State::Waiting(line) => (Outcome::NotEnded, line),
+            GateState::Ended(outcome, message) => (outcome, message),
+            GateState::Waiting(line) => (GateOutcome::NotEnded, line),
         };
         Self {
             outcome,
@@ -130,10 +132,10 @@ impl Ended {
     }
 }
 
-impl From<GateError> for Ended {
+impl From<GateError> for GateEnd {
     fn from(error: GateError) -> Self {
         Self {
-            outcome: Outcome::Unknown,
+            outcome: GateOutcome::Unknown,
             message: error.to_string(),
             benchmark: None,
         }

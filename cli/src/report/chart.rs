@@ -32,7 +32,7 @@ pub(super) const SMALL: i32 = 16;
 const FONT_FACTOR: f64 = 1.24;
 
 /// A point in units of the chart.
-pub(super) type Point = (i32, i32);
+pub(super) type Pixel = (i32, i32);
 
 /// Why a chart can't be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +116,7 @@ impl Canvas<'_> {
 
     fn element<E>(&mut self, element: &E)
     where
-        for<'b> &'b E: plotters::element::PointCollection<'b, Point>,
+        for<'b> &'b E: plotters::element::PointCollection<'b, Pixel>,
         for<'b> E: Drawable<SVGBackend<'b>>,
     {
         let drawn = self.area.draw(element);
@@ -124,23 +124,23 @@ impl Canvas<'_> {
     }
 
     /// A line through these points.
-    pub(super) fn line(&mut self, points: impl IntoIterator<Item = Point>, ink: Ink, width: u32) {
+    pub(super) fn line(&mut self, points: impl IntoIterator<Item = Pixel>, ink: Ink, width: u32) {
         let points: Vec<_> = points.into_iter().collect();
         self.element(&PathElement::new(points, ink.colour().stroke_width(width)));
     }
 
     /// A filled rectangle.
-    pub(super) fn rectangle(&mut self, from: Point, to: Point, ink: Ink) {
+    pub(super) fn rectangle(&mut self, from: Pixel, to: Pixel, ink: Ink) {
         self.element(&Rectangle::new([from, to], ink.colour().filled()));
     }
 
     /// The outline of a circle.
-    pub(super) fn ring(&mut self, at: Point, radius: i32, ink: Ink) {
+    pub(super) fn ring(&mut self, at: Pixel, radius: i32, ink: Ink) {
         self.element(&Circle::new(at, radius, ink.colour().stroke_width(2)));
     }
 
     /// The outline of a rectangle.
-    pub(super) fn frame(&mut self, (left, top): Point, (right, bottom): Point, ink: Ink) {
+    pub(super) fn frame(&mut self, (left, top): Pixel, (right, bottom): Pixel, ink: Ink) {
         let corners = [
             (left, top),
             (right, top),
@@ -152,25 +152,25 @@ impl Canvas<'_> {
     }
 
     /// A filled polygon.
-    pub(super) fn polygon(&mut self, points: impl IntoIterator<Item = Point>, ink: Ink) {
+    pub(super) fn polygon(&mut self, points: impl IntoIterator<Item = Pixel>, ink: Ink) {
         let points: Vec<_> = points.into_iter().collect();
         self.element(&Polygon::new(points, ink.colour().filled()));
     }
 
     /// A text on one line, vertically centred.
-    pub(super) fn text(&mut self, text: &str, at: Point, align: Align, size: i32, ink: Ink) {
+    pub(super) fn text(&mut self, text: &str, at: Pixel, align: Align, size: i32, ink: Ink) {
         self.styled(text, at, align, size, ink, FontStyle::Normal);
     }
 
     /// The same in bold.
-    pub(super) fn bold(&mut self, text: &str, at: Point, align: Align, size: i32, ink: Ink) {
+    pub(super) fn bold(&mut self, text: &str, at: Pixel, align: Align, size: i32, ink: Ink) {
         self.styled(text, at, align, size, ink, FontStyle::Bold);
     }
 
     fn styled(
         &mut self,
         text: &str,
-        at: Point,
+        at: Pixel,
         align: Align,
         size: i32,
         ink: Ink,
@@ -191,7 +191,7 @@ impl Canvas<'_> {
     }
 
     /// A mark for a series: the shape differs from series to series, as the colour does.
-    pub(super) fn mark(&mut self, (x, y): Point, series: usize, size: i32) {
+    pub(super) fn mark(&mut self, (x, y): Pixel, series: usize, size: i32) {
         let ink = Ink::Series(series);
         let at = |dx: i32, dy: i32| (x + dx * size / 10, y + dy * size / 10);
         match series % 6 {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrace, FrugalityTrial};
 
 use super::{
-    input::{Objects, ReportError},
+    input::{Objects, ReportCommandError},
     report,
 };
-use crate::{cluster::ClusterError, input::Source};
+use crate::{cluster::ClusterError, input::InputSource};
 
 /// Help below the options.
 pub const HELP: &str = "\
@@ -33,9 +33,9 @@ Examples:
 
 /// The options of `kubectl frugality report`.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Report {
+pub struct ReportOptions {
     #[command(flatten)]
-    source: Source,
+    source: InputSource,
     /// A form, written to standard output, or a file, whose extension names the form.
     #[arg(long, short, value_name = "FORM|FILE", default_value = "text", value_parser = output)]
     output: Output,
@@ -43,7 +43,7 @@ pub struct Report {
 
 /// Form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     /// One page that loads nothing.
     Html,
     /// Verdict, budgets and figures for a pipeline's summary page.
@@ -59,18 +59,18 @@ pub enum Format {
 }
 
 /// Each form with its name and with the extensions that mean it.
-const FORMATS: [(Format, &str, &[&str]); 6] = [
-    (Format::Html, "html", &["html", "htm"]),
-    (Format::Markdown, "markdown", &["md", "markdown"]),
-    (Format::Text, "text", &["txt"]),
-    (Format::Json, "json", &["json"]),
-    (Format::Csv, "csv", &["csv"]),
-    (Format::Junit, "junit", &["xml"]),
+const FORMATS: [(ReportFormat, &str, &[&str]); 6] = [
+    (ReportFormat::Html, "html", &["html", "htm"]),
+    (ReportFormat::Markdown, "markdown", &["md", "markdown"]),
+    (ReportFormat::Text, "text", &["txt"]),
+    (ReportFormat::Json, "json", &["json"]),
+    (ReportFormat::Csv, "csv", &["csv"]),
+    (ReportFormat::Junit, "junit", &["xml"]),
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Output {
-    format: Format,
+    format: ReportFormat,
     /// `None` is standard output.
     file: Option<PathBuf>,
 }
@@ -102,7 +102,7 @@ fn output(text: &str) -> Result<Output, String> {
         })
 }
 
-impl Report {
+impl ReportOptions {
     /// File to write. `None` is standard output.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
@@ -110,21 +110,21 @@ impl Report {
     }
 
     /// Reads the objects and returns the report.
-    pub async fn run(&self) -> Result<Vec<u8>, ReportError> {
+    pub async fn run(&self) -> Result<Vec<u8>, ReportCommandError> {
         report(&self.objects().await?, self.output.format)
     }
 
-    async fn objects(&self) -> Result<Objects, ReportError> {
+    async fn objects(&self) -> Result<Objects, ReportCommandError> {
         let source = &self.source;
         if !source.is_cluster() {
             return Objects::in_list(&source.read("fb,fbt,fbtr")?);
         }
-        let name = source.name.as_deref().ok_or(ReportError::NoName)?;
+        let name = source.name.as_deref().ok_or(ReportCommandError::NoName)?;
         let cluster = source.access.connect().await?;
         let benchmark = cluster.get::<FrugalityBenchmark>(name).await?;
         let ledger = cluster.list::<FrugalityTrial>(false).await?;
         let traces = match self.output.format {
-            Format::Html => cluster.list::<FrugalityTrace>(false).await.map(Some),
+            ReportFormat::Html => cluster.list::<FrugalityTrace>(false).await.map(Some),
             _ => Ok(None),
         };
         // An installation of an earlier version has no traces, or gives no right to read them.
@@ -143,12 +143,12 @@ mod tests {
     #[test]
     fn an_output_is_a_form_or_a_file_whose_extension_names_the_form() {
         for (text, format, file) in [
-            ("html", Format::Html, None),
-            ("junit", Format::Junit, None),
-            ("report.html", Format::Html, Some("report.html")),
-            ("out/REPORT.HTM", Format::Html, Some("out/REPORT.HTM")),
-            ("energy.xml", Format::Junit, Some("energy.xml")),
-            ("./json.csv", Format::Csv, Some("./json.csv")),
+            ("html", ReportFormat::Html, None),
+            ("junit", ReportFormat::Junit, None),
+            ("report.html", ReportFormat::Html, Some("report.html")),
+            ("out/REPORT.HTM", ReportFormat::Html, Some("out/REPORT.HTM")),
+            ("energy.xml", ReportFormat::Junit, Some("energy.xml")),
+            ("./json.csv", ReportFormat::Csv, Some("./json.csv")),
         ] {
             let file = file.map(PathBuf::from);
             assert_eq!(output(text), Ok(Output { format, file }), "{text}");

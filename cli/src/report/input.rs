@@ -26,7 +26,7 @@ pub struct Objects {
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
+pub enum ReportCommandError {
     /// The input can't be read.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -66,7 +66,7 @@ pub enum ReportError {
 
 impl Objects {
     /// The objects in the text of `kubectl get fb,fbt -o json`: a list, or one benchmark alone.
-    pub fn in_list(text: &str) -> Result<Self, ReportError> {
+    pub fn in_list(text: &str) -> Result<Self, ReportCommandError> {
         let items = items(serde_json::from_str(text)?);
         let of_kind = |kind: &str| {
             let items = items.iter();
@@ -74,12 +74,12 @@ impl Objects {
             items.cloned().collect::<Vec<_>>()
         };
         let mut benchmarks = of_kind("FrugalityBenchmark");
-        let source = benchmarks.pop().ok_or(ReportError::NoBenchmark)?;
+        let source = benchmarks.pop().ok_or(ReportCommandError::NoBenchmark)?;
         if !benchmarks.is_empty() {
             benchmarks.push(source);
             let name = |it: &Value| it["metadata"]["name"].as_str().map(str::to_owned);
             let names: Vec<_> = benchmarks.iter().filter_map(name).collect();
-            return Err(ReportError::Several(names.join(", ")));
+            return Err(ReportCommandError::Several(names.join(", ")));
         }
         Self::with(source, of_kind("FrugalityTrial"), of_kind("FrugalityTrace"))
     }
@@ -89,14 +89,18 @@ impl Objects {
         benchmark: &str,
         ledger: &str,
         traces: Option<&str>,
-    ) -> Result<Self, ReportError> {
+    ) -> Result<Self, ReportCommandError> {
         let source = serde_json::from_str(benchmark)?;
         let traces = traces.map(serde_json::from_str).transpose()?;
         let traces = traces.map(items).unwrap_or_default();
         Self::with(source, items(serde_json::from_str(ledger)?), traces)
     }
 
-    fn with(source: Value, ledger: Vec<Value>, traces: Vec<Value>) -> Result<Self, ReportError> {
+    fn with(
+        source: Value,
+        ledger: Vec<Value>,
+        traces: Vec<Value>,
+    ) -> Result<Self, ReportCommandError> {
         let benchmark: FrugalityBenchmark = serde_json::from_value(source.clone())?;
         let mut trials = entries(ledger)?;
         // A list may have entries of other benchmarks, and of other namespaces.

@@ -18,7 +18,7 @@ mod view;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use self::view::PageView;
-use super::input::{Objects, ReportError};
+use super::input::{Objects, ReportCommandError};
 
 /// Style of the page.
 const STYLE: &str = include_str!("page/style.css");
@@ -27,7 +27,7 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// The page for a benchmark and its attempts.
-pub(super) fn html(objects: &Objects) -> Result<String, ReportError> {
+pub(super) fn html(objects: &Objects) -> Result<String, ReportCommandError> {
     let view = PageView::of(objects);
     let sections = [
         budgets::section(&view)?,

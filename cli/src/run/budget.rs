@@ -26,7 +26,7 @@ pub enum BudgetError {
 
 /// One limit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limit {
+pub struct ImageLimit {
     /// As the user wrote it.
     text: String,
     /// Field of the budget.
@@ -38,7 +38,7 @@ pub struct Limit {
 /// Field of a ratio.
 const RATIO: &str = "maxEnergyRatio";
 
-impl Limit {
+impl ImageLimit {
     /// Reads `UNIT=LIMIT`.
     pub fn parse(text: &str) -> Result<Self, BudgetError> {
         let unknown = || BudgetError::Unknown(text.to_owned());
@@ -74,7 +74,7 @@ impl Limit {
 
 /// The budget of a candidate. `against` are the other candidates.
 pub(super) fn budget(
-    limits: &[Limit],
+    limits: &[ImageLimit],
     candidate: &str,
     against: &[String],
 ) -> Result<Option<Value>, BudgetError> {
@@ -109,7 +109,7 @@ mod tests {
     fn written(limits: &[&str], against: &[&str]) -> Result<Option<Value>, BudgetError> {
         let limits: Vec<_> = limits
             .iter()
-            .map(|it| Limit::parse(it))
+            .map(|it| ImageLimit::parse(it))
             .collect::<Result<_, _>>()?;
         let against: Vec<_> = against.iter().map(|it| (*it).to_owned()).collect();
         budget(&limits, "new", &against)

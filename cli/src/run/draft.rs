@@ -4,7 +4,7 @@ use frugality_operator::api::FrugalityBenchmark;
 use kube::Resource as _;
 use serde_json::{Map, Value, json};
 
-use super::budget::{BudgetError, Limit, budget};
+use super::budget::{BudgetError, ImageLimit, budget};
 
 /// The API's default of `load.connections`.
 pub(super) const CONNECTIONS: i32 = 4;
@@ -46,7 +46,7 @@ pub(super) struct Draft<'a> {
     pub(super) connections: i32,
     pub(super) blocks: i32,
     pub(super) duration: Option<&'a str>,
-    pub(super) budgets: &'a [Limit],
+    pub(super) budgets: &'a [ImageLimit],
     pub(super) allows_modelled: bool,
 }
 

@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Zoned;
 
-use super::view::View;
+use super::view::WatchView;
 
 /// The bar and the lines below it. There are no colours, so `NO_COLOR` changes nothing.
 const TEMPLATE: &str = "{prefix}\n{bar:40} {pos}/{len} trials\n{msg}";
@@ -43,7 +43,7 @@ impl Display {
     }
 
     /// Shows a moment.
-    pub(super) fn show(&self, view: &View) {
+    pub(super) fn show(&self, view: &WatchView) {
         let Some(bar) = &self.bar else {
             self.change(&view.state);
             return;

@@ -21,7 +21,7 @@ const CAVEAT: &str = "Figures so far, of valid trials only. They decide nothing:
 
 /// One moment of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct WatchView {
     /// What the benchmark does, in one line that changes only with the benchmark.
     pub state: String,
     /// Valid trials and planned trials, if they are known.
@@ -34,7 +34,11 @@ pub struct View {
 
 /// The view of a benchmark at a time. `trials` may have entries of other benchmarks and other runs.
 #[must_use]
-pub fn view(benchmark: &FrugalityBenchmark, trials: &[FrugalityTrial], now: Timestamp) -> View {
+pub fn view(
+    benchmark: &FrugalityBenchmark,
+    trials: &[FrugalityTrial],
+    now: Timestamp,
+) -> WatchView {
     let status = benchmark.current_status();
     let progress = status.and_then(|status| status.progress.as_ref());
     let columns = status.and_then(|status| status.columns.as_ref());
@@ -56,7 +60,7 @@ pub fn view(benchmark: &FrugalityBenchmark, trials: &[FrugalityTrial], now: Time
         ));
     }
     lines.extend(figures(&running(benchmark, trials)));
-    View {
+    WatchView {
         state: on_one_line(&state(benchmark)),
         trials: progress.map(|it| (count(it.trials_done), count(it.trials_planned))),
         left: progress.and_then(|it| left(it, now)),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Outcome, Spread};
+use super::{ExecutionOutcome, Spread};
 use crate::figures::{LoadSpan, RequestFigures};
 use crate::{
     LEAST_SECONDS, NUMBERS_END,
@@ -68,7 +68,7 @@ impl BatchResult {
     }
 
     /// Adds a successful execution.
-    pub fn add(&mut self, outcome: &Outcome) {
+    pub fn add(&mut self, outcome: &ExecutionOutcome) {
         let seconds = outcome.duration_seconds;
         note(&mut self.executions, seconds);
         let buckets = &mut self.executions.buckets;

@@ -3,7 +3,7 @@
 use super::drift::Drift;
 use super::ends;
 use super::noise::IdleNoise;
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 use crate::statistics::t_quantile;
 use crate::{energy::attempt::ROUNDING_SECONDS, void::Void};
 
@@ -58,8 +58,8 @@ pub(super) fn detection_factor(degrees_of_freedom: f64) -> f64 {
 const MIN_IDLE_INTERVALS: f64 = 2.0;
 
 impl Gross {
-    pub(super) fn of(evidence: &Evidence<'_>) -> Result<Self, Void> {
-        let Evidence { attempt, series } = evidence;
+    pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Result<Self, Void> {
+        let AttemptEvidence { attempt, series } = evidence;
         let node_joules = series.node_joules(attempt.measured)?;
         let window_seconds = attempt.measured.seconds();
         let idle_before_watts =

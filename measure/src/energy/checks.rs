@@ -5,7 +5,7 @@ mod surroundings;
 
 use super::baseline::{Gross, Net};
 use super::counters::Series;
-use super::{evidence::Evidence, taken};
+use super::{evidence::AttemptEvidence, taken};
 use crate::model::LinearModel;
 use crate::reading::{MeterIdentity, PodReading, Provenance, Reading};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     void::Void,
 };
 
-type Check = fn(&Evidence<'_>) -> Result<(), Void>;
+type Check = fn(&AttemptEvidence<'_>) -> Result<(), Void>;
 
 /// Causes come before their effects. The check for a restarted meter comes before the check for its fallen
 /// counters. The check for wrong clocks comes before the check for an idle baseline that the clocks moved
@@ -43,7 +43,7 @@ const CHECKS: [Check; 21] = [
 ];
 
 /// Runs all checks in order; the first failure is the reason.
-pub(super) fn run(evidence: &Evidence<'_>) -> Result<(), Void> {
+pub(super) fn run(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     CHECKS.iter().try_for_each(|check| check(evidence))
 }
 
@@ -92,7 +92,7 @@ const LEAST_WATTS: f64 = 0.1;
 const SCRAPE_JITTER: f64 = 1.05;
 
 /// The three windows are not empty and follow one another.
-fn windows_in_order(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn windows_in_order(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let AttemptReadings {
         idle_before,
         measured,
@@ -116,7 +116,7 @@ fn windows_in_order(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// The meter does not invent its values.
-fn meter_is_genuine(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn meter_is_genuine(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let mut readings = evidence
         .series
         .readings()
@@ -133,7 +133,7 @@ fn meter_is_genuine(evidence: &Evidence<'_>) -> Result<(), Void> {
 /// The meter takes new readings while it is scraped, and its source gives it new values. Every node draws
 /// power. A counter that stands still is therefore as dead as a timestamp that stands still. Only a counter
 /// of known, large steps may stand still for a while.
-fn meter_moves_on(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn meter_moves_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let limit_seconds = evidence.attempt.limits.max_reading_gap_seconds;
     let stands_still = |a: &Reading, b: &Reading| {
         let seconds = b.scraped_at_unix_seconds - a.scraped_at_unix_seconds;
@@ -168,7 +168,7 @@ fn meter_moves_on(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// The meter did not restart its counters.
-fn meter_did_not_restart(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn meter_did_not_restart(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
         match (a.meter_start_unix_seconds, b.meter_start_unix_seconds) {
             (Some(from_unix_seconds), Some(to_unix_seconds))
@@ -185,7 +185,7 @@ fn meter_did_not_restart(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// Meter, source, provenance, zone and the model's watts never change.
-fn meter_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn meter_is_the_same(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     evidence
         .series
         .steps()
@@ -241,7 +241,7 @@ fn coefficients(model: Option<LinearModel>) -> String {
 }
 
 /// The instrument was never at the end of its scale. There it would report too little, by an unknown amount.
-fn meter_within_its_scale(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn meter_within_its_scale(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let readings: f64 = evidence
         .series
         .steps()
@@ -254,7 +254,7 @@ fn meter_within_its_scale(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// Kernel, governor and firmware never change.
-fn node_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn node_is_the_same(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
         a.platform
             .change(&b.platform)
@@ -269,7 +269,7 @@ fn node_is_the_same(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// No counter behind a figure or a check decreases.
-fn counters_never_fall(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn counters_never_fall(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
         let of_node = [
             ("node energy", Some(a.node_joules), Some(b.node_joules)),
@@ -387,7 +387,7 @@ impl Leaps {
 
 /// No counter rises faster than the node can draw power. The check includes active and idle energy: a lost
 /// joule that Kepler mistakes for a wrapped counter shows only there.
-fn energy_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn energy_within_node(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let told = evidence.attempt.limits.max_node_watts;
     let leaps = Leaps::of(&evidence.series);
     evidence
@@ -420,8 +420,8 @@ fn energy_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
 
 /// The pods did not receive more energy than the node's active energy. Pods that came or went are left out,
 /// so they cannot make the sum too large.
-fn pods_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+fn pods_within_node(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let window = attempt.measured;
     let Some(active_joules) = series.delta(window, |reading| reading.active_joules) else {
         return Ok(());
@@ -445,8 +445,8 @@ fn pods_within_node(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// Readings exist from before the first baseline to after the second, without a long gap.
-fn readings_uninterrupted(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+fn readings_uninterrupted(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let span = attempt.span();
     let covered = |at| series.around(at).is_some();
     if !covered(span.start_unix_seconds) || !covered(span.end_unix_seconds) {
@@ -468,8 +468,8 @@ fn readings_uninterrupted(evidence: &Evidence<'_>) -> Result<(), Void> {
 
 /// Every reading within the attempt contains every measured pod. The readings just outside are not checked:
 /// pods may start after the one and end before the other.
-fn pods_all_the_time(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+fn pods_all_the_time(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let span = attempt.span();
     let attempt_time = span.start_unix_seconds..=span.end_unix_seconds;
     let inside = |reading: &&&Reading| attempt_time.contains(&reading.at_unix_seconds());
@@ -492,8 +492,8 @@ fn pods_all_the_time(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// The measured window is long enough in the meter's intervals and in seconds.
-fn window_long_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+fn window_long_enough(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let jitter = if series.last().interval_seconds.is_some() {
         1.0
     } else {
@@ -514,7 +514,7 @@ fn window_long_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
 /// The meter's counter moves in small enough steps. If the meter reports no step, the smallest observed step
 /// counts, but only if the counter often stood still between two readings. A counter of fine steps does not
 /// stand still.
-fn counter_fine_enough(evidence: &Evidence<'_>) -> Result<(), Void> {
+fn counter_fine_enough(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let series = &evidence.series;
     let seen = || {
         let rises: Vec<f64> = series

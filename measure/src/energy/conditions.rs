@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::Series;
 use crate::energy::attempt::Window;
-use crate::energy::{evidence::Evidence, taken::Taken};
+use crate::energy::{evidence::AttemptEvidence, taken::Taken};
 use crate::reading::{Platform, Reading};
 
 /// Temperature, clock, throttling and platform of the node. Values that the meter does not report are
@@ -46,8 +46,8 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    pub(super) fn of(evidence: &Evidence<'_>) -> Self {
-        let Evidence { attempt, series } = evidence;
+    pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Self {
+        let AttemptEvidence { attempt, series } = evidence;
         let celsius = |window| values(series, window, |reading| reading.temperature_celsius);
         let hertz = values(series, attempt.measured, |reading| reading.frequency_hertz);
         Self {

@@ -2,7 +2,7 @@
 
 use super::noise::IdleNoise;
 use crate::energy::conditions::Conditions;
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 
 /// A difference within this many of its standard errors is chance (for normal errors, 99.7 %).
 const STANDARD_ERRORS: f64 = 3.0;
@@ -21,7 +21,7 @@ pub(super) struct Drift {
 
 impl Drift {
     pub(super) fn of(
-        evidence: &Evidence<'_>,
+        evidence: &AttemptEvidence<'_>,
         noise: Option<IdleNoise>,
         before_watts: f64,
         after_watts: f64,

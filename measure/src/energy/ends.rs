@@ -1,7 +1,7 @@
 //! The uncertainty due to the two ends of a window. Each end lies between two readings, next to a short gap
 //! in the load, at a time that is known only as well as the clocks were compared.
 
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 use crate::reading::Reading;
 
 /// Relative standard uncertainty of the measured window's energy, from its two ends:
@@ -28,7 +28,7 @@ use crate::reading::Reading;
 /// The result is 1, as large as the energy itself, if the window has no energy or fewer than three readings
 /// are inside the window. In the second case its power is unknown.
 pub(super) fn relative_uncertainty(
-    evidence: &Evidence<'_>,
+    evidence: &AttemptEvidence<'_>,
     node_joules: f64,
     load_watts: f64,
 ) -> f64 {
@@ -77,7 +77,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn inside(evidence: &Evidence<'_>) -> Option<Self> {
+    fn inside(evidence: &AttemptEvidence<'_>) -> Option<Self> {
         let window = evidence.attempt.measured;
         let steps: Vec<(f64, f64)> = evidence
             .series
@@ -116,7 +116,7 @@ struct End {
 }
 
 impl End {
-    fn at(evidence: &Evidence<'_>, at_unix_seconds: f64) -> Option<Self> {
+    fn at(evidence: &AttemptEvidence<'_>, at_unix_seconds: f64) -> Option<Self> {
         let (earlier, later) = evidence.series.around(at_unix_seconds)?;
         let length_seconds = seconds_between(earlier, later);
         Some(Self {

@@ -4,12 +4,12 @@ use super::{attempt::AttemptReadings, counters::Series};
 use crate::void::Void;
 
 /// An attempt with its readings in order.
-pub(super) struct Evidence<'a> {
+pub(super) struct AttemptEvidence<'a> {
     pub(super) attempt: &'a AttemptReadings<'a>,
     pub(super) series: Series<'a>,
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> AttemptEvidence<'a> {
     /// Void if there are no readings.
     pub(super) fn gather(attempt: &'a AttemptReadings<'a>) -> Result<Self, Void> {
         let series = Series::over(attempt.readings, attempt.span());

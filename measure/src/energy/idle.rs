@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::energy::attempt::Window;
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 use crate::reading::PodReading;
 
 /// The largest CPU use of the candidate's pods in the idle baselines, in CPUs. Runtimes with a timer use less
@@ -27,7 +27,7 @@ pub(super) struct IdleUse {
 }
 
 impl IdleUse {
-    pub(super) fn of(evidence: &Evidence<'_>) -> Self {
+    pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Self {
         let attempt = evidence.attempt;
         let limits = [
             ("candidate", attempt.candidate_pods, MAX_CANDIDATE_CPUS),
@@ -51,14 +51,14 @@ impl IdleUse {
 
 /// Mean CPU use of these pods over both baselines. `None` without pods, and if a reading lacks their CPU
 /// time.
-fn cpus(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
+fn cpus(evidence: &AttemptEvidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
     let used = used(evidence, pods, |pod| pod.cpu_seconds)?;
     let seconds: f64 = baselines(evidence).iter().map(Window::seconds).sum();
     Some(used / seconds)
 }
 
 /// Mean CPU use of these pods over both baselines, computed from joules.
-fn cpus_by_joules(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
+fn cpus_by_joules(evidence: &AttemptEvidence<'_>, pods: &BTreeSet<String>) -> Option<f64> {
     let used = used(evidence, pods, |pod| pod.joules)?;
     let of_node = baselines(evidence)
         .into_iter()
@@ -70,7 +70,7 @@ fn cpus_by_joules(evidence: &Evidence<'_>, pods: &BTreeSet<String>) -> Option<f6
 /// The rise of these pods' counter over both baselines. Unknown if a pod started or its counters fell in
 /// between.
 fn used(
-    evidence: &Evidence<'_>,
+    evidence: &AttemptEvidence<'_>,
     pods: &BTreeSet<String>,
     counter: impl Fn(&PodReading) -> Option<f64> + Copy,
 ) -> Option<f64> {
@@ -81,6 +81,6 @@ fn used(
     baselines(evidence).into_iter().map(of_window).sum()
 }
 
-fn baselines(evidence: &Evidence<'_>) -> [Window; 2] {
+fn baselines(evidence: &AttemptEvidence<'_>) -> [Window; 2] {
     [evidence.attempt.idle_before, evidence.attempt.idle_after]
 }

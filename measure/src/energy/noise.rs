@@ -2,7 +2,7 @@
 
 use super::counters::Series;
 use crate::energy::attempt::Window;
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 
 /// Noise of idle power: the random error of a mean over some seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,7 @@ impl IdleNoise {
     /// (correlation r), a mean of many varies (1 + r)/(1 − r) times as much as without memory (G. V. Bayley
     /// and J. M. Hammersley, Journal of the Royal Statistical Society Supplement 8 (1946) 184), and has that
     /// many times fewer degrees of freedom.
-    pub(super) fn of(evidence: &Evidence<'_>) -> Option<Self> {
+    pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Option<Self> {
         let attempt = evidence.attempt;
         let step_seconds = evidence
             .series

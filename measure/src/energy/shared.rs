@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 use crate::energy::{attempt::Window, attempt::per_request};
 use crate::reading::PodReading;
 
@@ -33,7 +33,7 @@ pub struct NetAttributed {
 
 impl NetAttributed {
     /// `None` without net energy, and if the use of the pods or of the node is unknown.
-    pub(super) fn of(evidence: &Evidence<'_>, net_joules: Option<f64>) -> Option<Self> {
+    pub(super) fn of(evidence: &AttemptEvidence<'_>, net_joules: Option<f64>) -> Option<Self> {
         let attempt = evidence.attempt;
         let net_joules = net_joules?;
         let of_node = above_idle(evidence, node_use)?;
@@ -63,8 +63,8 @@ impl NetAttributed {
 
 /// CPU use in the measured window minus CPU use in the idle baselines.
 fn above_idle(
-    evidence: &Evidence<'_>,
-    of_window: impl Fn(&Evidence<'_>, Window) -> Option<f64>,
+    evidence: &AttemptEvidence<'_>,
+    of_window: impl Fn(&AttemptEvidence<'_>, Window) -> Option<f64>,
 ) -> Option<f64> {
     let attempt = evidence.attempt;
     let of = |window| of_window(evidence, window);
@@ -74,7 +74,7 @@ fn above_idle(
 
 /// The node's CPU use, in CPUs. If the meter reports no CPU time: as a share of all CPUs. Active energy is
 /// node energy × this share, interval by interval.
-fn node_use(evidence: &Evidence<'_>, window: Window) -> Option<f64> {
+fn node_use(evidence: &AttemptEvidence<'_>, window: Window) -> Option<f64> {
     let series = &evidence.series;
     if has_cpu_time(evidence) {
         let seconds = series.delta(window, |reading| reading.node_cpu_seconds)?;
@@ -85,7 +85,11 @@ fn node_use(evidence: &Evidence<'_>, window: Window) -> Option<f64> {
 }
 
 /// The CPU use of some pods, in the unit of [`node_use`].
-fn pods_use(evidence: &Evidence<'_>, window: Window, pods: &BTreeSet<String>) -> Option<f64> {
+fn pods_use(
+    evidence: &AttemptEvidence<'_>,
+    window: Window,
+    pods: &BTreeSet<String>,
+) -> Option<f64> {
     let series = &evidence.series;
     if has_cpu_time(evidence) {
         let seconds = series.pods_delta(window, pods, |pod: &PodReading| pod.cpu_seconds)?;
@@ -99,6 +103,6 @@ fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-fn has_cpu_time(evidence: &Evidence<'_>) -> bool {
+fn has_cpu_time(evidence: &AttemptEvidence<'_>) -> bool {
     evidence.series.last().node_cpu_seconds.is_some()
 }

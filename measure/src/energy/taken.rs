@@ -1,7 +1,7 @@
 //! CPU time that the node did not get: a hypervisor gave it to another machine, or processes outside a node
 //! that is a container used it.
 
-use super::evidence::Evidence;
+use super::evidence::AttemptEvidence;
 use crate::{energy::attempt::Window, void::Void};
 
 /// The limit of the processors' time that others take from the node, in CPUs. It is 0.1, a neighbour's limit
@@ -31,7 +31,7 @@ pub(in crate::energy) struct Taken {
 impl Taken {
     /// `None` if the meter does not report stolen time. It reports the processors' work only if the node is a part of the
     /// machine.
-    pub(in crate::energy) fn of(evidence: &Evidence<'_>, window: Window) -> Option<Self> {
+    pub(in crate::energy) fn of(evidence: &AttemptEvidence<'_>, window: Window) -> Option<Self> {
         let series = &evidence.series;
         let stolen = series.delta(window, |reading| reading.processors_stolen_seconds)?;
         let of_node = series.delta(window, |reading| reading.node_cpu_seconds);
@@ -59,7 +59,7 @@ impl Taken {
 /// Whether the node's cgroup also counted the interrupts. It did if the measured window or the rest of the
 /// attempt shows a surplus. Work outside the node's cgroups hides interrupts, and is often in only one of the
 /// two. Shorter pieces are not tested. Among many pieces, one exceeds any limit by chance.
-fn has_interrupts_in_cgroup(evidence: &Evidence<'_>) -> bool {
+fn has_interrupts_in_cgroup(evidence: &AttemptEvidence<'_>) -> bool {
     let series = &evidence.series;
     let counted = |window: Window| {
         let of_node = series.delta(window, |reading| reading.node_cpu_seconds)?;
@@ -86,7 +86,7 @@ fn has_interrupts_in_cgroup(evidence: &Evidence<'_>) -> bool {
 
 /// Checks that others did not take the node's processors, in the baselines and in the window. No candidate
 /// affects this limit.
-pub(super) fn cpu_not_taken(evidence: &Evidence<'_>) -> Result<(), Void> {
+pub(super) fn cpu_not_taken(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let attempt = evidence.attempt;
     for (when, window) in [
         ("in the idle baseline before the load", attempt.idle_before),

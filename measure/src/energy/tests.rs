@@ -99,7 +99,7 @@ impl Lab {
 
     /// The figures alone, without the checks.
     fn unchecked(&self) -> Result<EnergyFigures, Void> {
-        figures(&Evidence::gather(&self.attempt())?)
+        figures(&AttemptEvidence::gather(&self.attempt())?)
     }
 
     /// Changes every reading from `from` seconds to before `to`.

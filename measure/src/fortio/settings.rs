@@ -60,7 +60,7 @@ pub struct LoadSettings {
 
 /// Why Fortio cannot run with these settings.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum SettingsError {
+pub enum FortioSettingsError {
     /// The scheme is not HTTP or HTTPS, or the host is missing.
     #[error("the URL must start with http:// or https:// and name a host, not {0:?}")]
     Url(String),
@@ -94,7 +94,7 @@ pub enum SettingsError {
 
 impl LoadSettings {
     /// Checks the settings before any load is generated.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    pub fn check(&self) -> Result<(), FortioSettingsError> {
         let host = self
             .url
             .strip_prefix("http://")
@@ -102,35 +102,35 @@ impl LoadSettings {
         if host.is_none_or(|rest| rest.is_empty() || rest.starts_with(['/', ':', '?', '#']))
             || self.url.contains(char::is_whitespace)
         {
-            return Err(SettingsError::Url(self.url.clone()));
+            return Err(FortioSettingsError::Url(self.url.clone()));
         }
         if self.connections == 0 {
-            return Err(SettingsError::Connections);
+            return Err(FortioSettingsError::Connections);
         }
         match self.amount {
             Amount::DurationSeconds(seconds) if !is_span(seconds) => {
-                return Err(SettingsError::Duration(seconds));
+                return Err(FortioSettingsError::Duration(seconds));
             }
-            Amount::Requests(0) => return Err(SettingsError::Requests),
+            Amount::Requests(0) => return Err(FortioSettingsError::Requests),
             Amount::DurationSeconds(_) | Amount::Requests(_) => {}
         }
         if let Some(rate) = self.rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
-            return Err(SettingsError::Rate(rate));
+            return Err(FortioSettingsError::Rate(rate));
         }
         if !is_span(self.timeout_seconds) {
-            return Err(SettingsError::Timeout(self.timeout_seconds));
+            return Err(FortioSettingsError::Timeout(self.timeout_seconds));
         }
         if self.method.eq_ignore_ascii_case("HEAD") {
-            return Err(SettingsError::Head);
+            return Err(FortioSettingsError::Head);
         }
         let is_method = |c: char| c.is_ascii_alphabetic() || c == '-';
         if self.method.is_empty() || !self.method.chars().all(is_method) {
-            return Err(SettingsError::Method(self.method.clone()));
+            return Err(FortioSettingsError::Method(self.method.clone()));
         }
         for (name, value) in &self.headers {
             let is_name = |c: char| c.is_ascii_graphic() && c != ':';
             if name.is_empty() || !name.chars().all(is_name) || value.contains(['\r', '\n', '\0']) {
-                return Err(SettingsError::Header(format!("{name}:{value}")));
+                return Err(FortioSettingsError::Header(format!("{name}:{value}")));
             }
         }
         Ok(())

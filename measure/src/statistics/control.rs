@@ -1,6 +1,6 @@
 //! The difference between a candidate and itself.
 
-use super::Estimate;
+use super::IntervalEstimate;
 
 /// The noise floor from an A/A control, in logarithms: the larger distance from 1 of the two ends of the
 /// control's interval. `control` is the interval of a candidate's ratio to itself. A true ratio of 1 may look
@@ -10,7 +10,7 @@ use super::Estimate;
 /// The floor is the upper bound, not the estimate: a control of few blocks that came out at 1 by chance
 /// proves little. Decisions by the ends of an interval: D. J. Schuirmann (1987), as for equivalence.
 #[must_use]
-pub fn noise_floor(control: &Estimate) -> Option<f64> {
+pub fn noise_floor(control: &IntervalEstimate) -> Option<f64> {
     let floor = control.lower.ln().abs().max(control.upper.ln().abs());
     (control.lower > 0.0 && floor.is_finite()).then_some(floor)
 }

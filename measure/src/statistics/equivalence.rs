@@ -1,7 +1,7 @@
 //! Equivalence of two candidates. If no difference was found, this does not prove that the candidates are
 //! equal.
 
-use super::{Estimate, paired_ratio};
+use super::{IntervalEstimate, paired_ratio};
 
 /// Whether the ratio of the first to the second of two candidates is shown to lie between 1/(1 + `within`)
 /// and 1 + `within`. The test is two one-sided tests, each at `level` (D. J. Schuirmann, Journal of
@@ -13,6 +13,6 @@ pub fn is_equivalent(pairs: &[(f64, f64)], within: f64, level: f64) -> Option<bo
     if !(within > 0.0 && within.is_finite()) {
         return None;
     }
-    let Estimate { lower, upper, .. } = paired_ratio(pairs, 1.0 - 2.0 * level)?;
+    let IntervalEstimate { lower, upper, .. } = paired_ratio(pairs, 1.0 - 2.0 * level)?;
     Some(lower > 1.0 / (1.0 + within) && upper < 1.0 + within)
 }

@@ -5,7 +5,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::{Estimate, logarithms, of_spread, t_quantile};
+use super::{IntervalEstimate, logarithms, of_spread, t_quantile};
 
 /// Probability that [`correlation`] reports a correlation between independent trials. This is a judgement: a
 /// run has few trials, and with 5 % a correlation of 0.6 would be missed in one of four runs of ten blocks.
@@ -117,7 +117,7 @@ pub fn geometric_mean(
     trials: &[(usize, f64)],
     coefficient: f64,
     confidence: f64,
-) -> Option<Estimate> {
+) -> Option<IntervalEstimate> {
     if trials.len() < 2 {
         return None;
     }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::IntervalEstimate;
 // For type A, Student's t takes the place of this factor.
 use crate::model::COVERAGE;
 
@@ -27,7 +27,7 @@ pub struct Bounds {
 /// factor, which cancels. The formula also excludes errors that do not scale with the figure, such as an
 /// offset in watts.
 #[must_use]
-pub fn expanded(estimate: &Estimate, meter: f64) -> Option<Bounds> {
+pub fn expanded(estimate: &IntervalEstimate, meter: f64) -> Option<Bounds> {
     if !(meter >= 0.0 && meter.is_finite() && estimate.lower > 0.0 && estimate.upper.is_finite()) {
         return None;
     }

@@ -16,8 +16,13 @@ fn counter(directory: &Path, zone: &str) -> u64 {
 fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let zone = "frugality-metered:0";
-    let mut bridge =
-        Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO, None).unwrap();
+    let mut bridge = Bridge::open(
+        directory.path(),
+        SourceProvenance::Metered,
+        Duration::ZERO,
+        None,
+    )
+    .unwrap();
     let path = directory.path().join("class/powercap").join(zone);
     assert_eq!(fs::read_to_string(path.join("name")).unwrap(), "psys\n");
     let range: u64 = read_text(&path.join("max_energy_range_uj"))
@@ -29,8 +34,13 @@ fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
     assert_eq!(counter(directory.path(), zone), 2_500_000);
     drop(bridge);
 
-    let mut bridge =
-        Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO, None).unwrap();
+    let mut bridge = Bridge::open(
+        directory.path(),
+        SourceProvenance::Metered,
+        Duration::ZERO,
+        None,
+    )
+    .unwrap();
     assert_eq!(counter(directory.path(), zone), 2_500_000);
     bridge.write(1.0).unwrap();
     assert_eq!(counter(directory.path(), zone), 3_500_000);
@@ -41,8 +51,20 @@ fn kepler_finds_one_zone_whose_counter_goes_on_over_a_restart() {
 #[test]
 fn the_zone_s_path_states_the_provenance() {
     let directory = tempfile::tempdir().unwrap();
-    Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO, None).unwrap();
-    Bridge::open(directory.path(), Provenance::Modelled, Duration::ZERO, None).unwrap();
+    Bridge::open(
+        directory.path(),
+        SourceProvenance::Metered,
+        Duration::ZERO,
+        None,
+    )
+    .unwrap();
+    Bridge::open(
+        directory.path(),
+        SourceProvenance::Modelled,
+        Duration::ZERO,
+        None,
+    )
+    .unwrap();
     let zones = crate::power::sysfs::entries(&directory.path().join("class/powercap"));
     assert_eq!(zones.len(), 1, "two zones would be read as two counters");
     assert!(zones[0].ends_with("frugality-modelled:0"));
@@ -51,8 +73,13 @@ fn the_zone_s_path_states_the_provenance() {
 #[test]
 fn a_reader_never_sees_an_empty_or_falling_counter() {
     let directory = tempfile::tempdir().unwrap();
-    let mut bridge =
-        Bridge::open(directory.path(), Provenance::Metered, Duration::ZERO, None).unwrap();
+    let mut bridge = Bridge::open(
+        directory.path(),
+        SourceProvenance::Metered,
+        Duration::ZERO,
+        None,
+    )
+    .unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

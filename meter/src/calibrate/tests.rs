@@ -1,12 +1,12 @@
 use super::*;
 
 /// Points of a board with 2.7 W + 0.9 W per CPU and ±0.05 W of scatter.
-fn points(count: u32, most_cpus: f64) -> Vec<Point> {
+fn points(count: u32, most_cpus: f64) -> Vec<CalibrationPoint> {
     (0..count)
         .map(|index| {
             let cpus = most_cpus * f64::from(index % 5) / 4.0;
             let scatter = if index % 2 == 0 { 0.05 } else { -0.05 };
-            Point {
+            CalibrationPoint {
                 cpus,
                 watts: 2.7 + 0.9 * cpus + scatter,
             }

@@ -114,7 +114,7 @@ fn node_and_pods_are_found_with_their_cpu_time_and_memory(
         put(cgroup, (index as u64 + 1) * 1_000_000);
     }
 
-    let observation = Reader::new(fs.path(), root).unwrap().read().unwrap();
+    let observation = CgroupReader::new(fs.path(), root).unwrap().read().unwrap();
     assert_eq!(observation.node_cpu_nanoseconds, 70_000_000_000);
     let seen: Vec<_> = observation
         .pods
@@ -137,11 +137,11 @@ fn unknown_memory_is_unknown_and_not_0() {
     v1(fs.path(), "cpuacct", "", 1);
     v1(fs.path(), "cpuacct", &pod, 1);
     fs::remove_file(fs.path().join("memory").join(&pod).join("memory.stat")).unwrap();
-    let observation = Reader::new(fs.path(), "/").unwrap().read().unwrap();
+    let observation = CgroupReader::new(fs.path(), "/").unwrap().read().unwrap();
     assert_eq!(observation.pods[GUARANTEED].working_set_bytes, None);
 
     fs::remove_dir_all(fs.path().join("memory")).unwrap();
-    let observation = Reader::new(fs.path(), "/").unwrap().read().unwrap();
+    let observation = CgroupReader::new(fs.path(), "/").unwrap().read().unwrap();
     assert_eq!(observation.pods[GUARANTEED].working_set_bytes, None);
 }
 
@@ -149,7 +149,7 @@ fn unknown_memory_is_unknown_and_not_0() {
 fn pods_come_and_go_between_readings() {
     let fs = TempDir::new().unwrap();
     v2(fs.path(), "", 1_000_000);
-    let mut reader = Reader::new(fs.path(), "/").unwrap();
+    let mut reader = CgroupReader::new(fs.path(), "/").unwrap();
     assert!(reader.read().unwrap().pods.is_empty());
 
     let pod = format!("kubepods/pod{GUARANTEED}");
@@ -177,7 +177,7 @@ fn a_counter_that_cannot_be_understood_gives_no_reading() {
     let pod = format!("kubepods/pod{GUARANTEED}");
     v2(fs.path(), "", 1_000_000);
     v2(fs.path(), &pod, 5_000);
-    let mut reader = Reader::new(fs.path(), "/").unwrap();
+    let mut reader = CgroupReader::new(fs.path(), "/").unwrap();
     reader.read().unwrap();
     let stat = fs.path().join(&pod).join("cpu.stat");
     fs::write(&stat, "user_usec 1\n").unwrap();
@@ -188,7 +188,9 @@ fn a_counter_that_cannot_be_understood_gives_no_reading() {
 #[test]
 fn a_wrong_mount_is_explained() {
     let fs = TempDir::new().unwrap();
-    let error = Reader::new(fs.path(), "/lab/pi-1").unwrap_err().to_string();
+    let error = CgroupReader::new(fs.path(), "/lab/pi-1")
+        .unwrap_err()
+        .to_string();
     for part in [
         "cpuacct/lab/pi-1/cpuacct.usage",
         "lab/pi-1/cpu.stat",

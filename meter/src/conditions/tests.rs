@@ -13,8 +13,8 @@ impl Node {
         fs::write(path, format!("{text}\n")).unwrap();
     }
 
-    fn conditions(&self) -> Conditions {
-        Conditions::find(self.0.path(), &self.0.path().join("proc"))
+    fn conditions(&self) -> ConditionReader {
+        ConditionReader::find(self.0.path(), &self.0.path().join("proc"))
     }
 }
 
@@ -177,7 +177,7 @@ fn the_platform_is_kernel_governor_and_firmware_and_the_governor_may_change() {
 #[test]
 fn a_pc_has_the_version_of_its_bios_and_what_is_unknown_is_absent() {
     let node = node();
-    assert_eq!(node.conditions().platform, Platform::default());
+    assert_eq!(node.conditions().platform, PlatformSettings::default());
     node.write("class/dmi/id/bios_version", "1.2.3");
     let labels = node.conditions().platform;
     assert_eq!(labels.labels(), [("firmware", "1.2.3")]);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{BOARD_ZONE, Provenance, Source};
+use super::{BOARD_ZONE, Source, SourceProvenance};
 use frugality_measure::attribution::Interval;
 use frugality_measure::model::{LinearModel, ModelUncertainty, Parts};
 
@@ -213,7 +213,7 @@ impl BoardModel {
         let line = self.line;
         Source {
             name: "board-model",
-            provenance: Provenance::Modelled,
+            provenance: SourceProvenance::Modelled,
             board: self.board.clone(),
             path: format!("model:{}", self.board),
             zone: BOARD_ZONE,

@@ -16,12 +16,12 @@ use super::polled::{Checks, MeasuredAt, Polled, Unit};
 use super::power_supply::PowerSupply;
 use super::rapl::{self, Rapl, Zones};
 use super::refresh::Refresh;
-use super::remote::{Credentials, Endpoint, RemoteError};
+use super::remote::{Credentials, DeviceEndpoint, RemoteError};
 use super::snmp::{Object, SnmpError};
 use super::supply::Supply;
 use super::sysfs::read_text;
 use super::timeline::Timeline;
-use super::{BOARD_ZONE, LocalInstrument, Provenance, Source, in_url};
+use super::{BOARD_ZONE, LocalInstrument, Source, SourceProvenance, in_url};
 use frugality_measure::model::LinearModel;
 
 /// The node's properties that the choice depends on.
@@ -398,7 +398,7 @@ impl Plan<'_> {
         };
         let (interval, timeout) = (asked.polling.interval()?, asked.polling.timeout()?);
         let ca_file = asked.polling.ca_file.as_deref();
-        let endpoint = Endpoint::new(&asked.url, asked.credentials, ca_file, timeout)?;
+        let endpoint = DeviceEndpoint::new(&asked.url, asked.credentials, ca_file, timeout)?;
         let unit = known_unit(&asked.unit)?;
         let source = self.source(Measured {
             name: asked.name,
@@ -501,7 +501,7 @@ impl Plan<'_> {
         }
         let question = fritz::question(ain)?;
         let url = format!("http://{}{question}", in_url(host));
-        let endpoint = Endpoint::new(&url, None, None, polling.timeout()?)?;
+        let endpoint = DeviceEndpoint::new(&url, None, None, polling.timeout()?)?;
         let source = self.source(Measured {
             name: "fritz-dect",
             path: endpoint.url().to_owned(),
@@ -547,7 +547,7 @@ impl Plan<'_> {
         let power = self.power;
         Source {
             name: measured.name,
-            provenance: power.provenance.unwrap_or(Provenance::Metered),
+            provenance: power.provenance.unwrap_or(SourceProvenance::Metered),
             board: power.board.clone().unwrap_or_default(),
             path: measured.path,
             zone: measured.zone,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use frugality_measure::model::ModelUncertainty;
 use serde::Deserialize;
 
-use super::Provenance;
+use super::SourceProvenance;
 use super::board::both;
 use super::remote::Credentials;
 
@@ -46,7 +46,7 @@ pub(crate) struct NodePower {
     /// For the source `model`, it applies to both of the board's watts.
     pub(crate) relative_uncertainty: Option<f64>,
     /// `Modelled` if an exporter serves the results of a model.
-    pub(crate) provenance: Option<Provenance>,
+    pub(crate) provenance: Option<SourceProvenance>,
 }
 
 /// Where power is read from.

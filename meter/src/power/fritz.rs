@@ -14,8 +14,8 @@ use pbkdf2::pbkdf2_hmac_array;
 use sha2::Sha256;
 use tokio::task;
 
-use super::remote::{Endpoint, REFUSED_PAUSE, percent_encoded, secret};
-use super::{InstrumentError, Quantity, valid};
+use super::remote::{DeviceEndpoint, REFUSED_PAUSE, percent_encoded, secret};
+use super::{InstrumentError, PowerOrEnergy, valid};
 
 /// Time between two of the plug's reports. AVM, "AHA-HTTP-Interface", `powermeter`: the power is refreshed
 /// about every two minutes.
@@ -52,7 +52,7 @@ pub(crate) enum FritzError {
         /// Box and plug.
         url: String,
         /// Why.
-        reason: Reason,
+        reason: LoginRefusal,
         /// The user's name.
         username: String,
         /// The pause until the meter tries again, in seconds.
@@ -78,7 +78,7 @@ fn hint(status: StatusCode) -> &'static str {
 
 /// Why the box has refused a login or a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub(crate) enum LoginRefusal {
     /// The box does not accept the response.
     Password,
     /// The box accepts no login because earlier logins failed.
@@ -87,7 +87,7 @@ pub(crate) enum Reason {
     NoRight,
 }
 
-impl Reason {
+impl LoginRefusal {
     fn text(self, username: &str, seconds: u64) -> String {
         let what = match self {
             Self::Password => format!("the box refuses user {username:?} with this password"),
@@ -109,7 +109,7 @@ struct Refusal {
     password: String,
     at: Instant,
     pause: Duration,
-    reason: Reason,
+    reason: LoginRefusal,
 }
 
 /// The question for the power of a plug: path and query without the session. The box's page shows the number
@@ -127,7 +127,7 @@ pub(crate) fn question(ain: &str) -> Result<String, FritzError> {
 
 /// A plug to ask for.
 pub(crate) struct Plug {
-    endpoint: Endpoint,
+    endpoint: DeviceEndpoint,
     question: String,
     username: String,
     password_file: PathBuf,
@@ -144,7 +144,7 @@ impl std::fmt::Debug for Plug {
 impl Plug {
     /// The plug of a [`question`], at a box whose URL is `endpoint`.
     pub(crate) fn new(
-        endpoint: Endpoint,
+        endpoint: DeviceEndpoint,
         question: String,
         username: String,
         password_file: PathBuf,
@@ -161,7 +161,7 @@ impl Plug {
 
     /// The plug's power, and how long the box took to answer. If the session has ended, the meter logs in
     /// again.
-    pub(crate) async fn get(&mut self) -> Result<(Quantity, Duration), InstrumentError> {
+    pub(crate) async fn get(&mut self) -> Result<(PowerOrEnergy, Duration), InstrumentError> {
         let password = secret(&self.password_file)?;
         loop {
             let (session, is_new) = match self.session.clone() {
@@ -173,7 +173,7 @@ impl Plug {
             if status == StatusCode::FORBIDDEN {
                 self.session = None;
                 if is_new {
-                    return Err(self.refuse(password, Reason::NoRight, Duration::ZERO));
+                    return Err(self.refuse(password, LoginRefusal::NoRight, Duration::ZERO));
                 }
                 continue;
             }
@@ -188,7 +188,7 @@ impl Plug {
                 .ok()
                 .and_then(|milliwatts: f64| valid(milliwatts / MILLIWATTS_PER_WATT));
             return match watts {
-                Some(watts) => Ok((Quantity::Watts(watts), took)),
+                Some(watts) => Ok((PowerOrEnergy::Watts(watts), took)),
                 None => Err(InstrumentError::malformed(
                     self.url(),
                     text.trim(),
@@ -208,7 +208,7 @@ impl Plug {
         }
         let offer = self.session_info(LOGIN).await?;
         if !offer.pause.is_zero() {
-            return Err(self.refuse(password.to_owned(), Reason::Blocked, offer.pause));
+            return Err(self.refuse(password.to_owned(), LoginRefusal::Blocked, offer.pause));
         }
         let Some(challenge) = offer.challenge.strip_prefix("2$") else {
             return Err(FritzError::Old { url: self.url() }.into());
@@ -227,7 +227,7 @@ impl Plug {
         let path = format!("{LOGIN}&username={username}&response={response}");
         let answer = self.session_info(&path).await?;
         if answer.session == NO_SESSION {
-            return Err(self.refuse(password.to_owned(), Reason::Password, answer.pause));
+            return Err(self.refuse(password.to_owned(), LoginRefusal::Password, answer.pause));
         }
         self.refusal = None;
         Ok(answer.session)
@@ -244,7 +244,12 @@ impl Plug {
     }
 
     /// Pauses for at least as long as with other devices.
-    fn refuse(&mut self, password: String, reason: Reason, pause: Duration) -> InstrumentError {
+    fn refuse(
+        &mut self,
+        password: String,
+        reason: LoginRefusal,
+        pause: Duration,
+    ) -> InstrumentError {
         let pause = pause.max(REFUSED_PAUSE);
         self.refusal = Some(Refusal {
             password,
@@ -255,7 +260,7 @@ impl Plug {
         self.refused(reason, pause).into()
     }
 
-    fn refused(&self, reason: Reason, pause: Duration) -> FritzError {
+    fn refused(&self, reason: LoginRefusal, pause: Duration) -> FritzError {
         FritzError::Refused {
             url: self.url(),
             reason,

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{NumberFile, entries, file_name, read_text};
-use super::{InstrumentError, LocalInstrument, Quantity};
+use super::{InstrumentError, LocalInstrument, PowerOrEnergy};
 
 const CLASS: &str = "class/hwmon";
 const MICRO: f64 = 1e-6;
@@ -408,13 +408,13 @@ impl EndOfScale {
 }
 
 impl LocalInstrument for Hwmon {
-    fn read(&mut self) -> Result<Quantity, InstrumentError> {
+    fn read(&mut self) -> Result<PowerOrEnergy, InstrumentError> {
         let quantity = match &mut self.files {
-            OpenFiles::Energy(file) => Quantity::Joules(file.read_unsigned()? as f64 * MICRO),
-            OpenFiles::Power(file) => Quantity::Watts(file.read_unsigned()? as f64 * MICRO),
+            OpenFiles::Energy(file) => PowerOrEnergy::Joules(file.read_unsigned()? as f64 * MICRO),
+            OpenFiles::Power(file) => PowerOrEnergy::Watts(file.read_unsigned()? as f64 * MICRO),
             OpenFiles::VoltsAndAmperes(volts, amperes) => {
                 let volts = volts.read_unsigned()? as f64 * MILLI;
-                Quantity::Watts(volts * amperes.read_unsigned()? as f64 * MILLI)
+                PowerOrEnergy::Watts(volts * amperes.read_unsigned()? as f64 * MILLI)
             }
         };
         // If the current is unreadable, the whole reading fails: a saturated reading could pass unnoticed.

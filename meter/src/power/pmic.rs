@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{InstrumentError, Quantity};
+use super::{InstrumentError, PowerOrEnergy};
 
 /// The command for the firmware.
 pub(crate) const QUESTION: &str = "pmic_read_adc";
@@ -100,7 +100,7 @@ impl PmicFile {
 
 impl PmicFile {
     /// The host's last text and its age; `None` if that text was read before.
-    pub(crate) fn read(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
+    pub(crate) fn read(&mut self) -> Result<Option<(PowerOrEnergy, Duration)>, InstrumentError> {
         let path = self.path.display().to_string();
         let unreadable = |source| InstrumentError::Unreadable {
             path: path.clone(),
@@ -131,8 +131,8 @@ pub(crate) fn quantity(
     from: &str,
     text: &str,
     correction: Correction,
-) -> Result<Quantity, InstrumentError> {
+) -> Result<PowerOrEnergy, InstrumentError> {
     watts(text, correction)
-        .map(Quantity::Watts)
+        .map(PowerOrEnergy::Watts)
         .ok_or_else(|| InstrumentError::malformed(from, text, "output of vcgencmd pmic_read_adc"))
 }

@@ -14,9 +14,9 @@ use tokio::time::MissedTickBehavior;
 use super::fritz;
 use super::mqtt::Topic;
 use super::pmic::{self, Correction, PmicFile};
-use super::remote::Endpoint;
+use super::remote::DeviceEndpoint;
 use super::snmp::Object;
-use super::{InstrumentError, Quantity, TrueReading, valid};
+use super::{InstrumentError, PowerOrEnergy, TrueReading, valid};
 
 /// Tries before a reading is given up: radio links lose a packet now and then.
 const TRIES: u32 = 2;
@@ -59,12 +59,12 @@ impl Unit {
     pub(crate) const KNOWN: &'static str =
         "mW, dW, W, kW (power), uJ, mJ, J, kJ, Ws, Wmin, mWh, Wh, kWh (an energy counter)";
 
-    fn quantity(self, number: f64) -> Option<Quantity> {
+    fn quantity(self, number: f64) -> Option<PowerOrEnergy> {
         let value = valid(number * self.factor)?;
         Some(if self.is_energy {
-            Quantity::Joules(value)
+            PowerOrEnergy::Joules(value)
         } else {
-            Quantity::Watts(value)
+            PowerOrEnergy::Watts(value)
         })
     }
 }
@@ -75,7 +75,7 @@ pub(crate) enum Polled {
     /// A number in a JSON document.
     Json {
         /// URL of the document.
-        endpoint: Endpoint,
+        endpoint: DeviceEndpoint,
         /// Names and indices that lead to the number.
         path: Vec<String>,
         /// Unit of the number.
@@ -86,7 +86,7 @@ pub(crate) enum Polled {
     /// A sample of a Prometheus exposition.
     Prometheus {
         /// URL of the exposition.
-        endpoint: Endpoint,
+        endpoint: DeviceEndpoint,
         /// The metric.
         metric: String,
         /// Labels that identify the one sample.
@@ -222,7 +222,9 @@ impl Polled {
 
     /// Polls the instrument, and tries once more if the first try fails. `None`: no new value since the last
     /// poll.
-    pub(crate) async fn ask(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
+    pub(crate) async fn ask(
+        &mut self,
+    ) -> Result<Option<(PowerOrEnergy, Duration)>, InstrumentError> {
         let mut tries = 1;
         loop {
             match self.ask_once().await {
@@ -233,7 +235,7 @@ impl Polled {
     }
 
     /// The value and its age. An answer counts as true in the middle between request and answer.
-    async fn ask_once(&mut self) -> Result<Option<(Quantity, Duration)>, InstrumentError> {
+    async fn ask_once(&mut self) -> Result<Option<(PowerOrEnergy, Duration)>, InstrumentError> {
         let asked = Instant::now();
         let quantity = match self {
             Self::Json {
@@ -366,7 +368,7 @@ fn in_json(
     url: &str,
     path: &[String],
     unit: Unit,
-) -> Result<Quantity, InstrumentError> {
+) -> Result<PowerOrEnergy, InstrumentError> {
     let found = at_path(root, path);
     found
         .and_then(|value| {
@@ -390,7 +392,7 @@ fn in_exposition(
     metric: &str,
     labels: &BTreeMap<String, String>,
     unit: Unit,
-) -> Result<Quantity, InstrumentError> {
+) -> Result<PowerOrEnergy, InstrumentError> {
     let lines: String = text
         .split_inclusive('\n')
         .filter(|line| {
@@ -418,7 +420,10 @@ fn in_exposition(
 }
 
 /// Uses another thread: if the meter waited for the firmware, it would miss its next reading of CPU time.
-async fn pmic_mailbox(device: &Path, correction: Correction) -> Result<Quantity, InstrumentError> {
+async fn pmic_mailbox(
+    device: &Path,
+    correction: Correction,
+) -> Result<PowerOrEnergy, InstrumentError> {
     let from = device.display().to_string();
     let device = device.to_owned();
     let failed = |source| InstrumentError::Unreadable {
@@ -437,7 +442,7 @@ async fn pmic_command(
     command: &[String],
     correction: Correction,
     timeout: Duration,
-) -> Result<Quantity, InstrumentError> {
+) -> Result<PowerOrEnergy, InstrumentError> {
     let from = command.join(" ");
     let failed = |source| InstrumentError::Unreadable {
         path: from.clone(),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{NumberFile, entries, file_name};
-use super::{InstrumentError, LocalInstrument, Quantity};
+use super::{InstrumentError, LocalInstrument, PowerOrEnergy};
 
 const MICRO: f64 = 1e-6;
 /// The voltages at which Raspberry Pis run, with a margin.
@@ -105,7 +105,7 @@ impl PowerSupply {
 
 impl LocalInstrument for PowerSupply {
     /// Refuses a current of 0: no board runs without a current, so the board has another supply.
-    fn read(&mut self) -> Result<Quantity, InstrumentError> {
+    fn read(&mut self) -> Result<PowerOrEnergy, InstrumentError> {
         let amperes = self.current.read_unsigned()? as f64 * MICRO;
         if amperes == 0.0 {
             let from = self.current.path().display().to_string();
@@ -119,6 +119,6 @@ impl LocalInstrument for PowerSupply {
             Voltage::Reported(file) => file.read_unsigned()? as f64 * MICRO,
             Voltage::Stated(volts) => *volts,
         };
-        Ok(Quantity::Watts(volts * amperes))
+        Ok(PowerOrEnergy::Watts(volts * amperes))
     }
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{NumberFile, entries, file_name, read_text};
-use super::{BOARD_ZONE, InstrumentError, LocalInstrument, PACKAGE_ZONE, Quantity};
+use super::{BOARD_ZONE, InstrumentError, LocalInstrument, PACKAGE_ZONE, PowerOrEnergy};
 
 const CLASS: &str = "class/powercap";
 const MICRO: f64 = 1e-6;
@@ -112,11 +112,11 @@ impl Counter {
 impl LocalInstrument for Rapl {
     /// The energy since the first reading. If a counter is unreadable, its last value is kept, and the next
     /// reading includes all of the energy.
-    fn read(&mut self) -> Result<Quantity, InstrumentError> {
+    fn read(&mut self) -> Result<PowerOrEnergy, InstrumentError> {
         for counter in &mut self.counters {
             counter.advance()?;
         }
         let total: u64 = self.counters.iter().map(|it| it.total_microjoules).sum();
-        Ok(Quantity::Joules(total as f64 * MICRO))
+        Ok(PowerOrEnergy::Joules(total as f64 * MICRO))
     }
 }

@@ -126,7 +126,7 @@ pub(crate) enum Credentials {
 }
 
 /// A URL to poll, with its credentials and its timeout.
-pub(crate) struct Endpoint {
+pub(crate) struct DeviceEndpoint {
     url: String,
     host: String,
     port: u16,
@@ -139,13 +139,16 @@ pub(crate) struct Endpoint {
     timeout: Duration,
 }
 
-impl std::fmt::Debug for Endpoint {
+impl std::fmt::Debug for DeviceEndpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Endpoint").field(&self.url).finish()
+        formatter
+            .debug_tuple("DeviceEndpoint")
+            .field(&self.url)
+            .finish()
     }
 }
 
-impl Endpoint {
+impl DeviceEndpoint {
     /// Takes an `http://` or `https://` URL. An authority in `ca_file` must have signed the device's
     /// certificate. Without `ca_file`, one of the authorities that browsers trust must have signed it.
     pub(crate) fn new(

@@ -110,7 +110,7 @@ impl Truth {
 
 /// The result of a simulated run.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct SimulationOutcome {
     /// Energy that the source reports for the ten minutes, as a share of the truth.
     pub(crate) ratio: f64,
     /// The stated relative standard uncertainty at the end.
@@ -138,7 +138,7 @@ pub(crate) fn run(
     surroundings: &Surroundings,
     truth: &Truth,
     set: impl FnMut(f64),
-) -> Outcome {
+) -> SimulationOutcome {
     let Chosen { supply, instrument } = choose(power, surroundings).unwrap();
     simulate(supply, instrument, truth, set)
 }
@@ -148,7 +148,7 @@ fn simulate(
     mut instrument: Option<Instrument>,
     truth: &Truth,
     mut set: impl FnMut(f64),
-) -> Outcome {
+) -> SimulationOutcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -205,7 +205,7 @@ fn simulate(
     let worst_watts = seconds
         .map(|(a, b)| ((b.1 - a.1) - (truth.joules(b.0) - truth.joules(a.0))) / (b.0 - a.0))
         .fold(0.0, |worst: f64, off| worst.max(off.abs()));
-    Outcome {
+    SimulationOutcome {
         ratio: (last - first) / (truth.joules(to) - truth.joules(from)),
         relative_uncertainty: supply.relative_uncertainty(),
         worst_watts,
@@ -217,7 +217,7 @@ fn told(error: &InstrumentError) -> String {
     error.to_string()
 }
 
-impl Outcome {
+impl SimulationOutcome {
     /// Asserts that the error is within a share of the truth, and within twice the uncertainty that the
     /// source states.
     pub(crate) fn assert_within(&self, share: f64) {

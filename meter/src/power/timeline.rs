@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::refresh::Refresh;
-use super::{Quantity, TrueReading};
+use super::{PowerOrEnergy, TrueReading};
 
 /// The time that the stated uncertainty applies to, in seconds. A measured window is about as long.
 const REFERENCE_SECONDS: f64 = 60.0;
@@ -63,7 +63,7 @@ fn seconds_between(from: Duration, to: Duration) -> f64 {
 struct Anchor {
     at: Duration,
     joules: f64,
-    quantity: Quantity,
+    quantity: PowerOrEnergy,
 }
 
 /// The readings that are still needed, the oldest first.
@@ -102,7 +102,7 @@ impl Timeline {
     /// step yet.
     pub(crate) fn push(&mut self, reading: TrueReading) -> Result<(), Interruption> {
         let TrueReading { at, quantity } = reading;
-        if let (Some(refresh), Quantity::Watts(watts)) = (&mut self.refresh, quantity) {
+        if let (Some(refresh), PowerOrEnergy::Watts(watts)) = (&mut self.refresh, quantity) {
             refresh.see(at, watts);
         }
         let Some(last) = self.anchors.back().copied() else {
@@ -119,7 +119,7 @@ impl Timeline {
         }
         let seconds = seconds_between(last.at, at);
         let (risen, middle) = match (last.quantity, quantity) {
-            (Quantity::Joules(from_joules), Quantity::Joules(to_joules)) => {
+            (PowerOrEnergy::Joules(from_joules), PowerOrEnergy::Joules(to_joules)) => {
                 let joules = to_joules - from_joules;
                 if joules < 0.0 {
                     return Err(Interruption::WentBack {
@@ -135,7 +135,7 @@ impl Timeline {
                 }
                 (joules, joules / seconds)
             }
-            (Quantity::Watts(from), Quantity::Watts(to)) => {
+            (PowerOrEnergy::Watts(from), PowerOrEnergy::Watts(to)) => {
                 if seconds > self.longest_gap.as_secs_f64() {
                     return Err(Interruption::Gap { seconds });
                 }
@@ -205,7 +205,7 @@ impl Timeline {
         }
         let (seconds, whole) = (seconds_between(a.at, at), seconds_between(a.at, b.at));
         let part = match (a.quantity, b.quantity) {
-            (Quantity::Watts(from), Quantity::Watts(to)) => {
+            (PowerOrEnergy::Watts(from), PowerOrEnergy::Watts(to)) => {
                 let watts_here = from + (to - from) * seconds / whole;
                 f64::midpoint(from, watts_here) * seconds
             }
@@ -232,7 +232,7 @@ impl Timeline {
         let is_counter = self
             .anchors
             .back()
-            .is_some_and(|anchor| matches!(anchor.quantity, Quantity::Joules(_)));
+            .is_some_and(|anchor| matches!(anchor.quantity, PowerOrEnergy::Joules(_)));
         let refresh = self
             .refresh
             .as_ref()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::power::Quantity;
+use crate::power::PowerOrEnergy;
 use crate::power::polled::Polled;
 use crate::power::refresh::Refresh;
 
@@ -79,11 +79,11 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
         }
         load.set(is_busy);
         match instrument.ask().await {
-            Ok(Some((Quantity::Watts(watts), _))) => {
+            Ok(Some((PowerOrEnergy::Watts(watts), _))) => {
                 has_answered = true;
                 refresh.see(began.elapsed(), watts);
             }
-            Ok(Some((Quantity::Joules(_), _))) => {
+            Ok(Some((PowerOrEnergy::Joules(_), _))) => {
                 return "an energy counter, exact at any refresh interval".to_owned();
             }
             Err(error) if !has_answered => return error.to_string(),

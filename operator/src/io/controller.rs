@@ -77,7 +77,7 @@ impl PassError {
 }
 
 /// State that all passes share.
-pub struct Context {
+pub struct PassContext {
     client: Client,
     places: Places,
     config: Config,
@@ -89,7 +89,7 @@ pub struct Context {
     signals: Arc<Signals>,
 }
 
-impl Context {
+impl PassContext {
     /// The context of an operator.
     #[must_use]
     pub fn new(
@@ -215,7 +215,7 @@ impl Context {
 
 /// What the passes of one operator need: its context, and all benchmarks of the cluster.
 struct Passes {
-    context: Arc<Context>,
+    context: Arc<PassContext>,
     known: Store<KnownBenchmark>,
 }
 
@@ -285,7 +285,7 @@ fn error_policy(known: Arc<KnownBenchmark>, error: &PassError, passes: Arc<Passe
 }
 
 /// Reconciles every benchmark of the cluster until the process gets a signal to end.
-pub async fn run(context: Arc<Context>) {
+pub async fn run(context: Arc<PassContext>) {
     let tidy = Tidy {
         client: context.client.clone(),
         namespace: context.places.namespace.clone(),

@@ -22,7 +22,7 @@ use tracing::{debug, warn};
 use crate::{
     io::metrics::Metrics,
     plan::{
-        action::Watch,
+        action::MeterWatch,
         facts::{Session, is_preflight},
         protocol::SCRAPE_INTERVAL,
     },
@@ -123,7 +123,7 @@ struct Meter {
 }
 
 impl Meter {
-    fn of(watch: &Watch) -> Option<Self> {
+    fn of(watch: &MeterWatch) -> Option<Self> {
         Some(Self {
             node: watch.node.clone(),
             ip: watch.meter_ip.clone()?,
@@ -166,7 +166,7 @@ impl Drop for Scraping {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    watch: Watch,
+    watch: MeterWatch,
     session: Session,
     /// Readings that are not yet in the session.
     newest: Vec<Reading>,
@@ -207,7 +207,7 @@ impl Entry {
 }
 
 impl State {
-    fn ask(&mut self, benchmark_uid: &str, watch: Watch) {
+    fn ask(&mut self, benchmark_uid: &str, watch: MeterWatch) {
         let key = (benchmark_uid.to_owned(), watch.trial.clone());
         let entry = match self.sessions.entry(key) {
             btree_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -288,7 +288,7 @@ impl Reader {
     }
 
     /// Reads for these trials from now on, and for no other trial of the benchmark.
-    pub fn watch(&self, benchmark_uid: &str, watches: Vec<Watch>) {
+    pub fn watch(&self, benchmark_uid: &str, watches: Vec<MeterWatch>) {
         let mut state = self.state();
         state.sessions.retain(|(uid, trial), _| {
             uid != benchmark_uid || watches.iter().any(|watch| watch.trial == *trial)

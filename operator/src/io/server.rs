@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use frugality_listener::{Limited, Limits, bind};
+use frugality_listener::{ConnectionLimits, LimitedListener, bind};
 use jiff::Timestamp;
 
 use crate::{io::metrics::Metrics, time::unix_seconds};
@@ -42,7 +42,7 @@ pub async fn serve(
         .route("/readyz", get(readyz))
         .route("/time", get(time))
         .with_state(Shared { metrics, ready });
-    let listener = Limited::new(bind(listen).await?, Limits::default());
+    let listener = LimitedListener::new(bind(listen).await?, ConnectionLimits::default());
     axum::serve(listener, router).await
 }
 

@@ -21,7 +21,7 @@ pub struct Plan {
     /// Locks of nodes to release and to take.
     pub locks: Vec<LockAction>,
     /// Meters to read, each for one trial. The reader stops all others of this benchmark.
-    pub watch: Vec<Watch>,
+    pub watch: Vec<MeterWatch>,
     /// The next entry or record of the ledger.
     pub ledger: Option<LedgerWrite>,
     /// Objects to create.
@@ -200,7 +200,7 @@ pub enum Action {
     /// Take or release a lock.
     Lock(LockAction),
     /// Read these meters for this benchmark, and stop all others.
-    Watch(Vec<Watch>),
+    Watch(Vec<MeterWatch>),
     /// Create an entry of the ledger.
     Open(Box<FrugalityTrial>),
     /// Write the record of an entry.
@@ -283,7 +283,7 @@ impl Deletion {
 
 /// A meter to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watch {
+pub struct MeterWatch {
     /// Name of the trial, or the name from [`preflight`](crate::plan::facts::preflight).
     pub trial: String,
     /// Node that the meter measures.

@@ -12,7 +12,7 @@ use crate::{
         FrugalityTrialSpec, Reason, Role,
     },
     plan::{
-        action::{Deletion, Plan, Watch},
+        action::{Deletion, MeterWatch, Plan},
         facts::{
             Child, ChildKind, Config, ForeignPod, NodeFacts, Observed, Refusal,
             placement::PlacementRequest, preflight,
@@ -266,7 +266,7 @@ impl Context<'_> {
     }
 
     /// Meters to read before a run begins: one per measured node.
-    pub(in crate::plan) fn preflight_watches(&self, nodes: &Nodes) -> Vec<Watch> {
+    pub(in crate::plan) fn preflight_watches(&self, nodes: &Nodes) -> Vec<MeterWatch> {
         let measured = nodes.measured().into_iter();
         measured
             .map(|node| self.watch(&preflight(&node.name), node))
@@ -279,7 +279,7 @@ impl Context<'_> {
         settings: &Settings,
         nodes: &Nodes,
         trial: &FrugalityTrial,
-    ) -> Vec<Watch> {
+    ) -> Vec<MeterWatch> {
         let measured = nodes.of(settings.candidate_of(&trial.spec.candidate));
         measured
             .map(|node| self.watch(&trial.name_any(), node))
@@ -287,8 +287,8 @@ impl Context<'_> {
             .collect()
     }
 
-    fn watch(&self, trial: &str, node: &NodeFacts) -> Watch {
-        Watch {
+    fn watch(&self, trial: &str, node: &NodeFacts) -> MeterWatch {
+        MeterWatch {
             trial: trial.to_owned(),
             node: node.name.clone(),
             meter_ip: node.meter_ip.clone(),

@@ -20,7 +20,7 @@ use crate::{
         units::Units,
     },
     plan::settings::{
-        costs::{Cost, NodeRates, Rates},
+        costs::{Cost, CostRates, NodeRates},
         error::no_candidate,
         limits::limits,
         load::{DEFAULT_WINDOW_SECONDS, check_size, levels, points, rate, sending},
@@ -36,7 +36,7 @@ pub use self::{
     error::SettingsError,
     limits::{CurveFigure, Limit, Quantity},
     load::{POINT_OF_HIGHEST_RATE, Point},
-    looks::{ERROR, Look},
+    looks::{ERROR, PlannedLook},
     release::NoBaseline,
 };
 
@@ -98,7 +98,7 @@ pub struct Settings {
     /// Maximum number of blocks at each point, which is the number of blocks at the last look.
     pub blocks: usize,
     /// When the operator judges the run, ascending. At least one look; the last one comes after all blocks.
-    pub looks: Vec<Look>,
+    pub looks: Vec<PlannedLook>,
     /// Two-sided error of each interval that describes one candidate. All looks together have the error [`ERROR`].
     pub level: f64,
     /// Number of this try of the same measurement, from 1.
@@ -287,7 +287,7 @@ impl Settings {
 
     /// Costs of a joule and of a second on an entrant's node.
     #[must_use]
-    pub fn rates(&self, entrant: &str, cost: Cost) -> Option<&Rates> {
+    pub fn rates(&self, entrant: &str, cost: Cost) -> Option<&CostRates> {
         let candidate = self.candidate_of(entrant);
         let index = self.candidates.iter().position(|name| name == candidate)?;
         self.rates.get(index)?.get(cost)

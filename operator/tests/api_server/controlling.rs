@@ -8,7 +8,7 @@ use frugality_operator::{
         FrugalityBenchmark, FrugalityTrace, FrugalityTrial, Outcome, Reason, Verdict, condition,
     },
     io::{
-        controller::{Context, run},
+        controller::{PassContext, run},
         metrics::Metrics,
         probe::Prober,
         reader::Reader,
@@ -60,7 +60,7 @@ impl Operator {
     fn with(stage: &Stage, client: Client, name: &str) -> Self {
         // A new process has no readings.
         let reader = Reader::new(stage.meter_port).unwrap();
-        let context = Context::new(
+        let context = PassContext::new(
             client,
             stage.places(),
             stage.config(),

@@ -10,7 +10,7 @@ use frugality_operator::{
         FrugalityTrial, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL, LABEL_WORKLOAD, Role,
     },
     plan::{
-        action::{Action, BaselineWrite, ChildObject, EventNote, LockAction, Plan, Watch},
+        action::{Action, BaselineWrite, ChildObject, EventNote, LockAction, MeterWatch, Plan},
         facts::{
             ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Session,
             addresses::{Endpoint, Endpoints},
@@ -51,7 +51,7 @@ pub(crate) struct Slot {
     /// Courses of the attempts.
     pub(crate) traces: Vec<FrugalityTrace>,
     pub(crate) sessions: BTreeMap<String, Session>,
-    pub(crate) watch: Vec<Watch>,
+    pub(crate) watch: Vec<MeterWatch>,
     pub(crate) next_pass: f64,
     pub(crate) waiting_since: Option<(String, f64)>,
     /// Whether the benchmark was deleted.
@@ -66,7 +66,7 @@ pub(crate) struct Slot {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) sessions: BTreeMap<String, Session>,
-    pub(crate) watch: Vec<Watch>,
+    pub(crate) watch: Vec<MeterWatch>,
     pub(crate) next_pass: f64,
     pub(crate) waiting_since: Option<(String, f64)>,
 }
@@ -632,7 +632,7 @@ impl World {
         true
     }
 
-    fn watch(&mut self, slot: usize, watches: Vec<Watch>) {
+    fn watch(&mut self, slot: usize, watches: Vec<MeterWatch>) {
         let started_unix_seconds = self.now + self.manner.operator_ahead;
         let slot = &mut self.slots[slot];
         slot.sessions
@@ -664,7 +664,7 @@ impl World {
             .map(|pod| pod.facts.uid.clone())
             .collect();
         let (manner, now, loads) = (&self.manner, self.now, &self.loads);
-        let read = |watch: &Watch, sessions: &mut BTreeMap<String, Session>| {
+        let read = |watch: &MeterWatch, sessions: &mut BTreeMap<String, Session>| {
             let session = sessions.entry(watch.trial.clone()).or_default();
             match (&watch.meter_ip, manner.meter) {
                 (Some(_), Some(provenance)) => {

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use frugality_measure::load_curve::{Level, LoadCurve, proportionality};
+use frugality_measure::load_curve::{LoadCurve, LoadLevel, proportionality};
 use frugality_operator::api::{Figure, FrugalityTrialStatus, LoadCurveResult};
 use serde_json::json;
 
@@ -86,7 +86,7 @@ fn figures(result: &LoadCurveResult) -> Option<[Figure; 4]> {
 fn truth() -> Result<[f64; 4], Error> {
     let levels = LEVELS.map(|level| {
         let requests_per_second = HIGHEST_RATE * f64::from(level) / 100.0;
-        Level {
+        LoadLevel {
             requests_per_second,
             watts: IDLE_WATTS + MARGINAL_JOULES * requests_per_second,
         }

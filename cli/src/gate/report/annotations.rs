@@ -3,14 +3,14 @@
 
 use frugality_operator::{api::BudgetOutcome, text};
 
-use super::Report;
+use super::GateReport;
 
 /// A runner shows at most ten annotations of a kind per step. The verdict takes one.
 const MOST_BUDGETS: usize = 9;
 
 /// One line for the verdict, then one for each budget that is not met.
 #[must_use]
-pub(in crate::gate) fn annotations(report: &Report<'_>) -> String {
+pub(in crate::gate) fn annotations(report: &GateReport<'_>) -> String {
     let kind = if report.outcome().is_open() {
         "notice"
     } else {

@@ -6,11 +6,13 @@ use frugality_operator::{
 };
 use quick_junit::{NonSuccessKind, Property, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Report, word};
-use crate::gate::{images::measured, outcome::Outcome};
+use super::{GateReport, word};
+use crate::gate::{images::measured, outcome::GateOutcome};
 
 /// A budget that is not decided is a failure and not skipped, because tools show skipped cases as success.
-pub(in crate::gate) fn junit(report: &Report<'_>) -> Result<String, quick_junit::SerializeError> {
+pub(in crate::gate) fn junit(
+    report: &GateReport<'_>,
+) -> Result<String, quick_junit::SerializeError> {
     let mut suite = TestSuite::new(report.key.as_str());
     suite.add_test_case(verdict(report));
     suite.add_test_cases(report.budgets().iter().map(budget));
@@ -25,21 +27,21 @@ pub(in crate::gate) fn junit(report: &Report<'_>) -> Result<String, quick_junit:
     junit.to_string()
 }
 
-fn verdict(report: &Report<'_>) -> TestCase {
+fn verdict(report: &GateReport<'_>) -> TestCase {
     let outcome = report.outcome();
     let status = match outcome {
-        Outcome::Pass => TestCaseStatus::success(),
-        Outcome::Fail | Outcome::Inconclusive => not_met(
+        GateOutcome::Pass => TestCaseStatus::success(),
+        GateOutcome::Fail | GateOutcome::Inconclusive => not_met(
             NonSuccessKind::Failure,
             &format!("{outcome:?}"),
             &report.ended.message,
         ),
-        Outcome::Invalid
-        | Outcome::Error
-        | Outcome::NotEnded
-        | Outcome::NotJudged
-        | Outcome::OtherImage
-        | Outcome::Unknown => not_met(
+        GateOutcome::Invalid
+        | GateOutcome::Error
+        | GateOutcome::NotEnded
+        | GateOutcome::NotJudged
+        | GateOutcome::OtherImage
+        | GateOutcome::Unknown => not_met(
             NonSuccessKind::Error,
             &format!("{outcome:?}"),
             &report.ended.message,
@@ -73,7 +75,7 @@ fn not_met(kind: NonSuccessKind, type_: &str, message: &str) -> TestCaseStatus {
 }
 
 /// Where the figures come from.
-fn properties(report: &Report<'_>) -> Vec<(&'static str, String)> {
+fn properties(report: &GateReport<'_>) -> Vec<(&'static str, String)> {
     let requested = report.images.map(|it| ("requestedImages", it.join(" ")));
     let Some(benchmark) = report.benchmark() else {
         return requested.into_iter().collect();

@@ -2,14 +2,14 @@
 
 use frugality_operator::{api::BudgetResult, text};
 
-use super::{Report, on_one_line, word};
+use super::{GateReport, on_one_line, word};
 use crate::summarize::summary;
 
 /// Characters with a meaning in Markdown or HTML.
 const SPECIAL: [char; 12] = ['\\', '`', '*', '_', '[', ']', '<', '>', '|', '#', '@', '~'];
 
 /// Heading, message, budgets, warnings, and all figures folded away.
-pub(in crate::gate) fn markdown(report: &Report<'_>) -> String {
+pub(in crate::gate) fn markdown(report: &GateReport<'_>) -> String {
     let [heading, message] = [&report.heading(), &report.ended.message].map(|it| plain(it));
     let head = format!("### {heading}\n\n{message}\n");
     let figures = report.benchmark().map(|benchmark| {

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::{
     parts::{self, absent, chart, legend},
-    view::{PageView, Provenance},
+    view::{PageProvenance, PageView},
 };
 use crate::{
     report::chart::{Align, Canvas, Chart, ChartError, SMALL, WIDTH, axis::Axis, ink::Ink},
@@ -74,7 +74,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
 fn drawn(view: &PageView<'_>, panels: &[Panel<'_>]) -> Result<Markup, ChartError> {
     let shown = &panels[..panels.len().min(MOST_PANELS)];
     let sources = shown.iter().map(|it| it.trace.spec.provenance);
-    let provenance = sources.max().map_or(view.provenance, Provenance::from);
+    let provenance = sources.max().map_or(view.provenance, PageProvenance::from);
     let caption = format!(
         "Power (W){} and CPU over the seconds of {} attempts",
         provenance.mark(),

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use super::{
-    super::input::{Objects, ReportError},
+    super::input::{Objects, ReportCommandError},
     parts::{self, absent},
 };
 use crate::export::csv;
@@ -29,7 +29,7 @@ struct File {
 }
 
 /// Links to the files. A file that would make the page too large is absent, and the page says how to get it.
-pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, ReportError> {
+pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, ReportCommandError> {
     let name = objects.benchmark.metadata.name.as_deref();
     let name = name.unwrap_or("benchmark");
     let mut files = vec![File {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::{
     parts::{self, chart},
-    quantity::{Quantity, quantities},
+    quantity::{ReportedQuantity, quantities},
     view::PageView,
 };
 use crate::{
@@ -56,9 +56,9 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
 fn panel(
     view: &PageView<'_>,
     number: usize,
-    quantity: &Quantity<'_>,
+    quantity: &ReportedQuantity<'_>,
 ) -> Result<Markup, ChartError> {
-    let Quantity { title, figure, .. } = quantity;
+    let ReportedQuantity { title, figure, .. } = quantity;
     let results = &view.status.results;
     let figures: Vec<_> = results.iter().map(|it| (it, figure(it))).collect();
     if figures.iter().all(|(_, it)| it.is_none()) {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::view::Provenance;
+use super::view::PageProvenance;
 use crate::{
     report::chart::{Align, Canvas, SMALL, WIDTH, ink::Ink},
     table::Grid,
@@ -40,12 +40,12 @@ pub(super) fn chart(
 }
 
 /// Says in the chart itself that no instrument measured its energy: a chart may be copied without its page.
-pub(super) fn watermark(canvas: &mut Canvas<'_>, provenance: Provenance, height: i32) {
+pub(super) fn watermark(canvas: &mut Canvas<'_>, provenance: PageProvenance, height: i32) {
     let word = match provenance {
-        Provenance::Metered => return,
-        Provenance::Modelled => "MODELLED",
-        Provenance::Fake => "FAKE",
-        Provenance::Unknown => "SOURCE UNKNOWN",
+        PageProvenance::Metered => return,
+        PageProvenance::Modelled => "MODELLED",
+        PageProvenance::Fake => "FAKE",
+        PageProvenance::Unknown => "SOURCE UNKNOWN",
     };
     let middle = (WIDTH / 2, height / 2);
     canvas.bold(word, middle, Align::Middle, WATERMARK, Ink::Watermark);

@@ -11,7 +11,7 @@ use super::view::PageView;
 pub(super) type OfResult<'a> = dyn Fn(&CandidateResult) -> Option<Figure> + 'a;
 
 /// A quantity that charts show.
-pub(super) struct Quantity<'a> {
+pub(super) struct ReportedQuantity<'a> {
     /// Name and unit.
     pub(super) title: String,
     pub(super) figure: Box<OfResult<'a>>,
@@ -25,11 +25,11 @@ pub(super) struct Best {
 }
 
 /// Energy, rate and time.
-pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
+pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<ReportedQuantity<'a>> {
     let energy = energy_unit(view);
     let factor = energy.factor;
     let mut quantities = vec![
-        Quantity {
+        ReportedQuantity {
             title: format!("Energy, {}", energy.text),
             figure: Box::new(move |it| view.joules(it).map(|it| it.times(factor))),
             best: Best {
@@ -37,7 +37,7 @@ pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
                 of: |it| it.most_requests_per_joule.as_ref(),
             },
         },
-        Quantity {
+        ReportedQuantity {
             title: format!("Throughput, {}s/s", view.unit()),
             figure: Box::new(|it| it.requests_per_second),
             best: Best {
@@ -45,7 +45,7 @@ pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
                 of: |it| it.most_requests_per_second.as_ref(),
             },
         },
-        Quantity {
+        ReportedQuantity {
             title: format!("Time, ms/{} (mean)", view.units.whole),
             figure: Box::new(|it| view.milliseconds(it)),
             best: Best {
@@ -59,14 +59,14 @@ pub(super) fn quantities<'a>(view: &'a PageView<'_>) -> Vec<Quantity<'a>> {
 }
 
 /// Energy times time. `None` without load levels.
-fn energy_delay<'a>(view: &'a PageView<'_>) -> Option<Quantity<'a>> {
+fn energy_delay<'a>(view: &'a PageView<'_>) -> Option<ReportedQuantity<'a>> {
     let results = view.status.results.iter();
     let products = results.filter_map(|it| it.energy_delay_joule_seconds);
     let least = products.map(|it| it.value).reduce(f64::min)?;
     let (factor, unit) = text::joule_unit(least);
     let (kind, per) = (view.kind_word(), view.unit());
     let mark = view.provenance.mark();
-    Some(Quantity {
+    Some(ReportedQuantity {
         title: format!("Energy-delay product, {kind} {unit}·s/{per}{mark}"),
         figure: Box::new(move |it| {
             view.milliseconds(it)?;

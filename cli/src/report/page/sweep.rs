@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use super::{
     parts::{self, absent, chart},
-    quantity::{OfResult, Quantity, energy_unit, quantities},
+    quantity::{OfResult, ReportedQuantity, energy_unit, quantities},
     view::PageView,
 };
 use crate::{
@@ -94,7 +94,7 @@ fn value_axis(figures: impl Iterator<Item = Figure>, positions: (i32, i32)) -> A
 fn lines(
     view: &PageView<'_>,
     number: usize,
-    quantity: &Quantity<'_>,
+    quantity: &ReportedQuantity<'_>,
 ) -> Result<Markup, ChartError> {
     let results = &view.status.results;
     let figure = &quantity.figure;

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::{
     parts::absent,
     quantity::energy_unit,
-    view::{PageView, Provenance},
+    view::{PageProvenance, PageView},
 };
 use crate::summarize;
 
@@ -105,26 +105,26 @@ fn banner(view: &PageView<'_>) -> Markup {
     let meter = status.meter.as_deref().unwrap_or("an unknown meter");
     let node = status.measured_node.as_deref().unwrap_or("unknown");
     let (sign, word, text) = match view.provenance {
-        Provenance::Metered => (
+        PageProvenance::Metered => (
             "◉",
             "Metered",
             format!("A physical instrument measured the power of node {node}: {meter}."),
         ),
-        Provenance::Modelled => (
+        PageProvenance::Modelled => (
             "≈",
             "Modelled, not measured",
             format!(
                 "No instrument measured power. {meter} computed it from the CPU use of node {node}. All joules on this page are modelled."
             ),
         ),
-        Provenance::Fake => (
+        PageProvenance::Fake => (
             "⚠",
             "Fake",
             format!(
                 "The meter invents its numbers ({meter} on node {node}). No figure of energy on this page means anything."
             ),
         ),
-        Provenance::Unknown => (
+        PageProvenance::Unknown => (
             "?",
             "Source of power unknown",
             "The status does not say where the power is from.".to_owned(),

@@ -18,14 +18,14 @@ use super::super::input::Objects;
 
 /// The source of the power, as far as the page must show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Provenance {
+pub(super) enum PageProvenance {
     Metered,
     Modelled,
     Fake,
     Unknown,
 }
 
-impl From<reading::Provenance> for Provenance {
+impl From<reading::Provenance> for PageProvenance {
     fn from(of: reading::Provenance) -> Self {
         match of {
             reading::Provenance::Metered => Self::Metered,
@@ -35,7 +35,7 @@ impl From<reading::Provenance> for Provenance {
     }
 }
 
-impl Provenance {
+impl PageProvenance {
     fn of(status: &FrugalityBenchmarkStatus) -> Self {
         match status.provenance.as_deref() {
             Some("Metered") => Self::Metered,
@@ -73,7 +73,7 @@ pub(super) struct PageView<'a> {
     pub(super) key: String,
     pub(super) status: FrugalityBenchmarkStatus,
     pub(super) units: Units,
-    pub(super) provenance: Provenance,
+    pub(super) provenance: PageProvenance,
     /// Attempts of the status's run, in the order of time.
     pub(super) attempts: Vec<&'a FrugalityTrial>,
     /// The valid trials among them, in the order of blocks.
@@ -125,7 +125,7 @@ impl<'a> PageView<'a> {
             valid,
             key: parts.join("/"),
             units: Units::of_results(results),
-            provenance: Provenance::of(&status),
+            provenance: PageProvenance::of(&status),
             points: distinct(results.iter().map(|it| it.point.as_str())),
             kind,
             status,

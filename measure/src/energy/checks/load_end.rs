@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 use crate::{
     energy::attempt::{Tail, Window},
     void::Void,
@@ -39,8 +39,8 @@ struct Shown<'a> {
 
 /// Checks that the CPU use of the measured pods falls at the reported end of the load. If the meter reports
 /// no CPU time, the node's power is used instead. Without a visible step there is no check.
-pub(super) fn load_seen_where_told(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+pub(super) fn load_seen_where_told(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let Some(tail) = attempt.tail.filter(|tail| {
         tail.relative_load >= LEAST_RELATIVE_LOAD && attempt.restarted_pods.is_empty()
     }) else {
@@ -72,8 +72,8 @@ pub(super) fn load_seen_where_told(evidence: &Evidence<'_>) -> Result<(), Void> 
 }
 
 /// Returns `None` if there is no visible step.
-fn shown<'a>(evidence: &'a Evidence<'_>, pods: &'a BTreeSet<String>) -> Option<Shown<'a>> {
-    let Evidence { attempt, series } = evidence;
+fn shown<'a>(evidence: &'a AttemptEvidence<'_>, pods: &'a BTreeSet<String>) -> Option<Shown<'a>> {
+    let AttemptEvidence { attempt, series } = evidence;
     let cpu = |window| series.pods_delta(window, pods, |pod: &PodReading| pod.cpu_seconds);
     let energy = |window| series.node_joules(window).ok();
     let rates = |counter: &dyn Fn(Window) -> Option<f64>| {
@@ -104,7 +104,7 @@ fn shown<'a>(evidence: &'a Evidence<'_>, pods: &'a BTreeSet<String>) -> Option<S
 
 /// The end of the load, computed from the amount that the counter rose. It assumes the window's load times
 /// the tail's relative load for x seconds and rest afterwards: amount = idle·all + step·x.
-fn seen_by_amount(evidence: &Evidence<'_>, tail: Tail, shown: &Shown<'_>) -> Option<f64> {
+fn seen_by_amount(evidence: &AttemptEvidence<'_>, tail: Tail, shown: &Shown<'_>) -> Option<f64> {
     let after = Window {
         start_unix_seconds: tail.window.start_unix_seconds,
         end_unix_seconds: evidence.attempt.idle_after.start_unix_seconds,
@@ -116,8 +116,8 @@ fn seen_by_amount(evidence: &Evidence<'_>, tail: Tail, shown: &Shown<'_>) -> Opt
 
 /// The time at which the counter's slope fell, for any slope before it: the break of the line through the
 /// readings around the end. `None` if no break falls by enough to be the load's end.
-fn seen_by_break(evidence: &Evidence<'_>, tail: Tail, shown: &Shown<'_>) -> Option<f64> {
-    let Evidence { attempt, series } = evidence;
+fn seen_by_break(evidence: &AttemptEvidence<'_>, tail: Tail, shown: &Shown<'_>) -> Option<f64> {
+    let AttemptEvidence { attempt, series } = evidence;
     let least = LEAST_READINGS * series.interval_seconds();
     let end = tail.window.end_unix_seconds;
     let span = Window {

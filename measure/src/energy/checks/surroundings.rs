@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::energy::baseline::{Gross, Net};
 use crate::energy::drift::Drift;
-use crate::energy::evidence::Evidence;
+use crate::energy::evidence::AttemptEvidence;
 use crate::reading::PodReading;
 use crate::void::Busier;
 use crate::{energy::attempt::Window, void::Void};
@@ -41,7 +41,7 @@ const UNDER_VOLTAGE: &str = "under_voltage";
 
 /// Checks that the supply's voltage held. If the supply is too weak, the board throttles. The candidate
 /// cannot change this.
-pub(super) fn voltage_held(evidence: &Evidence<'_>) -> Result<(), Void> {
+pub(super) fn voltage_held(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let times = evidence.series.throttled_seconds(evidence.attempt.span());
     match times.get(UNDER_VOLTAGE).copied() {
         Some(seconds) if seconds > 0.0 => Err(Void::UnderVoltage { seconds }),
@@ -51,8 +51,8 @@ pub(super) fn voltage_held(evidence: &Evidence<'_>) -> Result<(), Void> {
 
 /// Checks that the board was not throttled before the load. Under load the candidate causes the heat:
 /// throttling is then an outcome and is recorded.
-pub(super) fn cool_before_load(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+pub(super) fn cool_before_load(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let times = series.throttled_seconds(attempt.idle_before);
     match times.into_iter().find(|(_, seconds)| *seconds > 0.0) {
         Some((cause, seconds)) => Err(Void::NodeThrottled { cause, seconds }),
@@ -72,8 +72,8 @@ struct Uses<'a> {
 impl<'a> Uses<'a> {
     /// Use over several windows together, in CPUs. If the meter reports no CPU time: as shares of the node.
     /// By the meters' formula a pod's joules are the node's joules times this share.
-    fn over(evidence: &Evidence<'a>, windows: &[Window], in_cpus: bool) -> Option<Self> {
-        let Evidence { attempt, series } = evidence;
+    fn over(evidence: &AttemptEvidence<'a>, windows: &[Window], in_cpus: bool) -> Option<Self> {
+        let AttemptEvidence { attempt, series } = evidence;
         let counter = |pod: &PodReading| if in_cpus { pod.cpu_seconds } else { pod.joules };
         let (mut of_pods, mut all, mut node) = (BTreeMap::new(), 0.0, Some(0.0));
         for window in windows {
@@ -111,8 +111,8 @@ impl<'a> Uses<'a> {
 /// window as in the idle baselines. Constant use is in the baselines too; k3s itself is such use. A burst in
 /// a baseline lowers net energy as much as a burst in the window raises it. Both directions are therefore
 /// checked.
-pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+pub(super) fn neighbours_quiet(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let mut pods = series.last().pods.iter();
     let in_cpus = pods.any(|pod| pod.cpu_seconds.is_some());
     let baselines = [attempt.idle_before, attempt.idle_after];
@@ -184,8 +184,8 @@ pub(super) fn neighbours_quiet(evidence: &Evidence<'_>) -> Result<(), Void> {
 /// Checks that others drew as much in the first half of the window as in the second. The check uses the
 /// *active* power outside the measured pods. The whole remaining power would also contain an effect of the
 /// candidate: by the meters' formula idle power falls when the load rises.
-pub(super) fn halves_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
-    let Evidence { attempt, series } = evidence;
+pub(super) fn halves_alike(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
     let Window {
         start_unix_seconds,
         end_unix_seconds,
@@ -230,7 +230,7 @@ pub(super) fn halves_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
 }
 
 /// Checks that the idle baselines agree within chance, or that their difference is small.
-pub(super) fn baselines_alike(evidence: &Evidence<'_>) -> Result<(), Void> {
+pub(super) fn baselines_alike(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let gross = Gross::of(evidence)?;
     // Baselines of one or two readings depend mostly on the power between them. Without net energy they are
     // in no figure.

@@ -137,7 +137,7 @@ fn two_baselines_alone_estimate_the_noise_badly() {
         lab.idle_before = window(70.0, 75.0);
         lab.idle_after = window(370.0, 375.0);
         let attempt = lab.attempt();
-        assert!(IdleNoise::of(&Evidence::gather(&attempt).unwrap()).is_none());
+        assert!(IdleNoise::of(&AttemptEvidence::gather(&attempt).unwrap()).is_none());
         lab.unchecked().unwrap()
     };
     // Student's t with one degree of freedom is 636.6 for 0.05 % of attempts.
@@ -160,7 +160,7 @@ fn work_right_before_a_baseline_is_not_noise_of_idle_power() {
         reading.node_joules = truth(at, 1.0).node_joules + 29.0 * at.min(0.5);
     });
     let attempt = lab.attempt();
-    let noise = IdleNoise::of(&Evidence::gather(&attempt).unwrap()).unwrap();
+    let noise = IdleNoise::of(&AttemptEvidence::gather(&attempt).unwrap()).unwrap();
     assert!(noise.variance_of(60.0) < 1e-9, "{noise:?}");
 }
 

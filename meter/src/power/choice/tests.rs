@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::power::simulation::{
-    IDLE_WATTS, Outcome, TICK, Truth, WATTS_PER_CPU, run, surroundings,
+    IDLE_WATTS, SimulationOutcome, TICK, Truth, WATTS_PER_CPU, run, surroundings,
 };
 
 const PMIC_TEXT: &str = "\
@@ -88,7 +88,7 @@ impl Node {
         self.choose(config).unwrap().supply.source().clone()
     }
 
-    fn run(&self, config: &str, truth: &Truth, set: impl FnMut(f64)) -> Outcome {
+    fn run(&self, config: &str, truth: &Truth, set: impl FnMut(f64)) -> SimulationOutcome {
         run(&power(config), &self.surroundings(), truth, set)
     }
 }
@@ -471,9 +471,15 @@ fn the_whole_platform_is_preferred_and_a_counter_set_back_is_not_a_wrap() {
     };
     let file = "sys/class/powercap/intel-rapl:1/energy_uj";
     node.write(file, 80_000_000);
-    assert_eq!(rapl.read().unwrap(), super::super::Quantity::Joules(0.0));
+    assert_eq!(
+        rapl.read().unwrap(),
+        super::super::PowerOrEnergy::Joules(0.0)
+    );
     node.write(file, 85_000_000);
-    assert_eq!(rapl.read().unwrap(), super::super::Quantity::Joules(5.0));
+    assert_eq!(
+        rapl.read().unwrap(),
+        super::super::PowerOrEnergy::Joules(5.0)
+    );
     // Kepler would now report 262 kJ.
     node.write(file, 80_000_000);
     let error = rapl.read().unwrap_err().to_string();
@@ -588,7 +594,7 @@ fn the_pmic_is_read_through_its_mailbox_for_ten_minutes() {
     let found = node.source(r#"{"source": {"type": "auto"}}"#);
     assert_eq!(
         (found.name, found.provenance),
-        ("pmic", Provenance::Metered)
+        ("pmic", SourceProvenance::Metered)
     );
     assert!(found.path.ends_with("dev/vcio"), "{}", found.path);
     assert_eq!(found.relative_uncertainty, Some(0.05));
@@ -688,7 +694,7 @@ fn the_automatic_choice_follows_its_order() {
     );
     let model = node.source(auto);
     assert_eq!((model.name, model.board.as_str()), ("board-model", "pi-4b"));
-    assert_eq!(model.provenance, Provenance::Modelled);
+    assert_eq!(model.provenance, SourceProvenance::Modelled);
     rapl_zone(&node, "intel-rapl:0", "package-0", 1);
     assert_eq!(node.source(auto).name, "rapl");
     node.write("sys/class/hwmon/hwmon0/name", "ina219");
@@ -696,7 +702,7 @@ fn the_automatic_choice_follows_its_order() {
     let sensor = node.source(auto);
     assert_eq!(
         (sensor.name, sensor.provenance),
-        ("hwmon", Provenance::Metered)
+        ("hwmon", SourceProvenance::Metered)
     );
 }
 
@@ -707,7 +713,7 @@ fn an_exporter_of_a_model_s_results_can_be_configured_as_modelled() {
         r#"{"source": {"type": "prometheus", "url": "http://exporter:9100/metrics", "metric": "m", "unit": "W"},
             "provenance": "Modelled", "maxWatts": 15, "relativeUncertainty": 0.2}"#,
     );
-    assert_eq!(source.provenance, Provenance::Modelled);
+    assert_eq!(source.provenance, SourceProvenance::Modelled);
     assert_eq!(source.max_watts, Some(15.0));
     assert_eq!(source.relative_uncertainty, Some(0.2));
 }

@@ -59,7 +59,7 @@ impl Meter {
         }
     }
 
-    fn ask(&mut self) -> Result<Quantity, String> {
+    fn ask(&mut self) -> Result<PowerOrEnergy, String> {
         self.runtime
             .block_on(self.instrument.ask())
             .map(|answer| answer.unwrap().0)
@@ -93,14 +93,14 @@ fn one_login_serves_many_questions_and_an_ended_session_is_replaced() {
     let file = file(PASSWORD);
     let mut meter = Meter::new(&fritzbox, &file);
     for _ in 0..3 {
-        assert_eq!(meter.ask(), Ok(Quantity::Watts(3.21)));
+        assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(3.21)));
     }
     assert_eq!(fritzbox.with(|state| state.logins), 1);
     fritzbox.with(|state| {
         state.end_session();
         state.power = "4000".to_owned();
     });
-    assert_eq!(meter.ask(), Ok(Quantity::Watts(4.0)));
+    assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(4.0)));
     assert_eq!(fritzbox.with(|state| state.logins), 2);
 }
 
@@ -120,7 +120,7 @@ fn a_refused_password_is_not_tried_again_until_it_changes() {
     }
     assert_eq!(fritzbox.with(|state| state.refusals), 1);
     std::fs::write(&file, PASSWORD).unwrap();
-    assert_eq!(meter.ask(), Ok(Quantity::Watts(3.21)));
+    assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(3.21)));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn every_failure_says_what_happened_and_gives_no_power() {
         state.hangs = false;
         "1500".clone_into(&mut state.power);
     });
-    assert_eq!(meter.ask(), Ok(Quantity::Watts(1.5)));
+    assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(1.5)));
 
     fritzbox.with(|state| state.is_old = true);
     let told = Meter::new(&fritzbox, &file).ask().unwrap_err();

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Runtime;
 
-use crate::power::Quantity;
+use crate::power::PowerOrEnergy;
 use crate::power::choice::{Instrument, choose};
 use crate::power::config::NodePower;
 use crate::power::polled::Polled;
-use crate::power::simulation::{Outcome, Truth, run, surroundings};
+use crate::power::simulation::{SimulationOutcome, Truth, run, surroundings};
 
 use super::*;
 
@@ -50,18 +50,18 @@ impl Subscribed {
         }
     }
 
-    fn ask(&mut self) -> Result<Quantity, String> {
+    fn ask(&mut self) -> Result<PowerOrEnergy, String> {
         self.ask_with_age().map(|(quantity, _)| quantity)
     }
 
-    fn ask_for_news(&mut self) -> Result<Option<Quantity>, String> {
+    fn ask_for_news(&mut self) -> Result<Option<PowerOrEnergy>, String> {
         self.runtime
             .block_on(self.instrument.ask())
             .map(|answer| answer.map(|(quantity, _)| quantity))
             .map_err(|error| error.to_string())
     }
 
-    fn ask_with_age(&mut self) -> Result<(Quantity, Duration), String> {
+    fn ask_with_age(&mut self) -> Result<(PowerOrEnergy, Duration), String> {
         self.runtime
             .block_on(self.instrument.ask())
             .map(Option::unwrap)
@@ -76,7 +76,7 @@ impl Subscribed {
     }
 
     /// Asks until there is a reading.
-    fn first(&mut self) -> Quantity {
+    fn first(&mut self) -> PowerOrEnergy {
         let began = Instant::now();
         loop {
             match self.ask() {
@@ -95,7 +95,11 @@ const ASKED: &str = r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": 
     "polling": {"timeoutSeconds": 0.3}}, "relativeUncertainty": 0.03}"#;
 
 /// Ten minutes of a device that publishes `text` on `topic` whenever the meter waits for a message.
-fn ten_minutes(config: &str, topic: &str, text: impl Fn(&Truth, f64) -> String) -> Outcome {
+fn ten_minutes(
+    config: &str,
+    topic: &str,
+    text: impl Fn(&Truth, f64) -> String,
+) -> SimulationOutcome {
     let broker = Broker::start();
     let root = tempfile::tempdir().unwrap();
     let mut publisher = broker.publisher(topic);
@@ -181,9 +185,9 @@ fn a_retained_message_is_no_reading() {
     // A device may mark each message as retained. A new one is a reading.
     let mut publisher = broker.publisher("zigbee2mqtt/pi-1");
     publisher.publish(r#"{"power": 3.5}"#);
-    assert_eq!(meter.first(), Quantity::Watts(3.5));
+    assert_eq!(meter.first(), PowerOrEnergy::Watts(3.5));
     broker.publish("zigbee2mqtt/pi-1", r#"{"power": 4.5}"#, &["-r"]);
-    assert_eq!(meter.ask(), Ok(Quantity::Watts(4.5)));
+    assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(4.5)));
     let told = meter.ask().unwrap_err();
     assert!(told.contains("has had no new message for 1 s"), "{told}");
     assert!(!told.contains("retained"), "{told}");
@@ -207,7 +211,7 @@ fn a_message_without_the_number_is_no_reading_and_the_next_one_counts() {
     }
     broker.publish("zigbee2mqtt/pi-1", "offline", &[]);
     broker.publish("zigbee2mqtt/pi-1", r#"{"power": 2.5}"#, &[]);
-    assert_eq!(meter.ask(), Ok(Quantity::Watts(2.5)));
+    assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(2.5)));
 }
 
 /// Home Assistant's automation of docs/power-on-a-pi.md publishes a state every second, old or new.
@@ -228,10 +232,10 @@ fn a_message_with_an_old_time_is_no_reading() {
     // The first state may be hours old.
     assert_eq!(message("3.5", 1), Ok(None));
     assert_eq!(message("3.5", 1), Ok(None));
-    assert_eq!(message("3.5", 2), Ok(Some(Quantity::Watts(3.5))));
+    assert_eq!(message("3.5", 2), Ok(Some(PowerOrEnergy::Watts(3.5))));
     assert_eq!(message("3.5", 2), Ok(None));
     assert!(message("unavailable", 3).is_err());
-    assert_eq!(message("3.6", 4), Ok(Some(Quantity::Watts(3.6))));
+    assert_eq!(message("3.6", 4), Ok(Some(PowerOrEnergy::Watts(3.6))));
 }
 
 #[test]
@@ -242,7 +246,7 @@ fn the_age_of_a_message_is_its_time_in_the_queue() {
     broker.publish("zigbee2mqtt/pi-1", r#"{"power": 2.5}"#, &[]);
     meter.wait(400);
     let (quantity, age) = meter.ask_with_age().unwrap();
-    assert_eq!(quantity, Quantity::Watts(2.5));
+    assert_eq!(quantity, PowerOrEnergy::Watts(2.5));
     assert!(age >= Duration::from_millis(380), "{age:?}");
 }
 
@@ -262,7 +266,7 @@ fn without_a_broker_there_is_a_reason_and_later_messages_count_again() {
     broker.start_again();
     let mut publisher = broker.publisher("zigbee2mqtt/pi-1");
     let began = Instant::now();
-    while meter.ask() != Ok(Quantity::Watts(1.5)) {
+    while meter.ask() != Ok(PowerOrEnergy::Watts(1.5)) {
         assert!(began.elapsed() < Duration::from_secs(20));
         publisher.publish(r#"{"power": 1.5}"#);
     }
@@ -281,7 +285,7 @@ fn a_late_answer_is_as_old_as_its_request() {
     assert!(told.contains("does not answer the request"), "{told}");
     // The answer to the first request comes 0.2 s after the second one.
     let (quantity, age) = meter.ask_with_age().unwrap();
-    assert_eq!(quantity, Quantity::Watts(6.0));
+    assert_eq!(quantity, PowerOrEnergy::Watts(6.0));
     assert!(age >= Duration::from_millis(220), "{age:?}");
 }
 
@@ -316,7 +320,7 @@ fn a_broker_gets_the_user_and_a_new_password_needs_no_restart() {
     assert!(told.contains("passwordFile"), "{told}");
     std::fs::write(&secret, "s3cret\n").unwrap();
     let began = Instant::now();
-    while meter.ask() != Ok(Quantity::Watts(3.0)) {
+    while meter.ask() != Ok(PowerOrEnergy::Watts(3.0)) {
         assert!(began.elapsed() < Duration::from_secs(20));
         let other = ["-u", "other", "-P", "s3cret"];
         broker.publish("zigbee2mqtt/pi-1", r#"{"power": 3}"#, &other);
@@ -349,9 +353,9 @@ fn the_recipe_for_a_usb_meter_with_a_driver_publishes_its_power_until_it_is_unpl
         .current_dir(device.path())
         .spawn()
         .unwrap();
-    assert_eq!(meter.ask(), Ok(Quantity::Watts(3.584)));
+    assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(3.584)));
     std::fs::write(file("curr1_input"), "-700\n").unwrap();
-    while meter.ask() == Ok(Quantity::Watts(3.584)) {}
+    while meter.ask() == Ok(PowerOrEnergy::Watts(3.584)) {}
     let told = meter.ask().unwrap_err();
     assert!(told.contains("\"-3584\""), "{told}");
     // Unplugged, the device has no files. The command ends.
@@ -396,7 +400,7 @@ fn the_recipe_for_a_usb_meter_publishes_its_energy_once_per_second() {
     }
     assert!(running.wait().unwrap().success());
     // 5 W, 100 lines per second.
-    let expected = [0.05, 5.05, 10.05].map(Quantity::Joules);
+    let expected = [0.05, 5.05, 10.05].map(PowerOrEnergy::Joules);
     assert_eq!(counted, expected);
 }
 

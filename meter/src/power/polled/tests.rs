@@ -12,7 +12,9 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::
 use super::*;
 use crate::power::choice::{Instrument, choose};
 use crate::power::config::NodePower;
-use crate::power::simulation::{IDLE_WATTS, Outcome, Truth, WATTS_PER_CPU, run, surroundings};
+use crate::power::simulation::{
+    IDLE_WATTS, SimulationOutcome, Truth, WATTS_PER_CPU, run, surroundings,
+};
 
 /// The answer to a request: status and body, or no answer. For status 401, the text is the authentication
 /// that the device demands.
@@ -90,7 +92,7 @@ fn ten_minutes(
     path: &'static str,
     truth: Truth,
     body: impl Fn(&Truth, f64) -> Answer + Send + 'static,
-) -> Outcome {
+) -> SimulationOutcome {
     let truth = Arc::new(truth);
     let now = Arc::new(Mutex::new(0.0));
     let (shown, at) = (Arc::clone(&truth), Arc::clone(&now));
@@ -114,7 +116,7 @@ struct Kind {
 }
 
 impl Kind {
-    fn ten_minutes(&self, interval_seconds: f64, truth: Truth) -> Outcome {
+    fn ten_minutes(&self, interval_seconds: f64, truth: Truth) -> SimulationOutcome {
         let body = self.body;
         self.ten_minutes_of(interval_seconds, truth, move |truth, at| {
             Some((200, body(truth, at)))
@@ -126,7 +128,7 @@ impl Kind {
         interval_seconds: f64,
         truth: Truth,
         body: impl Fn(&Truth, f64) -> Answer + Send + 'static,
-    ) -> Outcome {
+    ) -> SimulationOutcome {
         let polling = format!(
             r#""polling": {{"intervalSeconds": {interval_seconds}, "timeoutSeconds": 0.2}}"#
         );
@@ -413,11 +415,11 @@ fn instrument(config: &str, device: &Device) -> Polled {
     *instrument
 }
 
-fn ask(config: &str, device: &Device) -> Result<Quantity, String> {
+fn ask(config: &str, device: &Device) -> Result<PowerOrEnergy, String> {
     ask_again(&mut instrument(config, device))
 }
 
-fn ask_again(instrument: &mut Polled) -> Result<Quantity, String> {
+fn ask_again(instrument: &mut Polled) -> Result<PowerOrEnergy, String> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -441,7 +443,7 @@ fn a_device_is_asked_once_more_before_a_reading_is_given_up() {
             (200, r#"{"w": [1500]}"#.to_owned())
         })
     });
-    assert_eq!(ask(JSON, &device), Ok(Quantity::Watts(1.5)));
+    assert_eq!(ask(JSON, &device), Ok(PowerOrEnergy::Watts(1.5)));
 }
 
 #[test]
@@ -504,7 +506,7 @@ fn a_number_that_its_device_does_not_trust_is_refused() {
 
     let device = Device::new(|_, _| Some((200, r#"{"apower": 3.5, "errors": []}"#.to_owned())));
     let config = r#"{"source": {"type": "shelly-gen2", "host": "HOST", "component": "pm1"}}"#;
-    assert_eq!(ask(config, &device), Ok(Quantity::Watts(3.5)));
+    assert_eq!(ask(config, &device), Ok(PowerOrEnergy::Watts(3.5)));
 }
 
 #[test]
@@ -532,7 +534,7 @@ fn a_state_that_its_device_no_longer_reports_is_no_reading() {
     // The same value at a new time is a new measurement, made since the last question.
     device.answer(home_assistant("3.5", "10:00:01"));
     let (quantity, age) = ask().unwrap().unwrap();
-    assert_eq!(quantity, Quantity::Watts(3.5));
+    assert_eq!(quantity, PowerOrEnergy::Watts(3.5));
     assert!(age >= Duration::from_millis(95), "{age:?}");
     assert_eq!(ask(), Ok(None));
     for state in ["unavailable", "unknown"] {
@@ -566,13 +568,13 @@ fn secrets_come_from_files_and_never_appear_in_errors() {
         )
     };
     let basic = json(&format!(r#""username": "u", "passwordFile": "{file}""#));
-    assert_eq!(ask(&basic, &device), Ok(Quantity::Watts(1.0)));
+    assert_eq!(ask(&basic, &device), Ok(PowerOrEnergy::Watts(1.0)));
     let bearer = json(&format!(r#""tokenFile": "{file}""#));
-    assert_eq!(ask(&bearer, &device), Ok(Quantity::Watts(2.0)));
+    assert_eq!(ask(&bearer, &device), Ok(PowerOrEnergy::Watts(2.0)));
     let tasmota = format!(
         r#"{{"source": {{"type": "tasmota", "host": "HOST", "polling": {{"username": "u", "passwordFile": "{file}"}}}}}}"#
     );
-    assert_eq!(ask(&tasmota, &device), Ok(Quantity::Watts(3.0)));
+    assert_eq!(ask(&tasmota, &device), Ok(PowerOrEnergy::Watts(3.0)));
     device.answer(|_, _| Some((403, String::new())));
     let refused = ask(&tasmota, &device).unwrap_err();
     assert!(
@@ -644,7 +646,7 @@ fn a_shelly_of_the_second_generation_gets_its_password_as_a_digest() {
     );
     let mut plug = instrument(&config, &device);
     for _ in 0..7 {
-        assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(4.5)));
+        assert_eq!(ask_again(&mut plug), Ok(PowerOrEnergy::Watts(4.5)));
     }
     let asked = questions.lock().unwrap().clone();
     assert_eq!(asked.len(), 7 + 3, "{asked:?}");
@@ -669,7 +671,7 @@ fn a_shelly_of_the_second_generation_gets_its_password_as_a_digest() {
     assert!(tried <= 2, "{tried} questions");
     // A new password needs no restart and is tried at once.
     std::fs::write(&secret, "s3cret").unwrap();
-    assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(4.5)));
+    assert_eq!(ask_again(&mut plug), Ok(PowerOrEnergy::Watts(4.5)));
 }
 
 #[test]
@@ -703,7 +705,7 @@ fn a_device_that_must_use_a_digest_does_not_get_the_plain_password() {
     });
     let json = config(r#""type": "json", "url": "http://HOST/x", "path": "w.0", "unit": "mW""#);
     let mut plug = instrument(&json, &device);
-    assert_eq!(ask_again(&mut plug), Ok(Quantity::Watts(1.0)));
+    assert_eq!(ask_again(&mut plug), Ok(PowerOrEnergy::Watts(1.0)));
     device.answer(impostor);
     assert!(ask_again(&mut plug).is_err());
     let told = told.lock().unwrap();
@@ -758,8 +760,8 @@ fn a_device_is_polled_by_https_if_the_authority_signed_its_certificate() {
         )
     };
     let trusted = https(&format!(r#""caFile": {:?}"#, authority.path()));
-    assert_eq!(ask(&trusted, &device), Ok(Quantity::Watts(1.5)));
-    assert_eq!(ask(&trusted, &device), Ok(Quantity::Watts(1.5)));
+    assert_eq!(ask(&trusted, &device), Ok(PowerOrEnergy::Watts(1.5)));
+    assert_eq!(ask(&trusted, &device), Ok(PowerOrEnergy::Watts(1.5)));
     let unknown = ask(&https(""), &device).unwrap_err();
     assert!(unknown.contains("UnknownIssuer"), "{unknown}");
     let other = with_certificate_for("127.0.0.1").1;

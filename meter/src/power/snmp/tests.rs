@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rstest::rstest;
 
-use crate::power::Quantity;
+use crate::power::PowerOrEnergy;
 use crate::power::choice::{Instrument, choose};
 use crate::power::polled::Polled;
 use crate::power::simulation::{Truth, run, surroundings};
@@ -35,7 +35,7 @@ fn instrument(config: &str) -> Polled {
     *instrument
 }
 
-fn ask(instrument: &mut Polled) -> Result<Quantity, String> {
+fn ask(instrument: &mut Polled) -> Result<PowerOrEnergy, String> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -46,7 +46,7 @@ fn ask(instrument: &mut Polled) -> Result<Quantity, String> {
 }
 
 /// The first answer of an agent that has just been started.
-fn first(instrument: &mut Polled) -> Result<Quantity, String> {
+fn first(instrument: &mut Polled) -> Result<PowerOrEnergy, String> {
     let began = Instant::now();
     loop {
         match ask(instrument) {
@@ -69,7 +69,10 @@ fn every_type_of_number_is_read(#[case] kind: &str) {
     let agent = Agent::start("public", PORT_POWER, kind);
     agent.set(4321);
     let config = config(&agent, r#""unit": "mW""#);
-    assert_eq!(first(&mut instrument(&config)), Ok(Quantity::Watts(4.321)));
+    assert_eq!(
+        first(&mut instrument(&config)),
+        Ok(PowerOrEnergy::Watts(4.321))
+    );
 }
 
 #[test]
@@ -100,7 +103,10 @@ fn every_failure_says_what_happened() {
         &agent,
         &format!(r#""unit": "W", "communityFile": {file:?}, {polling}"#),
     );
-    assert_eq!(first(&mut instrument(&right)), Ok(Quantity::Watts(0.0)));
+    assert_eq!(
+        first(&mut instrument(&right)),
+        Ok(PowerOrEnergy::Watts(0.0))
+    );
 
     let told = ask(&mut instrument(&config(
         &agent,

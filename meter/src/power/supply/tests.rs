@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::power::config::{NodePower, SourceConfig};
 use crate::power::simulation::{IDLE_WATTS, Truth, WATTS_PER_CPU, run, surroundings};
-use crate::power::{BOARD_ZONE, Provenance, Quantity};
+use crate::power::{BOARD_ZONE, PowerOrEnergy, SourceProvenance};
 
 fn observation(at: f64, cpu_seconds: f64) -> Observation {
     #[expect(
@@ -25,7 +25,7 @@ fn observation(at: f64, cpu_seconds: f64) -> Observation {
 fn plug(lag: f64) -> Supply {
     let source = Source {
         name: "json",
-        provenance: Provenance::Metered,
+        provenance: SourceProvenance::Metered,
         board: String::new(),
         path: "http://plug/".into(),
         zone: BOARD_ZONE,
@@ -42,7 +42,7 @@ fn plug(lag: f64) -> Supply {
 fn counted(at: f64, joules: f64) -> TrueReading {
     TrueReading {
         at: Duration::from_secs_f64(at),
-        quantity: Quantity::Joules(joules),
+        quantity: PowerOrEnergy::Joules(joules),
     }
 }
 
@@ -131,7 +131,7 @@ fn a_fixed_uncertainty_weighs_more_at_low_power() {
             supply
                 .learn(TrueReading {
                     at: Duration::from_secs(second),
-                    quantity: Quantity::Watts(watts),
+                    quantity: PowerOrEnergy::Watts(watts),
                 })
                 .unwrap();
         }

@@ -9,14 +9,14 @@ fn at(seconds: f64) -> Duration {
 fn joules(time: f64, joules: f64) -> TrueReading {
     TrueReading {
         at: at(time),
-        quantity: Quantity::Joules(joules),
+        quantity: PowerOrEnergy::Joules(joules),
     }
 }
 
 fn watts(time: f64, watts: f64) -> TrueReading {
     TrueReading {
         at: at(time),
-        quantity: Quantity::Watts(watts),
+        quantity: PowerOrEnergy::Watts(watts),
     }
 }
 

@@ -9,8 +9,8 @@ use crate::plan::facts::preflight;
 
 const UID: &str = "uid";
 
-fn watch(trial: &str) -> Watch {
-    Watch {
+fn watch(trial: &str) -> MeterWatch {
+    MeterWatch {
         trial: trial.to_owned(),
         node: "pi-1".to_owned(),
         meter_ip: None,
@@ -102,8 +102,8 @@ async fn serve(ip: &str, port: u16, router: Router) -> u16 {
     port
 }
 
-fn watch_at(trial: &str, node: &str, ip: &str) -> Watch {
-    Watch {
+fn watch_at(trial: &str, node: &str, ip: &str) -> MeterWatch {
+    MeterWatch {
         node: node.to_owned(),
         meter_ip: Some(ip.to_owned()),
         ..watch(trial)

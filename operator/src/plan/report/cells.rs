@@ -13,7 +13,7 @@ const MOST_NAME_CHARS: usize = 16;
 
 /// Whether a cell may show an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interval {
+pub enum IntervalDisplay {
     /// The figure stands as `5.12±0.08`.
     Shown,
     /// The figure stands alone: its row has no room, or the point was chosen by its result.
@@ -33,7 +33,7 @@ pub fn energy(
     kind: DecidingFigure,
     provenance: Provenance,
     units: &Units,
-    interval: Interval,
+    interval: IntervalDisplay,
 ) -> Option<String> {
     let kind = match kind {
         DecidingFigure::Gross => "gross",
@@ -51,7 +51,7 @@ pub fn amount_of_joules(
     joules: &Figure,
     provenance: Provenance,
     units: &Units,
-    interval: Interval,
+    interval: IntervalDisplay,
 ) -> Option<String> {
     let amount = joules_alone(joules, provenance, units, interval)?;
     Some(units.each(amount))
@@ -62,7 +62,7 @@ pub(super) fn joules_alone(
     joules: &Figure,
     provenance: Provenance,
     units: &Units,
-    interval: Interval,
+    interval: IntervalDisplay,
 ) -> Option<String> {
     // A cell with two units has no room for a leading zero.
     let (factor, unit) = if units.is_of_requests() {
@@ -71,7 +71,7 @@ pub(super) fn joules_alone(
         short_joule_unit(joules.value)
     };
     let scaled = joules.times(factor);
-    let has_interval = interval == Interval::Shown
+    let has_interval = interval == IntervalDisplay::Shown
         && half(&scaled) > 0.0
         && !scaled.is_repeatability_only()
         && units.is_of_requests();
@@ -232,23 +232,47 @@ mod tests {
         };
         let metered = about(0.005_12, 0.000_08);
         for (joules, kind, provenance, interval, text) in [
-            (metered, Net, Metered, Interval::Shown, "5.12±0.08 mJ net"),
-            (metered, Net, Metered, Interval::Hidden, "5.12 mJ net"),
-            (metered, Net, Modelled, Interval::Hidden, "~5.1 mJ net"),
-            (metered, Net, Modelled, Interval::Shown, "5.12±0.08 mJ net"),
-            (metered, Net, Fake, Interval::Shown, ""),
+            (
+                metered,
+                Net,
+                Metered,
+                IntervalDisplay::Shown,
+                "5.12±0.08 mJ net",
+            ),
+            (
+                metered,
+                Net,
+                Metered,
+                IntervalDisplay::Hidden,
+                "5.12 mJ net",
+            ),
+            (
+                metered,
+                Net,
+                Modelled,
+                IntervalDisplay::Hidden,
+                "~5.1 mJ net",
+            ),
+            (
+                metered,
+                Net,
+                Modelled,
+                IntervalDisplay::Shown,
+                "5.12±0.08 mJ net",
+            ),
+            (metered, Net, Fake, IntervalDisplay::Shown, ""),
             (
                 of_unknown_accuracy(0.000_424, 0.000_02),
                 Gross,
                 Modelled,
-                Interval::Shown,
+                IntervalDisplay::Shown,
                 "~0.42 mJ gross",
             ),
             (
                 about(0.000_087_2, 0.0),
                 NetAttributed,
                 Metered,
-                Interval::Shown,
+                IntervalDisplay::Shown,
                 "87.2 µJ net attr.",
             ),
         ] {
@@ -256,7 +280,13 @@ mod tests {
         }
         let of_a_node = about(0.000_005_12, 0.000_000_1);
         assert_eq!(
-            shown(of_a_node, Gross, Metered, &of_work(), Interval::Shown),
+            shown(
+                of_a_node,
+                Gross,
+                Metered,
+                &of_work(),
+                IntervalDisplay::Shown
+            ),
             "5.1 µJ/node gross"
         );
     }

@@ -6,7 +6,7 @@ use crate::{
     api::{CandidateResult, Columns, Comparison, DecidingFigure},
     load::units::Units,
     plan::{
-        report::cells::{self, Interval},
+        report::cells::{self, IntervalDisplay},
         verdict::{Figures, deciding_figure},
     },
     text,
@@ -181,9 +181,9 @@ impl<'a> Table<'a> {
         // A row that names its candidate has no room for an interval. Of a point that the result chose among several, the
         // interval would promise too much.
         let interval = if self.has_several_points() || !self.is_winner(result) {
-            Interval::Hidden
+            IntervalDisplay::Hidden
         } else {
-            Interval::Shown
+            IntervalDisplay::Shown
         };
         match kind {
             // A row that names its point has no room for the usual kind of joules.

@@ -3,7 +3,7 @@
 use frugality_measure::{
     energy::EnergyFigures,
     reading::Provenance,
-    statistics::{Estimate, geometric_mean},
+    statistics::{IntervalEstimate, geometric_mean},
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -139,10 +139,10 @@ fn energy(trials: &[&FrugalityTrial], kind: DecidingFigure, units: &Units) -> Op
 }
 
 /// The mean of the trials. Of a single trial, its value. `None` if a trial has no value.
-fn over(values: impl Iterator<Item = Option<f64>>) -> Option<Estimate> {
+fn over(values: impl Iterator<Item = Option<f64>>) -> Option<IntervalEstimate> {
     let values: Vec<f64> = values.collect::<Option<_>>()?;
     match values.as_slice() {
-        [value] => Some(Estimate {
+        [value] => Some(IntervalEstimate {
             value: *value,
             lower: *value,
             upper: *value,
@@ -153,7 +153,7 @@ fn over(values: impl Iterator<Item = Option<f64>>) -> Option<Estimate> {
 }
 
 /// `12.6 [12.1–13.1]`; without an interval of a single trial.
-fn with_interval(estimate: Estimate, factor: f64) -> String {
+fn with_interval(estimate: IntervalEstimate, factor: f64) -> String {
     let [value, lower, upper] =
         [estimate.value, estimate.lower, estimate.upper].map(|it| it * factor);
     if estimate.trials < 2 {

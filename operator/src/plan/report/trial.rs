@@ -5,11 +5,11 @@ use frugality_measure::{energy::EnergyFigures, figures::RequestFigures, reading:
 use crate::{
     api::{Figure, FrugalityTrialSpec, FrugalityTrialStatus, TrialColumns},
     load::units::Units,
-    plan::report::cells::{self, Interval},
+    plan::report::cells::{self, IntervalDisplay},
 };
 
 /// A single trial has no interval.
-const INTERVAL: Interval = Interval::Hidden;
+const INTERVAL: IntervalDisplay = IntervalDisplay::Hidden;
 
 /// The figures of a measured trial.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -26,7 +26,7 @@ pub enum Cost {
 
 /// Costs of energy and of the node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rates {
+pub struct CostRates {
     /// The unit of the costs: the currency, or `gCO2e`.
     pub unit: String,
     /// Cost per kilowatt-hour.
@@ -40,8 +40,8 @@ pub struct Rates {
 /// The costs of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeRates {
-    money: Option<Rates>,
-    carbon: Option<Rates>,
+    money: Option<CostRates>,
+    carbon: Option<CostRates>,
 }
 
 impl NodeRates {
@@ -66,14 +66,14 @@ impl NodeRates {
 
     fn of(costs: Option<&Costs>) -> Result<Self, SettingsError> {
         Ok(Self {
-            money: Rates::of(costs, Cost::Money)?,
-            carbon: Rates::of(costs, Cost::Carbon)?,
+            money: CostRates::of(costs, Cost::Money)?,
+            carbon: CostRates::of(costs, Cost::Carbon)?,
         })
     }
 
     /// The rates for this kind of cost, if the spec sets them.
     #[must_use]
-    pub fn get(&self, cost: Cost) -> Option<&Rates> {
+    pub fn get(&self, cost: Cost) -> Option<&CostRates> {
         match cost {
             Cost::Money => self.money.as_ref(),
             Cost::Carbon => self.carbon.as_ref(),
@@ -81,7 +81,7 @@ impl NodeRates {
     }
 }
 
-impl Rates {
+impl CostRates {
     /// The terms of the cost of [`REQUESTS`] requests. The node answers `requests_per_second`, at
     /// `joules_per_request`, and does no other work. For carbon these terms are E·I and M of ISO/IEC 21031:2024, 4.
     /// The whole node is reserved for the window: TE · TS · RS, RS = 1.

@@ -11,14 +11,14 @@ pub const ERROR: f64 = 0.05;
 
 /// A number of blocks after which the operator judges the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct PlannedLook {
     /// Number of the look, from 1.
     pub number: usize,
     /// Number of blocks that the look uses.
     pub blocks: usize,
 }
 
-pub(super) fn looks(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Look>, SettingsError> {
+pub(super) fn looks(spec: &FrugalityBenchmarkSpec) -> Result<Vec<PlannedLook>, SettingsError> {
     let counts = match spec.trials.looks.as_slice() {
         [] => std::slice::from_ref(&spec.trials.blocks),
         looks => {
@@ -30,7 +30,7 @@ pub(super) fn looks(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Look>, Settings
     };
     Ok((1..)
         .zip(counts)
-        .map(|(number, blocks)| Look {
+        .map(|(number, blocks)| PlannedLook {
             number,
             blocks: usize::try_from(*blocks).unwrap_or_default(),
         })
@@ -44,7 +44,7 @@ pub(super) fn claim_error(try_number: usize) -> f64 {
 /// Levels at each look: two-sided error of each claim's interval, and error of each of the two one-sided tests for
 /// a tie. Two one-sided tests correspond to an interval with twice their error.
 pub(super) fn claim_levels(
-    looks: &[Look],
+    looks: &[PlannedLook],
     asks_for_tie: bool,
     try_number: usize,
 ) -> Option<(f64, f64)> {
@@ -57,7 +57,7 @@ pub(super) fn claim_levels(
     Some((level_of(looks, error)?, tie))
 }
 
-pub(super) fn level_of(looks: &[Look], overall: f64) -> Option<f64> {
+pub(super) fn level_of(looks: &[PlannedLook], overall: f64) -> Option<f64> {
     match looks {
         [_] => Some(overall),
         several => {

@@ -2,7 +2,7 @@
 //! figures of a pair and cancels. A ratio therefore includes the meter's accuracy only if two meters measured the pair.
 
 use frugality_measure::statistics::{
-    Estimate,
+    IntervalEstimate,
     control::{is_below_floor, noise_floor as floor_of},
     equivalence::is_equivalent,
     paired_ratio,
@@ -168,7 +168,7 @@ impl Evidence<'_> {
                 || vec![own],
                 |[idle_only, cpu_only]| vec![own, idle_only, cpu_only],
             );
-        let floors: Option<Vec<(f64, Estimate)>> = estimates
+        let floors: Option<Vec<(f64, IntervalEstimate)>> = estimates
             .into_iter()
             .map(|estimate| Some((floor_of(&estimate)?, estimate)))
             .collect();

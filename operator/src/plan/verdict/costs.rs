@@ -2,14 +2,14 @@
 
 use crate::{
     api::{CostPerMillion, Figure},
-    plan::settings::costs::Rates,
+    plan::settings::costs::CostRates,
 };
 
 /// A candidate's cost. The terms use the figures that the status shows, and the total is the sum of the terms. `of_sums` is
 /// the figure of each trial's sum, which keeps joules and rate of a trial together. The total has the relative interval of
 /// `of_sums`.
 pub(super) fn cost_of(
-    rates: &Rates,
+    rates: &CostRates,
     of_sums: Figure,
     joules: Figure,
     rate: Figure,

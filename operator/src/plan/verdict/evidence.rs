@@ -9,8 +9,8 @@ use crate::{
     plan::{
         ledger::{Ledger, Part},
         settings::{
-            Look, Point, Quantity, Settings,
-            costs::{Cost, Rates},
+            PlannedLook, Point, Quantity, Settings,
+            costs::{Cost, CostRates},
         },
         verdict::{
             costs::cost_of,
@@ -23,7 +23,7 @@ use frugality_measure::reading::Provenance;
 use frugality_measure::{
     energy::EnergyFigures,
     statistics::{
-        Estimate, arithmetic_mean, geometric_mean,
+        IntervalEstimate, arithmetic_mean, geometric_mean,
         proportion::share_interval,
         serial::{self, Correlation},
         uncertainty::expanded,
@@ -40,7 +40,7 @@ pub(super) enum Measure<'r> {
     EnergyDelay(DecidingFigure),
     CpuMilliseconds,
     /// Cost of a million requests at these rates.
-    Cost(Cost, &'r Rates),
+    Cost(Cost, &'r CostRates),
     /// Mean power of the node in the idle baselines.
     IdleWatts,
     /// Mean power of the node in the window.
@@ -120,7 +120,7 @@ impl<'a> Evidence<'a> {
     pub(super) fn cost_terms(
         &self,
         trial: &FrugalityTrialStatus,
-        rates: &Rates,
+        rates: &CostRates,
     ) -> Option<CostTerms> {
         let joules = self.value(trial, Measure::Joules(DecidingFigure::Gross))?;
         let rate = self.value(trial, Measure::RequestsPerSecond)?;
@@ -128,7 +128,11 @@ impl<'a> Evidence<'a> {
     }
 
     /// The evidence at each tried point. Points that are not judged come last.
-    pub(super) fn at(look: Look, settings: &'a Settings, ledger: &'a Ledger<'a>) -> Vec<Self> {
+    pub(super) fn at(
+        look: PlannedLook,
+        settings: &'a Settings,
+        ledger: &'a Ledger<'a>,
+    ) -> Vec<Self> {
         let parts = ledger.parts(settings);
         let points = parts.iter().filter(|part| **part != Part::LeftOut).count();
         let mut blocks: Vec<Vec<_>> = vec![Vec::new(); parts.len()];
@@ -280,7 +284,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The geometric mean of a candidate's trials. The interval is wider if trials are correlated.
-    fn mean(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Estimate> {
+    fn mean(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<IntervalEstimate> {
         let in_order = self.in_order(measure);
         let of_entrant: Option<Vec<(usize, f64)>> = in_order
             .iter()
@@ -337,7 +341,7 @@ impl<'a> Evidence<'a> {
     /// so none is added.
     pub(super) fn widened(
         &self,
-        estimate: &Estimate,
+        estimate: &IntervalEstimate,
         trials: &[&FrugalityTrialStatus],
     ) -> Option<Figure> {
         let of_edges = self.uncertainty(trials, Measure::CpuMilliseconds, |_, edges| edges)?;
@@ -353,7 +357,7 @@ impl<'a> Evidence<'a> {
     /// known, because the interval would be too narrow.
     pub(super) fn expanded(
         &self,
-        estimate: &Estimate,
+        estimate: &IntervalEstimate,
         trials: &[&FrugalityTrialStatus],
         measure: Measure<'_>,
     ) -> Option<Figure> {
@@ -580,7 +584,7 @@ impl<'a> Evidence<'a> {
 /// A figure of energy with this relative uncertainty that the spread between trials does not show.
 pub(super) fn expanded_by(
     hidden: f64,
-    estimate: &Estimate,
+    estimate: &IntervalEstimate,
     trials: &[&FrugalityTrialStatus],
     measure: Measure<'_>,
 ) -> Option<Figure> {
@@ -685,8 +689,8 @@ pub(super) fn largest_bytes(amounts: Vec<f64>) -> Option<i64> {
     Some(largest as i64)
 }
 
-impl From<Estimate> for Figure {
-    fn from(estimate: Estimate) -> Self {
+impl From<IntervalEstimate> for Figure {
+    fn from(estimate: IntervalEstimate) -> Self {
         Self {
             value: estimate.value,
             lower: estimate.lower,

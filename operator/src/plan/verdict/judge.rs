@@ -13,7 +13,7 @@ use crate::{
     digest::hex_digest,
     plan::{
         ledger::{Ledger, Next, Part},
-        settings::{ERROR, Look, NoBaseline, Quantity, Settings},
+        settings::{ERROR, NoBaseline, PlannedLook, Quantity, Settings},
         verdict::{
             budgets::{UNKNOWN_MODEL, budgets},
             evidence::Evidence,
@@ -168,7 +168,7 @@ fn suspended(ledger: &Ledger<'_>) -> Option<String> {
     })
 }
 
-fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
+fn decide(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Judgement {
     if look.blocks < MIN_BLOCKS as usize {
         return without_figures(
             Verdict::Inconclusive,
@@ -231,7 +231,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Judgement {
 }
 
 /// The look at which the run ended, with the confidence of the intervals.
-fn look_text(settings: &Settings, look: Look, figures: &Figures) -> String {
+fn look_text(settings: &Settings, look: PlannedLook, figures: &Figures) -> String {
     let confidence = |level: f64| text::confidence(1.0 - level);
     let results = figures.results.iter();
     let has_meter = results
@@ -531,7 +531,7 @@ fn rounded(mut figures: Figures) -> Figures {
     figures
 }
 
-fn figures(settings: &Settings, ledger: &Ledger<'_>, look: Look) -> Figures {
+fn figures(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Figures {
     let evidence = Evidence::at(look, settings, ledger);
     let counted: Vec<_> = evidence.iter().flat_map(|e| e.blocks.concat()).collect();
     let point_results: Vec<PointResult> = evidence.iter().map(PointResult::of).collect();

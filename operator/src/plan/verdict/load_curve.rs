@@ -1,8 +1,8 @@
 //! What each candidate costs at part load, from the trials at all load levels.
 
 use frugality_measure::{
-    load_curve::{Level, LoadCurve, proportionality},
-    statistics::{Estimate, geometric_mean, serial},
+    load_curve::{LoadCurve, LoadLevel, proportionality},
+    statistics::{IntervalEstimate, geometric_mean, serial},
 };
 
 use crate::{
@@ -112,7 +112,7 @@ impl<'a> Curve<'a> {
         let mean = |of: fn(&LoadCurve) -> f64| self.curves.mean(candidate, of, level);
         // A wrong gain of the meter cancels in a share. A wrong offset does not, and the meter does not say which it is.
         let of_share = || -> Result<f64, &'static str> { Ok(of(load)?.hypot(of(idle)?)) };
-        let expanded = |estimate: Estimate, relative, trials: &[_], measure| {
+        let expanded = |estimate: IntervalEstimate, relative, trials: &[_], measure| {
             expanded_by(relative, &estimate, trials, measure).ok_or(UNKNOWN)
         };
         match which {
@@ -240,12 +240,17 @@ impl<'a> Curves<'a> {
         candidate: &str,
         of: fn(&LoadCurve) -> f64,
         level: f64,
-    ) -> Result<Estimate, &'static str> {
+    ) -> Result<IntervalEstimate, &'static str> {
         self.estimate(candidate, of, level)
             .ok_or("power does not rise with the rate in each block")
     }
 
-    fn estimate(&self, candidate: &str, of: fn(&LoadCurve) -> f64, level: f64) -> Option<Estimate> {
+    fn estimate(
+        &self,
+        candidate: &str,
+        of: fn(&LoadCurve) -> f64,
+        level: f64,
+    ) -> Option<IntervalEstimate> {
         let values: Vec<Vec<(usize, f64)>> = self
             .by_block
             .iter()
@@ -283,7 +288,7 @@ fn curve(levels: &[&Evidence<'_>], entrant: &str, block: usize) -> Option<LoadCu
         let trial = trials.iter().find(|it| it.spec.candidate == entrant)?;
         let value = |measure| evidence.value(trial.status.as_ref()?, measure);
         idle_watts += value(Measure::IdleWatts)?;
-        of_levels.push(Level {
+        of_levels.push(LoadLevel {
             requests_per_second: value(Measure::RequestsPerSecond)?,
             watts: value(Measure::LoadWatts)?,
         });

@@ -5,7 +5,7 @@
 
 use frugality_measure::{
     model::{LinearModel, Parts},
-    statistics::{Estimate, paired_ratio, uncertainty::expanded},
+    statistics::{IntervalEstimate, paired_ratio, uncertainty::expanded},
 };
 
 use crate::{
@@ -112,7 +112,12 @@ impl<'a> Evidence<'a> {
 
     /// The ratio on a board that draws only idle watts, and on a board that draws power only for CPU time, with intervals of
     /// two-sided error `level`.
-    pub(super) fn extremes(&self, one: &str, other: &str, level: f64) -> Option<[Estimate; 2]> {
+    pub(super) fn extremes(
+        &self,
+        one: &str,
+        other: &str,
+        level: f64,
+    ) -> Option<[IntervalEstimate; 2]> {
         let pairs = self.pairs_of_parts(one, other)?;
         let ratio = |of: fn(Parts) -> f64| {
             let pairs: Vec<(f64, f64)> = pairs
@@ -156,7 +161,7 @@ impl<'a> Evidence<'a> {
         one: &str,
         other: &str,
         level: f64,
-        own: Estimate,
+        own: IntervalEstimate,
     ) -> Option<Ratio> {
         if !self.is_modelled(one) && !self.is_modelled(other) {
             return Some(Ratio::plain(own.into()));
@@ -248,7 +253,7 @@ pub(super) fn board_notes(comparisons: &[Comparison]) -> Vec<String> {
 }
 
 /// A figure with a separate interval that decides.
-fn widened(own: Estimate, lower: f64, upper: f64) -> Figure {
+fn widened(own: IntervalEstimate, lower: f64, upper: f64) -> Figure {
     Figure {
         expanded: Some(Expanded {
             lower,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use frugality_measure::{
     energy::WorkloadFigures,
-    statistics::{Estimate, geometric_mean},
+    statistics::{IntervalEstimate, geometric_mean},
 };
 
 use crate::{
@@ -32,8 +32,9 @@ impl Evidence<'_> {
             let mean = |value: fn(&WorkloadFigures) -> Option<f64>| {
                 geometric_mean(&of_server(&trials, name, value)?, 1.0 - self.settings.level)
             };
-            let joules = mean(|it| it.joules_per_request)
-                .and_then(|estimate: Estimate| self.expanded(&estimate, &trials, attributed));
+            let joules = mean(|it| it.joules_per_request).and_then(|estimate: IntervalEstimate| {
+                self.expanded(&estimate, &trials, attributed)
+            });
             if joules.is_none() {
                 incomplete.push(name.to_owned());
             }
