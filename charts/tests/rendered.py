@@ -128,3 +128,17 @@ def binary(name):
     if not BINARIES:
         pytest.skip("FRUGALITY_BIN_DIR is not set")
     return str(Path(BINARIES).resolve() / name)
+
+
+def may_get_the_meters_daemonsets(objects, namespace, names):
+    role = find(objects, "Role", "frugality-operator-meters")
+    binding = find(objects, "RoleBinding", "frugality-operator-meters")
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == namespace
+    assert role["rules"] == [
+        {
+            "apiGroups": ["apps"],
+            "resources": ["daemonsets"],
+            "resourceNames": names,
+            "verbs": ["get"],
+        }
+    ]
