@@ -8,8 +8,12 @@ mod baseline;
 mod batch;
 mod benchmark;
 mod budget;
+mod budget_result;
 mod candidate;
+mod candidate_result;
+mod comparison;
 pub mod condition;
+mod cost_result;
 mod costs;
 mod figure;
 mod labels;
@@ -20,6 +24,7 @@ mod reason;
 mod scenario;
 mod schema;
 mod status;
+mod sweep_result;
 mod trace;
 mod trial;
 
@@ -34,10 +39,16 @@ pub use self::benchmark::{
     MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request, Seed, Storage, Trials,
 };
 pub use self::budget::{Budget, LatencyTarget, LoadCurveBudget};
+pub use self::budget_result::{BudgetOutcome, BudgetResult};
 pub use self::candidate::{
     Backend, Candidate, EnvVar, MAX_BACKENDS, MAX_PODS, MAX_REPLICAS, PullPolicy, ResourceList,
     Resources, SecretName, Server,
 };
+pub use self::candidate_result::{
+    CandidateResult, InjectorLimits, InjectorResult, LatencyPercentile, NodeResult, WorkloadResult,
+};
+pub use self::comparison::{BoardRange, BoardVerdict, Comparison, NoiseFloor};
+pub use self::cost_result::{CostPerMillion, CostTerms};
 pub use self::costs::{Carbon, Costs, Money};
 pub use self::figure::{DecidingFigure, Expanded, Figure, seven_digits};
 pub use self::labels::{
@@ -53,12 +64,10 @@ pub use self::quantity::{Decimal, HumanDuration, QuantityError};
 pub use self::reason::Reason;
 pub use self::scenario::{CheckResult, CycleResult, Scenario};
 pub use self::status::{
-    BaselineResult, BoardRange, BoardVerdict, BudgetOutcome, BudgetResult, CandidateResult,
-    Columns, Comparison, CostPerMillion, CostTerms, FrugalityBenchmarkStatus, InjectorLimits,
-    InjectorResult, LatencyPercentile, LoadCurveResult, Look, NOT_SEEN, NodeResult, NoiseFloor,
-    Optimum, PastVerdict, Progress, PromotionState, ReleaseRatio, SweepResult, Verdict,
-    WorkloadResult,
+    BaselineResult, Columns, FrugalityBenchmarkStatus, Look, NOT_SEEN, PastVerdict, Progress,
+    PromotionState, ReleaseRatio, Verdict,
 };
+pub use self::sweep_result::{LoadCurveResult, Optimum, SweepResult};
 pub use self::trace::{FrugalityTrace, FrugalityTraceSpec};
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, RunImages,

@@ -1,18 +1,18 @@
 //! Chooses the power source, from the user's settings and the node's hardware.
 
+mod http;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use self::http::{HttpDevice, PLUG_RELATIVE_UNCERTAINTY, steps};
 use super::board::{BoardModel, GENERIC, by_device_tree, by_name, known_boards};
-use super::config::{
-    ConfigError, Gen1Component, Gen2Component, MqttRequest, NodePower, Polling, SourceConfig,
-    seconds,
-};
+use super::config::{ConfigError, MqttRequest, NodePower, Polling, SourceConfig, seconds};
 use super::fritz::{self, FritzError, Plug};
 use super::hwmon::{self, Hwmon, Sensor};
 use super::mqtt::{MqttError, Topic};
 use super::pmic::{self, Correction, PmicFile};
-use super::polled::{Checks, MeasuredAt, Polled, Unit};
+use super::polled::{MeasuredAt, Polled, Unit};
 use super::power_supply::PowerSupply;
 use super::rapl::{self, Rapl, Zones};
 use super::refresh::Refresh;
@@ -188,9 +188,7 @@ pub(crate) const ORDER: &str =
     "hwmon sensor made for boards, RAPL, PMIC of a Pi 5 by its mailbox, model of a known board";
 
 const PMIC_INTERVAL: Duration = Duration::from_secs(1);
-/// No maker states an accuracy for a load of a few watts. Tests of such plugs find 1 to 5 %. The plug's value
-/// includes the losses of the board's supply. A judgement.
-const PLUG_RELATIVE_UNCERTAINTY: f64 = 0.03;
+
 /// RAPL follows power at the plug closely, with an offset: K. N. Khan et al., "RAPL in Action", ACM TOMPECS
 /// 3(2), 2018. A judgement from its figures.
 const RAPL_RELATIVE_UNCERTAINTY: f64 = 0.03;
@@ -392,7 +390,7 @@ impl Plan<'_> {
     }
 
     fn remote(&self, config: &SourceConfig) -> Result<Chosen, ChoiceError> {
-        let asked = Asked::of(config)?;
+        let asked = HttpDevice::of(config)?;
         let Some(asked) = asked else {
             return self.model_alone();
         };
@@ -604,166 +602,8 @@ struct Described {
     resolution_joules: Option<f64>,
 }
 
-/// A device on the network, and the place of its number.
-struct Asked {
-    name: &'static str,
-    url: String,
-    path: String,
-    unit: String,
-    polling: Polling,
-    credentials: Option<Credentials>,
-    relative_uncertainty: Option<f64>,
-    resolution_joules: Option<f64>,
-    checks: Checks,
-}
-
-impl Asked {
-    /// A plug that reports power, in watts.
-    fn plug(
-        name: &'static str,
-        url: String,
-        path: String,
-        polling: &Polling,
-    ) -> Result<Self, ConfigError> {
-        Ok(Self {
-            name,
-            url,
-            path,
-            unit: "W".to_owned(),
-            credentials: polling.credentials()?,
-            polling: polling.clone(),
-            relative_uncertainty: Some(PLUG_RELATIVE_UNCERTAINTY),
-            resolution_joules: None,
-            checks: Checks::default(),
-        })
-    }
-
-    fn shelly_gen1(
-        host: &str,
-        channel: u32,
-        component: Gen1Component,
-        polling: &Polling,
-    ) -> Result<Self, ConfigError> {
-        let url = format!("http://{}/status", in_url(host));
-        let (list, relative_uncertainty) = match component {
-            Gen1Component::Meter => ("meters", Some(PLUG_RELATIVE_UNCERTAINTY)),
-            Gen1Component::Emeter => ("emeters", None),
-        };
-        let path = format!("{list}.{channel}.power");
-        Ok(Self {
-            relative_uncertainty,
-            checks: Checks {
-                valid: Some(steps(&format!("{list}.{channel}.is_valid"))),
-                ..Checks::default()
-            },
-            ..Self::plug("shelly-gen1", url, path, polling)?
-        })
-    }
-
-    fn shelly_gen2(
-        host: &str,
-        channel: u32,
-        component: Gen2Component,
-        polling: &Polling,
-    ) -> Result<Self, ConfigError> {
-        let (kind, path, errors) = gen2_component(component);
-        let url = format!("http://{}/rpc/{kind}.GetStatus?id={channel}", in_url(host));
-        let asked = Self::plug("shelly-gen2", url, path.to_owned(), polling)?;
-        let is_clamp = kind.starts_with("EM");
-        Ok(Self {
-            credentials: asked.credentials.map(by_digest_only),
-            relative_uncertainty: asked.relative_uncertainty.filter(|_| !is_clamp),
-            checks: Checks {
-                errors: errors.map(steps),
-                ..Checks::default()
-            },
-            ..asked
-        })
-    }
-
-    /// `None` if the configuration is not for a device on the network.
-    fn of(config: &SourceConfig) -> Result<Option<Self>, ConfigError> {
-        Ok(Some(match config {
-            SourceConfig::ShellyGen1 {
-                host,
-                channel,
-                component,
-                polling,
-            } => Self::shelly_gen1(host, *channel, *component, polling)?,
-            SourceConfig::ShellyGen2 {
-                host,
-                channel,
-                component,
-                polling,
-            } => Self::shelly_gen2(host, *channel, *component, polling)?,
-            SourceConfig::Tasmota { host, polling } => {
-                let url = format!("http://{}/cm?cmnd=Status%208", in_url(host));
-                let path = "StatusSNS.ENERGY.Power".to_owned();
-                let asked = Self::plug("tasmota", url, path, polling)?;
-                let credentials = asked.credentials.map(in_query);
-                Self {
-                    credentials,
-                    ..asked
-                }
-            }
-            SourceConfig::Json {
-                url,
-                path,
-                time_path,
-                unit,
-                resolution_joules,
-                polling,
-            } => Self {
-                unit: unit.clone(),
-                relative_uncertainty: None,
-                resolution_joules: *resolution_joules,
-                checks: Checks {
-                    time: time_path
-                        .as_deref()
-                        .map(|path| MeasuredAt::new(steps(path))),
-                    ..Checks::default()
-                },
-                ..Self::plug("json", url.clone(), path.clone(), polling)?
-            },
-            SourceConfig::Prometheus {
-                url,
-                unit,
-                resolution_joules,
-                polling,
-                ..
-            } => Self {
-                unit: unit.clone(),
-                relative_uncertainty: None,
-                resolution_joules: *resolution_joules,
-                ..Self::plug("prometheus", url.clone(), String::new(), polling)?
-            },
-            _ => return Ok(None),
-        }))
-    }
-}
-
-/// The component's name in Shelly's API, the place of its active power, and the place of its errors about the
-/// measurement.
-fn gen2_component(component: Gen2Component) -> (&'static str, &'static str, Option<&'static str>) {
-    match component {
-        // A switch has only errors about the load, such as `overpower`.
-        Gen2Component::Switch => ("Switch", "apower", None),
-        Gen2Component::Pm1 => ("PM1", "apower", Some("errors")),
-        Gen2Component::Em1 => ("EM1", "act_power", Some("errors")),
-        Gen2Component::Em => ("EM", "total_act_power", Some("errors")),
-        Gen2Component::EmA => ("EM", "a_act_power", Some("a_errors")),
-        Gen2Component::EmB => ("EM", "b_act_power", Some("b_errors")),
-        Gen2Component::EmC => ("EM", "c_act_power", Some("c_errors")),
-    }
-}
-
 fn known_unit(symbol: &str) -> Result<Unit, ChoiceError> {
     Unit::parse(symbol).ok_or_else(|| ChoiceError::UnknownUnit(symbol.to_owned()))
-}
-
-/// The steps of a path such as `meters.0.power`.
-fn steps(path: &str) -> Vec<String> {
-    path.split('.').map(str::to_owned).collect()
 }
 
 /// The place of the time in a message. Only a JSON message has places.
@@ -798,37 +638,6 @@ fn mqtt_topic(
         None => polling.interval()? + polling.timeout()?,
     };
     Ok(Topic::new(broker, topic, request, login, patience)?)
-}
-
-/// Shelly's second generation accepts only a digest.
-fn by_digest_only(credentials: Credentials) -> Credentials {
-    match credentials {
-        Credentials::Password {
-            username,
-            password_file,
-            ..
-        } => Credentials::Password {
-            digest_only: true,
-            username,
-            password_file,
-        },
-        other => other,
-    }
-}
-
-/// Tasmota takes user and password in the URL.
-fn in_query(credentials: Credentials) -> Credentials {
-    match credentials {
-        Credentials::Password {
-            username,
-            password_file,
-            ..
-        } => Credentials::Query {
-            username,
-            password_file,
-        },
-        other => other,
-    }
 }
 
 #[cfg(test)]

@@ -1,24 +1,31 @@
 //! From the ledger to the verdict.
 
+mod answers;
 mod batch;
 mod boards;
 mod budgets;
+mod candidate_result;
 mod comparisons;
 mod costs;
 mod cycles;
+mod decision;
 mod detection;
 mod endurance;
 mod evidence;
+mod figures;
+mod intervals;
 mod judge;
 mod judgement;
 mod latency;
 mod latency_target;
 mod load_curve;
+mod measure;
 mod modelled;
 mod not_compared;
 mod outliers;
 mod pace;
 mod point_result;
+mod rounding;
 mod sweep;
 mod temperature;
 mod voids;
@@ -26,8 +33,8 @@ mod work;
 mod workloads;
 
 pub use self::{
-    evidence::joules,
     judge::{judge, modelled_not_allowed},
     judgement::{BudgetText, Figures, Judgement, Subject, deciding_figure, without_figures},
+    measure::joules,
     not_compared::NotCompared,
 };

@@ -4,7 +4,10 @@ use frugality_measure::{batch::Spread, statistics::geometric_mean};
 
 use crate::{
     api::{BatchResult, Figure, FrugalityTrialStatus, ScoreResult},
-    plan::verdict::evidence::{Evidence, Measure, in_every},
+    plan::verdict::{
+        evidence::{Evidence, in_every},
+        measure::Measure,
+    },
 };
 
 impl Evidence<'_> {

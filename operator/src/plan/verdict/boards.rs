@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use crate::{
     api::{Figure, FrugalityTrial, NodeResult, Reason},
     plan::verdict::{
-        evidence::{Evidence, Measure, meter_uncertainty},
+        evidence::Evidence,
+        measure::{Measure, meter_uncertainty},
         not_compared::NotCompared,
     },
 };

@@ -5,8 +5,9 @@ use frugality_measure::{latency::Bucket, pace::MAX_SHORTFALL};
 use crate::{
     api::{Expanded, Figure, FrugalityTrialStatus, TrialLoad},
     plan::verdict::{
-        evidence::{Evidence, Measure},
+        evidence::Evidence,
         latency::{REQUESTS_BEYOND, distribution},
+        measure::Measure,
     },
     text,
 };

@@ -9,7 +9,7 @@ use crate::{
     api::{DecidingFigure, Expanded, Figure, LevelsOf, LoadCurveResult},
     plan::{
         settings::CurveFigure,
-        verdict::evidence::{Evidence, Measure, expanded_by},
+        verdict::{evidence::Evidence, intervals::expanded_by, measure::Measure},
     },
     text,
 };

@@ -14,7 +14,8 @@ use crate::{
         FrugalityTrialStatus, Reason,
     },
     plan::verdict::{
-        evidence::{Evidence, Measure, is_modelled, meter_uncertainty},
+        evidence::Evidence,
+        measure::{Measure, is_modelled, meter_uncertainty},
         not_compared::NotCompared,
     },
     text,

@@ -10,10 +10,7 @@ use crate::{
     },
     plan::{
         settings::{POINT_OF_HIGHEST_RATE, Quantity},
-        verdict::{
-            evidence::{Evidence, Measure},
-            not_compared::NotCompared,
-        },
+        verdict::{evidence::Evidence, measure::Measure, not_compared::NotCompared},
     },
     text,
 };

@@ -9,10 +9,7 @@ use crate::{
     api::{FrugalityTrialStatus, Optimum, SweepResult},
     plan::{
         settings::ERROR,
-        verdict::{
-            evidence::{Evidence, Measure},
-            load_curve::load_curve,
-        },
+        verdict::{evidence::Evidence, load_curve::load_curve, measure::Measure},
     },
 };
 

@@ -9,7 +9,11 @@ use frugality_measure::{
 
 use crate::{
     api::{DecidingFigure, FrugalityTrialStatus, WorkloadResult},
-    plan::verdict::evidence::{Evidence, Measure, in_every, largest_bytes},
+    plan::verdict::{
+        candidate_result::largest_bytes,
+        evidence::{Evidence, in_every},
+        measure::Measure,
+    },
 };
 
 impl Evidence<'_> {

@@ -1,0 +1,147 @@
+//! Everything that a look shows: results, comparisons, budgets and notes.
+
+use std::collections::BTreeMap;
+
+use frugality_measure::model::LinearModel;
+
+use crate::{
+    api::{self, FrugalityTrial},
+    digest::hex_digest,
+    plan::{
+        ledger::{Ledger, Part},
+        settings::{PlannedLook, Settings},
+        verdict::{
+            budgets::budgets,
+            evidence::Evidence,
+            judgement::Figures,
+            point_result::{self, PointResult},
+            sweep::sweep,
+            voids,
+        },
+    },
+};
+
+pub(super) fn figures(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Figures {
+    let evidence = Evidence::at(look, settings, ledger);
+    let counted: Vec<_> = evidence.iter().flat_map(|e| e.blocks.concat()).collect();
+    let point_results: Vec<PointResult> = evidence.iter().map(PointResult::of).collect();
+    let judged = evidence.iter().filter(|point| point.is_judged).count();
+    let (judged_evidence, judged) = (&evidence[..judged], &point_results[..judged]);
+    let worst = counted
+        .iter()
+        .filter_map(|e| e.status.as_ref()?.energy.as_ref())
+        .max_by_key(|energy| energy.provenance);
+    let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let notes = point_result::by_point(judged)
+        .into_iter()
+        .chain(left_out(settings, ledger))
+        .chain(point_result::notes(&point_results))
+        .chain(voids::note(settings, ledger))
+        .chain(suspended(ledger));
+    let (budgets, budget_texts) = budgets(judged_evidence, judged).into_iter().unzip();
+    Figures {
+        deciding: evidence.first().map(|point| point.deciding),
+        about: None,
+        caveat: None,
+        budgets,
+        budget_texts,
+        notes: notes.collect(),
+        not_compared: judged.iter().find_map(|s| s.not_compared.clone()),
+        look: Some(api::Look {
+            number: count(look.number),
+            of: count(settings.looks.len()),
+            blocks: count(look.blocks),
+            confidence: 1.0 - settings.level,
+            claim_confidence: 1.0 - settings.claim_level,
+        }),
+        tries: ledger.tries(),
+        winner: point_result::winner(judged),
+        depends_on_load: point_result::depends_on_load(judged),
+        depends_on_board: point_result::depends_on_board(judged),
+        judged: judged.iter().map(|of_point| of_point.results.len()).sum(),
+        tie: point_result::is_tie(judged),
+        sweep: sweep(&evidence),
+        noise_floor: point_result::noise_floor(judged),
+        comparisons: point_results
+            .iter()
+            .flat_map(|of_point| of_point.comparisons.clone())
+            .collect(),
+        results: point_results.into_iter().flat_map(|s| s.results).collect(),
+        provenance: worst.map(|energy| energy.provenance),
+        meter: meters(&counted),
+        model: model(&counted),
+        ledger_digest: digest(&counted),
+    }
+}
+
+/// Meter and source for each measured node.
+fn meters(trials: &[&FrugalityTrial]) -> Option<String> {
+    let meters: BTreeMap<&str, String> = trials
+        .iter()
+        .filter_map(|e| {
+            let energy = e.status.as_ref()?.energy.as_ref()?;
+            Some((e.spec.measured_node.as_str(), energy.meter.to_string()))
+        })
+        .collect();
+    match meters.len() {
+        0 | 1 => meters.into_values().next(),
+        _ => {
+            let of_nodes = meters
+                .iter()
+                .map(|(node, meter)| format!("{meter} on {node}"));
+            Some(of_nodes.collect::<Vec<_>>().join(" and "))
+        }
+    }
+}
+
+/// The model of the power, if all trials have the same.
+fn model(trials: &[&FrugalityTrial]) -> Option<LinearModel> {
+    let mut models = trials
+        .iter()
+        .map(|e| e.status.as_ref()?.energy.as_ref()?.meter.model);
+    let first = models.next()??;
+    models.all(|model| model == Some(first)).then_some(first)
+}
+
+/// The points at which errors ended a sweep, in one note. Each number of replicas has a separate end.
+fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
+    let mut of_replicas: BTreeMap<Option<i32>, Vec<(&str, Part)>> = BTreeMap::new();
+    for (point, part) in settings.points.iter().zip(ledger.parts(settings)) {
+        let points = of_replicas.entry(point.replicas).or_default();
+        points.push((&point.name, part));
+    }
+    let ends = of_replicas.into_values().filter_map(|points| {
+        let is_tried = |(_, part): &&(&str, Part)| *part != Part::LeftOut;
+        let (tried, beyond) = points.split_at(points.iter().take_while(is_tried).count());
+        let (name, judged) = match *tried.last()? {
+            (name, Part::End) => (name, "This point is shown and not judged"),
+            (name, _) if !beyond.is_empty() => (name, "This point is judged"),
+            _ => return None,
+        };
+        let left_out = if beyond.is_empty() {
+            String::new()
+        } else {
+            let names: Vec<&str> = beyond.iter().map(|(name, _)| *name).collect();
+            format!("; not measured: {}", names.join(", "))
+        };
+        Some(format!(
+            "At {name} the errors of every candidate passed load.sweep.maxErrorRatio. {judged}{left_out}."
+        ))
+    });
+    let ends: Vec<String> = ends.collect();
+    (!ends.is_empty()).then(|| ends.join(" "))
+}
+
+/// A user who suspends because of the trials' results chooses among the results.
+fn suspended(ledger: &Ledger<'_>) -> Option<String> {
+    let count = ledger.suspensions();
+    (count > 0).then(|| {
+        format!("The run was suspended {count}× during a block. The interrupted blocks were measured again.")
+    })
+}
+
+fn digest(trials: &[&FrugalityTrial]) -> String {
+    let entries: Vec<_> = trials.iter().map(|e| (&e.spec, &e.status)).collect();
+    let text = serde_json::to_string(&entries).unwrap_or_default();
+    format!("sha256:{}", hex_digest(text.as_bytes(), 32))
+}
